@@ -1,0 +1,323 @@
+"""TriaffineConfig: every choice that makes a nested-NER triaffine model, checked when it is built.
+
+It also knows which files make up the remote code of a checkpoint (`save_remote_code`), since the configuration is
+what every saved folder holds. What the choices compute stands in `triaffine_ops.py` and `modeling_triaffine.py`.
+"""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from transformers import AutoConfig, PretrainedConfig
+
+NONE_LABEL = "None"
+
+ATTENTIONS = ("triaffine", "triaffine_no_label", "label", "linear", "none")
+SCORINGS = ("triaffine", "linear", "linear_boundary", "linear_boundary_shared", "biaffine", "biaffine_shared")
+CHOICES: dict[str, tuple[str, ...]] = {
+    "attention": ATTENTIONS,
+    "scoring": SCORINGS,
+    "cross_span_axis": ("key", "query"),
+    "loss_reduction": ("sentence", "batch"),
+    "subword_pooling": ("max", "first", "mean"),
+    "context": ("none", "previous_sentence", "document"),
+}
+
+# The flat folder that travels with a checkpoint: transformers loads these files as remote code.
+REMOTE_CODE_FILES = (
+    "configuration_triaffine.py",
+    "triaffine_ops.py",
+    "words_triaffine.py",
+    "modeling_triaffine.py",
+    "decoding_triaffine.py",
+    "processing_triaffine.py",
+    "pipeline_triaffine.py",
+)
+AUTO_MAP = {
+    "AutoConfig": "configuration_triaffine.TriaffineConfig",
+    "AutoModel": "modeling_triaffine.TriaffineForNestedNER",
+    "AutoModelForTokenClassification": "modeling_triaffine.TriaffineForNestedNER",
+    "AutoProcessor": "processing_triaffine.TriaffineProcessor",
+}
+CUSTOM_PIPELINES = {
+    "token-classification": {
+        "impl": "pipeline_triaffine.NestedNERPipeline",
+        "pt": ["AutoModelForTokenClassification"],
+        "type": "text",
+    }
+}
+
+
+class TriaffineConfig(PretrainedConfig):
+    """Configuration of [`TriaffineForNestedNER`].
+
+    Equations and sections are those of Yuan et al., "Fusing Heterogeneous Factors with Triaffine Mechanism for Nested
+    Named Entity Recognition" (Findings of ACL 2022). The defaults are its full model, (h) of its ablation table, with
+    the static word vectors, part-of-speech and character parts switched off.
+
+    Args:
+        encoder_config: configuration of the word encoder (any `AutoModel` architecture), as object or dict.
+        id2label, label2id, num_labels: the labels; the last one is `"None"`, "no entity". With `num_labels=R` alone
+            they are named LABEL_0 … LABEL_{R-2}, None.
+        hidden_size: width H of a word representation; the encoder's own width when not given.
+        triaffine_dim: width d of the triaffine inputs.
+        max_candidates: m, how many spans of a sentence enter the cross-span stage.
+        attention: how the inside words of a span are weighed (section 3, ablations (a), (c)-(e)).
+        scoring: how a span's representation is scored (section 4, ablations (a), (b), (f)).
+        cross_span: whether candidates look at each other (section 6); without it the model is (g).
+        cross_span_axis: `"key"` takes the softmax over the related spans (paper), `"query"` over the scored ones
+            (what the published code computes).
+        share_triaffine: cross-span stage re-uses the tensors W, V and the label bias of the span stage.
+        triaffine_rank: rank ρ of the triaffine tensors as sums of rank-one terms; None keeps them full.
+        max_span_width: widest span scored, in words; None scores all.
+        aux_loss_weight: μ_aux, weight of the span stage's loss.
+        loss_reduction: `"sentence"`: mean over sentences of the mean over a sentence's spans; `"batch"`: one mean
+            over all spans of the batch.
+        triaffine_init_std: σ of W and V when they are full.
+        subword_pooling: how a word's sub-words become one vector.
+        word_vocab_size, word_embedding_size: static word vectors (0 = off).
+        pos_vocab_size, pos_embedding_size: part-of-speech embeddings (0 = off).
+        char_vocab_size, char_embedding_size, char_lstm_hidden_size: character BiLSTM, sizes a direction (0 = off).
+        lstm_hidden_size, lstm_layers: BiLSTM over the words, size a direction (0 = off).
+        encoder_dropout, word_dropout, pos_dropout, char_dropout, lstm_dropout, mlp_dropout: dropout probabilities of
+            the encoder's output, of each embedding, between BiLSTM layers, and between MLP layers.
+        max_subwords: sub-words the encoder sees at once, specials included; longer sentences are windowed.
+        context: neighbouring sentences shown to the encoder around a sentence.
+
+    Raises:
+        ValueError: a choice that does not exist, sizes that do not fit, labels without `"None"` as the last one.
+    """
+
+    model_type = "triaffine_ner"
+    sub_configs = {"encoder_config": AutoConfig}  # noqa: RUF012 - the form transformers reads
+
+    def __init__(
+        self,
+        encoder_config: PretrainedConfig | dict[str, Any] | None = None,
+        id2label: dict[int, str] | None = None,
+        label2id: dict[str, int] | None = None,
+        num_labels: int | None = None,
+        hidden_size: int | None = None,
+        triaffine_dim: int = 256,
+        max_candidates: int = 30,
+        attention: str = "triaffine",
+        scoring: str = "triaffine",
+        cross_span: bool = True,
+        cross_span_axis: str = "key",
+        share_triaffine: bool = True,
+        triaffine_rank: int | None = None,
+        max_span_width: int | None = None,
+        aux_loss_weight: float = 1.0,
+        loss_reduction: str = "sentence",
+        triaffine_init_std: float = 0.01,
+        subword_pooling: str = "max",
+        word_vocab_size: int = 0,
+        word_embedding_size: int = 0,
+        pos_vocab_size: int = 0,
+        pos_embedding_size: int = 0,
+        char_vocab_size: int = 0,
+        char_embedding_size: int = 0,
+        char_lstm_hidden_size: int = 0,
+        lstm_hidden_size: int = 512,
+        lstm_layers: int = 2,
+        encoder_dropout: float = 0.0,
+        word_dropout: float = 0.2,
+        pos_dropout: float = 0.2,
+        char_dropout: float = 0.2,
+        lstm_dropout: float = 0.2,
+        mlp_dropout: float = 0.1,
+        max_subwords: int = 192,
+        context: str = "none",
+        **kwargs: Any,
+    ):
+        self.encoder_config = _as_encoder_config(encoder_config)
+        if hidden_size is None and self.encoder_config is not None:
+            hidden_size = self.encoder_config.hidden_size
+        self.hidden_size = hidden_size
+        self.triaffine_dim = triaffine_dim
+        self.max_candidates = max_candidates
+        self.attention = attention
+        self.scoring = scoring
+        self.cross_span = cross_span
+        self.cross_span_axis = cross_span_axis
+        self.share_triaffine = share_triaffine
+        self.triaffine_rank = triaffine_rank
+        self.max_span_width = max_span_width
+        self.aux_loss_weight = aux_loss_weight
+        self.loss_reduction = loss_reduction
+        self.triaffine_init_std = triaffine_init_std
+        self.subword_pooling = subword_pooling
+        self.word_vocab_size = word_vocab_size
+        self.word_embedding_size = word_embedding_size
+        self.pos_vocab_size = pos_vocab_size
+        self.pos_embedding_size = pos_embedding_size
+        self.char_vocab_size = char_vocab_size
+        self.char_embedding_size = char_embedding_size
+        self.char_lstm_hidden_size = char_lstm_hidden_size
+        self.lstm_hidden_size = lstm_hidden_size
+        self.lstm_layers = lstm_layers
+        self.encoder_dropout = encoder_dropout
+        self.word_dropout = word_dropout
+        self.pos_dropout = pos_dropout
+        self.char_dropout = char_dropout
+        self.lstm_dropout = lstm_dropout
+        self.mlp_dropout = mlp_dropout
+        self.max_subwords = max_subwords
+        self.context = context
+        id2label = _resolve_labels(id2label, label2id, num_labels)
+        super().__init__(id2label=id2label, label2id={name: i for i, name in id2label.items()}, **kwargs)
+        self._check_values()
+
+    @property
+    def none_id(self) -> int:
+        """Id of the label "no entity": always the last."""
+        return len(self.id2label) - 1
+
+    @property
+    def has_words(self) -> bool:
+        return self.word_embedding_size > 0
+
+    @property
+    def has_pos(self) -> bool:
+        return self.pos_embedding_size > 0
+
+    @property
+    def has_chars(self) -> bool:
+        return self.char_lstm_hidden_size > 0
+
+    def save_pretrained(self, save_directory: Any, push_to_hub: bool = False, **kwargs: Any) -> None:
+        """Writes config.json with the references to the remote code, and that code beside it."""
+        if not any("--" in reference for reference in getattr(self, "auto_map", {}).values()):
+            # A reference with "--" points at the Hub repository this model was loaded from: it stays.
+            self.auto_map = dict(AUTO_MAP)
+            self.custom_pipelines = dict(CUSTOM_PIPELINES)
+            save_remote_code(save_directory)
+        super().save_pretrained(save_directory, push_to_hub=push_to_hub, **kwargs)
+
+    def _check_values(self) -> None:
+        for name, choices in CHOICES.items():
+            if getattr(self, name) not in choices:
+                _fail(f"`{name}` is {getattr(self, name)!r}; choose one of {', '.join(map(repr, choices))}")
+        for name in ("triaffine_dim", "max_candidates", "max_subwords", "lstm_layers"):
+            _check_integer(self, name, minimum=1)
+        for name in ("hidden_size", "triaffine_rank", "max_span_width"):
+            if getattr(self, name) is not None:
+                _check_integer(self, name, minimum=1)
+        for name in self._part_sizes():
+            _check_integer(self, name, minimum=0)
+        for name in [name for name in vars(self) if name.endswith("_dropout")]:
+            if not 0.0 <= getattr(self, name) < 1.0:
+                _fail(f"`{name}` is {getattr(self, name)}; a dropout probability lies in [0, 1)")
+        if self.triaffine_init_std <= 0 or self.aux_loss_weight < 0:
+            _fail("`triaffine_init_std` must be above 0 and `aux_loss_weight` at least 0")
+        self._check_combination()
+        self._check_encoder()
+
+    @staticmethod
+    def _part_sizes() -> tuple[str, ...]:
+        tables = [f"{part}_{size}" for part in ("word", "pos", "char") for size in ("vocab_size", "embedding_size")]
+        return (*tables, "char_lstm_hidden_size", "lstm_hidden_size")
+
+    def _check_combination(self) -> None:
+        """Attention, scoring and cross-span stage must have what each takes from the other."""
+        biaffine = self.scoring in ("biaffine", "biaffine_shared")
+        if biaffine != (self.attention == "none"):
+            _fail(
+                f"attention={self.attention!r} and scoring={self.scoring!r} do not fit: biaffine scoring reads no inside "
+                'words and goes with attention="none", every other scoring needs an attention'
+            )
+        if self.scoring == "linear_boundary_shared" and self.attention == "label":
+            _fail(
+                'scoring="linear_boundary_shared" uses the attention\'s boundary MLPs, which attention="label" does not '
+                'have; take scoring="linear_boundary" or another attention'
+            )
+        if self.cross_span and biaffine:
+            _fail(
+                "the cross-span stage needs span representations, which biaffine scoring does not build; "
+                "set cross_span=False"
+            )
+        shares_missing = self.attention not in ("triaffine", "triaffine_no_label") or self.scoring != "triaffine"
+        if self.cross_span and self.share_triaffine and shares_missing:
+            _fail(
+                f"with attention={self.attention!r} and scoring={self.scoring!r} the span stage has no triaffine tensors "
+                "W and V to share with the cross-span stage; set share_triaffine=False or cross_span=False"
+            )
+        for part in ("word", "pos", "char"):
+            vocab, size = getattr(self, f"{part}_vocab_size"), getattr(self, f"{part}_embedding_size")
+            if size > 0 and vocab == 0:
+                _fail(f"`{part}_embedding_size` is {size} but `{part}_vocab_size` is 0; give the vocabulary's size")
+        if (self.char_embedding_size > 0) != (self.char_lstm_hidden_size > 0):
+            _fail("`char_embedding_size` and `char_lstm_hidden_size` are switched on together, or both are 0")
+
+    def _check_encoder(self) -> None:
+        if self.encoder_config is None:
+            return
+        positions = getattr(self.encoder_config, "max_position_embeddings", None)
+        if positions is not None and 0 < positions < self.max_subwords:
+            _fail(
+                f"`max_subwords` is {self.max_subwords}, but the encoder has positions for {positions} sub-words only; "
+                f"set max_subwords to at most {positions}"
+            )
+
+
+def save_remote_code(folder: str | Path) -> None:
+    """Copies the files that `trust_remote_code=True` runs into `folder`.
+
+    A model that was itself loaded as remote code copies the siblings that lie beside it.
+    """
+    here = Path(__file__).parent
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in REMOTE_CODE_FILES:
+        source = here / name
+        if source.exists() and source.resolve() != (folder / name).resolve():
+            shutil.copyfile(source, folder / name)
+
+
+def _as_encoder_config(encoder_config: PretrainedConfig | dict[str, Any] | None) -> PretrainedConfig | None:
+    if isinstance(encoder_config, dict):
+        values = {
+            key: value for key, value in encoder_config.items() if key not in ("trust_remote_code", "_name_or_path")
+        }
+        if "model_type" not in values:
+            _fail('`encoder_config` has no "model_type"; give an encoder\'s full configuration, or use from_encoder()')
+        return AutoConfig.for_model(**values)
+    if encoder_config is not None:
+        # The path the encoder was read from is this machine's business and must not travel in config.json.
+        encoder_config._name_or_path = ""
+    return encoder_config
+
+
+def _resolve_labels(
+    id2label: dict[int, str] | None, label2id: dict[str, int] | None, num_labels: int | None
+) -> dict[int, str]:
+    """The one label order there is: ids 0 … R-1, the last named "None"."""
+    if id2label is None and label2id is not None:
+        id2label = {int(i): name for name, i in label2id.items()}
+    if id2label is None:
+        count = 2 if num_labels is None else num_labels
+        id2label = {**{i: f"LABEL_{i}" for i in range(count - 1)}, count - 1: NONE_LABEL}
+    id2label = {int(i): name for i, name in id2label.items()}
+    if len(id2label) < 2 or sorted(id2label) != list(range(len(id2label))):
+        _fail(f"`id2label` must number at least two labels 0, 1, 2, …; got the ids {sorted(id2label)}")
+    id2label = dict(sorted(id2label.items()))
+    names = list(id2label.values())
+    if names[-1] != NONE_LABEL or NONE_LABEL in names[:-1]:
+        _fail(f'the last label, and no other, must be "{NONE_LABEL}" (no entity); got {names}')
+    if len(set(names)) != len(names):
+        _fail(f"two labels have the same name: {names}")
+    if label2id is not None and {name: int(i) for name, i in label2id.items()} != {n: i for i, n in id2label.items()}:
+        _fail("`label2id` is not the inverse of `id2label`; give only one of them")
+    if num_labels is not None and num_labels != len(id2label):
+        _fail(f"`num_labels` is {num_labels} but there are {len(id2label)} labels; leave num_labels out")
+    return id2label
+
+
+def _check_integer(config: TriaffineConfig, name: str, minimum: int) -> None:
+    value = getattr(config, name)
+    if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
+        _fail(f"`{name}` is {value!r}; it must be a whole number of at least {minimum}")
+
+
+def _fail(message: str) -> None:
+    raise ValueError(f"TriaffineConfig: {message}.")

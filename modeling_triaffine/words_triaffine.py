@@ -1,0 +1,112 @@
+"""From sub-word states to word representations h_1 … h_N: pooling, optional word parts, BiLSTM (section 2)."""
+
+import torch
+from torch import Tensor, nn
+
+from .configuration_triaffine import TriaffineConfig
+from .triaffine_ops import gather_words
+
+
+class BiLSTM(nn.Module):
+    """Bidirectional LSTM whose backward direction starts at each row's own last element.
+
+    The backward direction reads rows turned round within their length: no packing, hence no host synchronisation and no
+    graph break, and padding changes nothing. Size a direction; dropout between layers.
+    """
+
+    def __init__(self, input_size: int, size: int, layers: int, dropout: float):
+        super().__init__()
+        inputs = [input_size] + [2 * size] * (layers - 1)
+        self.forward_layers = nn.ModuleList(nn.LSTM(width, size, batch_first=True) for width in inputs)
+        self.backward_layers = nn.ModuleList(nn.LSTM(width, size, batch_first=True) for width in inputs)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, values: Tensor, lengths: Tensor) -> Tensor:
+        """values [B, N, D], lengths [B] → [B, N, 2·size]."""
+        positions = torch.arange(values.shape[1], device=values.device)
+        turned = torch.where(positions < lengths[:, None], lengths[:, None] - 1 - positions, positions)
+        for layer, (ahead, back) in enumerate(zip(self.forward_layers, self.backward_layers, strict=True)):
+            values = self.dropout(values) if layer else values
+            backward = gather_words(back(gather_words(values, turned))[0], turned)
+            values = torch.cat([ahead(values)[0], backward], dim=-1)
+        return values
+
+
+class WordRepresentation(nn.Module):
+    """Encoder vector, static word vector, part of speech and characters of a word → h_1 … h_N (section 2)."""
+
+    def __init__(self, config: TriaffineConfig):
+        super().__init__()
+        self.config = config
+        self.encoder_dropout = nn.Dropout(config.encoder_dropout)
+        width = config.hidden_size
+        if config.has_words:
+            self.word_embedding = nn.Embedding(config.word_vocab_size, config.word_embedding_size)
+            self.word_dropout = nn.Dropout(config.word_dropout)
+            width += config.word_embedding_size
+        if config.has_pos:
+            self.pos_embedding = nn.Embedding(config.pos_vocab_size, config.pos_embedding_size)
+            self.pos_dropout = nn.Dropout(config.pos_dropout)
+            width += config.pos_embedding_size
+        if config.has_chars:
+            self.char_embedding = nn.Embedding(config.char_vocab_size, config.char_embedding_size)
+            self.char_dropout = nn.Dropout(config.char_dropout)
+            self.char_lstm = BiLSTM(config.char_embedding_size, config.char_lstm_hidden_size, 1, 0.0)
+            width += 2 * config.char_lstm_hidden_size
+        if config.lstm_hidden_size:
+            self.lstm = BiLSTM(width, config.lstm_hidden_size, config.lstm_layers, config.lstm_dropout)
+            width = 2 * config.lstm_hidden_size
+        if config.lstm_hidden_size or width != config.hidden_size:
+            self.projection = nn.Linear(width, config.hidden_size)
+
+    def forward(
+        self, words: Tensor, lengths: Tensor, word_ids: Tensor | None, pos_ids: Tensor | None, char_ids: Tensor | None
+    ) -> Tensor:
+        """words [B, N, H], lengths [B], word_ids and pos_ids [B, N], char_ids [B, N, C] (0 = padding) → [B, N, H]."""
+        config = self.config
+        parts = [self.encoder_dropout(words)]
+        if config.has_words:
+            parts.append(self.word_dropout(self.word_embedding(_required(word_ids, "word_ids"))))
+        if config.has_pos:
+            parts.append(self.pos_dropout(self.pos_embedding(_required(pos_ids, "pos_ids"))))
+        if config.has_chars:
+            parts.append(self._character_states(_required(char_ids, "char_ids")))
+        values = torch.cat(parts, dim=-1)
+        if config.lstm_hidden_size:
+            values = self.lstm(values, lengths)
+        if hasattr(self, "projection"):
+            values = self.projection(values)
+        return values
+
+    def _character_states(self, char_ids: Tensor) -> Tensor:
+        """Last state of each direction over each word's characters: [B, N, C] → [B, N, 2·size]."""
+        characters = self.char_dropout(self.char_embedding(char_ids.flatten(0, 1)))
+        lengths = (char_ids.flatten(0, 1) > 0).sum(-1).clamp(min=1)
+        states = self.char_lstm(characters, lengths)
+        ahead = gather_words(states, lengths[:, None] - 1).squeeze(1)[:, : self.config.char_lstm_hidden_size]
+        back = states[:, 0, self.config.char_lstm_hidden_size :]
+        return torch.cat([ahead, back], dim=-1).unflatten(0, char_ids.shape[:2])
+
+
+def pool_subwords(states: Tensor, word_index: Tensor, num_words: int, how: str) -> Tensor:
+    """Sub-word states [B, S, H] and the word of each [B, S] (-1: none) → words [B, num_words, H] (section 2).
+
+    `how` is "max" (elementwise), "first" or "mean". A word without sub-words is 0.
+    """
+    if how == "first":
+        before = torch.nn.functional.pad(word_index, (1, 0), value=-1)[:, :-1]
+        word_index = word_index.masked_fill(word_index == before, -1)
+    # Everything that is no word's goes to one more row, cut off at the end.
+    index = word_index.masked_fill(word_index < 0, num_words).unsqueeze(-1).expand_as(states)
+    words = states.new_zeros(states.shape[0], num_words + 1, states.shape[2])
+    reduction = {"max": "amax", "first": "sum", "mean": "mean"}[how]
+    return words.scatter_reduce(1, index, states, reduction, include_self=False)[:, :num_words]
+
+
+def _required(ids: Tensor | None, name: str) -> Tensor:
+    if ids is None:
+        raise ValueError(
+            f"TriaffineForNestedNER: the configuration has the part that reads `{name}`, but `{name}` was not given; "
+            "make the inputs with the processor saved beside the model."
+        )
+    return ids

@@ -1,0 +1,25 @@
+"""Shared fixtures: where the golden arrays and the corpora that do not travel with the project may lie."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+REQUIRE_SHARED = "TRIAFFINE_REQUIRE_SHARED"
+
+# Tests never reach for the network, and tokenizers must not warn about forks.
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """Folder `shared` beside the checkout (golden arrays, GENIA); without it the test is skipped."""
+    folder = Path(__file__).resolve().parents[2] / "shared"
+    if not folder.is_dir():
+        reason = f"needs the folder 'shared' (golden arrays, GENIA) beside the checkout, not found: {folder}"
+        if os.environ.get(REQUIRE_SHARED):
+            pytest.fail(f"{reason}; {REQUIRE_SHARED} is set, so this is a failure", pytrace=False)
+        pytest.skip(reason)
+    return folder
