@@ -1,0 +1,34 @@
+"""Nested named entity recognition with the triaffine mechanism, for the Hugging Face stack.
+
+Importing the package registers its classes with transformers' Auto classes, so that checkpoints of it load without
+`trust_remote_code`.
+"""
+
+from transformers import AutoConfig, AutoModel, AutoModelForTokenClassification, AutoProcessor
+
+from .configuration_triaffine import TriaffineConfig
+from .data.collator import DataCollatorForNestedNER
+from .data.loading import load_nested_ner
+from .evaluation.metric import NestedNERMetric
+from .modeling_triaffine import TriaffineForNestedNER
+from .pipeline_triaffine import NestedNERPipeline
+from .processing_triaffine import TriaffineProcessor
+from .training.trainer import NestedNERTrainer
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "DataCollatorForNestedNER",
+    "NestedNERMetric",
+    "NestedNERPipeline",
+    "NestedNERTrainer",
+    "TriaffineConfig",
+    "TriaffineForNestedNER",
+    "TriaffineProcessor",
+    "load_nested_ner",
+]
+
+AutoConfig.register(TriaffineConfig.model_type, TriaffineConfig)
+AutoModel.register(TriaffineConfig, TriaffineForNestedNER)
+AutoModelForTokenClassification.register(TriaffineConfig, TriaffineForNestedNER)
+AutoProcessor.register(TriaffineConfig, TriaffineProcessor)

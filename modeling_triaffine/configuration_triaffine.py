@@ -30,6 +30,7 @@ REMOTE_CODE_FILES = (
     "words_triaffine.py",
     "modeling_triaffine.py",
     "decoding_triaffine.py",
+    "text_triaffine.py",
     "processing_triaffine.py",
     "pipeline_triaffine.py",
 )

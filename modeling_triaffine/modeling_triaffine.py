@@ -1,6 +1,6 @@
 """The model: words → span scores → cross-span scores → loss.
 
-Read from the bottom up: `TriaffineForNestedNER` = encoder + `WordRepresentation` (in `words_triaffine.py`) +
+Read from the bottom up: `TriaffineForNestedNER` = encoder + `WordRepresentation` (`words_triaffine.py`) +
 `TriaffineSpanHead`; the head = `SpanAttention` + `SpanScoring` (span stage) + `CrossSpanStage`. The algebra is in
 `triaffine_ops.py`, the reading of entities out of scores in `decoding_triaffine.py`. Sections are those of Yuan et al. (Findings of ACL 2022).
 """
@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 from transformers import AutoConfig, AutoModel, PreTrainedModel
 from transformers import initialization as init
 from transformers.utils import ModelOutput
@@ -32,6 +33,9 @@ from .triaffine_ops import (
     triaffine_pairs,
 )
 from .words_triaffine import WordRepresentation, pool_subwords
+
+# Logit of every entity label, None having 0, where there is no span; within the range of half precision.
+NO_SPAN_LOGIT = -1e4
 
 
 @dataclass
@@ -336,7 +340,9 @@ class TriaffineSpanHead(nn.Module):
 
     def _finish(self, scores: Tensor, valid: Tensor, labels: Tensor | None) -> SpanHeadOutput:
         """Scores [B, R, N, N] → span logits with the label bias, and the loss over all spans."""
-        span_logits = scores.permute(0, 2, 3, 1) + self.label_bias
+        # What is no span of the sentence says None, so that nobody downstream needs the mask.
+        nothing = functional.pad(scores.new_full((scores.shape[1] - 1,), NO_SPAN_LOGIT), (0, 1))
+        span_logits = torch.where(valid.unsqueeze(-1), scores.permute(0, 2, 3, 1) + self.label_bias, nothing)
         output = SpanHeadOutput(span_logits=span_logits)
         if labels is not None:
             flat = span_logits.flatten(1, 2), labels.flatten(1), valid.flatten(1)

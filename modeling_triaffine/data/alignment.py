@@ -1,0 +1,187 @@
+"""Entities by characters ↔ entities by words: alignment, and corpora cut anew into the words of another splitter.
+
+Corpora cut tokens in their own way (GENIA at the borders of its entities), raw text is cut by a splitter that knows no
+entities. A model that shall read raw text is trained on the splitter's words; what these cannot express is counted.
+"""
+
+from __future__ import annotations
+
+import logging
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Any, cast, overload
+
+from datasets import Dataset, DatasetDict, Features
+
+from .schema import FEATURES, Entity
+
+logger = logging.getLogger(__name__)
+
+WordSplitter = Callable[[str], Sequence[tuple[int, int]]]
+"""Text → its words as (start, end) in characters, end exclusive, in order and without overlap."""
+
+LOST_COLUMN = "lost_entities"
+
+
+def split_words(text: str, word_splitter: WordSplitter) -> list[tuple[int, int]]:
+    """The splitter's words, checked.
+
+    Raises:
+        ValueError: words are empty, overlap, are out of order or lie outside the text, or there are none.
+    """
+    words = [(start, end) for start, end in word_splitter(text)]
+    ends = [0, *(end for _, end in words)]
+    if not words or ends[-1] > len(text) or any(not ends[i] <= s < e for i, (s, e) in enumerate(words)):
+        raise ValueError(
+            f"The word splitter must give (start, end) of at least one word, in order, without overlap and inside the "
+            f"text's {len(text)} characters; for {text[:60]!r} it gave {words[:8]}."
+        )
+    return words
+
+
+def align_entities(
+    text: str, entities_by_characters: Iterable[Entity], word_spans: Sequence[tuple[int, int]]
+) -> tuple[list[Entity], list[Entity]]:
+    """Entities by characters → (entities by words, those that have no such form).
+
+    An entity covers the words that lie inside it; white space at its borders makes no difference. It is lost where one
+    of its borders falls inside a word, or where it covers no word at all.
+
+    Args:
+        text: the text that both sides count in.
+        entities_by_characters: `start`, `end` (exclusive) in characters.
+        word_spans: (start, end) of each word in characters, in order.
+
+    Raises:
+        ValueError: an entity lies outside the text.
+
+    >>> align_entities("CD28-mediated", [{"start": 0, "end": 4, "type": "protein"}], [(0, 4), (4, 5), (5, 13)])
+    ([{'start': 0, 'end': 1, 'type': 'protein'}], [])
+    >>> align_entities("CD28-mediated", [{"start": 0, "end": 4, "type": "protein"}], [(0, 13)])
+    ([], [{'start': 0, 'end': 4, 'type': 'protein'}])
+    """
+    starts, ends = [start for start, _ in word_spans], [end for _, end in word_spans]
+    aligned: list[Entity] = []
+    lost: list[Entity] = []
+    for entity in entities_by_characters:
+        start, end = entity["start"], entity["end"]
+        if not 0 <= start < end <= len(text):
+            raise ValueError(f"Entity {dict(entity)} lies outside its text of {len(text)} characters.")
+        first, stop = bisect_right(ends, start), bisect_left(starts, end)  # the words that touch the entity
+        if first < stop and start <= starts[first] and ends[stop - 1] <= end:
+            aligned.append(Entity(start=first, end=stop, type=entity["type"]))
+        else:
+            lost.append(entity)
+    return aligned, lost
+
+
+@dataclass
+class RetokenizationReport:
+    """What cutting a data set anew has cost.
+
+    Attributes:
+        sentences: sentences of the data set.
+        entities: entities before.
+        lost: those that no sequence of the new words spells.
+        lost_by_type: the same by type.
+        pos_dropped: sentences whose part-of-speech tags, made for other words, were dropped.
+    """
+
+    sentences: int = 0
+    entities: int = 0
+    lost: int = 0
+    lost_by_type: dict[str, int] = field(default_factory=dict)
+    pos_dropped: int = 0
+
+    def __str__(self) -> str:
+        by_type = ", ".join(f"{kind} {count}" for kind, count in sorted(self.lost_by_type.items()))
+        share = 100 * self.lost / max(self.entities, 1)
+        return (
+            f"{self.sentences} sentences cut anew: {self.lost} of {self.entities} entities lost ({share:.2f} %"
+            f"{': ' + by_type if by_type else ''}); part-of-speech tags dropped in {self.pos_dropped} sentences."
+        )
+
+
+@overload
+def retokenize(dataset: Dataset, word_splitter: WordSplitter) -> tuple[Dataset, RetokenizationReport]: ...
+@overload
+def retokenize(
+    dataset: DatasetDict, word_splitter: WordSplitter
+) -> tuple[DatasetDict, dict[str, RetokenizationReport]]: ...
+def retokenize(dataset: Any, word_splitter: WordSplitter) -> tuple[Any, Any]:
+    """Cuts a data set into the words of another splitter.
+
+    A record's tokens, joined by single spaces, are the text that is cut; its context likewise. Entities follow by
+    characters, those that cannot are counted. Part-of-speech tags belong to the old words and are dropped (and counted):
+    tag the new ones where the model reads tags. For GENIA prefer `load_nested_ner(path, word_splitter=…)`, which cuts
+    the sentences as they were written.
+
+    Args:
+        dataset: `Dataset` of the schema, or a `DatasetDict` of such.
+        word_splitter: text → [(start, end)] in characters.
+
+    Returns:
+        The data set and a `RetokenizationReport`; for a `DatasetDict`, a report a split.
+
+    Raises:
+        TypeError: the data set is a streaming one.
+    """
+    if isinstance(dataset, DatasetDict):
+        parts = {split: retokenize(part, word_splitter) for split, part in dataset.items()}
+        return (
+            DatasetDict({split: part for split, (part, _) in parts.items()}),
+            {split: report for split, (_, report) in parts.items()},
+        )
+    if not isinstance(dataset, Dataset):
+        raise TypeError(
+            f"retokenize needs a Dataset or DatasetDict, whose losses can be counted, and was given a "
+            f"{type(dataset).__name__}. Load the corpus without streaming=True."
+        )
+    resplit = dataset.map(
+        retokenize_record,
+        fn_kwargs={"word_splitter": word_splitter},
+        features=Features({**dataset.features, LOST_COLUMN: FEATURES["entities"]}),
+        desc="Cutting into words anew",
+    )
+    lost = Counter(entity["type"] for entities in resplit[LOST_COLUMN] for entity in entities)
+    report = RetokenizationReport(
+        sentences=len(dataset),
+        entities=sum(len(entities) for entities in dataset["entities"]),
+        lost=lost.total(),
+        lost_by_type=dict(lost),
+        pos_dropped=sum(1 for tags in dataset["pos"] if tags),
+    )
+    if report.lost or report.pos_dropped:
+        logger.warning("%s", report)
+    return resplit.remove_columns(LOST_COLUMN), report
+
+
+def retokenize_record(record: dict[str, Any], word_splitter: WordSplitter) -> dict[str, Any]:
+    """One record cut anew (see `retokenize`), with the entities that were lost, by old words, in `lost_entities`."""
+    text = " ".join(record["tokens"])
+    starts = list(accumulate((len(token) + 1 for token in record["tokens"]), initial=0))
+    by_characters = [
+        Entity(start=starts[entity["start"]], end=starts[entity["end"]] - 1, type=entity["type"])
+        for entity in record["entities"]
+    ]
+    words = split_words(text, word_splitter)
+    entities, lost = align_entities(text, by_characters, words)
+    old_word = {start: index for index, start in enumerate(starts)}
+    changed = {
+        "tokens": [text[start:end] for start, end in words],
+        "pos": [],
+        "entities": entities,
+        LOST_COLUMN: [Entity(start=old_word[e["start"]], end=old_word[e["end"] + 1], type=e["type"]) for e in lost],
+    }
+    for side in ("left_tokens", "right_tokens"):
+        context = record.get(side)
+        changed[side] = _resplit_context(cast("list[str]", context), word_splitter) if context else context
+    return {**record, **changed}
+
+
+def _resplit_context(tokens: list[str], word_splitter: WordSplitter) -> list[str]:
+    text = " ".join(tokens)
+    return [text[start:end] for start, end in split_words(text, word_splitter)]

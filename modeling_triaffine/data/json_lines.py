@@ -1,0 +1,34 @@
+"""JSON lines, this project's own form: one sentence a line with the fields of `schema.FEATURES`.
+
+    {"id": "a:0", "doc_id": "a", "sent_id": 0, "tokens": ["IL-2", "gene"], "pos": [],
+     "entities": [{"start": 0, "end": 2, "type": "DNA"}]}
+
+(on one line). Optional `left_tokens` and `right_tokens` are the corpus' own context.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from .reading import CorpusFormat, open_corpus, parse_json
+from .schema import Record, RecordChecker
+
+
+def read_json_lines(path: Path, check: RecordChecker) -> Iterator[Record]:
+    """The file's sentences, read line by line; blank lines separate nothing and are passed over.
+
+    Raises:
+        CorpusError: names the line and the field of what cannot be read.
+    """
+    with open_corpus(path) as lines:
+        for number, line in enumerate(lines, start=1):
+            if line.strip():
+                yield check(parse_json(line, check, f"line {number}"), f"line {number}")
+
+
+JSON_LINES = CorpusFormat(
+    name="json_lines",
+    description="one JSON object a line",
+    suffixes=(".jsonl", ".ndjson"),
+    recognizes=lambda head: head.startswith("{"),
+    read=read_json_lines,
+)

@@ -1,0 +1,105 @@
+"""Statistics of a corpus, those that papers print and those that choose a configuration.
+
+Holds counting only; the table is printed by `examples/corpus_statistics.py`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+Span = tuple[int, int]
+"""(start, end), end exclusive."""
+
+
+def contains(outer: Span, inner: Span) -> bool:
+    """Whether `inner` lies in `outer` and is not the same span."""
+    return outer != inner and outer[0] <= inner[0] and inner[1] <= outer[1]
+
+
+def nested_spans(spans: Collection[Span]) -> set[Span]:
+    """Those that contain another or are contained in one; a span is not nested in itself, however many types it has.
+
+    >>> sorted(nested_spans([(0, 3), (0, 1), (4, 5)]))
+    [(0, 1), (0, 3)]
+    """
+    distinct = set(spans)
+    return {span for span in distinct if any(contains(span, other) or contains(other, span) for other in distinct)}
+
+
+def nesting_depths(spans: Collection[Span]) -> dict[Span, int]:
+    """Span → its depth: 1 where no other contains it, else one more than the deepest that does.
+
+    >>> nesting_depths([(0, 5), (1, 3), (1, 2), (6, 7)])
+    {(0, 5): 1, (1, 3): 2, (1, 2): 3, (6, 7): 1}
+    """
+    depths: dict[Span, int] = {}
+    for span in sorted(set(spans), key=lambda span: (span[0], -span[1])):  # what contains a span comes before it
+        depths[span] = 1 + max((depth for other, depth in depths.items() if contains(other, span)), default=0)
+    return depths
+
+
+def corpus_statistics(records: Iterable[Mapping[str, Any]], max_candidates: int = 30) -> dict[str, Any]:
+    """Counts over sentences in the form of the schema: a split, or several chained.
+
+    Args:
+        records: sentences; only `tokens`, `entities` and `pos` are read.
+        max_candidates: the model's m. A sentence with more entity spans than that has some which no model with this m
+            can find.
+
+    Returns:
+        - `sentences`, `tokens`, `entities`, `nested_entities` (contains another of its sentence or is contained in one;
+          one span with two types is no nesting), `entities_by_type`, `sentences_with_pos`;
+        - `most_entities`, `longest_sentence` (words), `nesting_depth` (the deepest);
+        - distributions, value → how often: `sentence_lengths` and `entity_lengths` (words), `entities_per_sentence`,
+          `entity_depths`;
+        - `max_candidates`, `sentences_above_max_candidates` and `spans_above_max_candidates` (entity spans out of reach).
+    """
+    totals = Counter[str]()
+    types, sentence_lengths, entity_lengths = Counter[str](), Counter[int](), Counter[int]()
+    entities_per_sentence, entity_depths = Counter[int](), Counter[int]()
+    for record in records:
+        spans = [(entity["start"], entity["end"]) for entity in record["entities"]]
+        depths, nested = nesting_depths(spans), nested_spans(spans)
+        totals["nested_entities"] += sum(span in nested for span in spans)
+        totals["sentences_with_pos"] += bool(record["pos"])
+        totals["sentences_above_max_candidates"] += len(depths) > max_candidates
+        totals["spans_above_max_candidates"] += max(len(depths) - max_candidates, 0)
+        types.update(entity["type"] for entity in record["entities"])
+        sentence_lengths[len(record["tokens"])] += 1
+        entity_lengths.update(end - start for start, end in spans)
+        entities_per_sentence[len(spans)] += 1
+        entity_depths.update(depths[span] for span in spans)
+    return {
+        "sentences": sentence_lengths.total(),
+        "tokens": sum(length * count for length, count in sentence_lengths.items()),
+        "entities": types.total(),
+        "nested_entities": totals["nested_entities"],
+        "entities_by_type": dict(sorted(types.items())),
+        "sentences_with_pos": totals["sentences_with_pos"],
+        "most_entities": max(entities_per_sentence, default=0),
+        "longest_sentence": max(sentence_lengths, default=0),
+        "nesting_depth": max(entity_depths, default=0),
+        "sentence_lengths": dict(sorted(sentence_lengths.items())),
+        "entity_lengths": dict(sorted(entity_lengths.items())),
+        "entities_per_sentence": dict(sorted(entities_per_sentence.items())),
+        "entity_depths": dict(sorted(entity_depths.items())),
+        "max_candidates": max_candidates,
+        "sentences_above_max_candidates": totals["sentences_above_max_candidates"],
+        "spans_above_max_candidates": totals["spans_above_max_candidates"],
+    }
+
+
+def quantile(distribution: Mapping[int, int], share: float) -> int:
+    """The smallest value that at least `share` of the cases do not exceed; 0 for an empty distribution.
+
+    >>> quantile({1: 5, 2: 4, 9: 1}, 0.5), quantile({1: 5, 2: 4, 9: 1}, 0.95)
+    (1, 9)
+    """
+    needed, seen = share * sum(distribution.values()), 0
+    for value, count in sorted(distribution.items()):
+        seen += count
+        if seen >= needed:
+            return value
+    return 0

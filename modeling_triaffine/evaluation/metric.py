@@ -1,0 +1,86 @@
+"""`NestedNERMetric`: the scores of `scoring.py` behind the interface of Hugging Face `evaluate`.
+
+What is counted, and how, is in `scoring.py`. Nothing is downloaded; predictions wait in `evaluate`'s cache folder
+between `add_batch` and `compute`.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import evaluate
+from datasets import Features, List, Value
+
+from .scoring import check_same_sentences, read_entities, score_entities
+
+_DESCRIPTION = """
+Exact-match precision, recall and F1 of entities that may be nested: micro average, by label, and for flat and nested
+entities apart. An entity is right if its start, end and type are those of a gold entity of the same sentence.
+"""
+
+_INPUTS_DESCRIPTION = """
+Entities are dicts with `start`, `end` (exclusive; words or characters, the same unit on both sides) and `type` or
+`entity_group`; `score` and `word` may be there and are not looked at. An empty list stands for no entity.
+
+Args:
+    predictions (`list` of `list` of `dict`): Predicted entities, one list for each sentence.
+    references (`list` of `list` of `dict`): Gold entities, one list for each sentence.
+    labels (`list` of `str`, *optional*, `compute` only): Labels that are reported even if they never occur.
+
+Returns:
+    `precision`, `recall`, `f1` (0 to 1), `correct`, `predicted`, `found`, `gold` (counts), and the same numbers in
+    `flat`, `nested` and `by_label[label]`.
+
+Examples:
+    >>> metric = NestedNERMetric()
+    >>> gold = [[{"start": 0, "end": 3, "type": "ORGANIZATION"}, {"start": 1, "end": 2, "type": "LOCATION"}], []]
+    >>> metric.add_batch(predictions=[gold[0][:1], []], references=gold)
+    >>> metric.compute()["recall"]
+    0.5
+"""
+
+_ENTITIES = List({"start": Value("int64"), "end": Value("int64"), "type": Value("string")})
+
+
+class NestedNERMetric(evaluate.Metric):
+    """Nested NER scores as an `evaluate.Metric`; takes the constructor arguments of that class."""
+
+    def _info(self) -> evaluate.MetricInfo:
+        return evaluate.MetricInfo(
+            description=_DESCRIPTION,
+            citation="",
+            inputs_description=_INPUTS_DESCRIPTION,
+            features=Features({"predictions": _ENTITIES, "references": _ENTITIES}),
+        )
+
+    def add(self, *, prediction=None, reference=None, **kwargs) -> None:
+        """Adds the entities of one sentence."""
+        self.add_batch(predictions=[prediction], references=[reference], **kwargs)
+
+    # Arrow would cut floats to integers, refuse pipeline output for its other keys, and lose sentences where one side
+    # is empty; so entities are checked and brought into one form before they are written.
+    def add_batch(self, *, predictions=None, references=None, **kwargs) -> None:
+        """Adds the entities of several sentences."""
+        rows = {"predictions": _as_rows(predictions, "predictions"), "references": _as_rows(references, "references")}
+        check_same_sentences(**rows)
+        super().add_batch(**rows, **kwargs)
+
+    def _compute(
+        self,
+        *,
+        predictions: Sequence[Sequence[Mapping[str, Any]]],
+        references: Sequence[Sequence[Mapping[str, Any]]],
+        labels: Iterable[str] | None = None,
+    ) -> dict[str, Any]:
+        return score_entities(predictions, references, labels)
+
+
+def _as_rows(sentences: Iterable[Sequence[Mapping[str, Any]]] | None, side: str) -> list[list[dict[str, Any]]]:
+    if sentences is None:
+        raise ValueError(f"{side} are missing: give predictions and references together.")
+    return [
+        [
+            {"start": start, "end": end, "type": type_}
+            for start, end, type_ in sorted(read_entities(entities, f"{side}, sentence {index}"))
+        ]
+        for index, entities in enumerate(sentences)
+    ]

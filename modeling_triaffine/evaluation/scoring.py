@@ -1,0 +1,268 @@
+"""Exact-match scores of nested entities: precision, recall and F1, in all, by label, for flat and nested ones.
+
+Pure Python: works on words and on characters alike, as long as predictions and references use the same unit.
+How scores reach `evaluate` is in `metric.py`; how entities come out of tensors is in `decoding_triaffine.py`.
+
+An entity is right if its start, end and type are those of a gold entity of the same sentence. What is counted:
+
+- An entity given twice in a sentence counts once. Two types on one span are two entities.
+- An entity is *nested* if its span contains, or is contained in, another span of its own side (the gold ones for a
+  gold entity, the predicted ones for a prediction) in the same sentence. All others are *flat*; spans that merely
+  cross, and two types on one span, do not make an entity nested.
+- Precision of the nested entities is over the predictions that are nested among the predictions, right if they are
+  in gold at all. Recall is over the gold entities that are nested among the gold ones, found if they are predicted
+  at all. The same goes for flat ones, so flat and nested add up to the whole on both sides.
+- A ratio without a denominator is 0.0.
+"""
+
+import operator
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+Span = tuple[int, int]  # start, end (exclusive)
+Entity = tuple[int, int, str]  # start, end (exclusive), type
+
+TYPE_KEYS = ("type", "entity_group")
+SPAN_KEYS = ("start", "end")
+IGNORED_KEYS = ("score", "word")
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Numbers that add up over shards, and the ratios made of them.
+
+    Attributes:
+        correct: Predictions that are in gold.
+        predicted: Predictions.
+        found: Gold entities that are predicted. Differs from `correct` for flat and nested entities only, because
+            an entity may be flat among the predictions and nested in gold.
+        gold: Gold entities.
+    """
+
+    correct: int = 0
+    predicted: int = 0
+    found: int = 0
+    gold: int = 0
+
+    def __add__(self, other: "Counts") -> "Counts":
+        return Counts(
+            correct=self.correct + other.correct,
+            predicted=self.predicted + other.predicted,
+            found=self.found + other.found,
+            gold=self.gold + other.gold,
+        )
+
+    @property
+    def precision(self) -> float:
+        return self.correct / self.predicted if self.predicted else 0.0
+
+    @property
+    def recall(self) -> float:
+        return self.found / self.gold if self.gold else 0.0
+
+    @property
+    def f1(self) -> float:
+        """Harmonic mean of precision and recall."""
+        total = self.precision + self.recall
+        return 2 * self.precision * self.recall / total if total else 0.0
+
+    def scores(self) -> dict[str, float]:
+        """Ratios (0 to 1) and the counts behind them, as plain numbers."""
+        return {
+            "precision": self.precision,
+            "recall": self.recall,
+            "f1": self.f1,
+            "correct": self.correct,
+            "predicted": self.predicted,
+            "found": self.found,
+            "gold": self.gold,
+        }
+
+
+@dataclass(frozen=True)
+class EntityCounts:
+    """Counts of a corpus or of a part of it. Parts that share no sentence are added with `+`.
+
+    Processes that each hold some of the sentences gather these objects and add them: ratios come last, so the result
+    is that of the whole corpus, however it was cut.
+    """
+
+    flat: Counts = Counts()
+    nested: Counts = Counts()
+    by_label: Mapping[str, Counts] = field(default_factory=dict)
+
+    def __add__(self, other: "EntityCounts") -> "EntityCounts":
+        by_label = dict(self.by_label)
+        for label, counts in other.by_label.items():
+            by_label[label] = by_label.get(label, Counts()) + counts
+        return EntityCounts(flat=self.flat + other.flat, nested=self.nested + other.nested, by_label=by_label)
+
+    @property
+    def total(self) -> Counts:
+        return self.flat + self.nested
+
+    def scores(self, labels: Iterable[str] | None = None) -> dict[str, Any]:
+        """Scores as `score_entities` returns them; see there for `labels`."""
+        order = list(dict.fromkeys([*(labels or ()), *sorted(self.by_label)]))
+        return {
+            **self.total.scores(),
+            "by_label": {label: self.by_label.get(label, Counts()).scores() for label in order},
+            "flat": self.flat.scores(),
+            "nested": self.nested.scores(),
+        }
+
+
+def score_entities(
+    predictions: Sequence[Sequence[Mapping[str, Any]]],
+    references: Sequence[Sequence[Mapping[str, Any]]],
+    labels: Iterable[str] | None = None,
+) -> dict[str, Any]:
+    """Scores predicted entities against gold ones; the module's docstring says what is counted.
+
+    Args:
+        predictions: A list of entities for each sentence. An entity has `start`, `end` (exclusive) and `type` or
+            `entity_group`; `score` and `word` may be there and are not looked at.
+        references: The gold entities of the same sentences, in the same form.
+        labels: Labels that get a row in `by_label` even if they never occur, in this order. Other labels that occur
+            follow in alphabetical order: nothing that occurs is left out of any score.
+
+    Returns:
+        `precision`, `recall`, `f1` (micro averages, 0 to 1), `correct`, `predicted`, `found`, `gold` (counts), and the
+        same seven numbers in `flat`, in `nested` and in `by_label[label]`.
+
+    Raises:
+        ValueError: The numbers of sentences differ, or an entity is ill-formed.
+    """
+    return count_entities(predictions, references).scores(labels)
+
+
+def count_entities(
+    predictions: Sequence[Sequence[Mapping[str, Any]]], references: Sequence[Sequence[Mapping[str, Any]]]
+) -> EntityCounts:
+    """Counts to be added over shards; arguments and errors are those of `score_entities`."""
+    check_same_sentences(predictions, references)
+    counts = EntityCounts()
+    for sentence, (predicted, gold) in enumerate(zip(predictions, references, strict=True)):
+        counts += _count_sentence(
+            read_entities(predicted, f"predictions, sentence {sentence}"),
+            read_entities(gold, f"references, sentence {sentence}"),
+        )
+    return counts
+
+
+def check_same_sentences(predictions: Sequence[Any], references: Sequence[Any]) -> None:
+    """Raises a ValueError if the two sides differ in their number of sentences."""
+    if len(predictions) != len(references):
+        raise ValueError(
+            f"There are predictions for {len(predictions)} sentences and references for {len(references)}. Give one "
+            "list of entities for each sentence on both sides, an empty one where a sentence has none."
+        )
+
+
+def read_entities(entities: Sequence[Mapping[str, Any]], where: str) -> set[Entity]:
+    """The distinct entities of one sentence as (start, end, type).
+
+    Args:
+        entities: Entities in the form `score_entities` takes.
+        where: What an error calls their place, e.g. `"predictions, sentence 3"`.
+
+    Raises:
+        ValueError: An entity is ill-formed.
+    """
+    if isinstance(entities, str | Mapping) or not isinstance(entities, Iterable):
+        raise ValueError(f"{where}: expected a list of entities, got {entities!r}. Give [] for no entity.")
+    return {_read_entity(entity, f"{where}, entity {index}") for index, entity in enumerate(entities)}
+
+
+def nested_spans(spans: Iterable[Span]) -> set[Span]:
+    """Those of the spans that contain, or are contained in, another one of them."""
+    # Sorted so that whatever contains a span stands before it, and whatever it contains stands after it.
+    ordered = sorted(set(spans), key=lambda span: (span[0], -span[1]))
+    nested = set()
+    furthest_end = -1
+    for span in ordered:
+        if span[1] <= furthest_end:
+            nested.add(span)
+        furthest_end = max(furthest_end, span[1])
+    nearest_end: float = float("inf")
+    for span in reversed(ordered):
+        if nearest_end <= span[1]:
+            nested.add(span)
+        nearest_end = min(nearest_end, span[1])
+    return nested
+
+
+def format_scores(scores: Mapping[str, Any]) -> str:
+    """The result of `score_entities` as a plain-text table, ratios in percent.
+
+    Rows: all entities, each label (indented), flat and nested ones. The last two columns are the support: how many
+    entities were predicted, and how many there are in gold.
+    """
+    rows = [
+        ("all", scores),
+        *((f"  {label}", row) for label, row in scores["by_label"].items()),
+        ("flat", scores["flat"]),
+        ("nested", scores["nested"]),
+    ]
+    width = max(len(name) for name, _ in rows)
+    lines = [f"{'':{width}}  precision   recall       f1  predicted     gold"]
+    for name, row in rows:
+        ratios = f"{100 * row['precision']:9.2f}  {100 * row['recall']:7.2f}  {100 * row['f1']:7.2f}"
+        lines.append(f"{name:{width}}  {ratios}  {row['predicted']:9d}  {row['gold']:7d}")
+    return "\n".join(lines)
+
+
+def _count_sentence(predicted: set[Entity], gold: set[Entity]) -> EntityCounts:
+    nested = {False: Counts(), True: Counts()}
+    by_label: dict[str, Counts] = defaultdict(Counts)
+
+    def add(entity: Entity, is_nested: bool, counts: Counts) -> None:
+        nested[is_nested] += counts
+        by_label[entity[2]] += counts
+
+    nested_predicted = nested_spans((start, end) for start, end, _ in predicted)
+    for entity in predicted:
+        add(entity, entity[:2] in nested_predicted, Counts(predicted=1, correct=int(entity in gold)))
+    nested_gold = nested_spans((start, end) for start, end, _ in gold)
+    for entity in gold:
+        add(entity, entity[:2] in nested_gold, Counts(gold=1, found=int(entity in predicted)))
+    return EntityCounts(flat=nested[False], nested=nested[True], by_label=dict(by_label))
+
+
+def _read_entity(entity: Mapping[str, Any], where: str) -> Entity:
+    if not isinstance(entity, Mapping):
+        raise ValueError(f"{where}: expected a dict with start, end and type, got {entity!r}.")
+    unknown = [key for key in entity if key not in (*SPAN_KEYS, *TYPE_KEYS, *IGNORED_KEYS)]
+    if unknown:
+        raise ValueError(
+            f"{where}: unknown keys {unknown}. An entity has start, end and type (or entity_group), "
+            "and beside them at most score and word."
+        )
+    missing = [key for key in SPAN_KEYS if key not in entity]
+    if missing:
+        raise ValueError(f"{where}: {' and '.join(missing)} missing in {dict(entity)!r}.")
+    start, end = (_read_position(entity[key], f"{where}, {key}") for key in SPAN_KEYS)
+    if not 0 <= start < end:
+        raise ValueError(f"{where}: start {start}, end {end} is no span; 0 <= start < end is needed (end exclusive).")
+    return start, end, _read_type(entity, where)
+
+
+def _read_position(value: Any, where: str) -> int:
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        return operator.index(value)  # NumPy's integers too, but no float that would have to be cut
+    except TypeError:
+        raise ValueError(f"{where}: expected an integer, got {value!r}.") from None
+
+
+def _read_type(entity: Mapping[str, Any], where: str) -> str:
+    types = [entity[key] for key in TYPE_KEYS if key in entity]
+    if len(types) != 1 or not isinstance(types[0], str) or not types[0]:
+        raise ValueError(
+            f"{where}: exactly one of type and entity_group is needed, and it must be a non-empty string; "
+            f"got {dict(entity)!r}."
+        )
+    return types[0]

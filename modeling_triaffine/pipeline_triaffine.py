@@ -1,0 +1,128 @@
+"""NestedNERPipeline: raw text in, nested entities with character offsets out."""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from torch import Tensor
+from transformers.pipelines.base import ChunkPipeline
+
+from .decoding_triaffine import check_overlap, check_threshold, decode_batch
+from .modeling_triaffine import TriaffineForNestedNER
+from .processing_triaffine import TriaffineProcessor
+
+# Batches whose sentences are sorted by length together, so that a batch holds sentences of like length.
+_BATCHES_AT_ONCE = 16
+
+
+class NestedNERPipeline(ChunkPipeline):
+    """Finds nested entities in raw text: one string, or a list, generator or data set of strings.
+
+    Args:
+        model: [`TriaffineForNestedNER`], or the folder or Hub name of one.
+        processor: the [`TriaffineProcessor`] saved with it; read from the same place when `model` is a name.
+        threshold: None takes the likeliest label of each span; a probability t keeps every span whose best entity
+            label has at least t.
+        overlap: "all" entities, "nested" (none cross) or "flat" (none share a word).
+        batch_size: sentences that run through the model together.
+
+    Returns for each text a list of {"entity_group", "score", "word", "start", "end"}, offsets in characters with an
+    exclusive end, sorted by start, then longest first. A list of texts gives a list, any other iterable a generator
+    that reads as it goes.
+
+    ```python
+    pipeline = NestedNERPipeline(model="folder-of-a-trained-model")
+    for entity in pipeline("IL-2 gene expression and NF-kappa B activation through CD28"):
+        print(entity["start"], entity["end"], entity["entity_group"], entity["word"])
+    ```
+    """
+
+    _load_processor = True
+    _load_image_processor = False
+    _load_feature_extractor = False
+    _load_tokenizer = False
+
+    def __init__(self, model: Any, processor: Any = None, batch_size: int | None = None, **kwargs: Any):
+        if isinstance(model, str | os.PathLike):
+            processor = processor or TriaffineProcessor.from_pretrained(model)
+            model = TriaffineForNestedNER.from_pretrained(model)
+        if processor is None:
+            raise ValueError("NestedNERPipeline needs the processor saved with the model: give `processor=`.")
+        if processor.max_subwords != model.config.max_subwords:
+            raise ValueError(
+                f"The processor lays out windows of {processor.max_subwords} sub-words, the model reads windows of "
+                f"{model.config.max_subwords}; build the processor with max_subwords={model.config.max_subwords}."
+            )
+        super().__init__(model=model.eval(), processor=processor, batch_size=batch_size or 16, **kwargs)
+
+    def __call__(self, inputs: Any, **kwargs: Any) -> Any:  # type: ignore[override]
+        if isinstance(inputs, list | tuple):
+            return list(super().__call__((text for text in inputs), **kwargs)) if inputs else []
+        if isinstance(inputs, str) or not isinstance(inputs, Iterable):
+            return super().__call__(inputs, **kwargs)
+        return super().__call__((text for text in inputs), **kwargs)
+
+    def _sanitize_parameters(self, threshold: float | None = None, overlap: str | None = None, **unknown: Any) -> Any:
+        if unknown:
+            names = ", ".join(map(repr, unknown))
+            raise TypeError(f"NestedNERPipeline knows `threshold`, `overlap` and `batch_size`, but not {names}.")
+        parameters: dict[str, Any] = {}
+        if threshold is not None:
+            check_threshold(threshold)
+            parameters["threshold"] = threshold
+        if overlap is not None:
+            check_overlap(overlap)
+            parameters["overlap"] = overlap
+        return {}, parameters, {}
+
+    def get_iterator(  # type: ignore[override]
+        self,
+        inputs: Iterable[str],
+        num_workers: int,
+        batch_size: int,
+        preprocess_params: dict[str, Any],
+        forward_params: dict[str, Any],
+        postprocess_params: dict[str, Any],
+    ) -> Iterator[list[dict[str, Any]]]:
+        """Entities text by text. Sentences of several texts run together, in the order of their length."""
+        sentences = (sentence for text in inputs for sentence in self.preprocess(text, **preprocess_params))
+        of_text: list[dict[str, Any]] = []
+        while pool := list(islice(sentences, batch_size * _BATCHES_AT_ONCE)):
+            by_length = sorted(pool, key=lambda sentence: len(sentence["feature"]["input_ids"]))
+            for first in range(0, len(by_length), batch_size):
+                batch = by_length[first : first + batch_size]
+                inputs_of_model = self.processor.pad([sentence["feature"] for sentence in batch])
+                for sentence, entities in zip(batch, self.forward(inputs_of_model, **forward_params), strict=True):
+                    sentence["entities"] = entities
+            for sentence in pool:
+                of_text.append(sentence)
+                if sentence["is_last"]:
+                    yield self.postprocess(of_text, **postprocess_params)
+                    of_text = []
+
+    def preprocess(self, text: Any) -> Iterator[dict[str, Any]]:  # type: ignore[override]
+        """The sentences of a text: feature, word offsets, and whether it is the text's last."""
+        if not isinstance(text, str):
+            hint = (
+                ' (for a data set, give its column: (row["text"] for row in data))' if isinstance(text, Mapping) else ""
+            )
+            raise TypeError(f"NestedNERPipeline reads strings, not {type(text).__name__}{hint}.")
+        last = None
+        for feature, offsets in self.processor.encode_text(text):
+            if last is not None:
+                yield last
+            last = {"text": text, "feature": feature, "offsets": offsets, "is_last": False}
+        assert last is not None  # a text without words is one empty sentence
+        yield {**last, "is_last": True}
+
+    def _forward(self, model_inputs: dict[str, Tensor], **decoding: Any) -> list[list[dict[str, Any]]]:  # type: ignore[override]
+        # Decoded here, where the scores are: only the entities leave the device.
+        return decode_batch(self.model(**model_inputs), self.model.config.id2label, **decoding)
+
+    def postprocess(self, sentences: list[dict[str, Any]]) -> list[dict[str, Any]]:  # type: ignore[override]
+        return [
+            entity
+            for sentence in sentences
+            for entity in self.processor.entities_in_text(sentence["text"], sentence["offsets"], sentence["entities"])
+        ]

@@ -1,0 +1,378 @@
+"""TriaffineProcessor: text or words → tensors, and word spans → character offsets.
+
+One sentence is one feature dict of arrays; `pad` makes a batch of them. How raw text is cut into sentences and words
+is in `text_triaffine.py`; labels are added by the collator, which stays at home.
+"""
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from transformers import AutoTokenizer, BatchFeature, ProcessorMixin
+from transformers.utils import cached_file, logging
+
+from .configuration_triaffine import AUTO_MAP, CHOICES, save_remote_code
+from .text_triaffine import (
+    Offsets,
+    clean_text,
+    neighbouring_words,
+    sentence_splitter,
+    split_text,
+    word_splitter,
+)
+
+logger = logging.get_logger(__name__)
+
+VOCABULARIES_FILE = "vocabularies.json"
+VOCABULARY_PARTS = ("words", "pos", "chars")
+PADDING, UNKNOWN = "[PAD]", "[UNK]"
+
+Feature = dict[str, Any]
+# Value that fills each array of a feature up to the longest of the batch; input_ids take the tokenizer's padding id.
+_PADDING_VALUES = {
+    "input_ids": None,
+    "attention_mask": 0,
+    "token_type_ids": 0,
+    "word_index": -1,
+    "word_ids": 0,
+    "pos_ids": 0,
+    "char_ids": 0,
+}
+# Sentences of a text that are encoded together, so that memory does not grow with the text.
+_SENTENCES_AT_ONCE = 64
+
+
+class TriaffineProcessor(ProcessorMixin):
+    """Makes the inputs of [`TriaffineForNestedNER`] from words or raw text.
+
+    Args:
+        tokenizer: fast tokenizer of the encoder.
+        max_subwords: sub-words the encoder sees at once, specials included. A longer sentence is laid out as windows of
+            just this width that overlap by half; each word counts in the window where it stands most central.
+        context: neighbours of a sentence that raw text is encoded with: "none", "previous_sentence" or "document".
+        word_splitter: how raw text is cut into words, see [`text_triaffine.word_splitter`].
+        sentence_splitter: "punctuation", "lines" or "none".
+        max_sentence_words: longer sentences of raw text are cut into pieces of this many words.
+        vocabulary_parts: which of "words", "pos", "chars" the model reads beside sub-words; set by
+            [`build_vocabularies`].
+    """
+
+    def __init__(
+        self,
+        tokenizer: Any,
+        max_subwords: int = 192,
+        context: str = "none",
+        word_splitter: str | dict[str, Any] = "punctuation",
+        sentence_splitter: str = "punctuation",
+        max_sentence_words: int = 256,
+        vocabulary_parts: Sequence[str] = (),
+    ):
+        super().__init__(tokenizer)
+        if not getattr(tokenizer, "is_fast", False):
+            raise ValueError("TriaffineProcessor needs a fast tokenizer: only those tell which word a sub-word is of.")
+        if context not in CHOICES["context"]:
+            raise ValueError(f"`context` is {context!r}; choose one of {', '.join(map(repr, CHOICES['context']))}.")
+        if max_subwords < 8:
+            raise ValueError(f"`max_subwords` is {max_subwords}; the least is 8.")
+        self.max_subwords = max_subwords
+        self.context = context
+        self.word_splitter = word_splitter
+        self.sentence_splitter = sentence_splitter
+        self.max_sentence_words = max_sentence_words
+        self.vocabulary_parts = list(vocabulary_parts)
+        self.vocabularies: dict[str, dict[str, int]] = {}
+        self._start_id = _first_id(tokenizer, "cls_token_id", "bos_token_id")
+        self._separator_id = _first_id(tokenizer, "sep_token_id", "eos_token_id")
+        self._unknown_id = _first_id(tokenizer, "unk_token_id", "pad_token_id", "eos_token_id")
+        self._pad_id = _first_id(tokenizer, "pad_token_id", "eos_token_id")
+
+    @classmethod
+    def from_encoder(cls, name_or_path: str, **options: Any) -> "TriaffineProcessor":
+        """The processor for a pretrained encoder; `options` as of the class."""
+        # Byte-level tokenizers see a word as inside a text only with the space before it; the others ignore this.
+        return cls(AutoTokenizer.from_pretrained(name_or_path, add_prefix_space=True), **options)
+
+    def __call__(  # type: ignore[override]
+        self,
+        text: str | Sequence[str] | None = None,
+        words: Sequence[str] | Sequence[Sequence[str]] | None = None,
+        pos: Sequence[Sequence[str]] | None = None,
+        left_tokens: Sequence[Sequence[str]] | None = None,
+        right_tokens: Sequence[Sequence[str]] | None = None,
+    ) -> BatchFeature:
+        """A padded batch: one row a sentence of the text(s), or one row a sentence of given words."""
+        if (text is None) == (words is None):
+            raise ValueError("TriaffineProcessor: give either `text` or `words`.")
+        if text is not None:
+            texts = [text] if isinstance(text, str) else text
+            features = [feature for one in texts for feature, _ in self.encode_text(one)]
+        else:
+            assert words is not None
+            sentences = [words] if not words or isinstance(words[0], str) else words
+            features = self.encode(sentences, pos, left_tokens, right_tokens)  # type: ignore[arg-type]
+        return BatchFeature(self.pad(features))
+
+    def encode_text(self, text: str) -> Iterator[tuple[Feature, list[Offsets]]]:
+        """Sentences of a raw text: the feature and the character offsets of the words of each.
+
+        A text without words is one empty sentence.
+        """
+        sentences = split_text(
+            text, sentence_splitter(self.sentence_splitter), word_splitter(self.word_splitter), self.max_sentence_words
+        )
+        before: list[list[str]] = []
+        chunk = list(islice(sentences, _SENTENCES_AT_ONCE)) or [[]]
+        while chunk:
+            following = list(islice(sentences, _SENTENCES_AT_ONCE))
+            words = [[text[start:end] for start, end in offsets] for offsets in chunk]
+            after = [[text[start:end] for start, end in offsets] for offsets in following]
+            inside = slice(len(before), len(before) + len(words))
+            left, right = neighbouring_words([*before, *words, *after], self.context, self.max_subwords, inside)
+            yield from zip(self.encode(words, None, left, right), chunk, strict=True)
+            before, chunk = words, following
+
+    def encode(
+        self,
+        words: Sequence[Sequence[str]],
+        pos: Sequence[Sequence[str]] | None = None,
+        left_tokens: Sequence[Sequence[str]] | None = None,
+        right_tokens: Sequence[Sequence[str]] | None = None,
+    ) -> list[Feature]:
+        """Features of sentences of given words, with their parts of speech and context where there are any.
+
+        A feature holds input_ids, attention_mask, token_type_ids, word_index [S], num_words, and word_ids, pos_ids [N],
+        char_ids [N, C] when the processor has these vocabularies. A word without sub-words becomes the unknown token.
+        """
+        sentences = self._subwords(words)
+        left = self._subwords([side[-self.max_subwords :] for side in left_tokens]) if left_tokens else None
+        right = self._subwords([side[: self.max_subwords] for side in right_tokens]) if right_tokens else None
+        features = []
+        for number, (subwords, index) in enumerate(sentences):
+            context = [side[number][0] if side else [] for side in (left, right)]
+            feature = self._assemble(subwords, index, *context)
+            feature["num_words"] = len(words[number])
+            feature.update(self._word_parts(words[number], pos[number] if pos else None))
+            features.append(feature)
+        return features
+
+    def pad(self, features: Sequence[Feature]) -> dict[str, Tensor]:
+        """One batch of the features, each array padded to its longest; keys that are no model input are left out."""
+        batch = {"num_words": torch.tensor([int(feature["num_words"]) for feature in features])}
+        for name, value in _PADDING_VALUES.items():
+            if name in features[0]:
+                fill = self._pad_id if value is None else value
+                batch[name] = _stack([np.asarray(feature[name]) for feature in features], fill)
+        return batch
+
+    def _subwords(self, sentences: Sequence[Sequence[str]]) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Sub-word ids of each sentence and the word each belongs to; every word has at least one."""
+        cleaned = [[clean_text(word) for word in sentence] for sentence in sentences]
+        encoded = self.tokenizer(cleaned, is_split_into_words=True, add_special_tokens=False, verbose=False)
+        result = []
+        for number, sentence in enumerate(cleaned):
+            subwords = np.asarray(encoded["input_ids"][number], dtype=np.int64)
+            index = np.asarray(encoded.word_ids(number), dtype=np.int64)
+            missing = np.setdiff1d(np.arange(len(sentence)), index)
+            if missing.size:
+                index = np.concatenate([index, missing])
+                subwords = np.concatenate([subwords, np.full(missing.size, self._unknown_id)])
+                order = index.argsort(kind="stable")
+                subwords, index = subwords[order], index[order]
+            result.append((subwords, index))
+        return result
+
+    def _assemble(self, subwords: np.ndarray, index: np.ndarray, left: Any, right: Any) -> Feature:
+        """[CLS] left [SEP] sentence [SEP] right [SEP], or windows when the sentence alone is too long (section 2)."""
+        room = self.max_subwords - len(subwords) - 2
+        if room < 0:
+            return self._windows(subwords, index)
+        from_left, from_right = _share_context(room, len(left), len(right))
+        left, right = left[len(left) - from_left :], right[:from_right]
+        separator = [self._separator_id]
+        before = [*left, *separator] if from_left else []
+        after = [*right, *separator] if from_right else []
+        input_ids = np.concatenate([[self._start_id], before, subwords, separator, after]).astype(np.int64)
+        first = 1 + len(before)
+        last = first + len(subwords)
+        word_index = np.full(len(input_ids), -1)
+        word_index[first:last] = index
+        segments = np.zeros(len(input_ids), dtype=np.int64)
+        segments[: first - 1 if from_left else 0] = 1
+        segments[last + 1 :] = 1
+        return _feature(input_ids, word_index, segments)
+
+    def _windows(self, subwords: np.ndarray, index: np.ndarray) -> Feature:
+        """A long sentence as windows of `max_subwords`, one after the other, that overlap by half."""
+        size = self.max_subwords - 2
+        starts = np.append(np.arange(0, len(subwords) - size, size // 2), len(subwords) - size)
+        chosen = _central_window(index, starts, size)
+        rows, row_index = [], []
+        for window, start in enumerate(starts):
+            part = slice(start, start + size)
+            rows.append(np.concatenate([[self._start_id], subwords[part], [self._separator_id]]))
+            row_index.append(np.concatenate([[-1], np.where(chosen[part] == window, index[part], -1), [-1]]))
+        input_ids = np.concatenate(rows)
+        return _feature(input_ids, np.concatenate(row_index), np.zeros_like(input_ids))
+
+    def _word_parts(self, words: Sequence[str], pos: Sequence[str] | None) -> Feature:
+        """Ids of the optional word parts; without parts of speech every word has the unknown one."""
+        parts: Feature = {}
+        if "words" in self.vocabulary_parts:
+            known = self.vocabularies["words"]
+            unknown = known[UNKNOWN]
+            parts["word_ids"] = np.array([known.get(w, known.get(w.lower(), unknown)) for w in words], dtype=np.int64)
+        if "pos" in self.vocabulary_parts:
+            known = self.vocabularies["pos"]
+            if not pos and len(words):
+                logger.warning_once(
+                    "The model was trained with parts of speech, the text comes without: its words are tagged unknown."
+                )
+            tags = pos if pos else [UNKNOWN] * len(words)
+            parts["pos_ids"] = np.array([known.get(tag, known[UNKNOWN]) for tag in tags], dtype=np.int64)
+        if "chars" in self.vocabulary_parts:
+            known = self.vocabularies["chars"]
+            spelled = [np.array([known.get(c, known[UNKNOWN]) for c in word[:MAX_CHARACTERS]]) for word in words]
+            parts["char_ids"] = _stack(spelled, 0).numpy() if spelled else np.zeros((0, 1), dtype=np.int64)
+        return parts
+
+    def build_vocabularies(self, records: Iterable[dict[str, Any]], parts: Sequence[str], min_count: int = 1) -> None:
+        """Takes the words, parts of speech or characters of the training records that the model's `parts` need.
+
+        Ids: 0 padding, 1 unknown, then by falling frequency, equal ones in order of spelling.
+        """
+        counts: dict[str, Counter[str]] = {part: Counter() for part in parts}
+        unknown_parts = set(counts) - set(VOCABULARY_PARTS)
+        if unknown_parts:
+            raise ValueError(f"`parts` holds {sorted(unknown_parts)}; choose among {', '.join(VOCABULARY_PARTS)}.")
+        for record in records:
+            if "words" in counts:
+                counts["words"].update(record["tokens"])
+            if "pos" in counts:
+                counts["pos"].update(record["pos"])
+            if "chars" in counts:
+                counts["chars"].update(character for word in record["tokens"] for character in word)
+        self.vocabulary_parts = list(parts)
+        for part, counter in counts.items():
+            ranked = sorted((name for name in counter if counter[name] >= min_count), key=lambda n: (-counter[n], n))
+            self.vocabularies[part] = {name: number for number, name in enumerate([PADDING, UNKNOWN, *ranked])}
+
+    def entities_in_text(
+        self, text: str, offsets: Sequence[Offsets], entities: Iterable[dict[str, Any]]
+    ) -> list[dict[str, Any]]:
+        """Entities in words of a sentence → entities in characters of the text, as every prediction is given out."""
+        found = []
+        for entity in entities:
+            start, end = offsets[entity["start"]][0], offsets[entity["end"] - 1][1]
+            word = text[start:end]
+            found.append(
+                {"entity_group": entity["type"], "score": entity["score"], "word": word, "start": start, "end": end}
+            )
+        return found
+
+    @property
+    def model_input_names(self) -> list[str]:
+        return ["num_words", *_PADDING_VALUES]
+
+    def save_pretrained(self, save_directory: str | os.PathLike, push_to_hub: bool = False, **kwargs: Any) -> Any:
+        """Writes the tokenizer, the options, the vocabularies and the remote code that reads them."""
+        if "--" not in getattr(self, "auto_map", {}).get("AutoProcessor", ""):
+            self.auto_map = {"AutoProcessor": AUTO_MAP["AutoProcessor"]}
+            save_remote_code(save_directory)
+        if self.vocabulary_parts:
+            path = Path(save_directory) / VOCABULARIES_FILE
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(self.vocabularies, ensure_ascii=False, indent=0), encoding="utf-8")
+        return super().save_pretrained(save_directory, push_to_hub=push_to_hub, **kwargs)
+
+    @classmethod
+    def from_pretrained(cls, pretrained_model_name_or_path: str | os.PathLike, **kwargs: Any) -> "TriaffineProcessor":
+        processor = super().from_pretrained(pretrained_model_name_or_path, **kwargs)
+        if processor.vocabulary_parts:
+            processor.vocabularies = _read_vocabularies(
+                pretrained_model_name_or_path, processor.vocabulary_parts, kwargs
+            )
+        return processor
+
+
+# A word is read by its first characters; a hostile word of thousands would otherwise widen the whole batch.
+MAX_CHARACTERS = 64
+
+
+def _read_vocabularies(
+    name_or_path: str | os.PathLike, parts: Sequence[str], kwargs: dict[str, Any]
+) -> dict[str, dict[str, int]]:
+    hub_options = ("cache_dir", "force_download", "local_files_only", "token", "revision", "subfolder")
+    options = {name: kwargs[name] for name in hub_options if name in kwargs}
+    path = cached_file(name_or_path, VOCABULARIES_FILE, _raise_exceptions_for_missing_entries=False, **options)
+    if path is None:
+        raise FileNotFoundError(
+            f"{name_or_path} has no {VOCABULARIES_FILE}, but its processor reads {', '.join(parts)}: the folder is not "
+            "complete. Save the processor into it again, beside the model it was trained with."
+        )
+    vocabularies = json.loads(Path(path).read_text(encoding="utf-8"))
+    missing = set(parts) - set(vocabularies)
+    if missing:
+        raise ValueError(f"{path} has no vocabulary of {', '.join(sorted(missing))}; save the processor again.")
+    return vocabularies
+
+
+def _first_id(tokenizer: Any, *names: str) -> int:
+    for name in names:
+        if (number := getattr(tokenizer, name, None)) is not None:
+            return number
+    raise ValueError(
+        f"TriaffineProcessor: the tokenizer has none of {', '.join(names)}; give it such a special token, the encoder's "
+        "input is built with it."
+    )
+
+
+def _share_context(room: int, left: int, right: int) -> tuple[int, int]:
+    """How many of `left` and `right` context sub-words fit, evenly, each side with a [SEP] of its own."""
+    wants_left, wants_right = (side + 1 if side else 0 for side in (left, right))
+    takes_left = min(wants_left, max(room // 2, room - wants_right))
+    takes_right = min(wants_right, room - takes_left)
+    return max(0, takes_left - 1), max(0, takes_right - 1)
+
+
+def _central_window(index: np.ndarray, starts: np.ndarray, size: int) -> np.ndarray:
+    """For each sub-word the window its word counts in: the one whose centre is nearest.
+
+    A word longer than any window counts with each of its sub-words where that stands most central.
+    """
+    first = np.searchsorted(index, index, side="left")
+    last = np.searchsorted(index, index, side="right") - 1
+    centres = starts + (size - 1) / 2
+    by_word = _nearest(centres, (first + last) / 2)
+    by_subword = _nearest(centres, np.arange(len(index)).astype(float))
+    holds = (starts[by_word] <= first) & (last < starts[by_word] + size)
+    return np.where(holds, by_word, by_subword)
+
+
+def _nearest(centres: np.ndarray, positions: np.ndarray) -> np.ndarray:
+    right = np.searchsorted(centres, positions).clip(1, len(centres) - 1)
+    return np.where(positions - centres[right - 1] <= centres[right] - positions, right - 1, right)
+
+
+def _feature(input_ids: np.ndarray, word_index: np.ndarray, segments: np.ndarray) -> Feature:
+    return {
+        "input_ids": input_ids,
+        "attention_mask": np.ones_like(input_ids),
+        "token_type_ids": segments,
+        "word_index": word_index,
+    }
+
+
+def _stack(arrays: list[np.ndarray], fill: int) -> Tensor:
+    """Arrays of one or two dimensions, padded to the longest in each: [B, ...]."""
+    shape = [max(array.shape[axis] for array in arrays) for axis in range(arrays[0].ndim)]
+    stacked = np.full((len(arrays), *shape), fill, dtype=np.int64)
+    for row, array in zip(stacked, arrays, strict=True):
+        row[tuple(slice(0, size) for size in array.shape)] = array
+    return torch.from_numpy(stacked)

@@ -1,0 +1,170 @@
+"""Raw text → sentences → words, as character offsets into the text. No tensors, no vocabulary.
+
+Offsets are (start, end) with an exclusive end, in characters of the Python string, so `text[start:end]` is the word.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from tokenizers import Regex, Tokenizer, pre_tokenizers
+
+Offsets = tuple[int, int]
+Splitter = Callable[[str], list[Offsets]]
+
+# What stands alone as a word: punctuation and symbols (hyphens and slashes among them, for entities end at these), and
+# the letters of scripts that are written without spaces between words.
+_ALONE = r"[\p{P}\p{S}]|[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+# A sentence ends at a mark, with any closing quotes or brackets, before white space (East Asian marks: anywhere), or at
+# an empty line.
+_SENTENCE_END = re.compile(r"[.!?…]+[\"'”’»)\]]*(?=\s)|[。！？]+[」』”’）]*|\n[ \t\r]*\n")
+_SENTENCE_START = re.compile(r"\s*[\"'“‘«(\[]*([^\W_a-zß-öø-ÿ]|[^\W\d_A-Za-z])")
+_LAST_WORD = re.compile(r"[^\s(\[\"'“‘«]*$")
+_INITIAL = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]")
+_ABBREVIATIONS = frozenset(
+    (  # noqa: SIM905 - eighty quoted words would fill a page
+        "adj al approx art bros ca capt cf ch co col corp dept dr ed eds eq eqs esp est etc fig figs gen gov hon inc"
+        " jan feb mar apr jun jul aug sep sept oct nov dec jr lt ltd maj max messrs min mr mrs ms mt no nos op p par"
+        " pp prof ref refs rep resp rev sec sect sen sgt sp spp sr st tab vol vols viz vs"
+    ).split()
+)
+
+
+def clean_text(text: str) -> str:
+    """Lone surrogates, which no tokenizer can read, become U+FFFD; every offset stays where it was."""
+    return _SURROGATES.sub("\ufffd", text)
+
+
+def word_splitter(choice: str | dict[str, Any]) -> Splitter:
+    """The splitter a processor's option names.
+
+    choice: "punctuation" (white space, punctuation, symbols), "whitespace", or the JSON form of any pre-tokenizer of
+    the `tokenizers` library (`json.loads(pre_tokenizer.__getstate__())`).
+    """
+    if choice == "whitespace":
+        pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    elif choice == "punctuation":
+        pre_tokenizer = pre_tokenizers.Sequence(
+            [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Split(Regex(_ALONE), "isolated")]
+        )
+    elif isinstance(choice, dict):
+        pre_tokenizer = _from_json(choice)
+    else:
+        raise ValueError(
+            f'`word_splitter` is {choice!r}; give "punctuation", "whitespace", or the JSON form of a pre-tokenizer of '
+            "the `tokenizers` library as a dict."
+        )
+
+    def split(text: str) -> list[Offsets]:
+        return [offsets for _, offsets in pre_tokenizer.pre_tokenize_str(clean_text(text)) if offsets[0] < offsets[1]]
+
+    return split
+
+
+def _from_json(state: dict[str, Any]) -> pre_tokenizers.PreTokenizer:
+    model = {"type": "WordLevel", "vocab": {}, "unk_token": ""}
+    try:
+        return Tokenizer.from_str(json.dumps({"version": "1.0", "pre_tokenizer": state, "model": model})).pre_tokenizer
+    except Exception as error:  # the library raises bare Exception for a form it does not know
+        raise ValueError(f"`word_splitter`: the `tokenizers` library cannot read {state}: {error}") from error
+
+
+def sentence_splitter(choice: str) -> Splitter:
+    """The splitter a processor's option names: "punctuation", "lines" (a sentence a line) or "none" (one sentence)."""
+    if choice not in SENTENCE_SPLITTERS:
+        names = ", ".join(map(repr, SENTENCE_SPLITTERS))
+        raise ValueError(f"`sentence_splitter` is {choice!r}; choose one of {names}.")
+    return SENTENCE_SPLITTERS[choice]
+
+
+def split_at_punctuation(text: str) -> list[Offsets]:
+    """Sentences end at . ! ? … before a capital letter, a digit or a quote, at East Asian full stops and empty lines.
+
+    A full stop after an abbreviation or an initial, or before a small letter, ends none.
+    """
+    cuts = [match.end() for match in _SENTENCE_END.finditer(text) if _ends_sentence(text, match)]
+    return _trimmed(text, cuts)
+
+
+def split_at_lines(text: str) -> list[Offsets]:
+    """Every line that is not blank is a sentence."""
+    return _trimmed(text, [match.end() for match in re.finditer(r"\n", text)])
+
+
+def whole_text(text: str) -> list[Offsets]:
+    """The text is one sentence."""
+    return _trimmed(text, [])
+
+
+SENTENCE_SPLITTERS: dict[str, Splitter] = {
+    "punctuation": split_at_punctuation,
+    "lines": split_at_lines,
+    "none": whole_text,
+}
+
+
+def _ends_sentence(text: str, match: re.Match[str]) -> bool:
+    mark = match.group()[0]
+    if mark == "\n" or mark in "。！？":
+        return True
+    if not _SENTENCE_START.match(text, match.end()):
+        return False
+    if mark != "." or match.group().startswith(".."):
+        return True
+    # The word before the full stop decides; looking at its last characters is enough.
+    before = _LAST_WORD.search(text, max(0, match.start() - 20), match.start())
+    word = before.group() if before else ""
+    return not (_INITIAL.fullmatch(word) or word.lower() in _ABBREVIATIONS)
+
+
+def _trimmed(text: str, cuts: list[int]) -> list[Offsets]:
+    """Pieces between the cuts without the white space around them; blank ones are left out."""
+    pieces = []
+    for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True):
+        piece = text[start:end]
+        left = len(piece) - len(piece.lstrip())
+        if left < len(piece):
+            pieces.append((start + left, start + len(piece.rstrip())))
+    return pieces
+
+
+def split_text(text: str, sentences: Splitter, words: Splitter, max_sentence_words: int) -> Iterator[list[Offsets]]:
+    """Word offsets into the text, a list a sentence; sentences beyond `max_sentence_words` are cut into pieces."""
+    for start, end in sentences(text):
+        found = [(start + first, start + last) for first, last in words(text[start:end])]
+        for position in range(0, len(found), max_sentence_words):
+            yield found[position : position + max_sentence_words]
+
+
+def neighbouring_words(
+    sentences: Sequence[list[str]], context: str, max_words: int, inside: slice | None = None
+) -> tuple[list[list[str]], list[list[str]]]:
+    """Words on the left and on the right of each sentence of a document.
+
+    context: "none", "previous_sentence" (that sentence on the left, nothing on the right: GENIA as published) or
+    "document" (both sides, growing to `max_words` words each). `inside` limits for which sentences, not which are seen.
+    """
+    positions = range(*(inside or slice(None)).indices(len(sentences)))
+    nothing: list[list[str]] = [[] for _ in positions]
+    if context == "none":
+        return nothing, nothing
+    if context == "previous_sentence":
+        return [list(sentences[n - 1]) if n else [] for n in positions], nothing
+    left, right = [], []
+    for position in positions:
+        before: list[str] = []
+        neighbour = position - 1
+        while neighbour >= 0 and len(before) < max_words:
+            before = [*sentences[neighbour], *before]
+            neighbour -= 1
+        after: list[str] = []
+        neighbour = position + 1
+        while neighbour < len(sentences) and len(after) < max_words:
+            after += sentences[neighbour]
+            neighbour += 1
+        left.append(before[-max_words:])
+        right.append(after[:max_words])
+    return left, right

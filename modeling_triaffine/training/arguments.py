@@ -1,0 +1,142 @@
+"""What can be said about a training: three dataclasses, whose fields are options of the command line and of recipes.
+
+How they are read from a recipe and the command line is in `command_line.py`; the options of the model itself are the
+fields of `TriaffineConfig`.
+"""
+
+from dataclasses import dataclass, field
+
+from transformers import TrainingArguments
+from transformers.trainer_utils import IntervalStrategy, SaveStrategy
+
+# Value of `--resume_from_checkpoint` without a path.
+LATEST = "latest"
+SAMPLING_STRATEGIES = ("group_by_length", "random")
+
+
+@dataclass
+class ModelArguments:
+    """Where a new model starts from."""
+
+    model_name_or_path: str | None = field(
+        default=None,
+        metadata={
+            "help": "Pretrained encoder: a folder or a name on the Hub. Without one, the encoder that the recipe's "
+            "config.json describes is trained from scratch, with a tokenizer learned from the training data."
+        },
+    )
+    word_vectors: str | None = field(
+        default=None, metadata={"help": "File of static word vectors (text format), read when word embeddings are on."}
+    )
+    tokenizer_vocab_size: int = field(
+        default=8000, metadata={"help": "Most sub-words of a tokenizer that is learned from the training data."}
+    )
+
+
+@dataclass
+class DataArguments:
+    """Which sentences to train, choose and test on."""
+
+    train_file: str | None = field(
+        default=None,
+        metadata={"help": "Training data: a JSON-lines file, a folder with one file a split, or a corpus file."},
+    )
+    validation_file: str | None = field(
+        default=None, metadata={"help": "Validation data; default: the split of that name in --train_file."}
+    )
+    test_file: str | None = field(
+        default=None, metadata={"help": "Test data; default: the split of that name in --train_file."}
+    )
+    data_format: str | None = field(
+        default=None, metadata={"help": "Format of the data files; default: told from their names."}
+    )
+    max_train_samples: int | None = field(
+        default=None, metadata={"help": "Train on the first so many sentences only (a quick trial)."}
+    )
+    max_eval_samples: int | None = field(
+        default=None, metadata={"help": "Validate on the first so many sentences only."}
+    )
+    max_predict_samples: int | None = field(
+        default=None, metadata={"help": "Test on the first so many sentences only."}
+    )
+
+
+@dataclass
+class NestedNERTrainingArguments(TrainingArguments):
+    """`TrainingArguments` with three learning rates and the paper's defaults (its rates are those of GENIA).
+
+    `learning_rate` is the rate of the triaffine head. The rates fall linearly to zero over the updates really made.
+    The best checkpoint, by F1 on the validation data, is the model that training ends with.
+    """
+
+    learning_rate: float = field(default=3e-5, metadata={"help": "Learning rate of the triaffine head."})
+    encoder_learning_rate: float = field(default=3e-5, metadata={"help": "Learning rate of the pretrained encoder."})
+    embeddings_learning_rate: float = field(
+        default=5e-4,
+        metadata={"help": "Learning rate of the word, part-of-speech and character embeddings and of the BiLSTM."},
+    )
+    num_train_epochs: float = field(default=15.0, metadata={"help": "Passes over the training data."})
+    weight_decay: float = field(
+        default=0.01, metadata={"help": "Decoupled weight decay; none on biases, norms and the label bias."}
+    )
+    max_grad_norm: float = field(default=0.1, metadata={"help": "Gradients are clipped to this norm; 0: never."})
+    do_train: bool = field(default=True, metadata={"help": "Train."})
+    do_eval: bool = field(default=True, metadata={"help": "Score the final model on the validation data."})
+    eval_strategy: IntervalStrategy | str = field(
+        default="epoch", metadata={"help": "When to score the validation data: no, steps or epoch."}
+    )
+    save_strategy: SaveStrategy | str = field(
+        default="epoch", metadata={"help": "When to save a checkpoint: no, steps, epoch or best."}
+    )
+    save_total_limit: int | None = field(
+        default=1, metadata={"help": "Checkpoints kept, beside the best one. Default: the last."}
+    )
+    load_best_model_at_end: bool = field(
+        default=True, metadata={"help": "End with the best checkpoint by --metric_for_best_model, not the last."}
+    )
+    metric_for_best_model: str | None = field(default="f1", metadata={"help": "What makes a checkpoint the best."})
+    greater_is_better: bool | None = field(default=True, metadata={"help": "Whether more of that metric is better."})
+    logging_steps: float = field(default=50, metadata={"help": "Updates between two logs of loss and rates."})
+    logging_nan_inf_filter: bool = field(
+        default=False, metadata={"help": "Hide losses that are not numbers from the logs. Off: nothing is hidden."}
+    )
+    train_sampling_strategy: str = field(
+        default="group_by_length", metadata={"help": f"How batches are made: {' or '.join(SAMPLING_STRATEGIES)}."}
+    )
+    remove_unused_columns: bool = field(default=False, metadata={"help": "Must stay off: records are encoded late."})
+    label_names: list[str] | None = field(
+        default_factory=lambda: ["labels"], metadata={"help": "Name of the model's labels; not to be changed."}
+    )
+    ddp_find_unused_parameters: bool | None = field(
+        default=False, metadata={"help": "Every weight of the model is used in every step, so this can stay off."}
+    )
+    resume_from_checkpoint: str | None = field(
+        default=None,
+        metadata={
+            "nargs": "?",
+            "const": LATEST,
+            "help": "Go on from this checkpoint; without a path from the latest one in --output_dir, or from scratch "
+            "where there is none yet.",
+        },
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.train_sampling_strategy not in SAMPLING_STRATEGIES:
+            raise ValueError(
+                f"train_sampling_strategy is {self.train_sampling_strategy!r}; this trainer makes batches by "
+                f"{' or '.join(SAMPLING_STRATEGIES)}."
+            )
+        if self.remove_unused_columns:
+            raise ValueError(
+                "remove_unused_columns is on, but records are encoded when a batch is made, and need their columns "
+                "until then; leave it off."
+            )
+
+    @property
+    def n_gpu(self) -> int:
+        """GPUs of this process, at most one: torch's DataParallel would cut the batch's word indices apart.
+
+        To use several, start one process a GPU: `accelerate launch`.
+        """
+        return min(super().n_gpu, 1)

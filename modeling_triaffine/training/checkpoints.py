@@ -1,0 +1,103 @@
+"""Folders on disk that are either whole or not there: checkpoints and the finished model.
+
+Everything is written into `OUTPUT_DIR/_incomplete` and renamed when it is whole; what is thrown away is renamed into it
+first. A process that is killed at any moment therefore leaves whole checkpoints and, in `_incomplete`, leftovers that
+the next start removes. What goes into a checkpoint is decided in `trainer.py`.
+"""
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+# The leading underscore keeps the folder out of uploads to the Hub (`Trainer.push_to_hub` leaves out "_*").
+INCOMPLETE = "_incomplete"
+CHECKPOINT_NAME = re.compile(r"checkpoint-(\d+)")
+# The Trainer writes this file last, and reads it first.
+STATE_FILE = "trainer_state.json"
+
+
+def incomplete_folder(output_dir: str | Path) -> Path:
+    """Where things are written until they are whole."""
+    return Path(output_dir) / INCOMPLETE
+
+
+def remove_leftovers(output_dir: str | Path) -> bool:
+    """Removes what a killed process was writing or deleting; returns whether there was anything."""
+    folder = incomplete_folder(output_dir)
+    if not folder.exists():
+        return False
+    shutil.rmtree(folder)
+    return True
+
+
+def list_checkpoints(output_dir: str | Path) -> list[Path]:
+    """The whole checkpoints in a folder, earliest step first."""
+    found = {
+        int(match.group(1)): path
+        for path in Path(output_dir).glob("checkpoint-*")
+        if (match := CHECKPOINT_NAME.fullmatch(path.name)) and (path / STATE_FILE).is_file()
+    }
+    return [found[step] for step in sorted(found)]
+
+
+def publish_folder(source: Path, target: Path) -> None:
+    """Gives a finished folder its name; an older folder of that name makes way."""
+    _flush_to_disk(source)
+    if target.exists():
+        discard(target)
+    source.rename(target)
+    _flush_entries(target.parent)
+
+
+def publish_files(source: Path, target: Path, last: str) -> None:
+    """Moves the files and folders of `source` into `target`, `last` (what makes them usable) after all others.
+
+    An older `last` is removed first: a mixture of old and new files can never be taken for a whole.
+    """
+    _flush_to_disk(source)
+    (target / last).unlink(missing_ok=True)
+    for path in sorted(source.iterdir(), key=lambda path: path.name == last):
+        if path.is_dir():
+            publish_folder(path, target / path.name)
+        else:
+            path.replace(target / path.name)
+    _flush_entries(target)
+    source.rmdir()
+
+
+def discard(folder: Path) -> None:
+    """Deletes a folder without ever leaving half of it under its name."""
+    doomed = incomplete_folder(folder.parent) / f"discarded-{folder.name}"
+    doomed.parent.mkdir(exist_ok=True)
+    shutil.rmtree(doomed, ignore_errors=True)
+    folder.rename(doomed)
+    shutil.rmtree(doomed)
+
+
+def discard_old_checkpoints(output_dir: str | Path, limit: int | None, keep: set[Path]) -> None:
+    """Deletes the earliest checkpoints until `limit` are left; those in `keep` always stay. No limit, no deletion."""
+    if not limit:
+        return
+    checkpoints = list_checkpoints(output_dir)
+    removable = [checkpoint for checkpoint in checkpoints if checkpoint not in keep]
+    for checkpoint in removable[: max(0, len(checkpoints) - limit)]:
+        discard(checkpoint)
+
+
+def _flush_to_disk(folder: Path) -> None:
+    """Forces content to disk before a rename: otherwise a power cut could leave the new name with empty files."""
+    for path in folder.rglob("*"):
+        if path.is_file():
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+
+
+def _flush_entries(folder: Path) -> None:
+    """Forces a folder's new names to disk, where the system allows it (Windows does not)."""
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,165 @@
+"""Reads what a training shall be from the command line and a recipe: the command line wins, then the recipe, then the
+defaults. An option nobody knows is an error, wherever it stands.
+
+The options are the fields of the dataclasses in `arguments.py` and, for the model, those of `TriaffineConfig`.
+"""
+
+import argparse
+import inspect
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from transformers import HfArgumentParser, PretrainedConfig
+
+from ..configuration_triaffine import TriaffineConfig
+from .arguments import DataArguments, ModelArguments, NestedNERTrainingArguments
+from .recipes import CONFIG_FILE, TRAINING_FILE, Recipe, RecipeError, find_recipe, load_recipe
+
+# Fields of the configuration that follow from the encoder and the data, and are never given by hand.
+DERIVED_FIELDS = {"self", "kwargs", "encoder_config", "id2label", "label2id", "num_labels", "hidden_size"}
+CONFIG_OPTIONS = {
+    name: parameter.default
+    for name, parameter in inspect.signature(TriaffineConfig.__init__).parameters.items()
+    if name not in DERIVED_FIELDS
+}
+# Of those, a recipe may still give the encoder (which may be trained from scratch) and the order of the labels.
+RECIPE_FIELDS = {"encoder_config", "id2label"}
+FIELDS_OF_EVERY_CONFIG = {
+    *PretrainedConfig().to_dict(),
+    "model_type",
+    "auto_map",
+    "custom_pipelines",
+    "transformers_version",
+}
+
+
+class CommandLineError(ValueError):
+    """An option that does not exist or has a value it cannot have."""
+
+
+@dataclass(frozen=True)
+class TrainingPlan:
+    """All there is to say about a training.
+
+    Attributes:
+        model: where the model starts from.
+        data: the data files.
+        training: the trainer's arguments.
+        config: fields of `TriaffineConfig` that the recipe or the command line give.
+        recipe: folder of the recipe, if there is one.
+    """
+
+    model: ModelArguments
+    data: DataArguments
+    training: NestedNERTrainingArguments
+    config: dict[str, Any]
+    recipe: Path | None
+
+
+def parse_training_plan(arguments: Sequence[str], library: Path | None = None) -> TrainingPlan:
+    """Reads the command line, and the recipe it names.
+
+    Args:
+        arguments: the command line without the program's name.
+        library: folder in which `--recipe NAME` is looked for; a path to a folder needs none.
+
+    Raises:
+        CommandLineError, RecipeError: an unknown option or a bad value, and where it stands.
+        SystemExit: after `--help`.
+    """
+    parser = _build_parser()
+    given = vars(parser.parse_args(list(arguments)))
+    name = given.pop("recipe", None)
+    recipe = Recipe() if name is None else load_recipe(find_recipe(name, library))
+    config = {
+        **_check_recipe_config(recipe),
+        **{option: given.pop(option) for option in CONFIG_OPTIONS if option in given},
+    }
+    options = {**_check_recipe_options(recipe, parser), **given}
+    if not options.get("output_dir"):
+        raise CommandLineError(
+            "--output_dir is missing: say in which folder checkpoints and the model shall be written."
+        )
+    try:
+        model, data, training = parser.parse_dict(options)
+    except ValueError as error:
+        raise CommandLineError(f"The training arguments do not fit together: {error}") from error
+    return TrainingPlan(model, data, training, config, recipe.folder)
+
+
+class _Parser(HfArgumentParser):
+    """The options of the three dataclasses; only those really given are in the result."""
+
+    def error(self, message: str) -> NoReturn:
+        raise CommandLineError(f"{message[:1].upper()}{message[1:]}. All options are listed by --help.")
+
+    def forget_defaults(self) -> None:
+        for action in self._actions:
+            action.help = _describe(action)
+            action.default = argparse.SUPPRESS
+
+
+def _build_parser() -> _Parser:
+    parser = _Parser(
+        (ModelArguments, DataArguments, NestedNERTrainingArguments),
+        allow_abbrev=False,
+        formatter_class=argparse.HelpFormatter,
+        description="Trains a nested NER model. Options win over the recipe, the recipe over defaults.",
+    )
+    parser.add_argument("--recipe", help="A recipe's folder, or its name in hub_configs.")
+    group = parser.add_argument_group("model configuration", "Fields of TriaffineConfig; none switches a field off.")
+    for name, default in CONFIG_OPTIONS.items():
+        spellings = dict.fromkeys([f"--{name}", f"--{name.replace('_', '-')}"])
+        group.add_argument(*spellings, type=_config_value, default=default, metavar="VALUE")
+    parser.forget_defaults()
+    return parser
+
+
+def _config_value(text: str) -> Any:
+    """A value of the configuration, which checks it itself: a number, true, false, none or a word."""
+    words = {"true": True, "false": False, "none": None, "null": None}
+    if text.lower() in words:
+        return words[text.lower()]
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
+
+
+def _check_recipe_options(recipe: Recipe, parser: _Parser) -> dict[str, Any]:
+    """Options of training.yaml as the command line would read them, so that types are checked in one way."""
+    checked: dict[str, Any] = {}
+    for name, value in recipe.training.items():
+        where = f"{recipe.folder}/{TRAINING_FILE}, {name!r}"
+        try:
+            values = vars(parser.parse_args(_as_arguments(name, value)))
+        except CommandLineError as error:
+            raise RecipeError(f"{where}: {error}") from error
+        if name not in values or name in CONFIG_OPTIONS or name == "recipe":
+            raise RecipeError(f"{where} is no option of a training; those of the model belong into {CONFIG_FILE}.")
+        checked[name] = values[name]
+    return checked
+
+
+def _check_recipe_config(recipe: Recipe) -> dict[str, Any]:
+    """Fields of config.json that say what the model is; those that saving adds to every configuration are left out."""
+    unknown = sorted(set(recipe.config) - set(CONFIG_OPTIONS) - DERIVED_FIELDS - FIELDS_OF_EVERY_CONFIG)
+    if unknown:
+        raise RecipeError(f"{recipe.folder}/{CONFIG_FILE} has fields that TriaffineConfig does not know: {unknown}.")
+    return {name: value for name, value in recipe.config.items() if name in CONFIG_OPTIONS or name in RECIPE_FIELDS}
+
+
+def _as_arguments(name: str, value: Any) -> list[str]:
+    if isinstance(value, list):
+        return [f"--{name}", *map(str, value)]
+    if isinstance(value, bool | dict):
+        value = json.dumps(value)
+    return [f"--{name}={value}"]
+
+
+def _describe(action: argparse.Action) -> str:
+    default = "" if action.default in (argparse.SUPPRESS, None, "") else f" (default: {action.default})"
+    return " ".join(f"{action.help or ''}{default}".split()).replace("%", "%%")

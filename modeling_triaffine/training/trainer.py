@@ -1,0 +1,351 @@
+"""NestedNERTrainer: the Trainer of transformers, where nested NER needs something else.
+
+That is: three learning rates, batches of like length, a loss that is a mean over the sentences of an update, evaluation
+by entities, and checkpoints that are whole or not there. What is not here is the Trainer's own: precision, accumulation,
+several processes, logging and trackers, the choice of the best checkpoint, resuming.
+"""
+
+import json
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import datasets
+import torch
+from accelerate.utils import gather_object
+from torch.utils.data import DataLoader
+from transformers import Trainer, TrainerCallback
+from transformers.trainer import TRAINING_ARGS_NAME
+from transformers.trainer_utils import EvalLoopOutput, TrainOutput
+
+from ..data.collator import DataCollatorForNestedNER
+from ..decoding_triaffine import decode_batch
+from ..evaluation.scoring import score_entities
+from ..modeling_triaffine import TriaffineForNestedNER
+from ..processing_triaffine import TriaffineProcessor
+from . import checkpoints
+from .arguments import LATEST, NestedNERTrainingArguments
+from .batching import EvaluationBatchSampler, RecordCollator, ShuffledLengthSampler
+from .parameter_groups import build_parameter_groups
+
+logger = logging.getLogger(__name__)
+
+Entities = list[dict[str, Any]]
+RATIOS = ("f1", "precision", "recall")
+
+
+class _EpochCallback(TrainerCallback):
+    """Tells the training sampler its epoch.
+
+    The Trainer does so too, but in several processes not after a checkpoint in the middle of an epoch: there
+    accelerate wraps the batches twice, and neither passes the epoch on to the sampler.
+    """
+
+    sampler: ShuffledLengthSampler | None = None
+
+    def on_epoch_begin(self, args, state, control, **kwargs):
+        if self.sampler is not None:
+            self.sampler.set_epoch(int(state.epoch))
+
+
+class NestedNERTrainer(Trainer):
+    """Trains and evaluates a [`TriaffineForNestedNER`] on records (`load_nested_ner`).
+
+    ```python
+    trainer = NestedNERTrainer(model, args, dataset["train"], dataset["validation"], processor)
+    trainer.train(resume_from_checkpoint=True)  # goes on where a killed run stopped
+    trainer.save_finished()
+    ```
+
+    Args:
+        model: the model; its configuration holds the labels.
+        args: a [`NestedNERTrainingArguments`].
+        train_dataset, eval_dataset: records with `tokens` and `entities`. They are encoded when a batch is made.
+        processing_class: the [`TriaffineProcessor`] of the model; it is saved with it.
+        options: further arguments of `transformers.Trainer`. The default collator is [`DataCollatorForNestedNER`].
+    """
+
+    # `compute_loss` divides by the sentences of the whole update, so the Trainer has nothing left to divide by.
+    loss_is_scaled_for_ga = True
+
+    def __init__(
+        self,
+        model: TriaffineForNestedNER,
+        args: NestedNERTrainingArguments,
+        train_dataset: datasets.Dataset | None = None,
+        eval_dataset: datasets.Dataset | dict[str, datasets.Dataset] | None = None,
+        processing_class: TriaffineProcessor | None = None,
+        **options: Any,
+    ):
+        options.setdefault("data_collator", DataCollatorForNestedNER(processing_class, model.config.label2id))
+        self._staging: Path | None = None
+        self._epoch_callback = _EpochCallback()
+        super().__init__(
+            model,
+            args,
+            train_dataset=train_dataset,
+            eval_dataset=eval_dataset,
+            processing_class=processing_class,
+            **options,
+        )
+        self.add_callback(self._epoch_callback)
+        self.collate_records = RecordCollator(processing_class, self.data_collator)
+
+    # ---- Optimizer ----
+
+    def create_optimizer(self, model: torch.nn.Module | None = None) -> torch.optim.Optimizer:
+        """AdamW (or `args.optim`) with the groups of `parameter_groups.py`."""
+        if self.optimizer is None:
+            trained = self.model if model is None else model
+            optimizer_class, options = self.get_optimizer_cls_and_kwargs(self.args, trained)
+            groups = build_parameter_groups(
+                trained.named_parameters(),
+                learning_rates={
+                    "encoder": self.args.encoder_learning_rate,
+                    "words": self.args.embeddings_learning_rate,
+                    "head": self.args.learning_rate,
+                },
+                weight_decay=self.args.weight_decay,
+                decaying=set(self.get_decay_parameter_names(trained)),
+            )
+            self.optimizer = optimizer_class(groups, **options)
+        return self.optimizer
+
+    # ---- Batches ----
+
+    def get_train_dataloader(self) -> DataLoader:
+        if self.train_dataset is None:
+            raise ValueError("NestedNERTrainer: training needs a train_dataset.")
+        seed = self.args.seed if self.args.data_seed is None else self.args.data_seed
+        self._epoch_callback.sampler = ShuffledLengthSampler(
+            _lengths(self.train_dataset),
+            batch_size=self._train_batch_size * self.args.world_size,
+            seed=seed,
+            group_by_length=self.args.train_sampling_strategy == "group_by_length",
+        )
+        return self.accelerator.prepare(
+            self._dataloader(
+                self.train_dataset,
+                batch_size=self._train_batch_size,
+                sampler=self._epoch_callback.sampler,
+                drop_last=self.args.dataloader_drop_last,
+            )
+        )
+
+    def get_eval_dataloader(self, eval_dataset: str | datasets.Dataset | None = None) -> DataLoader:
+        if isinstance(eval_dataset, str):
+            eval_dataset = self.eval_dataset[eval_dataset]
+        dataset = self.eval_dataset if eval_dataset is None else eval_dataset
+        if dataset is None:
+            raise ValueError("NestedNERTrainer: evaluation needs an eval_dataset.")
+        return self._dataloader(
+            dataset,
+            batch_sampler=EvaluationBatchSampler(
+                _lengths(dataset), self.args.eval_batch_size, self.args.world_size, self.args.process_index
+            ),
+        )
+
+    def get_test_dataloader(self, test_dataset: datasets.Dataset) -> DataLoader:
+        return self.get_eval_dataloader(test_dataset)
+
+    def _dataloader(self, dataset: datasets.Dataset, **batching: Any) -> DataLoader:
+        return DataLoader(
+            dataset,
+            collate_fn=self.collate_records,
+            num_workers=self.args.dataloader_num_workers,
+            prefetch_factor=self.args.dataloader_prefetch_factor,
+            persistent_workers=self.args.dataloader_persistent_workers,
+            pin_memory=self.args.dataloader_pin_memory and torch.cuda.is_available(),
+            # A loader seeds its workers when it starts. Drawn from the global generator, that would make dropout
+            # depend on how often something was evaluated, and a resumed training differ from an uninterrupted one.
+            generator=torch.Generator().manual_seed(self.args.seed),
+            **batching,
+        )
+
+    # ---- Loss ----
+
+    def get_batch_samples(
+        self, epoch_iterator: Iterator, num_batches: int, device: torch.device
+    ) -> tuple[list, torch.Tensor | int | None]:
+        """The batches of one update, and how many sentences they hold over all processes."""
+        batches, _ = super().get_batch_samples(epoch_iterator, num_batches, device)
+        sentences = sum(len(batch["num_words"]) for batch in batches)
+        if self.args.world_size == 1:
+            return batches, sentences
+        return batches, self.accelerator.reduce(torch.tensor(sentences, device=device), "sum")
+
+    def compute_loss(
+        self,
+        model: torch.nn.Module,
+        inputs: dict[str, Any],
+        return_outputs: bool = False,
+        num_items_in_batch: torch.Tensor | int | None = None,
+    ) -> Any:
+        """This batch's share of the mean over the sentences of the update.
+
+        However an update is cut into batches and spread over processes, all its sentences count the same.
+        """
+        outputs = model(**inputs)
+        loss = outputs.loss
+        if num_items_in_batch is not None:
+            # Gradients are averaged over the processes, hence the factor.
+            loss = loss * (len(inputs["num_words"]) * self.args.world_size / num_items_in_batch)
+        return (loss, outputs) if return_outputs else loss
+
+    # ---- Evaluation ----
+
+    def evaluation_loop(
+        self,
+        dataloader: DataLoader,
+        description: str,
+        prediction_loss_only: bool | None = None,
+        ignore_keys: list[str] | None = None,
+        metric_key_prefix: str = "eval",
+    ) -> EvalLoopOutput:
+        """Decodes every sentence to entities and scores them against the records' entity lists.
+
+        `evaluate` and `predict` of the Trainer come here. `predictions` and `label_ids` of the result are lists of
+        entities, one a record. The loss is the mean over sentences. `prediction_loss_only` and `ignore_keys` have no
+        meaning here.
+        """
+        dataset = dataloader.dataset
+        if len(dataset) == 0:
+            raise ValueError(f"{description}: the data set is empty, there is nothing to score.")
+        predictions, loss = self._predict_entities(dataloader)
+        metrics: dict[str, float] = {}
+        references = None
+        if "entities" in dataset.column_names:
+            references = list(dataset["entities"])
+            metrics = {"loss": loss, **_flat_metrics(score_entities(predictions, references))}
+        return EvalLoopOutput(
+            predictions=predictions,
+            label_ids=references,
+            metrics={f"{metric_key_prefix}_{name}": value for name, value in metrics.items()},
+            num_samples=len(dataset),
+        )
+
+    def predict_entities(self, dataset: datasets.Dataset) -> list[Entities]:
+        """Entities of each record, in the order of the records: {start, end (exclusive, in words), type, score}."""
+        return self.predict(dataset).predictions
+
+    def _predict_entities(self, dataloader: DataLoader) -> tuple[list[Entities], float]:
+        """Entities of every row of the data set, over all processes, and the mean loss of a sentence."""
+        sampler = dataloader.batch_sampler
+        model = self.model
+        if not self.accelerator._models:  # neither training nor evaluation has placed it yet
+            model.to(self.args.device)
+        model.eval()
+        self.callback_handler.eval_dataloader = dataloader
+        found: list[tuple[int, Entities]] = []
+        losses: list[float] = []
+        for rows, inputs in zip(sampler.rows_that_count, dataloader, strict=True):
+            entities, loss = self._predict_batch(model, self._prepare_inputs(inputs))
+            # A batch that counts elsewhere has no rows here.
+            found += zip(rows, entities, strict=False)
+            losses.append(loss * len(rows))
+            self.control = self.callback_handler.on_prediction_step(self.args, self.state, self.control)
+        by_row = dict(gather_object(found))
+        total_loss = sum(gather_object(losses))
+        return [by_row[row] for row in range(len(dataloader.dataset))], total_loss / len(by_row)
+
+    @torch.no_grad()
+    def _predict_batch(self, model: torch.nn.Module, inputs: dict[str, Any]) -> tuple[list[Entities], float]:
+        with self.accelerator.autocast():
+            output = model(**inputs)
+        entities = decode_batch(output, self.model.config.id2label)
+        return entities, float("nan") if output.loss is None else output.loss.item()
+
+    # ---- Checkpoints ----
+
+    def train(self, resume_from_checkpoint: str | bool | None = None, **options: Any) -> TrainOutput:
+        """Trains; see `transformers.Trainer.train`.
+
+        Args:
+            resume_from_checkpoint: folder of a checkpoint; True or "latest" for the latest whole one in
+                `args.output_dir`, and from scratch where there is none yet.
+        """
+        if self.args.should_save and checkpoints.remove_leftovers(self.args.output_dir):
+            logger.info("Removed what an interrupted run left unfinished in %s.", self.args.output_dir)
+        self.accelerator.wait_for_everyone()
+        return super().train(resume_from_checkpoint=self._find_checkpoint(resume_from_checkpoint), **options)
+
+    def _find_checkpoint(self, wanted: str | bool | None) -> str | None:
+        if not wanted:
+            return None
+        if wanted in (True, LATEST):
+            found = checkpoints.list_checkpoints(self.args.output_dir)
+            if not found:
+                logger.info("No whole checkpoint in %s yet: training starts from scratch.", self.args.output_dir)
+                return None
+            wanted = str(found[-1])
+        if not (Path(wanted) / checkpoints.STATE_FILE).is_file():
+            raise FileNotFoundError(
+                f"{wanted} is no checkpoint to resume from: it has no {checkpoints.STATE_FILE}. Give a folder "
+                "checkpoint-N of an earlier run, or --resume_from_checkpoint without a path for the latest one."
+            )
+        logger.info("Training goes on from %s.", wanted)
+        return str(wanted)
+
+    def _save_checkpoint(self, model: torch.nn.Module, trial: Any) -> None:
+        """Saves a checkpoint aside, and gives it its name when all processes have written their part."""
+        output_dir = Path(self._get_output_dir(trial))
+        step = self.state.global_step
+        final = output_dir / f"checkpoint-{step}"
+        self._staging = checkpoints.incomplete_folder(output_dir)
+        try:
+            super()._save_checkpoint(model, trial)
+        finally:
+            staged, self._staging = self._staging / final.name, None
+        if self.state.best_global_step == step:
+            self.state.best_model_checkpoint = str(final)
+        self.accelerator.wait_for_everyone()
+        if self.args.should_save:
+            # Once more: the Trainer has written down the temporary name as that of the best checkpoint.
+            self.state.save_to_json(str(staged / checkpoints.STATE_FILE))
+            checkpoints.publish_folder(staged, final)
+            self._discard_old_checkpoints(output_dir, keep={final})
+        self.accelerator.wait_for_everyone()
+        self._push_from_checkpoint(str(final))
+
+    def _get_output_dir(self, trial: Any) -> str:
+        return super()._get_output_dir(trial) if self._staging is None else str(self._staging)
+
+    def _push_from_checkpoint(self, checkpoint_folder: str) -> None:
+        if self.args.push_to_hub and self._staging is None:
+            super()._push_from_checkpoint(checkpoint_folder)
+
+    def _discard_old_checkpoints(self, output_dir: Path, keep: set[Path]) -> None:
+        if self.state.best_model_checkpoint is not None:
+            keep = keep | {Path(self.state.best_model_checkpoint)}
+        checkpoints.discard_old_checkpoints(output_dir, self.args.save_total_limit, keep)
+
+    def _finalize_training(self, trial: Any, *arguments: Any) -> TrainOutput:
+        if self.args.should_save and self.state.best_model_checkpoint is not None:
+            # With a limit of one the Trainer is about to delete all but the best, which a kill could leave half done.
+            self._discard_old_checkpoints(Path(self._get_output_dir(trial)), keep=set())
+        self.accelerator.wait_for_everyone()
+        return super()._finalize_training(trial, *arguments)
+
+    # ---- The finished model ----
+
+    def _save(self, output_dir: str | None = None, state_dict: dict | None = None) -> None:
+        super()._save(output_dir, state_dict)
+        if self.args.should_save:
+            # A pickle that nothing reads: not to be passed on to others.
+            (Path(output_dir or self.args.output_dir) / TRAINING_ARGS_NAME).unlink(missing_ok=True)
+
+
+def _flat_metrics(scores: dict[str, Any]) -> dict[str, float]:
+    """Ratios of `score_entities` under one level of names: f1, flat_f1, nested_f1, f1_LABEL, …"""
+    metrics = {ratio: scores[ratio] for ratio in RATIOS}
+    for kind in ("flat", "nested"):
+        metrics |= {f"{kind}_{ratio}": scores[kind][ratio] for ratio in RATIOS}
+    for label, of_label in scores["by_label"].items():
+        metrics |= {f"{ratio}_{label}": of_label[ratio] for ratio in RATIOS}
+    return metrics
+
+
+def _lengths(dataset: datasets.Dataset) -> list[int]:
+    """Words of each record."""
+    return [len(tokens) for tokens in dataset["tokens"]]
