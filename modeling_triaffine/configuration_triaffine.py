@@ -224,13 +224,13 @@ class TriaffineConfig(PretrainedConfig):
         biaffine = self.scoring in ("biaffine", "biaffine_shared")
         if biaffine != (self.attention == "none"):
             _fail(
-                f"attention={self.attention!r} and scoring={self.scoring!r} do not fit: biaffine scoring reads no inside "
-                'words and goes with attention="none", every other scoring needs an attention'
+                f"attention={self.attention!r} and scoring={self.scoring!r} do not fit: biaffine scoring reads no "
+                'inside words and goes with attention="none", every other scoring needs an attention'
             )
         if self.scoring == "linear_boundary_shared" and self.attention == "label":
             _fail(
-                'scoring="linear_boundary_shared" uses the attention\'s boundary MLPs, which attention="label" does not '
-                'have; take scoring="linear_boundary" or another attention'
+                'scoring="linear_boundary_shared" uses the attention\'s boundary MLPs, which attention="label" does '
+                'not have; take scoring="linear_boundary" or another attention'
             )
         if self.cross_span and biaffine:
             _fail(
@@ -240,8 +240,8 @@ class TriaffineConfig(PretrainedConfig):
         shares_missing = self.attention not in ("triaffine", "triaffine_no_label") or self.scoring != "triaffine"
         if self.cross_span and self.share_triaffine and shares_missing:
             _fail(
-                f"with attention={self.attention!r} and scoring={self.scoring!r} the span stage has no triaffine tensors "
-                "W and V to share with the cross-span stage; set share_triaffine=False or cross_span=False"
+                f"with attention={self.attention!r} and scoring={self.scoring!r} the span stage has no triaffine "
+                "tensors W and V to share with the cross-span stage; set share_triaffine=False or cross_span=False"
             )
         for part in ("word", "pos", "char"):
             vocab, size = getattr(self, f"{part}_vocab_size"), getattr(self, f"{part}_embedding_size")

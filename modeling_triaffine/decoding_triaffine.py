@@ -85,9 +85,7 @@ def _cross(one: Entity, other: Entity) -> bool:
 
 def check_threshold(threshold: float | None) -> None:
     if threshold is not None and not 0.0 <= threshold <= 1.0:
-        raise ValueError(
-            f"`threshold` is {threshold}; give a probability between 0 and 1, or None for the likeliest label."
-        )
+        raise ValueError(f"`threshold` is {threshold}; give a probability, or None for the likeliest label.")
 
 
 def check_overlap(overlap: str) -> None:

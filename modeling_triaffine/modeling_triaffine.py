@@ -2,7 +2,8 @@
 
 Read from the bottom up: `TriaffineForNestedNER` = encoder + `WordRepresentation` (`words_triaffine.py`) +
 `TriaffineSpanHead`; the head = `SpanAttention` + `SpanScoring` (span stage) + `CrossSpanStage`. The algebra is in
-`triaffine_ops.py`, the reading of entities out of scores in `decoding_triaffine.py`. Sections are those of Yuan et al. (Findings of ACL 2022).
+`triaffine_ops.py`, the reading of entities out of scores in `decoding_triaffine.py`. Sections are those of Yuan et
+al. (Findings of ACL 2022).
 """
 
 from dataclasses import dataclass
@@ -61,7 +62,7 @@ class SpanHeadOutput(ModelOutput):
 
 @dataclass
 class NestedNEROutput(SpanHeadOutput):
-    """[`SpanHeadOutput`] and, when asked for, the encoder's hidden states (rows of windows when sentences were windowed)."""
+    """[`SpanHeadOutput`] and, when asked for, the encoder's hidden states (a row a window when windowed)."""
 
     hidden_states: tuple[Tensor, ...] | None = None
 
@@ -187,7 +188,7 @@ class SpanScoring(nn.Module):
             self.linear_head, self.linear_tail = nn.Linear(dim, labels), nn.Linear(dim, labels)
 
     def forward(self, hidden: Tensor, shared: tuple[Tensor, Tensor] | None) -> tuple[Factor, Tensor]:
-        """hidden [B, N, H], the attention's boundaries → o as a factor, and the values [B, N, d] that h_ijr is made of."""
+        """hidden [B, N, H], the attention's boundaries → o as a factor, and the values [B, N, d] h_ijr is made of."""
         values = self.inside(hidden)
         if self.kind == "linear":
             return AdditiveFactor(self.linear_inside(values)), values
@@ -432,11 +433,24 @@ class TriaffineForNestedNER(PreTrainedModel):
             raise ValueError(f"from_encoder: {name_or_path} has no weights for {', '.join(missing)}; is it an encoder?")
         return model
 
+    @classmethod
+    def from_pretrained(cls, pretrained_model_name_or_path: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return super().from_pretrained(pretrained_model_name_or_path, *args, **kwargs)
+        except RuntimeError as error:
+            if "ignore_mismatched_sizes" not in str(error):
+                raise
+            raise ValueError(
+                f"The weights in {pretrained_model_name_or_path} have other shapes than its config.json says (the table "
+                "above lists them): the two files are not of one model. Restore the config.json that was saved with the "
+                "weights, or save the model again."
+            ) from None
+
     def get_input_embeddings(self) -> nn.Module:
         return self.encoder.get_input_embeddings()
 
     def _init_weights(self, module: nn.Module) -> None:
-        """Every module of ours starts as its own `reset_parameters` says: torch's default, or the paper's (section 1)."""
+        """Modules of ours start as their `reset_parameters` says: torch's default, or the paper's (section 1)."""
         reset = getattr(module, "reset_parameters", None)
         if reset is not None:
             reset()

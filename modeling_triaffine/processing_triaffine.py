@@ -45,6 +45,8 @@ _PADDING_VALUES = {
     "pos_ids": 0,
     "char_ids": 0,
 }
+# A word is read by its first characters; a hostile word of thousands would otherwise widen the whole batch.
+MAX_CHARACTERS = 64
 # Sentences of a text that are encoded together, so that memory does not grow with the text.
 _SENTENCES_AT_ONCE = 64
 
@@ -293,6 +295,11 @@ class TriaffineProcessor(ProcessorMixin):
 
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path: str | os.PathLike, **kwargs: Any) -> "TriaffineProcessor":
+        if _find_file(pretrained_model_name_or_path, "processor_config.json", kwargs) is None:
+            raise FileNotFoundError(
+                f"{pretrained_model_name_or_path} has no processor_config.json: the model was saved there without its "
+                "processor. Save the processor it was trained with into the same place: processor.save_pretrained(...)."
+            )
         processor = super().from_pretrained(pretrained_model_name_or_path, **kwargs)
         if processor.vocabulary_parts:
             processor.vocabularies = _read_vocabularies(
@@ -301,16 +308,10 @@ class TriaffineProcessor(ProcessorMixin):
         return processor
 
 
-# A word is read by its first characters; a hostile word of thousands would otherwise widen the whole batch.
-MAX_CHARACTERS = 64
-
-
 def _read_vocabularies(
     name_or_path: str | os.PathLike, parts: Sequence[str], kwargs: dict[str, Any]
 ) -> dict[str, dict[str, int]]:
-    hub_options = ("cache_dir", "force_download", "local_files_only", "token", "revision", "subfolder")
-    options = {name: kwargs[name] for name in hub_options if name in kwargs}
-    path = cached_file(name_or_path, VOCABULARIES_FILE, _raise_exceptions_for_missing_entries=False, **options)
+    path = _find_file(name_or_path, VOCABULARIES_FILE, kwargs)
     if path is None:
         raise FileNotFoundError(
             f"{name_or_path} has no {VOCABULARIES_FILE}, but its processor reads {', '.join(parts)}: the folder is not "
@@ -321,6 +322,13 @@ def _read_vocabularies(
     if missing:
         raise ValueError(f"{path} has no vocabulary of {', '.join(sorted(missing))}; save the processor again.")
     return vocabularies
+
+
+def _find_file(name_or_path: str | os.PathLike, name: str, kwargs: dict[str, Any]) -> str | None:
+    """Path of a file in a model's folder or Hub repository; None when it is not there."""
+    hub_options = ("cache_dir", "force_download", "local_files_only", "token", "revision", "subfolder")
+    options = {option: kwargs[option] for option in hub_options if option in kwargs}
+    return cached_file(name_or_path, name, _raise_exceptions_for_missing_entries=False, **options)
 
 
 def _first_id(tokenizer: Any, *names: str) -> int:

@@ -22,7 +22,8 @@ except ImportError:
     # Left to right, the order in which the operands stand here.
     contract = torch.einsum
 
-# Full: [R, d, d+1, d+1], axes label, inside, head, tail. Low rank: head [R, d+1, ρ], inside [R, d, ρ], tail [R, d+1, ρ].
+# Full: [R, d, d+1, d+1], axes label, inside, head, tail.
+# Low rank: head [R, d+1, ρ], inside [R, d, ρ], tail [R, d+1, ρ].
 LowRank = tuple[Tensor, Tensor, Tensor]
 TriaffineWeight = Tensor | LowRank
 
@@ -272,7 +273,7 @@ def span_mask(lengths: Tensor, num_words: int, max_width: int | None = None) -> 
 def span_loss(logits: Tensor, labels: Tensor, mask: Tensor, reduction: str) -> Tensor:
     """Cross-entropy of the spans where `mask` holds and the label is not -100, in at least float32 (section 7).
 
-    logits [B, S, R], labels [B, S], mask [B, S]. reduction "sentence": mean over sentences of the mean over a sentence's
+    logits [B, S, R], labels [B, S], mask [B, S]. reduction "sentence": mean over sentences of the mean over each one's
     spans, sentences without any left out; "batch": one mean over all spans. 0 where there is no span at all.
     """
     counted = mask & (labels != -100)

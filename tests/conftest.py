@@ -23,3 +23,11 @@ def shared() -> Path:
             pytest.fail(f"{reason}; {REQUIRE_SHARED} is set, so this is a failure", pytrace=False)
         pytest.skip(reason)
     return folder
+
+
+@pytest.fixture(scope="session")
+def encoder(tmp_path_factory) -> str:
+    """Folder of a tiny random BERT with its tokenizer."""
+    from tests.tiny import save_tiny_encoder
+
+    return save_tiny_encoder(tmp_path_factory.mktemp("encoder"))

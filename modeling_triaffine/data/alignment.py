@@ -12,11 +12,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import Any, cast, overload
+from typing import Any
 
 from datasets import Dataset, DatasetDict, Features
 
-from .schema import FEATURES, Entity
+from .schema import CONTEXT_FIELDS, FEATURES, Entity
 
 logger = logging.getLogger(__name__)
 
@@ -105,19 +105,15 @@ class RetokenizationReport:
         )
 
 
-@overload
-def retokenize(dataset: Dataset, word_splitter: WordSplitter) -> tuple[Dataset, RetokenizationReport]: ...
-@overload
 def retokenize(
-    dataset: DatasetDict, word_splitter: WordSplitter
-) -> tuple[DatasetDict, dict[str, RetokenizationReport]]: ...
-def retokenize(dataset: Any, word_splitter: WordSplitter) -> tuple[Any, Any]:
+    dataset: Dataset | DatasetDict, word_splitter: WordSplitter
+) -> tuple[Dataset, RetokenizationReport] | tuple[DatasetDict, dict[str, RetokenizationReport]]:
     """Cuts a data set into the words of another splitter.
 
     A record's tokens, joined by single spaces, are the text that is cut; its context likewise. Entities follow by
-    characters, those that cannot are counted. Part-of-speech tags belong to the old words and are dropped (and counted):
-    tag the new ones where the model reads tags. For GENIA prefer `load_nested_ner(path, word_splitter=…)`, which cuts
-    the sentences as they were written.
+    characters, those that cannot are counted. Part-of-speech tags belong to the old words and are dropped, and
+    counted: tag the new ones where the model reads tags. For GENIA prefer `load_nested_ner(path, word_splitter=…)`,
+    which cuts the sentences as they were written.
 
     Args:
         dataset: `Dataset` of the schema, or a `DatasetDict` of such.
@@ -129,17 +125,19 @@ def retokenize(dataset: Any, word_splitter: WordSplitter) -> tuple[Any, Any]:
     Raises:
         TypeError: the data set is a streaming one.
     """
-    if isinstance(dataset, DatasetDict):
-        parts = {split: retokenize(part, word_splitter) for split, part in dataset.items()}
-        return (
-            DatasetDict({split: part for split, (part, _) in parts.items()}),
-            {split: report for split, (_, report) in parts.items()},
-        )
-    if not isinstance(dataset, Dataset):
+    if isinstance(dataset, Dataset):
+        return _retokenize_split(dataset, word_splitter)
+    if not isinstance(dataset, DatasetDict):
         raise TypeError(
             f"retokenize needs a Dataset or DatasetDict, whose losses can be counted, and was given a "
             f"{type(dataset).__name__}. Load the corpus without streaming=True."
         )
+    parts = {split: _retokenize_split(part, word_splitter) for split, part in dataset.items()}
+    reports = {split: report for split, (_, report) in parts.items()}
+    return DatasetDict({split: part for split, (part, _) in parts.items()}), reports
+
+
+def _retokenize_split(dataset: Dataset, word_splitter: WordSplitter) -> tuple[Dataset, RetokenizationReport]:
     resplit = dataset.map(
         retokenize_record,
         fn_kwargs={"word_splitter": word_splitter},
@@ -176,12 +174,8 @@ def retokenize_record(record: dict[str, Any], word_splitter: WordSplitter) -> di
         "entities": entities,
         LOST_COLUMN: [Entity(start=old_word[e["start"]], end=old_word[e["end"] + 1], type=e["type"]) for e in lost],
     }
-    for side in ("left_tokens", "right_tokens"):
-        context = record.get(side)
-        changed[side] = _resplit_context(cast("list[str]", context), word_splitter) if context else context
+    for side in CONTEXT_FIELDS:
+        if record.get(side):
+            context = " ".join(record[side])
+            changed[side] = [context[start:end] for start, end in split_words(context, word_splitter)]
     return {**record, **changed}
-
-
-def _resplit_context(tokens: list[str], word_splitter: WordSplitter) -> list[str]:
-    text = " ".join(tokens)
-    return [text[start:end] for start, end in split_words(text, word_splitter)]

@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 from datasets import Dataset, DatasetDict
 from datasets.fingerprint import Hasher
 
+from .schema import CONTEXT_FIELDS
+
 CONTEXTS = ("none", "previous_sentence", "document")
 
 AnyDataset = TypeVar("AnyDataset", Dataset, DatasetDict)
@@ -41,8 +43,8 @@ def add_context(dataset: AnyDataset, context: str, max_tokens: int) -> AnyDatase
         return DatasetDict({split: add_context(part, context, max_tokens) for split, part in dataset.items()})
     if not isinstance(dataset, Dataset):
         raise TypeError(
-            f"add_context needs a Dataset or DatasetDict, and was given a {type(dataset).__name__}, which does not hold "
-            f"a sentence's neighbours. Load the corpus without streaming=True."
+            f"add_context needs a Dataset or DatasetDict, and was given a {type(dataset).__name__}, which does not "
+            f"hold a sentence's neighbours. Load the corpus without streaming=True."
         )
     neighbours = _Neighbours(dataset, context, max_tokens)
     return dataset.map(
@@ -82,10 +84,10 @@ class _Neighbours:
 
     def fill_in(self, record: dict[str, Any], row: int) -> dict[str, list[str]]:
         """The two context columns of the record in that row of the data set."""
-        if record["left_tokens"] is not None or record["right_tokens"] is not None:
-            return {side: record[side] or [] for side in ("left_tokens", "right_tokens")}
+        if any(record[side] is not None for side in CONTEXT_FIELDS):
+            return {side: record[side] or [] for side in CONTEXT_FIELDS}
         if self.context == "none":
-            return {"left_tokens": [], "right_tokens": []}
+            return {side: [] for side in CONTEXT_FIELDS}
         words, previous, begin, end = self.places[row]
         farthest = previous if self.context == "previous_sentence" else 0
         right_end = end if self.context == "previous_sentence" else end + self.max_tokens

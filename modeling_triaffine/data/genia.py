@@ -11,8 +11,8 @@ The rules are those under which nested NER on GENIA has five classes and 18,546 
 - an abstract that occurs twice gets `#2` added to its name the second time.
 
 The XML holds no part-of-speech tags. It is read by the standard library's expat, which opens no other file and no
-connection: the DTD that the corpus names is never fetched. Entity declarations, with which a small file can grow without
-bound, are refused.
+connection: the DTD that the corpus names is never fetched. Entity declarations, with which a small file can grow
+without bound, are refused.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import TypedDict
 from xml.parsers import expat
@@ -65,10 +65,9 @@ class Sentence:
     def given_words(self) -> list[tuple[int, int]]:
         """The corpus' own words: split at white space and at `<cons>` tags."""
         borders = sorted({0, len(self.text), *self.tag_positions})
-        pieces = zip(borders, borders[1:], strict=False)
         return [
             (start + word.start(), start + word.end())
-            for start, end in pieces
+            for start, end in pairwise(borders)
             for word in re.finditer(r"\S+", self.text[start:end])
         ]
 

@@ -29,21 +29,18 @@ logger = logging.getLogger(__name__)
 
 FORMATS: dict[str, CorpusFormat] = {known.name: known for known in (JSON_LINES, GENIA, PUBLISHED_JSON)}
 
-SPLIT_OF_NAME = {"train": "train", "dev": "validation", "valid": "validation", "validation": "validation", "test": "test"}
+SPLIT_OF_NAME = {
+    "train": "train",
+    "dev": "validation",
+    "valid": "validation",
+    "validation": "validation",
+    "test": "test",
+}
 """What files (and keys of `path`) are called → the split they are."""
 
 PathLike = str | os.PathLike[str]
 
 
-def load_nested_ner(
-    path: PathLike | Mapping[str, PathLike],
-    format: str | None = None,
-    *,
-    labels: Iterable[str] | None = None,
-    word_splitter: WordSplitter | None = None,
-    streaming: Literal[True],
-    cache_dir: PathLike | None = None,
-) -> IterableDatasetDict: ...
 def load_nested_ner(
     path: PathLike | Mapping[str, PathLike],
     format: str | None = None,
@@ -97,8 +94,8 @@ def load_nested_ner(
                 f"the format {corpus_format.name!r} keeps no text that a word_splitter could cut",
                 "Load it without, then use `retokenize`, which cuts the tokens joined by spaces",
             )
-        source = _CorpusFile(file, corpus_format, allowed, word_splitter)
-        splits.update(_stream(source, split) if streaming else _prepare(source, split, cache_dir))  # type: ignore[arg-type]
+        source = _CorpusFile(file, corpus_format.name, allowed, word_splitter)
+        splits.update(_stream(source, split) if streaming else _prepare(source, split, cache_dir))
     return IterableDatasetDict(splits) if streaming else DatasetDict(splits)
 
 
@@ -127,7 +124,9 @@ def _format_of(path: Path, name: str | None) -> CorpusFormat:
     if name is None:
         return detect_format(path)
     if name not in FORMATS:
-        raise ValueError(f"There is no format {name!r}. Choose one of {sorted(FORMATS)}, or None to tell it by the file.")
+        raise ValueError(
+            f"There is no format {name!r}. Choose one of {sorted(FORMATS)}, or None to tell it by the file."
+        )
     return FORMATS[name]
 
 
@@ -135,7 +134,7 @@ def _files(path: PathLike | Mapping[str, PathLike], format: str | None) -> dict[
     """Split → file; the split is None where the format decides."""
     if not isinstance(path, Mapping):
         given = Path(path).expanduser()
-        return dict(_files_of_folder(given, format)) if given.is_dir() else {None: _existing(given)}
+        return _files_of_folder(given, format) if given.is_dir() else {None: _existing(given)}
     files: dict[str | None, Path] = {}
     for name, file in path.items():
         split = SPLIT_OF_NAME.get(name, name)
@@ -152,13 +151,15 @@ def _existing(file: Path) -> Path:
         return file
     if file.is_dir():
         raise CorpusError.at(file, "", "is a folder, not a file", "Give each split's file, or the folder by itself")
-    raise FileNotFoundError(f"{file}: no such file. Give the path of a corpus file, or of a folder with train, dev, test.")
+    raise FileNotFoundError(
+        f"{file}: no such file. Give the path of a corpus file, or of a folder with train, dev, test."
+    )
 
 
-def _files_of_folder(folder: Path, format: str | None) -> dict[str, Path]:
+def _files_of_folder(folder: Path, format: str | None) -> dict[str | None, Path]:
     formats = list(FORMATS.values()) if format is None else [_format_of(folder, format)]
     suffixes = {suffix for known in formats for suffix in known.suffixes}
-    files: dict[str, Path] = {}
+    files: dict[str | None, Path] = {}
     for file in sorted(folder.iterdir()):
         name, *endings = file.name.lower().removesuffix(".gz").split(".")
         if name not in SPLIT_OF_NAME or len(endings) != 1 or f".{endings[0]}" not in suffixes:
@@ -181,9 +182,13 @@ class _CorpusFile:
     """A file, and how it is to be read."""
 
     path: Path
-    format: CorpusFormat
+    format_name: str  # not the format itself, so that a streaming data set can be sent to a worker process
     labels: tuple[str, ...] | None
     word_splitter: WordSplitter | None
+
+    @property
+    def format(self) -> CorpusFormat:
+        return FORMATS[self.format_name]
 
     def records(self, check: RecordChecker) -> Iterator[Record]:
         options = {} if self.word_splitter is None else {"word_splitter": self.word_splitter}
@@ -191,18 +196,21 @@ class _CorpusFile:
         records = self.format.read(self.path, check, **options)
         first = next(records, None)
         if first is None:
-            raise check.error("", f"there is no sentence in it, read as {self.format.name!r}", "See whether it is whole")
+            raise check.error(
+                "", f"there is no sentence in it, read as {self.format_name!r}", "See whether it is whole"
+            )
         return chain([first], records)
 
-    def fingerprint(self) -> str:
-        """Changes with whatever the records depend on: the file's content and name, the options, and the readers."""
+    def fingerprint(self, split: str) -> str:
+        """Changes with whatever the data depends on: the file's content and name, the options, and the readers."""
         digest = hashlib.sha256()
         for source in (self.path, *sorted(Path(__file__).parent.glob("*.py"))):
             with open_corpus(source) as file:
                 while block := file.read(1 << 20):
                     digest.update(block)
         try:
-            return Hasher.hash([digest.hexdigest(), self.path.name, self.format.name, self.labels, self.word_splitter])
+            options = [self.format_name, self.labels, self.word_splitter, split]
+            return Hasher.hash([digest.hexdigest(), self.path.name, *options])
         except Exception:  # whatever pickling a user's splitter may raise: it has no stable name, so nothing is reused
             return generate_random_fingerprint()
 
@@ -210,8 +218,8 @@ class _CorpusFile:
 def _prepare(source: _CorpusFile, split: str | None, cache_dir: PathLike | None) -> dict[str, Dataset]:
     """The splits of one file, through the cache."""
     check = RecordChecker(source.path, source.labels)
-    fingerprint = source.fingerprint()
     name = split or "train"
+    fingerprint = source.fingerprint(name)
     try:
         whole = Dataset.from_generator(
             source.records,
@@ -245,23 +253,30 @@ def _report(dataset: Dataset, check: RecordChecker) -> None:
         dataset.info.description = check.report()
         for file in dataset.cache_files:
             dataset.info.write_to_directory(str(Path(file["filename"]).parent))
-    if dataset.info.description:
-        logger.warning("%s", dataset.info.description)
+    _warn(dataset.info.description)
 
 
 def _stream(source: _CorpusFile, split: str | None) -> dict[str, IterableDataset]:
-    whole = IterableDataset.from_generator(_streamed, features=FEATURES, gen_kwargs={"source": source})
-    if split is not None or not source.format.split_starts:
+    in_own_splits = split is None and bool(source.format.split_starts)
+    whole = IterableDataset.from_generator(
+        _streamed, features=FEATURES, gen_kwargs={"source": source, "report": not in_own_splits}
+    )
+    if not in_own_splits:
         return {split or "train": whole}
-    num_sentences = sum(1 for _ in source.records(RecordChecker(source.path, source.labels, unique_ids=False)))
+    check = RecordChecker(source.path, source.labels, unique_ids=False)
+    num_sentences = sum(1 for _ in source.records(check))  # which splits there are shows only at the file's end
+    _warn(check.report())
     parts = source.format.splits(num_sentences)
     return {part: whole.skip(rows.start).take(len(rows)) for part, rows in parts.items()}
 
 
-def _streamed(source: _CorpusFile) -> Iterator[Record]:
+def _streamed(source: _CorpusFile, report: bool) -> Iterator[Record]:
     check = RecordChecker(source.path, source.labels, unique_ids=False)
     yield from source.records(check)
-    if check.counts:
-        logger.warning("%s", check.report())
+    if report:
+        _warn(check.report())
 
 
+def _warn(report: str) -> None:
+    if report:
+        logger.warning("%s", report)

@@ -1,4 +1,4 @@
-"""The one schema of all corpora: its features, the checks every record passes, and the error that says what failed where.
+"""The one schema of all corpora: its features, the checks every record passes, and the error that names what failed.
 
 Holds nothing about file formats: a reader hands what it found to a `RecordChecker` and yields what comes back.
 """
@@ -170,7 +170,7 @@ class RecordChecker:
         value = fields[name]
         if not isinstance(value, kind) or isinstance(value, bool):
             raise self.error(where, f"field '{full_name}' is {_shown(value)}", f"It must be {_KINDS[kind]}")
-        if kind is str:
+        if isinstance(value, str):
             self._check_encodable(value, full_name, where)
         return value
 

@@ -54,7 +54,7 @@ def corpus_statistics(records: Iterable[Mapping[str, Any]], max_candidates: int 
         - `most_entities`, `longest_sentence` (words), `nesting_depth` (the deepest);
         - distributions, value → how often: `sentence_lengths` and `entity_lengths` (words), `entities_per_sentence`,
           `entity_depths`;
-        - `max_candidates`, `sentences_above_max_candidates` and `spans_above_max_candidates` (entity spans out of reach).
+        - `max_candidates`, `sentences_above_max_candidates` and `spans_above_max_candidates` (out of reach).
     """
     totals = Counter[str]()
     types, sentence_lengths, entity_lengths = Counter[str](), Counter[int](), Counter[int]()

@@ -57,7 +57,8 @@ a card's metadata are example sentences, not a live demo: run the code above ins
 
 SCORES_NOTE = """\
 In percent. A predicted entity is correct if a gold entity has the same first word, last word and label. *Nested* are \
-entities that contain or lie inside another one, *flat* are all others."""
+entities that contain or lie inside another one, *flat* are all others, seen among the predictions for precision and \
+among the gold entities for recall: in these two rows recall need not be correct/gold."""
 
 CITATION = """\
 ```bibtex
@@ -115,9 +116,9 @@ def build_model_card(
         pipeline_tag="token-classification",
         tags=list(TAGS),
         base_model=base_model,
-        datasets=[dataset_name] if dataset_name else None,
+        datasets=[_one_line(dataset_name)] if dataset_name else None,
         metrics=list(METRICS),
-        widget=[{"text": example["text"]} for example in examples] or None,
+        widget=[{"text": _one_line(example["text"])} for example in examples] or None,
         model_name=model_name if scores is not None else None,
         eval_results=_eval_results(scores, dataset_name) if scores is not None else None,
     )
@@ -210,8 +211,8 @@ def _eval_results(scores: Mapping[str, Any], dataset_name: str | None) -> list[E
         EvalResult(
             task_type="token-classification",
             task_name="Nested named entity recognition",
-            dataset_type=dataset_name,
-            dataset_name=dataset_name,
+            dataset_type=_one_line(dataset_name),
+            dataset_name=_one_line(dataset_name),
             metric_type=metric,
             metric_value=float(scores[metric]),
         )
@@ -271,7 +272,12 @@ def _code(value: Any) -> str:
 
     Ordinary names stay readable in the source; in all others, punctuation is written as character references.
     """
-    text = " ".join(str(value).split())
+    text = _one_line(str(value))
     if re.fullmatch(r"[\w .,:/+-]+", text):
         return f"`{text}`"
-    return "<code>" + re.sub(r"[^\w |]|_", lambda match: f"&#{ord(match[0])};", text) + "</code>"
+    return "<code>" + re.sub(r"[^\w ]|_", lambda match: f"&#{ord(match[0])};", text) + "</code>"
+
+
+def _one_line(text: str) -> str:
+    """`text` with single spaces for all white space: YAML would fold some of Unicode's line ends away, silently."""
+    return " ".join(text.split())

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from transformers import TrainingArguments
 from transformers.trainer_utils import IntervalStrategy, SaveStrategy
 
-# Value of `--resume_from_checkpoint` without a path.
-LATEST = "latest"
+from .checkpoints import LATEST
+
 SAMPLING_STRATEGIES = ("group_by_length", "random")
 
 
@@ -27,6 +27,9 @@ class ModelArguments:
     )
     word_vectors: str | None = field(
         default=None, metadata={"help": "File of static word vectors (text format), read when word embeddings are on."}
+    )
+    license: str | None = field(
+        default=None, metadata={"help": "License of the model for its card, as the Hub calls it (apache-2.0)."}
     )
     tokenizer_vocab_size: int = field(
         default=8000, metadata={"help": "Most sub-words of a tokenizer that is learned from the training data."}
@@ -50,6 +53,10 @@ class DataArguments:
     data_format: str | None = field(
         default=None, metadata={"help": "Format of the data files; default: told from their names."}
     )
+    dataset_name: str | None = field(
+        default=None, metadata={"help": "What the model card calls the data; default: the name of --train_file."}
+    )
+    language: str | None = field(default=None, metadata={"help": "Language of the data for the model card (en)."})
     max_train_samples: int | None = field(
         default=None, metadata={"help": "Train on the first so many sentences only (a quick trial)."}
     )
@@ -69,6 +76,7 @@ class NestedNERTrainingArguments(TrainingArguments):
     The best checkpoint, by F1 on the validation data, is the model that training ends with.
     """
 
+    output_dir: str = field(default="outputs", metadata={"help": "Folder of the checkpoints and the finished model."})
     learning_rate: float = field(default=3e-5, metadata={"help": "Learning rate of the triaffine head."})
     encoder_learning_rate: float = field(default=3e-5, metadata={"help": "Learning rate of the pretrained encoder."})
     embeddings_learning_rate: float = field(

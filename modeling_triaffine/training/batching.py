@@ -100,9 +100,7 @@ class RecordCollator:
 
     def __call__(self, records: list[dict[str, Any]]) -> dict[str, Any]:
         optional = {
-            name: [record[name] for record in records]
-            for name in ("pos", "left_tokens", "right_tokens")
-            if name in records[0]
+            name: [record.get(name) or [] for record in records] for name in ("pos", "left_tokens", "right_tokens")
         }
         features = self.processor.encode([record["tokens"] for record in records], **optional)
         for feature, record in zip(features, records, strict=True):

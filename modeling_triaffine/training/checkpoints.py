@@ -15,6 +15,8 @@ INCOMPLETE = "_incomplete"
 CHECKPOINT_NAME = re.compile(r"checkpoint-(\d+)")
 # The Trainer writes this file last, and reads it first.
 STATE_FILE = "trainer_state.json"
+# Asks for the latest whole checkpoint, instead of naming one.
+LATEST = "latest"
 
 
 def incomplete_folder(output_dir: str | Path) -> Path:
@@ -41,6 +43,29 @@ def list_checkpoints(output_dir: str | Path) -> list[Path]:
     return [found[step] for step in sorted(found)]
 
 
+def find_checkpoint(wanted: str | bool | None, output_dir: str | Path) -> str | None:
+    """The checkpoint to go on from; None where training starts from scratch.
+
+    Args:
+        wanted: folder of a checkpoint; True or "latest" for the latest whole one in `output_dir`, if there is any yet.
+        output_dir: where the run writes its checkpoints.
+
+    Raises:
+        FileNotFoundError: `wanted` is a folder that is no whole checkpoint.
+    """
+    if not wanted:
+        return None
+    if wanted is True or wanted == LATEST:
+        found = list_checkpoints(output_dir)
+        return str(found[-1]) if found else None
+    if not (Path(wanted) / STATE_FILE).is_file():
+        raise FileNotFoundError(
+            f"{wanted} is no checkpoint to go on from: it has no {STATE_FILE}. Give a folder checkpoint-N of an "
+            "earlier run, or --resume_from_checkpoint without a path for the latest one in the output folder."
+        )
+    return str(wanted)
+
+
 def publish_folder(source: Path, target: Path) -> None:
     """Gives a finished folder its name; an older folder of that name makes way."""
     _flush_to_disk(source)
@@ -64,6 +89,14 @@ def publish_files(source: Path, target: Path, last: str) -> None:
             path.replace(target / path.name)
     _flush_entries(target)
     source.rmdir()
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Writes a text file that is there whole or not at all."""
+    temporary = incomplete_folder(path.parent) / path.name
+    temporary.parent.mkdir(parents=True, exist_ok=True)
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(path)
 
 
 def discard(folder: Path) -> None:

@@ -104,7 +104,7 @@ class _Parser(HfArgumentParser):
 
 def _build_parser() -> _Parser:
     parser = _Parser(
-        (ModelArguments, DataArguments, NestedNERTrainingArguments),
+        [ModelArguments, DataArguments, NestedNERTrainingArguments],  # type: ignore[list-item]
         allow_abbrev=False,
         formatter_class=argparse.HelpFormatter,
         description="Trains a nested NER model. Options win over the recipe, the recipe over defaults.",

@@ -1,13 +1,12 @@
 """NestedNERTrainer: the Trainer of transformers, where nested NER needs something else.
 
-That is: three learning rates, batches of like length, a loss that is a mean over the sentences of an update, evaluation
-by entities, and checkpoints that are whole or not there. What is not here is the Trainer's own: precision, accumulation,
-several processes, logging and trackers, the choice of the best checkpoint, resuming.
+That is: three learning rates, batches of like length, a loss that is a mean over the sentences of an update,
+evaluation by entities, and folders that are whole or not there. What is not here is the Trainer's own: precision,
+accumulation, several processes, logging and trackers, the choice of the best checkpoint, resuming.
 """
 
-import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +17,16 @@ from torch.utils.data import DataLoader
 from transformers import Trainer, TrainerCallback
 from transformers.trainer import TRAINING_ARGS_NAME
 from transformers.trainer_utils import EvalLoopOutput, TrainOutput
+from transformers.utils import CONFIG_NAME
 
 from ..data.collator import DataCollatorForNestedNER
 from ..decoding_triaffine import decode_batch
 from ..evaluation.scoring import score_entities
 from ..modeling_triaffine import TriaffineForNestedNER
 from ..processing_triaffine import TriaffineProcessor
+from ..publishing.model_card import CARD_NAME, build_model_card, save_model_card
 from . import checkpoints
-from .arguments import LATEST, NestedNERTrainingArguments
+from .arguments import NestedNERTrainingArguments
 from .batching import EvaluationBatchSampler, RecordCollator, ShuffledLengthSampler
 from .parameter_groups import build_parameter_groups
 
@@ -66,6 +67,9 @@ class NestedNERTrainer(Trainer):
         options: further arguments of `transformers.Trainer`. The default collator is [`DataCollatorForNestedNER`].
     """
 
+    args: NestedNERTrainingArguments
+    model: TriaffineForNestedNER
+
     # `compute_loss` divides by the sentences of the whole update, so the Trainer has nothing left to divide by.
     loss_is_scaled_for_ga = True
 
@@ -78,7 +82,13 @@ class NestedNERTrainer(Trainer):
         processing_class: TriaffineProcessor | None = None,
         **options: Any,
     ):
-        options.setdefault("data_collator", DataCollatorForNestedNER(processing_class, model.config.label2id))
+        if processing_class is None:
+            raise ValueError("NestedNERTrainer needs the model's TriaffineProcessor as processing_class.")
+        for name in ("pad_token_id", "bos_token_id", "eos_token_id"):
+            # The Trainer would do the same and warn of it, as if something had been amiss.
+            setattr(model.config, name, getattr(processing_class.tokenizer, name, None))
+        label2id: Any = model.config.label2id
+        options.setdefault("data_collator", DataCollatorForNestedNER(processing_class, label2id))
         self._staging: Path | None = None
         self._epoch_callback = _EpochCallback()
         super().__init__(
@@ -97,7 +107,7 @@ class NestedNERTrainer(Trainer):
     def create_optimizer(self, model: torch.nn.Module | None = None) -> torch.optim.Optimizer:
         """AdamW (or `args.optim`) with the groups of `parameter_groups.py`."""
         if self.optimizer is None:
-            trained = self.model if model is None else model
+            trained: Any = self.model if model is None else model
             optimizer_class, options = self.get_optimizer_cls_and_kwargs(self.args, trained)
             groups = build_parameter_groups(
                 trained.named_parameters(),
@@ -134,9 +144,8 @@ class NestedNERTrainer(Trainer):
         )
 
     def get_eval_dataloader(self, eval_dataset: str | datasets.Dataset | None = None) -> DataLoader:
-        if isinstance(eval_dataset, str):
-            eval_dataset = self.eval_dataset[eval_dataset]
-        dataset = self.eval_dataset if eval_dataset is None else eval_dataset
+        own: Any = self.eval_dataset
+        dataset = own[eval_dataset] if isinstance(eval_dataset, str) else own if eval_dataset is None else eval_dataset
         if dataset is None:
             raise ValueError("NestedNERTrainer: evaluation needs an eval_dataset.")
         return self._dataloader(
@@ -209,12 +218,13 @@ class NestedNERTrainer(Trainer):
         entities, one a record. The loss is the mean over sentences. `prediction_loss_only` and `ignore_keys` have no
         meaning here.
         """
-        dataset = dataloader.dataset
+        dataset: Any = dataloader.dataset
         if len(dataset) == 0:
             raise ValueError(f"{description}: the data set is empty, there is nothing to score.")
+        predictions: Any
         predictions, loss = self._predict_entities(dataloader)
         metrics: dict[str, float] = {}
-        references = None
+        references: Any = None
         if "entities" in dataset.column_names:
             references = list(dataset["entities"])
             metrics = {"loss": loss, **_flat_metrics(score_entities(predictions, references))}
@@ -227,12 +237,13 @@ class NestedNERTrainer(Trainer):
 
     def predict_entities(self, dataset: datasets.Dataset) -> list[Entities]:
         """Entities of each record, in the order of the records: {start, end (exclusive, in words), type, score}."""
-        return self.predict(dataset).predictions
+        predictions: Any = self.predict(dataset).predictions
+        return predictions
 
     def _predict_entities(self, dataloader: DataLoader) -> tuple[list[Entities], float]:
         """Entities of every row of the data set, over all processes, and the mean loss of a sentence."""
-        sampler = dataloader.batch_sampler
-        model = self.model
+        sampler: Any = dataloader.batch_sampler
+        model: Any = self.model
         if not self.accelerator._models:  # neither training nor evaluation has placed it yet
             model.to(self.args.device)
         model.eval()
@@ -247,18 +258,18 @@ class NestedNERTrainer(Trainer):
             self.control = self.callback_handler.on_prediction_step(self.args, self.state, self.control)
         by_row = dict(gather_object(found))
         total_loss = sum(gather_object(losses))
-        return [by_row[row] for row in range(len(dataloader.dataset))], total_loss / len(by_row)
+        return [by_row[row] for row in range(len(by_row))], total_loss / len(by_row)
 
     @torch.no_grad()
     def _predict_batch(self, model: torch.nn.Module, inputs: dict[str, Any]) -> tuple[list[Entities], float]:
         with self.accelerator.autocast():
             output = model(**inputs)
-        entities = decode_batch(output, self.model.config.id2label)
-        return entities, float("nan") if output.loss is None else output.loss.item()
+        id2label: Any = self.model.config.id2label
+        return decode_batch(output, id2label), float("nan") if output.loss is None else output.loss.item()
 
     # ---- Checkpoints ----
 
-    def train(self, resume_from_checkpoint: str | bool | None = None, **options: Any) -> TrainOutput:
+    def train(self, resume_from_checkpoint: str | bool | None = None, *arguments: Any, **options: Any) -> TrainOutput:
         """Trains; see `transformers.Trainer.train`.
 
         Args:
@@ -268,24 +279,12 @@ class NestedNERTrainer(Trainer):
         if self.args.should_save and checkpoints.remove_leftovers(self.args.output_dir):
             logger.info("Removed what an interrupted run left unfinished in %s.", self.args.output_dir)
         self.accelerator.wait_for_everyone()
-        return super().train(resume_from_checkpoint=self._find_checkpoint(resume_from_checkpoint), **options)
-
-    def _find_checkpoint(self, wanted: str | bool | None) -> str | None:
-        if not wanted:
-            return None
-        if wanted in (True, LATEST):
-            found = checkpoints.list_checkpoints(self.args.output_dir)
-            if not found:
-                logger.info("No whole checkpoint in %s yet: training starts from scratch.", self.args.output_dir)
-                return None
-            wanted = str(found[-1])
-        if not (Path(wanted) / checkpoints.STATE_FILE).is_file():
-            raise FileNotFoundError(
-                f"{wanted} is no checkpoint to resume from: it has no {checkpoints.STATE_FILE}. Give a folder "
-                "checkpoint-N of an earlier run, or --resume_from_checkpoint without a path for the latest one."
-            )
-        logger.info("Training goes on from %s.", wanted)
-        return str(wanted)
+        checkpoint = checkpoints.find_checkpoint(resume_from_checkpoint, self.args.output_dir)
+        if checkpoint is not None:
+            logger.info("Training goes on from %s.", checkpoint)
+        elif resume_from_checkpoint:
+            logger.info("There is no checkpoint in %s yet: training starts from scratch.", self.args.output_dir)
+        return super().train(checkpoint, *arguments, **options)
 
     def _save_checkpoint(self, model: torch.nn.Module, trial: Any) -> None:
         """Saves a checkpoint aside, and gives it its name when all processes have written their part."""
@@ -329,11 +328,46 @@ class NestedNERTrainer(Trainer):
 
     # ---- The finished model ----
 
+    def save_model(
+        self,
+        output_dir: str | None = None,
+        _internal_call: bool = False,
+        extra_files: Mapping[str, str] | None = None,
+    ) -> None:
+        """Saves model and processor, so that the folder can be loaded when all of it is there, and not before.
+
+        Args:
+            output_dir: default: `args.output_dir`.
+            extra_files: name → text of further files that belong to the model, such as its card.
+        """
+        if self._staging is not None:  # part of a checkpoint, which gets its name as a whole
+            super().save_model(output_dir, _internal_call=True)
+            return
+        target = Path(output_dir or self.args.output_dir)
+        staged = checkpoints.incomplete_folder(target) / "model"
+        super().save_model(str(staged), _internal_call=True)
+        self.accelerator.wait_for_everyone()
+        if self.args.should_save:
+            for name, text in (extra_files or {}).items():
+                (staged / name).write_text(text, encoding="utf-8")
+            checkpoints.publish_files(staged, target, last=CONFIG_NAME)
+            checkpoints.remove_leftovers(target)
+        self.accelerator.wait_for_everyone()
+        if self.args.push_to_hub and not _internal_call:
+            self.push_to_hub(commit_message="Model save", revision=self.args.hub_revision)
+
     def _save(self, output_dir: str | None = None, state_dict: dict | None = None) -> None:
         super()._save(output_dir, state_dict)
         if self.args.should_save:
             # A pickle that nothing reads: not to be passed on to others.
             (Path(output_dir or self.args.output_dir) / TRAINING_ARGS_NAME).unlink(missing_ok=True)
+
+    def create_model_card(self, *arguments: Any, model_name: str | None = None, **options: Any) -> None:
+        """Keeps the card that lies beside the model: before an upload the Trainer would write its draft over it."""
+        folder = Path(self.args.output_dir)
+        if self.is_world_process_zero() and not (folder / CARD_NAME).exists():
+            name = self.hub_model_id or model_name
+            save_model_card(folder, build_model_card(self.model.config, model_name=str(name)))
 
 
 def _flat_metrics(scores: dict[str, Any]) -> dict[str, float]:

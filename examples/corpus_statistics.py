@@ -1,0 +1,98 @@
+"""Prints the statistics of a corpus: a column a split, and one for all of them.
+
+python examples/corpus_statistics.py corpus/
+python examples/corpus_statistics.py GENIAcorpus3.02.xml --splits train validation --max_candidates 30
+python examples/corpus_statistics.py train.json --json > statistics.json
+"""
+
+import argparse
+import json
+import sys
+from itertools import chain
+from typing import Any
+
+from modeling_triaffine.data import FORMATS, corpus_statistics, load_nested_ner
+from modeling_triaffine.data.statistics import quantile
+
+Statistics = dict[str, Any]
+
+COUNTS = {
+    "sentences": "sentences",
+    "tokens": "tokens",
+    "entities": "entities",
+    "nested_entities": "nested entities",
+    "most_entities": "most entities in a sentence",
+    "nesting_depth": "nesting depth",
+    "sentences_with_pos": "sentences with part-of-speech tags",
+}
+DISTRIBUTIONS = {
+    "sentence_lengths": "words in a sentence",
+    "entity_lengths": "words in an entity",
+    "entities_per_sentence": "entities in a sentence",
+}
+QUANTILES = {"median": 0.5, "95 %": 0.95, "most": 1.0}
+
+
+def main() -> None:
+    arguments = parse_arguments()
+    try:
+        columns = statistics_by_split(arguments)
+    except (ValueError, OSError) as error:
+        sys.exit(f"error: {error}")
+    print(json.dumps(columns, indent=2) if arguments.json else table(columns))
+    for name, statistics in columns.items():
+        if statistics["sentences_above_max_candidates"]:
+            print(f"warning: {candidate_warning(name, statistics)}", file=sys.stderr)
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("path", help="a corpus file, or a folder with train, dev and test")
+    parser.add_argument("--format", choices=sorted(FORMATS), help="told from the file where it is not given")
+    parser.add_argument("--splits", nargs="+", metavar="SPLIT", help="only these; all where none is given")
+    parser.add_argument("--max_candidates", type=int, default=30, help="the model's m (default: 30)")
+    parser.add_argument("--json", action="store_true", help="print all distributions as JSON instead of a table")
+    return parser.parse_args()
+
+
+def statistics_by_split(arguments: argparse.Namespace) -> dict[str, Statistics]:
+    """Split → its statistics, and `total` where there are several."""
+    corpus = load_nested_ner(arguments.path, arguments.format)
+    splits = arguments.splits or list(corpus)
+    if unknown := set(splits) - set(corpus):
+        raise ValueError(f"{arguments.path} has no split {sorted(unknown)}. It has {list(corpus)}.")
+    parts = {split: corpus[split] for split in splits}
+    if len(parts) > 1:
+        parts["total"] = list(chain.from_iterable(parts.values()))
+    return {name: corpus_statistics(records, arguments.max_candidates) for name, records in parts.items()}
+
+
+def table(columns: dict[str, Statistics]) -> str:
+    rows = {label: [f"{column[key]:,}" for column in columns.values()] for key, label in COUNTS.items()}
+    for key, label in DISTRIBUTIONS.items():
+        for name, share in QUANTILES.items():
+            rows[f"{label}, {name}"] = [f"{quantile(column[key], share):,}" for column in columns.values()]
+    for key, label in {"entities_by_type": "type", "entity_depths": "entities at depth"}.items():
+        for value in sorted({value for column in columns.values() for value in column[key]}):
+            rows[f"{label} {value}"] = [f"{column[key].get(value, 0):,}" for column in columns.values()]
+    first = max(len(label) for label in rows)
+    widths = [max(len(cell) for cell in cells) for cells in zip(columns, *rows.values(), strict=True)]
+    lines = {"": list(columns), **rows}
+    return "\n".join(
+        f"{label:<{first}}  " + "  ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
+        for label, cells in lines.items()
+    )
+
+
+def candidate_warning(name: str, statistics: Statistics) -> str:
+    spans, most = statistics["spans_above_max_candidates"], statistics["most_entities"]
+    reachable = 1 - spans / statistics["entities"]
+    return (
+        f"{name}: {statistics['sentences_above_max_candidates']} sentences have more entities than max_candidates = "
+        f"{statistics['max_candidates']}; {spans} entities are out of reach, recall cannot exceed {reachable:.2%}. "
+        f"With max_candidates = {most} all can be found."
+    )
+
+
+if __name__ == "__main__":
+    main()

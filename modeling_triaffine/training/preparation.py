@@ -1,0 +1,207 @@
+"""From a plan to what a trainer needs: the data's splits, the labels, a new, trained or interrupted model.
+
+Everything a user can get wrong is noticed here, before the long work: as a ValueError or OSError of one paragraph.
+"""
+
+import logging
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import torch
+from datasets import Dataset, DatasetDict
+from transformers import PretrainedConfig, set_seed
+
+from ..configuration_triaffine import NONE_LABEL, TriaffineConfig
+from ..data import load_nested_ner
+from ..modeling_triaffine import TriaffineForNestedNER
+from ..processing_triaffine import TriaffineProcessor
+from . import checkpoints
+from .arguments import DataArguments
+from .command_line import CONFIG_OPTIONS, TrainingPlan
+from .vocabularies import learn_tokenizer, read_word_vectors
+
+logger = logging.getLogger(__name__)
+
+# What the processor calls the word parts → the option that sets the size of their embeddings.
+EMBEDDING_SIZES = {"words": "word_embedding_size", "pos": "pos_embedding_size", "chars": "char_embedding_size"}
+VOCABULARY_SIZES = {"words": "word_vocab_size", "pos": "pos_vocab_size", "chars": "char_vocab_size"}
+
+
+def load_splits(data: DataArguments) -> DatasetDict:
+    """The splits train, validation and test, as far as there are files for them, cut to the sentences wanted."""
+    splits = dict(load_nested_ner(data.train_file, data.data_format)) if data.train_file else {}
+    for split, file in (("validation", data.validation_file), ("test", data.test_file)):
+        if file:
+            splits[split] = load_nested_ner({split: file}, data.data_format)[split]
+    limits = {
+        "train": data.max_train_samples,
+        "validation": data.max_eval_samples,
+        "test": data.max_predict_samples,
+    }
+    for split, limit in limits.items():
+        if split in splits and limit is not None:
+            splits[split] = splits[split].select(range(min(limit, len(splits[split]))))
+    return DatasetDict(splits)
+
+
+def build_model(plan: TrainingPlan, dataset: DatasetDict) -> tuple[TriaffineForNestedNER, TriaffineProcessor]:
+    """The model that the run starts with, new, trained already or interrupted, and its processor.
+
+    Raises:
+        ValueError, OSError: the plan, the data and what lies in the output folder do not fit together.
+    """
+    _check_splits(plan, dataset)
+    _check_output_folder(plan)
+    set_seed(plan.training.seed)
+    checkpoint = checkpoints.find_checkpoint(plan.training.resume_from_checkpoint, plan.training.output_dir)
+    start = checkpoint or plan.model.model_name_or_path
+    if start is not None and _is_trained_model(start):
+        model, processor = _load_trained(start, plan.config)
+    else:
+        model, processor = _start_new(plan, dataset)
+    config: Any = model.config
+    _check_labels(config.label2id, dataset)
+    _warn_of_missed_entities(config, dataset)
+    return model, processor
+
+
+def label_names(records: Dataset) -> list[str]:
+    """The labels of a training corpus: its entity types in alphabetical order, and None."""
+    return [*sorted({entity["type"] for entities in records["entities"] for entity in entities}), NONE_LABEL]
+
+
+def _is_trained_model(name_or_path: str) -> bool:
+    config, _ = PretrainedConfig.get_config_dict(name_or_path)
+    return config.get("model_type") == TriaffineConfig.model_type
+
+
+def _load_trained(name_or_path: str, wanted: dict[str, Any]) -> tuple[TriaffineForNestedNER, TriaffineProcessor]:
+    """A model to go on with: what it is made of stands fixed."""
+    config = TriaffineConfig.from_pretrained(name_or_path)
+    for name, value in wanted.items():
+        if name in CONFIG_OPTIONS and name not in VOCABULARY_SIZES.values() and getattr(config, name) != value:
+            raise ValueError(
+                f"{name} is to be {value!r}, but the model in {name_or_path} was made with {getattr(config, name)!r}. "
+                f"Leave {name} as it was, or start a new model."
+            )
+    model = TriaffineForNestedNER.from_pretrained(name_or_path, config=config, dtype=torch.float32)
+    return model, TriaffineProcessor.from_pretrained(name_or_path)
+
+
+def _start_new(plan: TrainingPlan, dataset: DatasetDict) -> tuple[TriaffineForNestedNER, TriaffineProcessor]:
+    """A model on a pretrained encoder, or one from scratch as the recipe describes it."""
+    if "train" not in dataset:
+        raise ValueError("A new model needs training data for its labels; give --train_file.")
+    fields = {"id2label": dict(enumerate(label_names(dataset["train"]))), **plan.config}
+    encoder_config = fields.pop("encoder_config", None)
+    encoder = plan.model.model_name_or_path
+    options = {name: fields.get(name, CONFIG_OPTIONS[name]) for name in ("max_subwords", "context")}
+    if encoder is not None:
+        processor = TriaffineProcessor.from_encoder(encoder, **options)
+    elif encoder_config is not None:
+        tokenizer = learn_tokenizer(dataset["train"]["tokens"], plan.model.tokenizer_vocab_size)
+        processor = TriaffineProcessor(tokenizer, **options)
+        encoder_config = {**encoder_config, "vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id}
+    else:
+        raise ValueError(
+            "There is nothing to start from: give a pretrained encoder with --model_name_or_path, or a --recipe."
+        )
+    vectors = _build_vocabularies(processor, fields, plan.model.word_vectors, dataset)
+    fields |= {VOCABULARY_SIZES[part]: len(processor.vocabularies[part]) for part in processor.vocabulary_parts}
+    if encoder is not None:
+        model = TriaffineForNestedNER.from_encoder(encoder, **fields)
+    else:
+        model = TriaffineForNestedNER(TriaffineConfig(encoder_config=encoder_config, **fields))
+    for word, vector in vectors.items():
+        model.words.word_embedding.weight.data[processor.vocabularies["words"][word]] = torch.from_numpy(vector)
+    return model, processor
+
+
+def _build_vocabularies(
+    processor: TriaffineProcessor, fields: dict[str, Any], vectors_file: str | None, dataset: DatasetDict
+) -> dict[str, Any]:
+    """Gives the processor the vocabularies the model's word parts need; returns the vectors of the words it knows."""
+    parts = [part for part, size in EMBEDDING_SIZES.items() if fields.get(size)]
+    if "pos" in parts and not any(dataset["train"]["pos"]):
+        raise ValueError(
+            "pos_embedding_size is set, but no training sentence has parts of speech. Add them to the data, or set "
+            "--pos_embedding_size 0."
+        )
+    vectors: dict[str, Any] = {}
+    if vectors_file is not None:
+        if "words" not in parts:
+            raise ValueError(
+                "--word_vectors is given, but word_embedding_size is 0; set it to the size of the vectors."
+            )
+        words = {word for split in dataset.values() for tokens in split["tokens"] for word in tokens}
+        vectors = read_word_vectors(vectors_file, words, fields["word_embedding_size"])
+        logger.info("%s has vectors of %d of the %d distinct words.", vectors_file, len(vectors), len(words))
+    if parts:
+        processor.build_vocabularies(chain(dataset["train"], _words_with_vectors(dataset, vectors)), parts)
+    return vectors
+
+
+def _words_with_vectors(dataset: DatasetDict, vectors: dict[str, Any]) -> Iterator[dict[str, list[str]]]:
+    """Words outside the training data are worth an entry where a vector is known: it was not learned from them."""
+    for split in ("validation", "test"):
+        for tokens in dataset[split]["tokens"] if split in dataset else ():
+            yield {"tokens": [word for word in tokens if word in vectors], "pos": []}
+
+
+def _check_splits(plan: TrainingPlan, dataset: DatasetDict) -> None:
+    training = plan.training
+    if training.do_train and "train" not in dataset:
+        raise ValueError("There is no training data; give --train_file, or --no_do_train to score a trained model.")
+    if training.do_train and training.eval_strategy != "no" and "validation" not in dataset:
+        raise ValueError(
+            "There is no validation data to choose the best checkpoint on; give --validation_file. To train without, "
+            "add --eval_strategy no --load_best_model_at_end false --metric_for_best_model loss --do_eval false."
+        )
+    for wanted, split in ((training.do_eval, "validation"), (training.do_predict, "test")):
+        if wanted and split not in dataset:
+            raise ValueError(f"There is no {split} data to score; give --{split}_file, or leave that out.")
+
+
+def _check_output_folder(plan: TrainingPlan) -> None:
+    output_dir = Path(plan.training.output_dir)
+    found = checkpoints.list_checkpoints(output_dir) if output_dir.is_dir() else []
+    if found and plan.training.do_train and not plan.training.resume_from_checkpoint:
+        raise ValueError(
+            f"{output_dir} already holds {found[-1].name} of an earlier run. Add --resume_from_checkpoint to go on "
+            "with that run, or give another --output_dir."
+        )
+
+
+def _check_labels(label2id: dict[str, int], dataset: DatasetDict) -> None:
+    for split, records in dataset.items():
+        unknown = set(label_names(records)) - set(label2id)
+        if unknown:
+            known = ", ".join(name for name in label2id if name != NONE_LABEL)
+            raise ValueError(
+                f"The {split} data has entities of type {', '.join(sorted(unknown))}, which the model has no label "
+                f"for; it knows {known}. Train with all types of the data, or take these entities out of it."
+            )
+
+
+def _warn_of_missed_entities(config: TriaffineConfig, dataset: DatasetDict) -> None:
+    """More entity spans in a sentence than candidates, or wider ones than are scored: a hard cap on recall."""
+    for split, records in dataset.items():
+        spans = [{(entity["start"], entity["end"]) for entity in entities} for entities in records["entities"]]
+        beyond = sum(max(0, len(of_sentence) - config.max_candidates) for of_sentence in spans)
+        if config.cross_span and beyond:
+            logger.warning(
+                "The %s data has %d entity spans more than the %d candidates a sentence has; they cannot all be found. "
+                "Raise --max_candidates.",
+                split,
+                beyond,
+                config.max_candidates,
+            )
+        width = config.max_span_width
+        if width is not None:
+            wide = sum(end - start > width for of_sentence in spans for start, end in of_sentence)
+            if wide:
+                logger.warning(
+                    "The %s data has %d entity spans of more than %d words, which are not scored.", split, wide, width
+                )

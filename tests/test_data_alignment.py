@@ -1,0 +1,122 @@
+"""Entities by characters and by words, and corpora cut anew."""
+
+import re
+
+import pytest
+from datasets import Dataset, DatasetDict
+from hypothesis import given
+from hypothesis import strategies as st
+
+from modeling_triaffine.data import FEATURES, align_entities, retokenize
+from modeling_triaffine.data.alignment import retokenize_record, split_words
+
+
+def at_punctuation(text):
+    return [word.span() for word in re.finditer(r"\w+|[^\w\s]", text)]
+
+
+def white_space(text):
+    return [word.span() for word in re.finditer(r"\S+", text)]
+
+
+def entity(start, end, kind="X"):
+    return {"start": start, "end": end, "type": kind}
+
+
+def row(tokens, entities, **fields):
+    record = {"id": "a:0", "doc_id": "a", "sent_id": 0, "tokens": tokens, "pos": [], "entities": entities}
+    return {**record, "left_tokens": None, "right_tokens": None, **fields}
+
+
+TEXT = "a (CD28)-like one"
+WORDS = [(0, 1), (3, 7), (9, 13), (14, 17)]  # brackets and hyphen belong to no word
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "expected"),
+    [
+        (3, 7, (1, 2)),
+        (2, 8, (1, 2)),  # what no word covers is no obstacle
+        (1, 9, (1, 2)),
+        (0, 17, (0, 4)),
+        (3, 13, (1, 3)),
+        (4, 7, None),  # begins inside a word
+        (3, 6, None),  # ends inside one
+        (10, 12, None),  # lies inside one
+        (7, 9, None),  # covers none
+        (1, 2, None),  # white space
+    ],
+)
+def test_borders(start, end, expected):
+    aligned, lost = align_entities(TEXT, [entity(start, end)], WORDS)
+    assert aligned == ([entity(*expected)] if expected else [])
+    assert lost == ([] if expected else [entity(start, end)])
+
+
+@pytest.mark.parametrize(("start", "end"), [(-1, 2), (2, 2), (3, 1), (0, 99)])
+def test_outside_the_text(start, end):
+    with pytest.raises(ValueError, match="lies outside its text of 17 characters"):
+        align_entities(TEXT, [entity(start, end)], WORDS)
+
+
+@given(st.text("ab -,", max_size=20), st.data())
+def test_alignment_keeps_exactly_what_words_spell(text, data):
+    words = at_punctuation(text)
+    borders = st.tuples(st.integers(0, len(text)), st.integers(0, len(text))).filter(lambda pair: pair[0] < pair[1])
+    spans = data.draw(st.lists(borders, max_size=5)) if text else []
+    aligned, lost = align_entities(text, [entity(*span) for span in spans], words)
+    assert len(aligned) + len(lost) == len(spans)
+    for found, span in zip(aligned, [s for s in spans if entity(*s) not in lost], strict=True):
+        spelled = text[words[found["start"]][0] : words[found["end"] - 1][1]]
+        assert spelled == text[span[0] : span[1]].strip()
+    for missed in lost:
+        inside = any(s < missed["start"] < e or s < missed["end"] < e for s, e in words)
+        assert inside or not text[missed["start"] : missed["end"]].strip()
+
+
+@pytest.mark.parametrize("words", [[], [(0, 0)], [(2, 3), (0, 1)], [(0, 2), (1, 3)], [(0, 18)], [(-1, 2)]])
+def test_words_of_a_splitter_are_checked(words):
+    with pytest.raises(ValueError, match="The word splitter must give"):
+        split_words(TEXT, lambda text: words)
+
+
+class TestRetokenize:
+    def test_entities_follow_and_losses_are_reported(self, caplog):
+        entities = [entity(0, 1, "DNA"), entity(0, 2, "protein"), entity(1, 2, "DNA")]
+        rows = [row(["IL-2", "gene"], entities, pos=["N", "N"]), row(["x"], [], id="a:1", left_tokens=["a-b"])]
+
+        def glued(text):
+            return [(0, len(text))] if text.startswith("IL") else at_punctuation(text)
+
+        cut, report = retokenize(Dataset.from_list(rows, features=FEATURES), glued)
+        assert cut.features == FEATURES
+        assert cut[0] == row(["IL-2 gene"], [entity(0, 1, "protein")])
+        assert cut[1] == row(["x"], [], id="a:1", left_tokens=["a", "-", "b"])
+        assert (report.sentences, report.entities, report.lost, report.pos_dropped) == (2, 3, 2, 1)
+        assert report.lost_by_type == {"DNA": 2}
+        assert "2 of 3 entities lost (66.67 %: DNA 2)" in caplog.text
+
+    def test_lost_entities_are_given_by_their_old_words(self):
+        record = row(["a", "b", "c"], [entity(1, 3)])
+        assert retokenize_record(record, lambda text: [(0, 3), (4, 5)])["lost_entities"] == [entity(1, 3)]
+
+    def test_splits_are_reported_apart(self):
+        part = Dataset.from_list([row(["a-b"], [entity(0, 1)])], features=FEATURES)
+        cut, reports = retokenize(DatasetDict(train=part, test=part), at_punctuation)
+        assert cut["test"][0]["tokens"] == ["a", "-", "b"]
+        assert cut["test"][0]["entities"] == [entity(0, 3)]
+        assert {split: report.lost for split, report in reports.items()} == {"train": 0, "test": 0}
+
+    def test_needs_a_countable_data_set(self):
+        stream = Dataset.from_list([row(["a"], [])], features=FEATURES).to_iterable_dataset()
+        with pytest.raises(TypeError, match="without streaming=True"):
+            retokenize(stream, white_space)
+
+    @given(st.lists(st.text("ab-", min_size=1, max_size=4), min_size=1, max_size=5), st.data())
+    def test_words_finer_than_tokens_lose_nothing(self, tokens, data):
+        pairs = st.tuples(st.integers(0, len(tokens)), st.integers(0, len(tokens))).filter(lambda p: p[0] < p[1])
+        spans = data.draw(st.lists(pairs, max_size=4))
+        cut = retokenize_record(row(tokens, [entity(*span) for span in spans]), at_punctuation)
+        assert cut["lost_entities"] == []
+        for span, found in zip(spans, cut["entities"], strict=True):
+            assert "".join(tokens[slice(*span)]) == "".join(cut["tokens"][found["start"] : found["end"]])

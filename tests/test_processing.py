@@ -1,0 +1,192 @@
+"""Words and raw text to tensors: layout with context, windows, odd words, vocabularies, round trips."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from transformers import AutoProcessor
+
+from modeling_triaffine import TriaffineProcessor
+from modeling_triaffine.text_triaffine import neighbouring_words
+from tests.tiny import tiny_model, tiny_processor
+
+
+@pytest.fixture
+def processor(encoder):
+    return tiny_processor(encoder, max_subwords=16)
+
+
+def tokens(processor, feature):
+    return processor.tokenizer.convert_ids_to_tokens(feature["input_ids"])
+
+
+def test_layout_with_context_on_both_sides(processor):
+    [feature] = processor.encode([["gene", "x"]], None, [["a", "b"]], [["c"]])
+    assert tokens(processor, feature) == ["[CLS]", *"ab", "[SEP]", "gene", "x", "[SEP]", "c", "[SEP]"]
+    assert feature["token_type_ids"].tolist() == [1, 1, 1, 0, 0, 0, 0, 1, 1]
+    assert feature["word_index"].tolist() == [-1, -1, -1, -1, 0, 1, -1, -1, -1]
+    assert feature["num_words"] == 2
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "layout", "segments"),
+    [
+        ([], [], "[CLS] gene [SEP]", [0, 0, 0]),
+        (["a"], [], "[CLS] a [SEP] gene [SEP]", [1, 1, 0, 0, 0]),
+        ([], ["a"], "[CLS] gene [SEP] a [SEP]", [0, 0, 0, 1, 1]),
+    ],
+)
+def test_empty_parts_are_left_out(processor, left, right, layout, segments):
+    [feature] = processor.encode([["gene"]], None, [left], [right])
+    assert tokens(processor, feature) == layout.split()
+    assert feature["token_type_ids"].tolist() == segments
+
+
+def test_context_is_cut_evenly_around_the_sentence_and_specials_stay(processor):
+    words = ["gene"] * 6
+    [feature] = processor.encode([words], None, [list("abcdefgh")], [list("stuvwxyz")])
+    assert tokens(processor, feature) == ["[CLS]", *"fgh", "[SEP]", *words, "[SEP]", *"stu", "[SEP]"]
+    [feature] = processor.encode([words], None, [list("gh")], [list("stuvwxyz")])
+    assert tokens(processor, feature) == ["[CLS]", *"gh", "[SEP]", *words, "[SEP]", *"stuv", "[SEP]"]
+    [feature] = processor.encode([["gene"] * 13], None, [["a"]], [["b"]])
+    assert "a" not in tokens(processor, feature)
+    assert len(feature["input_ids"]) == 15
+
+
+@pytest.mark.parametrize("count", [14, 15, 16, 21, 22, 40, 100])
+def test_windows_hold_every_word_once_where_it_is_most_central(processor, count):
+    [feature] = processor.encode([["gene"] * count])
+    width = len(feature["input_ids"])
+    index = feature["word_index"]
+    assert index[index >= 0].tolist() == sorted(range(count), key=lambda word: np.flatnonzero(index == word)[0])
+    assert sorted(index[index >= 0].tolist()) == list(range(count))
+    if count <= 14:
+        assert width == count + 2
+        return
+    assert width % 16 == 0
+    for window, row in enumerate(feature["input_ids"].reshape(-1, 16)):
+        assert processor.tokenizer.convert_ids_to_tokens(row)[::15] == ["[CLS]", "[SEP]"]
+        inside = np.flatnonzero(index.reshape(-1, 16)[window] >= 0)
+        # Half a window of overlap: an inner word has at least a quarter of a window of context on each side.
+        if 0 < window < width // 16 - 2:
+            assert inside.min() >= 4
+            assert inside.max() <= 12
+
+
+def test_word_longer_than_any_window_counts_with_all_its_subwords(processor):
+    [feature] = processor.encode([["x", "y" * 50, "z"]])
+    index = feature["word_index"]
+    assert (index == 1).sum() == 50
+    assert (index == 0).sum() == (index == 2).sum() == 1
+
+
+def test_words_without_subwords_become_unknown(processor):
+    words = ["gene", "\x00", "\u200b", "x", "\ud800", "", "👩‍🔬", "שלום", "e\u0301"]
+    [feature] = processor.encode([words])
+    index = feature["word_index"]
+    assert set(index[index >= 0].tolist()) == set(range(len(words)))
+    assert (np.diff(index[index >= 0]) >= 0).all()
+    assert feature["input_ids"][index == 1] == processor.tokenizer.unk_token_id
+
+
+def test_empty_sentence_and_empty_text(processor):
+    [feature] = processor.encode([[]])
+    assert tokens(processor, feature) == ["[CLS]", "[SEP]"]
+    assert feature["num_words"] == 0
+    [(feature, offsets)] = processor.encode_text(" \n ")
+    assert (feature["num_words"], offsets) == (0, [])
+
+
+def test_padding_only_fills_up(processor):
+    features = processor.encode([["gene"] * 3, ["x"], ["gene"] * 20])
+    short, whole = processor.pad(features[:2]), processor.pad(features)
+    assert short["input_ids"].shape == (2, 5)
+    assert whole["input_ids"].shape[1] % 16 == 0
+    for name, padding in {"attention_mask": 0, "token_type_ids": 0, "word_index": -1, "input_ids": 0}.items():
+        assert torch.equal(whole[name][:2, :5], short[name])
+        assert (whole[name][1, 3:] == padding).all()
+    assert whole["num_words"].tolist() == [3, 1, 20]
+
+
+def test_call_takes_text_or_words(processor):
+    by_words = processor(words=["gene", "x", "."])
+    by_text = processor("gene x.")
+    assert all(torch.equal(by_words[name], by_text[name]) for name in by_words)
+    assert processor(text=["gene. It binds.", "x"])["num_words"].tolist() == [2, 3, 1]
+    with pytest.raises(ValueError, match="either"):
+        processor()
+
+
+@pytest.mark.parametrize("context", ["none", "previous_sentence", "document"])
+def test_text_gets_the_context_that_records_get(encoder, context):
+    processor = tiny_processor(encoder, max_subwords=24, context=context)
+    sentences = [[f"a{n}", "gene"] for n in range(150)]
+    text = " ".join(f"A{n} gene." for n in range(150))
+    features = [feature for feature, _ in processor.encode_text(text)]
+    assert len(features) == 150
+    words = [[f"A{n}", "gene", "."] for n in range(len(sentences))]
+    left, right = neighbouring_words(words, context, 24)
+    for one, other in zip(features, processor.encode(words, None, left, right), strict=True):
+        assert one["input_ids"].tolist() == other["input_ids"].tolist()
+
+
+def test_vocabularies_travel(encoder, tmp_path):
+    processor = tiny_processor(encoder)
+    records = [{"tokens": ["Gene", "x", "x"], "pos": ["NOUN", "X", "X"]}]
+    processor.build_vocabularies(records, ["words", "pos", "chars"])
+    processor.save_pretrained(tmp_path)
+    loaded = AutoProcessor.from_pretrained(tmp_path)
+    assert isinstance(loaded, TriaffineProcessor)
+    for one in (processor, loaded):
+        feature = one.encode([["x", "GENE", "new"]], [["X", "NOUN", "ODD"]])[0]
+        assert feature["word_ids"].tolist() == [2, 1, 1]
+        assert feature["pos_ids"].tolist() == [2, 3, 1]
+        assert feature["char_ids"].shape == (3, 4)
+        assert feature["char_ids"][0].tolist() == [one.vocabularies["chars"]["x"], 0, 0, 0]
+    with pytest.raises(ValueError, match="choose among"):
+        processor.build_vocabularies(records, ["shapes"])
+
+
+def test_options_travel(encoder, tmp_path):
+    options = {"max_subwords": 40, "context": "document", "word_splitter": "whitespace", "sentence_splitter": "lines"}
+    tiny_processor(encoder, **options).save_pretrained(tmp_path)
+    loaded = TriaffineProcessor.from_pretrained(tmp_path)
+    assert {name: getattr(loaded, name) for name in options} == options
+    assert str(tmp_path) not in (tmp_path / "processor_config.json").read_text()
+
+
+def test_missing_vocabulary_is_told(encoder, tmp_path):
+    processor = tiny_processor(encoder)
+    processor.build_vocabularies([{"tokens": ["x"], "pos": []}], ["chars"])
+    processor.save_pretrained(tmp_path)
+    (tmp_path / "vocabularies.json").write_text(json.dumps({"words": {}}))
+    with pytest.raises(ValueError, match="no vocabulary of chars"):
+        TriaffineProcessor.from_pretrained(tmp_path)
+    (tmp_path / "vocabularies.json").unlink()
+    with pytest.raises(FileNotFoundError, match=r"vocabularies\.json.*not complete"):
+        TriaffineProcessor.from_pretrained(tmp_path)
+
+
+def test_bad_options_are_told(encoder):
+    with pytest.raises(ValueError, match="context"):
+        tiny_processor(encoder, context="all")
+    with pytest.raises(ValueError, match="max_subwords"):
+        tiny_processor(encoder, max_subwords=3)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@given(text=st.text(st.characters(exclude_categories=()), max_size=80))
+def test_any_text_is_encoded_and_every_word_is_seen(processor, text):
+    for feature, offsets in processor.encode_text(text):
+        index = feature["word_index"]
+        assert set(index[index >= 0].tolist()) == set(range(feature["num_words"]))
+        assert feature["num_words"] == len(offsets)
+
+
+def test_model_folder_without_processor_is_told(encoder, tmp_path):
+    tiny_model(encoder).save_pretrained(tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"no processor_config\.json.*Save the processor"):
+        TriaffineProcessor.from_pretrained(tmp_path)
