@@ -16,10 +16,10 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
+# Only the references are einsums: their order of contraction, hence their last bits, depend on what is installed.
 try:
     from opt_einsum import contract
 except ImportError:
-    # Left to right, the order in which the operands stand here.
     contract = torch.einsum
 
 # Full: [R, d, d+1, d+1], axes label, inside, head, tail.
@@ -42,12 +42,22 @@ def triaffine_cube(heads: Tensor, insides: Tensor, tails: Tensor, weight: Triaff
     heads [B, I, d+1], insides [B, K, d], tails [B, J, d+1] → [B, R, I, J, K].
     """
     if isinstance(weight, Tensor):
-        return contract("rcae,bkc,bia,bje->brijk", weight, insides, heads, tails)
+        # One matrix product a label over all words of the batch, W neither permuted nor copied: [R, B·K, (d+1)²]
+        contracted = insides.flatten(0, 1) @ weight.flatten(2)
+        contracted = contracted.view(weight.shape[0], *insides.shape[:2], *weight.shape[2:])
+        # [1, B, 1, I, a] × [R, B, K, a, e] × [1, B, 1, e, J]
+        cube = heads.unsqueeze(1) @ contracted @ tails.unsqueeze(1).transpose(-1, -2)
+        return cube.permute(1, 0, 3, 4, 2)
     head_factor, inside_factor, tail_factor = weight
     pairs = _project(heads, head_factor).unsqueeze(3) * _project(tails, tail_factor).unsqueeze(2)
     # [B, R, I·J, ρ] × [B, R, ρ, K]
     cube = pairs.flatten(2, 3) @ _project(insides, inside_factor).transpose(-1, -2)
     return cube.unflatten(2, (heads.shape[1], tails.shape[1]))
+
+
+def triaffine_cube_reference(heads: Tensor, insides: Tensor, tails: Tensor, weight: TriaffineWeight) -> Tensor:
+    """[`triaffine_cube`] as its definition says it."""
+    return contract("bia,bkc,bje,rcae->brijk", heads, insides, tails, full_weight(weight))
 
 
 def triaffine_pairs(heads: Tensor, insides: Tensor, tails: Tensor, weight: TriaffineWeight) -> Tensor:
@@ -56,10 +66,26 @@ def triaffine_pairs(heads: Tensor, insides: Tensor, tails: Tensor, weight: Triaf
     heads and tails [B, L, d+1] (the boundaries of each span), insides [B, R, G, d] → [B, R, L, G].
     """
     if isinstance(weight, Tensor):
-        return contract("bla,ble,rcae,brgc->brlg", heads, tails, weight, insides)
+        # [B·L, (d+1)²] × [R, (d+1)², d]
+        outer = (heads.unsqueeze(-1) * tails.unsqueeze(-2)).flatten(2).flatten(0, 1)
+        spans = (outer @ weight.flatten(2).transpose(1, 2)).unflatten(1, heads.shape[:2]).transpose(0, 1)
+        return spans @ insides.transpose(-1, -2)
     head_factor, inside_factor, tail_factor = weight
     spans = _project(heads, head_factor) * _project(tails, tail_factor)
     return spans @ (insides @ inside_factor).transpose(-1, -2)
+
+
+def triaffine_pairs_reference(heads: Tensor, insides: Tensor, tails: Tensor, weight: TriaffineWeight) -> Tensor:
+    """[`triaffine_pairs`] as its definition says it."""
+    return contract("bla,brgc,ble,rcae->brlg", heads, insides, tails, full_weight(weight))
+
+
+def full_weight(weight: TriaffineWeight) -> Tensor:
+    """The tensor [R, d, d+1, d+1] that low-rank factors stand for (section 1); a full one as it is."""
+    if isinstance(weight, Tensor):
+        return weight
+    head_factor, inside_factor, tail_factor = weight
+    return contract("rap,rcp,rep->rcae", head_factor, inside_factor, tail_factor)
 
 
 def _project(vectors: Tensor, factor: Tensor) -> Tensor:

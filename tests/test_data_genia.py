@@ -1,9 +1,11 @@
 """The reader of GENIA's XML: the corpus' rules on small articles, and the whole file against the shared sentences."""
 
 import gzip
+import pickle
 import re
 
 import pytest
+from datasets import load_from_disk
 
 from modeling_triaffine.data import CorpusError, load_nested_ner, read_genia_documents
 from modeling_triaffine.data.genia import GENIA, SPLIT_STARTS
@@ -206,12 +208,14 @@ class TestSharedCorpus:
 
     def test_streams_the_same(self, genia, from_xml):
         streamed = load_nested_ner(genia / "GENIAcorpus3.02.train-dev.xml.gz", streaming=True)
-        assert list(streamed) == ["train", "validation"]
+        assert {split: str(rows.split) for split, rows in streamed.items()} == {s: s for s in ("train", "validation")}
         assert next(iter(streamed["validation"])) == from_xml["validation"][0]
 
     def test_parts_behave_as_datasets(self, from_xml, tmp_path):
         part = from_xml["validation"].select([3, 1]).map(lambda row: {"sent_id": row["sent_id"] + 1})
         part.save_to_disk(tmp_path / "part")
+        part = pickle.loads(pickle.dumps(part))
+        assert part["id"][:] == load_from_disk(tmp_path / "part")["id"][:]
         assert part["id"][:] == [from_xml["validation"][3]["id"], from_xml["validation"][1]["id"]]
 
     def test_documents_hold_all_entities(self, genia):

@@ -170,6 +170,11 @@ class TestDetection:
         (tmp_path / "corpus").write_text(json.dumps([PUBLISHED]))
         assert load(tmp_path / "corpus")["train"]["id"][:] == ["corpus:0"]
 
+    def test_by_content_where_the_name_leaves_a_choice(self, load, tmp_path):
+        assert load(write(tmp_path / "lines.json", RECORD))["train"]["id"][:] == ["a:0"]
+        (tmp_path / "list.JSON").write_text(json.dumps([PUBLISHED]))
+        assert load(tmp_path / "list.JSON")["train"]["id"][:] == ["list:0"]
+
     def test_by_name_before_content(self, load, tmp_path):
         (tmp_path / "a.jsonl").write_text("neither\n")
         with pytest.raises(CorpusError, match=r"a\.jsonl, line 1: broken JSON"):

@@ -15,7 +15,9 @@ from modeling_triaffine.triaffine_ops import (
     span_scores,
     span_scores_reference,
     triaffine_cube,
+    triaffine_cube_reference,
     triaffine_pairs,
+    triaffine_pairs_reference,
 )
 from modeling_triaffine.words_triaffine import BiLSTM, pool_subwords
 
@@ -72,17 +74,31 @@ def test_narrow_spans_are_the_same_in_blocks(width):
     torch.testing.assert_close(narrow * spans, span_scores_reference(attention, scoring, 10) * spans)
 
 
-def test_low_rank_is_the_full_tensor_of_its_factors():
-    factor = make_factors(2, 6, 3, "rank")
-    head, inside, tail = factor.weight
-    full = torch.einsum("rcp,rap,rep->rcae", inside, head, tail)
-    vectors = factor.heads, factor.insides, factor.tails
-    torch.testing.assert_close(triaffine_cube(*vectors, factor.weight), triaffine_cube(*vectors, full))
-    related = torch.randn(2, 3, 5, 4, dtype=torch.double)
-    torch.testing.assert_close(
-        triaffine_pairs(factor.heads, related, factor.tails, factor.weight),
-        triaffine_pairs(factor.heads, related, factor.tails, full),
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+@pytest.mark.parametrize("kind", ["full", "rank"])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.double, 1e-10), (torch.float, 1e-5), (torch.bfloat16, 0.05)])
+def test_triaffine_is_its_definition(sizes, kind, dtype, tolerance):
+    """Values and gradients; in half precision against the float64 reference of the same inputs."""
+    factor = make_factors(*sizes, kind)
+    related = torch.randn(sizes[0], sizes[2], 5, 4, dtype=torch.double, requires_grad=True)
+    leaf_tensors = [*leaves(factor), related]
+
+    def results(cube, pairs, convert):
+        heads, insides, tails = (convert(part) for part in factor[:3])
+        weight = tuple(map(convert, factor.weight)) if kind == "rank" else convert(factor.weight)
+        made = [cube(heads, insides, tails, weight), pairs(heads, convert(related), tails, weight)]
+        total = sum((one.double() * torch.arange(one.numel()).view_as(one).cos()).sum() for one in made)
+        return made, torch.autograd.grad(total, leaf_tensors)
+
+    def scale(value):
+        return tolerance * max(1.0, value.abs().max().item())
+
+    made, gradients = results(triaffine_cube, triaffine_pairs, lambda value: value.to(dtype))
+    expected, expected_gradients = results(
+        triaffine_cube_reference, triaffine_pairs_reference, lambda value: value.to(dtype).double()
     )
+    for one, other in zip([*made, *gradients], [*expected, *expected_gradients], strict=True):
+        torch.testing.assert_close(one.double(), other.double(), rtol=tolerance, atol=scale(other))
 
 
 @pytest.mark.parametrize("kind", ["full", "rank", "additive"])

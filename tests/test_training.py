@@ -84,7 +84,7 @@ def micro_dataset(records: list[dict]) -> datasets.Dataset:
 
 
 def micro_model(records: list[dict], **config) -> tuple[TriaffineForNestedNER, TriaffineProcessor]:
-    tokenizer = learn_tokenizer([record["tokens"] for record in records], vocab_size=60)
+    tokenizer = learn_tokenizer([record["tokens"] for record in records], vocab_size=300)
     encoder = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, **MICRO_ENCODER}
     torch.manual_seed(0)
     model = TriaffineForNestedNER(
@@ -119,7 +119,7 @@ def write_lines(path: Path, records: list[dict]) -> Path:
 
 def write_recipe(folder: Path, config: dict | None = None, training: dict | None = None) -> Path:
     folder.mkdir(exist_ok=True)
-    config = {"encoder_config": {**MICRO_ENCODER, "vocab_size": 60}, **MICRO_CONFIG} if config is None else config
+    config = {"encoder_config": {**MICRO_ENCODER, "vocab_size": 300}, **MICRO_CONFIG} if config is None else config
     (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
     (folder / "training.yaml").write_text(yaml.safe_dump(training or {}), encoding="utf-8")
     return folder
@@ -357,7 +357,16 @@ def test_records_without_entities_are_predicted_without_metrics(trained: NestedN
     assert not [name for name in output.metrics if "f1" in name or "loss" in name]
 
 
-# ---- Word vectors, labels ----
+# ---- Tokenizer, word vectors, labels ----
+
+
+def test_the_same_sentences_give_the_same_tokenizer() -> None:
+    sentences = [record["tokens"] for record in micro_records(50)]
+    first, second = (learn_tokenizer(sentences, vocab_size=280).backend_tokenizer.to_str() for _ in range(2))
+    assert first == second
+    tokenizer = learn_tokenizer(sentences, vocab_size=280)
+    assert len(tokenizer) == 280
+    assert tokenizer.unk_token_id not in tokenizer(["gene", "Ωmega-3"], is_split_into_words=True)["input_ids"]
 
 
 def test_word_vectors_are_read_for_the_words_asked_for(tmp_path: Path) -> None:
@@ -419,7 +428,7 @@ def test_resume_flag_with_and_without_a_path(tmp_path: Path, arguments: list[str
     [
         (["--lerning_rate", "1"], "lerning_rate"),
         (["--learning_rat", "1"], "learning_rat"),
-        (["--learning_rate", "fast"], "learning_rate: invalid float value: 'fast'"),
+        (["--learning_rate", "fast"], "learning.rate: invalid float value: 'fast'"),
         (["--train_sampling_strategy", "sequential"], "group_by_length or random"),
         (["--output_dir", ""], "--output_dir is missing"),
     ],
@@ -511,7 +520,7 @@ def test_a_run_leaves_a_model_that_loads_and_nothing_unfinished(tmp_path: Path, 
 
 
 def test_a_trained_model_can_be_scored_without_training(tmp_path: Path, micro_corpus: Path) -> None:
-    recipe = write_recipe(tmp_path / "recipe", training={"num_train_epochs": 1, "char_embedding_size": 0} and {})
+    recipe = write_recipe(tmp_path / "recipe")
     trained_folder, scored_folder = tmp_path / "trained", tmp_path / "scored"
     options = ("--char_embedding_size", "4", "--char_lstm_hidden_size", "4", "--num_train_epochs", "1")
     before = train_and_save(prepare_run(run_options(micro_corpus, recipe, trained_folder, *options)))
@@ -603,38 +612,60 @@ model, processor = micro_model(records)
 arguments = micro_arguments(
     folder, optim="sgd", per_device_train_batch_size=4, per_device_eval_batch_size=2, save_strategy="epoch"
 )
-trainer = NestedNERTrainer(
-    model.double(), arguments, micro_dataset(records), micro_dataset(micro_records(7, seed=1)), processor
-)
+validation = micro_dataset(micro_records(7, seed=1))
+trainer = NestedNERTrainer(model.double(), arguments, micro_dataset(records), validation, processor)
 trainer.train()
 result = {
     "processes": trainer.accelerator.num_processes,
     "metrics": trainer.evaluate(),
-    "predictions": trainer.predict_entities(trainer.eval_dataset),
+    "predictions": trainer.predict_entities(validation),
 }
 trainer.save_model()
+
+def train_again(**options):
+    # Checkpoint 4 lies in the middle of the second of two epochs of three updates.
+    records = micro_records(12)
+    model, processor = micro_model(records, mlp_dropout=0.3)
+    arguments = micro_arguments(
+        folder / "again", num_train_epochs=2, per_device_train_batch_size=2, save_strategy="steps", save_steps=4,
+        save_total_limit=9,
+    )
+    NestedNERTrainer(model, arguments, micro_dataset(records), processing_class=processor).train(**options)
+    return model.state_dict()
+
+whole = train_again()
+resumed = train_again(resume_from_checkpoint=folder / "again" / "checkpoint-4")
+result["differing_after_resume"] = [name for name in whole if not torch.equal(whole[name], resumed[name])]
 (folder / f"process_{arguments.process_index}.json").write_text(json.dumps(result))
 """
 
 
-def test_two_processes_train_and_score_as_one_does(tmp_path: Path) -> None:
-    script = tmp_path / "two.py"
+@pytest.fixture(scope="module")
+def two_processes(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict]]:
+    """The folder that two real processes wrote into, and the result of each."""
+    folder = tmp_path_factory.mktemp("two")
+    script = folder / "two.py"
     script.write_text(TWO_PROCESSES, encoding="utf-8")
     configuration = REPOSITORY / "examples" / "accelerate" / "cpu_2_processes.yaml"
     launch = [sys.executable, "-m", "accelerate.commands.launch", "--config_file", str(configuration)]
     done = subprocess.run(
-        [*launch, str(script), str(tmp_path)],
-        env=script_environment(tmp_path),
+        [*launch, str(script), str(folder)],
+        env=script_environment(folder),
         capture_output=True,
         text=True,
         timeout=300,
     )
-    results = [json.loads(path.read_text()) for path in sorted(tmp_path.glob("process_*.json"))]
+    # Processes may abort when the interpreter ends, after all work is done: what they wrote is what counts.
+    results = [json.loads(path.read_text()) for path in sorted(folder.glob("process_*.json"))]
     assert [result["processes"] for result in results] == [2, 2], done.stderr
+    return folder, results
 
+
+def test_two_processes_train_and_score_as_one_does(tmp_path: Path, two_processes: tuple[Path, list[dict]]) -> None:
+    folder, results = two_processes
     records, validation = micro_records(8), micro_dataset(micro_records(7, seed=1))
     model, processor = micro_model(records)
-    arguments = micro_arguments(tmp_path / "one", optim="sgd", per_device_train_batch_size=8)
+    arguments = micro_arguments(tmp_path, optim="sgd", per_device_train_batch_size=8)
     alone = NestedNERTrainer(model.double(), arguments, micro_dataset(records), validation, processor)
     alone.train()
     metrics = alone.evaluate()
@@ -643,8 +674,16 @@ def test_two_processes_train_and_score_as_one_does(tmp_path: Path) -> None:
             assert result["metrics"][name] == pytest.approx(metrics[name], rel=1e-9), name
         scores = score_entities(result["predictions"], validation["entities"])
         assert scores["f1"] == result["metrics"]["eval_f1"]
-    saved = AutoModel.from_pretrained(tmp_path, dtype=torch.float64).state_dict()
+    saved = AutoModel.from_pretrained(folder, dtype=torch.float64).state_dict()
     for name, value in model.state_dict().items():
         torch.testing.assert_close(saved[name], value, rtol=0, atol=1e-10, msg=name)
-    assert (tmp_path / "checkpoint-1" / "rng_state_1.pth").is_file()
-    assert not (tmp_path / "_incomplete").exists()
+
+
+def test_two_processes_write_whole_checkpoints_and_resume_in_the_middle_of_an_epoch(
+    two_processes: tuple[Path, list[dict]],
+) -> None:
+    folder, results = two_processes
+    assert (folder / "checkpoint-1" / "rng_state_1.pth").is_file()
+    assert not (folder / "_incomplete").exists()
+    assert (folder / "again" / "checkpoint-4" / "rng_state_1.pth").is_file()
+    assert [result["differing_after_resume"] for result in results] == [[], []]

@@ -6,12 +6,14 @@ on it say that training works and nothing about real text.
 
 How entities are marked:
 
-- An entity is a name, or a definite phrase around one ("the mayor of Orsk"); "a nurse from Orsk" holds a name and is
-  none. "the" belongs to the largest phrase it opens. Titles stay outside.
+- An entity is a name of one of five types, or a definite phrase of such a type around a name ("the mayor of Orsk").
+  "a nurse from Orsk" and "the Orsk prize" hold an entity and are none. "the" belongs to the largest phrase it opens.
+  Titles stay outside.
 - Nesting is at most three deep: [the rector of [the University of [Orsk]]].
 - A name says nothing about its type: the same word is a person here, a town, a company or a part of a longer name
   there. Its sentence always tells which. Within a document a name stands for one thing.
-- The names of one split never occur in another one; all other words are shared.
+- The names of one split never occur in another one; all other words are shared. Names are put together from
+  syllables; a likeness to a real one is chance.
 - Cutting the text at white space and around punctuation gives the tokens again.
 """
 
@@ -187,8 +189,8 @@ GRAMMAR = {
     "facility": """
         9* [FACILITY $landmark ]
         4* <facility_of_place>
-        [FACILITY the [PERSON $surname ] <memorial> ]
-        [FACILITY the [ORGANIZATION $company ] <works> ]
+        2* [FACILITY the [PERSON $surname ] <memorial> ]
+        2* [FACILITY the [ORGANIZATION $company ] <works> ]
         [FACILITY the <piece> of <facility_of_place> ]
         [FACILITY the <piece> of [FACILITY the [ORGANIZATION $company ] <works> ] ]
     """,
@@ -208,8 +210,8 @@ GRAMMAR = {
         10* [EVENT $affair ]
         3* [EVENT the [LOCATION $place ] <local_event> ]
         [EVENT the $year [LOCATION $place ] <local_event> ]
-        [EVENT the [PERSON $surname ] <personal_event> ]
-        [EVENT the [ORGANIZATION $company ] <company_event> ]
+        2* [EVENT the [PERSON $surname ] <personal_event> ]
+        2* [EVENT the [ORGANIZATION $company ] <company_event> ]
         [EVENT the [ORGANIZATION [PERSON $surname ] Foundation ] <gathering> ]
         [EVENT the <work_on> of <facility_of_place> ]
         [EVENT the <rite> of [PERSON $person ] ]

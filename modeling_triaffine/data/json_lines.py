@@ -28,7 +28,7 @@ def read_json_lines(path: Path, check: RecordChecker) -> Iterator[Record]:
 JSON_LINES = CorpusFormat(
     name="json_lines",
     description="one JSON object a line",
-    suffixes=(".jsonl", ".ndjson"),
+    suffixes=(".jsonl", ".ndjson", ".json"),
     recognizes=lambda head: head.startswith("{"),
     read=read_json_lines,
 )

@@ -106,8 +106,8 @@ def detect_format(path: Path) -> CorpusFormat:
         CorpusError: the file is empty, or of no known format.
     """
     head = read_head(path)
-    endings = [suffix.lower() for suffix in path.suffixes]
-    by_name = [known for known in FORMATS.values() if set(known.suffixes) & set(endings[-2:])]
+    ending = Path(path.name.lower().removesuffix(".gz")).suffix
+    by_name = [known for known in FORMATS.values() if ending in known.suffixes]
     if len(by_name) == 1:
         return by_name[0]
     by_content = [known for known in by_name or FORMATS.values() if known.recognizes(head)]
@@ -257,17 +257,21 @@ def _report(dataset: Dataset, check: RecordChecker) -> None:
 
 
 def _stream(source: _CorpusFile, split: str | None) -> dict[str, IterableDataset]:
-    in_own_splits = split is None and bool(source.format.split_starts)
-    whole = IterableDataset.from_generator(
-        _streamed, features=FEATURES, gen_kwargs={"source": source, "report": not in_own_splits}
-    )
-    if not in_own_splits:
-        return {split or "train": whole}
+    """The splits of one file, read whenever they are iterated."""
+
+    def whole(name: str, report: bool) -> IterableDataset:
+        options = {"source": source, "report": report}
+        return IterableDataset.from_generator(_streamed, FEATURES, gen_kwargs=options, split=NamedSplit(name))
+
+    if split is not None or not source.format.split_starts:
+        return {split or "train": whole(split or "train", report=True)}
     check = RecordChecker(source.path, source.labels, unique_ids=False)
     num_sentences = sum(1 for _ in source.records(check))  # which splits there are shows only at the file's end
     _warn(check.report())
-    parts = source.format.splits(num_sentences)
-    return {part: whole.skip(rows.start).take(len(rows)) for part, rows in parts.items()}
+    return {
+        part: whole(part, report=False).skip(rows.start).take(len(rows))
+        for part, rows in source.format.splits(num_sentences).items()
+    }
 
 
 def _streamed(source: _CorpusFile, report: bool) -> Iterator[Record]:

@@ -86,7 +86,8 @@ def parse_json(data: bytes, check: RecordChecker, where: str) -> object:
         return json.loads(data)
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}" if error.lineno > 1 else f"character {error.colno}"
-        problem, remedy = f"broken JSON, {error.msg} at {place}", "Correct it, or see whether the file was cut off"
+        problem = f"broken JSON, {error.msg.removesuffix(' at')} at {place}"
+        remedy = "Correct it, or see whether the file was cut off"
     except UnicodeDecodeError as error:
         problem, remedy = f"byte {error.start + 1} is not {error.encoding}", "Save the file as UTF-8"
     except RecursionError:

@@ -1,0 +1,106 @@
+"""Raw text in, entities out: offsets, batching, policies, inputs of every kind, odd text."""
+
+import pytest
+from datasets import Dataset
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from transformers import pipeline as transformers_pipeline
+
+from modeling_triaffine import NestedNERPipeline
+from tests.tiny import tiny_model, tiny_processor
+
+TEXTS = [
+    "The IL-2 gene binds protein. It is DNA! No gene here.",
+    "",
+    "gene",
+    "naïve café — 中文 gene, emoji 👩‍🔬 and שלום gene.",
+]
+
+
+@pytest.fixture(scope="module")
+def finder(encoder):
+    return NestedNERPipeline(model=tiny_model(encoder), processor=tiny_processor(encoder))
+
+
+def rounded(entities):
+    return [[{**entity, "score": round(entity["score"], 4)} for entity in of_text] for of_text in entities]
+
+
+def test_entities_carry_the_text_as_written_sorted_by_start_then_longest(finder):
+    for text, entities in zip(TEXTS, finder(TEXTS, threshold=0.2), strict=True):
+        assert entities == sorted(entities, key=lambda e: (e["start"], -e["end"]))
+        for entity in entities:
+            assert list(entity) == ["entity_group", "score", "word", "start", "end"]
+            assert text[entity["start"] : entity["end"]] == entity["word"]
+            assert entity["entity_group"] in {"DNA", "protein"}
+            assert 0.2 <= entity["score"] <= 1
+    assert finder(TEXTS, threshold=0.0)[0]
+
+
+def test_one_text_many_texts_and_streams_agree(finder):
+    expected = rounded([finder(text, threshold=0.2) for text in TEXTS])
+    assert rounded(finder(TEXTS, threshold=0.2)) == expected
+    assert rounded(finder(tuple(TEXTS), threshold=0.2, batch_size=1)) == expected
+    assert rounded(finder((text for text in TEXTS), threshold=0.2, batch_size=3)) == expected
+    rows = Dataset.from_dict({"text": TEXTS})
+    assert rounded(finder(rows["text"], threshold=0.2)) == expected
+    assert rounded(finder((row["text"] for row in rows), threshold=0.2)) == expected
+    assert finder([]) == []
+    assert finder("") == []
+
+
+def test_streams_are_read_as_they_go(finder):
+    read = []
+
+    def texts():
+        for number in range(10_000):
+            read.append(number)
+            yield "gene binds."
+
+    stream = finder(texts(), batch_size=2)
+    next(iter(stream))
+    assert len(read) < 200
+
+
+def test_overlap_policies(finder):
+    [text] = TEXTS[:1]
+    found = {policy: finder(text, threshold=0.0, overlap=policy) for policy in ("all", "nested", "flat")}
+    assert len(found["all"]) > len(found["nested"]) > len(found["flat"]) > 0
+    for one, other in zip(found["flat"], found["flat"][1:], strict=False):
+        assert one["end"] <= other["start"]
+
+
+def test_transformers_own_pipeline_function_gives_it(encoder, tmp_path):
+    model, processor = tiny_model(encoder), tiny_processor(encoder)
+    model.save_pretrained(tmp_path)
+    processor.save_pretrained(tmp_path)
+    found = NestedNERPipeline(model=str(tmp_path))(TEXTS[0], threshold=0.2)
+    assert found == NestedNERPipeline(model=model, processor=processor)(TEXTS[0], threshold=0.2)
+    for arguments in (("token-classification",), ()):
+        stock = transformers_pipeline(*arguments, model=str(tmp_path), trust_remote_code=True, threshold=0.2)
+        assert type(stock).__name__ == "NestedNERPipeline"
+        assert stock(TEXTS[0]) == found
+
+
+def test_mistakes_are_told(encoder, finder):
+    with pytest.raises(TypeError, match="'aggregation_strategy'"):
+        finder("x", aggregation_strategy="simple")
+    with pytest.raises(ValueError, match="threshold"):
+        finder("x", threshold=2)
+    with pytest.raises(ValueError, match="overlap"):
+        finder("x", overlap="longest")
+    with pytest.raises(TypeError, match="reads strings, not int"):
+        finder(3)
+    with pytest.raises(TypeError, match=r"reads strings, not dict.*column"):
+        finder([{"text": "x"}])
+    with pytest.raises(ValueError, match="processor"):
+        NestedNERPipeline(model=finder.model)
+    with pytest.raises(ValueError, match="max_subwords=192"):
+        NestedNERPipeline(model=finder.model, processor=tiny_processor(encoder, max_subwords=50))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30, deadline=None)
+@given(text=st.text(st.characters(exclude_categories=()), max_size=50))
+def test_any_text_has_a_result_whose_offsets_slice_back(finder, text):
+    for entity in finder(text, threshold=0.3):
+        assert text[entity["start"] : entity["end"]] == entity["word"] != ""
