@@ -9,6 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from transformers import AutoConfig, PretrainedConfig
+from transformers.utils import cached_file, logging
+
+logger = logging.get_logger(__name__)
 
 NONE_LABEL = "None"
 
@@ -192,7 +195,7 @@ class TriaffineConfig(PretrainedConfig):
             # A reference with "--" points at the Hub repository this model was loaded from: it stays.
             self.auto_map = dict(AUTO_MAP)
             self.custom_pipelines = dict(CUSTOM_PIPELINES)
-            save_remote_code(save_directory)
+            save_remote_code(save_directory, self._name_or_path)
         super().save_pretrained(save_directory, push_to_hub=push_to_hub, **kwargs)
 
     def _check_values(self) -> None:
@@ -261,17 +264,23 @@ class TriaffineConfig(PretrainedConfig):
             )
 
 
-def save_remote_code(folder: str | Path) -> None:
+def save_remote_code(folder: str | Path, origin: str = "") -> None:
     """Copies the files that `trust_remote_code=True` runs into `folder`.
 
-    A model that was itself loaded as remote code copies the siblings that lie beside it.
+    A model that was itself loaded as remote code has only the files beside it that were needed so far; the others come
+    from `origin`, the folder or Hub repository it was loaded from.
     """
     here = Path(__file__).parent
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     for name in REMOTE_CODE_FILES:
-        source = here / name
-        if source.exists() and source.resolve() != (folder / name).resolve():
+        source: Path | str | None = here / name
+        if not (here / name).exists():
+            lenient = {"_raise_exceptions_for_missing_entries": False, "_raise_exceptions_for_connection_errors": False}
+            source = cached_file(origin, name, **lenient) if origin else None
+        if source is None:
+            logger.warning(f"{name}, a part of the remote code, was not found and is missing in {folder}.")
+        elif Path(source).resolve() != (folder / name).resolve():
             shutil.copyfile(source, folder / name)
 
 

@@ -286,7 +286,7 @@ class TriaffineProcessor(ProcessorMixin):
         """Writes the tokenizer, the options, the vocabularies and the remote code that reads them."""
         if "--" not in getattr(self, "auto_map", {}).get("AutoProcessor", ""):
             self.auto_map = {"AutoProcessor": AUTO_MAP["AutoProcessor"]}
-            save_remote_code(save_directory)
+            save_remote_code(save_directory, self.tokenizer.name_or_path)
         if self.vocabulary_parts:
             path = Path(save_directory) / VOCABULARIES_FILE
             path.parent.mkdir(parents=True, exist_ok=True)

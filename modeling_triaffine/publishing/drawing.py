@@ -1,19 +1,19 @@
 """Nested entities drawn under their text in plain Unicode, for terminals and logs.
 
-    >>> print(draw_entities("the mayor of Port Velmar", [
-    ...     {"entity_group": "PERSON", "start": 0, "end": 24}, {"entity_group": "LOCATION", "start": 13, "end": 24}]))
     the mayor of Port Velmar
                  ╰─────────╯ LOCATION
     ╰──────────────────────╯ PERSON
 
-Inner entities come first, right under the text, outer ones below them. A label stands right of its bracket; where
-the next bracket leaves no room for it, that one moves down a line. Long text is wrapped; an entity that goes on in the
-next line ends in ▸ here and begins with ▸ there, with its label in both.
+Inner entities come first, right under the text, outer ones below them. A label stands right of its bracket; where it
+would run into the next bracket, that one moves down a line. Long text is wrapped; an entity that goes on in the next
+line ends in ▸ here and begins with ▸ there, with its label in both. ┴ is an entity one column wide.
 
-Columns are counted as terminals do: wide characters take two, combining marks none. Characters that a terminal would
-act upon instead of showing (controls, escape sequences, direction overrides) are replaced by visible ones.
+Columns are counted as terminals do: wide characters take two, combining marks none. What a terminal would act upon
+instead of showing it (controls, escape sequences, direction overrides) is replaced by something visible, and what
+would join characters into one of another width (joiners and variation selectors) is left out.
 """
 
+import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,33 +21,42 @@ from typing import Any
 
 MIN_WIDTH = 10
 LABEL_GAP = 1  # columns between a bracket and its label
-NEXT_GAP = 2  # least number of columns between a label and the next bracket: the label belongs to what is left of it
+NEXT_GAP = 2  # least number of columns between a label and the next bracket: a label belongs to what is left of it
+LINE_ENDS = ("\r\n", "\n", "\r")
+SPACES = (" ", "\N{IDEOGRAPHIC SPACE}")  # text is wrapped behind these
+LEFT_OUT = (
+    "\N{ZERO WIDTH JOINER}",
+    "\N{ZERO WIDTH NON-JOINER}",
+    "\N{VARIATION SELECTOR-15}",
+    "\N{VARIATION SELECTOR-16}",
+)
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
-LINE_ENDS = ("\n", "\r\n", "\r")
+DOTTED_CIRCLE = "\N{DOTTED CIRCLE}"  # carries a mark that has no character to combine with
 
 
 @dataclass(frozen=True)
 class _Cell:
-    """A character with the marks that combine with it: what cannot be torn apart."""
+    """A character with the marks that combine with it, or a line end."""
 
     shown: str
-    width: int  # columns
+    columns: int
     start: int  # characters of the text
     end: int
+    ends_line: bool = False
 
     @property
     def is_space(self) -> bool:
-        return self.shown.isspace()
+        return self.shown in SPACES
 
 
 @dataclass(frozen=True)
 class _Entity:
     start: int
     end: int
-    label: str
+    label: str  # as shown
 
     def contains(self, other: "_Entity") -> bool:
-        """Whether the other one lies in this one and is not the same span."""
+        """Whether the other one lies inside, on another span."""
         within = self.start <= other.start and other.end <= self.end
         return within and (self.start, self.end) != (other.start, other.end)
 
@@ -68,13 +77,13 @@ class _Bracket:
         return self.right + LABEL_GAP + _columns(self.entity.label)
 
     def draw(self) -> str:
-        if self.right - self.left == 1:
-            line = {(True, True): "┴", (True, False): "╰", (False, True): "╯", (False, False): "▸"}[
-                self.opens, self.closes
-            ]
-        else:
-            left, right = "╰" if self.opens else "▸", "╯" if self.closes else "▸"
+        left, right = "╰" if self.opens else "▸", "╯" if self.closes else "▸"
+        if self.right - self.left > 1:
             line = left + "─" * (self.right - self.left - 2) + right
+        elif self.opens and self.closes:
+            line = "┴"
+        else:
+            line = left if self.opens else right
         return line + " " * LABEL_GAP + self.entity.label
 
 
@@ -82,67 +91,128 @@ def draw_entities(text: str, entities: Iterable[Mapping[str, Any]], width: int =
     """The text with its entities drawn under it.
 
     Args:
-        text: Any text; line breaks are kept.
-        entities: Dicts with `entity_group`, `start` and `end` (characters, exclusive), as the pipeline gives them. They
-            may nest, cross and repeat a span; their order makes no difference.
-        width: Columns to stay within. The text is wrapped at spaces, early enough for the longest label to fit right of
-            it; a word that is longer than a line is cut. Only a label longer than half the width reaches beyond it.
+        text: Any text; its line breaks are kept.
+        entities: Dicts with `entity_group`, `start` and `end` (characters, exclusive), as the pipeline gives them.
+            They may nest, cross and share a span; their order makes no difference, and what is given twice is drawn
+            once.
+        width: Columns to stay within, at least 10. The text is wrapped at spaces, early enough for the longest label
+            to fit right of it; a word longer than a line is cut. Only a label longer than half the width reaches
+            beyond it.
 
     Returns:
-        Lines without a line break at the end; a blank line follows the brackets of each line but the last.
+        Lines of text, each followed by its brackets; after brackets comes a blank line before the text goes on.
+        Blank lines at the end are dropped.
 
     Raises:
-        ValueError: The width is below 10, or an entity is ill-formed or lies outside the text.
+        ValueError: The width is too small, or an entity is ill-formed or lies outside the text.
     """
     if width < MIN_WIDTH:
         raise ValueError(f"A width of {width} columns is too small to draw in; use at least {MIN_WIDTH}.")
-    read = sorted(
-        {_read_entity(entity, index, text) for index, entity in enumerate(entities)},
-        key=lambda entity: (entity.start, -entity.end, entity.label),
-    )
-    label_room = max((LABEL_GAP + _columns(entity.label) for entity in read), default=0)
-    blocks = [_draw_line(line, read) for line in _wrap(_cells(text), max(width - label_room, width // 2))]
-    spaced = [block + "\n" if "\n" in block and block is not blocks[-1] else block for block in blocks]
-    return "\n".join(spaced)
+    found = {_read_entity(entity, index, len(text)) for index, entity in enumerate(entities)}
+    ordered = sorted(found, key=lambda entity: (entity.start, -entity.end, entity.label))
+    label_room = max((LABEL_GAP + _columns(entity.label) for entity in ordered), default=0)
+    drawn: list[str] = []
+    for line in _wrap(_cells(text), max(width - label_room, width // 2)):
+        text_line, *brackets = _draw_line(line, ordered)
+        drawn += [text_line, *brackets, ""] if brackets else [text_line]
+    return "\n".join(drawn).rstrip("\n")
 
 
-def _read_entity(entity: Mapping[str, Any], index: int, text: str) -> _Entity:
+def _read_entity(entity: Mapping[str, Any], index: int, text_length: int) -> _Entity:
     missing = [key for key in ("entity_group", "start", "end") if key not in entity]
     if missing:
         raise ValueError(f"Entity {index} has no {' and no '.join(missing)}: {dict(entity)!r}.")
     start, end = entity["start"], entity["end"]
-    if not (isinstance(start, int) and isinstance(end, int) and 0 <= start < end <= len(text)):
+    if not (isinstance(start, int) and isinstance(end, int) and 0 <= start < end <= text_length):
         raise ValueError(
-            f"Entity {index} runs from {start!r} to {end!r} in a text of {len(text)} characters; "
-            "0 <= start < end <= length is needed, counted in characters, end exclusive."
+            f"Entity {index} runs from {start!r} to {end!r} in a text of {text_length} characters; "
+            "0 <= start < end <= length is needed, counted in characters, the end exclusive."
         )
-    return _Entity(start, end, "".join(cell.shown for cell in _cells(str(entity["entity_group"]))))
+    return _Entity(start, end, "".join(_shown(character)[0] for character in str(entity["entity_group"])))
 
 
-def _draw_line(line: Sequence[_Cell], entities: Sequence[_Entity]) -> str:
+# ---- text: characters → cells → lines
+
+
+def _cells(text: str) -> list[_Cell]:
+    cells: list[_Cell] = []
+    for match in re.finditer(r"\r\n|[\s\S]", text):
+        character, start, end = match.group(), match.start(), match.end()
+        if character in LINE_ENDS:
+            cells.append(_Cell(" ", 1, start, end, ends_line=True))
+            continue
+        shown, columns = _shown(character)
+        if columns == 0 and cells and not cells[-1].ends_line:
+            base = cells.pop()
+            cells.append(_Cell(base.shown + shown, base.columns, base.start, end))
+        elif columns == 0:
+            cells.append(_Cell(DOTTED_CIRCLE + shown, 1, start, end))
+        else:
+            cells.append(_Cell(shown, columns, start, end))
+    return cells
+
+
+def _shown(character: str) -> tuple[str, int]:
+    """What is drawn for a character, and in how many columns; no column: it combines with what stands before it."""
+    code, category = ord(character), unicodedata.category(character)
+    if character in LEFT_OUT:
+        return "", 0
+    if code < 0x20:
+        return chr(0x2400 + code), 1  # the control pictures, ␀ to ␟
+    if code == 0x7F:
+        return "\N{SYMBOL FOR DELETE}", 1
+    if category in ("Cc", "Cf", "Cs", "Zl", "Zp"):
+        return REPLACEMENT, 1
+    if category in ("Mn", "Me") or 0x1160 <= code <= 0x11FF:  # the latter: vowels and finals of decomposed Hangul
+        return character, 0
+    return character, 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def _columns(text: str) -> int:
+    return sum(_shown(character)[1] for character in text)
+
+
+def _wrap(cells: Iterable[_Cell], columns: int) -> list[list[_Cell]]:
+    """Lines of at most so many columns, without counting the spaces at their ends."""
+    lines: list[list[_Cell]] = [[]]
+    for cell in cells:
+        used = sum(before.columns for before in lines[-1])
+        if used + cell.columns > columns and not cell.is_space:
+            lines.append(_take_last_word(lines[-1]))
+        lines[-1].append(cell)
+        if cell.ends_line:
+            lines.append([])
+    return lines
+
+
+def _take_last_word(line: list[_Cell]) -> list[_Cell]:
+    """Takes the word at the end off the line; nothing if the line holds no space: then the word has to be cut."""
+    start = next((index + 1 for index in reversed(range(len(line))) if line[index].is_space), len(line))
+    word = line[start:]
+    del line[start:]
+    return word
+
+
+# ---- entities: brackets → lanes → lines
+
+
+def _draw_line(line: Sequence[_Cell], entities: Iterable[_Entity]) -> list[str]:
     """A line of text and, below it, the brackets of the entities that have a part in it."""
-    shown = "".join(cell.shown for cell in line).rstrip()
-    lanes = _lanes([bracket for entity in entities if (bracket := _bracket(entity, line))])
-    return "\n".join([shown, *(_draw_lane(lane) for lane in lanes)])
+    brackets = [bracket for entity in entities if (bracket := _bracket(entity, line))]
+    return ["".join(cell.shown for cell in line).rstrip(), *(_draw_lane(lane) for lane in _lanes(brackets))]
 
 
 def _bracket(entity: _Entity, line: Sequence[_Cell]) -> _Bracket | None:
     """The entity's part in the line; None where it has none."""
-    column = 0
-    columns = []
-    for cell in line:
-        if cell.start < entity.end and entity.start < cell.end:
-            columns.append((column, column + cell.width, cell))
-        column += cell.width
-    while len(columns) > 1 and columns[-1][2].is_space:  # what hangs over at the end of a line is not underlined
-        columns.pop()
-    if not columns:
+    covered = [index for index, cell in enumerate(line) if cell.start < entity.end and entity.start < cell.end]
+    while len(covered) > 1 and line[covered[-1]].is_space:  # the space at which the text was wrapped
+        covered.pop()
+    if not covered:
         return None
-    left, right = columns[0][0], columns[-1][1]
     return _Bracket(
         entity,
-        left,
-        max(right, left + 1),
+        left=sum(cell.columns for cell in line[: covered[0]]),
+        right=sum(cell.columns for cell in line[: covered[-1] + 1]),
         opens=line[0].start <= entity.start,
         closes=entity.end <= line[-1].end,
     )
@@ -150,11 +220,11 @@ def _bracket(entity: _Entity, line: Sequence[_Cell]) -> _Bracket | None:
 
 def _lanes(brackets: Sequence[_Bracket]) -> list[list[_Bracket]]:
     """Brackets on lanes from top to bottom: each as high as it fits, but below everything that it contains."""
+    heights = _heights([bracket.entity for bracket in brackets])
     lanes: list[list[_Bracket]] = []
     lane_of: dict[_Entity, int] = {}
-    # Shorter first, so that what an entity contains has its lane before it; sorting is stable, so left to right.
-    for bracket in sorted(brackets, key=lambda bracket: bracket.entity.end - bracket.entity.start):
-        lane = max((lane_of[entity] + 1 for entity in lane_of if bracket.entity.contains(entity)), default=0)
+    for bracket in sorted(brackets, key=lambda bracket: (heights[bracket.entity], bracket.left)):
+        lane = max((lane_of[other] + 1 for other in lane_of if bracket.entity.contains(other)), default=0)
         while lane < len(lanes) and any(_collide(bracket, other) for other in lanes[lane]):
             lane += 1
         if lane == len(lanes):
@@ -164,62 +234,22 @@ def _lanes(brackets: Sequence[_Bracket]) -> list[list[_Bracket]]:
     return lanes
 
 
+def _heights(entities: Iterable[_Entity]) -> dict[_Entity, int]:
+    """How many entities lie inside one another in each of them, at most."""
+    heights: dict[_Entity, int] = {}
+    for entity in sorted(entities, key=lambda entity: entity.end - entity.start):
+        heights[entity] = max((heights[other] + 1 for other in heights if entity.contains(other)), default=0)
+    return heights
+
+
 def _collide(one: _Bracket, other: _Bracket) -> bool:
     first, second = sorted((one, other), key=lambda bracket: bracket.left)
     return second.left < first.drawn_end + NEXT_GAP
 
 
-def _draw_lane(lane: Sequence[_Bracket]) -> str:
+def _draw_lane(lane: Iterable[_Bracket]) -> str:
     drawn, column = "", 0
     for bracket in sorted(lane, key=lambda bracket: bracket.left):
         drawn += " " * (bracket.left - column) + bracket.draw()
         column = bracket.drawn_end
     return drawn
-
-
-def _wrap(cells: Sequence[_Cell], width: int) -> list[list[_Cell]]:
-    """Lines of at most `width` columns, cut behind spaces where there are any; spaces may hang over at the end."""
-    lines: list[list[_Cell]] = [[]]
-    used = 0
-    for cell in cells:
-        if used + cell.width > width and not cell.is_space and lines[-1]:
-            lines.append(_cut_word(lines[-1]))
-            used = sum(kept.width for kept in lines[-1])
-        lines[-1].append(cell)
-        used += cell.width
-        if cell.shown == "" :
-            lines.append([])
-            used = 0
-    return lines
-
-
-def _cut_word(line: list[_Cell]) -> list[_Cell]:
-    """Takes the unfinished word off the line; nothing if the word fills the line."""
-    start = len(line)
-    while start and not line[start - 1].is_space:
-        start -= 1
-    if start == 0:
-        return []
-    word = line[start:]
-    del line[start:]
-    return word
-
-
-def _cells(text: str) -> list[_Cell]:
-    cells: list[_Cell] = []
-    for index, character in enumerate(text):
-        shown, width = _shown(character)
-        if width == 0 and cells and cells[-1].shown:
-            before = cells.pop()
-            cells.append(_Cell(before.shown + shown, before.width, before.start, index + 1))
-        else:
-            cells.append(_Cell(shown, width, index, index + 1))
-    return cells
-
-
-def _shown(character: str) -> tuple[str, int]:
-    raise NotImplementedError
-
-
-def _columns(text: str) -> int:
-    return sum(_shown(character)[1] for character in text)
