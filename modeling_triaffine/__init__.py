@@ -14,8 +14,7 @@ from .modeling_triaffine import TriaffineForNestedNER
 from .pipeline_triaffine import NestedNERPipeline
 from .processing_triaffine import TriaffineProcessor
 from .training.trainer import NestedNERTrainer
-
-__version__ = "0.1.0"
+from .version import __version__
 
 __all__ = [
     "DataCollatorForNestedNER",
@@ -25,6 +24,7 @@ __all__ = [
     "TriaffineConfig",
     "TriaffineForNestedNER",
     "TriaffineProcessor",
+    "__version__",
     "load_nested_ner",
 ]
 

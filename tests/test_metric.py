@@ -1,6 +1,7 @@
 """Scores of nested entities: what counts as right, flat and nested, shards, malformed input, the `evaluate` route."""
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import numpy as np
@@ -309,9 +310,8 @@ def test_metric_refuses_predictions_without_references(metric):
         metric.add_batch(predictions=PREDICTED)
 
 
-def test_metric_across_processes(tmp_path):
-    """Two processes write their shards, the first one computes: as `evaluate` does it in distributed runs."""
-    from concurrent.futures import ThreadPoolExecutor
+def test_metric_over_shards(tmp_path):
+    """Two metrics that share a folder, as those of two processes do: each adds its shard, the first one computes."""
 
     def run(process_id):
         metric = NestedNERMetric(

@@ -23,7 +23,7 @@ from transformers import TrainerCallback
 from modeling_triaffine.training import checkpoints
 from modeling_triaffine.training.checkpoints import find_checkpoint, list_checkpoints
 from modeling_triaffine.training.run import prepare_run, train_and_save
-from tests.test_training import REPOSITORY, micro_records, script_environment, write_lines, write_recipe
+from tests.micro_training import REPOSITORY, micro_records, script_environment, write_lines, write_recipe
 
 # 3 epochs of 4 updates; checkpoints after updates 3, 6, 9 and 12: in the middle of epochs, and at the end of one.
 TRAINING = {

@@ -42,7 +42,7 @@ GRAMMAR = {
         2* <person> , <who> , <person_did> <when> .
         <person> , who/PRON <person_did> , <person_did> .
         2* <person> and <person> <people_did> <when> .
-        <person> , <person> and <person> <people_did> .
+        [PERSON $person ] , [PERSON $person ] and [PERSON $person ] <people_did> .
         2* “ <remark> , ” said <person> <when> .
         2* <person> told <hearer> that <fact> .
         2* <title> [PERSON $surname ] <person_did> , but <fact> .
@@ -60,7 +60,7 @@ GRAMMAR = {
         <org> , which <org_did> , <org_did> .
         <org> <org_did> because <fact> .
         shares of [ORGANIZATION $company ] fell after/SCONJ <org> <org_did> .
-        <org> , <org> and <org> <orgs_did> .
+        [ORGANIZATION $company ] , <org_of_place> and <org_of_person> <orgs_did> .
         who has ever heard of <org> ?
         2* <opener> <place> <place_did> .
         2* <place> and <place> were linked by a new railway <when> .

@@ -95,9 +95,9 @@ def draw_entities(text: str, entities: Iterable[Mapping[str, Any]], width: int =
         entities: Dicts with `entity_group`, `start` and `end` (characters, exclusive), as the pipeline gives them.
             They may nest, cross and share a span; their order makes no difference, and what is given twice is drawn
             once.
-        width: Columns to stay within, at least 10. The text is wrapped at spaces, early enough for the longest label
-            to fit right of it; a word longer than a line is cut. Only a label longer than half the width reaches
-            beyond it.
+        width: Columns to stay within, at least 10. The text is wrapped at spaces; a word longer than a line is cut.
+            Where a label would stick out, all lines are wrapped earlier by the length of the longest label. Only a
+            label longer than half the width reaches beyond it.
 
     Returns:
         Lines of text, each followed by its brackets; after brackets comes a blank line before the text goes on.
@@ -110,12 +110,22 @@ def draw_entities(text: str, entities: Iterable[Mapping[str, Any]], width: int =
         raise ValueError(f"A width of {width} columns is too small to draw in; use at least {MIN_WIDTH}.")
     found = {_read_entity(entity, index, len(text)) for index, entity in enumerate(entities)}
     ordered = sorted(found, key=lambda entity: (entity.start, -entity.end, entity.label))
-    label_room = max((LABEL_GAP + _columns(entity.label) for entity in ordered), default=0)
-    drawn: list[str] = []
-    for line in _wrap(_cells(text), max(width - label_room, width // 2)):
-        text_line, *brackets = _draw_line(line, ordered)
-        drawn += [text_line, *brackets, ""] if brackets else [text_line]
+    drawn = _draw(text, ordered, width)
+    if any(_columns(line) > width for line in drawn):
+        label_room = max(LABEL_GAP + _columns(entity.label) for entity in ordered)
+        drawn = _draw(text, ordered, max(width - label_room, width // 2))
     return "\n".join(drawn).rstrip("\n")
+
+
+def _draw(text: str, entities: Sequence[_Entity], columns: int) -> list[str]:
+    """Lines of at most so many columns of text, with the brackets of each below it."""
+    drawn: list[str] = []
+    for line in _wrap(_cells(text), columns):
+        shown = "".join(cell.shown for cell in line).rstrip()
+        brackets = [bracket for entity in entities if (bracket := _bracket(entity, line))]
+        lanes = [_draw_lane(lane) for lane in _lanes(brackets)]
+        drawn += [shown, *lanes, ""] if lanes else [shown]
+    return drawn
 
 
 def _read_entity(entity: Mapping[str, Any], index: int, text_length: int) -> _Entity:
@@ -194,12 +204,6 @@ def _take_last_word(line: list[_Cell]) -> list[_Cell]:
 
 
 # ---- entities: brackets → lanes → lines
-
-
-def _draw_line(line: Sequence[_Cell], entities: Iterable[_Entity]) -> list[str]:
-    """A line of text and, below it, the brackets of the entities that have a part in it."""
-    brackets = [bracket for entity in entities if (bracket := _bracket(entity, line))]
-    return ["".join(cell.shown for cell in line).rstrip(), *(_draw_lane(lane) for lane in _lanes(brackets))]
 
 
 def _bracket(entity: _Entity, line: Sequence[_Cell]) -> _Bracket | None:

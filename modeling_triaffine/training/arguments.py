@@ -7,11 +7,21 @@ fields of `TriaffineConfig`.
 from dataclasses import dataclass, field
 
 from transformers import TrainingArguments
-from transformers.trainer_utils import IntervalStrategy, SaveStrategy
+from transformers.trainer_utils import HubStrategy, IntervalStrategy, SaveStrategy
 
 from .checkpoints import LATEST
 
 SAMPLING_STRATEGIES = ("group_by_length", "random")
+# Options of the Trainer for what is done otherwise here. Setting one would do nothing, so it is refused.
+WITHOUT_EFFECT = {
+    "label_smoothing_factor": "the model computes its loss itself",
+    "prediction_loss_only": "evaluation always scores entities",
+    "batch_eval_metrics": "evaluation always scores entities",
+    "include_for_metrics": "evaluation always scores entities",
+    "bf16_full_eval": "evaluation computes in the precision of training",
+    "fp16_full_eval": "evaluation computes in the precision of training",
+    "length_column_name": "a sentence's length is its number of words",
+}
 
 
 @dataclass
@@ -111,6 +121,9 @@ class NestedNERTrainingArguments(TrainingArguments):
     train_sampling_strategy: str = field(
         default="group_by_length", metadata={"help": f"How batches are made: {' or '.join(SAMPLING_STRATEGIES)}."}
     )
+    hub_strategy: HubStrategy | str = field(
+        default="end", metadata={"help": "With --push_to_hub: end, the finished model is uploaded, nothing before."}
+    )
     remove_unused_columns: bool = field(default=False, metadata={"help": "Must stay off: records are encoded late."})
     label_names: list[str] | None = field(
         default_factory=lambda: ["labels"], metadata={"help": "Name of the model's labels; not to be changed."}
@@ -134,6 +147,15 @@ class NestedNERTrainingArguments(TrainingArguments):
             raise ValueError(
                 f"train_sampling_strategy is {self.train_sampling_strategy!r}; this trainer makes batches by "
                 f"{' or '.join(SAMPLING_STRATEGIES)}."
+            )
+        defaults = TrainingArguments.__dataclass_fields__
+        for name, reason in WITHOUT_EFFECT.items():
+            if getattr(self, name) not in (defaults[name].default, []):
+                raise ValueError(f"{name} has no effect in this trainer: {reason}. Leave it out.")
+        if self.hub_strategy != HubStrategy.END:
+            raise ValueError(
+                f"hub_strategy is {HubStrategy(self.hub_strategy).value!r}, but uploads during training would put an "
+                "unfinished model in the place of the finished one; only 'end' is possible."
             )
         if self.remove_unused_columns:
             raise ValueError(

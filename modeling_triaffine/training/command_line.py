@@ -29,10 +29,8 @@ CONFIG_OPTIONS = {
 RECIPE_FIELDS = {"encoder_config", "id2label"}
 FIELDS_OF_EVERY_CONFIG = {
     *PretrainedConfig().to_dict(),
-    "model_type",
-    "auto_map",
-    "custom_pipelines",
-    "transformers_version",
+    *("auto_map", "custom_pipelines", "use_cache"),
+    *("pad_token_id", "bos_token_id", "eos_token_id"),
 }
 
 
@@ -107,6 +105,7 @@ def _build_parser() -> _Parser:
         [ModelArguments, DataArguments, NestedNERTrainingArguments],  # type: ignore[list-item]
         allow_abbrev=False,
         formatter_class=argparse.HelpFormatter,
+        usage="%(prog)s [--recipe RECIPE] --train_file FILE --output_dir FOLDER [options]",
         description="Trains a nested NER model. Options win over the recipe, the recipe over defaults.",
     )
     parser.add_argument("--recipe", help="A recipe's folder, or its name in hub_configs.")

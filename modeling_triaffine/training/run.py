@@ -72,7 +72,13 @@ def prepare_run(arguments: Sequence[str], library: Path | None = None) -> Run:
     model, processor = build_model(plan, dataset)
     with plan.training.main_process_first():
         dataset = add_context(dataset, model.config.context, max_tokens=model.config.max_subwords)
-    trainer = NestedNERTrainer(model, plan.training, dataset.get("train"), dataset.get("validation"), processor)
+    trainer = NestedNERTrainer(
+        model,
+        plan.training,
+        processing_class=processor,
+        train_dataset=dataset.get("train"),
+        eval_dataset=dataset.get("validation"),
+    )
     return Run(plan, dataset, trainer)
 
 

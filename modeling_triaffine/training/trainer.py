@@ -33,7 +33,6 @@ from .parameter_groups import build_parameter_groups
 logger = logging.getLogger(__name__)
 
 Entities = list[dict[str, Any]]
-RATIOS = ("f1", "precision", "recall")
 
 
 class _EpochCallback(TrainerCallback):
@@ -54,16 +53,22 @@ class NestedNERTrainer(Trainer):
     """Trains and evaluates a [`TriaffineForNestedNER`] on records (`load_nested_ner`).
 
     ```python
-    trainer = NestedNERTrainer(model, args, dataset["train"], dataset["validation"], processor)
+    trainer = NestedNERTrainer(
+        model,
+        args,
+        processing_class=processor,
+        train_dataset=dataset["train"],
+        eval_dataset=dataset["validation"],
+    )
     trainer.train(resume_from_checkpoint=True)  # goes on where a killed run stopped
-    trainer.save_finished()
+    trainer.save_model()
     ```
 
     Args:
         model: the model; its configuration holds the labels.
         args: a [`NestedNERTrainingArguments`].
-        train_dataset, eval_dataset: records with `tokens` and `entities`. They are encoded when a batch is made.
         processing_class: the [`TriaffineProcessor`] of the model; it is saved with it.
+        train_dataset, eval_dataset: records with `tokens` and `entities`. They are encoded when a batch is made.
         options: further arguments of `transformers.Trainer`. The default collator is [`DataCollatorForNestedNER`].
     """
 
@@ -77,13 +82,12 @@ class NestedNERTrainer(Trainer):
         self,
         model: TriaffineForNestedNER,
         args: NestedNERTrainingArguments,
+        *,
+        processing_class: TriaffineProcessor,
         train_dataset: datasets.Dataset | None = None,
         eval_dataset: datasets.Dataset | dict[str, datasets.Dataset] | None = None,
-        processing_class: TriaffineProcessor | None = None,
         **options: Any,
     ):
-        if processing_class is None:
-            raise ValueError("NestedNERTrainer needs the model's TriaffineProcessor as processing_class.")
         for name in ("pad_token_id", "bos_token_id", "eos_token_id"):
             # The Trainer would do the same and warn of it, as if something had been amiss.
             setattr(model.config, name, getattr(processing_class.tokenizer, name, None))
@@ -94,9 +98,9 @@ class NestedNERTrainer(Trainer):
         super().__init__(
             model,
             args,
+            processing_class=processing_class,
             train_dataset=train_dataset,
             eval_dataset=eval_dataset,
-            processing_class=processing_class,
             **options,
         )
         self.add_callback(self._epoch_callback)
@@ -305,14 +309,9 @@ class NestedNERTrainer(Trainer):
             checkpoints.publish_folder(staged, final)
             self._discard_old_checkpoints(output_dir, keep={final})
         self.accelerator.wait_for_everyone()
-        self._push_from_checkpoint(str(final))
 
     def _get_output_dir(self, trial: Any) -> str:
         return super()._get_output_dir(trial) if self._staging is None else str(self._staging)
-
-    def _push_from_checkpoint(self, checkpoint_folder: str) -> None:
-        if self.args.push_to_hub and self._staging is None:
-            super()._push_from_checkpoint(checkpoint_folder)
 
     def _discard_old_checkpoints(self, output_dir: Path, keep: set[Path]) -> None:
         if self.state.best_model_checkpoint is not None:
@@ -371,13 +370,12 @@ class NestedNERTrainer(Trainer):
 
 
 def _flat_metrics(scores: dict[str, Any]) -> dict[str, float]:
-    """Ratios of `score_entities` under one level of names: f1, flat_f1, nested_f1, f1_LABEL, …"""
-    metrics = {ratio: scores[ratio] for ratio in RATIOS}
-    for kind in ("flat", "nested"):
-        metrics |= {f"{kind}_{ratio}": scores[kind][ratio] for ratio in RATIOS}
-    for label, of_label in scores["by_label"].items():
-        metrics |= {f"{ratio}_{label}": of_label[ratio] for ratio in RATIOS}
-    return metrics
+    """What is worth a curve of `score_entities`, under one level of names: f1, …, flat_f1, nested_f1, f1_LABEL."""
+    return {
+        **{ratio: scores[ratio] for ratio in ("f1", "precision", "recall")},
+        **{f"{kind}_f1": scores[kind]["f1"] for kind in ("flat", "nested")},
+        **{f"f1_{label}": of_label["f1"] for label, of_label in scores["by_label"].items()},
+    }
 
 
 def _lengths(dataset: datasets.Dataset) -> list[int]:

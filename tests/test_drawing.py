@@ -1,0 +1,282 @@
+"""Entities drawn under text: alignment, lanes, wrapping, column widths, terminal safety; read back where possible."""
+
+import re
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from modeling_triaffine.publishing import drawing
+from modeling_triaffine.publishing.drawing import draw_entities
+
+BRACKET = re.compile(r"([╰▸]─*[╯▸]|┴|[╰╯▸]) (\w+)")
+
+
+def entity(text, word, label, nth=0):
+    start = [match.start() for match in re.finditer(re.escape(word), text)][nth]
+    return {"entity_group": label, "score": 1.0, "word": word, "start": start, "end": start + len(word)}
+
+
+def draw(text, *entities, **options):
+    return draw_entities(text, [entity(text, *parts) for parts in entities], **options).split("\n")
+
+
+# ---------------------------------------------------------------------------------------------- layout
+
+
+def test_three_levels_innermost_first():
+    text = "She met the rector of the University of Orsk."
+    phrases = ("the rector of the University of Orsk", "PERSON"), ("the University of Orsk", "ORG"), ("Orsk", "LOC")
+    assert draw(text, *phrases) == [
+        "She met the rector of the University of Orsk.",
+        "                                        ╰──╯ LOC",
+        "                      ╰────────────────────╯ ORG",
+        "        ╰──────────────────────────────────╯ PERSON",
+    ]
+
+
+def test_example_of_the_module():
+    text = "the mayor of Port Velmar"
+    lines = draw(text, (text, "PERSON"), ("Port Velmar", "LOCATION"))
+    assert "\n".join(f"    {line}" for line in lines) in drawing.__doc__
+
+
+def test_entities_side_by_side_share_a_line():
+    assert draw("Orsk and also Velmar", ("Orsk", "LOC"), ("Velmar", "PER")) == [
+        "Orsk and also Velmar",
+        "╰──╯ LOC      ╰────╯ PER",
+    ]
+
+
+def test_label_that_would_touch_the_next_bracket_moves_it_down():
+    assert draw("Orsk, Velmar, Dorin", ("Orsk", "LOCATION"), ("Velmar", "PERSON"), ("Dorin", "PERSON")) == [
+        "Orsk, Velmar, Dorin",
+        "╰──╯ LOCATION",
+        "      ╰────╯ PERSON",
+        "              ╰───╯ PERSON",
+    ]
+    # Two columns between a label and the next bracket are enough, one is not.
+    assert draw("a bcdefg", ("a", "XX"), ("g", "Y")) == ["a bcdefg", "┴ XX   ┴ Y"]
+    assert draw("a bcdef", ("a", "XX"), ("f", "Y")) == ["a bcdef", "┴ XX  ┴ Y"]
+    assert draw("a bcde", ("a", "XX"), ("e", "Y")) == ["a bcde", "┴ XX", "     ┴ Y"]
+
+
+def test_crossing_entities_and_shared_spans_have_lines_of_their_own():
+    text = "alpha beta gamma"
+    lines = draw(text, ("alpha beta", "A"), ("beta gamma", "B"), ("beta gamma", "C"))
+    assert lines == [text, "╰────────╯ A", "      ╰────────╯ B", "      ╰────────╯ C"]
+
+
+def test_entity_of_one_column():
+    assert draw("a b", ("a", "X"), ("b", "Y")) == ["a b", "┴ X", "  ┴ Y"]
+
+
+def test_same_entity_twice_is_drawn_once_and_order_is_irrelevant():
+    text = "the mayor of Orsk"
+    entities = [entity(text, text, "PERSON"), entity(text, "Orsk", "LOCATION")]
+    assert draw_entities(text, entities) == draw_entities(text, [*reversed(entities), entities[0]])
+
+
+@pytest.mark.parametrize("text", ["", "no entity here", "two\nlines"])
+def test_text_without_entities_stays_as_it_is(text):
+    assert draw_entities(text, []) == text
+
+
+# ---------------------------------------------------------------------------------------------- wrapping
+
+
+def test_wrap_continues_entities_and_repeats_the_label():
+    text = "It is the board of the Port Velmar council again."
+    assert draw(text, ("the board of the Port Velmar council", "ORG"), ("Port Velmar", "LOC"), width=32) == [
+        "It is the board of the Port",
+        "                       ╰──▸ LOC",
+        "      ╰───────────────────▸ ORG",
+        "",
+        "Velmar council again.",
+        "▸────╯ LOC",
+        "▸────────────╯ ORG",
+    ]
+
+
+def test_entity_over_three_lines():
+    text = "aaaa bbbb cccc dddd"
+    lines = draw(text, ("bbbb cccc dddd", "X"), width=11)
+    assert lines == ["aaaa bbbb", "     ╰──▸ X", "", "cccc dddd", "▸───────╯ X"]
+    lines = draw("aaaaaaaa bbbbbbbb cccccccc", ("aaaaaaaa bbbbbbbb cccccccc", "X"), width=10)
+    assert [line for line in lines if "X" in line] == ["╰──────▸ X", "▸──────▸ X", "▸──────╯ X"]
+
+
+def test_text_is_wrapped_early_only_where_a_label_would_stick_out():
+    text = "aaa bbb ccc ddd"
+    assert draw(text, ("aaa", "LABEL"), width=15) == [text, "╰─╯ LABEL"]
+    assert draw(text, ("ccc", "LABEL"), width=15) == ["aaa bbb", "ccc ddd", "╰─╯ LABEL"]
+
+
+def test_word_longer_than_a_line_is_cut():
+    assert draw("x " + "a" * 25, width=10) == ["x", "a" * 10, "a" * 10, "a" * 5]
+
+
+def test_line_breaks_of_the_text_are_kept():
+    assert draw("one\r\ntwo\rthree\n\nfour", ("one\r\ntwo", "X")) == [
+        "one", "╰─▸ X", "", "two", "▸─╯ X", "", "three", "", "four",
+    ]  # fmt: skip
+
+
+# ---------------------------------------------------------------------------------------------- widths
+
+
+def test_wide_characters_take_two_columns():
+    text = "東京大学の山田さん"
+    assert draw(text, ("東京", "LOC"), ("東京大学", "組織"), ("山田", "PER")) == [
+        "東京大学の山田さん",
+        "╰──╯ LOC  ╰──╯ PER",
+        "╰──────╯ 組織",
+    ]
+
+
+def test_wide_labels_count_by_columns_too():
+    text = "ab cd efghijkl mn"
+    assert draw(text, ("ab", "組織組織"), ("mn", "X")) == [text, "╰╯ 組織組織    ╰╯ X"]
+
+
+def test_wide_characters_are_wrapped_by_columns():
+    assert draw("東京大学の山田太郎", width=10) == ["東京大学の", "山田太郎"]
+    assert draw("東京大学の山田太郎", width=11) == ["東京大学の", "山田太郎"]
+
+
+def test_combining_marks_take_no_column_and_stay_with_their_letter():
+    text = unicodedata.normalize("NFD", "Åsé à Orsk")
+    assert draw(text, (unicodedata.normalize("NFD", "Åsé"), "PER"), ("Orsk", "LOC")) == [
+        text,
+        "╰─╯ PER",
+        "      ╰──╯ LOC",
+    ]
+    assert draw(unicodedata.normalize("NFD", "é" * 12), width=10) == [
+        unicodedata.normalize("NFD", "é" * 10),
+        unicodedata.normalize("NFD", "éé"),
+    ]
+
+
+def test_decomposed_hangul_is_as_wide_as_composed():
+    composed, decomposed = (unicodedata.normalize(form, "한글 A") for form in ("NFC", "NFD"))
+    assert draw(composed, ("A", "X"))[1] == draw(decomposed, ("A", "X"))[1] == "     ┴ X"
+
+
+def test_mark_without_a_letter_is_carried_by_a_circle():
+    assert draw("\u0301a", ("a", "X")) == ["◌\u0301a", " ┴ X"]
+
+
+def test_joiners_do_not_change_the_columns():
+    family = "\U0001f468\u200d\U0001f469\u2764\ufe0f"
+    assert draw(f"{family} A", ("A", "X")) == ["\U0001f468\U0001f469\u2764 A", "      ┴ X"]
+
+
+# ---------------------------------------------------------------------------------------------- safety
+
+
+def test_escape_sequences_and_controls_are_shown_not_sent():
+    text = "\x1b[31mred\x07\tab\x7f\x9b2J"
+    lines = draw(text, ("ab", "X"))
+    assert lines == ["␛[31mred␇␉ab␡�2J", "          ╰╯ X"]
+
+
+def test_direction_overrides_and_surrogates_are_replaced():
+    assert draw("a\u202eb\u2066c\ud800d\u2028e\ufefff") == ["a�b�c�d�e�f"]
+
+
+def test_labels_are_neutralised_too():
+    drawn = draw_entities("abc", [{"entity_group": "X\x1b[2J\nY", "start": 0, "end": 3}])
+    assert drawn == "abc\n╰─╯ X␛[2J␊Y"
+
+
+@given(st.text(max_size=60), st.text(max_size=8))
+def test_nothing_a_terminal_would_act_upon_gets_through(text, label):
+    entities = [{"entity_group": label, "start": 0, "end": len(text)}] if text else []
+    for line in draw_entities(text, entities, width=20).split("\n"):
+        assert not any(unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp") for character in line)
+
+
+# ---------------------------------------------------------------------------------------------- read back
+
+
+@st.composite
+def drawings(draw):
+    words = draw(st.lists(st.text("abcxyz", min_size=1, max_size=9), min_size=1, max_size=25))
+    text = " ".join(words)
+    points = st.integers(0, len(text))
+    spans = draw(st.lists(st.tuples(points, points).filter(lambda span: span[0] < span[1]), max_size=8))
+    # Entities begin and end at characters, not at spaces: those cannot be told from the end of a line.
+    spans = [(a, b) for a, b in spans if text[a] != " " and text[b - 1] != " "]
+    entities = [{"entity_group": f"E{i}", "start": a, "end": b} for i, (a, b) in enumerate(spans)]
+    return text, entities, draw(st.integers(16, 70))
+
+
+@given(drawings())
+def test_drawing_can_be_read_back(drawing):
+    """From the drawing alone come the text and, for every label, the characters it was given for."""
+    text, entities, width = drawing
+    read_text, parts = "", {}
+    for block in draw_entities(text, entities, width).split("\n\n"):
+        # Lines without brackets stand right above the next line of text.
+        lines = block.split("\n")
+        for line in lines:
+            if not BRACKET.search(line):
+                read_text += (" " if read_text and text[len(read_text)] == " " else "") + line
+                line_start = len(read_text) - len(line)
+            for match in BRACKET.finditer(line):
+                shape = match[1]
+                part = (line_start + match.start(1), line_start + match.end(1), shape[0] in "╰┴", shape[-1] in "╯┴")
+                parts.setdefault(match[2], []).append(part)
+    assert read_text == text
+    assert parts.keys() == {entity["entity_group"] for entity in entities}
+    for entity in entities:
+        starts, ends, opens, closes = zip(*parts[entity["entity_group"]], strict=True)
+        assert (starts[0], ends[-1]) == (entity["start"], entity["end"])
+        assert all(text[end:start] in ("", " ") for end, start in zip(ends, starts[1:], strict=False))
+        assert opens == (True, *[False] * (len(starts) - 1))
+        assert closes == (*[False] * (len(starts) - 1), True)
+
+
+@given(drawings())
+def test_lines_stay_within_the_width_and_hold_no_trailing_space(drawing):
+    text, entities, width = drawing
+    for line in draw_entities(text, entities, width).split("\n"):
+        assert len(line) <= width
+        assert line == line.rstrip()
+
+
+@given(drawings())
+def test_outer_entities_are_drawn_below_inner_ones(drawing):
+    text, entities, _ = drawing
+    lines = draw_entities(text, entities, width=1000).split("\n")
+    row = {match[2]: number for number, line in enumerate(lines) for match in BRACKET.finditer(line)}
+    for outer in entities:
+        for inner in entities:
+            spans = (outer["start"], outer["end"]), (inner["start"], inner["end"])
+            if spans[0] != spans[1] and spans[0][0] <= spans[1][0] and spans[1][1] <= spans[0][1]:
+                assert row[outer["entity_group"]] > row[inner["entity_group"]]
+
+
+# ---------------------------------------------------------------------------------------------- errors
+
+
+@pytest.mark.parametrize(
+    ("given_entity", "message"),
+    [
+        pytest.param({"start": 0, "end": 1}, "Entity 0 has no entity_group", id="no-label"),
+        pytest.param({"entity_group": "X"}, "has no start and no end", id="no-span"),
+        pytest.param({"entity_group": "X", "start": 2, "end": 2}, "from 2 to 2", id="empty"),
+        pytest.param({"entity_group": "X", "start": -1, "end": 2}, "from -1 to 2", id="negative"),
+        pytest.param({"entity_group": "X", "start": 0, "end": 4}, "text of 3 characters", id="beyond"),
+        pytest.param({"entity_group": "X", "start": 0.0, "end": 2}, "from 0.0 to 2", id="float"),
+    ],
+)
+def test_ill_formed_entities(given_entity, message):
+    with pytest.raises(ValueError, match=message):
+        draw_entities("abc", [given_entity])
+
+
+def test_too_small_a_width():
+    with pytest.raises(ValueError, match="at least 10"):
+        draw_entities("abc", [], width=9)

@@ -1,0 +1,278 @@
+"""Whole runs of `examples/train.py`: recipes, command line, what a model starts from, mistakes, what is left behind."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import datasets
+import pytest
+import torch
+from transformers import AutoModel, AutoProcessor
+
+from modeling_triaffine import TriaffineConfig
+from modeling_triaffine.training import NestedNERTrainingArguments
+from modeling_triaffine.training.command_line import CommandLineError, parse_training_plan
+from modeling_triaffine.training.preparation import label_names
+from modeling_triaffine.training.recipes import RecipeError
+from modeling_triaffine.training.run import prepare_run, train_and_save
+from modeling_triaffine.training.vocabularies import learn_tokenizer, read_word_vectors
+from tests.micro_training import (
+    REPOSITORY,
+    micro_dataset,
+    micro_records,
+    script_environment,
+    write_lines,
+    write_recipe,
+)
+
+RECIPES = REPOSITORY / "hub_configs"
+
+
+@pytest.fixture
+def micro_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the splits of a corpus; what `datasets` prepares of it stays out of the user's cache."""
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    for seed, (name, count) in enumerate({"train": 24, "dev": 6, "test": 6}.items()):
+        write_lines(folder / f"{name}.jsonl", micro_records(count, seed))
+    return folder
+
+
+# ---- Recipes and command line ----
+
+
+def parse(recipe: Path, *arguments: str):
+    return parse_training_plan(["--recipe", str(recipe), "--output_dir", str(recipe / "out"), *arguments])
+
+
+def test_command_line_wins_over_recipe_and_recipe_over_defaults(tmp_path: Path) -> None:
+    recipe = write_recipe(
+        tmp_path / "recipe", training={"learning_rate": "1e-3", "num_train_epochs": 7, "do_predict": True}
+    )
+    default = NestedNERTrainingArguments(output_dir=str(tmp_path))
+    plan = parse(recipe)
+    assert (plan.training.learning_rate, plan.training.num_train_epochs) == (1e-3, 7)
+    assert plan.training.do_predict
+    assert plan.training.max_grad_norm == default.max_grad_norm
+    assert plan.config["triaffine_rank"] == 4
+
+    plan = parse(recipe, "--learning_rate", "0.5", "--no_do_train", "--triaffine_rank=none", "--attention", "label")
+    assert (plan.training.learning_rate, plan.training.num_train_epochs) == (0.5, 7)
+    assert not plan.training.do_train
+    assert (plan.config["triaffine_rank"], plan.config["attention"]) == (None, "label")
+    assert plan.config["triaffine_dim"] == 8
+
+
+def test_an_option_set_to_its_default_still_wins_over_the_recipe(tmp_path: Path) -> None:
+    recipe = write_recipe(tmp_path / "recipe", training={"weight_decay": 0.5, "do_train": False})
+    plan = parse(recipe, "--weight_decay", "0.01", "--do_train", "--triaffine_dim", "256")
+    assert (plan.training.weight_decay, plan.training.do_train) == (0.01, True)
+    assert plan.config["triaffine_dim"] == 256
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [([], None), (["--resume_from_checkpoint"], "latest"), (["--resume_from_checkpoint", "there"], "there")],
+    ids=["not", "latest", "path"],
+)
+def test_resume_flag_with_and_without_a_path(tmp_path: Path, arguments: list[str], expected: str | None) -> None:
+    assert parse(write_recipe(tmp_path / "recipe"), *arguments).training.resume_from_checkpoint == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--lerning_rate", "1"], "lerning_rate"),
+        (["--learning_rat", "1"], "learning_rat"),
+        (["--learning_rate", "fast"], "learning.rate: invalid float value: 'fast'"),
+        (["--train_sampling_strategy", "sequential"], "group_by_length or random"),
+        (["--hub_strategy", "every_save"], "only .end. is possible"),
+        (["--label_smoothing_factor", "0.1"], "label_smoothing_factor has no effect"),
+        (["--output_dir", ""], "--output_dir is missing"),
+    ],
+)
+def test_options_that_cannot_be_are_errors(tmp_path: Path, arguments: list[str], message: str) -> None:
+    with pytest.raises(CommandLineError, match=message):
+        parse(write_recipe(tmp_path / "recipe"), *arguments)
+
+
+@pytest.mark.parametrize(
+    ("config", "training", "message"),
+    [
+        ({}, {"lerning_rate": 1}, "training.yaml, 'lerning_rate'"),
+        ({}, {"learning_rate": "fast"}, "training.yaml, 'learning_rate'.*invalid float value"),
+        ({}, {"triaffine_dim": 3}, "'triaffine_dim'.*config.json"),
+        ({"triafine_dim": 3}, {}, "config.json has fields .*triafine_dim"),
+    ],
+)
+def test_bad_recipes_name_file_and_field(tmp_path: Path, config: dict, training: dict, message: str) -> None:
+    with pytest.raises(RecipeError, match=message):
+        parse(write_recipe(tmp_path / "recipe", config, training))
+
+
+def test_recipes_that_cannot_be_read(tmp_path: Path) -> None:
+    recipe = write_recipe(tmp_path / "recipe")
+    (recipe / "training.yaml").write_text("- a list\n", encoding="utf-8")
+    with pytest.raises(RecipeError, match=r"must hold options by name"):
+        parse(recipe)
+    (recipe / "training.yaml").write_text("a: [", encoding="utf-8")
+    with pytest.raises(RecipeError, match=r"training\.yaml cannot be read"):
+        parse(recipe)
+    (recipe / "config.json").unlink()
+    with pytest.raises(RecipeError, match=r"has no config\.json"):
+        parse(recipe)
+    with pytest.raises(RecipeError, match=r"There is no recipe 'nothing'.*: demo, genia-minilm"):
+        parse_training_plan(["--recipe", "nothing"], library=RECIPES)
+
+
+@pytest.mark.parametrize("name", sorted(path.parent.name for path in RECIPES.glob("*/training.yaml")))
+def test_every_recipe_of_the_repository_is_a_model_and_a_plan(tmp_path: Path, name: str) -> None:
+    plan = parse_training_plan(["--recipe", name, "--output_dir", str(tmp_path)], library=RECIPES)
+    config = TriaffineConfig.from_pretrained(RECIPES / name)
+    assert all(getattr(config, field) == value for field, value in plan.config.items() if field != "encoder_config")
+    assert (RECIPES / name / "README.md").read_text(encoding="utf-8").startswith("---\n")
+
+
+# ---- Tokenizer, word vectors, labels ----
+
+
+def test_the_same_sentences_give_the_same_tokenizer() -> None:
+    sentences = [record["tokens"] for record in micro_records(50)]
+    first, second = (learn_tokenizer(sentences, vocab_size=280).backend_tokenizer.to_str() for _ in range(2))
+    assert first == second
+    tokenizer = learn_tokenizer(sentences, vocab_size=280)
+    assert len(tokenizer) == 280
+    assert tokenizer.unk_token_id not in tokenizer(["gene", "Ωmega-3"], is_split_into_words=True)["input_ids"]
+
+
+def test_word_vectors_are_read_for_the_words_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "vectors.vec"
+    path.write_text("3 2\nalpha 1 2\nNew York 3 4\nbeta 5 6\n", encoding="utf-8")
+    vectors = read_word_vectors(path, {"alpha", "New York", "gamma"}, size=2)
+    assert {word: vector.tolist() for word, vector in vectors.items()} == {"alpha": [1, 2], "New York": [3, 4]}
+    with pytest.raises(ValueError, match=r"line 2: there are 2 numbers .* word_embedding_size is 3"):
+        read_word_vectors(path, {"alpha"}, size=3)
+
+
+def test_labels_are_those_of_the_training_data_in_order_and_none() -> None:
+    assert label_names(micro_dataset(micro_records(9))) == ["DNA", "protein", "None"]
+
+
+# ---- Whole runs ----
+
+
+def run_options(corpus: Path, recipe: Path, output_dir: Path, *more: str) -> list[str]:
+    options = [
+        "--recipe",
+        recipe,
+        "--train_file",
+        corpus,
+        "--output_dir",
+        output_dir,
+        "--use_cpu",
+        "--disable_tqdm",
+        "1",
+    ]
+    return [*map(str, options), *more]
+
+
+def test_a_run_leaves_a_model_that_loads_and_nothing_unfinished(tmp_path: Path, micro_corpus: Path) -> None:
+    training = {"num_train_epochs": 2, "learning_rate": 1e-2, "embeddings_learning_rate": 1e-2, "dataset_name": "micro"}
+    recipe = write_recipe(tmp_path / "recipe", training=training)
+    output_dir = tmp_path / "my model"
+    run = prepare_run(run_options(micro_corpus, recipe, output_dir, "--do_predict"))
+    metrics = train_and_save(run)
+
+    assert {"train_loss", "eval_f1", "test_f1", "test_f1_DNA"} <= set(metrics)
+    assert json.loads((output_dir / "all_results.json").read_text(encoding="utf-8")) == metrics
+    card = (output_dir / "README.md").read_text(encoding="utf-8")
+    assert f"{100 * metrics['test_f1']:.2f}" in card
+    predictions = [json.loads(line) for line in (output_dir / "test_predictions.jsonl").open(encoding="utf-8")]
+    assert [record["id"] for record in predictions] == list(run.dataset["test"]["id"])
+    assert not (output_dir / "_incomplete").exists()
+    assert not list(output_dir.rglob("training_args.bin"))
+
+    model = AutoModel.from_pretrained(output_dir)
+    for name, value in run.trainer.model.state_dict().items():
+        assert torch.equal(model.state_dict()[name], value), name
+    processor = AutoProcessor.from_pretrained(output_dir)
+    sentence = [["the", "alpha", "gene"]]
+    assert torch.equal(
+        processor(words=sentence)["input_ids"], run.trainer.processing_class(words=sentence)["input_ids"]
+    )
+
+
+def test_a_trained_model_can_be_scored_without_training(tmp_path: Path, micro_corpus: Path) -> None:
+    recipe = write_recipe(tmp_path / "recipe")
+    trained_folder, scored_folder = tmp_path / "trained", tmp_path / "scored"
+    options = ("--char_embedding_size", "4", "--char_lstm_hidden_size", "4", "--num_train_epochs", "1")
+    before = train_and_save(prepare_run(run_options(micro_corpus, recipe, trained_folder, *options)))
+    again = ["--model_name_or_path", str(trained_folder), "--train_file", str(micro_corpus), "--no_do_train"]
+    run = prepare_run([*again, "--output_dir", str(scored_folder), "--use_cpu"])
+    after = train_and_save(run)
+    assert after["eval_loss"] == pytest.approx(before["eval_loss"], rel=1e-6)
+    assert [path.name for path in scored_folder.iterdir() if path.is_file()] == ["all_results.json"]
+    with pytest.raises(ValueError, match=r"triaffine_dim is to be 9, but the model in .* was made with 8"):
+        prepare_run([*again, "--output_dir", str(scored_folder), "--use_cpu", "--triaffine_dim", "9"])
+
+
+def test_word_vectors_start_the_embeddings(tmp_path: Path, micro_corpus: Path) -> None:
+    vectors = tmp_path / "vectors.vec"
+    vectors.write_text("kappa 1 2 3\nelsewhere 4 5 6\n", encoding="utf-8")
+    recipe = write_recipe(tmp_path / "recipe")
+    options = ("--word_vectors", str(vectors), "--word_embedding_size", "3")
+    run = prepare_run(run_options(micro_corpus, recipe, tmp_path / "out", *options))
+    words = run.trainer.processing_class.vocabularies["words"]
+    assert "elsewhere" not in words
+    assert run.trainer.model.words.word_embedding.weight[words["kappa"]].tolist() == [1, 2, 3]
+
+
+def unknown_label(corpus: Path) -> list[str]:
+    records = micro_records(3)
+    records[1]["entities"][0]["type"] = "virus"
+    return ["--validation_file", str(write_lines(corpus.parent / "other.jsonl", records))]
+
+
+@pytest.mark.parametrize(
+    ("mistake", "message"),
+    [
+        (unknown_label, r"The validation data has entities of type virus.*it knows DNA, protein\."),
+        (lambda corpus: ["--train_file", str(corpus / "nothing.jsonl")], r"nothing\.jsonl"),
+        (lambda corpus: ["--train_file", str(corpus / "train.jsonl")], r"There is no validation data"),
+        (lambda corpus: ["--resume_from_checkpoint", str(corpus)], r"is no checkpoint to go on from"),
+        (lambda corpus: ["--word_vectors", "some.vec"], r"--word_vectors is given, but word_embedding_size is 0"),
+        (lambda corpus: ["--pos_embedding_size", "5"], r"no training sentence has parts of speech"),
+        (lambda corpus: ["--attention", "magic"], r"`attention` is 'magic'; choose one of"),
+    ],
+    ids=["label", "file", "validation", "checkpoint", "vectors", "pos", "attention"],
+)
+def test_a_mistake_is_noticed_before_training(tmp_path: Path, micro_corpus: Path, mistake, message: str) -> None:
+    recipe = write_recipe(tmp_path / "recipe")
+    with pytest.raises((ValueError, OSError), match=message):
+        prepare_run(run_options(micro_corpus, recipe, tmp_path / "out", *mistake(micro_corpus)))
+
+
+def test_checkpoints_of_an_earlier_run_are_not_trained_over(tmp_path: Path, micro_corpus: Path) -> None:
+    checkpoint = tmp_path / "out" / "checkpoint-3"
+    checkpoint.mkdir(parents=True)
+    (checkpoint / "trainer_state.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"already holds checkpoint-3 .*--resume_from_checkpoint"):
+        prepare_run(run_options(micro_corpus, write_recipe(tmp_path / "recipe"), tmp_path / "out"))
+
+
+def test_more_entities_than_candidates_are_warned_of(tmp_path: Path, micro_corpus: Path, caplog) -> None:
+    recipe = write_recipe(tmp_path / "recipe")
+    prepare_run(run_options(micro_corpus, recipe, tmp_path / "out", "--max_candidates", "1", "--max_span_width", "1"))
+    assert "more than the 1 candidates" in caplog.text
+    assert "more than 1 words, which are not scored" in caplog.text
+
+
+def test_the_script_tells_a_mistake_in_one_paragraph(tmp_path: Path) -> None:
+    command = [sys.executable, str(REPOSITORY / "examples" / "train.py"), "--recipe", "demo", "--nonsense", "3"]
+    done = subprocess.run(command, env=script_environment(tmp_path), capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert done.stderr.startswith("error: ")
+    assert "--nonsense" in done.stderr
