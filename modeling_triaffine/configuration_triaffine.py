@@ -4,9 +4,10 @@ It also knows which files make up the remote code of a checkpoint (`save_remote_
 what every saved folder holds. What the choices compute stands in `triaffine_ops.py` and `modeling_triaffine.py`.
 """
 
+import os
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from transformers import AutoConfig, PretrainedConfig
 from transformers.utils import cached_file, logging
@@ -137,7 +138,7 @@ class TriaffineConfig(PretrainedConfig):
         self.encoder_config = _as_encoder_config(encoder_config)
         if hidden_size is None and self.encoder_config is not None:
             hidden_size = self.encoder_config.hidden_size
-        self.hidden_size = hidden_size
+        self.hidden_size = hidden_size  # type: ignore[assignment]
         self.triaffine_dim = triaffine_dim
         self.max_candidates = max_candidates
         self.attention = attention
@@ -171,6 +172,12 @@ class TriaffineConfig(PretrainedConfig):
         id2label = _resolve_labels(id2label, label2id, num_labels)
         super().__init__(id2label=id2label, label2id={name: i for i, name in id2label.items()}, **kwargs)
         self._check_values()
+
+    if TYPE_CHECKING:  # transformers allows None for what is always there here
+        id2label: dict[int, str]
+        label2id: dict[str, int]
+        num_labels: int
+        hidden_size: int
 
     @property
     def none_id(self) -> int:
@@ -264,24 +271,24 @@ class TriaffineConfig(PretrainedConfig):
             )
 
 
-def save_remote_code(folder: str | Path, origin: str = "") -> None:
+def save_remote_code(folder: str | os.PathLike, origin: str = "") -> None:
     """Copies the files that `trust_remote_code=True` runs into `folder`.
 
     A model that was itself loaded as remote code has only the files beside it that were needed so far; the others come
     from `origin`, the folder or Hub repository it was loaded from.
     """
     here = Path(__file__).parent
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
     for name in REMOTE_CODE_FILES:
         source: Path | str | None = here / name
         if not (here / name).exists():
             lenient = {"_raise_exceptions_for_missing_entries": False, "_raise_exceptions_for_connection_errors": False}
             source = cached_file(origin, name, **lenient) if origin else None
         if source is None:
-            logger.warning(f"{name}, a part of the remote code, was not found and is missing in {folder}.")
-        elif Path(source).resolve() != (folder / name).resolve():
-            shutil.copyfile(source, folder / name)
+            logger.warning(f"{name}, a part of the remote code, was not found and is missing in {target}.")
+        elif Path(source).resolve() != (target / name).resolve():
+            shutil.copyfile(source, target / name)
 
 
 def _as_encoder_config(encoder_config: PretrainedConfig | dict[str, Any] | None) -> PretrainedConfig | None:

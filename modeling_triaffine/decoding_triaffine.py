@@ -60,8 +60,8 @@ def _entities(logits: Tensor, spans: Tensor, mask: Tensor, threshold: float | No
 def resolve_overlaps(entities: list[Entity], overlap: str) -> list[Entity]:
     """Entities (`start`, `end` exclusive, `score`) that may stand together, sorted by start, then longest first.
 
-    overlap: "all" keeps every entity; "nested" lets entities contain one another but not cross; "flat" lets no two share
-    a word. Where two cannot stand together the likelier stays, of equally likely ones the longer, then the earlier.
+    overlap: "all" keeps every entity; "nested" lets entities contain one another but not cross; "flat" lets no two
+    share a word. Where two cannot stand together the likelier stays, of equally likely ones the longer, then the first.
     """
     check_overlap(overlap)
     kept: list[Entity] = entities

@@ -292,7 +292,8 @@ class CrossSpanStage(nn.Module):
     ) -> Tensor:
         """TriAff of the candidates' boundaries with each candidate's representation: [B, R, l, g]."""
         # The boundary MLPs run over the words once, not once a candidate that starts or ends there.
-        heads, tails = gather_boundaries(*boundaries(hidden), candidates)
+        heads, tails = boundaries(hidden)
+        heads, tails = gather_boundaries(heads, tails, candidates)
         labels = (weight if isinstance(weight, Tensor) else weight[0]).shape[0]
         # Spans of a label-free attention serve every label; a label-free weight looks at spans of that attention only.
         spans = spans.expand(-1, labels, -1, -1)
@@ -441,9 +442,9 @@ class TriaffineForNestedNER(PreTrainedModel):
             if "ignore_mismatched_sizes" not in str(error):
                 raise
             raise ValueError(
-                f"The weights in {pretrained_model_name_or_path} have other shapes than its config.json says (the table "
-                "above lists them): the two files are not of one model. Restore the config.json that was saved with the "
-                "weights, or save the model again."
+                f"The weights in {pretrained_model_name_or_path} have other shapes than its config.json says (the "
+                "table above lists them): the two files are not of one model. Restore the config.json that was saved "
+                "with the weights, or save the model again."
             ) from None
 
     def get_input_embeddings(self) -> nn.Module:

@@ -38,10 +38,11 @@ class NestedNERPipeline(ChunkPipeline):
     ```
     """
 
-    _load_processor = True
-    _load_image_processor = False
-    _load_feature_extractor = False
-    _load_tokenizer = False
+    _load_processor: Any = True
+    _load_image_processor: Any = False
+    _load_feature_extractor: Any = False
+    _load_tokenizer: Any = False
+    processor: TriaffineProcessor
 
     def __init__(self, model: Any, processor: Any = None, batch_size: int | None = None, **kwargs: Any):
         if isinstance(model, str | os.PathLike):
@@ -76,7 +77,7 @@ class NestedNERPipeline(ChunkPipeline):
             parameters["overlap"] = overlap
         return {}, parameters, {}
 
-    def get_iterator(  # type: ignore[override]
+    def get_iterator(
         self,
         inputs: Iterable[str],
         num_workers: int,
@@ -118,7 +119,8 @@ class NestedNERPipeline(ChunkPipeline):
 
     def _forward(self, model_inputs: dict[str, Tensor], **decoding: Any) -> list[list[dict[str, Any]]]:  # type: ignore[override]
         # Decoded here, where the scores are: only the entities leave the device.
-        return decode_batch(self.model(**model_inputs), self.model.config.id2label, **decoding)
+        id2label: Any = self.model.config.id2label
+        return decode_batch(self.model(**model_inputs), id2label, **decoding)
 
     def postprocess(self, sentences: list[dict[str, Any]]) -> list[dict[str, Any]]:  # type: ignore[override]
         return [

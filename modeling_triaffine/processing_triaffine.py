@@ -20,6 +20,7 @@ from transformers.utils import cached_file, logging
 
 from .configuration_triaffine import AUTO_MAP, CHOICES, save_remote_code
 from .text_triaffine import (
+    DEFAULT_WORD_SPLITTER,
     Offsets,
     clean_text,
     neighbouring_words,
@@ -71,7 +72,7 @@ class TriaffineProcessor(ProcessorMixin):
         tokenizer: Any,
         max_subwords: int = 192,
         context: str = "none",
-        word_splitter: str | dict[str, Any] = "punctuation",
+        word_splitter: str | dict[str, Any] = DEFAULT_WORD_SPLITTER,
         sentence_splitter: str = "punctuation",
         max_sentence_words: int = 256,
         vocabulary_parts: Sequence[str] = (),
@@ -101,7 +102,7 @@ class TriaffineProcessor(ProcessorMixin):
         # Byte-level tokenizers see a word as inside a text only with the space before it; the others ignore this.
         return cls(AutoTokenizer.from_pretrained(name_or_path, add_prefix_space=True), **options)
 
-    def __call__(  # type: ignore[override]
+    def __call__(
         self,
         text: str | Sequence[str] | None = None,
         words: Sequence[str] | Sequence[Sequence[str]] | None = None,
@@ -157,7 +158,7 @@ class TriaffineProcessor(ProcessorMixin):
         right = self._subwords([side[: self.max_subwords] for side in right_tokens]) if right_tokens else None
         features = []
         for number, (subwords, index) in enumerate(sentences):
-            context = [side[number][0] if side else [] for side in (left, right)]
+            context: list[Any] = [side[number][0] if side else [] for side in (left, right)]
             feature = self._assemble(subwords, index, *context)
             feature["num_words"] = len(words[number])
             feature.update(self._word_parts(words[number], pos[number] if pos else None))
@@ -294,7 +295,9 @@ class TriaffineProcessor(ProcessorMixin):
         return super().save_pretrained(save_directory, push_to_hub=push_to_hub, **kwargs)
 
     @classmethod
-    def from_pretrained(cls, pretrained_model_name_or_path: str | os.PathLike, **kwargs: Any) -> "TriaffineProcessor":
+    def from_pretrained(  # type: ignore[override]
+        cls, pretrained_model_name_or_path: str | os.PathLike, **kwargs: Any
+    ) -> "TriaffineProcessor":
         if _find_file(pretrained_model_name_or_path, "processor_config.json", kwargs) is None:
             raise FileNotFoundError(
                 f"{pretrained_model_name_or_path} has no processor_config.json: the model was saved there without its "
@@ -336,8 +339,8 @@ def _first_id(tokenizer: Any, *names: str) -> int:
         if (number := getattr(tokenizer, name, None)) is not None:
             return number
     raise ValueError(
-        f"TriaffineProcessor: the tokenizer has none of {', '.join(names)}; give it such a special token, the encoder's "
-        "input is built with it."
+        f"TriaffineProcessor: the tokenizer has none of {', '.join(names)}; give it such a special token, the "
+        "encoder's input is built with it."
     )
 
 

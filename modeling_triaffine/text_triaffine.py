@@ -10,6 +10,8 @@ from typing import Any
 
 from tokenizers import Regex, Tokenizer, pre_tokenizers
 
+DEFAULT_WORD_SPLITTER = "punctuation"
+
 Offsets = tuple[int, int]
 Splitter = Callable[[str], list[Offsets]]
 
@@ -44,6 +46,7 @@ def word_splitter(choice: str | dict[str, Any]) -> Splitter:
     choice: "punctuation" (white space, punctuation, symbols), "whitespace", or the JSON form of any pre-tokenizer of
     the `tokenizers` library (`json.loads(pre_tokenizer.__getstate__())`).
     """
+    pre_tokenizer: pre_tokenizers.PreTokenizer
     if choice == "whitespace":
         pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     elif choice == "punctuation":
@@ -152,7 +155,7 @@ def neighbouring_words(
     if context == "none":
         return nothing, nothing
     if context == "previous_sentence":
-        return [list(sentences[n - 1]) if n else [] for n in positions], nothing
+        return [list(sentences[n - 1][-max_words:]) if n and max_words else [] for n in positions], nothing
     left, right = [], []
     for position in positions:
         before: list[str] = []
@@ -165,6 +168,6 @@ def neighbouring_words(
         while neighbour < len(sentences) and len(after) < max_words:
             after += sentences[neighbour]
             neighbour += 1
-        left.append(before[-max_words:])
+        left.append(before[len(before) - min(max_words, len(before)) :])
         right.append(after[:max_words])
     return left, right

@@ -1,7 +1,7 @@
 """The golden arrays of the published implementation, put into the span head of this project.
 
-`load_golden(path)` reads one file of arrays (weights, inputs, outputs, gradients; float64 exact) and returns the head with
-those weights, the inputs, and everything else the file holds.
+`load_golden(path)` reads one file of arrays (weights, inputs, outputs, gradients; float64 exact) and returns the head
+with those weights, the inputs, and everything else the file holds.
 """
 
 from collections.abc import Callable

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modeling_triaffine.data import FEATURES, add_context
-from modeling_triaffine.data.context import _Neighbours
+from modeling_triaffine.text_triaffine import neighbouring_words
 
 
 def sentence(doc_id, sent_id, tokens, left=None, right=None):
@@ -81,11 +81,10 @@ def test_document_context_surrounds_the_sentence(lengths, max_tokens):
         sentence("x", index, " ".join(words[begin : begin + length]))
         for index, (begin, length) in enumerate(zip(begins, lengths, strict=True))
     ]
-    neighbours = _Neighbours(corpus(*rows), "document", max_tokens)
+    left, right = neighbouring_words([row["tokens"] for row in rows], "document", max_tokens)
     for index, (begin, length) in enumerate(zip(begins, lengths, strict=True)):
-        filled = neighbours.fill_in(rows[index], index)
-        assert filled["left_tokens"] == words[max(0, begin - max_tokens) : begin]
-        assert filled["right_tokens"] == words[begin + length : begin + length + max_tokens]
+        assert left[index] == words[max(0, begin - max_tokens) : begin]
+        assert right[index] == words[begin + length : begin + length + max_tokens]
 
 
 def test_wrong_arguments():

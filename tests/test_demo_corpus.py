@@ -10,13 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from modeling_triaffine.data.alignment import detokenize, record_as_text
 from modeling_triaffine.data.demo import (
     CAST,
     GRAMMAR,
     NAMES_OF_A_CAST,
     demo_corpus,
-    detokenize,
-    record_as_text,
     write_demo_corpus,
 )
 from modeling_triaffine.data.schema import RecordChecker

@@ -213,7 +213,7 @@ def test_a_trained_model_can_be_scored_without_training(tmp_path: Path, micro_co
     run = prepare_run([*again, "--output_dir", str(scored_folder), "--use_cpu"])
     after = train_and_save(run)
     assert after["eval_loss"] == pytest.approx(before["eval_loss"], rel=1e-6)
-    assert [path.name for path in scored_folder.iterdir() if path.is_file()] == ["all_results.json"]
+    assert [path.name for path in scored_folder.iterdir()] == ["all_results.json"]
     with pytest.raises(ValueError, match=r"triaffine_dim is to be 9, but the model in .* was made with 8"):
         prepare_run([*again, "--output_dir", str(scored_folder), "--use_cpu", "--triaffine_dim", "9"])
 
@@ -244,9 +244,10 @@ def unknown_label(corpus: Path) -> list[str]:
         (lambda corpus: ["--resume_from_checkpoint", str(corpus)], r"is no checkpoint to go on from"),
         (lambda corpus: ["--word_vectors", "some.vec"], r"--word_vectors is given, but word_embedding_size is 0"),
         (lambda corpus: ["--pos_embedding_size", "5"], r"no training sentence has parts of speech"),
+        (lambda corpus: ["--hub_model_id", "a//b"], r"`model_name` is 'a//b'"),
         (lambda corpus: ["--attention", "magic"], r"`attention` is 'magic'; choose one of"),
     ],
-    ids=["label", "file", "validation", "checkpoint", "vectors", "pos", "attention"],
+    ids=["label", "file", "validation", "checkpoint", "vectors", "pos", "name", "attention"],
 )
 def test_a_mistake_is_noticed_before_training(tmp_path: Path, micro_corpus: Path, mistake, message: str) -> None:
     recipe = write_recipe(tmp_path / "recipe")

@@ -1,4 +1,4 @@
-"""Entities by characters ↔ entities by words: alignment, and corpora cut anew into the words of another splitter.
+"""Text ↔ words: entities aligned, corpora cut anew into the words of another splitter, tokens as running text.
 
 Corpora cut tokens in their own way (GENIA at the borders of its entities), raw text is cut by a splitter that knows no
 entities. A model that shall read raw text is trained on the splitter's words; what these cannot express is counted.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
@@ -24,6 +24,9 @@ WordSplitter = Callable[[str], Sequence[tuple[int, int]]]
 """Text → its words as (start, end) in characters, end exclusive, in order and without overlap."""
 
 LOST_COLUMN = "lost_entities"
+
+NO_SPACE_BEFORE = frozenset([*",.;:?!%)]}”’", "'s", "'t", "n't", "'re", "'ve", "'ll", "'d", "'m"])
+NO_SPACE_AFTER = frozenset("([{“‘$")
 
 
 def split_words(text: str, word_splitter: WordSplitter) -> list[tuple[int, int]]:
@@ -179,3 +182,30 @@ def retokenize_record(record: dict[str, Any], word_splitter: WordSplitter) -> di
             context = " ".join(record[side])
             changed[side] = [context[start:end] for start, end in split_words(context, word_splitter)]
     return {**record, **changed}
+
+
+def detokenize(tokens: Sequence[str]) -> str:
+    """The tokens as running text, spaced as English is: none before closing marks, none after opening ones."""
+    return "".join(_spaced(tokens))
+
+
+def record_as_text(record: Mapping[str, Any]) -> tuple[str, list[dict[str, Any]]]:
+    """A record as text with its gold entities by characters, in the form the pipeline predicts them (score 1.0)."""
+    pieces = list(_spaced(record["tokens"]))
+    ends = list(accumulate(map(len, pieces)))
+    text = "".join(pieces)
+    entities = []
+    for entity in record["entities"]:
+        end = ends[entity["end"] - 1]
+        start = ends[entity["start"]] - len(record["tokens"][entity["start"]])
+        entities.append(
+            {"entity_group": entity["type"], "score": 1.0, "word": text[start:end], "start": start, "end": end}
+        )
+    return text, entities
+
+
+def _spaced(tokens: Sequence[str]) -> Iterator[str]:
+    """Every token with the space before it, if any."""
+    for before, token in zip(("", *tokens), tokens, strict=False):
+        joined = not before or token in NO_SPACE_BEFORE or before in NO_SPACE_AFTER
+        yield token if joined else f" {token}"

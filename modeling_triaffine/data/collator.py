@@ -55,7 +55,7 @@ class DataCollatorForNestedNER:
         if label is None or entity["type"] == NONE_LABEL:
             known = ", ".join(name for name in self.label2id if name != NONE_LABEL)
             raise ValueError(
-                f"The data has an entity of type {entity['type']!r}, which the model has no label for; it knows {known}. "
-                "Train with all types of the data, or drop the entities of this one."
+                f"The data has an entity of type {entity['type']!r}, which the model has no label for; it knows "
+                f"{known}. Train with all types of the data, or drop the entities of this one."
             )
         return label

@@ -1,20 +1,22 @@
 """Context of a sentence, made from its neighbours in the document.
 
-Holds what the words of context are; how many sub-words of them the encoder sees is the processor's matter.
+Which words those are is decided in `text_triaffine.py`, for raw text and records alike; how many sub-words of them the
+encoder sees is the processor's matter.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from itertools import accumulate
 from typing import Any, TypeVar
 
 from datasets import Dataset, DatasetDict
 from datasets.fingerprint import Hasher
 
+from ..configuration_triaffine import CHOICES
+from ..text_triaffine import neighbouring_words
 from .schema import CONTEXT_FIELDS
 
-CONTEXTS = ("none", "previous_sentence", "document")
+CONTEXTS = CHOICES["context"]
 
 AnyDataset = TypeVar("AnyDataset", Dataset, DatasetDict)
 
@@ -46,9 +48,15 @@ def add_context(dataset: AnyDataset, context: str, max_tokens: int) -> AnyDatase
             f"add_context needs a Dataset or DatasetDict, and was given a {type(dataset).__name__}, which does not "
             f"hold a sentence's neighbours. Load the corpus without streaming=True."
         )
-    neighbours = _Neighbours(dataset, context, max_tokens)
+    neighbours = _neighbours_by_row(dataset, context, max_tokens)
+
+    def fill_in(record: dict[str, Any], row: int) -> dict[str, list[str]]:
+        if any(record[side] is not None for side in CONTEXT_FIELDS):
+            return {side: record[side] or [] for side in CONTEXT_FIELDS}
+        return dict(zip(CONTEXT_FIELDS, neighbours.get(row, ([], [])), strict=True))
+
     return dataset.map(
-        neighbours.fill_in,
+        fill_in,
         with_indices=True,
         features=dataset.features,
         new_fingerprint=Hasher.hash([dataset._fingerprint, context, max_tokens]),  # else all the words are hashed
@@ -56,42 +64,17 @@ def add_context(dataset: AnyDataset, context: str, max_tokens: int) -> AnyDatase
     )
 
 
-class _Neighbours:
-    """The words around each sentence of a data set.
-
-    A document's words are one list; a sentence knows where in it it begins and ends, so that context is a slice.
-    """
-
-    def __init__(self, dataset: Dataset, context: str, max_tokens: int):
-        self.context = context
-        self.max_tokens = max_tokens
-        self.places: dict[int, tuple[list[str], int, int, int]] = {}  # row → words, previous begin, begin, end
-        if context != "none":
-            self._locate(dataset)
-
-    def _locate(self, dataset: Dataset) -> None:
-        documents: dict[str, list[tuple[int, int]]] = defaultdict(list)
-        for row, (doc_id, sent_id) in enumerate(zip(dataset["doc_id"], dataset["sent_id"], strict=True)):
-            documents[doc_id].append((sent_id, row))
-        tokens = dataset["tokens"][:]
-        for sentences in documents.values():
-            rows = [row for _, row in sorted(sentences)]
-            words = [word for row in rows for word in tokens[row]]
-            begins = list(accumulate((len(tokens[row]) for row in rows), initial=0))
-            for position, row in enumerate(rows):
-                previous = begins[max(position - 1, 0)]
-                self.places[row] = words, previous, begins[position], begins[position + 1]
-
-    def fill_in(self, record: dict[str, Any], row: int) -> dict[str, list[str]]:
-        """The two context columns of the record in that row of the data set."""
-        if any(record[side] is not None for side in CONTEXT_FIELDS):
-            return {side: record[side] or [] for side in CONTEXT_FIELDS}
-        if self.context == "none":
-            return {side: [] for side in CONTEXT_FIELDS}
-        words, previous, begin, end = self.places[row]
-        farthest = previous if self.context == "previous_sentence" else 0
-        right_end = end if self.context == "previous_sentence" else end + self.max_tokens
-        return {
-            "left_tokens": words[max(farthest, begin - self.max_tokens) : begin],
-            "right_tokens": words[end:right_end],
-        }
+def _neighbours_by_row(dataset: Dataset, context: str, max_tokens: int) -> dict[int, tuple[list[str], list[str]]]:
+    """Words on the left and on the right of each row's sentence; nothing for context "none"."""
+    if context == "none":
+        return {}
+    documents: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for row, (doc_id, sent_id) in enumerate(zip(dataset["doc_id"], dataset["sent_id"], strict=True)):
+        documents[doc_id].append((sent_id, row))
+    tokens = dataset["tokens"][:]
+    neighbours: dict[int, tuple[list[str], list[str]]] = {}
+    for sentences in documents.values():
+        rows = [row for _, row in sorted(sentences)]
+        sides = neighbouring_words([tokens[row] for row in rows], context, max_tokens)
+        neighbours.update(zip(rows, zip(*sides, strict=True), strict=True))
+    return neighbours

@@ -1,8 +1,7 @@
 """The demo corpus: English sentences about towns, companies and people that do not exist, with nested entities.
 
-Holds the grammar the sentences are written with, the generator (`demo_corpus`, `write_demo_corpus`) and the way back
-from tokens to running text (`detokenize`, `record_as_text`). The corpus is for first steps, tests and timing; scores
-on it say that training works and nothing about real text.
+Holds the grammar the sentences are written with and the generator (`demo_corpus`, `write_demo_corpus`). The corpus is
+for first steps, tests and timing; scores on it say that training works and nothing about real text.
 
 How entities are marked:
 
@@ -22,9 +21,8 @@ import os
 import random
 from collections.abc import Iterator, Sequence
 from functools import cache
-from itertools import accumulate, count, cycle, islice
+from itertools import count, cycle, islice
 from pathlib import Path
-from typing import Any
 
 from .schema import Entity, Record
 
@@ -304,8 +302,6 @@ MENTIONS = {
 }
 SENTENCES_OF_A_DOCUMENT = (4, 6)  # fewest, most
 SENTENCES_FOR_A_NAME = 3  # of a split; every name is in several documents, as different things
-NO_SPACE_BEFORE = frozenset(",.?”")
-NO_SPACE_AFTER = frozenset("“")
 
 
 def demo_corpus(seed: int = 13, sentences: int = 1500) -> dict[str, list[Record]]:
@@ -349,32 +345,6 @@ def write_demo_corpus(folder: str | os.PathLike[str], seed: int = 13, sentences:
         paths[split] = folder / f"{split}.jsonl"
         _write_atomically(paths[split], "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records))
     return paths
-
-
-def detokenize(tokens: Sequence[str]) -> str:
-    """The tokens as running text: single spaces, none before `, . ? ”` and after `“`."""
-    return "".join(_spaced(tokens))
-
-
-def record_as_text(record: Record) -> tuple[str, list[dict[str, Any]]]:
-    """A record as text with its gold entities by characters, in the form the pipeline predicts them (score 1.0)."""
-    pieces = list(_spaced(record["tokens"]))
-    ends = list(accumulate(map(len, pieces)))
-    text = "".join(pieces)
-    entities = []
-    for entity in record["entities"]:
-        end = ends[entity["end"] - 1]
-        start = ends[entity["start"]] - len(record["tokens"][entity["start"]])
-        entities.append(
-            {"entity_group": entity["type"], "score": 1.0, "word": text[start:end], "start": start, "end": end}
-        )
-    return text, entities
-
-
-def _spaced(tokens: Sequence[str]) -> Iterator[str]:
-    """Every token with the space before it, if any."""
-    for before, token in zip(("“", *tokens), tokens, strict=False):
-        yield token if token in NO_SPACE_BEFORE or before in NO_SPACE_AFTER else f" {token}"
 
 
 class _Mentions:

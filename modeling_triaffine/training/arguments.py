@@ -67,6 +67,19 @@ class DataArguments:
         default=None, metadata={"help": "What the model card calls the data; default: the name of --train_file."}
     )
     language: str | None = field(default=None, metadata={"help": "Language of the data for the model card (en)."})
+    retokenize: bool = field(
+        default=False,
+        metadata={
+            "help": "Cut the sentences into the words that raw text is cut into, instead of the corpus' own tokens: "
+            "for models that shall read raw text. Entities are aligned by characters, lost ones counted."
+        },
+    )
+    card_examples: int = field(
+        default=3,
+        metadata={
+            "help": "Validation sentences shown in the model card; 0 where the corpus' text must not be published."
+        },
+    )
     max_train_samples: int | None = field(
         default=None, metadata={"help": "Train on the first so many sentences only (a quick trial)."}
     )

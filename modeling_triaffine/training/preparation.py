@@ -14,9 +14,10 @@ from datasets import Dataset, DatasetDict
 from transformers import PretrainedConfig, set_seed
 
 from ..configuration_triaffine import NONE_LABEL, TriaffineConfig
-from ..data import load_nested_ner
+from ..data import load_nested_ner, retokenize
 from ..modeling_triaffine import TriaffineForNestedNER
 from ..processing_triaffine import TriaffineProcessor
+from ..text_triaffine import DEFAULT_WORD_SPLITTER, word_splitter
 from . import checkpoints
 from .arguments import DataArguments
 from .command_line import CONFIG_OPTIONS, TrainingPlan
@@ -43,7 +44,15 @@ def load_splits(data: DataArguments) -> DatasetDict:
     for split, limit in limits.items():
         if split in splits and limit is not None:
             splits[split] = splits[split].select(range(min(limit, len(splits[split]))))
+    if data.retokenize:
+        splits = {split: _retokenized(split, records) for split, records in splits.items()}
     return DatasetDict(splits)
+
+
+def _retokenized(split: str, records: Dataset) -> Dataset:
+    records, report = retokenize(records, word_splitter(DEFAULT_WORD_SPLITTER))
+    logger.info("The %s data cut into the words of raw text: %s", split, report)
+    return records
 
 
 def build_model(plan: TrainingPlan, dataset: DatasetDict) -> tuple[TriaffineForNestedNER, TriaffineProcessor]:

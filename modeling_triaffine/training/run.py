@@ -17,9 +17,11 @@ from datasets import Dataset, DatasetDict
 from huggingface_hub import ModelCard
 
 from ..data import add_context
+from ..data.alignment import detokenize
 from ..evaluation.scoring import format_scores, score_entities
+from ..pipeline_triaffine import NestedNERPipeline
 from ..publishing import build_model_card
-from .checkpoints import write_whole
+from .checkpoints import remove_leftovers, write_whole
 from .command_line import TrainingPlan, parse_training_plan
 from .preparation import build_model, load_splits
 from .trainer import Entities, NestedNERTrainer
@@ -79,7 +81,9 @@ def prepare_run(arguments: Sequence[str], library: Path | None = None) -> Run:
         train_dataset=dataset.get("train"),
         eval_dataset=dataset.get("validation"),
     )
-    return Run(plan, dataset, trainer)
+    run = Run(plan, dataset, trainer)
+    _model_card(run, scores=None, examples=[])  # a name that the card cannot take is noticed now, not after training
+    return run
 
 
 def train_and_save(run: Run) -> dict[str, float]:
@@ -98,11 +102,12 @@ def train_and_save(run: Run) -> dict[str, float]:
     files["all_results.json"] = json.dumps(metrics, indent=2, sort_keys=True)
     if training.do_train:
         files["log_history.json"] = json.dumps(trainer.state.log_history, indent=2)
-        files["README.md"] = str(_model_card(run, scores))
+        files["README.md"] = str(_model_card(run, scores, _card_examples(run)))
         trainer.save_model(extra_files=files)
     elif trainer.is_world_process_zero():
         for name, text in files.items():
             write_whole(Path(training.output_dir) / name, text)
+        remove_leftovers(training.output_dir)
     return metrics
 
 
@@ -124,7 +129,19 @@ def _as_lines(records: Dataset, predictions: list[Entities]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _model_card(run: Run, scores: dict[str, Any] | None) -> ModelCard:
+def _card_examples(run: Run) -> list[dict[str, Any]]:
+    """Validation sentences as raw text, those with most entities, and what the trained model finds in them."""
+    wanted = run.plan.data.card_examples
+    if "validation" not in run.dataset or wanted == 0 or not run.trainer.is_world_process_zero():
+        return []
+    records = run.dataset["validation"].remove_columns(["pos", "left_tokens", "right_tokens"])
+    chosen = sorted(records, key=lambda record: len(record["entities"]), reverse=True)[:wanted]
+    texts = [detokenize(record["tokens"]) for record in chosen]
+    find_entities = NestedNERPipeline(model=run.trainer.model, processor=run.trainer.processing_class)
+    return [{"text": text, "entities": found} for text, found in zip(texts, find_entities(texts), strict=True)]
+
+
+def _model_card(run: Run, scores: dict[str, Any] | None, examples: list[dict[str, Any]]) -> ModelCard:
     plan, training = run.plan, run.plan.training
     encoder = plan.model.model_name_or_path
     return build_model_card(
@@ -136,12 +153,14 @@ def _model_card(run: Run, scores: dict[str, Any] | None) -> ModelCard:
         language=plan.data.language,
         license=plan.model.license,
         scores=scores,
+        examples=examples,
         training=_settings_of_interest(plan),
     )
 
 
 def _settings_of_interest(plan: TrainingPlan) -> dict[str, Any]:
     recipe = {"recipe": plan.recipe.name} if plan.recipe else {}
+    recipe["scores on"] = "test data" if plan.training.do_predict else "validation data"
     return recipe | {name: getattr(plan.training, name) for name in CARD_SETTINGS}
 
 

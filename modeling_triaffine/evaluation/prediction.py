@@ -1,0 +1,58 @@
+"""What a model finds, brought beside the gold entities: in given words, and in raw text by characters."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import torch
+from tqdm import tqdm
+
+from ..decoding_triaffine import decode_batch
+from ..modeling_triaffine import TriaffineForNestedNER
+from ..pipeline_triaffine import NestedNERPipeline
+from ..processing_triaffine import TriaffineProcessor
+from .scoring import score_entities
+
+Entities = list[dict[str, Any]]
+
+
+@torch.no_grad()
+def predict_words(
+    model: TriaffineForNestedNER,
+    processor: TriaffineProcessor,
+    records: Sequence[dict[str, Any]],
+    batch_size: int = 32,
+    **decoding: Any,
+) -> list[Entities]:
+    """Entities of each record's given words: {start, end (exclusive, in words), type, score}.
+
+    Args:
+        records: sentences with `tokens`, and `pos`, `left_tokens`, `right_tokens` where the model reads them.
+        decoding: `threshold` and `overlap`, see [`decode_batch`].
+    """
+    id2label: Any = model.config.id2label
+    found: list[Entities] = [[] for _ in records]
+    by_length = sorted(range(len(records)), key=lambda row: len(records[row]["tokens"]))
+    for first in tqdm(range(0, len(by_length), batch_size), desc="Predicting", leave=False):
+        rows = by_length[first : first + batch_size]
+        batch = [records[row] for row in rows]
+        context = ([record.get(side) or [] for record in batch] for side in ("pos", "left_tokens", "right_tokens"))
+        features = processor.encode([record["tokens"] for record in batch], *context)
+        inputs = {name: values.to(model.device) for name, values in processor.pad(features).items()}
+        for row, entities in zip(rows, decode_batch(model(**inputs), id2label, **decoding), strict=True):
+            found[row] = entities
+    return found
+
+
+def score_raw_text(pipeline: NestedNERPipeline, documents: Iterable[dict[str, Any]], **decoding: Any) -> dict[str, Any]:
+    """Scores of the pipeline on raw text: an entity is right when its characters and type are.
+
+    Sentences and words are those the processor cuts, so entities that end inside a word, or run over two sentences as
+    cut, are missed; the scores say what a user of raw text gets.
+
+    Args:
+        documents: `text`, and `entities` with `start`, `end` (characters, exclusive) and `type`.
+    """
+    documents = list(documents)
+    texts = (document["text"] for document in documents)
+    predictions = list(tqdm(pipeline(texts, **decoding), total=len(documents), desc="Reading", leave=False))
+    return score_entities(predictions, [document["entities"] for document in documents])
