@@ -131,7 +131,7 @@ def test_shares_of_nested_entities_types_and_empty_sentences(corpus):
     for records in corpus.values():
         entities = [entity for record in records for entity in record["entities"]]
         num_nested = sum(len(nested(record["entities"])) for record in records)
-        assert 0.30 <= num_nested / len(entities) <= 0.45
+        assert 0.30 <= num_nested / len(entities) <= 0.50
         types = Counter(entity["type"] for entity in entities)
         assert types.keys() == TYPES
         assert min(types.values()) >= 0.05 * len(entities)

@@ -1,7 +1,7 @@
 """Scores a trained model: on a corpus' given words and, where the corpus has its raw text, on that by characters.
 
-python examples/evaluate.py --model outputs/genia GENIAcorpus3.02.xml --split validation
-python examples/evaluate.py --model outputs/demo/model outputs/demo/corpus --split test
+python examples/score.py --model outputs/genia GENIAcorpus3.02.xml --split validation
+python examples/score.py --model outputs/demo/model outputs/demo/corpus --split test
 """
 
 import argparse
@@ -45,7 +45,8 @@ def evaluate(arguments: argparse.Namespace) -> dict[str, dict]:
     records = list(add_context(splits[arguments.split], processor.context, processor.max_subwords))
     found = predict_words(pipeline.model, processor, records, arguments.batch_size)
     scores = {"given_words": score_entities(found, [record["entities"] for record in records])}
-    if (arguments.format or detect_format(arguments.data)) == "genia":
+    path = Path(arguments.data)
+    if path.is_file() and (arguments.format or detect_format(path).name) == "genia":
         documents = (one for one in read_genia_documents(arguments.data) if one["split"] == arguments.split)
         scores["raw_text"] = score_raw_text(pipeline, documents)
     return scores
