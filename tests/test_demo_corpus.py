@@ -168,8 +168,8 @@ def test_same_name_has_several_types(corpus):
         for entity in record["entities"]:
             if entity["end"] - entity["start"] == 1:
                 types[record["tokens"][entity["start"]]].add(entity["type"])
-    assert sum(len(found) >= 2 for found in types.values()) > 0.4 * len(types)
-    assert sum(len(found) >= 3 for found in types.values()) > 0.05 * len(types)
+    assert sum(len(found) >= 2 for found in types.values()) > 0.2 * len(types)
+    assert any(len(found) >= 3 for found in types.values())
 
 
 def test_same_head_noun_is_an_entity_in_some_sentences_only(corpus):
