@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from modeling_triaffine.data.statistics import nested_spans
 from modeling_triaffine.evaluation.metric import NestedNERMetric
 from modeling_triaffine.evaluation.scoring import (
     EntityCounts,
     count_entities,
     format_scores,
-    nested_spans,
     score_entities,
 )
 

@@ -18,14 +18,26 @@ def contains(outer: Span, inner: Span) -> bool:
     return outer != inner and outer[0] <= inner[0] and inner[1] <= outer[1]
 
 
-def nested_spans(spans: Collection[Span]) -> set[Span]:
+def nested_spans(spans: Iterable[Span]) -> set[Span]:
     """Those that contain another or are contained in one; a span is not nested in itself, however many types it has.
 
     >>> sorted(nested_spans([(0, 3), (0, 1), (4, 5)]))
     [(0, 1), (0, 3)]
     """
-    distinct = set(spans)
-    return {span for span in distinct if any(contains(span, other) or contains(other, span) for other in distinct)}
+    # Sorted so that whatever contains a span stands before it, and whatever it contains stands after it.
+    ordered = sorted(set(spans), key=lambda span: (span[0], -span[1]))
+    nested = set()
+    furthest_end = -1
+    for span in ordered:
+        if span[1] <= furthest_end:
+            nested.add(span)
+        furthest_end = max(furthest_end, span[1])
+    nearest_end: float = float("inf")
+    for span in reversed(ordered):
+        if nearest_end <= span[1]:
+            nested.add(span)
+        nearest_end = min(nearest_end, span[1])
+    return nested
 
 
 def nesting_depths(spans: Collection[Span]) -> dict[Span, int]:

@@ -21,7 +21,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-Span = tuple[int, int]  # start, end (exclusive)
+from ..data.statistics import nested_spans
+
 Entity = tuple[int, int, str]  # start, end (exclusive), type
 
 TYPE_KEYS = ("type", "entity_group")
@@ -174,24 +175,6 @@ def read_entities(entities: Sequence[Mapping[str, Any]], where: str) -> set[Enti
     if isinstance(entities, str | Mapping) or not isinstance(entities, Iterable):
         raise ValueError(f"{where}: expected a list of entities, got {entities!r}. Give [] for no entity.")
     return {_read_entity(entity, f"{where}, entity {index}") for index, entity in enumerate(entities)}
-
-
-def nested_spans(spans: Iterable[Span]) -> set[Span]:
-    """Those of the spans that contain, or are contained in, another one of them."""
-    # Sorted so that whatever contains a span stands before it, and whatever it contains stands after it.
-    ordered = sorted(set(spans), key=lambda span: (span[0], -span[1]))
-    nested = set()
-    furthest_end = -1
-    for span in ordered:
-        if span[1] <= furthest_end:
-            nested.add(span)
-        furthest_end = max(furthest_end, span[1])
-    nearest_end: float = float("inf")
-    for span in reversed(ordered):
-        if nearest_end <= span[1]:
-            nested.add(span)
-        nearest_end = min(nearest_end, span[1])
-    return nested
 
 
 def format_scores(scores: Mapping[str, Any]) -> str:
