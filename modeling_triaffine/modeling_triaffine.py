@@ -467,7 +467,6 @@ class TriaffineForNestedNER(PreTrainedModel):
         word_ids: Tensor | None = None,
         pos_ids: Tensor | None = None,
         char_ids: Tensor | None = None,
-        packed_words: Tensor | None = None,
         labels: Tensor | None = None,
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
@@ -481,7 +480,6 @@ class TriaffineForNestedNER(PreTrainedModel):
             num_words [B]: words of each sentence.
             token_type_ids [B, S]: 1 for context (ignored by encoders without segments).
             word_ids, pos_ids [B, N], char_ids [B, N, C]: ids of the optional word parts.
-            packed_words [W]: index b·N + n of the batch's real words.
             labels [B, N, N]: label of each span (i, j), -100 where no span is.
         """
         longest = labels.shape[1] if labels is not None else max(1, int(num_words.max()))

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 import torch
+from huggingface_hub import ModelCard
 from transformers import AutoProcessor
 from transformers.dynamic_module_utils import get_imports, get_relative_imports
 
-from modeling_triaffine import NestedNERPipeline, TriaffineForNestedNER, configuration_triaffine
+from modeling_triaffine import NestedNERPipeline, TriaffineForNestedNER, TriaffineProcessor, configuration_triaffine
+from tests.micro_training import micro_records, script_environment, write_lines, write_recipe
 from tests.tiny import tiny_model, tiny_processor
 
 if TYPE_CHECKING:
@@ -149,3 +151,41 @@ TriaffineProcessor.from_pretrained(folder).push_to_hub(name)
     assert second["scores"] != first["scores"]
     check(ask_a_stranger("someone/nested", tmp_path, hub.environment()), second)
     check(ask_a_stranger("someone/nested", tmp_path, hub.environment(), revision=old), first)
+
+
+def test_training_pushes_a_repository_with_its_card(tmp_path, hub: "LoopbackHub"):
+    """`--push_to_hub` of a training: the card tells labels, scores, how to load and widget examples, and all loads."""
+    recipe = write_recipe(tmp_path / "recipe", training={"num_train_epochs": 1, "use_cpu": True})
+    options = {
+        "--recipe": recipe,
+        "--train_file": write_lines(tmp_path / "train.jsonl", micro_records(24)),
+        "--validation_file": write_lines(tmp_path / "dev.jsonl", micro_records(6, seed=1)),
+        "--output_dir": tmp_path / "out",
+        "--hub_model_id": "someone/trained",
+    }
+    script = Path(__file__).resolve().parents[1] / "examples" / "train.py"
+    command = [
+        sys.executable,
+        str(script),
+        "--push_to_hub",
+        *(str(part) for option in options.items() for part in option),
+    ]
+    environment = script_environment(tmp_path) | hub.environment()
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert result.returncode == 0, result.stderr[-3000:]
+    repository = hub.repositories["someone/trained"]
+    _, files = repository.resolve("main")
+    assert not [name for name in files if name.startswith("checkpoint") or name.endswith((".bin", ".pt", ".pth"))]
+    card = ModelCard(files["README.md"].content.decode())
+    assert card.data.pipeline_tag == "token-classification"
+    assert len(card.data.widget) == 3
+    assert {result.metric_type for result in card.data.eval_results} == {"precision", "recall", "f1"}
+    for text in ("`DNA`, `protein`", 'model="someone/trained", trust_remote_code=True', "widget"):
+        assert text in card.text
+    answer = ask_a_stranger("someone/trained", tmp_path, hub.environment())
+    assert answer["labels"] == {"0": "DNA", "1": "protein", "2": "None"}
+    saved = (
+        TriaffineForNestedNER.from_pretrained(tmp_path / "out"),
+        TriaffineProcessor.from_pretrained(tmp_path / "out"),
+    )
+    assert answer["scores"] == own_answer(*saved)["scores"]
