@@ -328,56 +328,59 @@ class TriaffineSpanHead(nn.Module):
 
     def forward(self, hidden: Tensor, lengths: Tensor, labels: Tensor | None = None) -> SpanHeadOutput:
         """hidden [B, N, H]; lengths [B], words of each sentence; labels [B, N, N], -100 where no span is."""
-        config = self.config
-        num_words = hidden.shape[1]
-        valid = span_mask(lengths, num_words, config.max_span_width)
-        if config.attention == "none":
-            return self._finish(self.biaffine(hidden), valid, labels)
-        attention, boundaries = self.attention(hidden)
-        scoring, values = self.scoring(hidden, boundaries)
-        output = self._finish(span_scores(attention, scoring, num_words, config.max_span_width), valid, labels)
-        if config.cross_span:
-            self._score_candidates(output, hidden, attention, values, valid, labels)
-        return output
-
-    def _finish(self, scores: Tensor, valid: Tensor, labels: Tensor | None) -> SpanHeadOutput:
-        """Scores [B, R, N, N] → span logits with the label bias, and the loss over all spans."""
+        valid = span_mask(lengths, hidden.shape[1], self.config.max_span_width)
+        if self.config.attention == "none":
+            scores, attention, values = self.biaffine(hidden), None, None
+        else:
+            scores, attention, values = self._score_spans(hidden)
         # What is no span of the sentence says None, so that nobody downstream needs the mask.
         nothing = functional.pad(scores.new_full((scores.shape[1] - 1,), NO_SPAN_LOGIT), (0, 1))
-        span_logits = torch.where(valid.unsqueeze(-1), scores.permute(0, 2, 3, 1) + self.label_bias, nothing)
-        output = SpanHeadOutput(span_logits=span_logits)
+        fields = {
+            "span_logits": torch.where(valid.unsqueeze(-1), scores.permute(0, 2, 3, 1) + self.label_bias, nothing)
+        }
+        if attention is not None and values is not None and self.config.cross_span:
+            fields |= self._score_candidates(hidden, attention, values, fields["span_logits"], valid)
         if labels is not None:
-            flat = span_logits.flatten(1, 2), labels.flatten(1), valid.flatten(1)
-            output.loss = output.loss_aux = span_loss(*flat, reduction=self.config.loss_reduction)
-        return output
+            fields |= self._losses(fields, labels, valid)
+        return SpanHeadOutput(**fields)
+
+    def _score_spans(self, hidden: Tensor) -> tuple[Tensor, Factor, Tensor]:
+        """Sections 3 and 4: p without its bias [B, R, N, N], s as a factor, and the values h_ijr is made of."""
+        attention, boundaries = self.attention(hidden)
+        scoring, values = self.scoring(hidden, boundaries)
+        return span_scores(attention, scoring, hidden.shape[1], self.config.max_span_width), attention, values
 
     def _score_candidates(
-        self,
-        output: SpanHeadOutput,
-        hidden: Tensor,
-        attention: Factor,
-        values: Tensor,
-        valid: Tensor,
-        labels: Tensor | None,
-    ) -> None:
-        """Sections 5 and 6: chooses the candidates and adds their final scores to `output`."""
+        self, hidden: Tensor, attention: Factor, values: Tensor, span_logits: Tensor, valid: Tensor
+    ) -> dict[str, Tensor]:
+        """Sections 5 and 6: the candidates and their final scores."""
         config = self.config
-        assert output.span_logits is not None
-        candidates, mask = select_candidates(output.span_logits, valid, config.max_candidates, config.max_span_width)
+        candidates, mask = select_candidates(span_logits, valid, config.max_candidates, config.max_span_width)
         inside = candidate_attention(attention, candidates, hidden.shape[1])
         # h_gr [B, R, m, d]: built for the candidates only
         spans = inside.to(values.dtype) @ values.unsqueeze(1)
         shared = None
         if config.share_triaffine:
             shared = self.attention.triaffine(), self.scoring.triaffine(), self.label_bias
-        output.logits, output.cross_span_attentions = self.cross_span(hidden, spans, candidates, mask, shared)
-        output.candidates, output.candidate_mask = candidates, mask
-        output.span_attentions = inside.permute(0, 2, 3, 1)
-        if labels is not None:
-            assert output.loss_aux is not None
-            chosen = gather_spans(labels, candidates)
-            output.loss_main = span_loss(output.logits, chosen, mask, config.loss_reduction)
-            output.loss = config.aux_loss_weight * output.loss_aux + output.loss_main
+        logits, cross_span_attentions = self.cross_span(hidden, spans, candidates, mask, shared)
+        return {
+            "candidates": candidates,
+            "candidate_mask": mask,
+            "logits": logits,
+            "span_attentions": inside.permute(0, 2, 3, 1),
+            "cross_span_attentions": cross_span_attentions,
+        }
+
+    def _losses(self, fields: dict[str, Tensor], labels: Tensor, valid: Tensor) -> dict[str, Tensor]:
+        """Section 7: over all spans, and over the candidates where there are any."""
+        reduction = self.config.loss_reduction
+        loss_aux = span_loss(fields["span_logits"].flatten(1, 2), labels.flatten(1), valid.flatten(1), reduction)
+        if "logits" not in fields:
+            return {"loss": loss_aux, "loss_aux": loss_aux}
+        chosen = gather_spans(labels, fields["candidates"])
+        loss_main = span_loss(fields["logits"], chosen, fields["candidate_mask"], reduction)
+        loss = self.config.aux_loss_weight * loss_aux + loss_main
+        return {"loss": loss, "loss_aux": loss_aux, "loss_main": loss_main}
 
 
 class TriaffineForNestedNER(PreTrainedModel):
@@ -487,12 +490,12 @@ class TriaffineForNestedNER(PreTrainedModel):
         states = encoded.last_hidden_state.reshape(*input_ids.shape, -1)
         words = pool_subwords(states, word_index, longest, self.config.subword_pooling)
         hidden = self.words(words, num_words, word_ids, pos_ids, char_ids)
-        output = NestedNEROutput(**self.head(hidden, num_words, labels))
+        fields = dict(self.head(hidden, num_words, labels))
         if not output_attentions:
-            output.span_attentions = output.cross_span_attentions = None
+            fields = {name: value for name, value in fields.items() if not name.endswith("_attentions")}
         if output_hidden_states:
-            output.hidden_states = encoded.hidden_states
-        return output
+            fields["hidden_states"] = encoded.hidden_states
+        return NestedNEROutput(**fields)
 
     def _encode(self, input_ids, attention_mask, token_type_ids, output_hidden_states):
         """Runs the encoder over rows of at most `max_subwords`; windows of long sentences become rows of their own."""
