@@ -13,6 +13,7 @@ from typing import Any
 
 from modeling_triaffine.data import FORMATS, corpus_statistics, load_nested_ner
 from modeling_triaffine.data.statistics import quantile
+from modeling_triaffine.scripts import exit_with_message
 
 Statistics = dict[str, Any]
 
@@ -38,7 +39,7 @@ def main() -> None:
     try:
         columns = statistics_by_split(arguments)
     except (ValueError, OSError) as error:
-        sys.exit(f"error: {error}")
+        exit_with_message(error)
     print(json.dumps(columns, indent=2) if arguments.json else table(columns))
     for name, statistics in columns.items():
         if statistics["sentences_above_max_candidates"]:

@@ -11,7 +11,6 @@ characters. The output file appears when it is whole.
 import argparse
 import contextlib
 import json
-import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,12 +20,15 @@ from tqdm import tqdm
 
 from modeling_triaffine import NestedNERPipeline
 from modeling_triaffine.decoding_triaffine import OVERLAPS
-from modeling_triaffine.training.run import exit_with_message
+from modeling_triaffine.scripts import check_device, exit_with_message, open_output
 
 
 def main() -> None:
     arguments = parse_arguments()
     try:
+        check_device(arguments.device)
+        if arguments.input != "-" and not Path(arguments.input).is_file():
+            raise ValueError(f"There is no file {arguments.input}; give a file of texts, or - for standard input.")
         find_entities = NestedNERPipeline(model=arguments.model, device=arguments.device)
         with open_output(arguments.output) as output:
             predict(find_entities, arguments, output)
@@ -76,11 +78,17 @@ def read_records(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
         if arguments.input == "-"
         else open(arguments.input, encoding="utf-8") as lines
     ):
-        for number, line in enumerate(lines, start=1):
-            if not is_json:
-                yield {arguments.text_column: line.rstrip("\r\n")}
-            elif line.strip():
-                yield read_json_line(line, f"{arguments.input}, line {number}", arguments.text_column)
+        number = 0
+        try:
+            for number, line in enumerate(lines, start=1):
+                if not is_json:
+                    yield {arguments.text_column: line.rstrip("\r\n")}
+                elif line.strip():
+                    yield read_json_line(line, f"{arguments.input}, line {number}", arguments.text_column)
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                f"{arguments.input}, after line {number}: this is no UTF-8 ({error}); convert it."
+            ) from None
 
 
 def read_json_line(line: str, where: str, column: str) -> dict[str, Any]:
@@ -91,22 +99,6 @@ def read_json_line(line: str, where: str, column: str) -> dict[str, Any]:
     if not isinstance(record, dict) or not isinstance(record.get(column), str):
         raise ValueError(f"{where}: there is no text under {column!r}. Name the field of the text with --text_column.")
     return record
-
-
-@contextlib.contextmanager
-def open_output(path: Path | None) -> Iterator[TextIO]:
-    """Standard output, or a file that gets its name when all is written and leaves nothing behind when it is not."""
-    if path is None:
-        yield sys.stdout
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f"{path.name}.incomplete")
-    try:
-        with open(unfinished, "w", encoding="utf-8") as output:
-            yield output
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 if __name__ == "__main__":

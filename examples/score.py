@@ -6,13 +6,14 @@ python examples/score.py --model outputs/demo/model outputs/demo/corpus --split 
 
 import argparse
 import json
+import sys
 from pathlib import Path
 
 from modeling_triaffine import NestedNERPipeline, load_nested_ner
 from modeling_triaffine.data import add_context, detect_format, read_genia_documents
 from modeling_triaffine.evaluation.prediction import predict_words, score_raw_text
 from modeling_triaffine.evaluation.scoring import format_scores, score_entities
-from modeling_triaffine.training.run import exit_with_message
+from modeling_triaffine.scripts import check_device, exit_with_message, open_output
 
 
 def main() -> None:
@@ -26,13 +27,15 @@ def main() -> None:
     parser.add_argument("--output", type=Path, help="file for all scores as JSON")
     arguments = parser.parse_args()
     try:
+        check_device(arguments.device)
         scores = evaluate(arguments)
+        for name, of_words in scores.items():
+            print(f"{name.replace('_', ' ').capitalize()}:\n{format_scores(of_words)}\n")
+        if arguments.output:
+            with open_output(arguments.output) as output:
+                json.dump(scores, output, indent=2)
     except (ValueError, OSError) as error:
         exit_with_message(error)
-    for name, of_words in scores.items():
-        print(f"{name.replace('_', ' ').capitalize()}:\n{format_scores(of_words)}\n")
-    if arguments.output:
-        arguments.output.write_text(json.dumps(scores, indent=2), encoding="utf-8")
 
 
 def evaluate(arguments: argparse.Namespace) -> dict[str, dict]:
@@ -43,6 +46,11 @@ def evaluate(arguments: argparse.Namespace) -> dict[str, dict]:
         raise ValueError(f"{arguments.data} has no split {arguments.split!r}; it has {', '.join(splits)}.")
     processor = pipeline.processor
     records = list(add_context(splits[arguments.split], processor.context, processor.max_subwords))
+    unknown = {entity["type"] for record in records for entity in record["entities"]} - set(
+        pipeline.model.config.label2id
+    )
+    if unknown:
+        print(f"The model has no label {', '.join(sorted(unknown))}: such entities are missed.", file=sys.stderr)
     found = predict_words(pipeline.model, processor, records, arguments.batch_size)
     scores = {"given_words": score_entities(found, [record["entities"] for record in records])}
     path = Path(arguments.data)

@@ -9,7 +9,8 @@ A run that was interrupted goes on with the same command and `--resume_from_chec
 import sys
 from pathlib import Path
 
-from modeling_triaffine.training.run import exit_with_message, prepare_run, start_logging, train_and_save
+from modeling_triaffine.scripts import exit_with_message
+from modeling_triaffine.training.run import prepare_run, start_logging, train_and_save
 
 RECIPES = Path(__file__).resolve().parents[1] / "hub_configs"
 

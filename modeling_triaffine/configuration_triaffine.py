@@ -4,6 +4,7 @@ It also knows which files make up the remote code of a checkpoint (`save_remote_
 what every saved folder holds. What the choices compute stands in `triaffine_ops.py` and `modeling_triaffine.py`.
 """
 
+import copy
 import os
 import shutil
 from pathlib import Path
@@ -27,10 +28,15 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "context": ("none", "previous_sentence", "document"),
 }
 
+DROPOUTS = ("encoder_dropout", "word_dropout", "pos_dropout", "char_dropout", "lstm_dropout", "mlp_dropout")
+# Fields of an encoder's configuration that do not travel in ours.
+LOCAL_FIELDS = ("trust_remote_code", "_name_or_path", "dtype", "torch_dtype")
+
 # The flat folder that travels with a checkpoint: transformers loads these files as remote code.
 REMOTE_CODE_FILES = (
     "configuration_triaffine.py",
     "triaffine_ops.py",
+    "factors_triaffine.py",
     "words_triaffine.py",
     "modeling_triaffine.py",
     "decoding_triaffine.py",
@@ -171,7 +177,7 @@ class TriaffineConfig(PretrainedConfig):
         self.context = context
         id2label = _resolve_labels(id2label, label2id, num_labels)
         super().__init__(id2label=id2label, label2id={name: i for i, name in id2label.items()}, **kwargs)
-        self._check_values()
+        self.check()
 
     if TYPE_CHECKING:  # transformers allows None for what is always there here
         id2label: dict[int, str]
@@ -203,9 +209,13 @@ class TriaffineConfig(PretrainedConfig):
             self.auto_map = dict(AUTO_MAP)
             self.custom_pipelines = dict(CUSTOM_PIPELINES)
             save_remote_code(save_directory, self._name_or_path)
-        super().save_pretrained(save_directory, push_to_hub=push_to_hub, **kwargs)
+        super().save_pretrained(save_directory)
+        if push_to_hub:
+            # As a whole: the base class would upload only what it has written itself.
+            self.push_to_hub(kwargs.pop("repo_id", Path(save_directory).name), **kwargs)
 
-    def _check_values(self) -> None:
+    def check(self) -> None:
+        """Raises ValueError for a choice that does not exist or sizes that do not fit; a model checks its own."""
         for name, choices in CHOICES.items():
             if getattr(self, name) not in choices:
                 _fail(f"`{name}` is {getattr(self, name)!r}; choose one of {', '.join(map(repr, choices))}")
@@ -216,7 +226,7 @@ class TriaffineConfig(PretrainedConfig):
                 _check_integer(self, name, minimum=1)
         for name in self._part_sizes():
             _check_integer(self, name, minimum=0)
-        for name in [name for name in vars(self) if name.endswith("_dropout")]:
+        for name in DROPOUTS:
             if not 0.0 <= getattr(self, name) < 1.0:
                 _fail(f"`{name}` is {getattr(self, name)}; a dropout probability lies in [0, 1)")
         if self.triaffine_init_std <= 0 or self.aux_loss_weight < 0:
@@ -263,6 +273,11 @@ class TriaffineConfig(PretrainedConfig):
     def _check_encoder(self) -> None:
         if self.encoder_config is None:
             return
+        if self.hidden_size != self.encoder_config.hidden_size:
+            _fail(
+                f"`hidden_size` is {self.hidden_size}, but the encoder's width is {self.encoder_config.hidden_size}; "
+                "leave hidden_size out"
+            )
         positions = getattr(self.encoder_config, "max_position_embeddings", None)
         if positions is not None and 0 < positions < self.max_subwords:
             _fail(
@@ -292,16 +307,19 @@ def save_remote_code(folder: str | os.PathLike, origin: str = "") -> None:
 
 
 def _as_encoder_config(encoder_config: PretrainedConfig | dict[str, Any] | None) -> PretrainedConfig | None:
+    """A copy of the encoder's configuration without what belongs to the place it was read from.
+
+    Its path is this machine's business, and its dtype would make an encoder of another precision than the head's.
+    """
     if isinstance(encoder_config, dict):
-        values = {
-            key: value for key, value in encoder_config.items() if key not in ("trust_remote_code", "_name_or_path")
-        }
+        values = {key: value for key, value in encoder_config.items() if key not in LOCAL_FIELDS}
         if "model_type" not in values:
             _fail('`encoder_config` has no "model_type"; give an encoder\'s full configuration, or use from_encoder()')
         return AutoConfig.for_model(**values)
     if encoder_config is not None:
-        # The path the encoder was read from is this machine's business and must not travel in config.json.
+        encoder_config = copy.deepcopy(encoder_config)
         encoder_config._name_or_path = ""
+        encoder_config.dtype = None
     return encoder_config
 
 

@@ -51,7 +51,8 @@ def _entities(logits: Tensor, spans: Tensor, mask: Tensor, threshold: float | No
         found = mask & (label < logits.shape[-1] - 1)
     else:
         score, label = probabilities[..., :-1].max(-1)
-        found = mask & (score >= threshold)
+        # What is no span has probability 0, which no threshold lets through.
+        found = mask & (score >= threshold) & (score > 0)
     sentence, span = found.nonzero(as_tuple=True)
     i, j = spans[sentence, span].unbind(-1)
     return tuple(values.tolist() for values in (sentence, i, j, label[sentence, span], score[sentence, span]))

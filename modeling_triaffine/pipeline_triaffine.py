@@ -14,6 +14,7 @@ from .processing_triaffine import TriaffineProcessor
 
 # Batches whose sentences are sorted by length together, so that a batch holds sentences of like length.
 _BATCHES_AT_ONCE = 16
+DEFAULT_BATCH_SIZE = 16
 
 
 class NestedNERPipeline(ChunkPipeline):
@@ -50,12 +51,9 @@ class NestedNERPipeline(ChunkPipeline):
             model = TriaffineForNestedNER.from_pretrained(model)
         if processor is None:
             raise ValueError("NestedNERPipeline needs the processor saved with the model: give `processor=`.")
-        if processor.max_subwords != model.config.max_subwords:
-            raise ValueError(
-                f"The processor lays out windows of {processor.max_subwords} sub-words, the model reads windows of "
-                f"{model.config.max_subwords}; build the processor with max_subwords={model.config.max_subwords}."
-            )
-        super().__init__(model=model.eval(), processor=processor, batch_size=batch_size or 16, **kwargs)
+        processor.check_fits(model.config)
+        batch_size = DEFAULT_BATCH_SIZE if batch_size is None else batch_size
+        super().__init__(model=model.eval(), processor=processor, batch_size=batch_size, **kwargs)
 
     def __call__(self, inputs: Any, **kwargs: Any) -> Any:  # type: ignore[override]
         if isinstance(inputs, list | tuple):
@@ -64,18 +62,19 @@ class NestedNERPipeline(ChunkPipeline):
             return super().__call__(inputs, **kwargs)
         return super().__call__((text for text in inputs), **kwargs)
 
-    def _sanitize_parameters(self, threshold: float | None = None, overlap: str | None = None, **unknown: Any) -> Any:
+    def _sanitize_parameters(self, **parameters: Any) -> Any:
+        unknown = set(parameters) - {"threshold", "overlap"}
         if unknown:
-            names = ", ".join(map(repr, unknown))
+            names = ", ".join(map(repr, sorted(unknown)))
             raise TypeError(f"NestedNERPipeline knows `threshold`, `overlap` and `batch_size`, but not {names}.")
-        parameters: dict[str, Any] = {}
-        if threshold is not None:
-            check_threshold(threshold)
-            parameters["threshold"] = threshold
-        if overlap is not None:
-            check_overlap(overlap)
-            parameters["overlap"] = overlap
+        check_threshold(parameters.get("threshold"))
+        check_overlap(parameters.get("overlap", "all"))
         return {}, parameters, {}
+
+    def save_pretrained(self, save_directory: str | os.PathLike, **kwargs: Any) -> None:
+        """Model and processor, with all that loading them needs."""
+        self.model.save_pretrained(save_directory, **kwargs)
+        self.processor.save_pretrained(save_directory)
 
     def get_iterator(
         self,
@@ -87,6 +86,18 @@ class NestedNERPipeline(ChunkPipeline):
         postprocess_params: dict[str, Any],
     ) -> Iterator[list[dict[str, Any]]]:
         """Entities text by text. Sentences of several texts run together, in the order of their length."""
+        if batch_size < 1:
+            raise ValueError(f"`batch_size` is {batch_size}; at least one sentence must run through the model.")
+        return self._stream(inputs, batch_size, preprocess_params, forward_params, postprocess_params)
+
+    def _stream(
+        self,
+        inputs: Iterable[str],
+        batch_size: int,
+        preprocess_params: dict[str, Any],
+        forward_params: dict[str, Any],
+        postprocess_params: dict[str, Any],
+    ) -> Iterator[list[dict[str, Any]]]:
         sentences = (sentence for text in inputs for sentence in self.preprocess(text, **preprocess_params))
         of_text: list[dict[str, Any]] = []
         while pool := list(islice(sentences, batch_size * _BATCHES_AT_ONCE)):

@@ -24,10 +24,10 @@ from .text_triaffine import (
     Offsets,
     clean_text,
     neighbouring_words,
-    sentence_splitter,
     split_text,
-    word_splitter,
 )
+from .text_triaffine import sentence_splitter as make_sentence_splitter
+from .text_triaffine import word_splitter as make_word_splitter
 
 logger = logging.get_logger(__name__)
 
@@ -82,8 +82,10 @@ class TriaffineProcessor(ProcessorMixin):
             raise ValueError("TriaffineProcessor needs a fast tokenizer: only those tell which word a sub-word is of.")
         if context not in CHOICES["context"]:
             raise ValueError(f"`context` is {context!r}; choose one of {', '.join(map(repr, CHOICES['context']))}.")
-        if max_subwords < 8:
-            raise ValueError(f"`max_subwords` is {max_subwords}; the least is 8.")
+        for name, value, least in (("max_subwords", max_subwords, 8), ("max_sentence_words", max_sentence_words, 1)):
+            if value < least:
+                raise ValueError(f"`{name}` is {value}; the least is {least}.")
+        make_word_splitter(word_splitter), make_sentence_splitter(sentence_splitter)  # raise for an unknown choice
         self.max_subwords = max_subwords
         self.context = context
         self.word_splitter = word_splitter
@@ -91,6 +93,7 @@ class TriaffineProcessor(ProcessorMixin):
         self.max_sentence_words = max_sentence_words
         self.vocabulary_parts = list(vocabulary_parts)
         self.vocabularies: dict[str, dict[str, int]] = {}
+        self._word_prefix = " " if _needs_space(tokenizer) else ""
         self._start_id = _first_id(tokenizer, "cls_token_id", "bos_token_id")
         self._separator_id = _first_id(tokenizer, "sep_token_id", "eos_token_id")
         self._unknown_id = _first_id(tokenizer, "unk_token_id", "pad_token_id", "eos_token_id")
@@ -99,7 +102,6 @@ class TriaffineProcessor(ProcessorMixin):
     @classmethod
     def from_encoder(cls, name_or_path: str, **options: Any) -> "TriaffineProcessor":
         """The processor for a pretrained encoder; `options` as of the class."""
-        # Byte-level tokenizers see a word as inside a text only with the space before it; the others ignore this.
         return cls(AutoTokenizer.from_pretrained(name_or_path, add_prefix_space=True), **options)
 
     def __call__(
@@ -109,8 +111,11 @@ class TriaffineProcessor(ProcessorMixin):
         pos: Sequence[Sequence[str]] | None = None,
         left_tokens: Sequence[Sequence[str]] | None = None,
         right_tokens: Sequence[Sequence[str]] | None = None,
+        return_tensors: str = "pt",
     ) -> BatchFeature:
         """A padded batch: one row a sentence of the text(s), or one row a sentence of given words."""
+        if return_tensors != "pt":
+            raise ValueError(f'`return_tensors` is {return_tensors!r}; the model is a torch model, take "pt".')
         if (text is None) == (words is None):
             raise ValueError("TriaffineProcessor: give either `text` or `words`.")
         if text is not None:
@@ -120,6 +125,8 @@ class TriaffineProcessor(ProcessorMixin):
             assert words is not None
             sentences = [words] if not words or isinstance(words[0], str) else words
             features = self.encode(sentences, pos, left_tokens, right_tokens)  # type: ignore[arg-type]
+        if not features:
+            raise ValueError("TriaffineProcessor: there is no text and no sentence in the list given.")
         return BatchFeature(self.pad(features))
 
     def encode_text(self, text: str) -> Iterator[tuple[Feature, list[Offsets]]]:
@@ -128,18 +135,23 @@ class TriaffineProcessor(ProcessorMixin):
         A text without words is one empty sentence.
         """
         sentences = split_text(
-            text, sentence_splitter(self.sentence_splitter), word_splitter(self.word_splitter), self.max_sentence_words
+            text,
+            make_sentence_splitter(self.sentence_splitter),
+            make_word_splitter(self.word_splitter),
+            self.max_sentence_words,
         )
+        # Every sentence has a word at least, so this many sentences hold all the context there can be.
+        reach = 0 if self.context == "none" else self.max_subwords
         before: list[list[str]] = []
-        chunk = list(islice(sentences, _SENTENCES_AT_ONCE)) or [[]]
-        while chunk:
-            following = list(islice(sentences, _SENTENCES_AT_ONCE))
-            words = [[text[start:end] for start, end in offsets] for offsets in chunk]
-            after = [[text[start:end] for start, end in offsets] for offsets in following]
-            inside = slice(len(before), len(before) + len(words))
-            left, right = neighbouring_words([*before, *words, *after], self.context, self.max_subwords, inside)
-            yield from zip(self.encode(words, None, left, right), chunk, strict=True)
-            before, chunk = words, following
+        waiting = list(islice(sentences, _SENTENCES_AT_ONCE + reach)) or [[]]
+        while waiting:
+            count = min(_SENTENCES_AT_ONCE, len(waiting))
+            words = [[text[start:end] for start, end in offsets] for offsets in waiting]
+            inside = slice(len(before), len(before) + count)
+            left, right = neighbouring_words([*before, *words], self.context, self.max_subwords, inside)
+            yield from zip(self.encode(words[:count], None, left, right), waiting[:count], strict=True)
+            before = [*before, *words[:count]][-reach:] if reach else []
+            waiting = [*waiting[count:], *islice(sentences, count)]
 
     def encode(
         self,
@@ -153,6 +165,9 @@ class TriaffineProcessor(ProcessorMixin):
         A feature holds input_ids, attention_mask, token_type_ids, word_index [S], num_words, and word_ids, pos_ids [N],
         char_ids [N, C] when the processor has these vocabularies. A word without sub-words becomes the unknown token.
         """
+        for name, side in (("pos", pos), ("left_tokens", left_tokens), ("right_tokens", right_tokens)):
+            if side is not None and len(side) != len(words):
+                raise ValueError(f"`{name}` is given for {len(side)} sentences, `words` for {len(words)}.")
         sentences = self._subwords(words)
         left = self._subwords([side[-self.max_subwords :] for side in left_tokens]) if left_tokens else None
         right = self._subwords([side[: self.max_subwords] for side in right_tokens]) if right_tokens else None
@@ -171,13 +186,20 @@ class TriaffineProcessor(ProcessorMixin):
         for name, value in _PADDING_VALUES.items():
             if name in features[0]:
                 fill = self._pad_id if value is None else value
-                batch[name] = _stack([np.asarray(feature[name]) for feature in features], fill)
+                # A batch of empty sentences still has one (padding) word, as the model sees it.
+                batch[name] = _stack([np.asarray(feature[name]) for feature in features], fill, least=1)
         return batch
 
     def _subwords(self, sentences: Sequence[Sequence[str]]) -> list[tuple[np.ndarray, np.ndarray]]:
         """Sub-word ids of each sentence and the word each belongs to; every word has at least one."""
-        cleaned = [[clean_text(word) for word in sentence] for sentence in sentences]
-        encoded = self.tokenizer(cleaned, is_split_into_words=True, add_special_tokens=False, verbose=False)
+        cleaned = [[self._word_prefix + clean_text(word) for word in sentence] for sentence in sentences]
+        encoded = self.tokenizer(
+            cleaned,
+            is_split_into_words=True,
+            add_special_tokens=False,
+            split_special_tokens=True,  # a word that is written "[SEP]" is a word
+            verbose=False,
+        )
         result = []
         for number, sentence in enumerate(cleaned):
             subwords = np.asarray(encoded["input_ids"][number], dtype=np.int64)
@@ -238,6 +260,10 @@ class TriaffineProcessor(ProcessorMixin):
                     "The model was trained with parts of speech, the text comes without: its words are tagged unknown."
                 )
             tags = pos if pos else [UNKNOWN] * len(words)
+            if len(tags) != len(words):
+                raise ValueError(
+                    f"A sentence of {len(words)} words ({' '.join(words)[:60]}) has {len(tags)} tags in `pos`."
+                )
             parts["pos_ids"] = np.array([known.get(tag, known[UNKNOWN]) for tag in tags], dtype=np.int64)
         if "chars" in self.vocabulary_parts:
             known = self.vocabularies["chars"]
@@ -279,6 +305,14 @@ class TriaffineProcessor(ProcessorMixin):
             )
         return found
 
+    def check_fits(self, config: Any) -> None:
+        """Raises ValueError when the model of this configuration reads sentences laid out in another way."""
+        if self.max_subwords != config.max_subwords:
+            raise ValueError(
+                f"The processor lays out windows of {self.max_subwords} sub-words, the model reads windows of "
+                f"{config.max_subwords}; build the processor with max_subwords={config.max_subwords}."
+            )
+
     @property
     def model_input_names(self) -> list[str]:
         return ["num_words", *_PADDING_VALUES]
@@ -292,17 +326,22 @@ class TriaffineProcessor(ProcessorMixin):
             path = Path(save_directory) / VOCABULARIES_FILE
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps(self.vocabularies, ensure_ascii=False, indent=0), encoding="utf-8")
-        return super().save_pretrained(save_directory, push_to_hub=push_to_hub, **kwargs)
+        files = super().save_pretrained(save_directory)
+        if push_to_hub:
+            # As a whole: the base class would upload only what it has written itself.
+            self.push_to_hub(kwargs.pop("repo_id", Path(save_directory).name), **kwargs)
+        return files
 
     @classmethod
     def from_pretrained(  # type: ignore[override]
         cls, pretrained_model_name_or_path: str | os.PathLike, **kwargs: Any
     ) -> "TriaffineProcessor":
-        if _find_file(pretrained_model_name_or_path, "processor_config.json", kwargs) is None:
-            raise FileNotFoundError(
-                f"{pretrained_model_name_or_path} has no processor_config.json: the model was saved there without its "
-                "processor. Save the processor it was trained with into the same place: processor.save_pretrained(...)."
-            )
+        for name in ("processor_config.json", "tokenizer.json"):
+            if _find_file(pretrained_model_name_or_path, name, kwargs) is None:
+                raise FileNotFoundError(
+                    f"{pretrained_model_name_or_path} has no {name}: the model was saved there without its processor. "
+                    "Save the processor it was trained with into the same place: processor.save_pretrained(...)."
+                )
         processor = super().from_pretrained(pretrained_model_name_or_path, **kwargs)
         if processor.vocabulary_parts:
             processor.vocabularies = _read_vocabularies(
@@ -320,7 +359,10 @@ def _read_vocabularies(
             f"{name_or_path} has no {VOCABULARIES_FILE}, but its processor reads {', '.join(parts)}: the folder is not "
             "complete. Save the processor into it again, beside the model it was trained with."
         )
-    vocabularies = json.loads(Path(path).read_text(encoding="utf-8"))
+    try:
+        vocabularies = json.loads(Path(path).read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged or cut off ({error}); save the processor again.") from None
     missing = set(parts) - set(vocabularies)
     if missing:
         raise ValueError(f"{path} has no vocabulary of {', '.join(sorted(missing))}; save the processor again.")
@@ -332,6 +374,22 @@ def _find_file(name_or_path: str | os.PathLike, name: str, kwargs: dict[str, Any
     hub_options = ("cache_dir", "force_download", "local_files_only", "token", "revision", "subfolder")
     options = {option: kwargs[option] for option in hub_options if option in kwargs}
     return cached_file(name_or_path, name, _raise_exceptions_for_missing_entries=False, **options)
+
+
+def _needs_space(tokenizer: Any) -> bool:
+    """Whether a word must be given with a space before it to be cut as it is in running text.
+
+    Byte-level tokenizers take a word without one for the rest of another word; some can be told (`add_prefix_space`),
+    others do not listen.
+    """
+
+    def last_of(text: Any, **options: Any) -> list[int]:
+        return list(tokenizer(text, add_special_tokens=False, **options)["input_ids"])[-1:]
+
+    in_text = last_of("x the")
+    if last_of(["x", "the"], is_split_into_words=True) == in_text:
+        return False
+    return last_of(["x", " the"], is_split_into_words=True) == in_text
 
 
 def _first_id(tokenizer: Any, *names: str) -> int:
@@ -380,9 +438,9 @@ def _feature(input_ids: np.ndarray, word_index: np.ndarray, segments: np.ndarray
     }
 
 
-def _stack(arrays: list[np.ndarray], fill: int) -> Tensor:
-    """Arrays of one or two dimensions, padded to the longest in each: [B, ...]."""
-    shape = [max(array.shape[axis] for array in arrays) for axis in range(arrays[0].ndim)]
+def _stack(arrays: list[np.ndarray], fill: int, least: int = 0) -> Tensor:
+    """Arrays of one or two dimensions, padded to the longest in each, or to `least`: [B, ...]."""
+    shape = [max(least, *(array.shape[axis] for array in arrays)) for axis in range(arrays[0].ndim)]
     stacked = np.full((len(arrays), *shape), fill, dtype=np.int64)
     for row, array in zip(stacked, arrays, strict=True):
         row[tuple(slice(0, size) for size in array.shape)] = array

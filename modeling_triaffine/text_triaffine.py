@@ -22,8 +22,8 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 
 # A sentence ends at a mark, with any closing quotes or brackets, before white space (East Asian marks: anywhere), or at
 # an empty line.
-_SENTENCE_END = re.compile(r"[.!?…]+[\"'”’»)\]]*(?=\s)|[。！？]+[」』”’）]*|\n[ \t\r]*\n")
-_SENTENCE_START = re.compile(r"\s*[\"'“‘«(\[]*([^\W_a-zß-öø-ÿ]|[^\W\d_A-Za-z])")
+_SENTENCE_END = re.compile(r"(?<![.!?…])[.!?…]+[\"'”’»)\]]*(?=\s)|[。！？]+[」』”’）]*|\n[ \t\r]*\n")
+_SENTENCE_START = re.compile(r"\s*[\"'“‘«(\[]*([^\W_])")
 _LAST_WORD = re.compile(r"[^\s(\[\"'“‘«]*$")
 _INITIAL = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]")
 _ABBREVIATIONS = frozenset(
@@ -113,7 +113,8 @@ def _ends_sentence(text: str, match: re.Match[str]) -> bool:
     mark = match.group()[0]
     if mark == "\n" or mark in "。！？":
         return True
-    if not _SENTENCE_START.match(text, match.end()):
+    start = _SENTENCE_START.match(text, match.end())
+    if start is None or start.group(1).islower():
         return False
     if mark != "." or match.group().startswith(".."):
         return True

@@ -42,17 +42,22 @@ def triaffine_cube(heads: Tensor, insides: Tensor, tails: Tensor, weight: Triaff
     heads [B, I, d+1], insides [B, K, d], tails [B, J, d+1] → [B, R, I, J, K].
     """
     if isinstance(weight, Tensor):
-        # One matrix product a label over all words of the batch, W neither permuted nor copied: [R, B·K, (d+1)²]
-        contracted = insides.flatten(0, 1) @ weight.flatten(2)
-        contracted = contracted.view(weight.shape[0], *insides.shape[:2], *weight.shape[2:])
-        # [1, B, 1, I, a] × [R, B, K, a, e] × [1, B, 1, e, J]
-        cube = heads.unsqueeze(1) @ contracted @ tails.unsqueeze(1).transpose(-1, -2)
-        return cube.permute(1, 0, 3, 4, 2)
+        # One label after the other: the contraction with W is by far the largest tensor here.
+        return torch.stack([_label_cube(heads, insides, tails, of_label) for of_label in weight], dim=1)
     head_factor, inside_factor, tail_factor = weight
     pairs = _project(heads, head_factor).unsqueeze(3) * _project(tails, tail_factor).unsqueeze(2)
     # [B, R, I·J, ρ] × [B, R, ρ, K]
     cube = pairs.flatten(2, 3) @ _project(insides, inside_factor).transpose(-1, -2)
     return cube.unflatten(2, (heads.shape[1], tails.shape[1]))
+
+
+def _label_cube(heads: Tensor, insides: Tensor, tails: Tensor, weight: Tensor) -> Tensor:
+    """One label's cube [B, I, J, K]; weight [d, d+1, d+1]."""
+    # One matrix product over all words of the batch, W neither permuted nor copied: [B, K, a, e]
+    contracted = (insides.flatten(0, 1) @ weight.flatten(1)).view(*insides.shape[:2], *weight.shape[1:])
+    # [B, 1, I, a] × [B, K, a, e] × [B, 1, e, J]
+    cube = heads.unsqueeze(1) @ contracted @ tails.unsqueeze(1).transpose(-1, -2)
+    return cube.permute(0, 2, 3, 1)
 
 
 def triaffine_cube_reference(heads: Tensor, insides: Tensor, tails: Tensor, weight: TriaffineWeight) -> Tensor:
@@ -160,7 +165,8 @@ def span_scores(
 ) -> Tensor:
     """p_ijr without its bias (sections 3 and 4), in blocks of head words that keep the cube below `block_numbers`.
 
-    With several blocks each is recomputed in the backward pass, so that memory stays that of one block.
+    With several blocks each is recomputed in the backward pass, so that no more than one block's cube is kept. Full
+    tensors are contracted with the words anew for every block, at (d+1)² numbers a word and label.
     Returns [B, R, N, N]; entries with i > j, or wider than `max_width` words, are 0 or meaningless.
     """
     batch = attention.insides.shape[0]
@@ -281,7 +287,7 @@ def cross_span_scores(query: Tensor, related: Tensor, candidate_mask: Tensor, ax
     axis "query" (published code): β = softmax over l of q_lg, pᶜ_g = Σ_l β_lg t_lg.
     Returns pᶜ [B, m, R] and β [B, l, g, R].
     """
-    dim = -1 if axis == "key" else -2
+    dim = {"key": -1, "query": -2}[axis]
     mask = candidate_mask[:, None, None, :] if axis == "key" else candidate_mask[:, None, :, None]
     weights = masked_softmax(at_least_float32(query), mask, dim=dim)
     scores = (weights * related.to(weights.dtype)).sum(dim)

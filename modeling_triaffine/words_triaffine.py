@@ -94,8 +94,9 @@ def pool_subwords(states: Tensor, word_index: Tensor, num_words: int, how: str) 
     `how` is "max" (elementwise), "first" or "mean". A word without sub-words is 0.
     """
     if how == "first":
-        before = torch.nn.functional.pad(word_index, (1, 0), value=-1)[:, :-1]
-        word_index = word_index.masked_fill(word_index == before, -1)
+        # Word numbers rise along a row, also over windows between which a long word may be spread.
+        before = torch.nn.functional.pad(word_index.cummax(dim=1).values, (1, 0), value=-1)[:, :-1]
+        word_index = word_index.masked_fill(word_index <= before, -1)
     # Everything that is no word's goes to one more row, cut off at the end.
     index = word_index.masked_fill(word_index < 0, num_words).unsqueeze(-1).expand_as(states)
     words = states.new_zeros(states.shape[0], num_words + 1, states.shape[2])

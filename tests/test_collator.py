@@ -36,8 +36,10 @@ def test_of_two_types_on_one_span_the_last_in_label_order_stays(collate):
     for entities in ([(0, 1, "DNA"), (0, 1, "protein")], [(0, 1, "protein"), (0, 1, "DNA")]):
         assert collate((["a"], entities))["labels"].tolist() == [[[1]]]
     assert collate.collator.lost == 2
+    collate((["a"], [(0, 1, "DNA"), (0, 1, "protein"), (0, 1, "DNA")]))
+    assert collate.collator.lost == 3
     collate((["a"], [(0, 1, "DNA"), (0, 1, "DNA")]))
-    assert collate.collator.lost == 2
+    assert collate.collator.lost == 3
 
 
 def test_unknown_label_is_told(collate):

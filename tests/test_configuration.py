@@ -69,6 +69,7 @@ def test_keys_of_json_become_numbers_and_label2id_alone_is_enough():
         ({"id2label": {0: "DNA", 1: "None"}, "num_labels": 3}, "leave num_labels out"),
         ({"id2label": {0: "DNA", 1: "None"}, "label2id": {"DNA": 1, "None": 0}}, "inverse"),
         ({"encoder_config": {"hidden_size": 8}}, "model_type"),
+        ({"encoder_config": {"model_type": "bert", "hidden_size": 24}, "hidden_size": 8}, "the encoder's width is 24"),
         ({"encoder_config": {"model_type": "bert", "max_position_embeddings": 64}}, "at most 64"),
     ],
 )
@@ -83,3 +84,11 @@ def test_code_and_auto_classes_are_named_in_the_saved_folder(tmp_path):
     for reference in [*saved["auto_map"].values(), saved["custom_pipelines"]["token-classification"]["impl"]]:
         module, name = reference.split(".")
         assert f"class {name}(" in (tmp_path / f"{module}.py").read_text()
+
+
+def test_configuration_given_is_left_as_it_is_and_foreign_fields_are_kept():
+    encoder = BertConfig(hidden_size=32, num_attention_heads=2, name_or_path="/some/where", dtype="float16")
+    config = TriaffineConfig(encoder_config=encoder, num_labels=3, classifier_dropout=None)
+    assert encoder._name_or_path == "/some/where"
+    assert config.encoder_config.dtype is None
+    assert config.classifier_dropout is None

@@ -46,7 +46,7 @@ def test_prediction_from_a_file_of_texts_and_from_standard_input(saved, tmp_path
 
 def test_prediction_keeps_the_fields_of_json_lines_and_leaves_nothing_half_written(saved, tmp_path):
     source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
-    source.write_text(as_lines({"id": 7, "body": TEXTS[0]}, {"body": "x", "more": [1]}))
+    source.write_text(as_lines({"id": 7, "body": TEXTS[0]}, {"body": "a \ud800 gene", "more": [1]}))
     options = ["--model", saved, source, "--output", target, "--text_column", "body"]
     assert run("predict.py", *options).returncode == 0
     first, second = (json.loads(line) for line in target.read_text().splitlines())
@@ -109,3 +109,11 @@ def test_raw_text_is_scored_by_characters(encoder):
     assert perfect["f1"] == 1
     inside_a_word = [{**entity, "start": entity["start"] + 1} for entity in gold[:1]]
     assert score_raw_text(pipeline, [{"text": text, "entities": inside_a_word}], threshold=0.3)["correct"] == 0
+
+
+def test_prediction_leaves_the_model_in_its_mode_and_is_without_dropout(encoder):
+    model, processor = tiny_model(encoder, mlp_dropout=0.5).train(), tiny_processor(encoder)
+    records = [{"tokens": ["gene", "binds"]}]
+    first, second = (predict_words(model, processor, records, threshold=0.0) for _ in range(2))
+    assert first == second
+    assert model.training

@@ -179,3 +179,30 @@ def test_gradient_checkpointing_changes_nothing(encoder):
     plain = gradient()
     model.gradient_checkpointing_enable()
     torch.testing.assert_close(gradient(), plain)
+
+
+def test_half_precision_encoders_and_configurations_become_float32_models(encoder, tmp_path):
+    AutoModel.from_pretrained(encoder).half().save_pretrained(tmp_path)
+    model = tiny_model(str(tmp_path))
+    assert {value.dtype for value in model.parameters()} == {torch.float32}
+    assert model(**make_batch(encoder, model)).loss.isfinite()
+    model.to(torch.bfloat16).save_pretrained(tmp_path / "bf16")
+    loaded = AutoModel.from_pretrained(tmp_path / "bf16")
+    assert {value.dtype for value in loaded.parameters()} == {torch.bfloat16}
+    assert loaded(**make_batch(encoder, model)).loss.dtype == torch.float32
+
+
+def test_fields_changed_while_loading_are_checked(encoder, tmp_path):
+    tiny_model(encoder).save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match="`cross_span_axis` is 'keys'"):
+        TriaffineForNestedNER.from_pretrained(tmp_path, cross_span_axis="keys")
+    with pytest.raises(ValueError, match="no field 'max_candidate'"):
+        tiny_model(encoder, max_candidate=3)
+
+
+def test_encoder_with_shifted_positions_limits_the_subwords():
+    encoder = {"model_type": "roberta", "hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1}
+    encoder |= {"intermediate_size": 8, "vocab_size": 20, "max_position_embeddings": 34, "pad_token_id": 1}
+    TriaffineForNestedNER(TriaffineConfig(encoder_config=encoder, num_labels=3, triaffine_dim=4, max_subwords=32))
+    with pytest.raises(ValueError, match="at most 32"):
+        TriaffineForNestedNER(TriaffineConfig(encoder_config=encoder, num_labels=3, triaffine_dim=4, max_subwords=33))

@@ -153,6 +153,12 @@ def test_pooling(how, expected):
     assert mean.tolist() == [[[2.0, 3.5], [0.0, 0.0], [7.0, 8.0]]]
 
 
+def test_first_subword_of_a_word_that_is_spread_over_windows():
+    index = torch.tensor([[-1, 0, 1, 1, -1, -1, 1, 1, 2, -1]])
+    states = torch.arange(10.0).view(1, 10, 1)
+    assert pool_subwords(states, index, 3, "first").flatten().tolist() == [1, 2, 8]
+
+
 def test_bilstm_is_torchs_own_over_packed_rows():
     torch.manual_seed(0)
     ours = BiLSTM(3, 4, 2, 0.0).double()

@@ -104,3 +104,32 @@ def test_mistakes_are_told(encoder, finder):
 def test_any_text_has_a_result_whose_offsets_slice_back(finder, text):
     for entity in finder(text, threshold=0.3):
         assert text[entity["start"] : entity["end"]] == entity["word"] != ""
+
+
+def test_texts_without_words_run_through_models_with_word_parts(encoder):
+    processor = tiny_processor(encoder)
+    processor.build_vocabularies([{"tokens": ["gene"], "pos": ["X"]}], ["words", "pos", "chars"])
+    sizes = {f"{part}_vocab_size": 9 for part in ("word", "pos", "char")}
+    sizes |= {f"{part}_embedding_size": 2 for part in ("word", "pos", "char")}
+    model = tiny_model(encoder, **sizes, char_lstm_hidden_size=2)
+    assert NestedNERPipeline(model=model, processor=processor)(["", " ", "gene"], threshold=0.9)[:2] == [[], []]
+
+
+def test_zero_threshold_finds_every_span_and_nothing_else(encoder):
+    for fields in ({"cross_span": False}, {}):
+        pipeline = NestedNERPipeline(model=tiny_model(encoder, **fields), processor=tiny_processor(encoder))
+        found = pipeline(["gene binds it", "gene"], threshold=0.0)
+        assert [len(entities) for entities in found] == [6, 1]
+
+
+def test_call_overrides_what_was_chosen_before(encoder, finder):
+    strict = NestedNERPipeline(model=finder.model, processor=finder.processor, threshold=0.999, overlap="flat")
+    assert strict(TEXTS[0]) == []
+    assert strict(TEXTS[0], threshold=None, overlap="all") == finder(TEXTS[0])
+    with pytest.raises(ValueError, match="batch_size"):
+        finder(TEXTS, batch_size=0)
+
+
+def test_saved_pipeline_loads_again(finder, tmp_path):
+    finder.save_pretrained(tmp_path)
+    assert NestedNERPipeline(model=tmp_path)(TEXTS[0], threshold=0.2) == finder(TEXTS[0], threshold=0.2)

@@ -7,7 +7,8 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from transformers import AutoProcessor
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+from transformers import AutoProcessor, PreTrainedTokenizerFast
 
 from modeling_triaffine import TriaffineProcessor
 from modeling_triaffine.text_triaffine import neighbouring_words
@@ -123,11 +124,11 @@ def test_call_takes_text_or_words(processor):
 @pytest.mark.parametrize("context", ["none", "previous_sentence", "document"])
 def test_text_gets_the_context_that_records_get(encoder, context):
     processor = tiny_processor(encoder, max_subwords=24, context=context)
-    sentences = [[f"a{n}", "gene"] for n in range(150)]
-    text = " ".join(f"A{n} gene." for n in range(150))
+    # One-word sentences too: context reaches over many of them, and over the chunks that a text is read in.
+    words = [[f"A{n}", "gene", "."] if n % 3 else ["Gene", "."] for n in range(150)]
+    text = " ".join(" ".join(sentence[:-1]) + "." for sentence in words)
     features = [feature for feature, _ in processor.encode_text(text)]
     assert len(features) == 150
-    words = [[f"A{n}", "gene", "."] for n in range(len(sentences))]
     left, right = neighbouring_words(words, context, 24)
     for one, other in zip(features, processor.encode(words, None, left, right), strict=True):
         assert one["input_ids"].tolist() == other["input_ids"].tolist()
@@ -175,6 +176,10 @@ def test_bad_options_are_told(encoder):
         tiny_processor(encoder, context="all")
     with pytest.raises(ValueError, match="max_subwords"):
         tiny_processor(encoder, max_subwords=3)
+    with pytest.raises(ValueError, match="max_sentence_words"):
+        tiny_processor(encoder, max_sentence_words=-1)
+    with pytest.raises(ValueError, match="sentence_splitter"):
+        tiny_processor(encoder, sentence_splitter="commas")
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
@@ -190,3 +195,36 @@ def test_model_folder_without_processor_is_told(encoder, tmp_path):
     tiny_model(encoder).save_pretrained(tmp_path)
     with pytest.raises(FileNotFoundError, match=r"no processor_config\.json.*Save the processor"):
         TriaffineProcessor.from_pretrained(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["byte_level", "metaspace"])
+def test_words_are_cut_as_in_running_text(kind):
+    """Tokenizers that take a word without a space before it for the rest of another one get that space."""
+    byte_level, metaspace = pre_tokenizers.ByteLevel(False), pre_tokenizers.Metaspace(prepend_scheme="never")
+    pre_tokenizer = byte_level if kind == "byte_level" else metaspace
+    backend = Tokenizer(models.BPE(unk_token="[UNK]"))
+    backend.pre_tokenizer = pre_tokenizer
+    names = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
+    trainer = trainers.BpeTrainer(special_tokens=list(names.values()), show_progress=False)
+    backend.train_from_iterator(["x the gene of the protein", "the gene binds the other"] * 5, trainer)
+    processor = TriaffineProcessor(PreTrainedTokenizerFast(tokenizer_object=backend, **names))
+    [feature] = processor.encode([["x", "the", "gene"]])
+    running = processor.tokenizer(" x the gene", add_special_tokens=False)["input_ids"]
+    assert feature["input_ids"][1:-1].tolist() == running
+
+
+def test_words_that_spell_special_tokens_are_words(processor):
+    [feature] = processor.encode([["[SEP]", "a", "[PAD]"]])
+    inside = feature["input_ids"][1:-1]
+    assert processor.tokenizer.sep_token_id not in inside
+    assert processor.tokenizer.pad_token_id not in inside
+
+
+def test_lists_of_different_lengths_are_told(processor):
+    processor.build_vocabularies([{"tokens": ["x"], "pos": ["X"]}], ["pos"])
+    with pytest.raises(ValueError, match=r"A sentence of 3 words \(a b c\) has 1 tags"):
+        processor.encode([["a", "b", "c"]], [["X"]])
+    with pytest.raises(ValueError, match="`left_tokens` is given for 1 sentences, `words` for 2"):
+        processor.encode([["a"], ["b"]], None, [["c"]])
+    with pytest.raises(ValueError, match="no text and no sentence"):
+        processor(text=[])

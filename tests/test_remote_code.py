@@ -110,7 +110,7 @@ def test_remote_code_imports_only_what_a_stranger_has():
     folder = Path(configuration_triaffine.__file__).parent
     for name in configuration_triaffine.REMOTE_CODE_FILES:
         needed = set(get_imports(folder / name)) - set(sys.stdlib_module_names)
-        assert needed <= {"torch", "transformers", "tokenizers", "numpy"}
+        assert needed <= {"torch", "transformers", "tokenizers", "numpy", "safetensors"}
         assert {f"{sibling}.py" for sibling in get_relative_imports(folder / name)} <= set(
             configuration_triaffine.REMOTE_CODE_FILES
         )
@@ -189,3 +189,25 @@ def test_training_pushes_a_repository_with_its_card(tmp_path, hub: "LoopbackHub"
         TriaffineProcessor.from_pretrained(tmp_path / "out"),
     )
     assert answer["scores"] == own_answer(*saved)["scores"]
+
+
+def test_processor_and_configuration_push_themselves_whole(pair, hub: "LoopbackHub", tmp_path):
+    model, processor = pair
+    script = """
+import sys
+from modeling_triaffine import TriaffineConfig, TriaffineProcessor
+folder = sys.argv[1]
+TriaffineProcessor.from_pretrained(folder).save_pretrained(folder, push_to_hub=True, repo_id="someone/processor")
+TriaffineConfig.from_pretrained(folder).save_pretrained(folder, push_to_hub=True, repo_id="someone/config")
+"""
+    model.save_pretrained(tmp_path)
+    processor.save_pretrained(tmp_path)
+    command = [sys.executable, "-c", script, str(tmp_path)]
+    environment = script_environment(tmp_path) | hub.environment()
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert result.returncode == 0, result.stderr[-3000:]
+    code = set(configuration_triaffine.REMOTE_CODE_FILES)
+    _, pushed = hub.repositories["someone/processor"].resolve("main")
+    assert code | {"vocabularies.json", "processor_config.json", "tokenizer.json"} <= set(pushed)
+    _, pushed = hub.repositories["someone/config"].resolve("main")
+    assert code | {"config.json"} <= set(pushed)

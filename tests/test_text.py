@@ -36,6 +36,8 @@ def pieces(text, offsets):
         ("hard\nwrapped line. And on", ["hard\nwrapped line.", "And on"]),
         ("第一句。第二句！", ["第一句。", "第二句！"]),
         ("Éclair. Été froid.", ["Éclair.", "Été froid."]),
+        ("Er zahlte 5 Euro. über alles. À demain.", ["Er zahlte 5 Euro. über alles.", "À demain."]),
+        ("." * 100_000 + "x", ["." * 100_000 + "x"]),
         ("", []),
         (" \n\t ", []),
     ],

@@ -40,14 +40,13 @@ class DataCollatorForNestedNER:
             length = int(feature["num_words"])
             spans = torch.ones(length, length, dtype=torch.bool).triu()
             matrix[:length, :length][spans] = self.label2id[NONE_LABEL]
-            taken: dict[tuple[int, int], int] = {}
+            taken: dict[tuple[int, int], set[int]] = {}
             for entity in feature["entities"]:
                 span = entity["start"], entity["end"] - 1
-                label = self._label_of(entity)
-                self.lost += span in taken and taken[span] != label
-                taken[span] = max(label, taken.get(span, label))
-            for (i, j), label in taken.items():
-                matrix[i, j] = label
+                taken.setdefault(span, set()).add(self._label_of(entity))
+            for (i, j), of_span in taken.items():
+                matrix[i, j] = max(of_span)
+                self.lost += len(of_span) - 1
         return labels
 
     def _label_of(self, entity: Mapping[str, Any]) -> int:

@@ -22,7 +22,7 @@ def read_json_lines(path: Path, check: RecordChecker) -> Iterator[Record]:
     with open_corpus(path) as lines:
         for number, line in enumerate(lines, start=1):
             if line.strip():
-                yield check(parse_json(line, check, f"line {number}"), f"line {number}")
+                yield check(parse_json(line.rstrip(b"\r\n"), check, f"line {number}"), f"line {number}")
 
 
 JSON_LINES = CorpusFormat(

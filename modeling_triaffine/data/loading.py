@@ -99,6 +99,11 @@ def load_nested_ner(
     return IterableDatasetDict(splits) if streaming else DatasetDict(splits)
 
 
+def has_text(path: PathLike | Mapping[str, PathLike], format: str | None = None) -> bool:
+    """Whether the format of every file keeps the text, so that `load_nested_ner` takes a `word_splitter`."""
+    return all(_format_of(file, format).keeps_text for file in _files(path, format).values())
+
+
 def detect_format(path: Path) -> CorpusFormat:
     """The format of a file, told by its name's ending and, where that leaves a choice, by its first characters.
 

@@ -13,6 +13,8 @@ from typing import Any, TypedDict
 
 from datasets import Features, List, Value
 
+from ..configuration_triaffine import NONE_LABEL
+
 FEATURES = Features(
     {
         "id": Value("string"),
@@ -110,13 +112,19 @@ class RecordChecker:
         return Record(
             id=self._new_id(fields, where),
             doc_id=self._typed(fields, "doc_id", str, where),
-            sent_id=self._typed(fields, "sent_id", int, where),
+            sent_id=self._sentence_number(fields, where),
             tokens=tokens,
             pos=self._part_of_speech(fields, len(tokens), where),
             entities=self._entities(fields, len(tokens), where),
             left_tokens=context.get("left_tokens", []) if context else None,
             right_tokens=context.get("right_tokens", []) if context else None,
         )
+
+    def _sentence_number(self, fields: Mapping[str, Any], where: str) -> int:
+        number: int = self._typed(fields, "sent_id", int, where)
+        if not -(2**31) <= number < 2**31:
+            raise self.error(where, f"field 'sent_id' is {number}, beyond 32 bits", "Count sentences in their document")
+        return number
 
     def _new_id(self, fields: Mapping[str, Any], where: str) -> str:
         identifier = self._typed(fields, "id", str, where)
@@ -148,6 +156,9 @@ class RecordChecker:
         start = self._typed(fields, "start", int, where, name)
         end = self._typed(fields, "end", int, where, name)
         kind = self._typed(fields, "type", str, where, name)
+        if kind in ("", NONE_LABEL):
+            problem = f"field '{name}.type' is {kind!r}, the name for what is no entity"
+            raise self.error(where, problem, "Name the entity's type, or remove the entity")
         if not 0 <= start < end <= num_tokens:
             problem = f"field '{name}' runs from {start} to {end}, the sentence has {num_tokens} tokens"
             rule = "Start and end count tokens from 0, the end is exclusive: 0 <= start < end <= number of tokens"

@@ -29,6 +29,9 @@ def predict_words(
         records: sentences with `tokens`, and `pos`, `left_tokens`, `right_tokens` where the model reads them.
         decoding: `threshold` and `overlap`, see [`decode_batch`].
     """
+    processor.check_fits(model.config)
+    was_training = model.training
+    model.eval()
     id2label: Any = model.config.id2label
     found: list[Entities] = [[] for _ in records]
     by_length = sorted(range(len(records)), key=lambda row: len(records[row]["tokens"]))
@@ -40,6 +43,7 @@ def predict_words(
         inputs = {name: values.to(model.device) for name, values in processor.pad(features).items()}
         for row, entities in zip(rows, decode_batch(model(**inputs), id2label, **decoding), strict=True):
             found[row] = entities
+    model.train(was_training)
     return found
 
 

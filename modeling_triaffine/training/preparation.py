@@ -15,6 +15,7 @@ from transformers import PretrainedConfig, set_seed
 
 from ..configuration_triaffine import NONE_LABEL, TriaffineConfig
 from ..data import load_nested_ner, retokenize
+from ..data.loading import has_text
 from ..modeling_triaffine import TriaffineForNestedNER
 from ..processing_triaffine import TriaffineProcessor
 from ..text_triaffine import DEFAULT_WORD_SPLITTER, word_splitter
@@ -31,32 +32,51 @@ VOCABULARY_SIZES = {"words": "word_vocab_size", "pos": "pos_vocab_size", "chars"
 
 
 def load_splits(data: DataArguments) -> DatasetDict:
-    """The splits train, validation and test, as far as there are files for them, cut to the sentences wanted."""
-    splits = dict(load_nested_ner(data.train_file, data.data_format)) if data.train_file else {}
+    """The splits train, validation and test, as far as there are files for them."""
+    splits = dict(_load(data.train_file, data)) if data.train_file else {}
     for split, file in (("validation", data.validation_file), ("test", data.test_file)):
         if file:
-            splits[split] = load_nested_ner({split: file}, data.data_format)[split]
+            splits[split] = _load({split: file}, data)[split]
+    return DatasetDict(splits)
+
+
+def limit_splits(splits: DatasetDict, data: DataArguments) -> DatasetDict:
+    """The splits cut to the first sentences wanted. The labels are those of the whole training data all the same."""
     limits = {
         "train": data.max_train_samples,
         "validation": data.max_eval_samples,
         "test": data.max_predict_samples,
     }
+    limited = dict(splits)
     for split, limit in limits.items():
+        if limit is not None and limit < 1:
+            raise ValueError(f"The number of {split} sentences is limited to {limit}; give 1 or more, or no limit.")
         if split in splits and limit is not None:
-            splits[split] = splits[split].select(range(min(limit, len(splits[split]))))
-    if data.retokenize:
-        splits = {split: _retokenized(split, records) for split, records in splits.items()}
+            limited[split] = splits[split].select(range(min(limit, len(splits[split]))))
+    return DatasetDict(limited)
+
+
+def _load(path: str | dict[str, str], data: DataArguments) -> DatasetDict:
+    """One corpus; with `retokenize` in the words of raw text, from the text itself where its format has it."""
+    if not data.retokenize:
+        return load_nested_ner(path, data.data_format)
+    split_words = word_splitter(DEFAULT_WORD_SPLITTER)
+    if has_text(path, data.data_format):
+        return load_nested_ner(path, data.data_format, word_splitter=split_words)
+    splits = {}
+    for split, records in load_nested_ner(path, data.data_format).items():
+        splits[split], report = retokenize(records, split_words)
+        logger.info("The %s data cut into the words of raw text: %s", split, report)
     return DatasetDict(splits)
 
 
-def _retokenized(split: str, records: Dataset) -> Dataset:
-    records, report = retokenize(records, word_splitter(DEFAULT_WORD_SPLITTER))
-    logger.info("The %s data cut into the words of raw text: %s", split, report)
-    return records
-
-
-def build_model(plan: TrainingPlan, dataset: DatasetDict) -> tuple[TriaffineForNestedNER, TriaffineProcessor]:
+def build_model(
+    plan: TrainingPlan, dataset: DatasetDict, labels: list[str]
+) -> tuple[TriaffineForNestedNER, TriaffineProcessor]:
     """The model that the run starts with, new, trained already or interrupted, and its processor.
+
+    Args:
+        labels: what a new model shall tell apart, None the last.
 
     Raises:
         ValueError, OSError: the plan, the data and what lies in the output folder do not fit together.
@@ -69,7 +89,9 @@ def build_model(plan: TrainingPlan, dataset: DatasetDict) -> tuple[TriaffineForN
     if start is not None and _is_trained_model(start):
         model, processor = _load_trained(start, plan.config)
     else:
-        model, processor = _start_new(plan, dataset)
+        if not plan.training.do_train:
+            raise ValueError("There is nothing to train and no trained model to score; name one: --model_name_or_path.")
+        model, processor = _start_new(plan, dataset, labels)
     config: Any = model.config
     _check_labels(config.label2id, dataset)
     _warn_of_missed_entities(config, dataset)
@@ -82,7 +104,13 @@ def label_names(records: Dataset) -> list[str]:
 
 
 def _is_trained_model(name_or_path: str) -> bool:
-    config, _ = PretrainedConfig.get_config_dict(name_or_path)
+    try:
+        config, _ = PretrainedConfig.get_config_dict(name_or_path)
+    except OSError as error:
+        raise ValueError(
+            f"--model_name_or_path {name_or_path}: there is no such folder with a config.json, and it could not be "
+            f"read from the Hub either. Check the name. ({str(error).splitlines()[0]})"
+        ) from None
     return config.get("model_type") == TriaffineConfig.model_type
 
 
@@ -99,11 +127,13 @@ def _load_trained(name_or_path: str, wanted: dict[str, Any]) -> tuple[TriaffineF
     return model, TriaffineProcessor.from_pretrained(name_or_path)
 
 
-def _start_new(plan: TrainingPlan, dataset: DatasetDict) -> tuple[TriaffineForNestedNER, TriaffineProcessor]:
+def _start_new(
+    plan: TrainingPlan, dataset: DatasetDict, labels: list[str]
+) -> tuple[TriaffineForNestedNER, TriaffineProcessor]:
     """A model on a pretrained encoder, or one from scratch as the recipe describes it."""
     if "train" not in dataset:
         raise ValueError("A new model needs training data for its labels; give --train_file.")
-    fields = {"id2label": dict(enumerate(label_names(dataset["train"]))), **plan.config}
+    fields = {"id2label": dict(enumerate(labels)), **plan.config}
     encoder_config = fields.pop("encoder_config", None)
     encoder = plan.model.model_name_or_path
     options = {name: fields.get(name, CONFIG_OPTIONS[name]) for name in ("max_subwords", "context")}
@@ -175,6 +205,8 @@ def _check_splits(plan: TrainingPlan, dataset: DatasetDict) -> None:
 
 def _check_output_folder(plan: TrainingPlan) -> None:
     output_dir = Path(plan.training.output_dir)
+    if output_dir.exists() and not output_dir.is_dir():
+        raise ValueError(f"--output_dir {output_dir} is a file; give the name of a folder.")
     found = checkpoints.list_checkpoints(output_dir) if output_dir.is_dir() else []
     if found and plan.training.do_train and not plan.training.resume_from_checkpoint:
         raise ValueError(
@@ -198,6 +230,15 @@ def _warn_of_missed_entities(config: TriaffineConfig, dataset: DatasetDict) -> N
     """More entity spans in a sentence than candidates, or wider ones than are scored: a hard cap on recall."""
     for split, records in dataset.items():
         spans = [{(entity["start"], entity["end"]) for entity in entities} for entities in records["entities"]]
+        typed = [{(e["start"], e["end"], e["type"]) for e in entities} for entities in records["entities"]]
+        second = sum(map(len, typed)) - sum(map(len, spans))
+        if second:
+            logger.warning(
+                "The %s data has %d entities whose span has another type too: a span has one label here, so of these "
+                "at most one is trained on and found.",
+                split,
+                second,
+            )
         beyond = sum(max(0, len(of_sentence) - config.max_candidates) for of_sentence in spans)
         if config.cross_span and beyond:
             logger.warning(

@@ -7,11 +7,10 @@ import json
 import logging
 import os
 import re
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from datasets import Dataset, DatasetDict
 from huggingface_hub import ModelCard
@@ -23,12 +22,11 @@ from ..pipeline_triaffine import NestedNERPipeline
 from ..publishing import build_model_card
 from .checkpoints import remove_leftovers, write_whole
 from .command_line import TrainingPlan, parse_training_plan
-from .preparation import build_model, load_splits
+from .preparation import build_model, label_names, limit_splits, load_splits
 from .trainer import Entities, NestedNERTrainer
 
 logger = logging.getLogger(__name__)
 
-USER_ERROR = 2
 # Hyper-parameters that the model card lists.
 CARD_SETTINGS = (
     "encoder_learning_rate",
@@ -71,16 +69,21 @@ def prepare_run(arguments: Sequence[str], library: Path | None = None) -> Run:
     plan = parse_training_plan(arguments, library)
     with plan.training.main_process_first():
         dataset = load_splits(plan.data)
-    model, processor = build_model(plan, dataset)
+    labels = label_names(dataset["train"]) if "train" in dataset else []
+    dataset = limit_splits(dataset, plan.data)
+    model, processor = build_model(plan, dataset, labels)
     with plan.training.main_process_first():
         dataset = add_context(dataset, model.config.context, max_tokens=model.config.max_subwords)
-    trainer = NestedNERTrainer(
-        model,
-        plan.training,
-        processing_class=processor,
-        train_dataset=dataset.get("train"),
-        eval_dataset=dataset.get("validation"),
-    )
+    try:
+        trainer = NestedNERTrainer(
+            model,
+            plan.training,
+            processing_class=processor,
+            train_dataset=dataset.get("train"),
+            eval_dataset=dataset.get("validation"),
+        )
+    except (RuntimeError, ImportError) as error:  # so the Trainer tells of a tracker that is not installed
+        raise ValueError(f"The trainer cannot be set up: {error} See --report_to.") from error
     run = Run(plan, dataset, trainer)
     _model_card(run, scores=None, examples=[])  # a name that the card cannot take is noticed now, not after training
     return run
@@ -168,13 +171,6 @@ def _repository_name(folder: str) -> str:
     """What a model is called that is not on the Hub yet: its folder's name, as far as the Hub allows it."""
     name = re.sub(r"[^A-Za-z0-9]+", "-", Path(folder).resolve().name).strip("-")
     return name[:96].strip("-") or "model"
-
-
-def exit_with_message(error: Exception) -> NoReturn:
-    """Tells a user's mistake in one paragraph, without a traceback, and ends the process with code 2."""
-    if os.environ.get("RANK", "0") == "0":
-        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
-    sys.exit(USER_ERROR)
 
 
 def start_logging() -> None:

@@ -1,0 +1,50 @@
+"""What the scripts share: a mistake told in one paragraph, a device checked, output that appears when it is whole."""
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NoReturn, TextIO
+
+import torch
+
+USER_ERROR = 2
+# Lone surrogates, which JSON can hold and UTF-8 cannot, are written as JSON escapes.
+SURROGATES = "backslashreplace"
+
+
+def exit_with_message(error: Exception) -> NoReturn:
+    """Tells a user's mistake in one paragraph, without a traceback, and ends the process with code 2."""
+    if os.environ.get("RANK", "0") == "0":
+        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+    sys.exit(USER_ERROR)
+
+
+def check_device(name: str | None) -> None:
+    """Raises ValueError when there is no such device."""
+    try:
+        torch.empty(0, device=name)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"--device {name}: {reason} Give cpu, or leave --device out to use a GPU if any.") from None
+
+
+@contextlib.contextmanager
+def open_output(path: Path | None) -> Iterator[TextIO]:
+    """Standard output, or a file that gets its name when all is written and leaves nothing behind when it is not."""
+    if path is None:
+        if hasattr(sys.stdout, "reconfigure"):
+            sys.stdout.reconfigure(errors=SURROGATES)
+        yield sys.stdout
+        return
+    if path.is_dir():
+        raise ValueError(f"--output {path} is a folder; give the name of a file.")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f"{path.name}.incomplete")
+    try:
+        with open(unfinished, "w", encoding="utf-8", errors=SURROGATES) as output:
+            yield output
+        os.replace(unfinished, path)
+    finally:
+        unfinished.unlink(missing_ok=True)
