@@ -132,5 +132,7 @@ class TestCommand:
         assert "warning:" not in err
 
     def test_user_errors_are_one_line(self, run):
-        _, _, error = run("--splits", "test")
-        assert error.endswith("has no split ['test']. It has ['train', 'validation'].")
+        _, printed, code = run("--splits", "test")
+        assert code == 2
+        assert "error: " in printed
+        assert printed.endswith("has no split ['test']. It has ['train', 'validation'].\n")

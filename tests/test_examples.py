@@ -9,6 +9,7 @@ import pytest
 
 from modeling_triaffine import NestedNERPipeline
 from modeling_triaffine.evaluation.prediction import predict_words, score_raw_text
+from modeling_triaffine.scripts import check_device, open_output
 from tests.tiny import tiny_model, tiny_processor
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
@@ -117,3 +118,28 @@ def test_prediction_leaves_the_model_in_its_mode_and_is_without_dropout(encoder)
     first, second = (predict_words(model, processor, records, threshold=0.0) for _ in range(2))
     assert first == second
     assert model.training
+
+
+def test_output_appears_when_it_is_whole(tmp_path):
+    path = tmp_path / "folder" / "out.txt"
+
+    def stop_half_way():
+        with open_output(path) as output:
+            output.write("half")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        stop_half_way()
+    assert list(path.parent.iterdir()) == []
+    with open_output(path) as output:
+        output.write("\ud800")
+    assert path.read_text() == "\\ud800"
+    with pytest.raises(ValueError, match="is a folder"), open_output(tmp_path):
+        pass
+
+
+def test_unknown_device_is_told():
+    check_device(None)
+    check_device("cpu")
+    with pytest.raises(ValueError, match="--device bogus"):
+        check_device("bogus")

@@ -4,6 +4,7 @@ import json
 
 import pytest
 import torch
+from safetensors.torch import load, save_file
 from transformers import AutoModel, AutoModelForTokenClassification
 
 from modeling_triaffine import DataCollatorForNestedNER, TriaffineConfig, TriaffineForNestedNER
@@ -206,3 +207,17 @@ def test_encoder_with_shifted_positions_limits_the_subwords():
     TriaffineForNestedNER(TriaffineConfig(encoder_config=encoder, num_labels=3, triaffine_dim=4, max_subwords=32))
     with pytest.raises(ValueError, match="at most 32"):
         TriaffineForNestedNER(TriaffineConfig(encoder_config=encoder, num_labels=3, triaffine_dim=4, max_subwords=33))
+
+
+def test_damaged_or_incomplete_weights_are_refused(encoder, tmp_path):
+    tiny_model(encoder).save_pretrained(tmp_path)
+    path = tmp_path / "model.safetensors"
+    whole = path.read_bytes()
+    weights = load(whole)
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ValueError, match="damaged or cut off"):
+        TriaffineForNestedNER.from_pretrained(tmp_path)
+    del weights["head.label_bias"]
+    save_file(weights, path, metadata={"format": "pt"})
+    with pytest.raises(ValueError, match=r"lack head\.label_bias, which would be random"):
+        AutoModel.from_pretrained(tmp_path)

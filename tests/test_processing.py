@@ -228,3 +228,15 @@ def test_lists_of_different_lengths_are_told(processor):
         processor.encode([["a"], ["b"]], None, [["c"]])
     with pytest.raises(ValueError, match="no text and no sentence"):
         processor(text=[])
+
+
+def test_damaged_or_missing_files_are_told(encoder, tmp_path):
+    processor = tiny_processor(encoder)
+    processor.build_vocabularies([{"tokens": ["x"], "pos": []}], ["chars"])
+    processor.save_pretrained(tmp_path)
+    (tmp_path / "vocabularies.json").write_text("{")
+    with pytest.raises(ValueError, match=r"vocabularies\.json is damaged"):
+        TriaffineProcessor.from_pretrained(tmp_path)
+    (tmp_path / "tokenizer.json").unlink()
+    with pytest.raises(FileNotFoundError, match=r"no tokenizer\.json"):
+        TriaffineProcessor.from_pretrained(tmp_path)

@@ -238,7 +238,11 @@ def unknown_label(corpus: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("mistake", "message"),
     [
-        (unknown_label, r"The validation data has entities of type virus.*it knows DNA, protein\."),
+        (unknown_label, r"The validation data has entities of type virus \(the first.*'1'\).*it knows DNA, protein\."),
+        (lambda corpus: ["--max_train_samples", "0"], r"train sentences is limited to 0"),
+        (lambda corpus: ["--no_do_train"], r"nothing to train and no trained model"),
+        (lambda corpus: ["--output_dir", str(corpus / "train.jsonl")], r"--output_dir .*train\.jsonl is a file"),
+        (lambda corpus: ["--model_name_or_path", str(corpus / "none")], r"none: there is no such folder"),
         (lambda corpus: ["--train_file", str(corpus / "nothing.jsonl")], r"nothing\.jsonl"),
         (lambda corpus: ["--train_file", str(corpus / "train.jsonl")], r"There is no validation data"),
         (lambda corpus: ["--resume_from_checkpoint", str(corpus)], r"is no checkpoint to go on from"),
@@ -247,7 +251,20 @@ def unknown_label(corpus: Path) -> list[str]:
         (lambda corpus: ["--hub_model_id", "a//b"], r"`model_name` is 'a//b'"),
         (lambda corpus: ["--attention", "magic"], r"`attention` is 'magic'; choose one of"),
     ],
-    ids=["label", "file", "validation", "checkpoint", "vectors", "pos", "name", "attention"],
+    ids=[
+        "label",
+        "limit",
+        "no_model",
+        "output",
+        "encoder",
+        "file",
+        "validation",
+        "checkpoint",
+        "vectors",
+        "pos",
+        "name",
+        "attention",
+    ],
 )
 def test_a_mistake_is_noticed_before_training(tmp_path: Path, micro_corpus: Path, mistake, message: str) -> None:
     recipe = write_recipe(tmp_path / "recipe")
@@ -277,3 +294,25 @@ def test_the_script_tells_a_mistake_in_one_paragraph(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
     assert done.stderr.startswith("error: ")
     assert "--nonsense" in done.stderr
+
+
+def test_a_trial_on_few_sentences_keeps_all_labels(tmp_path: Path, micro_corpus: Path) -> None:
+    recipe = write_recipe(tmp_path / "recipe")
+    records = micro_records(6)
+    records[0]["entities"] = records[0]["entities"][:1]
+    train = write_lines(tmp_path / "few.jsonl", records)
+    options = ("--max_train_samples", "1", "--train_file", str(train), "--validation_file", str(train))
+    run = prepare_run(run_options(micro_corpus, recipe, tmp_path / "out", *options))
+    assert set(run.trainer.model.config.label2id) == {"DNA", "protein", "None"}
+    assert len(run.dataset["train"]) == 1
+
+
+def test_retokenized_data_has_the_words_of_raw_text(tmp_path: Path, micro_corpus: Path) -> None:
+    recipe = write_recipe(tmp_path / "recipe")
+    records = micro_records(4)
+    records[0]["tokens"][0] = "IL-2"
+    train = write_lines(tmp_path / "hyphens.jsonl", records)
+    options = ("--retokenize", "--train_file", str(train), "--validation_file", str(train))
+    run = prepare_run(run_options(micro_corpus, recipe, tmp_path / "out", *options))
+    assert run.dataset["train"][0]["tokens"][:3] == ["IL", "-", "2"]
+    assert run.dataset["train"][0]["entities"][0]["start"] == records[0]["entities"][0]["start"] + 2

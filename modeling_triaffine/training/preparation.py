@@ -219,10 +219,16 @@ def _check_labels(label2id: dict[str, int], dataset: DatasetDict) -> None:
     for split, records in dataset.items():
         unknown = set(label_names(records)) - set(label2id)
         if unknown:
+            first = next(
+                name
+                for name, entities in zip(records["id"], records["entities"], strict=True)
+                if any(entity["type"] in unknown for entity in entities)
+            )
             known = ", ".join(name for name in label2id if name != NONE_LABEL)
             raise ValueError(
-                f"The {split} data has entities of type {', '.join(sorted(unknown))}, which the model has no label "
-                f"for; it knows {known}. Train with all types of the data, or take these entities out of it."
+                f"The {split} data has entities of type {', '.join(sorted(unknown))} (the first in sentence "
+                f"{first!r}), which the model has no label for; it knows {known}. Train with all types of the data, or "
+                "take these entities out of it."
             )
 
 
