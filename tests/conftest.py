@@ -7,6 +7,8 @@ import pytest
 
 REQUIRE_SHARED = "TRIAFFINE_REQUIRE_SHARED"
 
+# Two workers with one thread each: threads of one that wait for a core of the other cost more than they gain.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Tests never reach for the network, and tokenizers must not warn about forks.
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
