@@ -21,6 +21,7 @@ from modeling_triaffine.training.run import prepare_run, start_logging, train_an
 
 RECIPES = Path(__file__).resolve().parents[1] / "hub_configs"
 SHOWN = 3
+LINE = 90  # characters; longer sentences would be drawn in pieces
 
 
 def main() -> None:
@@ -47,8 +48,9 @@ def main() -> None:
     processor = AutoProcessor.from_pretrained(folder / "model", trust_remote_code=True)
     find_entities = NestedNERPipeline(model=model, processor=processor)
     test = load_nested_ner(folder / "corpus")["test"]
-    for record in sorted(test, key=lambda record: -len(record["entities"]))[:SHOWN]:
-        text, _ = record_as_text(record)
+    by_entities = sorted(test, key=lambda record: -len(record["entities"]))
+    texts = [text for text, _ in map(record_as_text, by_entities) if len(text) <= LINE]
+    for text in texts[:SHOWN]:
         print(draw_entities(text, find_entities(text)), end="\n\n")
 
 
