@@ -1,6 +1,6 @@
 """Trains a nested-NER model, scores it and saves it with its card. `--help` lists all options.
 
-    accelerate launch examples/train.py --recipe genia-minilm --model_name_or_path MiniLM_FOLDER \\
+    accelerate launch --quiet examples/train.py --recipe genia-minilm --model_name_or_path MiniLM_FOLDER \\
         --train_file genia.train.jsonl --validation_file genia.dev.jsonl --output_dir outputs/genia
 
 A run that was interrupted goes on with the same command and `--resume_from_checkpoint`.
