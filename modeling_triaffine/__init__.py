@@ -13,7 +13,7 @@ from .evaluation.metric import NestedNERMetric
 from .modeling_triaffine import TriaffineForNestedNER
 from .pipeline_triaffine import NestedNERPipeline
 from .processing_triaffine import TriaffineProcessor
-from .training.trainer import NestedNERTrainer
+from .training import NestedNERTrainer, NestedNERTrainingArguments
 from .version import __version__
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "NestedNERMetric",
     "NestedNERPipeline",
     "NestedNERTrainer",
+    "NestedNERTrainingArguments",
     "TriaffineConfig",
     "TriaffineForNestedNER",
     "TriaffineProcessor",

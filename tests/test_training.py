@@ -13,7 +13,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
-from transformers import AutoModel
+from transformers import AutoModel, TrainingArguments
 
 from modeling_triaffine import NestedNERTrainer
 from modeling_triaffine.evaluation.scoring import score_entities
@@ -316,3 +316,21 @@ def test_two_processes_write_whole_checkpoints_and_resume_in_the_middle_of_an_ep
     assert not (folder / "_incomplete").exists()
     assert (folder / "again" / "checkpoint-4" / "rng_state_1.pth").is_file()
     assert [result["differing_after_resume"] for result in results] == [[], []]
+
+
+def test_plain_training_arguments_train_with_one_rate(tmp_path: Path) -> None:
+    records = micro_records(8)
+    trainer = micro_trainer(tmp_path / "unused", records, records)
+    arguments = TrainingArguments(
+        str(tmp_path / "out"), use_cpu=True, max_steps=2, save_strategy="no", learning_rate=0.01
+    )
+    plain = NestedNERTrainer(
+        trainer.model,
+        arguments,
+        processing_class=trainer.processing_class,
+        train_dataset=trainer.train_dataset,
+        eval_dataset=trainer.eval_dataset,
+    )
+    plain.train()
+    assert {group["initial_lr"] for group in plain.optimizer.param_groups} == {0.01}
+    assert 0 <= plain.evaluate()["eval_f1"] <= 1

@@ -66,7 +66,7 @@ class NestedNERTrainer(Trainer):
 
     Args:
         model: the model; its configuration holds the labels.
-        args: a [`NestedNERTrainingArguments`].
+        args: a [`NestedNERTrainingArguments`], or plain `TrainingArguments` for one learning rate.
         processing_class: the [`TriaffineProcessor`] of the model; it is saved with it.
         train_dataset, eval_dataset: records with `tokens` and `entities`. They are encoded when a batch is made.
         options: further arguments of `transformers.Trainer`. The default collator is [`DataCollatorForNestedNER`].
@@ -116,8 +116,9 @@ class NestedNERTrainer(Trainer):
             groups = build_parameter_groups(
                 trained.named_parameters(),
                 learning_rates={
-                    "encoder": self.args.encoder_learning_rate,
-                    "words": self.args.embeddings_learning_rate,
+                    # Plain TrainingArguments have one rate for all.
+                    "encoder": getattr(self.args, "encoder_learning_rate", self.args.learning_rate),
+                    "words": getattr(self.args, "embeddings_learning_rate", self.args.learning_rate),
                     "head": self.args.learning_rate,
                 },
                 weight_decay=self.args.weight_decay,
