@@ -186,11 +186,6 @@ class TriaffineConfig(PretrainedConfig):
         hidden_size: int
 
     @property
-    def none_id(self) -> int:
-        """Id of the label "no entity": always the last."""
-        return len(self.id2label) - 1
-
-    @property
     def has_words(self) -> bool:
         return self.word_embedding_size > 0
 

@@ -17,7 +17,6 @@ def test_defaults_are_the_full_model_of_the_paper():
         "key",
     )
     assert (config.triaffine_dim, config.max_candidates, config.max_subwords) == (256, 30, 192)
-    assert config.none_id == 3
 
 
 def test_round_trip_through_json(tmp_path):
