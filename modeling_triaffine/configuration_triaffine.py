@@ -35,6 +35,8 @@ LOCAL_FIELDS = ("trust_remote_code", "_name_or_path", "dtype", "torch_dtype")
 # The flat folder that travels with a checkpoint: transformers loads these files as remote code.
 REMOTE_CODE_FILES = (
     "configuration_triaffine.py",
+    "triaffine_weights.py",
+    "triaffine_blocks.py",
     "triaffine_ops.py",
     "factors_triaffine.py",
     "words_triaffine.py",

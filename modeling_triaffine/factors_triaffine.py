@@ -10,6 +10,7 @@ from transformers import initialization as init
 
 from .configuration_triaffine import TriaffineConfig
 from .triaffine_ops import AdditiveFactor, Factor, TriaffineFactor, TriaffineWeight, append_one
+from .triaffine_weights import hold_weight
 
 
 class MLP(nn.Sequential):
@@ -27,7 +28,11 @@ class TriaffineTensor(nn.Module):
 
     Stored label first and inside axis second, [R, d, d+1, d+1], so that contracting it with the inside words is one
     matrix product without a copy. At rank ρ: W_r[a, c, e] = Σ_ρ head_r[a, ρ] · inside_r[c, ρ] · tail_r[e, ρ].
+
+    `gradient_in_place`: see [`TriaffineSpanHead.save_memory`].
     """
+
+    gradient_in_place = False
 
     def __init__(self, labels: int, dim: int, rank: int | None, std: float):
         super().__init__()
@@ -42,7 +47,10 @@ class TriaffineTensor(nn.Module):
         self.reset_parameters()
 
     def forward(self) -> TriaffineWeight:
-        return self.weight if self.rank is None else (self.head, self.inside, self.tail)
+        """The weights for one forward pass, in which all users of the tensor share them."""
+        if self.rank is None:
+            return hold_weight(self.weight, self.gradient_in_place)
+        return self.head, self.inside, self.tail
 
     @torch.no_grad()
     def reset_parameters(self) -> None:

@@ -22,17 +22,22 @@ from .configuration_triaffine import TriaffineConfig
 from .factors_triaffine import MLP, BiaffineScoring, Boundaries, SpanAttention, SpanScoring, TriaffineTensor
 from .triaffine_ops import (
     Factor,
+    PairFactor,
+    SpanScores,
+    TriaffineFactor,
     TriaffineWeight,
     append_one,
     candidate_attention,
     cross_span_scores,
+    cross_span_scores_reference,
     gather_boundaries,
     gather_spans,
+    num_labels,
     select_candidates,
     span_loss,
     span_mask,
     span_scores,
-    triaffine_pairs,
+    span_scores_reference,
 )
 from .words_triaffine import WordRepresentation, pool_subwords
 
@@ -98,6 +103,7 @@ class CrossSpanStage(nn.Module):
         candidates: Tensor,
         mask: Tensor,
         shared: tuple[TriaffineWeight, TriaffineWeight, Tensor] | None,
+        reference: bool,
     ) -> tuple[Tensor, Tensor]:
         """hidden [B, N, H], spans h_gr [B, R, m, d], candidates [B, m, 2], mask [B, m], (W, V, b) of the span stage.
 
@@ -106,25 +112,25 @@ class CrossSpanStage(nn.Module):
         if shared is None:
             shared = self.attention_triaffine(), self.scoring_triaffine(), self.label_bias
         attention_weight, scoring_weight, label_bias = shared
-        query = self._scores(
+        query = self._factor(
             hidden, self.attention_boundaries, self.attention_span(spans), candidates, attention_weight
         )
-        related = self._scores(hidden, self.scoring_boundaries, self.scoring_span(spans), candidates, scoring_weight)
-        scores, attention = cross_span_scores(query, related, mask, self.axis)
+        related = self._factor(hidden, self.scoring_boundaries, self.scoring_span(spans), candidates, scoring_weight)
+        score = cross_span_scores_reference if reference else cross_span_scores
+        scores, attention = score(query, related, mask, self.axis)
         return scores + label_bias, attention
 
     @staticmethod
-    def _scores(
+    def _factor(
         hidden: Tensor, boundaries: Boundaries, spans: Tensor, candidates: Tensor, weight: TriaffineWeight
-    ) -> Tensor:
-        """TriAff of the candidates' boundaries with each candidate's representation: [B, R, l, g]."""
+    ) -> PairFactor:
+        """TriAff of the candidates' boundaries with each candidate's representation."""
         # The boundary MLPs run over the words once, not once a candidate that starts or ends there.
         heads, tails = boundaries(hidden)
         heads, tails = gather_boundaries(heads, tails, candidates)
-        labels = (weight if isinstance(weight, Tensor) else weight[0]).shape[0]
         # Spans of a label-free attention serve every label; a label-free weight looks at spans of that attention only.
-        spans = spans.expand(-1, labels, -1, -1)
-        return triaffine_pairs(append_one(heads), spans, append_one(tails), weight)
+        spans = spans.expand(-1, num_labels(weight), -1, -1)
+        return PairFactor(append_one(heads), spans, append_one(tails), weight)
 
 
 class TriaffineSpanHead(nn.Module):
@@ -132,7 +138,15 @@ class TriaffineSpanHead(nn.Module):
 
     Args:
         config: [`TriaffineConfig`] with `hidden_size` set. `max_candidates` is read at every call.
+
+    Attributes:
+        reference: compute by the plain einsums that define the model: slow and large, to compare with.
+        kept_bytes: memory for what the backward pass of full tensors would else make again; None: a quarter of what is
+            free. See also `save_memory`.
     """
+
+    reference = False
+    kept_bytes: int | None = None
 
     def __init__(self, config: TriaffineConfig):
         super().__init__()
@@ -154,43 +168,70 @@ class TriaffineSpanHead(nn.Module):
     def reset_parameters(self) -> None:
         init.normal_(self.label_bias)
 
-    def forward(self, hidden: Tensor, lengths: Tensor, labels: Tensor | None = None) -> SpanHeadOutput:
-        """hidden [B, N, H]; lengths [B], words of each sentence; labels [B, N, N], -100 where no span is."""
+    def save_memory(self, on: bool = True) -> None:
+        """Least memory in training with full tensors: nothing kept for backward, gradients added in place.
+
+        The tensors' gradients then go straight to `grad` of the parameters, past autograd: not together with
+        data-parallel training, gradient hooks or `torch.autograd.grad`. Values and gradients are the same.
+        """
+        self.kept_bytes = 0 if on else None
+        for module in self.modules():
+            if isinstance(module, TriaffineTensor):
+                module.gradient_in_place = on
+
+    def forward(
+        self, hidden: Tensor, lengths: Tensor, labels: Tensor | None = None, packed_words: Tensor | None = None
+    ) -> SpanHeadOutput:
+        """hidden [B, N, H]; lengths [B], words of each sentence; labels [B, N, N], -100 where no span is.
+
+        packed_words [n]: index b·N + k of the words, ordered by k, then b, when it was made on the host; without it
+        the head packs the words itself on the CPU, and computes with padding elsewhere.
+        """
         valid = span_mask(lengths, hidden.shape[1], self.config.max_span_width)
+        factors = None
         if self.config.attention == "none":
-            scores, attention, values = self.biaffine(hidden), None, None
+            spans = SpanScores(self.biaffine(hidden))
         else:
-            scores, attention, values = self._score_spans(hidden)
+            attention, boundaries = self.attention(hidden)
+            scoring, values = self.scoring(hidden, boundaries)
+            factors = attention, scoring, values
+            score = span_scores_reference if self.reference else span_scores
+            width = self.config.max_span_width
+            spans = score(attention, scoring, lengths, width, packed_words, self.kept_bytes)
+        scores = spans.scores.permute(0, 2, 3, 1) + self.label_bias
         # What is no span of the sentence says None, so that nobody downstream needs the mask.
-        nothing = functional.pad(scores.new_full((scores.shape[1] - 1,), NO_SPAN_LOGIT), (0, 1))
-        fields = {
-            "span_logits": torch.where(valid.unsqueeze(-1), scores.permute(0, 2, 3, 1) + self.label_bias, nothing)
-        }
-        if attention is not None and values is not None and self.config.cross_span:
-            fields |= self._score_candidates(hidden, attention, values, fields["span_logits"], valid)
+        nothing = functional.pad(scores.new_full((scores.shape[-1] - 1,), NO_SPAN_LOGIT), (0, 1))
+        fields = {"span_logits": torch.where(valid.unsqueeze(-1), scores, nothing)}
+        if factors is not None and self.config.cross_span:
+            fields |= self._score_candidates(hidden, *factors, spans, fields["span_logits"], valid)
         if labels is not None:
             fields |= self._losses(fields, labels, valid)
         return SpanHeadOutput(**fields)
 
-    def _score_spans(self, hidden: Tensor) -> tuple[Tensor, Factor, Tensor]:
-        """Sections 3 and 4: p without its bias [B, R, N, N], s as a factor, and the values h_ijr is made of."""
-        attention, boundaries = self.attention(hidden)
-        scoring, values = self.scoring(hidden, boundaries)
-        return span_scores(attention, scoring, hidden.shape[1], self.config.max_span_width), attention, values
-
     def _score_candidates(
-        self, hidden: Tensor, attention: Factor, values: Tensor, span_logits: Tensor, valid: Tensor
+        self,
+        hidden: Tensor,
+        attention: Factor,
+        scoring: Factor,
+        values: Tensor,
+        spans: SpanScores,
+        span_logits: Tensor,
+        valid: Tensor,
     ) -> dict[str, Tensor]:
         """Sections 5 and 6: the candidates and their final scores."""
         config = self.config
         candidates, mask = select_candidates(span_logits, valid, config.max_candidates, config.max_span_width)
-        inside = candidate_attention(attention, candidates, hidden.shape[1])
+        inside = candidate_attention(attention, candidates, hidden.shape[1], spans.attention_cube)
         # h_gr [B, R, m, d]: built for the candidates only
-        spans = inside.to(values.dtype) @ values.unsqueeze(1)
+        representations = inside.to(values.dtype) @ values.unsqueeze(1)
         shared = None
         if config.share_triaffine:
-            shared = self.attention.triaffine(), self.scoring.triaffine(), self.label_bias
-        logits, cross_span_attentions = self.cross_span(hidden, spans, candidates, mask, shared)
+            assert isinstance(attention, TriaffineFactor)  # the configuration refuses to share tensors
+            assert isinstance(scoring, TriaffineFactor)  # that are not there
+            shared = attention.weight, scoring.weight, self.label_bias
+        logits, cross_span_attentions = self.cross_span(
+            hidden, representations, candidates, mask, shared, self.reference
+        )
         return {
             "candidates": candidates,
             "candidate_mask": mask,
@@ -319,6 +360,7 @@ class TriaffineForNestedNER(PreTrainedModel):
         word_ids: Tensor | None = None,
         pos_ids: Tensor | None = None,
         char_ids: Tensor | None = None,
+        packed_words: Tensor | None = None,
         labels: Tensor | None = None,
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
@@ -332,6 +374,8 @@ class TriaffineForNestedNER(PreTrainedModel):
             num_words [B]: words of each sentence.
             token_type_ids [B, S]: 1 for context (ignored by encoders without segments).
             word_ids, pos_ids [B, N], char_ids [B, N, C]: ids of the optional word parts.
+            packed_words [n]: index b·N + k of the batch's words, ordered by k, then b, as the processor's `pad` makes
+                it; spares a GPU the padding. N is then that of the longest sentence.
             labels [B, N, N]: label of each span (i, j), -100 where no span is.
         """
         longest = labels.shape[1] if labels is not None else max(1, int(num_words.max()))
@@ -339,7 +383,7 @@ class TriaffineForNestedNER(PreTrainedModel):
         states = encoded.last_hidden_state.reshape(*input_ids.shape, -1)
         words = pool_subwords(states, word_index, longest, self.config.subword_pooling)
         hidden = self.words(words, num_words, word_ids, pos_ids, char_ids)
-        fields = dict(self.head(hidden, num_words, labels))
+        fields = dict(self.head(hidden, num_words, labels, packed_words))
         if not output_attentions:
             fields = {name: value for name, value in fields.items() if not name.endswith("_attentions")}
         if output_hidden_states:

@@ -1,13 +1,16 @@
 """What the scripts share: a mistake told in one paragraph, a device checked, output that appears when it is whole."""
 
 import contextlib
+import datetime
 import os
+import platform
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn, TextIO
 
 import torch
+import transformers
 
 USER_ERROR = 2
 # Lone surrogates, which JSON can hold and UTF-8 cannot, are written as JSON escapes.
@@ -48,3 +51,25 @@ def open_output(path: Path | None) -> Iterator[TextIO]:
         os.replace(unfinished, path)
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+def describe_machine() -> dict[str, str | int | float]:
+    """What recorded figures were seen on: processor, cores, memory, GPU, versions and date."""
+    machine: dict[str, str | int | float] = {
+        "date": datetime.date.today().isoformat(),
+        "processor": platform.processor() or platform.machine(),
+        "cores": os.cpu_count() or 1,
+        "torch_threads": torch.get_num_threads(),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+    }
+    processors = Path("/proc/cpuinfo")
+    if processors.exists():
+        names = [line.split(":")[1].strip() for line in processors.read_text().splitlines() if "model name" in line]
+        machine["processor"] = names[0] if names else machine["processor"]
+    if "SC_PHYS_PAGES" in os.sysconf_names:
+        machine["memory_gb"] = round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9, 1)
+    if torch.cuda.is_available():
+        machine["gpu"] = torch.cuda.get_device_name()
+    return machine

@@ -4,17 +4,31 @@ Span indices (i, j) are both inclusive here and in every tensor; `start`/`end` w
 Axes, as letters of the einsums: b sentence, i head word, j tail word, k inside word, r label, l scored candidate,
 g related candidate; a, c, e the width of head, inside and tail vectors (d+1, d, d+1), p the rank.
 
-A score s_ijkr over head, tail and inside word is carried as a *factor*: the projected words and the weights, from which
-any part of the cube [B, R, N, N, N] can be built. So the cube exists block by block only (`span_scores`), and the few
-rows that the candidates need are made again from the same factor (`candidate_attention`).
+A score over head, tail and inside word is carried as a *factor*: the projected words and the weights. Each stage exists
+twice, with one signature: as its definition, a plain einsum that is the truth (`…_reference`), and fast. The fast form
+of the span stage never makes the cube s_ijkr: `triaffine_blocks.py`, or on CUDA `triaffine_kernels.py`; contractions
+with full tensors are in `triaffine_weights.py`.
 """
 
-from collections.abc import Callable
+import os
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
+
+from .triaffine_blocks import (
+    BLOCK_NUMBERS,
+    BLOCK_WORDS,
+    AdditiveCube,
+    Cube,
+    FullCube,
+    Plan,
+    ProductCube,
+    attend_inside,
+    plan_blocks,
+)
+from .triaffine_weights import FullWeight, contract_pairs, contract_words, hold_weight, pad_boundaries
 
 # Only the references are einsums: their order of contraction, hence their last bits, depend on what is installed.
 try:
@@ -22,13 +36,13 @@ try:
 except ImportError:
     contract = torch.einsum
 
-# Full: [R, d, d+1, d+1], axes label, inside, head, tail.
+# Full: [R, d, d+1, d+1], axes label, inside, head, tail; held for one forward pass, or plainly.
 # Low rank: head [R, d+1, ρ], inside [R, d, ρ], tail [R, d+1, ρ].
 LowRank = tuple[Tensor, Tensor, Tensor]
-TriaffineWeight = Tensor | LowRank
+TriaffineWeight = Tensor | FullWeight | LowRank
 
-# Largest cube block in numbers (256 MB in float32). Larger cubes are cut into blocks of head words.
-BLOCK_NUMBERS = 64 * 2**20
+# Part of the free memory that contracted words may be kept in for the backward pass, instead of being made again.
+KEPT_SHARE = 0.25
 
 
 def append_one(vectors: Tensor) -> Tensor:
@@ -36,66 +50,19 @@ def append_one(vectors: Tensor) -> Tensor:
     return torch.cat([vectors, vectors.new_ones(*vectors.shape[:-1], 1)], dim=-1)
 
 
-def triaffine_cube(heads: Tensor, insides: Tensor, tails: Tensor, weight: TriaffineWeight) -> Tensor:
-    """TriAff(h_i, h_j, h_k, W_r) for all triples of words.
-
-    heads [B, I, d+1], insides [B, K, d], tails [B, J, d+1] → [B, R, I, J, K].
-    """
-    if isinstance(weight, Tensor):
-        # One label after the other: the contraction with W is by far the largest tensor here.
-        return torch.stack([_label_cube(heads, insides, tails, of_label) for of_label in weight], dim=1)
-    head_factor, inside_factor, tail_factor = weight
-    pairs = _project(heads, head_factor).unsqueeze(3) * _project(tails, tail_factor).unsqueeze(2)
-    # [B, R, I·J, ρ] × [B, R, ρ, K]
-    cube = pairs.flatten(2, 3) @ _project(insides, inside_factor).transpose(-1, -2)
-    return cube.unflatten(2, (heads.shape[1], tails.shape[1]))
+def num_labels(weight: TriaffineWeight) -> int:
+    """R of a triaffine tensor in any form."""
+    return len(weight if isinstance(weight, Tensor) else weight[0])
 
 
-def _label_cube(heads: Tensor, insides: Tensor, tails: Tensor, weight: Tensor) -> Tensor:
-    """One label's cube [B, I, J, K]; weight [d, d+1, d+1]."""
-    # One matrix product over all words of the batch, W neither permuted nor copied: [B, K, a, e]
-    contracted = (insides.flatten(0, 1) @ weight.flatten(1)).view(*insides.shape[:2], *weight.shape[1:])
-    # [B, 1, I, a] × [B, K, a, e] × [B, 1, e, J]
-    cube = heads.unsqueeze(1) @ contracted @ tails.unsqueeze(1).transpose(-1, -2)
-    return cube.permute(0, 2, 3, 1)
-
-
-def triaffine_cube_reference(heads: Tensor, insides: Tensor, tails: Tensor, weight: TriaffineWeight) -> Tensor:
-    """[`triaffine_cube`] as its definition says it."""
-    return contract("bia,bkc,bje,rcae->brijk", heads, insides, tails, full_weight(weight))
-
-
-def triaffine_pairs(heads: Tensor, insides: Tensor, tails: Tensor, weight: TriaffineWeight) -> Tensor:
-    """TriAff(h_i, h_j, x_gr, W_r) for given spans l = (i, j) and labelled inside vectors x_gr.
-
-    heads and tails [B, L, d+1] (the boundaries of each span), insides [B, R, G, d] → [B, R, L, G].
-    """
-    if isinstance(weight, Tensor):
-        # [B·L, (d+1)²] × [R, (d+1)², d]
-        outer = (heads.unsqueeze(-1) * tails.unsqueeze(-2)).flatten(2).flatten(0, 1)
-        spans = (outer @ weight.flatten(2).transpose(1, 2)).unflatten(1, heads.shape[:2]).transpose(0, 1)
-        return spans @ insides.transpose(-1, -2)
-    head_factor, inside_factor, tail_factor = weight
-    spans = _project(heads, head_factor) * _project(tails, tail_factor)
-    return spans @ (insides @ inside_factor).transpose(-1, -2)
-
-
-def triaffine_pairs_reference(heads: Tensor, insides: Tensor, tails: Tensor, weight: TriaffineWeight) -> Tensor:
-    """[`triaffine_pairs`] as its definition says it."""
-    return contract("bla,brgc,ble,rcae->brlg", heads, insides, tails, full_weight(weight))
-
-
-def full_weight(weight: TriaffineWeight) -> Tensor:
+def whole_tensor(weight: TriaffineWeight) -> Tensor:
     """The tensor [R, d, d+1, d+1] that low-rank factors stand for (section 1); a full one as it is."""
     if isinstance(weight, Tensor):
         return weight
+    if isinstance(weight, FullWeight):
+        return weight.buffer.tensor
     head_factor, inside_factor, tail_factor = weight
     return contract("rap,rcp,rep->rcae", head_factor, inside_factor, tail_factor)
-
-
-def _project(vectors: Tensor, factor: Tensor) -> Tensor:
-    """[B, N, d] times [R, d, ρ] → [B, R, N, ρ]."""
-    return vectors.unsqueeze(1) @ factor
 
 
 class TriaffineFactor(NamedTuple):
@@ -106,15 +73,41 @@ class TriaffineFactor(NamedTuple):
     tails: Tensor
     weight: TriaffineWeight
 
-    def cube(self, rows: slice, columns: slice) -> Tensor:
-        """Scores of head words `rows` with tail and inside words `columns`: [B, R, I, J, K]."""
-        return triaffine_cube(self.heads[:, rows], self.insides[:, columns], self.tails[:, columns], self.weight)
+    @property
+    def labels(self) -> int:
+        return num_labels(self.weight)
+
+    @property
+    def is_full(self) -> bool:
+        return isinstance(self.weight, Tensor | FullWeight)
+
+    @property
+    def width(self) -> int:
+        """Widest vector that blocks of the cube are made from."""
+        return self.heads.shape[-1] if self.is_full else self.weight[0].shape[-1]
+
+    def whole_cube(self) -> Tensor:
+        """All scores as their definition says them: [B, R, i, j, k]."""
+        # Inside words first: left to itself, the search for the fewest operations takes an order twice as slow.
+        contracted = contract("bkc,rcae->bkrae", self.insides, whole_tensor(self.weight))
+        return contract("bkrae,bia,bje->brijk", contracted, self.heads, self.tails)
+
+    def cube(self, labels: slice, plan: Plan) -> Cube:
+        """Scores of some labels, of one label only when the tensor is full, for blockwise use."""
+        heads, insides, tails = (_autocast(part) for part in self[:3])
+        if isinstance(self.weight, FullWeight):
+            words = insides.flatten(0, 1)[plan.packed]
+            contracted = contract_words(words, self.weight, labels.start)
+            return FullCube(pad_boundaries(heads), contracted, pad_boundaries(tails))
+        factors = (factor[labels] for factor in self.weight)
+        return ProductCube(
+            *(_project(part, factor) for part, factor in zip((heads, insides, tails), factors, strict=True))
+        )
 
     def spans(self, candidates: Tensor) -> Tensor:
         """Scores of the spans `candidates` [B, m, 2] with all inside words: [B, R, m, N]."""
-        labels = (self.weight if isinstance(self.weight, Tensor) else self.weight[0]).shape[0]
         heads, tails = gather_boundaries(self.heads, self.tails, candidates)
-        insides = self.insides.unsqueeze(1).expand(-1, labels, -1, -1)
+        insides = self.insides.unsqueeze(1).expand(-1, self.labels, -1, -1)
         return triaffine_pairs(heads, insides, tails, self.weight)
 
 
@@ -125,14 +118,34 @@ class AdditiveFactor(NamedTuple):
     heads: Tensor | None = None
     tails: Tensor | None = None
 
-    def cube(self, rows: slice, columns: slice) -> Tensor:
-        """Scores of head words `rows` with tail and inside words `columns`: broadcastable to [B, R, I, J, K]."""
-        scores = self.insides[:, columns].transpose(1, 2)[:, :, None, None, :]
-        if self.heads is not None:
-            scores = scores + self.heads[:, rows].transpose(1, 2)[:, :, :, None, None]
-        if self.tails is not None:
-            scores = scores + self.tails[:, columns].transpose(1, 2)[:, :, None, :, None]
-        return scores
+    @property
+    def labels(self) -> int:
+        return self.insides.shape[-1]
+
+    @property
+    def is_full(self) -> bool:
+        return False
+
+    @property
+    def width(self) -> int:
+        """Widest vector that blocks of the cube are made from."""
+        return 1
+
+    def _parts(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Parts of head, inside and tail words [B, R, N]."""
+        nothing = torch.zeros_like(self.insides)
+        parts = (self.heads, self.insides, self.tails)
+        heads, insides, tails = ((nothing if part is None else part).transpose(1, 2) for part in parts)
+        return heads, insides, tails
+
+    def whole_cube(self) -> Tensor:
+        """All scores as their definition says them: [B, R, i, j, k]."""
+        heads, insides, tails = self._parts()
+        return heads[..., :, None, None] + tails[..., None, :, None] + insides[..., None, None, :]
+
+    def cube(self, labels: slice, plan: Plan) -> Cube:
+        """Scores of some labels, for blockwise use."""
+        return AdditiveCube(*(_autocast(part[:, labels]) for part in self._parts()))
 
     def spans(self, candidates: Tensor) -> Tensor:
         """Scores of the spans `candidates` [B, m, 2] with all inside words: broadcastable to [B, R, m, N]."""
@@ -146,91 +159,172 @@ class AdditiveFactor(NamedTuple):
 Factor = TriaffineFactor | AdditiveFactor
 
 
-def span_scores_reference(attention: Factor, scoring: Factor, num_words: int) -> Tensor:
-    """p_ijr without its bias, the whole cube at once: the plain truth that `span_scores` is tested against.
+class SpanScores(NamedTuple):
+    """What the span stage found.
 
-    α_ijkr = softmax over k in [i, j] of s_ijkr;  p_ijr = Σ_k α_ijkr · o_ijkr (sections 3 and 4, decomposed).
-    Returns [B, R, N, N]; entries with i > j are 0.
+    scores [B, R, N, N]: p_ijr without its bias; entries that are no span are 0 or meaningless, but finite.
+    attention_cube [B, R, N, N, N] (k, i, j): s_ijkr where it was at hand anyway; candidates need a few rows of it.
     """
-    everything = slice(0, num_words)
-    return _block_scores(attention, scoring, everything, everything)
+
+    scores: Tensor
+    attention_cube: Tensor | None = None
+
+
+def span_scores_reference(
+    attention: Factor,
+    scoring: Factor,
+    lengths: Tensor,
+    max_width: int | None = None,
+    packed: Tensor | None = None,
+    kept_bytes: int | None = None,
+) -> SpanScores:
+    """[`span_scores`] as its definition says it, the whole cube at once; the last three arguments change nothing."""
+    weights = inside_attention_reference(attention)
+    scores = (weights * scoring.whole_cube().to(weights.dtype)).sum(-1)
+    return SpanScores(scores, at_least_float32(attention.whole_cube()).movedim(-1, 2))
+
+
+def inside_attention_reference(attention: Factor) -> Tensor:
+    """α_ijkr = softmax over i ≤ k ≤ j of s_ijkr, in at least float32 (section 3): [B, R, i, j, k], 0 elsewhere."""
+    scores = at_least_float32(attention.whole_cube())
+    words = torch.arange(scores.shape[-1], device=scores.device)
+    inside = (words >= words[:, None, None]) & (words <= words[:, None])
+    return masked_softmax(scores, inside, dim=-1)
 
 
 def span_scores(
     attention: Factor,
     scoring: Factor,
-    num_words: int,
+    lengths: Tensor,
     max_width: int | None = None,
-    block_numbers: int = BLOCK_NUMBERS,
-) -> Tensor:
-    """p_ijr without its bias (sections 3 and 4), in blocks of head words that keep the cube below `block_numbers`.
+    packed: Tensor | None = None,
+    kept_bytes: int | None = None,
+) -> SpanScores:
+    """Attention over inside words and decomposed scoring of all spans (sections 3 and 4).
 
-    With several blocks each is recomputed in the backward pass, so that no more than one block's cube is kept. Full
-    tensors are contracted with the words anew for every block, at (d+1)² numbers a word and label.
-    Returns [B, R, N, N]; entries with i > j, or wider than `max_width` words, are 0 or meaningless.
+    α_ijkr = softmax over k in [i, j] of s_ijkr;  p_ijr = Σ_k α_ijkr · o_ijkr.
+
+    One label after the other with full tensors, as many at once as fit a block with low rank.
+
+    Args:
+        attention, scoring: the factors of s (of R labels, or of one that all share) and o (R labels).
+        lengths [B]: words of each sentence.
+        max_width: widest span that counts, in words.
+        packed [n]: index b·N + k of the batch's words, ordered by k, then b, if the host made it ([`Plan`]).
+        kept_bytes: bytes of contracted words to keep for the backward pass; those beyond are made again. None: a
+            quarter of the free memory.
     """
-    batch = attention.insides.shape[0]
-    width = num_words if max_width is None else min(max_width, num_words)
-    if isinstance(scoring, TriaffineFactor):
-        labels = (scoring.weight if isinstance(scoring.weight, Tensor) else scoring.weight[0]).shape[0]
+    attention, scoring = _held(attention), _held(scoring)
+    batch, num_words = attention.insides.shape[:2]
+    width = max(num_words, *(factor.width for factor in (attention, scoring)))
+    if attention.is_full or scoring.is_full:
+        chunk = 1
     else:
-        labels = scoring.insides.shape[-1]
-    blocks = _head_blocks(num_words, width, max(1, block_numbers // (batch * labels)))
-    if len(blocks) == 1:
-        return _block_scores(attention, scoring, *blocks[0])
-    score_rows: Callable[..., Tensor] = _block_scores
-    if torch.is_grad_enabled():
-        score_rows = _recomputed_block_scores
-    rows = []
-    for heads, columns in blocks:
-        block = score_rows(attention, scoring, heads, columns)
-        rows.append(torch.nn.functional.pad(block, (columns.start, num_words - columns.stop)))
-    return torch.cat(rows, dim=2)
+        chunk = max(1, min(scoring.labels, BLOCK_NUMBERS // (BLOCK_WORDS * batch * num_words * width)))
+    plan = plan_blocks(lengths, num_words, max_width, packed, batch * chunk * num_words * width)
+    # Candidates need a few rows of s; kept only where the whole cube is smaller than what one label's words make.
+    keep = attention.is_full and attention.labels == scoring.labels
+    keep = keep and batch * scoring.labels * num_words**3 <= len(plan.packed) * width**2
+    free_attention = attention.cube(slice(0, 1), plan) if attention.labels == 1 else None
+
+    def score(labels: slice) -> tuple[Tensor, Tensor | None]:
+        values = scoring.cube(labels, plan)
+        scores = free_attention.expand_labels(values) if free_attention is not None else attention.cube(labels, plan)
+        return attend_inside(plan, scores, values, keep)
+
+    chunks = [slice(first, first + chunk) for first in range(0, scoring.labels, chunk)]
+    kept_chunks = len(chunks)
+    if torch.is_grad_enabled() and (attention.is_full or scoring.is_full):
+        kept_chunks = _labels_to_keep(attention, scoring, plan, kept_bytes)
+    made = [
+        score(labels)
+        if number < kept_chunks
+        else checkpoint(score, labels, use_reentrant=False, preserve_rng_state=False)
+        for number, labels in enumerate(chunks)
+    ]
+    scores = torch.cat([p for p, _ in made], dim=1)
+    cubes = [cube for _, cube in made if cube is not None]
+    return SpanScores(scores, torch.cat(cubes, dim=1) if keep else None)
 
 
-def _recomputed_block_scores(attention: Factor, scoring: Factor, rows: slice, columns: slice) -> Tensor:
-    return checkpoint(_block_scores, attention, scoring, rows, columns, use_reentrant=False)
+def _labels_to_keep(attention: Factor, scoring: Factor, plan: Plan, kept_bytes: int | None) -> int:
+    """For how many labels the contracted words are kept for the backward pass."""
+    if kept_bytes is None:
+        kept_bytes = int(KEPT_SHARE * free_bytes(plan.packed.device))
+    of_label = sum(
+        len(plan.packed) * factor.width**2 * _autocast(factor.insides).element_size()
+        for factor in (attention, scoring)
+        if factor.is_full and factor.labels > 1
+    )
+    return kept_bytes // max(1, of_label)
 
 
-def _head_blocks(num_words: int, width: int, numbers: int) -> list[tuple[slice, slice]]:
-    """Cuts the head words into blocks whose (rows, columns, columns) cube holds at most `numbers` numbers."""
-    blocks = []
-    first = 0
-    while first < num_words:
-        size = 1
-        while first + size < num_words:
-            columns = min(num_words, first + size + width) - first
-            if (size + 1) * columns * columns > numbers:
-                break
-            size += 1
-        blocks.append((slice(first, first + size), slice(first, min(num_words, first + size - 1 + width))))
-        first += size
-    return blocks
+def free_bytes(device: torch.device) -> int:
+    """Memory that is free on the device, in bytes; 0 where that cannot be told."""
+    if device.type == "cuda":
+        cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        return torch.cuda.mem_get_info(device)[0] + cached
+    if device.type == "cpu" and "SC_AVPHYS_PAGES" in os.sysconf_names:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return 0
 
 
-def _block_scores(attention: Factor, scoring: Factor, rows: slice, columns: slice) -> Tensor:
-    """p of the spans with head in `rows` and tail in `columns`: [B, R, I, J]."""
-    weights = inside_attention(attention, rows, columns)
-    scores = scoring.cube(rows, columns).to(weights.dtype)
-    return (weights * scores).sum(-1)
+def candidate_attention(
+    attention: Factor, candidates: Tensor, num_words: int, attention_cube: Tensor | None = None
+) -> Tensor:
+    """α of section 3 for the spans `candidates` [B, m, 2] only: [B, R, m, N], 0 outside i ≤ k ≤ j.
 
-
-def inside_attention(attention: Factor, rows: slice, columns: slice) -> Tensor:
-    """α_ijkr = softmax over i ≤ k ≤ j of s_ijkr, in at least float32 (section 3): [B, R, I, J, K], 0 elsewhere."""
-    scores = at_least_float32(attention.cube(rows, columns))
-    words = torch.arange(columns.start, columns.stop, device=scores.device)
-    heads = torch.arange(rows.start, rows.stop, device=scores.device)
-    # [I, J, K]
-    inside = (words >= heads[:, None])[:, None, :] & (words <= words[:, None])
-    return masked_softmax(scores, inside, dim=-1)
-
-
-def candidate_attention(attention: Factor, candidates: Tensor, num_words: int) -> Tensor:
-    """α of section 3 for the spans `candidates` [B, m, 2] only: [B, R, m, N], 0 outside i ≤ k ≤ j."""
-    scores = at_least_float32(attention.spans(candidates))
+    From the rows of [`SpanScores.attention_cube`] where there is one, else made anew for these spans.
+    """
+    if attention_cube is None:
+        scores = at_least_float32(attention.spans(candidates))
+    else:
+        sentences = torch.arange(len(candidates), device=candidates.device).unsqueeze(1)
+        scores = attention_cube[sentences, :, :, candidates[..., 0], candidates[..., 1]].transpose(1, 2)
     words = torch.arange(num_words, device=scores.device)
     inside = (words >= candidates[..., :1]) & (words <= candidates[..., 1:])
     return masked_softmax(scores, inside.unsqueeze(1), dim=-1)
+
+
+def triaffine_pairs(heads: Tensor, insides: Tensor, tails: Tensor, weight: TriaffineWeight) -> Tensor:
+    """TriAff(h_i, h_j, x_gr, W_r) for given spans l = (i, j) and labelled inside vectors x_gr.
+
+    heads and tails [B, L, d+1] (the boundaries of each span), insides [B, R, G, d] → [B, R, L, G].
+    """
+    heads, insides, tails = (_autocast(part) for part in (heads, insides, tails))
+    if isinstance(weight, Tensor):
+        weight = hold_weight(weight)
+    if isinstance(weight, FullWeight):
+        firsts, lasts = (pad_boundaries(part).flatten(0, 1) for part in (heads, tails))
+        spans = contract_pairs(firsts, lasts, weight).unflatten(1, heads.shape[:2]).transpose(0, 1)
+        return spans @ insides.transpose(-1, -2)
+    head_factor, inside_factor, tail_factor = weight
+    spans = _project(heads, head_factor) * _project(tails, tail_factor)
+    return spans @ (insides @ inside_factor.to(insides.dtype)).transpose(-1, -2)
+
+
+def triaffine_pairs_reference(heads: Tensor, insides: Tensor, tails: Tensor, weight: TriaffineWeight) -> Tensor:
+    """[`triaffine_pairs`] as its definition says it."""
+    contracted = contract("brgc,rcae->brgae", insides, whole_tensor(weight))
+    return contract("brgae,bla,ble->brlg", contracted, heads, tails)
+
+
+def _project(vectors: Tensor, factor: Tensor) -> Tensor:
+    """[B, N, d] times [R, d, ρ] → [B, R, N, ρ]."""
+    return vectors.unsqueeze(1) @ factor.to(vectors.dtype)
+
+
+def _held(factor: Factor) -> Factor:
+    """The factor with a plain full tensor made ready for one forward pass."""
+    if isinstance(factor, TriaffineFactor) and isinstance(factor.weight, Tensor):
+        return factor._replace(weight=hold_weight(factor.weight))
+    return factor
+
+
+def _autocast(values: Tensor) -> Tensor:
+    """In the precision of matrix products here: autocast's, where it is on."""
+    device = values.device.type
+    return values.to(torch.get_autocast_dtype(device)) if torch.is_autocast_enabled(device) else values
 
 
 def masked_softmax(scores: Tensor, mask: Tensor, dim: int) -> Tensor:
@@ -280,13 +374,37 @@ def gather_spans(values: Tensor, candidates: Tensor) -> Tensor:
     return values[batch, candidates[..., 0], candidates[..., 1]]
 
 
-def cross_span_scores(query: Tensor, related: Tensor, candidate_mask: Tensor, axis: str) -> tuple[Tensor, Tensor]:
-    """pᶜ without its bias (section 6), from q and t, each [B, R, l, g]; candidate_mask [B, m].
+class PairFactor(NamedTuple):
+    """TriAff(h_i, h_j, h_gr, W_r) of candidates l = (i, j) and g: heads, tails [B, m, d+1], spans [B, R, m, d]."""
+
+    heads: Tensor
+    spans: Tensor
+    tails: Tensor
+    weight: TriaffineWeight
+
+
+def cross_span_scores_reference(
+    attention: PairFactor, scoring: PairFactor, candidate_mask: Tensor, axis: str
+) -> tuple[Tensor, Tensor]:
+    """[`cross_span_scores`] as its definition says it."""
+    return _attend_across(
+        triaffine_pairs_reference(*attention), triaffine_pairs_reference(*scoring), candidate_mask, axis
+    )
+
+
+def cross_span_scores(
+    attention: PairFactor, scoring: PairFactor, candidate_mask: Tensor, axis: str
+) -> tuple[Tensor, Tensor]:
+    """pᶜ without its bias (section 6), from q = `attention` and t = `scoring`; candidate_mask [B, m].
 
     axis "key" (paper): β = softmax over g of q_lg, pᶜ_l = Σ_g β_lg t_lg.
     axis "query" (published code): β = softmax over l of q_lg, pᶜ_g = Σ_l β_lg t_lg.
     Returns pᶜ [B, m, R] and β [B, l, g, R].
     """
+    return _attend_across(triaffine_pairs(*attention), triaffine_pairs(*scoring), candidate_mask, axis)
+
+
+def _attend_across(query: Tensor, related: Tensor, candidate_mask: Tensor, axis: str) -> tuple[Tensor, Tensor]:
     dim = {"key": -1, "query": -2}[axis]
     mask = candidate_mask[:, None, None, :] if axis == "key" else candidate_mask[:, None, :, None]
     weights = masked_softmax(at_least_float32(query), mask, dim=dim)

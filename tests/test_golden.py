@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from modeling_triaffine.triaffine_ops import candidate_attention, inside_attention, span_mask
+from modeling_triaffine.triaffine_ops import candidate_attention, inside_attention_reference, span_mask
 from tests.reference import golden_gradients, load_golden
 
 ABLATIONS = [
@@ -36,10 +36,9 @@ def check_gradients(head, arrays, hidden, prefix):
 
 
 def attention_cube(head, hidden):
-    everything = slice(0, hidden.shape[1])
     factor, _ = head.attention(hidden)
     # [B, R, i, j, k] → [b, i, j, k, r], the axes of the arrays
-    return inside_attention(factor, everything, everything).permute(0, 2, 3, 4, 1)
+    return inside_attention_reference(factor).permute(0, 2, 3, 4, 1)
 
 
 def inside_mask(lengths, num_words):
@@ -48,8 +47,10 @@ def inside_mask(lengths, num_words):
 
 
 @pytest.mark.parametrize("name", ABLATIONS)
-def test_ablation(shared, name):
+@pytest.mark.parametrize("reference", [False, True], ids=["fast", "reference"])
+def test_ablation(shared, name, reference):
     head, inputs, expected = load_golden(shared / "golden" / f"{name}.npz")
+    head.reference = reference
     hidden = inputs["h"].requires_grad_()
     output = head(hidden, inputs["lengths"], inputs["labels"])
     close(output.span_logits, expected["p"], span_mask(inputs["lengths"], hidden.shape[1]))
@@ -63,17 +64,18 @@ def test_ablation(shared, name):
 
 @pytest.mark.parametrize("name", FULL)
 @pytest.mark.parametrize(("axis", "suffix"), [("key", "paper"), ("query", "official")])
-def test_full_model(shared, name, axis, suffix):
+@pytest.mark.parametrize("reference", [False, True], ids=["fast", "reference"])
+def test_full_model(shared, name, axis, suffix, reference):
     head, inputs, expected = load_golden(shared / "golden" / f"{name}.npz", cross_span_axis=axis)
+    head.reference = reference
     hidden = inputs["h"].requires_grad_()
     num_words = hidden.shape[1]
     output = head(hidden, inputs["lengths"], inputs["labels"])
     spans, insides = span_mask(inputs["lengths"], num_words), inside_mask(inputs["lengths"], num_words)
-    everything = slice(0, num_words)
     factor, boundaries = head.attention(hidden)
     scoring, _ = head.scoring(hidden, boundaries)
-    close(factor.cube(everything, everything).permute(0, 2, 3, 4, 1), expected["s_unmasked"], insides)
-    close(scoring.cube(everything, everything).permute(0, 2, 3, 4, 1), expected["o"], insides)
+    close(factor.whole_cube().permute(0, 2, 3, 4, 1), expected["s_unmasked"], insides)
+    close(scoring.whole_cube().permute(0, 2, 3, 4, 1), expected["o"], insides)
     close(attention_cube(head, hidden), expected["alpha"], insides)
     close(output.span_logits, expected["p"], spans)
     assert torch.equal(output.candidates, expected["topm_row_major"])

@@ -3,109 +3,180 @@
 import pytest
 import torch
 
+from modeling_triaffine.triaffine_blocks import plan_blocks
 from modeling_triaffine.triaffine_ops import (
     AdditiveFactor,
+    PairFactor,
     TriaffineFactor,
     candidate_attention,
-    inside_attention,
+    cross_span_scores,
+    cross_span_scores_reference,
+    inside_attention_reference,
     masked_softmax,
     select_candidates,
     span_loss,
     span_mask,
     span_scores,
     span_scores_reference,
-    triaffine_cube,
-    triaffine_cube_reference,
-    triaffine_pairs,
-    triaffine_pairs_reference,
 )
 from modeling_triaffine.words_triaffine import BiLSTM, pool_subwords
 
-SIZES = [(1, 1, 1), (2, 7, 3), (1, 63, 1), (3, 10, 2)]
+# Sentences, words, labels, width of the triaffine. One word; one label; ragged; a kept cube of attention scores (width²
+# above sentences · labels · words²); several blocks (more than 64 words).
+SIZES = [(1, 1, 1, 4), (2, 7, 3, 4), (3, 5, 2, 17), (2, 21, 1, 3), (1, 70, 1, 3)]
+KINDS = [
+    ("full", "full"),
+    ("rank", "rank"),
+    ("shared", "full"),
+    ("shared rank", "rank"),
+    ("full", "additive"),
+    ("additive", "full"),
+    ("additive", "rank"),
+    ("rank", "additive"),
+]
 
 
-def make_factors(batch, words, labels, kind, seed=0):
-    torch.manual_seed(seed)
+def make_factor(sizes, kind, seed=0, dtype=torch.double):
+    """A factor with random vectors, and weights that give scores of about unit variance.
 
-    def draw(*shape):
-        return torch.randn(*shape, dtype=torch.double, requires_grad=True)
+    "shared" attention has one label for all.
+    """
+    batch, words, labels, dim = sizes
+    generator = torch.Generator().manual_seed(seed)
+    labels = 1 if kind.startswith("shared") else labels
+
+    def draw(*shape, scale=1.0):
+        return (scale * torch.randn(*shape, dtype=torch.double, generator=generator)).to(dtype).requires_grad_()
 
     if kind == "additive":
-        factor = AdditiveFactor(draw(batch, words, labels), draw(batch, words, labels), draw(batch, words, labels))
+        return AdditiveFactor(*(draw(batch, words, labels) for _ in range(3)))
+    if kind.endswith("rank"):
+        weight = tuple(draw(labels, width, 3, scale=0.8 * width**-0.5) for width in (dim + 1, dim, dim + 1))
     else:
-        weight = draw(labels, 4, 5, 5)
-        if kind == "rank":
-            weight = draw(labels, 5, 3), draw(labels, 4, 3), draw(labels, 5, 3)
-        factor = TriaffineFactor(draw(batch, words, 5), draw(batch, words, 4), draw(batch, words, 5), weight)
-    return factor
+        weight = draw(labels, dim, dim + 1, dim + 1, scale=dim**-1.5)
+    return TriaffineFactor(draw(batch, words, dim + 1), draw(batch, words, dim), draw(batch, words, dim + 1), weight)
 
 
-def leaves(factor):
-    return [leaf for part in factor for leaf in (part if isinstance(part, tuple) else (part,))]
+def leaves(*factors):
+    parts = [part for factor in factors for part in factor]
+    return [leaf for part in parts for leaf in (part if isinstance(part, tuple) else (part,))]
 
 
-@pytest.mark.parametrize("sizes", SIZES, ids=str)
-@pytest.mark.parametrize(
-    "kinds", [("full", "full"), ("rank", "rank"), ("full", "additive"), ("additive", "rank")], ids=str
-)
-@pytest.mark.parametrize("block", [1, 500], ids=["rows", "blocks"])
-def test_blocks_agree_with_the_whole_cube(sizes, kinds, block):
-    attention, scoring = (make_factors(*sizes, kind, seed) for seed, kind in enumerate(kinds))
-    inputs = [*leaves(attention), *leaves(scoring)]
-    spans = span_mask(torch.full((sizes[0],), sizes[1]), sizes[1]).unsqueeze(1)
-
-    def run(scores):
-        scores = scores * spans
-        gradients = torch.autograd.grad((scores * torch.arange(scores.numel()).view_as(scores).cos()).sum(), inputs)
-        return scores, gradients
-
-    expected, expected_gradients = run(span_scores_reference(attention, scoring, sizes[1]))
-    actual, gradients = run(span_scores(attention, scoring, sizes[1], block_numbers=block * sizes[0] * sizes[2]))
-    torch.testing.assert_close(actual, expected, rtol=1e-10, atol=1e-10)
-    for one, other in zip(gradients, expected_gradients, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-10)
+def ragged_lengths(sizes):
+    return torch.tensor([max(1, sizes[1] - 2 * row) for row in range(sizes[0])])
 
 
-@pytest.mark.parametrize("width", [1, 3, 10, 20])
-def test_narrow_spans_are_the_same_in_blocks(width):
-    attention, scoring = make_factors(2, 10, 3, "rank"), make_factors(2, 10, 3, "full", 1)
-    spans = span_mask(torch.tensor([10, 10]), 10, width).unsqueeze(1)
-    narrow = span_scores(attention, scoring, 10, max_width=width, block_numbers=300)
-    torch.testing.assert_close(narrow * spans, span_scores_reference(attention, scoring, 10) * spans)
+def span_stage(score, attention, scoring, lengths, max_width=None, **options):
+    """p of the real spans, α of some candidates, and the gradients of a random function of both."""
+    num_words = attention.insides.shape[1]
+    found = score(attention, scoring, lengths, max_width, **options)
+    p = found.scores * span_mask(lengths, num_words, max_width).unsqueeze(1)
+    candidates = torch.stack([torch.zeros_like(lengths), lengths.clamp(max=max_width or num_words) - 1], -1)
+    rows = candidate_attention(attention, candidates.unsqueeze(1), num_words, found.attention_cube)
+    total = sum((part.double() * torch.arange(part.numel()).view_as(part).cos()).sum() for part in (p, rows))
+    inputs = leaves(attention, scoring)
+    gradients = torch.autograd.grad(total, inputs, allow_unused=True)
+    # What shifts all scores of a span alike has no gradient, which is told as None or as 0.
+    gradients = [torch.zeros_like(leaf) if grad is None else grad for leaf, grad in zip(inputs, gradients, strict=True)]
+    return [p, rows, *gradients]
+
+
+def assert_same(actual, expected, tolerance):
+    for one, other in zip(actual, expected, strict=True):
+        scale = max(1.0, other.abs().max().item())
+        torch.testing.assert_close(one.double(), other.double(), rtol=tolerance, atol=tolerance * scale)
 
 
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
+@pytest.mark.parametrize("kinds", KINDS, ids=str)
+@pytest.mark.parametrize("kept_bytes", [0, None], ids=["again", "kept"])
+def test_blocks_agree_with_the_whole_cube(sizes, kinds, kept_bytes):
+    attention, scoring = (make_factor(sizes, kind, seed) for seed, kind in enumerate(kinds))
+    lengths = ragged_lengths(sizes)
+    expected = span_stage(span_scores_reference, attention, scoring, lengths)
+    actual = span_stage(span_scores, attention, scoring, lengths, kept_bytes=kept_bytes)
+    assert_same(actual, expected, 1e-10)
+
+
+@pytest.mark.parametrize("kinds", KINDS, ids=str)
+@pytest.mark.parametrize("width", [1, 3, 20])
+def test_narrow_spans(kinds, width):
+    attention, scoring = (make_factor((2, 20, 2, 4), kind, seed) for seed, kind in enumerate(kinds))
+    lengths = torch.tensor([20, 11])
+    expected = span_stage(span_scores_reference, attention, scoring, lengths, width)
+    assert_same(span_stage(span_scores, attention, scoring, lengths, width), expected, 1e-10)
+
+
+@pytest.mark.parametrize("kinds", [("full", "full"), ("rank", "rank"), ("additive", "full")], ids=str)
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float, 1e-5), (torch.bfloat16, 0.05)], ids=str)
+@pytest.mark.parametrize("sizes", [(2, 7, 3, 8), (1, 33, 2, 8)], ids=str)
+def test_lower_precision(kinds, dtype, tolerance, sizes):
+    """Against the float64 reference of the same numbers, relative to the largest of each kind."""
+    attention, scoring = (make_factor(sizes, kind, seed, dtype) for seed, kind in enumerate(kinds))
+    exact = [make_factor(sizes, kind, seed, dtype) for seed, kind in enumerate(kinds)]
+    exact = [_converted(factor) for factor in exact]
+    lengths = ragged_lengths(sizes)
+    expected = span_stage(span_scores_reference, *exact, lengths)
+    actual = span_stage(span_scores, attention, scoring, lengths)
+    assert actual[0].dtype == actual[1].dtype == torch.float32  # softmax and sums
+    for one, other in zip(actual, expected, strict=True):
+        assert (one.double() - other).abs().max() <= tolerance * other.abs().max().clamp(min=1)
+
+
+def _converted(factor):
+    def convert(part):
+        if isinstance(part, tuple):
+            return tuple(map(convert, part))
+        return part.detach().double().requires_grad_()
+
+    return type(factor)(*map(convert, factor))
+
+
+@pytest.mark.parametrize("kinds", [("full", "full"), ("rank", "rank")], ids=str)
+def test_autocast_computes_products_in_half_precision_and_gives_gradients_in_full(kinds):
+    attention, scoring = (make_factor((2, 9, 2, 8), kind, seed, torch.float) for seed, kind in enumerate(kinds))
+    lengths = torch.tensor([9, 4])
+    expected = span_stage(span_scores_reference, attention, scoring, lengths)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        actual = span_stage(span_scores, attention, scoring, lengths)
+    assert {part.dtype for part in actual} == {torch.float32}
+    for one, other in zip(actual, expected, strict=True):
+        assert 0 < (one - other).abs().max() <= 0.05 * other.abs().max()
+
+
+@pytest.mark.parametrize("sizes", [(1, 1, 1, 4), (2, 7, 3, 4), (1, 63, 1, 3)], ids=str)
 @pytest.mark.parametrize("kind", ["full", "rank"])
-@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.double, 1e-10), (torch.float, 1e-5), (torch.bfloat16, 0.05)])
-def test_triaffine_is_its_definition(sizes, kind, dtype, tolerance):
-    """Values and gradients; in half precision against the float64 reference of the same inputs."""
-    factor = make_factors(*sizes, kind)
-    related = torch.randn(sizes[0], sizes[2], 5, 4, dtype=torch.double, requires_grad=True)
-    leaf_tensors = [*leaves(factor), related]
+@pytest.mark.parametrize("axis", ["key", "query"])
+def test_cross_span_scores_are_their_definition(sizes, kind, axis):
+    batch, candidates, labels, dim = sizes
+    attention, scoring = (make_factor(sizes, kind, seed) for seed in (0, 1))
+    attention, scoring = (PairFactor(*factor) for factor in (attention, scoring))
+    spans = torch.randn(batch, labels, candidates, dim, dtype=torch.double, requires_grad=True)
+    mask = torch.arange(candidates) < ragged_lengths(sizes).unsqueeze(1)
+    inputs = [spans, *leaves(attention, scoring)]
 
-    def results(cube, pairs, convert):
-        heads, insides, tails = (convert(part) for part in factor[:3])
-        weight = tuple(map(convert, factor.weight)) if kind == "rank" else convert(factor.weight)
-        made = [cube(heads, insides, tails, weight), pairs(heads, convert(related), tails, weight)]
-        total = sum((one.double() * torch.arange(one.numel()).view_as(one).cos()).sum() for one in made)
-        return made, torch.autograd.grad(total, leaf_tensors)
+    def run(score):
+        scores, weights = score(attention._replace(spans=spans), scoring._replace(spans=spans), mask, axis)
+        total = (scores * torch.arange(scores.numel()).view_as(scores).cos() * mask.unsqueeze(-1)).sum()
+        gradients = torch.autograd.grad(total, inputs, allow_unused=True)
+        return [scores * mask.unsqueeze(-1), weights, *(gradient for gradient in gradients if gradient is not None)]
 
-    def scale(value):
-        return tolerance * max(1.0, value.abs().max().item())
+    assert_same(run(cross_span_scores), run(cross_span_scores_reference), 1e-10)
 
-    made, gradients = results(triaffine_cube, triaffine_pairs, lambda value: value.to(dtype))
-    expected, expected_gradients = results(
-        triaffine_cube_reference, triaffine_pairs_reference, lambda value: value.to(dtype).double()
-    )
-    for one, other in zip([*made, *gradients], [*expected, *expected_gradients], strict=True):
-        torch.testing.assert_close(one.double(), other.double(), rtol=tolerance, atol=scale(other))
+
+def test_packed_words_from_the_host_change_nothing():
+    attention, scoring = make_factor((3, 6, 2, 4), "full"), make_factor((3, 6, 2, 4), "full", 1)
+    lengths = torch.tensor([6, 2, 3])
+    packed = torch.tensor([b * 6 + k for k in range(6) for b in range(3) if lengths[b] > k])
+    assert torch.equal(plan_blocks(lengths, 6, None, None, 1).packed, packed)
+    expected = span_stage(span_scores, attention, scoring, lengths)
+    assert_same(span_stage(span_scores, attention, scoring, lengths, packed=packed), expected, 1e-12)
 
 
 @pytest.mark.parametrize("kind", ["full", "rank", "additive"])
 def test_attention_of_candidates_is_that_of_the_cube(kind):
-    factor = make_factors(2, 6, 3, kind)
-    everything = slice(0, 6)
-    cube = inside_attention(factor, everything, everything)
+    factor = make_factor((2, 6, 3, 4), kind)
+    cube = inside_attention_reference(factor)
     candidates = torch.tensor([[[0, 0], [1, 4], [5, 5]], [[0, 5], [2, 3], [0, 0]]])
     rows = candidate_attention(factor, candidates, 6)
     for sentence in range(2):

@@ -1,0 +1,105 @@
+"""Full against low-rank triaffine tensors on a corpus: F1, time and size. One recipe, several ranks and seeds.
+
+    python benchmarks/low_rank.py --train_file genia.train.jsonl --validation_file genia.dev.jsonl \\
+        --model_name_or_path MINILM --output_dir outputs/low_rank
+
+Trains each variant with `examples/train.py` on the first 3,000 sentences for 3 epochs, and scores it on the whole
+validation data. A run that is there is not done again, and one that was interrupted goes on; the table is written anew
+after each. Every full model is also compressed to each rank, without training, and scored.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from modeling_triaffine.scripts import describe_machine
+
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+# Name → (rank, seed). Full tensors and the recommended rank are drawn twice.
+VARIANTS = {
+    "rank-64-seed-1": (64, 1),
+    "rank-64-seed-2": (64, 2),
+    "rank-16-seed-1": (16, 1),
+    "rank-32-seed-1": (32, 1),
+    "rank-128-seed-1": (128, 1),
+    "full-seed-1": (None, 1),
+    "full-seed-2": (None, 2),
+}
+
+
+def main() -> None:
+    arguments = parse_arguments()
+    for name in arguments.only or VARIANTS:
+        train(name, arguments)
+        print(write_table(arguments.output_dir), flush=True)
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--train_file", required=True)
+    parser.add_argument("--validation_file", required=True)
+    parser.add_argument("--model_name_or_path", required=True)
+    parser.add_argument("--output_dir", type=Path, required=True)
+    parser.add_argument("--recipe", default="genia-minilm")
+    parser.add_argument("--max_train_samples", type=int, default=3000)
+    parser.add_argument("--num_train_epochs", type=int, default=3)
+    parser.add_argument("--only", nargs="+", choices=list(VARIANTS), help="These variants only.")
+    return parser.parse_args()
+
+
+def train(name: str, arguments: argparse.Namespace) -> None:
+    folder = arguments.output_dir / name
+    if (folder / "all_results.json").exists():
+        return
+    rank, seed = VARIANTS[name]
+    options = {
+        "recipe": arguments.recipe,
+        "train_file": arguments.train_file,
+        "validation_file": arguments.validation_file,
+        "model_name_or_path": arguments.model_name_or_path,
+        "max_train_samples": arguments.max_train_samples,
+        "num_train_epochs": arguments.num_train_epochs,
+        "triaffine_rank": "none" if rank is None else rank,
+        "seed": seed,
+        "eval_strategy": "no",
+        "load_best_model_at_end": "false",
+        "card_examples": 0,
+        "output_dir": folder,
+    }
+    command = [sys.executable, str(EXAMPLES / "train.py"), *(f"--{key}={value}" for key, value in options.items())]
+    subprocess.run([*command, "--resume_from_checkpoint"], check=True)
+
+
+def write_table(folder: Path) -> str:
+    """Gathers what is finished into `results.json`, and returns it as a table."""
+    rows = [row for name in VARIANTS if (row := read_row(folder / name))]
+    (folder / "results.json").write_text(json.dumps({"machine": describe_machine(), "rows": rows}, indent=1) + "\n")
+    lines = ["| variant | F1 | seconds of training | checkpoint (MB) |", "|---|---|---|---|"]
+    for row in rows:
+        lines.append(f"| {row['name']} | {100 * row['f1']:.1f} | {row['seconds']:.0f} | {row['megabytes']:.0f} |")
+    return "\n".join(lines)
+
+
+def read_row(folder: Path) -> dict[str, Any] | None:
+    results = folder / "all_results.json"
+    if not results.exists():
+        return None
+    metrics = json.loads(results.read_text())
+    rank, seed = VARIANTS[folder.name]
+    return {
+        "name": folder.name,
+        "rank": rank,
+        "seed": seed,
+        "f1": metrics["eval_f1"],
+        "precision": metrics["eval_precision"],
+        "recall": metrics["eval_recall"],
+        "seconds": metrics["train_runtime"],
+        "megabytes": (folder / "model.safetensors").stat().st_size / 1e6,
+    }
+
+
+if __name__ == "__main__":
+    main()

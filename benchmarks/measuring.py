@@ -1,0 +1,99 @@
+"""What the benchmarks share: interleaved timing, peak memory, the rate of matrix products, a JSON line a row."""
+
+import gc
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+
+def time_interleaved(
+    calls: dict[str, Callable[[], Any]], repeats: int, device: str = "cpu", least_seconds: float = 0.0
+) -> dict[str, float]:
+    """Median seconds of each call, called in turn so that what else the machine does meets all of them alike.
+
+    After a first round that is not counted; each gets at least `repeats` rounds and `least_seconds` altogether.
+    """
+    seconds: dict[str, list[float]] = {name: [] for name in calls}
+    for call in calls.values():
+        call()
+    while any(len(taken) < repeats or sum(taken) < least_seconds for taken in seconds.values()):
+        for name, call in calls.items():
+            synchronize(device)
+            start = time.perf_counter()
+            call()
+            synchronize(device)
+            seconds[name].append(time.perf_counter() - start)
+    return {name: statistics.median(taken) for name, taken in seconds.items()}
+
+
+def synchronize(device: str) -> None:
+    if device.startswith("cuda"):
+        torch.cuda.synchronize()
+
+
+def peak_extra_bytes(call: Callable[[], Any], device: str = "cpu") -> int | None:
+    """Most memory that was in use during the call beyond what was in use before; None where it cannot be told."""
+    gc.collect()
+    if device.startswith("cuda"):
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        call()
+        return torch.cuda.max_memory_allocated() - before
+    if not Path("/proc/self/clear_refs").exists():
+        return None
+    Path("/proc/self/clear_refs").write_text("5")  # the high-water mark starts anew
+    before = _memory("VmRSS")
+    call()
+    return _memory("VmHWM") - before
+
+
+def _memory(field: str) -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{field}:"))
+
+
+def product_rate(rows: int, inner: int, columns: int, dtype: torch.dtype, device: str = "cpu") -> float:
+    """Multiplications and additions a second of the three products that a contraction and its gradients consist of.
+
+    [rows, inner] × [inner, columns] forward, and backward for either side; the best rate of the three.
+    """
+    left, right = (torch.randn(shape, dtype=dtype, device=device) for shape in ((rows, inner), (inner, columns)))
+    out = torch.randn(rows, columns, dtype=dtype, device=device)
+    for_left, for_right = torch.empty_like(left), torch.empty_like(right)
+    products = {
+        "forward": lambda: torch.mm(left, right, out=out),
+        "left": lambda: torch.mm(out, right.mT, out=for_left),
+        "right": lambda: torch.mm(left.mT, out, out=for_right),
+    }
+    best = {name: float("inf") for name in products}
+    for _ in range(5):
+        for name, seconds in time_interleaved(products, 1, device).items():
+            best[name] = min(best[name], seconds)
+    return 2 * rows * inner * columns / min(best.values())
+
+
+class Rows:
+    """Rows of a benchmark: each printed as a JSON line at once, and all written to a file together at the end."""
+
+    def __init__(self, title: str, machine: dict[str, Any]):
+        self.title = title
+        self.machine = machine
+        self.rows: list[dict[str, Any]] = []
+
+    def add(self, **row: Any) -> None:
+        self.rows.append(row)
+        print(json.dumps(row), flush=True)
+
+    def write(self, path: Path | None) -> None:
+        if path is None:
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        command = " ".join(["python", *sys.argv])
+        header = json.dumps({"what": self.title, "command": command, **self.machine})
+        path.write_text("\n".join([header, *(json.dumps(row) for row in self.rows)]) + "\n")

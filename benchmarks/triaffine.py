@@ -1,0 +1,189 @@
+"""Time and memory of the triaffine head: fast against the reference einsums, full tensors and low rank.
+
+    python benchmarks/triaffine.py --output benchmarks/results/triaffine.jsonl
+
+For each batch size and sentence length: forward, and a step (forward and backward). A row is only written where all
+forms agree. The floor of a step is three times the forward multiplications of every contraction with W and V, both
+stages, at the rate that this machine reaches for products of that shape.
+"""
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from measuring import Rows, peak_extra_bytes, product_rate, time_interleaved
+from torch import Tensor
+
+from modeling_triaffine import TriaffineConfig
+from modeling_triaffine.modeling_triaffine import TriaffineSpanHead
+from modeling_triaffine.scripts import describe_machine
+from modeling_triaffine.triaffine_ops import free_bytes
+
+SIZES = [(1, 30), (8, 30), (1, 60), (8, 60), (1, 120), (1, 192), (1, 512)]
+HIDDEN_SIZE = 384
+# Largest difference of logits and gradients, relative to the largest of each.
+TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 0.1}
+# What the reference may need, as a part of the free memory, for its rows to be tried.
+REFERENCE_SHARE = 0.6
+
+
+def main() -> None:
+    arguments = parse_arguments()
+    torch.manual_seed(0)
+    rows = Rows("the triaffine head, seconds and extra memory", describe_machine())
+    for dim in arguments.dims:
+        heads = build_heads(dim, arguments)
+        for batch, words in arguments.sizes:
+            for row in measure(heads, batch, words, dim, arguments):
+                rows.add(**row)
+    rows.write(arguments.output)
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", nargs="+", type=parse_size, default=SIZES, help="BATCHxWORDS …")
+    parser.add_argument("--dims", nargs="+", type=int, default=[96, 256], help="Widths d of the triaffine.")
+    parser.add_argument("--labels", type=int, default=8)
+    parser.add_argument("--rank", type=int, default=64, help="Rank of the low-rank head.")
+    parser.add_argument("--candidates", type=int, default=30)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--dtype", choices=["float32", "bfloat16"], default="float32", help="Autocast when half.")
+    parser.add_argument("--output", type=Path)
+    return parser.parse_args()
+
+
+def parse_size(text: str) -> tuple[int, int]:
+    batch, words = text.split("x")
+    return int(batch), int(words)
+
+
+def build_heads(dim: int, arguments: argparse.Namespace) -> dict[str, TriaffineSpanHead]:
+    """The same full tensors as reference, fast and with least memory; and a low-rank head."""
+
+    def build(rank: int | None) -> TriaffineSpanHead:
+        config = TriaffineConfig(
+            num_labels=arguments.labels,
+            hidden_size=HIDDEN_SIZE,
+            triaffine_dim=dim,
+            triaffine_rank=rank,
+            max_candidates=arguments.candidates,
+            triaffine_init_std=0.05,  # scores of trained size
+        )
+        return TriaffineSpanHead(config).eval().to(arguments.device)
+
+    return {"full": build(None), "low_rank": build(arguments.rank)}
+
+
+def measure(
+    heads: dict[str, TriaffineSpanHead], batch: int, words: int, dim: int, arguments: argparse.Namespace
+) -> list[dict[str, Any]]:
+    """A row for the forward pass and one for a step; where the reference does not fit, without it."""
+    hidden = torch.randn(batch, words, HIDDEN_SIZE, device=arguments.device)
+    lengths = torch.full((batch,), words, device=arguments.device)
+    labels = torch.randint(arguments.labels, (batch, words, words), device=arguments.device)
+    rows = []
+    for what in ("forward", "step"):
+        forms = ["full", "full_save_memory", "low_rank"]
+        if reference_fits(batch, words, dim, what, arguments):
+            forms.insert(0, "reference")
+        calls = {form: make_call(heads, form, what, hidden, lengths, labels, arguments) for form in forms}
+        difference = largest_difference(calls, TOLERANCE[getattr(torch, arguments.dtype)])
+        megabytes = {form: extra_megabytes(heads, form, call, arguments.device) for form, call in calls.items()}
+        seconds = time_interleaved(calls, arguments.repeats, arguments.device)
+        floor = floor_seconds(batch, words, dim, what, arguments)
+        row: dict[str, Any] = {"what": what, "batch": batch, "words": words, "dim": dim, "labels": arguments.labels}
+        row |= {"rank": arguments.rank, "dtype": arguments.dtype, "threads": torch.get_num_threads()}
+        row |= {"seconds": rounded(seconds), "extra_megabytes": megabytes, "floor_seconds": round(floor, 4)}
+        row["full_over_floor"] = round(seconds["full"] / floor, 2)
+        row["low_rank_over_full"] = round(seconds["low_rank"] / seconds["full"], 3)
+        if "reference" in forms:
+            row["full_over_reference"] = round(seconds["full"] / seconds["reference"], 3)
+            row["reference_over_floor"] = round(seconds["reference"] / floor, 2)
+            row["difference"] = difference
+        else:
+            row["reference"] = "does not fit into memory"
+        rows.append(row)
+    return rows
+
+
+def make_call(
+    heads: dict[str, TriaffineSpanHead],
+    form: str,
+    what: str,
+    hidden: Tensor,
+    lengths: Tensor,
+    labels: Tensor,
+    arguments: argparse.Namespace,
+) -> Callable[[], dict[str, Tensor]]:
+    head = heads["low_rank" if form == "low_rank" else "full"]
+    half = arguments.dtype != "float32"
+
+    def call() -> dict[str, Tensor]:
+        head.reference = form == "reference"
+        head.save_memory(form == "full_save_memory")
+        head.zero_grad()
+        with torch.autocast(arguments.device.split(":")[0], torch.bfloat16, enabled=half):
+            if what == "forward":
+                with torch.no_grad():
+                    return {"logits": head(hidden, lengths).logits}
+            output = head(hidden, lengths, labels)
+        output.loss.backward()
+        weights = {name: value.grad for name, value in head.named_parameters() if "triaffine" in name}
+        return {"logits": output.logits.detach(), **weights}
+
+    return call
+
+
+def largest_difference(calls: dict[str, Callable[[], dict[str, Tensor]]], tolerance: float) -> float:
+    """Largest relative difference to the first of all that compute with the same weights; too large is an error."""
+    compared = [form for form in calls if form != "low_rank"]
+    expected = {name: value.clone() for name, value in calls[compared[0]]().items()}
+    largest = 0.0
+    for form in compared[1:]:
+        for name, value in calls[form]().items():
+            difference = ((value - expected[name]).abs().max() / expected[name].abs().max()).item()
+            if not difference <= tolerance:
+                raise SystemExit(f"{form} and {compared[0]} disagree: {name} by {difference:.1e} of its largest value.")
+            largest = max(largest, difference)
+    return float(f"{largest:.1e}")
+
+
+def extra_megabytes(
+    heads: dict[str, TriaffineSpanHead], form: str, call: Callable[[], Any], device: str
+) -> float | None:
+    """Peak memory beyond weights and gradients."""
+    head = heads["low_rank" if form == "low_rank" else "full"]
+    head.zero_grad()
+    extra = peak_extra_bytes(call, device)
+    gradients = sum(value.grad.nbytes for value in head.parameters() if value.grad is not None)
+    return None if extra is None else round((extra - gradients) / 1e6, 1)
+
+
+def reference_fits(batch: int, words: int, dim: int, what: str, arguments: argparse.Namespace) -> bool:
+    """Whether what the reference's einsums make, and in a step keep, is well below the memory there is."""
+    size = arguments.labels * 4
+    contracted, cube = batch * words * (dim + 1) ** 2 * size, batch * words**3 * size
+    halfway = batch * words**2 * (dim + 1) * size
+    weights = dim * (dim + 1) ** 2 * size
+    needed = (6 if what == "step" else 1.5) * (contracted + halfway + cube + weights)
+    return needed < REFERENCE_SHARE * free_bytes(torch.device(arguments.device))
+
+
+def floor_seconds(batch: int, words: int, dim: int, what: str, arguments: argparse.Namespace) -> float:
+    """Time of the contractions with W and V alone: of each word, and of each candidate, with both tensors."""
+    dtype = getattr(torch, arguments.dtype)
+    contracted = batch * (words + min(arguments.candidates, words * (words + 1) // 2))
+    operations = 2 * contracted * dim * (dim + 1) ** 2 * arguments.labels * 2
+    rate = product_rate(batch * words, dim, (dim + 1) ** 2, dtype, arguments.device)
+    return (3 if what == "step" else 1) * operations / rate
+
+
+def rounded(seconds: dict[str, float]) -> dict[str, float]:
+    return {name: round(value, 4) for name, value in seconds.items()}
+
+
+if __name__ == "__main__":
+    main()

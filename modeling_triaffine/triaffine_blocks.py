@@ -1,0 +1,318 @@
+"""p_ij = Σ_k softmax_k(s_ijk) · o_ijk over the inside words i ≤ k ≤ j, exactly, without the cube of all (i, j, k).
+
+The inside words are taken in blocks. The words k of a block lie inside spans of a rectangle of head and tail words only
+(i ≤ k, j ≥ k); its scores are made, added to a running softmax and dropped. Backward needs p and the log-sum-exp of
+each span, and makes the blocks again.
+
+A cube of scores is given by what its blocks are made from: `FullCube`, `ProductCube`, `AdditiveCube`. Axes: b sentence,
+r label, i head word, j tail word, k inside word, n contracted word, a, e, w widths; N words a sentence, I, J, K those
+of a block.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+# Score of a word that is not inside a span: its exponential is 0 beside any real score, and nothing becomes NaN.
+OUTSIDE = -1e30
+# Largest block in numbers, over all axes (16 MB in float32).
+BLOCK_NUMBERS = 4 * 2**20
+# A block has at least this many inside words, and a sentence about this many blocks: a third of the cube is made.
+BLOCK_WORDS, BLOCKS = 8, 8
+
+
+class Block(NamedTuple):
+    """Inside words `words`, the head and tail words of their spans, and where the words stand in `Plan.packed`."""
+
+    words: slice
+    heads: slice
+    tails: slice
+    rows: slice
+
+
+class Plan(NamedTuple):
+    """How a batch is cut into blocks. packed [n]: index b·N + k of the words to be contracted, ordered by k, then b."""
+
+    batch: int
+    num_words: int
+    packed: Tensor
+    blocks: tuple[Block, ...]
+
+    def sentences(self, block: Block) -> Tensor:
+        """b of each packed word of the block."""
+        return self.packed[block.rows] // self.num_words
+
+    def places(self, block: Block) -> Tensor:
+        """Place (b, k) of each packed word in the block's cube."""
+        size = block.words.stop - block.words.start
+        words = self.packed[block.rows]
+        return words // self.num_words * size + words % self.num_words - block.words.start
+
+
+def plan_blocks(
+    lengths: Tensor, num_words: int, max_width: int | None, packed: Tensor | None, numbers_a_word: int
+) -> Plan:
+    """Chooses the words to contract and the blocks, without waiting for the device.
+
+    Args:
+        lengths [B]: words of each sentence.
+        num_words: N, the padded length.
+        max_width: widest span that counts, in words.
+        packed: [`Plan.packed`] made on the host. Without it the words are packed on the CPU and padded elsewhere.
+        numbers_a_word: numbers that a block holds for one inside word.
+    """
+    batch = len(lengths)
+    on_host = lengths.device.type == "cpu"
+    if on_host:
+        real = lengths > torch.arange(num_words).unsqueeze(1)
+        counts = real.sum(1).tolist()
+        packed = real.flatten().nonzero().squeeze(1)
+        packed = packed % batch * num_words + packed // batch
+    elif packed is None:
+        counts = [batch] * num_words
+        words = torch.arange(num_words, device=lengths.device)
+        packed = (words.unsqueeze(1) + words.new_tensor(range(batch)) * num_words).flatten()
+    else:
+        # How many of the packed words stand at which position is not known here: one block.
+        return Plan(batch, num_words, packed, (_block(0, num_words, num_words, max_width, slice(0, len(packed))),))
+    size = max(BLOCK_WORDS, -(-num_words // BLOCKS))
+    size = max(1, min(size, BLOCK_NUMBERS // max(1, numbers_a_word)))
+    blocks = []
+    row = 0
+    for first in range(0, num_words, size):
+        last = min(first + size, num_words)
+        rows = slice(row, row + sum(counts[first:last]))
+        blocks.append(_block(first, last, num_words, max_width, rows))
+        row = rows.stop
+    return Plan(batch, num_words, packed, tuple(blocks))
+
+
+def _block(first: int, last: int, num_words: int, max_width: int | None, rows: slice) -> Block:
+    reach = (max_width or num_words) - 1
+    heads, tails = slice(max(0, first - reach), last), slice(first, min(num_words, last + reach))
+    return Block(slice(first, last), heads, tails, rows)
+
+
+class FullCube(NamedTuple):
+    """One label's s_ijk = Σ_ae T_k[a, e] u_ia v_je.
+
+    heads u [B, N, a], contracted T [n, a, e] of the packed words, tails v [B, N, e].
+    """
+
+    heads: Tensor
+    contracted: Tensor
+    tails: Tensor
+
+    def expand_labels(self, like: "Cube") -> "FullCube":
+        """The same scores for each label of another cube, which has one."""
+        return self
+
+    def shape(self) -> tuple[int, int, int]:
+        return self.heads.shape[0], 1, self.heads.shape[1]
+
+    def empty_gradients(self, dtype: torch.dtype) -> list[Tensor]:
+        """Where the blocks' gradients are added, in `dtype`; each contracted word is in one block, so needs no sum."""
+        heads, _, tails = self
+        return [
+            heads.new_zeros(heads.shape, dtype=dtype),
+            torch.empty_like(self.contracted, memory_format=torch.contiguous_format),
+            tails.new_zeros(tails.shape, dtype=dtype),
+        ]
+
+    def scores(self, plan: Plan, block: Block) -> tuple[Tensor, Any]:
+        """Scores [B, 1, K, I, J] of a block, and what its gradient needs."""
+        sentences = plan.sentences(block)
+        heads, tails = self.heads[sentences, block.heads], self.tails[sentences, block.tails]
+        contracted = self.contracted[block.rows]
+        # The side with fewer words first.
+        if heads.shape[1] <= tails.shape[1]:
+            half = heads @ contracted  # [n, I, e]
+            scores = half @ tails.mT
+        else:
+            half = tails @ contracted.mT  # [n, J, a]
+            scores = heads @ half.mT
+        size = block.words.stop - block.words.start
+        cube = scores.new_zeros(plan.batch * size, *scores.shape[1:])
+        cube.index_copy_(0, plan.places(block), scores)
+        return cube.unflatten(0, (plan.batch, 1, size)), (sentences, heads, contracted, tails, half)
+
+    def add_gradients(
+        self, plan: Plan, block: Block, saved: Any, gradient: Tensor, gradients: Sequence[Tensor]
+    ) -> None:
+        """Adds what the gradient [B, 1, K, I, J] of a block's scores means for the three tensors."""
+        sentences, heads, contracted, tails, half = saved
+        gradient = gradient.flatten(0, 2)[plan.places(block)]
+        for_contracted = gradients[1][block.rows]
+        if heads.shape[1] <= tails.shape[1]:
+            for_tails = gradient.mT @ half
+            for_half = gradient @ tails
+            torch.bmm(heads.mT, for_half, out=for_contracted)
+            for_heads = for_half @ contracted.mT
+        else:
+            for_heads = gradient @ half
+            for_half = gradient.mT @ heads
+            torch.bmm(for_half.mT, tails, out=for_contracted)
+            for_tails = for_half @ contracted
+        gradients[0][:, block.heads].index_add_(0, sentences, for_heads.to(gradients[0].dtype))
+        gradients[2][:, block.tails].index_add_(0, sentences, for_tails.to(gradients[2].dtype))
+
+
+class ProductCube(NamedTuple):
+    """s_ijk = Σ_w u_iw x_kw v_jw for each label: heads u, insides x, tails v, each [B, R, N, w]."""
+
+    heads: Tensor
+    insides: Tensor
+    tails: Tensor
+
+    def expand_labels(self, like: "Cube") -> "ProductCube":
+        """The same scores for each label of another cube."""
+        return ProductCube(*(part.expand(-1, like.shape()[1], *part.shape[2:]) for part in self))
+
+    def shape(self) -> tuple[int, int, int]:
+        return self.heads.shape[0], self.heads.shape[1], self.heads.shape[2]
+
+    def empty_gradients(self, dtype: torch.dtype) -> list[Tensor]:
+        """Where the blocks' gradients are added, in `dtype`."""
+        return [part.new_zeros(part.shape, dtype=dtype) for part in self]
+
+    def scores(self, plan: Plan, block: Block) -> tuple[Tensor, Any]:
+        """Scores [B, R, K, I, J] of a block, and what its gradient needs."""
+        heads, insides, tails = self._parts(block)
+        size = insides.shape[2]
+        if heads.shape[2] <= tails.shape[2]:
+            pairs = (insides.unsqueeze(3) * heads.unsqueeze(2)).flatten(2, 3)  # [B, R, K·I, w]
+            scores = (pairs @ tails.mT).unflatten(2, (size, -1))
+        else:
+            pairs = (insides.unsqueeze(3) * tails.unsqueeze(2)).flatten(2, 3)  # [B, R, K·J, w]
+            scores = (pairs @ heads.mT).unflatten(2, (size, -1)).mT
+        return scores, pairs
+
+    def add_gradients(
+        self, plan: Plan, block: Block, saved: Any, gradient: Tensor, gradients: Sequence[Tensor]
+    ) -> None:
+        """Adds what the gradient [B, R, K, I, J] of a block's scores means for the three tensors."""
+        heads, insides, tails = self._parts(block)
+        for_heads, for_insides, for_tails = (
+            part[:, :, words] for part, words in zip(gradients, (block.heads, block.words, block.tails), strict=True)
+        )
+        if heads.shape[2] <= tails.shape[2]:
+            near, far, for_near, for_far = heads, tails, for_heads, for_tails
+        else:
+            near, far, for_near, for_far = tails, heads, for_tails, for_heads
+            gradient = gradient.mT
+        for_far += gradient.flatten(2, 3).mT @ saved
+        for_pairs = (gradient.flatten(2, 3) @ far).unflatten(2, gradient.shape[2:4])  # [B, R, K, near, w]
+        for_near += (for_pairs * insides.unsqueeze(3)).sum(2)
+        for_insides += (for_pairs * near.unsqueeze(2)).sum(3)
+
+    def _parts(self, block: Block) -> tuple[Tensor, Tensor, Tensor]:
+        return self.heads[:, :, block.heads], self.insides[:, :, block.words], self.tails[:, :, block.tails]
+
+
+class AdditiveCube(NamedTuple):
+    """s_ijk = u_i + x_k + v_j for each label: heads u, insides x, tails v, each [B, R, N]."""
+
+    heads: Tensor
+    insides: Tensor
+    tails: Tensor
+
+    def expand_labels(self, like: "Cube") -> "AdditiveCube":
+        """The same scores for each label of another cube."""
+        return AdditiveCube(*(part.expand(-1, like.shape()[1], *part.shape[2:]) for part in self))
+
+    def shape(self) -> tuple[int, int, int]:
+        return self.heads.shape[0], self.heads.shape[1], self.heads.shape[2]
+
+    def empty_gradients(self, dtype: torch.dtype) -> list[Tensor]:
+        """Where the blocks' gradients are added, in `dtype`."""
+        return [part.new_zeros(part.shape, dtype=dtype) for part in self]
+
+    def scores(self, plan: Plan, block: Block) -> tuple[Tensor, Any]:
+        """Scores [B, R, K, I, J] of a block, and what its gradient needs."""
+        heads = self.heads[:, :, None, block.heads, None]
+        insides = self.insides[:, :, block.words, None, None]
+        return heads + insides + self.tails[:, :, None, None, block.tails], None
+
+    def add_gradients(
+        self, plan: Plan, block: Block, saved: Any, gradient: Tensor, gradients: Sequence[Tensor]
+    ) -> None:
+        """Adds what the gradient [B, R, K, I, J] of a block's scores means for the three tensors."""
+        gradients[0][:, :, block.heads] += gradient.sum((2, 4))
+        gradients[1][:, :, block.words] += gradient.sum((3, 4))
+        gradients[2][:, :, block.tails] += gradient.sum((2, 3))
+
+
+Cube = FullCube | ProductCube | AdditiveCube
+
+
+def attend_inside(plan: Plan, attention: Cube, scoring: Cube, keep: bool) -> tuple[Tensor, Tensor | None]:
+    """p [B, R, N, N] in at least float32 from the cubes of s and o, which have the same labels.
+
+    Entries with i > j, or wider than the plan's spans, are meaningless but finite. With `keep` also the whole cube of s
+    [B, R, N, N, N] (k, i, j), 0 where k is not inside.
+    """
+    p, cube = _AttendInside.apply(plan, type(attention), type(scoring), keep, *attention, *scoring)
+    return p, cube if keep else None
+
+
+class _AttendInside(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, plan, attention_type, scoring_type, keep, *tensors):
+        attention, scoring = attention_type(*tensors[:3]), scoring_type(*tensors[3:])
+        batch, labels, words = scoring.shape()
+        dtype = torch.promote_types(scoring.tails.dtype, torch.float32)
+        peak = scoring.tails.new_full((batch, labels, words, words), OUTSIDE, dtype=dtype)
+        total, weighted = torch.zeros_like(peak), torch.zeros_like(peak)
+        kept = peak.new_zeros(batch, labels, words, words, words) if keep else peak.new_zeros(0)
+        with torch.autocast(peak.device.type, enabled=False):
+            for block in plan.blocks:
+                scores, _ = _inside_scores(attention, plan, block, dtype)
+                values, _ = scoring.scores(plan, block)
+                area = (..., block.heads, block.tails)
+                highest = torch.maximum(peak[area], scores.amax(2))
+                weights = (scores - highest.unsqueeze(2)).exp_()
+                shrink = (peak[area] - highest).exp_()
+                total[area] = total[area] * shrink + weights.sum(2)
+                weighted[area] = weighted[area] * shrink + (weights * values).sum(2)
+                peak[area] = highest
+                if keep:
+                    kept[:, :, block.words, block.heads, block.tails] = scores.masked_fill_(scores == OUTSIDE, 0)
+        total.clamp_(min=1)  # it is at least 1 wherever there is a span
+        p = weighted / total
+        ctx.plan, ctx.types, ctx.keep = plan, (attention_type, scoring_type), keep
+        ctx.save_for_backward(p, peak + total.log(), *tensors)
+        return p, kept
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, gradient, for_kept):
+        p, log_sum, *tensors = ctx.saved_tensors
+        attention, scoring = ctx.types[0](*tensors[:3]), ctx.types[1](*tensors[3:])
+        gradients = [*attention.empty_gradients(p.dtype), *scoring.empty_gradients(p.dtype)]
+        with torch.autocast(p.device.type, enabled=False):
+            for block in ctx.plan.blocks:
+                scores, attention_saved = _inside_scores(attention, ctx.plan, block, p.dtype)
+                values, scoring_saved = scoring.scores(ctx.plan, block)
+                area = (..., block.heads, block.tails)
+                for_values = (scores - log_sum[area].unsqueeze(2)).exp_() * gradient[area].unsqueeze(2)
+                for_scores = for_values * (values - p[area].unsqueeze(2))
+                if ctx.keep:
+                    for_scores += for_kept[:, :, block.words, block.heads, block.tails]
+                for_scores, for_values = for_scores.to(tensors[0].dtype), for_values.to(tensors[3].dtype)
+                attention.add_gradients(ctx.plan, block, attention_saved, for_scores, gradients[:3])
+                scoring.add_gradients(ctx.plan, block, scoring_saved, for_values, gradients[3:])
+        converted = (part.to(tensor.dtype) for part, tensor in zip(gradients, tensors, strict=True))
+        return None, None, None, None, *converted
+
+
+def _inside_scores(cube: Cube, plan: Plan, block: Block, dtype: torch.dtype) -> tuple[Tensor, Any]:
+    """Scores of a block in `dtype`, `OUTSIDE` where not i ≤ k ≤ j; and what their gradient needs."""
+    scores, saved = cube.scores(plan, block)
+    words, heads, tails = (
+        torch.arange(part.start, part.stop, device=scores.device) for part in (block.words, block.heads, block.tails)
+    )
+    outside = (words[:, None] < heads).unsqueeze(2) | (words[:, None] > tails).unsqueeze(1)
+    return scores.to(dtype).masked_fill_(outside, OUTSIDE), saved
