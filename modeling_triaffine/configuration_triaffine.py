@@ -36,6 +36,7 @@ LOCAL_FIELDS = ("trust_remote_code", "_name_or_path", "dtype", "torch_dtype")
 REMOTE_CODE_FILES = (
     "configuration_triaffine.py",
     "triaffine_weights.py",
+    "triaffine_kernels.py",
     "triaffine_blocks.py",
     "triaffine_ops.py",
     "factors_triaffine.py",

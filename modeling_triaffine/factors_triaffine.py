@@ -12,6 +12,19 @@ from .configuration_triaffine import TriaffineConfig
 from .triaffine_ops import AdditiveFactor, Factor, TriaffineFactor, TriaffineWeight, append_one
 from .triaffine_weights import hold_weight
 
+# Squared norm of what a fresh two-layer MLP makes of words near 0, by torch's initialisation of its last bias alone: d
+# numbers of variance 1/(3d). The words that a fresh BiLSTM makes are near 0.
+SMALLEST_SQUARED_NORM = 1 / 3
+
+
+def mlp_squared_norm(second_moment: float, hidden_size: int, dim: int) -> float:
+    """Expected squared norm of a fresh two-layer MLP's output (section 1) for words with this mean square a number.
+
+    With torch's initialisation a layer of n inputs has weights and biases of variance 1/(3n): the first layer gives
+    variance (second moment + 1/H) / 3, ReLU leaves half of its square, the second layer makes d numbers a third of it.
+    """
+    return dim * (second_moment + 1 / hidden_size) / 18 + SMALLEST_SQUARED_NORM
+
 
 class MLP(nn.Sequential):
     """Linear layers with ReLU and dropout between them, none after the last (section 1)."""
@@ -58,14 +71,22 @@ class TriaffineTensor(nn.Module):
 
         The gradient of a low-rank factor is a product with the other two, so factors that only match the variance of
         the full tensor hardly learn: they are drawn so that a score has about unit variance whatever the rank and
-        width. With torch's initialisation of the MLPs an inside vector has squared norm 1/3, a boundary vector 4/3.
+        width. Projected vectors then have variance ρ^(-1/3) a coordinate, their products 1/ρ, the sum over ρ 1.
         """
         if self.rank is None:
             init.normal_(self.weight, std=self.std)
             return
         projected_std = self.rank ** (-1 / 6)
-        for factor, squared_norm in ((self.head, 4 / 3), (self.inside, 1 / 3), (self.tail, 4 / 3)):
-            init.normal_(factor, std=projected_std / squared_norm**0.5)
+        for factor, extra in ((self.head, 1.0), (self.inside, 0.0), (self.tail, 1.0)):
+            init.normal_(factor, std=projected_std / (SMALLEST_SQUARED_NORM + extra) ** 0.5)
+
+    @torch.no_grad()
+    def match_inputs(self, squared_norm: float) -> None:
+        """Scales freshly drawn low-rank factors to inside vectors of this squared norm (boundaries: and a 1)."""
+        if self.rank is None:
+            return
+        for factor, extra in ((self.head, 1.0), (self.inside, 0.0), (self.tail, 1.0)):
+            factor.mul_(((SMALLEST_SQUARED_NORM + extra) / (squared_norm + extra)) ** 0.5)
 
     def extra_repr(self) -> str:
         return ", ".join(f"{name}={tuple(value.shape)}" for name, value in self.named_parameters())

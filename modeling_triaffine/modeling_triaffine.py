@@ -19,7 +19,15 @@ from transformers import initialization as init
 from transformers.utils import ModelOutput
 
 from .configuration_triaffine import TriaffineConfig
-from .factors_triaffine import MLP, BiaffineScoring, Boundaries, SpanAttention, SpanScoring, TriaffineTensor
+from .factors_triaffine import (
+    MLP,
+    BiaffineScoring,
+    Boundaries,
+    SpanAttention,
+    SpanScoring,
+    TriaffineTensor,
+    mlp_squared_norm,
+)
 from .triaffine_ops import (
     Factor,
     PairFactor,
@@ -309,7 +317,36 @@ class TriaffineForNestedNER(PreTrainedModel):
         if missing:
             raise ValueError(f"from_encoder: {name_or_path} has no weights for {', '.join(missing)}; is it an encoder?")
         model.encoder.load_state_dict(pretrained.state_dict(), strict=False)  # a pooler is left out
+        model.match_low_rank_start()
         return model
+
+    @torch.no_grad()
+    def match_low_rank_start(self) -> None:
+        """Scales the low-rank factors of a model that was never trained to the words that its encoder makes.
+
+        Drawn for words near 0, which a BiLSTM makes, they would give scores many times too large on an encoder's own
+        vectors: with these, by their mean square on random sub-words, the scores have about unit variance too.
+        """
+        if self.config.triaffine_rank is None:
+            return
+        training = self.training
+        self.eval()
+        moment = self._hidden_of_random_subwords().square().mean().item()
+        self.train(training)
+        norm = mlp_squared_norm(moment, self.config.hidden_size, self.config.triaffine_dim)
+        for module in self.head.modules():
+            if isinstance(module, TriaffineTensor):
+                module.match_inputs(norm)
+
+    def _hidden_of_random_subwords(self) -> Tensor:
+        """Word representations [4, 32, H] of sub-words that are drawn alike in every process."""
+        shape = (4, 32)
+        vocabulary = self.encoder.config.vocab_size
+        input_ids = torch.randint(vocabulary, shape, generator=torch.Generator().manual_seed(0)).to(self.device)
+        states = self.encoder(input_ids=input_ids, attention_mask=torch.ones_like(input_ids)).last_hidden_state
+        unknown = torch.zeros_like(input_ids)
+        lengths = torch.full((shape[0],), shape[1], device=self.device)
+        return self.words(states, lengths, unknown, unknown, unknown.unsqueeze(-1))
 
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path: Any, *args: Any, **kwargs: Any) -> Any:

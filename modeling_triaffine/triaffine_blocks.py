@@ -2,19 +2,23 @@
 
 The inside words are taken in blocks. The words k of a block lie inside spans of a rectangle of head and tail words only
 (i ≤ k, j ≥ k); its scores are made, added to a running softmax and dropped. Backward needs p and the log-sum-exp of
-each span, and makes the blocks again.
+each span, and makes the blocks again. On CUDA the same is computed by the Triton kernels.
 
 A cube of scores is given by what its blocks are made from: `FullCube`, `ProductCube`, `AdditiveCube`. Axes: b sentence,
 r label, i head word, j tail word, k inside word, n contracted word, a, e, w widths; N words a sentence, I, J, K those
 of a block.
 """
 
+import functools
+import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+
+from .triaffine_kernels import KeyFactors, ProductFactors, triton_is_available, triton_span_scores
 
 # Score of a word that is not inside a span: its exponential is 0 beside any real score, and nothing becomes NaN.
 OUTSIDE = -1e30
@@ -139,6 +143,13 @@ class FullCube(NamedTuple):
         cube.index_copy_(0, plan.places(block), scores)
         return cube.unflatten(0, (plan.batch, 1, size)), (sentences, heads, contracted, tails, half)
 
+    def kernel_factors(self, plan: Plan) -> KeyFactors:
+        """The same scores as the kernels take them: T contracted with the heads, for each (head, inside) word."""
+        by_head = self.heads[plan.packed // plan.num_words] @ self.contracted  # [n, I, e]
+        keys = by_head.new_zeros(plan.batch * plan.num_words, *by_head.shape[1:]).index_copy(0, plan.packed, by_head)
+        keys = keys.unflatten(0, (plan.batch, -1)).transpose(1, 2)
+        return KeyFactors(keys, keys.new_zeros(keys.shape[:3]), self.tails)
+
     def add_gradients(
         self, plan: Plan, block: Block, saved: Any, gradient: Tensor, gradients: Sequence[Tensor]
     ) -> None:
@@ -190,6 +201,10 @@ class ProductCube(NamedTuple):
             scores = (pairs @ heads.mT).unflatten(2, (size, -1)).mT
         return scores, pairs
 
+    def kernel_factors(self, plan: Plan) -> ProductFactors:
+        """The same scores as the kernels take them."""
+        return ProductFactors(*(part.flatten(0, 1) for part in self))
+
     def add_gradients(
         self, plan: Plan, block: Block, saved: Any, gradient: Tensor, gradients: Sequence[Tensor]
     ) -> None:
@@ -235,6 +250,13 @@ class AdditiveCube(NamedTuple):
         heads = self.heads[:, :, None, block.heads, None]
         insides = self.insides[:, :, block.words, None, None]
         return heads + insides + self.tails[:, :, None, None, block.tails], None
+
+    def kernel_factors(self, plan: Plan) -> ProductFactors:
+        """The same scores as the kernels take them: u · 1 · 1 + 1 · x · 1 + 1 · 1 · v."""
+        heads, insides, tails = (part.flatten(0, 1) for part in self)
+        one = torch.ones_like(heads)
+        parts = (heads, one, one), (one, insides, one), (one, one, tails)
+        return ProductFactors(*(torch.stack(part, dim=-1) for part in parts))
 
     def add_gradients(
         self, plan: Plan, block: Block, saved: Any, gradient: Tensor, gradients: Sequence[Tensor]
@@ -316,3 +338,36 @@ def _inside_scores(cube: Cube, plan: Plan, block: Block, dtype: torch.dtype) -> 
     )
     outside = (words[:, None] < heads).unsqueeze(2) | (words[:, None] > tails).unsqueeze(1)
     return scores.to(dtype).masked_fill_(outside, OUTSIDE), saved
+
+
+def attend_by_kernels(plan: Plan, attention: Cube, scoring: Cube) -> Tensor:
+    """p [B, R, N, N] as [`attend_inside`] gives it, by the Triton kernels."""
+    p = triton_span_scores(attention.kernel_factors(plan), scoring.kernel_factors(plan))
+    return p.unflatten(0, (plan.batch, -1))
+
+
+@functools.cache
+def kernels_work(device: torch.device) -> bool:
+    """Whether the Triton kernels compute on this device what the blocks do: tried once, on a small problem."""
+    if device.type != "cuda" or not triton_is_available():
+        return False
+    plan = plan_blocks(torch.tensor([5, 5], device=device), 5, None, None, 1)
+    generator = torch.Generator().manual_seed(0)
+
+    def draw(*shape: int) -> Tensor:
+        return torch.randn(shape, generator=generator).to(device).requires_grad_()
+
+    full = [FullCube(draw(2, 5, 8), draw(10, 8, 8), draw(2, 5, 8)) for _ in range(2)]
+    products = [ProductCube(draw(2, 1, 5, 16), draw(2, 1, 5, 16), draw(2, 1, 5, 16)) for _ in range(2)]
+    try:
+        for attention, scoring in (full, products):
+            results = []
+            for p in (attend_by_kernels(plan, attention, scoring), attend_inside(plan, attention, scoring, False)[0]):
+                gradients = torch.autograd.grad(p.triu().square().sum(), [*attention, *scoring])
+                results.append([p.triu(), *gradients])
+            for one, other in zip(*results, strict=True):
+                torch.testing.assert_close(one, other, rtol=0.01, atol=0.01 * other.abs().max().item())
+    except Exception as error:  # whatever Triton's compiler or the driver may raise
+        warnings.warn(f"The Triton kernels do not work on {device}, computing without them: {error}", stacklevel=2)
+        return False
+    return True

@@ -25,7 +25,9 @@ from .triaffine_blocks import (
     FullCube,
     Plan,
     ProductCube,
+    attend_by_kernels,
     attend_inside,
+    kernels_work,
     plan_blocks,
 )
 from .triaffine_weights import FullWeight, contract_pairs, contract_words, hold_weight, pad_boundaries
@@ -192,6 +194,8 @@ def inside_attention_reference(attention: Factor) -> Tensor:
     return masked_softmax(scores, inside, dim=-1)
 
 
+# Compiled are the encoder and the rest of the head: blocks depend on the lengths, and are few large products anyway.
+@torch.compiler.disable
 def span_scores(
     attention: Factor,
     scoring: Factor,
@@ -216,39 +220,47 @@ def span_scores(
     """
     attention, scoring = _held(attention), _held(scoring)
     batch, num_words = attention.insides.shape[:2]
-    width = max(num_words, *(factor.width for factor in (attention, scoring)))
-    if attention.is_full or scoring.is_full:
-        chunk = 1
-    else:
-        chunk = max(1, min(scoring.labels, BLOCK_NUMBERS // (BLOCK_WORDS * batch * num_words * width)))
-    plan = plan_blocks(lengths, num_words, max_width, packed, batch * chunk * num_words * width)
+    chunk, numbers = _chunk_labels(attention, scoring)
+    plan = plan_blocks(lengths, num_words, max_width, packed, numbers)
+    with_kernels = kernels_work(lengths.device)
     # Candidates need a few rows of s; kept only where the whole cube is smaller than what one label's words make.
-    keep = attention.is_full and attention.labels == scoring.labels
-    keep = keep and batch * scoring.labels * num_words**3 <= len(plan.packed) * width**2
-    free_attention = attention.cube(slice(0, 1), plan) if attention.labels == 1 else None
+    keep = attention.is_full and attention.labels == scoring.labels and not with_kernels
+    keep = keep and batch * scoring.labels * num_words**3 <= len(plan.packed) * attention.width**2
+    shared_attention = attention.cube(slice(0, 1), plan) if attention.labels == 1 else None
 
     def score(labels: slice) -> tuple[Tensor, Tensor | None]:
         values = scoring.cube(labels, plan)
-        scores = free_attention.expand_labels(values) if free_attention is not None else attention.cube(labels, plan)
+        scores = shared_attention.expand_labels(values) if shared_attention else attention.cube(labels, plan)
+        if with_kernels:
+            return attend_by_kernels(plan, scores, values), None
         return attend_inside(plan, scores, values, keep)
 
-    chunks = [slice(first, first + chunk) for first in range(0, scoring.labels, chunk)]
-    kept_chunks = len(chunks)
-    if torch.is_grad_enabled() and (attention.is_full or scoring.is_full):
-        kept_chunks = _labels_to_keep(attention, scoring, plan, kept_bytes)
-    made = [
-        score(labels)
-        if number < kept_chunks
-        else checkpoint(score, labels, use_reentrant=False, preserve_rng_state=False)
-        for number, labels in enumerate(chunks)
-    ]
-    scores = torch.cat([p for p, _ in made], dim=1)
+    made = []
+    labels_to_keep = _labels_to_keep(attention, scoring, plan, kept_bytes)
+    for first in range(0, scoring.labels, chunk):
+        labels = slice(first, first + chunk)
+        if labels_to_keep is None or first < labels_to_keep:
+            made.append(score(labels))
+        else:
+            made.append(checkpoint(score, labels, use_reentrant=False, preserve_rng_state=False))
     cubes = [cube for _, cube in made if cube is not None]
-    return SpanScores(scores, torch.cat(cubes, dim=1) if keep else None)
+    return SpanScores(torch.cat([p for p, _ in made], dim=1), torch.cat(cubes, dim=1) if keep else None)
 
 
-def _labels_to_keep(attention: Factor, scoring: Factor, plan: Plan, kept_bytes: int | None) -> int:
-    """For how many labels the contracted words are kept for the backward pass."""
+def _chunk_labels(attention: Factor, scoring: Factor) -> tuple[int, int]:
+    """How many labels are computed at once, and the numbers that a block then holds for one inside word."""
+    batch, num_words = attention.insides.shape[:2]
+    numbers = batch * num_words * max(num_words, attention.width, scoring.width)
+    if attention.is_full or scoring.is_full:
+        return 1, numbers
+    chunk = max(1, min(scoring.labels, BLOCK_NUMBERS // max(1, BLOCK_WORDS * numbers)))
+    return chunk, chunk * numbers
+
+
+def _labels_to_keep(attention: Factor, scoring: Factor, plan: Plan, kept_bytes: int | None) -> int | None:
+    """For how many labels the contracted words are kept for the backward pass; None where there is none of either."""
+    if not (torch.is_grad_enabled() and (attention.is_full or scoring.is_full)):
+        return None
     if kept_bytes is None:
         kept_bytes = int(KEPT_SHARE * free_bytes(plan.packed.device))
     of_label = sum(

@@ -106,6 +106,7 @@ class FullWeight(NamedTuple):
     buffer: GradientBuffer
 
 
+@torch.compiler.disable
 def hold_weight(tensor: Tensor, in_place: bool = False) -> FullWeight:
     """Makes the tensor ready for the contractions of one forward pass; see [`GradientBuffer`]."""
     buffer = GradientBuffer(tensor, in_place and tensor.requires_grad)
@@ -123,6 +124,7 @@ def contract_words(insides: Tensor, weight: FullWeight, label: int) -> Tensor:
     return _ContractWords.apply(insides, weight.ticket, weight.tensor, weight.buffer, label)
 
 
+@torch.compiler.disable
 def contract_pairs(heads: Tensor, tails: Tensor, weight: FullWeight) -> Tensor:
     """y_rnc = Σ_ae W[r, c, a, e] u_na v_ne for the boundaries u, v [n, a] of given spans → [R, n, d] (section 6)."""
     return _ContractPairs.apply(heads, tails, weight.ticket, weight.tensor, weight.buffer)

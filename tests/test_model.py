@@ -8,7 +8,7 @@ from safetensors.torch import load, save_file
 from transformers import AutoModel, AutoModelForTokenClassification
 
 from modeling_triaffine import DataCollatorForNestedNER, TriaffineConfig, TriaffineForNestedNER
-from tests.tiny import LABELS, tiny_model, tiny_processor
+from tests.tiny import LABELS, save_tiny_encoder, tiny_model, tiny_processor
 
 SENTENCES = [["IL2", "gene", "binds"], ["protein"], ["the", "gene", "protein", "binds", "DNA", "."]]
 ENTITIES = [
@@ -221,3 +221,18 @@ def test_damaged_or_incomplete_weights_are_refused(encoder, tmp_path):
     save_file(weights, path, metadata={"format": "pt"})
     with pytest.raises(ValueError, match=r"lack head\.label_bias, which would be random"):
         AutoModel.from_pretrained(tmp_path)
+
+
+@pytest.mark.parametrize(("rank", "dim"), [(16, 32), (64, 128)])
+@pytest.mark.parametrize("lstm_hidden_size", [0, 32])
+def test_low_rank_scores_start_with_about_unit_variance(tmp_path, rank, dim, lstm_hidden_size):
+    """Whether words come near 0 from a BiLSTM or at full size from the encoder, whose numbers have variance 1 here."""
+    encoder = save_tiny_encoder(tmp_path, hidden_size=64)
+    labels = {"id2label": dict(enumerate([*map(str, range(15)), "None"]))}
+    sizes = {"triaffine_rank": rank, "triaffine_dim": dim, "lstm_hidden_size": lstm_hidden_size}
+    model = tiny_model(encoder, **labels, **sizes)
+    hidden = model._hidden_of_random_subwords()
+    attention, boundaries = model.head.attention(hidden)
+    scoring, _ = model.head.scoring(hidden, boundaries)
+    for factor in (attention, scoring):
+        assert 0.5 < factor.whole_cube().square().mean().sqrt() < 2

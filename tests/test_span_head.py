@@ -274,3 +274,17 @@ def test_scores_of_a_low_rank_tensor_start_with_about_unit_variance():
         hidden = 0.1 * torch.randn(4, 12, 64)
         factor, _ = head.attention(hidden)
         assert 0.1 < factor.whole_cube().std() < 3
+
+
+@pytest.mark.parametrize("rank", [None, 3], ids=["full", "rank3"])
+def test_compiled_head_is_the_same(rank):
+    """Traced with its breaks, forward and backward; the compiler's own code is not made here."""
+    head, hidden, lengths = make_head(triaffine_rank=rank)
+    labels = random_labels(lengths, 4, 5)
+    expected = head(hidden, lengths, labels)
+    expected_gradients = torch.autograd.grad(expected.loss, list(head.parameters()))
+    compiled = torch.compile(head, backend="aot_eager")(hidden, lengths, labels)
+    torch.testing.assert_close(compiled.loss, expected.loss)
+    gradients = torch.autograd.grad(compiled.loss, list(head.parameters()))
+    for one, other in zip(gradients, expected_gradients, strict=True):
+        torch.testing.assert_close(one, other)

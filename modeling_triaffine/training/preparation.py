@@ -153,6 +153,7 @@ def _start_new(
         model = TriaffineForNestedNER.from_encoder(encoder, **fields)
     else:
         model = TriaffineForNestedNER(TriaffineConfig(encoder_config=encoder_config, **fields))
+        model.match_low_rank_start()
     for word, vector in vectors.items():
         model.words.word_embedding.weight.data[processor.vocabularies["words"][word]] = torch.from_numpy(vector)
     return model, processor
