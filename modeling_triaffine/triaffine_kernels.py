@@ -36,7 +36,7 @@ except ImportError:
 BLOCK = 32
 # Bytes of a tile's row: of what scores are made from, piece after piece of w; and of the columns w whose gradient one
 # program keeps in registers. An operand then takes 4 or 8 KB of shared memory, and two running sums 64 registers a
-# thread: compiled for compute capability 8.0, no kernel needs over 24 KB, whatever w, and hardly a register spills.
+# thread: compiled for compute capability 8.0, no kernel needs over 32 KB, whatever w, and hardly a register spills.
 SCORE_BYTES, GRADIENT_BYTES = 128, 256
 
 
