@@ -1,0 +1,309 @@
+"""The spaCy component: the pipeline's entities as spans, doc.ents, streams, saving, tokens that do not align."""
+
+import importlib
+import shutil
+import sys
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from modeling_triaffine import NestedNERPipeline
+from tests.tiny import tiny_model, tiny_processor
+
+spacy = pytest.importorskip("spacy", reason="needs spaCy, the extra `spacy`")
+from spacy.tokenizer import Tokenizer  # noqa: E402
+from spacy.tokens import Doc, DocBin  # noqa: E402
+
+NAME = "triaffine_ner"
+TEXTS = [
+    "The IL-2 gene binds protein. It is DNA! No gene here.",
+    "",
+    " \n ",
+    "gene",
+    "  naïve cafe\u0301 — 中文 gene,\u00a0emoji 👩‍🔬 and שלום gene.\t",
+]
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*do not begin and end where spaCy's tokens do:UserWarning")
+
+
+@pytest.fixture(scope="module")
+def finder(encoder):
+    return NestedNERPipeline(model=tiny_model(encoder), processor=tiny_processor(encoder), threshold=0.2)
+
+
+@pytest.fixture(scope="module")
+def folder(finder, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("model")
+    finder.save_pretrained(folder)
+    return str(folder)
+
+
+def spacy_pipeline(folder, **config):
+    # The package's module is not imported here: spaCy finds the component by its entry point.
+    nlp = spacy.blank("en")
+    nlp.add_pipe(NAME, config={"model": folder, "device": "cpu", "threshold": 0.2, **config})
+    return nlp
+
+
+def split_at_spaces(nlp):
+    """Gives the spaCy pipeline words that hold their punctuation."""
+    nlp.tokenizer = Tokenizer(nlp.vocab)
+    return nlp
+
+
+def entities_of(doc, key="sc"):
+    """What the pipeline would give, read from the span group, scores to four places."""
+    group = doc.spans[key]
+    offsets, scores = group.attrs["char_offsets"].tolist(), group.attrs["scores"].tolist()
+    return [(*pair, span.label_, round(score, 4)) for pair, span, score in zip(offsets, group, scores, strict=True)]
+
+
+def expected(entities):
+    return [(e["start"], e["end"], e["entity_group"], round(e["score"], 4)) for e in entities]
+
+
+def test_spans_are_the_pipelines_entities_nested_ones_included(folder, finder):
+    nlp = spacy_pipeline(folder)
+    found = [nlp(text) for text in TEXTS]
+    assert [entities_of(doc) for doc in found] == [expected(finder(text)) for text in TEXTS]
+    assert found[0].spans["sc"].has_overlap
+    assert [len(doc.spans["sc"]) == 0 for doc in found] == [False, True, True, False, False]
+    assert all(doc.ents == () for doc in found)
+
+
+def test_settings_are_the_pipelines(folder, finder):
+    nlp = spacy_pipeline(folder, threshold=0.0, overlap="flat", spans_key="names")
+    doc = nlp(TEXTS[0])
+    assert "sc" not in doc.spans
+    assert not doc.spans["names"].has_overlap
+    assert entities_of(doc, "names") == expected(finder(TEXTS[0], threshold=0.0, overlap="flat"))
+    assert len(spacy_pipeline(folder, threshold=0.9)(TEXTS[0]).spans["sc"]) == 0
+
+
+def test_an_earlier_span_group_is_replaced(folder):
+    nlp = spacy_pipeline(folder)
+    once = entities_of(nlp(TEXTS[0]))
+    twice = nlp(nlp(TEXTS[0]))
+    assert entities_of(twice) == once
+
+
+def test_ents_are_the_longest_first(folder):
+    doc = spacy_pipeline(folder, set_ents=True)(TEXTS[0])
+    covered = {}
+    for ent in doc.ents:
+        for token in ent:
+            assert token.i not in covered
+            covered[token.i] = ent
+    for span in doc.spans["sc"]:
+        assert max(len(covered[token.i]) for token in span if token.i in covered) >= len(span)
+    spans = {(span.start, span.end, span.label_) for span in doc.spans["sc"]}
+    assert {(ent.start, ent.end, ent.label_) for ent in doc.ents} < spans
+
+
+def test_earlier_ents_stay_only_when_asked(folder):
+    def entities(**config):
+        nlp = spacy_pipeline(folder, **config)
+        rules = nlp.add_pipe("entity_ruler", first=True)
+        rules.add_patterns([{"label": "RULE", "pattern": "binds"}])
+        return nlp(TEXTS[0]).ents
+
+    assert [ent.text for ent in entities()] == ["binds"]
+    assert "RULE" not in {ent.label_ for ent in entities(set_ents=True)}
+    kept = entities(set_ents=True, keep_ents=True)
+    assert [ent.text for ent in kept if ent.label_ == "RULE"] == ["binds"]
+    assert len(kept) > 1
+
+
+def test_streams_equal_single_calls_and_run_in_batches(folder, monkeypatch):
+    nlp = spacy_pipeline(folder, set_ents=True)
+    single = [nlp(text) for text in TEXTS]
+    batches = []
+    call = NestedNERPipeline.__call__
+
+    def counted(self, inputs, **options):
+        batches.append(len(inputs))
+        return call(self, inputs, **options)
+
+    monkeypatch.setattr(NestedNERPipeline, "__call__", counted)
+    read = []
+    stream = nlp.pipe((read.append(text) or text for text in TEXTS), batch_size=2)
+    first = next(stream)
+    assert len(read) == 2
+    streamed = [first, *stream]
+    assert batches == [2, 2, 1]
+    assert [doc.text for doc in streamed] == TEXTS
+    assert [entities_of(doc) for doc in streamed] == [entities_of(doc) for doc in single]
+    assert [doc.to_json()["ents"] for doc in streamed] == [doc.to_json()["ents"] for doc in single]
+
+
+def test_failing_batches_go_to_spacys_error_handler(folder, monkeypatch):
+    nlp = spacy_pipeline(folder)
+    call = NestedNERPipeline.__call__
+
+    def failing(self, inputs, **options):
+        if "" in inputs:
+            raise RuntimeError("out of memory")
+        return call(self, inputs, **options)
+
+    monkeypatch.setattr(NestedNERPipeline, "__call__", failing)
+    with pytest.raises(RuntimeError, match="out of memory"):
+        list(nlp.pipe(TEXTS, batch_size=1))
+    failed = []
+    nlp.set_error_handler(lambda name, component, docs, error: failed.append((name, [doc.text for doc in docs])))
+    assert [doc.text for doc in nlp.pipe(TEXTS, batch_size=1)] == [text for text in TEXTS if text]
+    assert failed == [(NAME, [""])]
+
+
+def test_a_saved_pipeline_brings_its_model(folder, tmp_path):
+    original = tmp_path / "original"
+    shutil.copytree(folder, original)
+    nlp = spacy_pipeline(str(original), set_ents=True)
+    assert nlp.get_pipe(NAME).labels == ()
+    nlp.to_disk(tmp_path / "saved")
+    shutil.rmtree(original)
+    assert (tmp_path / "saved" / NAME / "model" / "model.safetensors").is_file()
+    loaded = spacy.load(tmp_path / "saved")
+    assert loaded.get_pipe(NAME).labels == ("DNA", "protein")
+    doc = nlp(TEXTS[0])
+    assert entities_of(loaded(TEXTS[0])) == entities_of(doc)
+    assert loaded(TEXTS[0]).to_json()["ents"] == doc.to_json()["ents"]
+    strict = spacy.load(tmp_path / "saved", config={f"components.{NAME}.threshold": 0.9})
+    assert len(strict(TEXTS[0]).spans["sc"]) == 0
+
+
+def test_bytes_make_the_same_pipeline(folder, tmp_path):
+    original = tmp_path / "original"
+    shutil.copytree(folder, original)
+    nlp = spacy_pipeline(str(original))
+    data, doc = nlp.to_bytes(), nlp(TEXTS[0])
+    shutil.rmtree(original)
+    loaded = spacy.blank("en").from_config(nlp.config).from_bytes(data)
+    assert entities_of(loaded(TEXTS[0])) == entities_of(doc)
+    loaded.to_disk(tmp_path / "saved")
+    assert entities_of(spacy.load(tmp_path / "saved")(TEXTS[0])) == entities_of(doc)
+
+
+def test_an_excluded_model_is_neither_saved_nor_read(folder, tmp_path):
+    component = spacy_pipeline(folder).get_pipe(NAME)
+    component.to_disk(tmp_path, exclude=["model"])
+    assert list(tmp_path.iterdir()) == []
+    without = spacy_pipeline(None).get_pipe(NAME)
+    assert without.from_disk(tmp_path, exclude=["model"]).labels == ()
+    assert without.from_bytes(component.to_bytes(), exclude=["model"]).labels == ()
+    assert without.from_bytes(component.to_bytes()).labels == ("DNA", "protein")
+
+
+def test_documents_keep_scores_and_offsets_when_saved(folder):
+    nlp = spacy_pipeline(folder)
+    docs = list(nlp.pipe(TEXTS))
+    saved = DocBin(docs=docs, store_user_data=True).to_bytes()
+    loaded = list(DocBin().from_bytes(saved).get_docs(nlp.vocab))
+    assert [entities_of(doc) for doc in loaded] == [entities_of(doc) for doc in docs]
+
+
+def test_entities_inside_tokens_stand_as_the_tokens_and_are_counted(folder, finder):
+    nlp = split_at_spaces(spacy_pipeline(folder, threshold=0.0, set_ents=True))
+    text = "IL-2-mediated gene, binds!"
+    entities = finder(text, threshold=0.0)
+    starts, ends = {0, 14, 20}, {13, 19, 26}
+    misaligned = [e for e in entities if e["start"] not in starts or e["end"] not in ends]
+    assert 0 < len(misaligned) < len(entities)
+    with pytest.warns(UserWarning, match="char_offsets"):
+        doc = nlp(text)
+    assert entities_of(doc) == expected(entities)
+    for span, entity in zip(doc.spans["sc"], entities, strict=True):
+        assert span.start_char == max(start for start in starts if start <= entity["start"])
+        assert span.end_char == min(end for end in ends if end >= entity["end"])
+    component = nlp.get_pipe(NAME)
+    assert (component.num_entities, component.num_misaligned) == (len(entities), len(misaligned))
+    list(nlp.pipe([text, ""]))
+    assert (component.num_entities, component.num_misaligned) == (2 * len(entities), 2 * len(misaligned))
+
+
+@pytest.mark.filterwarnings("error")
+def test_spans_that_align_have_the_text_of_their_entity_and_no_warning(folder, finder):
+    nlp = spacy_pipeline(folder, threshold=0.0)
+    text = "gene binds protein."
+    words = [entity["word"] for entity in finder(text, threshold=0.0)]
+    doc = nlp(text)
+    assert [span.text for span in doc.spans["sc"]] == words
+    component = nlp.get_pipe(NAME)
+    assert (component.num_entities, component.num_misaligned) == (len(words), 0)
+
+
+def test_entities_of_white_space_are_not_lost(encoder, tmp_path):
+    spaces_too = {"type": "Split", "pattern": {"String": " "}, "behavior": "Isolated", "invert": False}
+    processor = tiny_processor(encoder, word_splitter=spaces_too, sentence_splitter="none")
+    finder = NestedNERPipeline(model=tiny_model(encoder, max_candidates=50), processor=processor, threshold=0.0)
+    finder.save_pretrained(tmp_path)
+    entities = finder("gene binds")
+    assert " " in {entity["word"] for entity in entities}
+    nlp = spacy_pipeline(str(tmp_path), threshold=0.0, set_ents=True)
+    doc = nlp("gene binds")
+    assert entities_of(doc) == expected(entities)
+    assert [ent.text for ent in doc.ents] == ["gene binds"]
+    assert nlp.get_pipe(NAME).num_misaligned == sum(word != word.strip() for word in (e["word"] for e in entities))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25, deadline=None)
+@given(text=st.text(st.characters(exclude_categories=["Cs"]), max_size=40), at_spaces=st.booleans())
+def test_no_entity_of_any_text_is_lost(folder, finder, pipelines, text, at_spaces):
+    doc = pipelines[at_spaces](text)
+    assert entities_of(doc) == expected(finder(text, threshold=0.0))
+    for span, (start, end) in zip(doc.spans["sc"], doc.spans["sc"].attrs["char_offsets"], strict=True):
+        assert span.start_char <= start < end <= span.end_char
+
+
+@pytest.fixture(scope="module")
+def pipelines(folder):
+    """spaCy pipelines with English words and with words cut at spaces only."""
+    options = {"threshold": 0.0, "set_ents": True}
+    return spacy_pipeline(folder, **options), split_at_spaces(spacy_pipeline(folder, **options))
+
+
+def test_documents_made_of_words_are_read_as_they_are_spaced(folder, finder):
+    nlp = spacy_pipeline(folder)
+    doc = nlp(Doc(nlp.vocab, words=["gene", "-", "binds", "DNA"], spaces=[False, False, True, False]))
+    assert entities_of(doc) == expected(finder("gene-binds DNA"))
+
+
+def test_mistakes_are_told(folder, tmp_path):
+    with pytest.raises(ValueError, match=r'"triaffine_ner" has no model: add it with config=\{"model": ...\}'):
+        spacy_pipeline(None)("gene")
+    missing = str(tmp_path / "missing")
+    with pytest.raises(ValueError, match=r"missing, which is no folder here: .* `model` takes the folder or Hub name"):
+        spacy_pipeline(missing)("gene")
+    with pytest.raises(ValueError, match=r"no processor_config.json.* `model` takes the folder or Hub name"):
+        spacy_pipeline(str(tmp_path))("gene")
+    with pytest.raises(ValueError, match=r"cannot use device 'nowhere'.*components.triaffine_ner.device"):
+        spacy_pipeline(folder, device="nowhere")("gene")
+    with pytest.raises(ValueError, match="threshold"):
+        spacy_pipeline(folder, threshold=2.0)
+    with pytest.raises(ValueError, match="overlap"):
+        spacy_pipeline(folder, overlap="longest")
+
+
+def test_a_missing_folder_is_never_taken_for_a_hub_name(folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    component = spacy_pipeline(folder).get_pipe(NAME)
+    with pytest.raises(ValueError, match=str(tmp_path)):
+        component.from_disk("owner")
+
+
+def test_pickled_weights_are_not_read(folder, finder, tmp_path):
+    pickled = tmp_path / "model"
+    shutil.copytree(folder, pickled)
+    (pickled / "model.safetensors").unlink()
+    torch.save(finder.model.state_dict(), pickled / "pytorch_model.bin")
+    with pytest.raises(ValueError, match="safetensors"):
+        spacy_pipeline(folder).get_pipe(NAME).from_disk(tmp_path)
+
+
+def test_without_spacy_the_import_names_the_extra(monkeypatch):
+    module = "modeling_triaffine.spacy_component"
+    monkeypatch.delitem(sys.modules, module, raising=False)
+    monkeypatch.setitem(sys.modules, "spacy", None)
+    with pytest.raises(ImportError, match=r'pip install "modeling_triaffine\[spacy\]"'):
+        importlib.import_module(module)
