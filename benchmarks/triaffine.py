@@ -21,6 +21,7 @@ from modeling_triaffine.modeling_triaffine import TriaffineSpanHead
 from modeling_triaffine.scripts import describe_machine
 from modeling_triaffine.triaffine_ops import free_bytes
 
+FORMS = ["reference", "full", "full_save_memory", "low_rank"]
 SIZES = [(1, 30), (8, 30), (1, 60), (8, 60), (1, 120), (1, 192), (1, 512)]
 HIDDEN_SIZE = 384
 # Largest difference of logits and gradients, relative to the largest of each.
@@ -45,6 +46,7 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", nargs="+", type=parse_size, default=SIZES, help="BATCHxWORDS …")
     parser.add_argument("--dims", nargs="+", type=int, default=[96, 256], help="Widths d of the triaffine.")
+    parser.add_argument("--forms", nargs="+", choices=FORMS, default=FORMS, help="Of the head.")
     parser.add_argument("--labels", type=int, default=8)
     parser.add_argument("--rank", type=int, default=64, help="Rank of the low-rank head.")
     parser.add_argument("--candidates", type=int, default=30)
@@ -61,7 +63,7 @@ def parse_size(text: str) -> tuple[int, int]:
 
 
 def build_heads(dim: int, arguments: argparse.Namespace) -> dict[str, TriaffineSpanHead]:
-    """The same full tensors as reference, fast and with least memory; and a low-rank head."""
+    """A head with full tensors, which three forms compute with, and one of low rank, as far as asked for."""
 
     def build(rank: int | None) -> TriaffineSpanHead:
         config = TriaffineConfig(
@@ -74,7 +76,12 @@ def build_heads(dim: int, arguments: argparse.Namespace) -> dict[str, TriaffineS
         )
         return TriaffineSpanHead(config).eval().to(arguments.device)
 
-    return {"full": build(None), "low_rank": build(arguments.rank)}
+    heads = {}
+    if set(arguments.forms) - {"low_rank"}:
+        heads["full"] = build(None)
+    if "low_rank" in arguments.forms:
+        heads["low_rank"] = build(arguments.rank)
+    return heads
 
 
 def measure(
@@ -86,24 +93,24 @@ def measure(
     labels = torch.randint(arguments.labels, (batch, words, words), device=arguments.device)
     rows = []
     for what in ("forward", "step"):
-        forms = ["full", "full_save_memory", "low_rank"]
-        if reference_fits(batch, words, dim, what, arguments):
-            forms.insert(0, "reference")
+        forms = list(arguments.forms)
+        if "reference" in forms and not reference_fits(batch, words, dim, what, arguments):
+            forms.remove("reference")
         calls = {form: make_call(heads, form, what, hidden, lengths, labels, arguments) for form in forms}
         difference = largest_difference(calls, TOLERANCE[getattr(torch, arguments.dtype)])
         megabytes = {form: extra_megabytes(heads, form, call, arguments.device) for form, call in calls.items()}
         seconds = time_interleaved(calls, arguments.repeats, arguments.device)
-        floor = floor_seconds(batch, words, dim, what, arguments)
         row: dict[str, Any] = {"what": what, "batch": batch, "words": words, "dim": dim, "labels": arguments.labels}
         row |= {"rank": arguments.rank, "dtype": arguments.dtype, "threads": torch.get_num_threads()}
-        row |= {"seconds": rounded(seconds), "extra_megabytes": megabytes, "floor_seconds": round(floor, 4)}
-        row["full_over_floor"] = round(seconds["full"] / floor, 2)
-        row["low_rank_over_full"] = round(seconds["low_rank"] / seconds["full"], 3)
-        if "reference" in forms:
-            row["full_over_reference"] = round(seconds["full"] / seconds["reference"], 3)
-            row["reference_over_floor"] = round(seconds["reference"] / floor, 2)
-            row["difference"] = difference
-        else:
+        row |= {"seconds": rounded(seconds), "extra_megabytes": megabytes, "difference": difference}
+        if "full" in forms:
+            floor = floor_seconds(batch, words, dim, what, arguments)
+            row |= {"floor_seconds": round(floor, 4), "full_over_floor": round(seconds["full"] / floor, 2)}
+        ratios = [("full", "reference"), ("full_save_memory", "reference"), ("low_rank", "full")]
+        for form, other in ratios:
+            if form in forms and other in forms:
+                row[f"{form}_over_{other}"] = round(seconds[form] / seconds[other], 3)
+        if "reference" in set(arguments.forms) - set(forms):
             row["reference"] = "does not fit into memory"
         rows.append(row)
     return rows
@@ -140,6 +147,8 @@ def make_call(
 def largest_difference(calls: dict[str, Callable[[], dict[str, Tensor]]], tolerance: float) -> float:
     """Largest relative difference to the first of all that compute with the same weights; too large is an error."""
     compared = [form for form in calls if form != "low_rank"]
+    if not compared:
+        return 0.0
     expected = {name: value.clone() for name, value in calls[compared[0]]().items()}
     largest = 0.0
     for form in compared[1:]:

@@ -351,6 +351,7 @@ class TriaffineForNestedNER(PreTrainedModel):
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path: Any, *args: Any, **kwargs: Any) -> Any:
         wants_report = kwargs.pop("output_loading_info", False)
+        kwargs["use_safetensors"] = True  # a pickle from a stranger could run code
         where = f"The weights in {pretrained_model_name_or_path}"
         try:
             loaded: Any = super().from_pretrained(

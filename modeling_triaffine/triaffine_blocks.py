@@ -78,7 +78,7 @@ def plan_blocks(
     elif packed is None:
         counts = [batch] * num_words
         words = torch.arange(num_words, device=lengths.device)
-        packed = (words.unsqueeze(1) + words.new_tensor(range(batch)) * num_words).flatten()
+        packed = (words.unsqueeze(1) + torch.arange(batch, device=lengths.device) * num_words).flatten()
     else:
         # How many of the packed words stand at which position is not known here: one block.
         return Plan(batch, num_words, packed, (_block(0, num_words, num_words, max_width, slice(0, len(packed))),))

@@ -312,7 +312,9 @@ def triaffine_pairs(heads: Tensor, insides: Tensor, tails: Tensor, weight: Triaf
         return spans @ insides.transpose(-1, -2)
     head_factor, inside_factor, tail_factor = weight
     spans = _project(heads, head_factor) * _project(tails, tail_factor)
-    return spans @ (insides @ inside_factor.to(insides.dtype)).transpose(-1, -2)
+    # Labels first, [R, B·G, d] × [R, d, ρ], for the same reason.
+    insides = insides.transpose(0, 1).flatten(1, 2) @ inside_factor.to(insides.dtype)
+    return spans @ insides.unflatten(1, (len(spans), -1)).permute(1, 0, 3, 2)
 
 
 def triaffine_pairs_reference(heads: Tensor, insides: Tensor, tails: Tensor, weight: TriaffineWeight) -> Tensor:
@@ -323,7 +325,9 @@ def triaffine_pairs_reference(heads: Tensor, insides: Tensor, tails: Tensor, wei
 
 def _project(vectors: Tensor, factor: Tensor) -> Tensor:
     """[B, N, d] times [R, d, ρ] → [B, R, N, ρ]."""
-    return vectors.unsqueeze(1) @ factor.to(vectors.dtype)
+    # One product for all labels: a batched one would copy the factor for every sentence.
+    columns = factor.to(vectors.dtype).transpose(0, 1).flatten(1)
+    return (vectors @ columns).unflatten(-1, (len(factor), -1)).transpose(1, 2).contiguous()
 
 
 def _held(factor: Factor) -> Factor:

@@ -15,13 +15,16 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from modeling_triaffine import triaffine_kernels
+from modeling_triaffine import triaffine_kernels, triaffine_ops
+from modeling_triaffine.triaffine_blocks import plan_blocks
 from modeling_triaffine.triaffine_kernels import (
     KeyFactors,
     ProductFactors,
     triton_is_available,
     triton_span_scores,
 )
+from tests import test_ops
+from tests.test_span_head import make_head
 
 needs_triton = pytest.mark.skipif(not triton_is_available(), reason="Triton is not installed")
 FORMS = [(attention, scoring) for attention in ("product", "keys") for scoring in ("product", "keys")]
@@ -304,6 +307,38 @@ def test_on_cuda(dtype, forms, groups, words, widths):
     attention, scoring = (draw(form, 3, 65, 16, dtype, "cuda") for form in forms)
     first, second = (values_and_gradients(triton_span_scores, attention, scoring) for _ in range(2))
     assert all(map(torch.equal, first, second))
+
+
+def check_span_stage(kinds):
+    """The whole span stage by the kernels against the reference, from factors to p, α and their gradients."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(triaffine_ops, "kernels_work", lambda device: True)
+        attention, scoring = (test_ops.make_factor((2, 6, 2, 4), kind, seed) for seed, kind in enumerate(kinds))
+        lengths = torch.tensor([6, 3])
+        actual = test_ops.span_stage(triaffine_ops.span_scores, attention, scoring, lengths)
+        expected = test_ops.span_stage(triaffine_ops.span_scores_reference, attention, scoring, lengths)
+        test_ops.assert_same(actual, expected, 1e-10)
+
+
+@needs_triton
+@pytest.mark.parametrize("kinds", [("full", "full"), ("shared rank", "rank"), ("full", "additive")], ids=str)
+def test_span_stage_by_the_kernels(interpreted, kinds):
+    interpreted(check_span_stage, kinds)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("rank", [None, 3], ids=["full", "rank3"])
+def test_head_never_waits_for_the_device(rank):
+    head, hidden, lengths = make_head(triaffine_rank=rank)
+    head, hidden, lengths = head.float().cuda(), hidden.float().cuda(), lengths.cuda()
+    labels = torch.zeros(*hidden.shape[:2], hidden.shape[1], dtype=torch.long, device="cuda")
+    packed = plan_blocks(lengths.cpu(), hidden.shape[1], None, None, 1).packed.cuda()
+    head(hidden, lengths, labels, packed).loss.backward()  # tries and compiles the kernels
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        head(hidden, lengths, labels, packed).loss.backward()
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
 
 
 @needs_triton

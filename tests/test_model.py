@@ -223,6 +223,16 @@ def test_damaged_or_incomplete_weights_are_refused(encoder, tmp_path):
         AutoModel.from_pretrained(tmp_path)
 
 
+def test_pickled_weights_are_never_read(encoder, tmp_path):
+    model = tiny_model(encoder)
+    model.save_pretrained(tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    torch.save(model.state_dict(), tmp_path / "pytorch_model.bin")
+    for options in ({}, {"use_safetensors": False}):
+        with pytest.raises(OSError, match="safetensors"):
+            TriaffineForNestedNER.from_pretrained(tmp_path, **options)
+
+
 @pytest.mark.parametrize(("rank", "dim"), [(16, 32), (64, 128)])
 @pytest.mark.parametrize("lstm_hidden_size", [0, 32])
 def test_low_rank_scores_start_with_about_unit_variance(tmp_path, rank, dim, lstm_hidden_size):
