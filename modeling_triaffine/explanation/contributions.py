@@ -1,0 +1,116 @@
+"""What the scores of one span are made of, as tensors: attention times value, taken apart by word and by candidate.
+
+Both stages of the model are weighted sums, p_ijr = Σ_k α_ijkr · o_ijkr + b_r and pᶜ_lr = Σ_g β_lgr · t_lgr + b_r
+(sections 4 and 6 of Yuan et al.), so their terms explain the score without a remainder. Only the rows of the span that
+is asked for are made; o and t are computed here, attention and scores are those of the model's own forward pass.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from ..factors_triaffine import TriaffineTensor
+from ..modeling_triaffine import CrossSpanStage, SpanHeadOutput, TriaffineSpanHead
+from ..triaffine_ops import (
+    TriaffineWeight,
+    append_one,
+    at_least_float32,
+    candidate_attention,
+    gather_boundaries,
+    span_mask,
+    triaffine_pairs,
+)
+
+
+class StageParts(NamedTuple):
+    """The scores of one span in one stage: logits = Σ contributions + bias.
+
+    logits, bias [R]. attention, contributions [R, K], over K inside words or candidates; None where the stage scores
+    without attention (ablation (a)).
+    """
+
+    logits: Tensor
+    bias: Tensor
+    attention: Tensor | None
+    contributions: Tensor | None
+
+
+def span_stage_parts(
+    head: TriaffineSpanHead, hidden: Tensor, output: SpanHeadOutput, span: tuple[int, int]
+) -> StageParts:
+    """p_ijr of the span (i, j), both inclusive, by inside word (sections 3 and 4).
+
+    hidden [1, N, H]: the words of one sentence; output: what the head, in eval mode, made of them.
+    """
+    i, j = span
+    assert output.span_logits is not None
+    logits = output.span_logits[0, i, j]
+    if head.config.attention == "none":
+        return StageParts(logits, head.label_bias, None, None)
+    attention_factor, boundaries = head.attention(hidden)
+    scoring_factor, _ = head.scoring(hidden, boundaries)
+    spans = torch.tensor([[span]], device=hidden.device)
+    attention = candidate_attention(attention_factor, spans, hidden.shape[1])[0, :, 0, i : j + 1]
+    values = scoring_factor.spans(spans)[0, :, 0, i : j + 1]
+    return _parts(logits, head.label_bias, attention, values)
+
+
+def cross_span_stage_parts(
+    head: TriaffineSpanHead, hidden: Tensor, output: SpanHeadOutput, position: int
+) -> StageParts:
+    """pᶜ_lr of the candidate l at `position`, by candidate (section 6); arguments as of [`span_stage_parts`].
+
+    With `cross_span_axis="key"` the sum runs over the related spans g that l looks at; with "query" (published code)
+    the span is the related one, and the sum runs over the spans l that it is seen from.
+    """
+    stage: CrossSpanStage = head.cross_span
+    assert output.logits is not None
+    assert output.cross_span_attentions is not None
+    bias = head.label_bias if stage.shares else stage.label_bias
+    attention = output.cross_span_attentions[0].permute(2, 0, 1)  # [R, l, g]
+    values = _candidate_values(head, hidden, output)
+    axis = {"key": 1, "query": 2}[stage.axis]
+    return _parts(output.logits[0, position], bias, attention.select(axis, position), values.select(axis, position))
+
+
+def _candidate_values(head: TriaffineSpanHead, hidden: Tensor, output: SpanHeadOutput) -> Tensor:
+    """t_lgr = TriAff(h_i, h_j, h_gr, V_r) of all candidates: [R, l, g]."""
+    stage: CrossSpanStage = head.cross_span
+    assert output.candidates is not None
+    assert output.span_attentions is not None
+    _, boundaries = head.attention(hidden)
+    _, inside_values = head.scoring(hidden, boundaries)
+    inside = output.span_attentions.permute(0, 3, 1, 2).to(inside_values.dtype)  # [1, R, m, N]
+    representations = inside @ inside_values.unsqueeze(1)
+    spans = stage.scoring_span(representations).expand(-1, head.config.num_labels, -1, -1)
+    heads, tails = stage.scoring_boundaries(hidden)
+    heads, tails = gather_boundaries(heads, tails, output.candidates)
+    tensor = head.scoring.triaffine if stage.shares else stage.scoring_triaffine
+    return triaffine_pairs(append_one(heads), spans, append_one(tails), _plain_weight(tensor))[0]
+
+
+def _plain_weight(tensor: TriaffineTensor) -> TriaffineWeight:
+    """W as plain tensors: what the module itself hands out belongs to its own copy of the code, maybe a remote one."""
+    return tensor.weight if tensor.rank is None else (tensor.head, tensor.inside, tensor.tail)
+
+
+def _parts(logits: Tensor, bias: Tensor, attention: Tensor, values: Tensor) -> StageParts:
+    """attention and values [R or 1, K]: one row serves all labels where the attention knows none."""
+    contributions = attention * values.to(attention.dtype)
+    return StageParts(logits, bias, attention.expand_as(contributions), contributions)
+
+
+def rank_of_span(output: SpanHeadOutput, span: tuple[int, int], max_width: int | None) -> tuple[int, int]:
+    """The span's place among the spans of its sentence, from 1, ranked as candidates are (section 5), and their number.
+
+    output: of one sentence without padding; span: (i, j), both inclusive; max_width: of the spans that count.
+    """
+    assert output.span_logits is not None
+    num_words = output.span_logits.shape[1]
+    valid = span_mask(torch.tensor([num_words], device=output.span_logits.device), num_words, max_width)[0]
+    i, j = span
+    likelihood = at_least_float32(output.span_logits[0]).softmax(-1)[..., :-1].amax(-1)
+    ranked = likelihood[valid].sort(descending=True, stable=True).indices
+    place = valid.flatten()[: i * num_words + j].sum()  # among the spans, ordered by (i, j)
+    return int((ranked == place).nonzero()) + 1, len(ranked)

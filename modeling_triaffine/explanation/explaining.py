@@ -1,0 +1,272 @@
+"""`explain`: a text and a span → what each label attended to and what that gave, as plain data ready for JSON."""
+
+import contextlib
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..configuration_triaffine import NONE_LABEL
+from ..modeling_triaffine import SpanHeadOutput, TriaffineForNestedNER
+from ..pipeline_triaffine import NestedNERPipeline
+from ..processing_triaffine import Feature, TriaffineProcessor
+from ..text_triaffine import Offsets
+from ..triaffine_ops import at_least_float32
+from .contributions import StageParts, cross_span_stage_parts, rank_of_span, span_stage_parts
+
+# Words that an error about a misplaced span lists on each side of a gap.
+NEAR_WORDS = 4
+
+
+@dataclass(frozen=True)
+class TextSpan:
+    """A piece of the text: `text[start:end]`, in characters, `end` exclusive."""
+
+    text: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Candidate(TextSpan):
+    """A candidate of the sentence, with the label the model gives it in the end and that label's probability."""
+
+    label: str
+    probability: float
+
+
+@dataclass(frozen=True)
+class StageScore:
+    """One label's score in one stage: logit = Σ contributions + bias.
+
+    attention: α of the inside words, or β of the candidates; sums to 1. contributions: attention times value, in
+    logits, in the same order. Both are None where the stage scores without attention (ablation (a)).
+    probability: softmax of the logits over the labels.
+    """
+
+    logit: float
+    probability: float
+    bias: float
+    attention: list[float] | None
+    contributions: list[float] | None
+
+
+@dataclass(frozen=True)
+class LabelExplanation:
+    """One label before (p) and after (pᶜ) the cross-span stage; None after it where the span took no part in it."""
+
+    label: str
+    span_stage: StageScore
+    cross_span_stage: StageScore | None
+
+    @property
+    def final(self) -> StageScore:
+        """The score after all stages that the span took part in."""
+        return self.cross_span_stage or self.span_stage
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a span got its scores. Everything is what the model computed; nothing is estimated.
+
+    Attributes:
+        span: the span; sentence: the sentence it was scored in, as the processor cut it.
+        words: the inside words, in the order of the `attention` and `contributions` of every `span_stage`.
+        candidates: the spans of the cross-span stage, in the order of those of every `cross_span_stage`; None where
+            the span is no candidate.
+        labels: the labels in the model's order, `None` the last.
+        predicted: the label that the model gives the span: the likeliest one, or `None` for what is no candidate.
+        rank: place of the span, from 1, among the `num_spans` of the sentence by their likeliest entity label (p).
+        is_candidate: whether the span took part in the cross-span stage; None when the model has no such stage.
+        cross_span_axis: "key": the candidates are those that the span looks at; "query": those it is seen from; None
+            without the stage.
+    """
+
+    span: TextSpan
+    sentence: TextSpan
+    words: list[TextSpan]
+    candidates: list[Candidate] | None
+    labels: list[LabelExplanation]
+    predicted: str
+    rank: int
+    num_spans: int
+    is_candidate: bool | None
+    cross_span_axis: str | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Nested dicts, lists, strings and numbers, ready for JSON."""
+        return asdict(self)
+
+
+def explain(pipeline: NestedNERPipeline, text: str, span: tuple[int, int]) -> Explanation:
+    """What the pipeline's model looked at when it scored a span of a text, whether it is an entity or not.
+
+    ```python
+    entity = pipeline(text)[0]
+    explanation = explain(pipeline, text, (entity["start"], entity["end"]))
+    ```
+
+    Args:
+        pipeline: [`NestedNERPipeline`]; its processor cuts the text as it does for predictions.
+        span: start and end (exclusive) in characters; both are borders of words of one sentence.
+
+    Raises:
+        ValueError: the span lies outside the text, off the words (the error says which are near), in two sentences, or
+            is wider than the model scores (`max_span_width`).
+    """
+    model: Any = pipeline.model
+    feature, offsets, (i, j) = _locate(pipeline.processor, text, span)
+    max_width = model.config.max_span_width
+    if max_width is not None and j - i >= max_width:
+        raise ValueError(
+            f"The span has {j - i + 1} words, but the model scores spans of at most {max_width} "
+            "(`max_span_width`); there is nothing to explain."
+        )
+    with torch.no_grad(), _evaluating(model):
+        hidden, output = _run_head(model, pipeline.processor.pad([feature]))
+        return _explain_words(model, hidden, output, text, offsets, (i, j))
+
+
+def _locate(
+    processor: TriaffineProcessor, text: str, span: tuple[int, int]
+) -> tuple[Feature, list[Offsets], tuple[int, int]]:
+    """The sentence of the span: its feature and word offsets, and the span's first and last word in it."""
+    start, end = span
+    if not 0 <= start < end <= len(text):
+        raise ValueError(
+            f"The span {start}:{end} does not lie in the text of {len(text)} characters; give start and end in "
+            "characters, the end exclusive."
+        )
+    read: list[list[Offsets]] = []
+    for feature, offsets in processor.encode_text(text):
+        words = _touched_words(offsets, start, end)
+        if words and (offsets[words[0]][0], offsets[words[-1]][1]) == (start, end):
+            return feature, offsets, (words[0], words[-1])
+        read.append(offsets)
+        if offsets and offsets[0][0] >= end:
+            break
+    raise ValueError(_describe_misplaced(text, start, end, read))
+
+
+def _touched_words(offsets: list[Offsets], start: int, end: int) -> list[int]:
+    return [number for number, word in enumerate(offsets) if word[0] < end and start < word[1]]
+
+
+def _describe_misplaced(text: str, start: int, end: int, sentences: list[list[Offsets]]) -> str:
+    """What is wrong with a span that is no sequence of words of one sentence, and what could be meant."""
+    what = f"The span {start}:{end} ({text[start:end]!r})"
+    touched = [(offsets, words) for offsets in sentences if (words := _touched_words(offsets, start, end))]
+    if len(touched) > 1:
+        parts = [(offsets[words[0]][0], offsets[words[-1]][1]) for offsets, words in touched]
+        return f"{what} runs over the end of a sentence; spans lie within one, as {_quote(text, parts)} do."
+    cut = [word for offsets in sentences for word in offsets]
+    if not cut:
+        return f"{what} holds no words, nor does the text."
+    # The words that the span touches; of a span in white space, those on both sides of it.
+    first = next((number for number, word in enumerate(cut) if word[1] > start), len(cut) - 1)
+    last = sum(word[0] < end for word in cut) - 1
+    near = cut[max(0, min(first, last)) : max(first, last) + 1]
+    return f"{what} does not begin and end with words, as the processor cuts them; near it are {_quote(text, near)}."
+
+
+def _quote(text: str, pieces: list[Offsets]) -> str:
+    quoted = [f"{start}:{end} ({text[start:end]!r})" for start, end in pieces]
+    if len(quoted) > 2 * NEAR_WORDS:
+        quoted = [*quoted[:NEAR_WORDS], "…", *quoted[-NEAR_WORDS:]]
+    return ", ".join(quoted)
+
+
+@contextlib.contextmanager
+def _evaluating(model: TriaffineForNestedNER) -> Iterator[None]:
+    """Without dropout inside, in the mode it was in outside."""
+    was_training = model.training
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train(was_training)
+
+
+def _run_head(model: TriaffineForNestedNER, batch: dict[str, Tensor]) -> tuple[Tensor, SpanHeadOutput]:
+    """One forward pass of the model: the words its head read, and all that the head gave out."""
+    seen: list[tuple[Tensor, SpanHeadOutput]] = []
+    thread = threading.get_ident()
+
+    def see(_: torch.nn.Module, inputs: tuple[Tensor, ...], output: SpanHeadOutput) -> None:
+        if threading.get_ident() == thread:  # a server may be using the model for others meanwhile
+            seen.append((inputs[0], output))
+
+    hook = model.head.register_forward_hook(see)
+    try:
+        model(**{name: values.to(model.device) for name, values in batch.items()})
+    finally:
+        hook.remove()
+    return seen[0]
+
+
+def _explain_words(
+    model: TriaffineForNestedNER,
+    hidden: Tensor,
+    output: SpanHeadOutput,
+    text: str,
+    offsets: list[Offsets],
+    span: tuple[int, int],
+) -> Explanation:
+    """The explanation of the span (i, j), both inclusive, of the sentence whose words have these offsets."""
+
+    def cut(first: int, last: int) -> TextSpan:
+        start, end = offsets[first][0], offsets[last][1]
+        return TextSpan(text[start:end], start, end)
+
+    head = model.head
+    config: Any = model.config
+    names = list(config.id2label.values())
+    rank, num_spans = rank_of_span(output, span, config.max_span_width)
+    before = _stage_scores(span_stage_parts(head, hidden, output, span))
+    after: list[StageScore] | None = None
+    candidates = None
+    if output.candidates is not None:
+        spans = [(i, j) for i, j in output.candidates[0].tolist()]
+        if span in spans:
+            after = _stage_scores(cross_span_stage_parts(head, hidden, output, spans.index(span)))
+            candidates = _candidates(output, names, [cut(*candidate) for candidate in spans])
+    final: Sequence[StageScore | None] = after or [None] * len(names)
+    decisive = after if config.cross_span else before
+    return Explanation(
+        span=cut(*span),
+        sentence=cut(0, -1),
+        words=[cut(word, word) for word in range(span[0], span[1] + 1)],
+        candidates=candidates,
+        labels=[LabelExplanation(*scores) for scores in zip(names, before, final, strict=True)],
+        predicted=_likeliest(names, decisive) if decisive else NONE_LABEL,
+        rank=rank,
+        num_spans=num_spans,
+        is_candidate=after is not None if config.cross_span else None,
+        cross_span_axis=config.cross_span_axis if config.cross_span else None,
+    )
+
+
+def _stage_scores(parts: StageParts) -> list[StageScore]:
+    """The parts label by label."""
+    probabilities = at_least_float32(parts.logits).softmax(-1)
+    nothing = [None] * len(probabilities)
+    attention, contributions = (
+        nothing if values is None else values.tolist() for values in (parts.attention, parts.contributions)
+    )
+    columns = (parts.logits.tolist(), probabilities.tolist(), parts.bias.tolist(), attention, contributions)
+    return [StageScore(*row) for row in zip(*columns, strict=True)]
+
+
+def _candidates(output: SpanHeadOutput, names: list[str], spans: list[TextSpan]) -> list[Candidate]:
+    """The candidates with what the model finally says of each."""
+    assert output.logits is not None
+    best = at_least_float32(output.logits[0]).softmax(-1).max(-1)
+    rows = zip(spans, best.indices.tolist(), best.values.tolist(), strict=True)
+    return [Candidate(span.text, span.start, span.end, names[label], score) for span, label, score in rows]
+
+
+def _likeliest(names: list[str], scores: list[StageScore]) -> str:
+    return names[max(range(len(names)), key=lambda label: scores[label].logit)]

@@ -1,0 +1,215 @@
+"""`plot_explanation`: the tables of an explanation as one figure, cells coloured by attention in one hue."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .explaining import Explanation
+from .tables import LONGEST_LABEL, Table, clean, describe_span, make_tables, number_text, probability_text, shorten
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+FORMATS = (".png", ".svg", ".pdf")
+DOTS_PER_INCH = 160
+DARK = 0.62  # of the most attention in a table: on cells above it the numbers are white
+
+# Inches.
+CELL_WIDTH, CELL_HEIGHT = 0.62, 0.27
+TITLE_HEIGHT, LEGEND_HEIGHT, BARS_HEIGHT, HEADING_HEIGHT = 0.62, 0.3, 0.9, 0.27
+MARGIN, GAP = 0.15, 0.2
+COLOUR_BAR_WIDTH, COLOUR_BAR_ROOM = 0.1, 0.55
+
+LONGEST_TITLE = 60  # characters
+TEXT_SIZE, TITLE_SIZE = 8.5, 12.0  # points
+# Told apart by every eye, and in grey.
+BEFORE, AFTER, PREDICTED, QUIET = "#999999", "#0072B2", "#B34700", "#555555"
+STYLE = {
+    "font.size": TEXT_SIZE,
+    "text.parse_math": False,  # a $ in a text is a dollar
+    "svg.fonttype": "none",  # text stays text: searchable, and in whatever script the reader has a font for
+    "svg.hashsalt": "explanation",  # the same explanation gives the same file
+}
+
+
+def plot_explanation(explanation: Explanation, path: str | os.PathLike | None = None) -> "Figure":
+    """Draws the probabilities before and after the cross-span stage, and below them what the scores are made of.
+
+    Each table is read down a column: what the words (candidates) contributed to the label's logit, its bias, and the
+    logit they add up to. Colours are attention, α over inside words, β over candidates; the column of the predicted
+    label is framed. Beyond 24 words or 12 candidates those most attended to by the likely labels are drawn, in their
+    order, and the contributions of the others summed.
+
+    Args:
+        explanation: from [`explain`].
+        path: where to save it, by suffix as PNG, SVG or PDF; None: nowhere.
+
+    Returns:
+        The matplotlib figure.
+
+    Raises:
+        ImportError: matplotlib is not installed.
+        ValueError: the path has another suffix.
+    """
+    try:
+        from matplotlib import style
+    except ImportError:
+        raise ImportError("Plots need matplotlib: pip install 'modeling_triaffine[plot]'.") from None
+    suffix = "" if path is None else Path(path).suffix.lower()
+    if path is not None and suffix not in FORMATS:
+        raise ValueError(f"A plot cannot be saved as {path}; give a name that ends in {', '.join(FORMATS)}.")
+    with style.context(["default", STYLE]):
+        figure = _draw(explanation)
+        if path is not None:
+            dates: dict[str, Any] = {"Date": None} if suffix == ".svg" else {}
+            metadata = {"Title": clean(explanation.span.text), **dates}
+            figure.savefig(path, dpi=DOTS_PER_INCH, metadata=metadata)
+    return figure
+
+
+class _Sheet:
+    """A figure on which things are placed in inches, from the left and from the top."""
+
+    def __init__(self, width: float, height: float):
+        from matplotlib.figure import Figure
+
+        self.width, self.height = width, height
+        self.figure = Figure(figsize=(width, height))
+
+    def place(self, left: float, top: float) -> tuple[float, float]:
+        return left / self.width, 1 - top / self.height
+
+    def add_axes(self, left: float, top: float, width: float, height: float) -> "Axes":
+        return self.figure.add_axes((*self.place(left, top + height), width / self.width, height / self.height))
+
+    def write(self, top: float, text: str, **options: Any) -> None:
+        self.figure.text(*self.place(MARGIN, top), text, va="top", **options)
+
+
+def _draw(explanation: Explanation) -> "Figure":
+    """Title, legend, labels over bars, tables, from top to bottom; a label's bars and numbers share a column."""
+    tables = make_tables(explanation)
+    labels = [shorten(label.label, LONGEST_LABEL) for label in explanation.labels]
+    predicted = [label.label for label in explanation.labels].index(explanation.predicted)
+    title, subtitle = f"“{shorten(explanation.span.text, LONGEST_TITLE)}”", describe_span(explanation)
+    headings = [_describe_table(table) for table in tables]
+
+    longest_label = max(_text_width(label, weight="bold") for label in labels)
+    rotation = 0 if longest_label < CELL_WIDTH else 40
+    labels_height, overhang = (0.7 * longest_label + 0.15, 0.8 * longest_label) if rotation else (0.2, 0.0)
+    left = MARGIN + 0.1 + max(_text_width(row.name, weight="bold") for table in tables for row in table.rows)
+    columns_width = CELL_WIDTH * len(labels)
+    longest_line = max(_text_width(title, TITLE_SIZE, "bold"), *map(_text_width, [subtitle, *headings]))
+    bars_top = MARGIN + TITLE_HEIGHT + LEGEND_HEIGHT + labels_height
+    tables_height = sum(GAP + HEADING_HEIGHT + CELL_HEIGHT * len(table.rows) for table in tables)
+    sheet = _Sheet(
+        width=max(MARGIN + longest_line, left + columns_width + max(COLOUR_BAR_ROOM, overhang)) + MARGIN,
+        height=bars_top + BARS_HEIGHT + tables_height + MARGIN,
+    )
+
+    sheet.write(MARGIN, title, fontsize=TITLE_SIZE, fontweight="bold")
+    sheet.write(MARGIN + 0.27, subtitle, color=QUIET)
+    bars = sheet.add_axes(left, bars_top, columns_width, BARS_HEIGHT)
+    _draw_bars(bars, explanation)
+    _name_columns(bars, labels, rotation, predicted)
+    sheet.figure.legend(
+        loc="upper left",
+        bbox_to_anchor=sheet.place(MARGIN, MARGIN + TITLE_HEIGHT),
+        ncols=2,
+        frameon=False,
+        borderpad=0,
+        borderaxespad=0,
+        handlelength=1,
+    )
+    top = bars_top + BARS_HEIGHT
+    for heading, table in zip(headings, tables, strict=True):
+        sheet.write(top + GAP, heading)
+        top += GAP + HEADING_HEIGHT
+        _draw_table(sheet, left, top, table, predicted)
+        top += CELL_HEIGHT * len(table.rows)
+    return sheet.figure
+
+
+def _text_width(text: str, size: float = TEXT_SIZE, weight: str = "normal") -> float:
+    """Inches."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import TextPath
+
+    return TextPath((0, 0), text, size, FontProperties(weight=weight)).get_extents().x1 / 72
+
+
+def _describe_table(table: Table) -> str:
+    if table.symbol is None:
+        return table.heading
+    return f"{table.heading}: colour is attention {table.symbol}; the numbers add up to the {table.logit.name}"
+
+
+def _draw_bars(axes: "Axes", explanation: Explanation) -> None:
+    """Probabilities before and after the cross-span stage, a pair of bars a label; one where there is no after."""
+    before = [label.span_stage.probability for label in explanation.labels]
+    after = [label.cross_span_stage.probability for label in explanation.labels if label.cross_span_stage is not None]
+    series = [("probability before the cross-span stage", before, BEFORE), ("after it", after, AFTER)]
+    if not after:
+        series = [("probability", before, BEFORE)]
+    width = 0.8 / len(series)
+    for number, (name, values, colour) in enumerate(series):
+        places = [label + (number - (len(series) - 1) / 2) * width for label in range(len(values))]
+        axes.bar(places, values, width * 0.92, color=colour, label=name)
+        for place, value in zip(places, values, strict=True):
+            axes.text(place, value + 0.03, probability_text(value), ha="center", va="bottom", fontsize=6.5)
+    axes.set(xlim=(-0.5, len(before) - 0.5), ylim=(0, 1.2), yticks=[0, 0.5, 1])
+    axes.tick_params(axis="y", length=2, labelsize=7)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _name_columns(axes: "Axes", labels: list[str], rotation: int, predicted: int) -> None:
+    """Labels above the columns, the predicted one set off."""
+    alignment: dict[str, Any] = {"ha": "left", "rotation_mode": "anchor"} if rotation else {"ha": "center"}
+    axes.set_xticks(range(len(labels)), labels, rotation=rotation, va="bottom", **alignment)
+    axes.tick_params(axis="x", top=True, bottom=False, labeltop=True, labelbottom=False, length=0, pad=2)
+    axes.get_xticklabels()[predicted].set(color=PREDICTED, fontweight="bold")
+
+
+def _draw_table(sheet: _Sheet, left: float, top: float, table: Table, predicted: int) -> None:
+    """Names and numbers of the rows, and under the numbers the colours of attention."""
+    from matplotlib.patches import Rectangle
+
+    rows, columns = table.rows, len(table.logit.numbers)
+    axes = sheet.add_axes(left, top, CELL_WIDTH * columns, CELL_HEIGHT * len(rows))
+    axes.set(xlim=(-0.5, columns - 0.5), ylim=(len(rows) - 0.5, -0.5), xticks=[])
+    axes.set_yticks(range(len(rows)), [row.name for row in rows])
+    axes.get_yticklabels()[-1].set_fontweight("bold")
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    if table.terms:
+        axes.axhline(len(table.terms) - 0.5, color="black", linewidth=0.8)
+    frame = Rectangle((predicted - 0.5, -0.5), 1, len(rows), fill=False, edgecolor=PREDICTED, linewidth=1.5)
+    frame.set(clip_on=False, zorder=3)  # above the colours
+    axes.add_patch(frame)
+    _write_numbers(axes, table)
+    _colour_cells(sheet, axes, left + CELL_WIDTH * columns + 0.1, top, table)
+
+
+def _write_numbers(axes: "Axes", table: Table) -> None:
+    dark = DARK * max((max(row.attention) for row in table.terms if row.attention), default=0.0)
+    for number, row in enumerate(table.rows):
+        weight = "bold" if row is table.logit else "normal"
+        for column, value in enumerate(row.numbers):
+            colour = "white" if row.attention and row.attention[column] > dark else "black"
+            axes.text(
+                column, number, number_text(value), ha="center", va="center_baseline", color=colour, fontweight=weight
+            )
+
+
+def _colour_cells(sheet: _Sheet, axes: "Axes", bar_left: float, top: float, table: Table) -> None:
+    """Colours the rows with attention, which come first, and draws the scale of the colours beside them."""
+    attention = [row.attention for row in table.terms if row.attention]
+    if not attention:
+        return
+    edges = ([place - 0.5 for place in range(size + 1)] for size in (len(attention[0]), len(attention)))
+    mesh = axes.pcolormesh(*edges, attention, cmap="Blues", vmin=0, edgecolors="white", linewidth=0.5)
+    scale = sheet.add_axes(bar_left, top, COLOUR_BAR_WIDTH, CELL_HEIGHT * len(attention))
+    most = max(map(max, attention))
+    sheet.figure.colorbar(mesh, cax=scale, ticks=[0, most], format=lambda value, _: probability_text(value))
+    scale.tick_params(length=2, labelsize=7)
