@@ -55,7 +55,8 @@ def _entities(logits: Tensor, spans: Tensor, mask: Tensor, threshold: float | No
         found = mask & (score >= threshold) & (score > 0)
     sentence, span = found.nonzero(as_tuple=True)
     i, j = spans[sentence, span].unbind(-1)
-    return tuple(values.tolist() for values in (sentence, i, j, label[sentence, span], score[sentence, span]))
+    # Together, for each transfer from the device waits for it.
+    return (*torch.stack([sentence, i, j, label[sentence, span]]).tolist(), score[sentence, span].tolist())
 
 
 def resolve_overlaps(entities: list[Entity], overlap: str) -> list[Entity]:

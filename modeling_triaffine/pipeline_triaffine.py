@@ -10,10 +10,10 @@ from transformers.pipelines.base import ChunkPipeline
 
 from .decoding_triaffine import check_overlap, check_threshold, decode_batch
 from .modeling_triaffine import TriaffineForNestedNER
-from .processing_triaffine import TriaffineProcessor
+from .processing_triaffine import TriaffineProcessor, batches_by_length, feature_size
 
 # Batches whose sentences are sorted by length together, so that a batch holds sentences of like length.
-_BATCHES_AT_ONCE = 16
+BATCHES_AT_ONCE = 16
 DEFAULT_BATCH_SIZE = 16
 
 
@@ -26,11 +26,14 @@ class NestedNERPipeline(ChunkPipeline):
         threshold: None takes the likeliest label of each span; a probability t keeps every span whose best entity
             label has at least t.
         overlap: "all" entities, "nested" (none cross) or "flat" (none share a word).
-        batch_size: sentences that run through the model together.
+        batch_size: sentences of average length that run through the model together; of long ones fewer.
 
     Returns for each text a list of {"entity_group", "score", "word", "start", "end"}, offsets in characters with an
     exclusive end, sorted by start, then longest first. A list of texts gives a list, any other iterable a generator
     that reads as it goes.
+
+    Sentences of like length run together, on any device. On a GPU a model loaded with
+    `attn_implementation="flash_attention_2", dtype=torch.bfloat16` leaves out what padding is left in its attention.
 
     ```python
     pipeline = NestedNERPipeline(model="folder-of-a-trained-model")
@@ -100,10 +103,10 @@ class NestedNERPipeline(ChunkPipeline):
     ) -> Iterator[list[dict[str, Any]]]:
         sentences = (sentence for text in inputs for sentence in self.preprocess(text, **preprocess_params))
         of_text: list[dict[str, Any]] = []
-        while pool := list(islice(sentences, batch_size * _BATCHES_AT_ONCE)):
-            by_length = sorted(pool, key=lambda sentence: len(sentence["feature"]["input_ids"]))
-            for first in range(0, len(by_length), batch_size):
-                batch = by_length[first : first + batch_size]
+        while pool := list(islice(sentences, batch_size * BATCHES_AT_ONCE)):
+            sizes = [feature_size(sentence["feature"]) for sentence in pool]
+            for rows in batches_by_length(sizes, batch_size):
+                batch = [pool[row] for row in rows]
                 inputs_of_model = self.processor.pad([sentence["feature"] for sentence in batch])
                 for sentence, entities in zip(batch, self.forward(inputs_of_model, **forward_params), strict=True):
                     sentence["entities"] = entities

@@ -168,21 +168,25 @@ class TriaffineProcessor(ProcessorMixin):
         for name, side in (("pos", pos), ("left_tokens", left_tokens), ("right_tokens", right_tokens)):
             if side is not None and len(side) != len(words):
                 raise ValueError(f"`{name}` is given for {len(side)} sentences, `words` for {len(words)}.")
-        sentences = self._subwords(words)
-        left = self._subwords([side[-self.max_subwords :] for side in left_tokens]) if left_tokens else None
-        right = self._subwords([side[: self.max_subwords] for side in right_tokens]) if right_tokens else None
+        room = self.max_subwords
+        left = self._context_subwords(left_tokens and [side[-room:] for side in left_tokens], len(words))
+        right = self._context_subwords(right_tokens and [side[:room] for side in right_tokens], len(words))
         features = []
-        for number, (subwords, index) in enumerate(sentences):
-            context: list[Any] = [side[number][0] if side else [] for side in (left, right)]
-            feature = self._assemble(subwords, index, *context)
+        for number, (subwords, index) in enumerate(self._subwords(words)):
+            feature = self._assemble(subwords, index, left[number], right[number])
             feature["num_words"] = len(words[number])
             feature.update(self._word_parts(words[number], pos[number] if pos else None))
             features.append(feature)
         return features
 
     def pad(self, features: Sequence[Feature]) -> dict[str, Tensor]:
-        """One batch of the features, each array padded to its longest; keys that are no model input are left out."""
-        batch = {"num_words": torch.tensor([int(feature["num_words"]) for feature in features])}
+        """One batch of the features, each array padded to its longest; keys that are no model input are left out.
+
+        `packed_words` [n] is the place of each real word among the B · N padded ones, position by position: b·N + k,
+        ordered by k, then b.
+        """
+        num_words = np.array([feature["num_words"] for feature in features], dtype=np.int64)
+        batch = {"num_words": torch.from_numpy(num_words), "packed_words": torch.from_numpy(_packed_words(num_words))}
         for name, value in _PADDING_VALUES.items():
             if name in features[0]:
                 fill = self._pad_id if value is None else value
@@ -204,7 +208,7 @@ class TriaffineProcessor(ProcessorMixin):
         for number, sentence in enumerate(cleaned):
             subwords = np.asarray(encoded["input_ids"][number], dtype=np.int64)
             index = np.asarray(encoded.word_ids(number), dtype=np.int64)
-            missing = np.setdiff1d(np.arange(len(sentence)), index)
+            missing = np.flatnonzero(np.bincount(index, minlength=len(sentence)) == 0)
             if missing.size:
                 index = np.concatenate([index, missing])
                 subwords = np.concatenate([subwords, np.full(missing.size, self._unknown_id)])
@@ -213,24 +217,30 @@ class TriaffineProcessor(ProcessorMixin):
             result.append((subwords, index))
         return result
 
-    def _assemble(self, subwords: np.ndarray, index: np.ndarray, left: Any, right: Any) -> Feature:
+    def _context_subwords(self, sides: Sequence[Sequence[str]] | None, count: int) -> list[np.ndarray]:
+        """Sub-word ids of what stands on one side of each of `count` sentences."""
+        if not sides or not any(sides):
+            return [np.zeros(0, dtype=np.int64)] * count
+        return [subwords for subwords, _ in self._subwords(sides)]
+
+    def _assemble(self, subwords: np.ndarray, index: np.ndarray, left: np.ndarray, right: np.ndarray) -> Feature:
         """[CLS] left [SEP] sentence [SEP] right [SEP], or windows when the sentence alone is too long (section 2)."""
         room = self.max_subwords - len(subwords) - 2
         if room < 0:
             return self._windows(subwords, index)
         from_left, from_right = _share_context(room, len(left), len(right))
-        left, right = left[len(left) - from_left :], right[:from_right]
-        separator = [self._separator_id]
-        before = [*left, *separator] if from_left else []
-        after = [*right, *separator] if from_right else []
-        input_ids = np.concatenate([[self._start_id], before, subwords, separator, after]).astype(np.int64)
-        first = 1 + len(before)
+        first = 1 + from_left + (from_left > 0)
         last = first + len(subwords)
-        word_index = np.full(len(input_ids), -1)
+        # What is not written over is a separator.
+        input_ids = np.full(last + 1 + from_right + (from_right > 0), self._separator_id, dtype=np.int64)
+        input_ids[0] = self._start_id
+        input_ids[1 : 1 + from_left] = left[len(left) - from_left :]
+        input_ids[first:last] = subwords
+        input_ids[last + 1 : last + 1 + from_right] = right[:from_right]
+        word_index = np.full_like(input_ids, -1)
         word_index[first:last] = index
-        segments = np.zeros(len(input_ids), dtype=np.int64)
-        segments[: first - 1 if from_left else 0] = 1
-        segments[last + 1 :] = 1
+        segments = np.ones_like(input_ids)
+        segments[first - 1 if from_left else 0 : last + 1] = 0
         return _feature(input_ids, word_index, segments)
 
     def _windows(self, subwords: np.ndarray, index: np.ndarray) -> Feature:
@@ -315,7 +325,7 @@ class TriaffineProcessor(ProcessorMixin):
 
     @property
     def model_input_names(self) -> list[str]:
-        return ["num_words", *_PADDING_VALUES]
+        return ["num_words", "packed_words", *_PADDING_VALUES]
 
     def save_pretrained(self, save_directory: str | os.PathLike, push_to_hub: bool = False, **kwargs: Any) -> Any:
         """Writes the tokenizer, the options, the vocabularies and the remote code that reads them."""
@@ -436,6 +446,46 @@ def _feature(input_ids: np.ndarray, word_index: np.ndarray, segments: np.ndarray
         "token_type_ids": segments,
         "word_index": word_index,
     }
+
+
+def feature_size(feature: Feature) -> tuple[int, int]:
+    """Sub-words that the encoder reads, context included, and words of a sentence."""
+    return len(feature["input_ids"]), int(feature["num_words"])
+
+
+def batches_by_length(
+    sizes: Sequence[tuple[int, int]], batch_size: int | None = None, max_subwords: int | None = None
+) -> list[list[int]]:
+    """Row numbers of sentences put together in batches of like length, the longest first.
+
+    A batch holds at most `max_subwords`, padding counted: its longest sentence's, for each of its sentences. Batches of
+    about equally many sub-words need less padding and less memory than batches of equally many sentences.
+
+    Args:
+        sizes: (sub-words, words) of each sentence, as [`feature_size`] says. Equal ones stay in their order.
+        batch_size: most sentences of a batch; None: any number.
+        max_subwords: None: those of `batch_size` sentences of average length. A longer sentence is a batch of its own.
+    """
+    rows = sorted(range(len(sizes)), key=sizes.__getitem__, reverse=True)
+    if max_subwords is None:
+        assert batch_size is not None
+        max_subwords = -(-batch_size * sum(subwords for subwords, _ in sizes) // max(1, len(sizes)))
+    batches = []
+    first = 0
+    while first < len(rows):
+        longest, _ = sizes[rows[first]]
+        count = max(1, max_subwords // max(1, longest))
+        last = first + (count if batch_size is None else min(count, batch_size))
+        batches.append(rows[first:last])
+        first = last
+    return batches
+
+
+def _packed_words(num_words: np.ndarray) -> np.ndarray:
+    """Index b·N + k of every word k of every sentence b, ordered by k, then b; N = the longest sentence's words."""
+    longest = max(1, int(num_words.max()))
+    position, sentence = np.nonzero(np.arange(longest)[:, None] < num_words)
+    return sentence * longest + position
 
 
 def _stack(arrays: list[np.ndarray], fill: int, least: int = 0) -> Tensor:

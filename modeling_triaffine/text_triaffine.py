@@ -18,6 +18,12 @@ Splitter = Callable[[str], list[Offsets]]
 # What stands alone as a word: punctuation and symbols (hyphens and slashes among them, for entities end at these), and
 # the letters of scripts that are written without spaces between words.
 _ALONE = r"[\p{P}\p{S}]|[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
+_PRE_TOKENIZERS: dict[str, pre_tokenizers.PreTokenizer] = {
+    "punctuation": pre_tokenizers.Sequence(
+        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Split(Regex(_ALONE), "isolated")]
+    ),
+    "whitespace": pre_tokenizers.WhitespaceSplit(),
+}
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 # A sentence ends at a mark, with any closing quotes or brackets, before white space (East Asian marks: anywhere), or at
@@ -37,7 +43,7 @@ _ABBREVIATIONS = frozenset(
 
 def clean_text(text: str) -> str:
     """Lone surrogates, which no tokenizer can read, become U+FFFD; every offset stays where it was."""
-    return _SURROGATES.sub("\ufffd", text)
+    return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
 
 
 def word_splitter(choice: str | dict[str, Any]) -> Splitter:
@@ -46,15 +52,10 @@ def word_splitter(choice: str | dict[str, Any]) -> Splitter:
     choice: "punctuation" (white space, punctuation, symbols), "whitespace", or the JSON form of any pre-tokenizer of
     the `tokenizers` library (`json.loads(pre_tokenizer.__getstate__())`).
     """
-    pre_tokenizer: pre_tokenizers.PreTokenizer
-    if choice == "whitespace":
-        pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    elif choice == "punctuation":
-        pre_tokenizer = pre_tokenizers.Sequence(
-            [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Split(Regex(_ALONE), "isolated")]
-        )
-    elif isinstance(choice, dict):
+    if isinstance(choice, dict):
         pre_tokenizer = _from_json(choice)
+    elif isinstance(choice, str) and choice in _PRE_TOKENIZERS:
+        pre_tokenizer = _PRE_TOKENIZERS[choice]
     else:
         raise ValueError(
             f'`word_splitter` is {choice!r}; give "punctuation", "whitespace", or the JSON form of a pre-tokenizer of '

@@ -60,7 +60,7 @@ def micro_records(count: int, seed: int = 0) -> list[dict]:
 
 def micro_dataset(records: list[dict]) -> datasets.Dataset:
     context = {"left_tokens": None, "right_tokens": None}
-    return datasets.Dataset.from_list([{**record, **context} for record in records], features=FEATURES)
+    return datasets.Dataset.from_list([{**context, **record} for record in records], features=FEATURES)
 
 
 def micro_trainer(

@@ -32,6 +32,14 @@ def test_label_matrix(collate):
     ]
 
 
+def test_empty_sentences_have_no_spans(collate):
+    assert collate(([], []), (["a", "b"], [(1, 2, "DNA")]))["labels"].tolist() == [
+        [[-100, -100], [-100, -100]],
+        [[2, 2], [-100, 0]],
+    ]
+    assert collate(([], []))["labels"].tolist() == [[[-100]]]
+
+
 def test_of_two_types_on_one_span_the_last_in_label_order_stays(collate):
     for entities in ([(0, 1, "DNA"), (0, 1, "protein")], [(0, 1, "protein"), (0, 1, "DNA")]):
         assert collate((["a"], entities))["labels"].tolist() == [[[1]]]

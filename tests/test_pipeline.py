@@ -49,6 +49,23 @@ def test_one_text_many_texts_and_streams_agree(finder):
     assert finder("") == []
 
 
+def test_batches_hold_about_equally_many_subwords(finder, monkeypatch):
+    sizes = []
+    forward = finder.forward
+
+    def counted(inputs, **options):
+        sizes.append(tuple(inputs["input_ids"].shape))
+        return forward(inputs, **options)
+
+    monkeypatch.setattr(finder, "forward", counted)
+    texts = ["x y", "x y z a b c d e f g h i j k l m n o p q r s t u v w"] + ["x y z"] * 5
+    finder(texts, batch_size=4)
+    subwords = 5 * 5 + 4 + 28
+    assert sum(sentences for sentences, _ in sizes) == len(texts)
+    assert max(sentences for sentences, _ in sizes) == 4
+    assert all(sentences == 1 or sentences * width <= 4 * subwords / 7 + 1 for sentences, width in sizes)
+
+
 def test_streams_are_read_as_they_go(finder):
     read = []
 

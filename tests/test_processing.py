@@ -1,6 +1,8 @@
 """Words and raw text to tensors: layout with context, windows, odd words, vocabularies, round trips."""
 
+import itertools
 import json
+import math
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from transformers import AutoProcessor, PreTrainedTokenizerFast
 
 from modeling_triaffine import TriaffineProcessor
+from modeling_triaffine.processing_triaffine import batches_by_length
 from modeling_triaffine.text_triaffine import neighbouring_words
 from tests.tiny import tiny_model, tiny_processor
 
@@ -110,6 +113,37 @@ def test_padding_only_fills_up(processor):
         assert torch.equal(whole[name][:2, :5], short[name])
         assert (whole[name][1, 3:] == padding).all()
     assert whole["num_words"].tolist() == [3, 1, 20]
+
+
+@pytest.mark.parametrize("words", [[3, 1, 2], [1], [0, 2], [0], [2, 0, 2]])
+def test_packed_words_are_the_real_words_by_position(processor, words):
+    batch = processor.pad(processor.encode([["x"] * count for count in words]))
+    longest = max(1, *words)
+    expected = [b * longest + k for k in range(longest) for b, count in enumerate(words) if count > k]
+    assert batch["packed_words"].tolist() == expected
+    assert batch["packed_words"].dtype == torch.int64
+    assert set(batch) <= set(processor.model_input_names)
+
+
+@given(
+    sizes=st.lists(st.tuples(st.integers(2, 50), st.integers(0, 9)), max_size=60),
+    batch_size=st.none() | st.integers(1, 9),
+    max_subwords=st.none() | st.integers(1, 200),
+)
+def test_batches_by_length_hold_at_most_so_many_subwords(sizes, batch_size, max_subwords):
+    if batch_size is None and max_subwords is None:
+        return
+    batches = batches_by_length(sizes, batch_size, max_subwords)
+    rows = [row for batch in batches for row in batch]
+    assert rows == sorted(range(len(sizes)), key=lambda row: (-sizes[row][0], -sizes[row][1], row))
+    if max_subwords is None:
+        max_subwords = math.ceil(batch_size * sum(subwords for subwords, _ in sizes) / max(1, len(sizes)))
+    for batch, following in itertools.zip_longest(batches, batches[1:]):
+        longest, _ = sizes[batch[0]]
+        assert len(batch) == 1 or len(batch) * longest <= max_subwords
+        assert batch_size is None or len(batch) <= batch_size
+        # No batch but the last could have held one more.
+        assert following is None or len(batch) == batch_size or (len(batch) + 1) * longest > max_subwords
 
 
 def test_call_takes_text_or_words(processor):

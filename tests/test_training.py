@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from accelerate.data_loader import BatchSamplerShard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
@@ -17,7 +18,8 @@ from transformers import AutoModel, TrainingArguments
 
 from modeling_triaffine import NestedNERTrainer
 from modeling_triaffine.evaluation.scoring import score_entities
-from modeling_triaffine.training.batching import EvaluationBatchSampler, ShuffledLengthSampler
+from modeling_triaffine.training import NestedNERTrainingArguments
+from modeling_triaffine.training.batching import EvaluationBatchSampler, TrainingBatchSampler, measure_records
 from modeling_triaffine.training.parameter_groups import build_parameter_groups
 from tests.micro_training import REPOSITORY, micro_records, micro_trainer, script_environment
 
@@ -78,57 +80,116 @@ def test_a_parameter_without_a_rate_is_an_error() -> None:
 
 # ---- Batches ----
 
-lengths_strategy = st.lists(st.integers(0, 60), max_size=120)
+# (sub-words, words) of each row
+sizes_strategy = st.lists(st.tuples(st.integers(2, 60), st.integers(0, 30)), max_size=120)
 
 
-@given(lengths_strategy, st.integers(1, 9), st.integers(0, 3), st.integers(0, 3), st.booleans())
+def subwords_with_padding(sizes: list[tuple[int, int]], batch: list[int]) -> int:
+    return len(batch) * max(sizes[row][0] for row in batch)
+
+
+def dealt_out(sampler: TrainingBatchSampler, processes: int) -> list[list[list[int]]]:
+    """The batches of each process, as accelerate deals them out."""
+    return [list(BatchSamplerShard(sampler, processes, index)) for index in range(processes)]
+
+
+@given(
+    sizes_strategy,
+    st.integers(1, 9),
+    st.none() | st.integers(1, 200),
+    st.integers(1, 4),
+    st.integers(0, 3),
+    st.integers(0, 3),
+)
 @settings(deadline=None)
-def test_training_order_is_a_permutation_fixed_by_seed_and_epoch(lengths, batch_size, seed, epoch, grouped) -> None:
-    sampler, again = (ShuffledLengthSampler(lengths, batch_size, seed, grouped) for _ in range(2))
+def test_training_batches_are_fixed_by_seed_and_epoch(sizes, batch_size, max_subwords, processes, seed, epoch) -> None:
+    sampler, again = (TrainingBatchSampler(sizes, batch_size, seed, max_subwords, processes) for _ in range(2))
     torch.manual_seed(1)
     np.random.seed(1)
     random.seed(1)
     list(again)  # another epoch before, another state of the global generators
     for one in (sampler, again):
         one.set_epoch(epoch)
-    order = list(sampler)
-    assert sorted(order) == list(range(len(lengths)))
-    assert order == list(again)
-    if grouped and len(lengths) >= batch_size:
-        assert max(lengths) in [lengths[row] for row in order[:batch_size]] + [
-            lengths[row] for row in order[len(order) // batch_size * batch_size :]
-        ]
+    batches = list(sampler)
+    assert batches == list(again)
+    assert (
+        len(batches) == len(sampler) == len(TrainingBatchSampler(sizes, batch_size, seed + 1, max_subwords, processes))
+    )
+    rows = sorted(row for batch in batches for row in batch)
+    assert sorted(set(rows)) == list(range(len(sizes)))
+    assert len(rows) - len(sizes) < processes
+    for batch in batches:
+        if max_subwords is None:
+            assert 0 < len(batch) <= batch_size
+        else:
+            assert len(batch) == 1 or subwords_with_padding(sizes, batch) <= max_subwords
+    parts = dealt_out(sampler, processes)
+    assert len({len(part) for part in parts}) == 1
+    assert [batch for turn in zip(*parts, strict=True) for batch in turn] == batches
+    first_and_last = [*batches[:processes], *batches[-processes:]]
+    assert not sizes or max(sizes) in [sizes[row] for batch in first_and_last for row in batch]
 
 
-def test_training_order_changes_with_seed_and_epoch_and_groups_lengths() -> None:
-    lengths = np.random.default_rng(0).integers(1, 100, size=1000)
+@pytest.mark.parametrize("max_subwords", [None, 500], ids=["rows", "words"])
+def test_training_order_changes_with_seed_and_epoch_and_groups_lengths(max_subwords: int | None) -> None:
+    lengths = np.random.default_rng(0).integers(2, 60, size=3000)
+    sizes = [(length, length // 2) for length in lengths.tolist()]
 
-    def order(seed: int, epoch: int, grouped: bool = True) -> list[int]:
-        sampler = ShuffledLengthSampler(lengths, 10, seed, grouped)
+    def batches(seed: int, epoch: int, grouped: bool = True) -> list[list[int]]:
+        sampler = TrainingBatchSampler(sizes, 10, seed, max_subwords if grouped else None, group_by_length=grouped)
         sampler.set_epoch(epoch)
         return list(sampler)
 
-    def padding(rows: list[int]) -> int:
-        batches = lengths[rows].reshape(-1, 10)
-        return int((batches.max(1, keepdims=True) - batches).sum())
+    def padding(found: list[list[int]]) -> int:
+        return sum(subwords_with_padding(sizes, batch) for batch in found) - int(lengths.sum())
 
-    assert order(0, 0) != order(0, 1) != order(1, 0)
-    assert order(1, 2) != order(2, 1)
-    assert padding(order(0, 0)) < padding(order(0, 0, grouped=False)) / 10
-    batch_mates = [{frozenset(order(0, epoch)[start : start + 10]) for start in range(0, 1000, 10)} for epoch in (0, 1)]
-    assert len(batch_mates[0] & batch_mates[1]) < 10
+    assert batches(0, 0) != batches(0, 1) != batches(1, 0)
+    assert batches(1, 2) != batches(2, 1)
+    assert padding(batches(0, 0)) < padding(batches(0, 0, grouped=False)) / 10
+    batch_mates = [{frozenset(batch) for batch in batches(0, epoch)} for epoch in (0, 1)]
+    assert len(batch_mates[0] & batch_mates[1]) < 0.01 * len(batch_mates[0])
 
 
-@given(st.lists(st.integers(0, 60), min_size=1, max_size=60), st.integers(1, 7), st.integers(1, 4))
-def test_evaluation_counts_each_row_once_over_all_processes(lengths, batch_size, processes) -> None:
-    samplers = [EvaluationBatchSampler(lengths, batch_size, processes, index) for index in range(processes)]
+def test_an_incomplete_turn_is_spread_or_left_out() -> None:
+    def turns(count: int, **options) -> list[list[int]]:
+        rows = [len(batch) for batch in TrainingBatchSampler([(5, 3)] * count, 2, 0, num_processes=3, **options)]
+        return [rows[start : start + 3] for start in range(0, len(rows), 3)]
+
+    assert turns(7) == [[2, 2, 2], [1, 1, 1]]  # the last row three times
+    assert turns(8) == [[2, 2, 2], [1, 1, 1]]
+    assert turns(11) == [[2, 2, 2], [2, 2, 1]]
+    assert turns(11, drop_last=True) == [[2, 2, 2]]
+    assert turns(7, max_subwords=10) == [[2, 2, 2], [1, 1, 1]]
+    assert turns(8, max_subwords=10, drop_last=True) == [[2, 2, 2]]
+    assert sorted(turns(7, max_subwords=20)[0]) == [2, 2, 3]
+    assert turns(0) == turns(0, max_subwords=10) == []
+
+
+@given(sizes_strategy.filter(bool), st.integers(1, 7), st.integers(1, 4), st.none() | st.integers(1, 200))
+def test_evaluation_counts_each_row_once_over_all_processes(sizes, batch_size, processes, max_subwords) -> None:
+    samplers = [EvaluationBatchSampler(sizes, batch_size, processes, index, max_subwords) for index in range(processes)]
     counted = [row for sampler in samplers for rows in sampler.rows_that_count for row in rows]
-    assert sorted(counted) == list(range(len(lengths)))
+    assert sorted(counted) == list(range(len(sizes)))
     assert len({len(sampler) for sampler in samplers}) == 1  # collective operations need this
     for sampler in samplers:
         for batch, rows in zip(sampler, sampler.rows_that_count, strict=True):
-            assert 0 < len(batch) <= batch_size
             assert rows in ([], batch)
+            if max_subwords is None:
+                assert 0 < len(batch) <= batch_size
+            else:
+                assert len(batch) == 1 or subwords_with_padding(sizes, batch) <= max_subwords
+
+
+def test_records_are_as_long_as_the_encoder_reads_them(tmp_path: Path) -> None:
+    records = micro_records(9)
+    for record in records:
+        record["left_tokens"] = ["kappa", "gene"]
+    trainer = micro_trainer(tmp_path, records)
+    loader = trainer.get_train_dataloader()
+    sizes = measure_records(trainer.processing_class, trainer.train_dataset, show_progress=False)
+    for rows, batch in zip(loader.batch_sampler, loader, strict=True):
+        assert [sizes[row][1] for row in rows] == batch["num_words"].tolist()
+        assert [sizes[row][0] for row in rows] == batch["attention_mask"].sum(1).tolist()
 
 
 # ---- Updates ----
@@ -157,6 +218,62 @@ def test_accumulated_update_is_that_of_one_batch(tmp_path: Path, batch_size: int
     assert any(not torch.equal(start[name], whole[name]) for name in whole)
     for name in whole:
         torch.testing.assert_close(parts[name], whole[name], rtol=0, atol=1e-10, msg=name)
+
+
+def test_batches_of_subwords_make_the_update_of_one_batch(tmp_path: Path) -> None:
+    records = micro_records(8)
+    options = {"optim": "sgd", "max_subwords_per_batch": 40, "gradient_accumulation_steps": 8}
+    parts = micro_trainer(tmp_path, records, **options)
+    sizes = [len(batch["num_words"]) for batch in parts.get_train_dataloader()]
+    assert len(set(sizes)) > 1  # else the mean over batches would be that over sentences
+    weights = weights_after_training(parts)
+    assert parts.state.max_steps == 1
+    whole = weights_after_training(micro_trainer(tmp_path, records, optim="sgd", per_device_train_batch_size=8))
+    for name in whole:
+        torch.testing.assert_close(weights[name], whole[name], rtol=0, atol=1e-10, msg=name)
+
+
+def test_training_on_batches_of_subwords_resumes_in_the_middle_of_an_epoch(tmp_path: Path) -> None:
+    options = {"max_subwords_per_batch": 24, "num_train_epochs": 2, "save_strategy": "steps", "save_total_limit": 99}
+    records = micro_records(12)
+    whole, resumed = (
+        micro_trainer(tmp_path, records, config={"mlp_dropout": 0.3}, save_steps=1, **options) for _ in range(2)
+    )
+    whole.train()
+    in_an_epoch = len(whole.get_train_dataloader())
+    assert whole.state.global_step == whole.state.max_steps == 2 * in_an_epoch
+    resumed.train(resume_from_checkpoint=str(tmp_path / f"checkpoint-{in_an_epoch + 1}"))
+    for name, value in whole.model.state_dict().items():
+        assert torch.equal(resumed.model.state_dict()[name], value), name
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_subwords_per_batch": 0}, "the least is 1"),
+        ({"max_subwords_per_batch": 9, "train_sampling_strategy": "random"}, "'group_by_length'"),
+        ({"max_subwords_per_batch": 9, "auto_find_batch_size": True}, "leave one of the two out"),
+        ({"accelerator_config": {"dispatch_batches": True}}, "every process makes batches of its own"),
+    ],
+)
+def test_options_that_make_no_batches_are_told(tmp_path: Path, options: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        micro_trainer(tmp_path, micro_records(2), **options)
+
+
+def test_saving_memory_trains_the_same_full_tensors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = {"triaffine_rank": None, "triaffine_init_std": 0.3}
+    weights = []
+    for save_memory in (False, True):
+        options = {"save_memory": save_memory, "gradient_accumulation_steps": 2, "config": config}
+        trainer = micro_trainer(tmp_path / str(save_memory), micro_records(16), **options)
+        trainer.train()
+        weights.append(trainer.model.state_dict())
+    for name, usual in weights[0].items():
+        torch.testing.assert_close(weights[1][name], usual, msg=name)
+    monkeypatch.setattr(NestedNERTrainingArguments, "world_size", 2)
+    with pytest.raises(ValueError, match="one process only"):
+        micro_trainer(tmp_path, micro_records(4), save_memory=True)
 
 
 def test_rates_fall_linearly_to_zero_over_the_real_updates(tmp_path: Path) -> None:
@@ -205,21 +322,30 @@ def test_metrics_are_the_scores_of_the_predictions_against_the_entity_lists(trai
     assert trained.state.log_history[-1]["eval_f1"] == scores["f1"]
 
 
-def test_evaluation_does_not_depend_on_batch_size_or_order(trained: NestedNERTrainer) -> None:
+def test_evaluation_does_not_depend_on_batch_size_or_order(
+    trained: NestedNERTrainer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     dataset = trained.eval_dataset
     turned = dataset.select(range(len(dataset) - 1, -1, -1))
     losses, predictions = [], []
-    for batch_size, rows in ((1, dataset), (4, dataset), (50, dataset), (4, turned)):
+    for batch_size, max_subwords, rows in (
+        (1, None, dataset),
+        (4, None, dataset),
+        (50, None, dataset),
+        (4, None, turned),
+        (1, 30, dataset),
+    ):
         trained.args.per_device_eval_batch_size = batch_size
+        monkeypatch.setattr(trained.args, "max_subwords_per_batch", max_subwords)
         losses.append(trained.evaluate(rows)["eval_loss"])
         found = trained.predict_entities(rows)
         predictions.append(found if rows is dataset else found[::-1])
-    assert losses == pytest.approx([losses[0]] * 4, rel=1e-5)
+    assert losses == pytest.approx([losses[0]] * 5, rel=1e-5)
     spans = [
         [[(entity["start"], entity["end"], entity["type"]) for entity in of_sentence] for of_sentence in found]
         for found in predictions
     ]
-    assert spans[0] == spans[1] == spans[2] == spans[3]
+    assert all(found == spans[0] for found in spans)
 
 
 def test_evaluation_leaves_the_random_generators_alone(trained: NestedNERTrainer) -> None:
@@ -257,16 +383,20 @@ result = {
 }
 trainer.save_model()
 
-# Checkpoint 4 lies in the middle of the second of two epochs of three updates.
-options = {"per_device_train_batch_size": 2, "num_train_epochs": 2, "save_strategy": "steps", "save_steps": 4}
-trainers = [
-    micro_trainer(folder / "again", micro_records(12), config={"mlp_dropout": 0.3}, save_total_limit=9, **options)
-    for _ in range(2)
-]
-trainers[0].train()
-trainers[1].train(resume_from_checkpoint=str(folder / "again" / "checkpoint-4"))
-whole, resumed = (trainer.model.state_dict() for trainer in trainers)
-result["differing_after_resume"] = [name for name in whole if not torch.equal(whole[name], resumed[name])]
+# The checkpoint lies in the middle of the second of two epochs.
+result["differing_after_resume"] = {}
+for batches in ({"per_device_train_batch_size": 2}, {"max_subwords_per_batch": 24}):
+    [name] = batches
+    options = {**batches, "num_train_epochs": 2, "save_strategy": "steps", "save_steps": 1, "save_total_limit": 99}
+    trainers = [
+        micro_trainer(folder / name, micro_records(12), config={"mlp_dropout": 0.3}, **options) for _ in range(2)
+    ]
+    trainers[0].train()
+    step = trainers[0].state.max_steps // 2 + 1
+    trainers[1].train(resume_from_checkpoint=str(folder / name / f"checkpoint-{step}"))
+    whole, resumed = (trainer.model.state_dict() for trainer in trainers)
+    result["differing_after_resume"][name] = [part for part in whole if not torch.equal(whole[part], resumed[part])]
+    result[name] = {"updates": trainers[0].state.max_steps, "checkpoint": step}
 (folder / f"process_{trainer.args.process_index}.json").write_text(json.dumps(result))
 """
 
@@ -314,8 +444,12 @@ def test_two_processes_write_whole_checkpoints_and_resume_in_the_middle_of_an_ep
     folder, results = two_processes
     assert (folder / "checkpoint-1" / "rng_state_1.pth").is_file()
     assert not (folder / "_incomplete").exists()
-    assert (folder / "again" / "checkpoint-4" / "rng_state_1.pth").is_file()
-    assert [result["differing_after_resume"] for result in results] == [[], []]
+    for batches in ("per_device_train_batch_size", "max_subwords_per_batch"):
+        updates, checkpoint = results[0][batches]["updates"], results[0][batches]["checkpoint"]
+        assert results[1][batches]["updates"] == updates
+        assert updates / 2 < checkpoint < updates
+        assert (folder / batches / f"checkpoint-{checkpoint}" / "rng_state_1.pth").is_file()
+        assert [result["differing_after_resume"][batches] for result in results] == [[], []]
 
 
 def test_plain_training_arguments_train_with_one_rate(tmp_path: Path) -> None:
@@ -334,3 +468,13 @@ def test_plain_training_arguments_train_with_one_rate(tmp_path: Path) -> None:
     plain.train()
     assert {group["initial_lr"] for group in plain.optimizer.param_groups} == {0.01}
     assert 0 <= plain.evaluate()["eval_f1"] <= 1
+
+
+def test_batches_go_to_a_gpu_without_waiting_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def goes_without_waiting(**options) -> bool:
+        return NestedNERTrainingArguments(str(tmp_path), use_cpu=True, **options).accelerator_config.non_blocking
+
+    assert not goes_without_waiting()
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert goes_without_waiting()
+    assert not goes_without_waiting(accelerator_config={"non_blocking": False})

@@ -8,6 +8,17 @@ from torch import Tensor
 
 from ..configuration_triaffine import NONE_LABEL
 from ..processing_triaffine import TriaffineProcessor
+from ..triaffine_ops import span_mask
+
+
+def encode_records(processor: TriaffineProcessor, records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Features of records with `tokens`, and `pos`, `left_tokens`, `right_tokens`, `entities` where there are any."""
+    optional = {name: [record.get(name) or [] for record in records] for name in ("pos", "left_tokens", "right_tokens")}
+    features = processor.encode([record["tokens"] for record in records], **optional)
+    for feature, record in zip(features, records, strict=True):
+        if "entities" in record:
+            feature["entities"] = record["entities"]
+    return features
 
 
 class DataCollatorForNestedNER:
@@ -31,23 +42,22 @@ class DataCollatorForNestedNER:
     def __call__(self, features: Sequence[dict[str, Any]]) -> dict[str, Tensor]:
         batch = self.processor.pad(features)
         if "entities" in features[0]:
-            batch["labels"] = self._label_matrix(features, max(1, int(batch["num_words"].max())))
+            batch["labels"] = self._label_matrix(features, batch["num_words"])
         return batch
 
-    def _label_matrix(self, features: Sequence[dict[str, Any]], num_words: int) -> Tensor:
-        labels = torch.full((len(features), num_words, num_words), -100)
-        for matrix, feature in zip(labels, features, strict=True):
-            length = int(feature["num_words"])
-            spans = torch.ones(length, length, dtype=torch.bool).triu()
-            matrix[:length, :length][spans] = self.label2id[NONE_LABEL]
-            taken: dict[tuple[int, int], set[int]] = {}
+    def _label_matrix(self, features: Sequence[dict[str, Any]], num_words: Tensor) -> Tensor:
+        labels_of_span: dict[tuple[int, int, int], set[int]] = {}
+        for sentence, feature in enumerate(features):
             for entity in feature["entities"]:
-                span = entity["start"], entity["end"] - 1
-                taken.setdefault(span, set()).add(self._label_of(entity))
-            for (i, j), of_span in taken.items():
-                matrix[i, j] = max(of_span)
-                self.lost += len(of_span) - 1
-        return labels
+                span = sentence, entity["start"], entity["end"] - 1
+                labels_of_span.setdefault(span, set()).add(self._label_of(entity))
+        self.lost += sum(len(labels) - 1 for labels in labels_of_span.values())
+        spans = span_mask(num_words, max(1, int(num_words.max())))
+        matrix = torch.where(spans, self.label2id[NONE_LABEL], -100)
+        if labels_of_span:
+            chosen = torch.tensor([max(labels) for labels in labels_of_span.values()])
+            matrix[torch.tensor(list(labels_of_span)).unbind(1)] = chosen
+        return matrix
 
     def _label_of(self, entity: Mapping[str, Any]) -> int:
         label = self.label2id.get(entity["type"])

@@ -6,10 +6,11 @@ from typing import Any
 import torch
 from tqdm import tqdm
 
+from ..data.collator import encode_records
 from ..decoding_triaffine import decode_batch
 from ..modeling_triaffine import TriaffineForNestedNER
-from ..pipeline_triaffine import NestedNERPipeline
-from ..processing_triaffine import TriaffineProcessor
+from ..pipeline_triaffine import BATCHES_AT_ONCE, NestedNERPipeline
+from ..processing_triaffine import TriaffineProcessor, batches_by_length, feature_size
 from .scoring import score_entities
 
 Entities = list[dict[str, Any]]
@@ -27,6 +28,7 @@ def predict_words(
 
     Args:
         records: sentences with `tokens`, and `pos`, `left_tokens`, `right_tokens` where the model reads them.
+        batch_size: sentences of average length that run through the model together; of long ones fewer.
         decoding: `threshold` and `overlap`, see [`decode_batch`].
     """
     processor.check_fits(model.config)
@@ -34,15 +36,16 @@ def predict_words(
     model.eval()
     id2label: Any = model.config.id2label
     found: list[Entities] = [[] for _ in records]
-    by_length = sorted(range(len(records)), key=lambda row: len(records[row]["tokens"]))
-    for first in tqdm(range(0, len(by_length), batch_size), desc="Predicting", leave=False):
-        rows = by_length[first : first + batch_size]
-        batch = [records[row] for row in rows]
-        context = ([record.get(side) or [] for record in batch] for side in ("pos", "left_tokens", "right_tokens"))
-        features = processor.encode([record["tokens"] for record in batch], *context)
-        inputs = {name: values.to(model.device) for name, values in processor.pad(features).items()}
-        for row, entities in zip(rows, decode_batch(model(**inputs), id2label, **decoding), strict=True):
-            found[row] = entities
+    with tqdm(total=len(records), desc="Predicting", leave=False) as progress:
+        for first in range(0, len(records), batch_size * BATCHES_AT_ONCE):
+            last = min(first + batch_size * BATCHES_AT_ONCE, len(records))
+            features = encode_records(processor, [records[row] for row in range(first, last)])
+            for rows in batches_by_length([feature_size(feature) for feature in features], batch_size):
+                batch = processor.pad([features[row] for row in rows])
+                inputs = {name: values.to(model.device) for name, values in batch.items()}
+                for row, entities in zip(rows, decode_batch(model(**inputs), id2label, **decoding), strict=True):
+                    found[first + row] = entities
+                progress.update(len(rows))
     model.train(was_training)
     return found
 

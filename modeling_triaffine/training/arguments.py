@@ -6,6 +6,7 @@ fields of `TriaffineConfig`.
 
 from dataclasses import dataclass, field
 
+import torch
 from transformers import TrainingArguments
 from transformers.trainer_utils import HubStrategy, IntervalStrategy, SaveStrategy
 
@@ -20,7 +21,7 @@ WITHOUT_EFFECT = {
     "include_for_metrics": "evaluation always scores entities",
     "bf16_full_eval": "evaluation computes in the precision of training",
     "fp16_full_eval": "evaluation computes in the precision of training",
-    "length_column_name": "a sentence's length is its number of words",
+    "length_column_name": "a sentence's length is its number of sub-words",
 }
 
 
@@ -134,6 +135,21 @@ class NestedNERTrainingArguments(TrainingArguments):
     train_sampling_strategy: str = field(
         default="group_by_length", metadata={"help": f"How batches are made: {' or '.join(SAMPLING_STRATEGIES)}."}
     )
+    max_subwords_per_batch: int | None = field(
+        default=None,
+        metadata={
+            "help": "Most sub-words of a batch of one process, padding counted: as many sentences of like length as "
+            "fit, in training and evaluation, instead of the number of sentences in --per_device_train_batch_size and "
+            "--per_device_eval_batch_size."
+        },
+    )
+    save_memory: bool = field(
+        default=False,
+        metadata={
+            "help": "Full triaffine tensors with the least memory: nothing is kept for the backward pass, and their "
+            "gradients are added in place. Slower; the same numbers; one process only."
+        },
+    )
     hub_strategy: HubStrategy | str = field(
         default="end", metadata={"help": "With --push_to_hub: end, the finished model is uploaded, nothing before."}
     )
@@ -155,6 +171,9 @@ class NestedNERTrainingArguments(TrainingArguments):
     )
 
     def __post_init__(self) -> None:
+        if self.accelerator_config is None and torch.cuda.is_available():
+            # The way of a batch to the GPU does not wait until the step before is computed: batches are pinned.
+            self.accelerator_config = {"non_blocking": True}
         super().__post_init__()
         if self.train_sampling_strategy not in SAMPLING_STRATEGIES:
             raise ValueError(
@@ -165,6 +184,8 @@ class NestedNERTrainingArguments(TrainingArguments):
         for name, reason in WITHOUT_EFFECT.items():
             if getattr(self, name) not in (defaults[name].default, []):
                 raise ValueError(f"{name} has no effect in this trainer: {reason}. Leave it out.")
+        if self.max_subwords_per_batch is not None:
+            self._check_batches_by_subwords(self.max_subwords_per_batch)
         if self.hub_strategy != HubStrategy.END:
             raise ValueError(
                 f"hub_strategy is {HubStrategy(self.hub_strategy).value!r}, but uploads during training would put an "
@@ -174,6 +195,20 @@ class NestedNERTrainingArguments(TrainingArguments):
             raise ValueError(
                 "remove_unused_columns is on, but records are encoded when a batch is made, and need their columns "
                 "until then; leave it off."
+            )
+
+    def _check_batches_by_subwords(self, max_subwords: int) -> None:
+        if max_subwords < 1:
+            raise ValueError(f"max_subwords_per_batch is {max_subwords}; the least is 1.")
+        if self.train_sampling_strategy != "group_by_length":
+            raise ValueError(
+                "max_subwords_per_batch puts sentences of like length together; it needs train_sampling_strategy "
+                "'group_by_length'."
+            )
+        if self.auto_find_batch_size:
+            raise ValueError(
+                "auto_find_batch_size tries other numbers of sentences, but with max_subwords_per_batch batches hold a "
+                "number of sub-words; leave one of the two out."
             )
 
     @property

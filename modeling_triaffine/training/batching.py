@@ -1,63 +1,119 @@
 """Which sentences go into which batch, in training and in evaluation, and how a batch of records is encoded.
 
-Sentences of like length are batched together, because the head's work grows with the padded length. No order here is
-drawn from a global random generator: a training that is resumed must see the very batches it would have seen.
+Sentences of like length are batched together, because padding is work done for nothing. Length is what the encoder
+reads, sub-words with context, then words. A batch holds a number of sentences, or as many as a number of sub-words
+allows. What padding is left the encoder computes, but for its attention where that can do without: on a GPU, after
+`model.set_attn_implementation("flash_attention_2")`.
+
+No order here is drawn from a global random generator: a training that is resumed must see the very batches it would
+have seen.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import datasets
 import numpy as np
 from torch.utils.data import Sampler
+from tqdm import tqdm
+
+from ..data.collator import encode_records
+from ..processing_triaffine import TriaffineProcessor, batches_by_length, feature_size
 
 # Sentences are sorted by length within pools of this many batches: large enough that batches need little padding,
 # small enough that who is batched with whom changes from epoch to epoch.
 BATCHES_IN_POOL = 50
+RECORDS_AT_ONCE = 1000
+
+# (sub-words, words) of a sentence.
+Size = tuple[int, int]
 
 
-class ShuffledLengthSampler(Sampler[int]):
-    """Row numbers in an order fixed by (seed, epoch) alone, rows of like length next to each other.
+def measure_records(processor: TriaffineProcessor, records: datasets.Dataset, show_progress: bool = True) -> list[Size]:
+    """(sub-words with context, words) of each record, as the processor encodes it."""
+    sizes = []
+    starts = range(0, len(records), RECORDS_AT_ONCE)
+    for start in tqdm(starts, desc="Counting sub-words", leave=False, disable=not show_progress):
+        chunk = records.select(range(start, min(start + RECORDS_AT_ONCE, len(records)))).to_list()
+        sizes += [feature_size(feature) for feature in encode_records(processor, chunk)]
+    return sizes
 
-    Consecutive runs of `batch_size` rows form the batches: within a random pool of rows they are sorted by length, and
-    the batches are shuffled again. The batch with the longest row comes first, so that memory that does not suffice is
-    noticed at once; an incomplete batch comes last.
+
+class TrainingBatchSampler(Sampler[list[int]]):
+    """Batches of row numbers for all processes, rows of like length together, in an order fixed by (seed, epoch) alone.
+
+    Each `num_processes` batches that follow one another are a turn, one batch for each process, all of like length:
+    accelerate deals them out. All epochs have equally many turns, so that the updates are known before training.
+
+    Of `batch_size` rows: rows are sorted by length within random pools. Of `max_subwords`: all rows are sorted, those
+    of one length in random order. Then the turns are shuffled, but for two. The one with the longest row comes first,
+    so that memory that does not suffice is noticed at once; one that is not complete comes last.
 
     Args:
-        lengths: length of each row, in any unit.
-        batch_size: rows in a batch, over all processes: they take turns, and so get sentences of like length.
+        sizes: (sub-words, words) of each row.
+        batch_size: rows in a batch.
         seed: with the epoch, all that the order depends on.
-        group_by_length: False gives plainly shuffled rows.
+        max_subwords: most sub-words in a batch, padding counted, instead of `batch_size`. A longer row is alone.
+        num_processes: how many processes share the batches.
+        group_by_length: False gives plainly shuffled rows, `batch_size` a batch.
+        drop_last: leave out a turn that is not complete. Else its rows are spread over the processes.
     """
 
-    def __init__(self, lengths: Sequence[int], batch_size: int, seed: int, group_by_length: bool = True):
-        self.lengths = np.asarray(lengths)
-        self.batch_size = batch_size
+    def __init__(
+        self,
+        sizes: Sequence[Size],
+        batch_size: int,
+        seed: int,
+        max_subwords: int | None = None,
+        num_processes: int = 1,
+        group_by_length: bool = True,
+        drop_last: bool = False,
+    ):
+        self.sizes = list(sizes)
+        # Not `batch_size`: accelerate would take batches of another size for incomplete ones, and fill them up.
+        self.rows_in_batch = batch_size
         self.seed = seed
+        self.max_subwords = max_subwords
+        self.num_processes = num_processes
         self.group_by_length = group_by_length
+        self.drop_last = drop_last
         self.epoch = 0
+        self.num_turns = len(self._turns())
 
     def set_epoch(self, epoch: int) -> None:
         self.epoch = epoch
 
     def __len__(self) -> int:
-        return len(self.lengths)
+        return self.num_turns * self.num_processes
 
-    def __iter__(self) -> Iterator[int]:
+    def __iter__(self) -> Iterator[list[int]]:
+        return (batch for turn in self._turns() for batch in turn)
+
+    def _turns(self) -> list[list[list[int]]]:
         random = np.random.default_rng([self.seed, self.epoch])
-        rows = random.permutation(len(self.lengths))
+        rows = random.permutation(len(self.sizes)).tolist()
+        turns = _cut(self._batches(rows), self.num_processes)
+        incomplete = [turns.pop()] if turns and self._is_incomplete(turns[-1]) else []
         if self.group_by_length:
-            rows = self._group(rows, random)
-        return iter(rows.tolist())
+            random.shuffle(turns)
+            longest = max(self.sizes, default=(0, 0))
+            turns.sort(key=lambda turn: max(self.sizes[row] for batch in turn for row in batch) < longest)
+        return turns if self.drop_last else [*turns, *(_spread(turn, self.num_processes) for turn in incomplete)]
 
-    def _group(self, rows: np.ndarray, random: np.random.Generator) -> np.ndarray:
-        pools = _cut(rows, BATCHES_IN_POOL * self.batch_size)
-        by_length = [pool[np.argsort(-self.lengths[pool], kind="stable")] for pool in pools]
-        batches = _cut(np.concatenate([rows[:0], *by_length]), self.batch_size)
-        incomplete = [batches.pop()] if batches and len(batches[-1]) < self.batch_size else []
-        random.shuffle(batches)
-        batches.sort(key=lambda batch: self.lengths[batch].max() < self.lengths.max())
-        return np.concatenate([rows[:0], *batches, *incomplete])
+    def _batches(self, rows: list[int]) -> list[list[int]]:
+        if self.max_subwords is not None:
+            found = batches_by_length([self.sizes[row] for row in rows], max_subwords=self.max_subwords)
+            return [[rows[place] for place in batch] for batch in found]
+        if self.group_by_length:
+            pools = _cut(rows, BATCHES_IN_POOL * self.rows_in_batch * self.num_processes)
+            rows = [row for pool in pools for row in sorted(pool, key=self.sizes.__getitem__, reverse=True)]
+        return _cut(rows, self.rows_in_batch)
+
+    def _is_incomplete(self, turn: list[list[int]]) -> bool:
+        if self.max_subwords is not None:
+            return len(turn) < self.num_processes
+        return sum(map(len, turn)) < self.rows_in_batch * self.num_processes
 
 
 class EvaluationBatchSampler(Sampler[list[int]]):
@@ -67,15 +123,22 @@ class EvaluationBatchSampler(Sampler[list[int]]):
     process runs a batch again that counts elsewhere: `rows_that_count` is then empty for it.
 
     Args:
-        lengths: length of each row.
-        batch_size: rows in a batch of one process.
+        sizes: (sub-words, words) of each row.
+        batch_size: rows of average length in a batch of one process; of long ones fewer.
         num_processes, process_index: how many processes share the rows, and which one this is.
+        max_subwords: most sub-words in a batch, padding counted, instead of `batch_size`.
     """
 
-    def __init__(self, lengths: Sequence[int], batch_size: int, num_processes: int = 1, process_index: int = 0):
-        rows = np.argsort(-np.asarray(lengths), kind="stable").tolist()
-        batches = [rows[start : start + batch_size] for start in range(0, len(rows), batch_size)]
-        turns = [batches[start : start + num_processes] for start in range(0, len(batches), num_processes)]
+    def __init__(
+        self,
+        sizes: Sequence[Size],
+        batch_size: int,
+        num_processes: int = 1,
+        process_index: int = 0,
+        max_subwords: int | None = None,
+    ):
+        batches = batches_by_length(sizes, batch_size if max_subwords is None else None, max_subwords)
+        turns = _cut(batches, num_processes)
         self.batches = [turn[process_index] if process_index < len(turn) else turn[0] for turn in turns]
         self.rows_that_count = [turn[process_index] if process_index < len(turn) else [] for turn in turns]
 
@@ -91,23 +154,27 @@ class RecordCollator:
     """Encodes a batch of records when it is needed, so that no encoded copy of the corpus fills the memory.
 
     Args:
-        processor: a `TriaffineProcessor`.
+        processor: the processor of the model.
         collator: makes the batch of encoded sentences, usually a `DataCollatorForNestedNER`.
     """
 
-    processor: Any
+    processor: TriaffineProcessor
     collator: Callable[[list[dict[str, Any]]], dict[str, Any]]
 
     def __call__(self, records: list[dict[str, Any]]) -> dict[str, Any]:
-        optional = {
-            name: [record.get(name) or [] for record in records] for name in ("pos", "left_tokens", "right_tokens")
-        }
-        features = self.processor.encode([record["tokens"] for record in records], **optional)
-        for feature, record in zip(features, records, strict=True):
-            if "entities" in record:
-                feature["entities"] = record["entities"]
-        return self.collator(features)
+        return self.collator(encode_records(self.processor, records))
 
 
-def _cut(rows: np.ndarray, size: int) -> list[np.ndarray]:
-    return [rows[start : start + size] for start in range(0, len(rows), size)]
+def _cut(items: list[Any], size: int) -> list[list[Any]]:
+    return [items[start : start + size] for start in range(0, len(items), size)]
+
+
+def _spread(batches: list[list[int]], count: int) -> list[list[int]]:
+    """The rows in `count` batches, by halving the largest; where there are fewer rows, the first batch comes again."""
+    while len(batches) < count:
+        largest = max(batches, key=len)
+        if len(largest) == 1:
+            return batches + [batches[0]] * (count - len(batches))
+        half = len(largest) // 2
+        batches = [batch for batch in batches if batch is not largest] + [largest[:half], largest[half:]]
+    return batches

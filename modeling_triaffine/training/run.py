@@ -33,6 +33,7 @@ CARD_SETTINGS = (
     "embeddings_learning_rate",
     "learning_rate",
     "per_device_train_batch_size",
+    "max_subwords_per_batch",
     "gradient_accumulation_steps",
     "num_train_epochs",
     "weight_decay",

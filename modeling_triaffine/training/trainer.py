@@ -13,8 +13,8 @@ from typing import Any
 import datasets
 import torch
 from accelerate.utils import gather_object
-from torch.utils.data import DataLoader
-from transformers import Trainer, TrainerCallback
+from torch.utils.data import DataLoader, Sampler
+from transformers import Trainer, TrainerCallback, TrainingArguments
 from transformers.trainer import TRAINING_ARGS_NAME
 from transformers.trainer_utils import EvalLoopOutput, TrainOutput
 from transformers.utils import CONFIG_NAME
@@ -27,7 +27,7 @@ from ..processing_triaffine import TriaffineProcessor
 from ..publishing.model_card import CARD_NAME, build_model_card, save_model_card
 from . import checkpoints
 from .arguments import NestedNERTrainingArguments
-from .batching import EvaluationBatchSampler, RecordCollator, ShuffledLengthSampler
+from .batching import EvaluationBatchSampler, RecordCollator, Size, TrainingBatchSampler, measure_records
 from .parameter_groups import build_parameter_groups
 
 logger = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ class _EpochCallback(TrainerCallback):
     accelerate wraps the batches twice, and neither passes the epoch on to the sampler.
     """
 
-    sampler: ShuffledLengthSampler | None = None
+    sampler: TrainingBatchSampler | None = None
 
     def on_epoch_begin(self, args, state, control, **kwargs):
         if self.sampler is not None:
@@ -88,6 +88,10 @@ class NestedNERTrainer(Trainer):
         eval_dataset: datasets.Dataset | dict[str, datasets.Dataset] | None = None,
         **options: Any,
     ):
+        _check_batches_stay_whole(args)
+        if getattr(args, "save_memory", False):
+            _check_gradients_can_be_added_in_place(args)
+            model.head.save_memory()
         for name in ("pad_token_id", "bos_token_id", "eos_token_id"):
             # The Trainer would do the same and warn of it, as if something had been amiss.
             setattr(model.config, name, getattr(processing_class.tokenizer, name, None))
@@ -95,6 +99,7 @@ class NestedNERTrainer(Trainer):
         options.setdefault("data_collator", DataCollatorForNestedNER(processing_class, label2id))
         self._staging: Path | None = None
         self._epoch_callback = _EpochCallback()
+        self._sizes_by_dataset: dict[str, list[Size]] = {}
         super().__init__(
             model,
             args,
@@ -133,39 +138,52 @@ class NestedNERTrainer(Trainer):
         if self.train_dataset is None:
             raise ValueError("NestedNERTrainer: training needs a train_dataset.")
         seed = self.args.seed if self.args.data_seed is None else self.args.data_seed
-        self._epoch_callback.sampler = ShuffledLengthSampler(
-            _lengths(self.train_dataset),
-            batch_size=self._train_batch_size * self.args.world_size,
+        sampler = TrainingBatchSampler(
+            self._sizes(self.train_dataset),
+            batch_size=self._train_batch_size,
             seed=seed,
+            max_subwords=self._max_subwords,
+            num_processes=self.args.world_size,
             group_by_length=self.args.train_sampling_strategy == "group_by_length",
+            drop_last=self.args.dataloader_drop_last,
         )
-        return self.accelerator.prepare(
-            self._dataloader(
-                self.train_dataset,
-                batch_size=self._train_batch_size,
-                sampler=self._epoch_callback.sampler,
-                drop_last=self.args.dataloader_drop_last,
-            )
-        )
+        self._epoch_callback.sampler = sampler
+        return self.accelerator.prepare(self._dataloader(self.train_dataset, sampler))
 
     def get_eval_dataloader(self, eval_dataset: str | datasets.Dataset | None = None) -> DataLoader:
         own: Any = self.eval_dataset
         dataset = own[eval_dataset] if isinstance(eval_dataset, str) else own if eval_dataset is None else eval_dataset
         if dataset is None:
             raise ValueError("NestedNERTrainer: evaluation needs an eval_dataset.")
-        return self._dataloader(
-            dataset,
-            batch_sampler=EvaluationBatchSampler(
-                _lengths(dataset), self.args.eval_batch_size, self.args.world_size, self.args.process_index
-            ),
+        sampler = EvaluationBatchSampler(
+            self._sizes(dataset),
+            self.args.eval_batch_size,
+            self.args.world_size,
+            self.args.process_index,
+            max_subwords=self._max_subwords,
         )
+        return self._dataloader(dataset, sampler)
 
     def get_test_dataloader(self, test_dataset: datasets.Dataset) -> DataLoader:
         return self.get_eval_dataloader(test_dataset)
 
-    def _dataloader(self, dataset: datasets.Dataset, **batching: Any) -> DataLoader:
+    @property
+    def _max_subwords(self) -> int | None:
+        """Plain TrainingArguments know batches by number of sentences only."""
+        return getattr(self.args, "max_subwords_per_batch", None)
+
+    def _sizes(self, dataset: datasets.Dataset) -> list[Size]:
+        """(sub-words, words) of each record; counted once for each data set, which is evaluated on many times."""
+        key = dataset._fingerprint
+        if key not in self._sizes_by_dataset:
+            show_progress = self.is_local_process_zero() and not self.args.disable_tqdm
+            self._sizes_by_dataset[key] = measure_records(self.collate_records.processor, dataset, show_progress)
+        return self._sizes_by_dataset[key]
+
+    def _dataloader(self, dataset: datasets.Dataset, batch_sampler: Sampler[list[int]]) -> DataLoader:
         return DataLoader(
             dataset,
+            batch_sampler=batch_sampler,
             collate_fn=self.collate_records,
             num_workers=self.args.dataloader_num_workers,
             prefetch_factor=self.args.dataloader_prefetch_factor,
@@ -174,7 +192,6 @@ class NestedNERTrainer(Trainer):
             # A loader seeds its workers when it starts. Drawn from the global generator, that would make dropout
             # depend on how often something was evaluated, and a resumed training differ from an uninterrupted one.
             generator=torch.Generator().manual_seed(self.args.seed),
-            **batching,
         )
 
     # ---- Loss ----
@@ -370,6 +387,23 @@ class NestedNERTrainer(Trainer):
             save_model_card(folder, build_model_card(self.model.config, model_name=str(name)))
 
 
+def _check_batches_stay_whole(args: TrainingArguments) -> None:
+    config: Any = args.accelerator_config
+    if config.dispatch_batches or config.split_batches:
+        raise ValueError(
+            "accelerator_config asks for dispatch_batches or split_batches, which cut a batch into equal parts for the "
+            "processes. Here every process makes batches of its own, which cannot be cut; leave both out."
+        )
+
+
+def _check_gradients_can_be_added_in_place(args: TrainingArguments) -> None:
+    if args.world_size > 1 or args.deepspeed or args.fsdp:
+        raise ValueError(
+            "save_memory adds gradients where data-parallel training would not see them; it is for one process only. "
+            "Leave it out, or train with a low rank (triaffine_rank), which needs far less memory anyway."
+        )
+
+
 def _flat_metrics(scores: dict[str, Any]) -> dict[str, float]:
     """What is worth a curve of `score_entities`, under one level of names: f1, …, flat_f1, nested_f1, f1_LABEL."""
     return {
@@ -377,8 +411,3 @@ def _flat_metrics(scores: dict[str, Any]) -> dict[str, float]:
         **{f"{kind}_f1": scores[kind]["f1"] for kind in ("flat", "nested")},
         **{f"f1_{label}": of_label["f1"] for label, of_label in scores["by_label"].items()},
     }
-
-
-def _lengths(dataset: datasets.Dataset) -> list[int]:
-    """Words of each record."""
-    return [len(tokens) for tokens in dataset["tokens"]]

@@ -1,0 +1,241 @@
+"""Sentences a second from raw text to entities and in training, and which part of the model the time goes to.
+
+    python benchmarks/throughput.py --model_name_or_path ENCODER --data genia.dev.jsonl
+
+One row for each form of the triaffine tensors, for prediction and for training. `times_encoder` compares with the
+encoder alone, run on the very batches it was given; the two are timed in turn. `share` is measured in a run of its own:
+`words` is what makes words of sub-words, `rest` all that is outside the model (tokenizing, padding, decoding, updates).
+"""
+
+import argparse
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import torch
+from measuring import Rows, synchronize, time_interleaved
+from torch import nn
+from transformers.utils import logging
+
+from modeling_triaffine import (
+    DataCollatorForNestedNER,
+    NestedNERPipeline,
+    TriaffineForNestedNER,
+    TriaffineProcessor,
+    load_nested_ner,
+)
+from modeling_triaffine.data.alignment import detokenize
+from modeling_triaffine.data.collator import encode_records
+from modeling_triaffine.data.demo import demo_corpus
+from modeling_triaffine.processing_triaffine import feature_size
+from modeling_triaffine.scripts import check_device, describe_machine
+from modeling_triaffine.training.batching import RecordCollator, TrainingBatchSampler
+from modeling_triaffine.training.recipes import find_recipe, load_recipe
+
+RECIPES = Path(__file__).resolve().parents[1] / "hub_configs"
+RANKS = {"low rank": 64, "full": None}
+
+
+def main() -> None:
+    arguments = parse_arguments()
+    check_device(arguments.device)
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    rows = Rows("sentences a second, whole model", describe_machine())
+    records = read_records(arguments)
+    for name in arguments.tensors:
+        for measure in (measure_prediction, measure_training):
+            torch.manual_seed(0)
+            model, processor = build_model(RANKS[name], records, arguments)
+            row = measure(model, processor, records, arguments)
+            rows.add(tensors=name, rank=RANKS[name], dtype=arguments.dtype, device=arguments.device, **row)
+    rows.write(arguments.output)
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model_name_or_path", required=True, help="Pretrained encoder: a folder or a Hub name.")
+    parser.add_argument("--data", help="Corpus file or folder, the first split of it; default: the demo corpus.")
+    parser.add_argument("--recipe", default="genia-minilm", help="Whose sizes the rest of the model has.")
+    parser.add_argument("--tensors", nargs="+", choices=list(RANKS), default=list(RANKS))
+    parser.add_argument("--max_samples", type=int, default=256, help="Sentences that are read.")
+    parser.add_argument("--batch_size", type=int, default=32)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--dtype", choices=["float32", "bfloat16"], default="float32", help="Autocast when half.")
+    parser.add_argument("--output", type=Path)
+    return parser.parse_args()
+
+
+def read_records(arguments: argparse.Namespace) -> list[dict[str, Any]]:
+    if arguments.data is None:
+        records: Iterable[Any] = demo_corpus()["train"]
+    else:
+        records = next(iter(load_nested_ner(arguments.data).values()))
+    return [{"tokens": record["tokens"], "entities": record["entities"]} for record in records][: arguments.max_samples]
+
+
+def build_model(
+    rank: int | None, records: list[dict[str, Any]], arguments: argparse.Namespace
+) -> tuple[TriaffineForNestedNER, TriaffineProcessor]:
+    """The pretrained encoder under random weights."""
+    config = load_recipe(find_recipe(arguments.recipe, RECIPES)).config
+    fields = {name: value for name, value in config.items() if name not in ("model_type", "encoder_config")}
+    fields |= {"triaffine_rank": rank, "id2label": label_names(records)}
+    model = TriaffineForNestedNER.from_encoder(arguments.model_name_or_path, **fields).to(arguments.device)
+    return model, TriaffineProcessor.from_encoder(arguments.model_name_or_path, max_subwords=model.config.max_subwords)
+
+
+def label_names(records: list[dict[str, Any]]) -> dict[int, str]:
+    types = {entity["type"] for record in records for entity in record["entities"]}
+    return dict(enumerate([*sorted(types), "None"]))
+
+
+def measure_prediction(
+    model: TriaffineForNestedNER,
+    processor: TriaffineProcessor,
+    records: list[dict[str, Any]],
+    arguments: argparse.Namespace,
+) -> dict[str, Any]:
+    texts = [detokenize(record["tokens"]) for record in records]
+    pipeline = NestedNERPipeline(
+        model=model, processor=processor, batch_size=arguments.batch_size, device=arguments.device
+    )
+
+    def predict() -> None:
+        with autocast(arguments):
+            pipeline(texts)
+
+    row = {"what": "raw text to entities", "batch_size": arguments.batch_size}
+    return row | measure_run(predict, model, arguments, step=run_encoder)
+
+
+def measure_training(
+    model: TriaffineForNestedNER,
+    processor: TriaffineProcessor,
+    records: list[dict[str, Any]],
+    arguments: argparse.Namespace,
+) -> dict[str, Any]:
+    label2id: Any = model.config.label2id
+    collate = RecordCollator(processor, DataCollatorForNestedNER(processor, label2id))
+    sizes = [feature_size(feature) for feature in encode_records(processor, records)]
+    batches = TrainingBatchSampler(sizes, arguments.batch_size, seed=0)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=True)  # the Trainer's
+    model.train()
+
+    def train() -> None:
+        for rows in batches:
+            batch = collate([records[row] for row in rows])
+            with autocast(arguments):
+                output = model(**{name: values.to(arguments.device) for name, values in batch.items()})
+            output.loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+
+    row = {"what": "training", "batch_size": arguments.batch_size}
+    return row | measure_run(train, model, arguments, step=train_encoder)
+
+
+def measure_run(
+    run: Callable[[], None],
+    model: TriaffineForNestedNER,
+    arguments: argparse.Namespace,
+    step: Callable[[nn.Module, dict[str, Any]], None],
+) -> dict[str, Any]:
+    """Times `run` in turn with the encoder alone (`step`) on the batches that `run` gives it."""
+    inputs = record_inputs(model.encoder, run)
+    sentences = sum(len(batch["input_ids"]) for batch in inputs)
+    padded = sum(batch["input_ids"].numel() for batch in inputs)
+    subwords = sum(int(batch["attention_mask"].sum()) for batch in inputs)
+
+    def run_encoder_alone() -> None:
+        with autocast(arguments):
+            for batch in inputs:
+                step(model.encoder, batch)
+
+    seconds = time_interleaved({"whole": run, "encoder": run_encoder_alone}, arguments.repeats, arguments.device)
+    return {
+        "sentences": sentences,
+        "subwords": subwords,
+        "padded_over_subwords": round(padded / subwords, 3),
+        "sentences_a_second": round(sentences / seconds["whole"], 1),
+        "seconds": round(seconds["whole"], 3),
+        "encoder_seconds": round(seconds["encoder"], 3),
+        "times_encoder": round(seconds["whole"] / seconds["encoder"], 3),
+        "share": measure_shares(model, run, arguments.device),
+    }
+
+
+def record_inputs(encoder: nn.Module, run: Callable[[], None]) -> list[dict[str, Any]]:
+    inputs: list[dict[str, Any]] = []
+    hook = encoder.register_forward_pre_hook(lambda _module, _args, given: inputs.append(given), with_kwargs=True)
+    run()
+    hook.remove()
+    return inputs
+
+
+@torch.no_grad()
+def run_encoder(encoder: nn.Module, batch: dict[str, Any]) -> None:
+    encoder(**batch)
+
+
+def train_encoder(encoder: nn.Module, batch: dict[str, Any]) -> None:
+    """Forward and backward; the updates belong to the rest."""
+    states = encoder(**batch).last_hidden_state
+    states.backward(torch.ones_like(states))
+    encoder.zero_grad()
+
+
+def measure_shares(model: TriaffineForNestedNER, run: Callable[[], None], device: str) -> dict[str, float]:
+    """Part of the time that each part of the model takes, forward and backward.
+
+    The parts follow one another, so the time from one mark to the next belongs to the part between them.
+    """
+    seconds = dict.fromkeys(("encoder", "words", "head", "rest"), 0.0)
+    last = 0.0
+
+    def mark(part: str) -> None:
+        nonlocal last
+        synchronize(device)
+        now = perf_counter()
+        seconds[part] += now - last
+        last = now
+
+    def mark_backward(output: torch.Tensor, part: str) -> None:
+        """The gradient of a part's output is there when the part after it, `part`, has done its work."""
+        if output.requires_grad:
+            output.register_hook(lambda _gradient: mark(part))
+
+    def after_encoder(_module: nn.Module, _args: Any, output: Any) -> None:
+        mark("encoder")
+        mark_backward(output.last_hidden_state, "words")
+
+    def after_words(_module: nn.Module, _args: Any, output: torch.Tensor) -> None:
+        mark("words")
+        mark_backward(output, "head")
+
+    embeddings: Any = model.get_input_embeddings()
+    hooks = [
+        model.encoder.register_forward_pre_hook(lambda *_: mark("rest")),
+        model.encoder.register_forward_hook(after_encoder),
+        model.words.register_forward_hook(after_words),
+        model.head.register_forward_hook(lambda *_: mark("head")),
+        # The last gradient of all.
+        embeddings.weight.register_post_accumulate_grad_hook(lambda _weight: mark("encoder")),
+    ]
+    last = perf_counter()
+    run()
+    mark("rest")
+    for hook in hooks:
+        hook.remove()
+    total = sum(seconds.values())
+    return {part: round(taken / total, 3) for part, taken in seconds.items()}
+
+
+def autocast(arguments: argparse.Namespace) -> torch.autocast:
+    return torch.autocast(arguments.device.split(":")[0], torch.bfloat16, enabled=arguments.dtype == "bfloat16")
+
+
+if __name__ == "__main__":
+    main()
