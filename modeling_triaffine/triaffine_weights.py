@@ -43,21 +43,21 @@ class GradientBuffer:
         self.gradient: Tensor | None = None
         self.written: set[int] = set()
 
-    def add(self, label: int, left: Tensor, right: Tensor) -> None:
-        """gradient[label] += leftᵀ · right, left [n, d], right [n, a, e]."""
+    def add(self, labels: slice, left: Tensor, right: Tensor) -> None:
+        """gradient[labels] += leftᵀ · right, left [n, r·d] for r labels, right [n, a, e]."""
         run = torch._C._current_graph_task_id()
         if run != self.backward_run:
             self._start(run)
         assert self.gradient is not None
-        of_label = self.gradient[label]
-        first = label not in self.written
-        self.written.add(label)
-        if right.dtype == of_label.dtype and right.shape[1:] == of_label.shape[1:]:
-            torch.addmm(of_label.flatten(1), left.mT, right.flatten(1), beta=0 if first else 1, out=of_label.flatten(1))
+        part = self.gradient[labels].flatten(0, 1)  # [r·d, d+1, d+1]
+        first = not self.written & set(range(labels.start, labels.stop))
+        self.written |= set(range(labels.start, labels.stop))
+        if right.dtype == part.dtype and right.shape[1:] == part.shape[1:]:
+            flat = part.flatten(1)
+            torch.addmm(flat, left.mT, right.flatten(1), beta=0 if first else 1, out=flat)
             return
-        product = (left.mT @ right.flatten(1)).unflatten(1, right.shape[1:])
-        product = product[:, : of_label.shape[1], : of_label.shape[2]]
-        of_label.copy_(product) if first else of_label.add_(product)
+        product = (left.mT @ right.flatten(1)).unflatten(1, right.shape[1:])[:, : part.shape[1], : part.shape[2]]
+        part.copy_(product) if first else part.add_(product)
 
     def _start(self, run: int) -> None:
         self.backward_run = run
@@ -134,8 +134,8 @@ class _ContractWords(torch.autograd.Function):
     @staticmethod
     def forward(ctx, insides, ticket, tensor, buffer, label):
         ctx.save_for_backward(insides, tensor)
-        ctx.buffer, ctx.label = buffer, label
-        weight = _of_label(tensor, label, insides.dtype)
+        ctx.buffer, ctx.labels = buffer, slice(label, label + 1)
+        weight = _of_labels(tensor, ctx.labels, insides.dtype)
         return (insides @ weight.flatten(1)).unflatten(1, weight.shape[1:])
 
     @staticmethod
@@ -144,9 +144,9 @@ class _ContractWords(torch.autograd.Function):
         insides, tensor = ctx.saved_tensors
         for_insides = None
         if ctx.needs_input_grad[0]:
-            for_insides = gradient.flatten(1) @ _of_label(tensor, ctx.label, gradient.dtype).flatten(1).mT
+            for_insides = gradient.flatten(1) @ _of_labels(tensor, ctx.labels, gradient.dtype).flatten(1).mT
         if ctx.needs_input_grad[1]:
-            ctx.buffer.add(ctx.label, insides, gradient)
+            ctx.buffer.add(ctx.labels, insides, gradient)
         return for_insides, gradient.new_zeros(()), None, None, None
 
 
@@ -155,35 +155,47 @@ class _ContractPairs(torch.autograd.Function):
     def forward(ctx, heads, tails, ticket, tensor, buffer):
         ctx.save_for_backward(heads, tails, tensor)
         ctx.buffer = buffer
-        outer = _outer(heads, tails)
-        labels = range(len(tensor))
-        return torch.stack([outer @ _of_label(tensor, label, heads.dtype).flatten(1).mT for label in labels])
+        outer = _outer(heads, tails).flatten(1)
+        spans = [outer @ _of_labels(tensor, labels, heads.dtype).flatten(1).mT for labels in _groups(tensor, heads)]
+        return torch.cat(spans, dim=1).unflatten(1, tensor.shape[:2]).transpose(0, 1)
 
     @staticmethod
     @once_differentiable
     def backward(ctx, gradient):
         heads, tails, tensor = ctx.saved_tensors
         outer = _outer(heads, tails)
-        for_outer = torch.zeros_like(outer)
-        for label, of_label in enumerate(gradient):
-            for_outer.addmm_(of_label, _of_label(tensor, label, gradient.dtype).flatten(1))
+        gradient = gradient.transpose(0, 1).flatten(1)  # [n, R·d]
+        for_outer = gradient.new_zeros(())
+        dim = tensor.shape[1]
+        for labels in _groups(tensor, heads):
+            part = gradient[:, labels.start * dim : labels.stop * dim]
+            product = part @ _of_labels(tensor, labels, gradient.dtype).flatten(1)
+            for_outer = for_outer.add_(product) if labels.start else product
             if ctx.needs_input_grad[2]:
-                ctx.buffer.add(label, of_label, outer.unflatten(1, (heads.shape[1], tails.shape[1])))
-        for_outer = for_outer.unflatten(1, (heads.shape[1], tails.shape[1]))
+                ctx.buffer.add(labels, part, outer)
+        for_outer = for_outer.view_as(outer)
         for_heads = (for_outer @ tails.unsqueeze(-1)).squeeze(-1)
         for_tails = (heads.unsqueeze(-2) @ for_outer).squeeze(-2)
         return for_heads, for_tails, gradient.new_zeros(()), None, None
 
 
 def _outer(heads: Tensor, tails: Tensor) -> Tensor:
-    return (heads.unsqueeze(-1) * tails.unsqueeze(-2)).flatten(1)
+    """[n, a] and [n, e] → [n, a, e]."""
+    return heads.unsqueeze(-1) * tails.unsqueeze(-2)
 
 
-def _of_label(tensor: Tensor, label: int, dtype: torch.dtype) -> Tensor:
-    """W of one label [d, a, e] as the products take it; itself wherever nothing has to be cast or padded."""
-    of_label = tensor[label].to(dtype)
-    padding = _padding(of_label)
-    return functional.pad(of_label, (0, padding, 0, padding)) if padding else of_label
+def _groups(tensor: Tensor, like: Tensor) -> list[slice]:
+    """Labels that are contracted together: all, or one by one where each has to be cast or padded first."""
+    if tensor.dtype == like.dtype and not _padding(tensor):
+        return [slice(0, len(tensor))]
+    return [slice(label, label + 1) for label in range(len(tensor))]
+
+
+def _of_labels(tensor: Tensor, labels: slice, dtype: torch.dtype) -> Tensor:
+    """W of some labels [r·d, a, e] as the products take it; itself wherever nothing has to be cast or padded."""
+    of_labels = tensor[labels].flatten(0, 1).to(dtype)
+    padding = _padding(of_labels)
+    return functional.pad(of_labels, (0, padding, 0, padding)) if padding else of_labels
 
 
 def _padding(values: Tensor) -> int:
