@@ -1,5 +1,6 @@
 """What the benchmarks share: interleaved timing, peak memory, the rate of matrix products, a JSON line a row."""
 
+import ctypes
 import gc
 import json
 import statistics
@@ -47,6 +48,7 @@ def peak_extra_bytes(call: Callable[[], Any], device: str = "cpu") -> int | None
         return torch.cuda.max_memory_allocated() - before
     if not Path("/proc/self/clear_refs").exists():
         return None
+    ctypes.CDLL(None).malloc_trim(0)  # what was freed before must not be at hand
     Path("/proc/self/clear_refs").write_text("5")  # the high-water mark starts anew
     before = _memory("VmRSS")
     call()
@@ -94,6 +96,7 @@ class Rows:
         if path is None:
             return
         path.parent.mkdir(parents=True, exist_ok=True)
-        command = " ".join(["python", *sys.argv])
+        # Where a file lay on this machine says nothing to others.
+        command = " ".join(["python", *(Path(part).name if Path(part).is_absolute() else part for part in sys.argv)])
         header = json.dumps({"what": self.title, "command": command, **self.machine})
         path.write_text("\n".join([header, *(json.dumps(row) for row in self.rows)]) + "\n")

@@ -26,7 +26,8 @@ def main() -> None:
     parser.add_argument("figure", type=Path)
     arguments = parser.parse_args()
     machine, *rows = (json.loads(line) for line in arguments.results.read_text().splitlines())
-    draw(machine, [row for row in rows if row["what"] == "step"], arguments.figure)
+    forms = set(FORMS)
+    draw(machine, [row for row in rows if row["what"] == "step" and forms <= row["seconds"].keys()], arguments.figure)
 
 
 def draw(machine: dict[str, Any], rows: list[dict[str, Any]], path: Path) -> None:
