@@ -48,7 +48,9 @@ def peak_extra_bytes(call: Callable[[], Any], device: str = "cpu") -> int | None
         return torch.cuda.max_memory_allocated() - before
     if not Path("/proc/self/clear_refs").exists():
         return None
-    ctypes.CDLL(None).malloc_trim(0)  # what was freed before must not be at hand
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "malloc_trim"):  # glibc
+        libc.malloc_trim(0)  # what was freed before must not be at hand
     Path("/proc/self/clear_refs").write_text("5")  # the high-water mark starts anew
     before = _memory("VmRSS")
     call()

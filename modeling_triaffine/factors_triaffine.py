@@ -51,6 +51,7 @@ class TriaffineTensor(nn.Module):
         super().__init__()
         self.std = std
         self.rank = rank
+        self.squared_norm = SMALLEST_SQUARED_NORM  # of the inside vectors that low-rank factors are drawn for
         if rank is None:
             self.weight = nn.Parameter(torch.empty(labels, dim, dim + 1, dim + 1))
         else:
@@ -78,7 +79,7 @@ class TriaffineTensor(nn.Module):
             return
         projected_std = self.rank ** (-1 / 6)
         for factor, extra in ((self.head, 1.0), (self.inside, 0.0), (self.tail, 1.0)):
-            init.normal_(factor, std=projected_std / (SMALLEST_SQUARED_NORM + extra) ** 0.5)
+            init.normal_(factor, std=projected_std / (self.squared_norm + extra) ** 0.5)
 
     @torch.no_grad()
     def match_inputs(self, squared_norm: float) -> None:
@@ -86,7 +87,8 @@ class TriaffineTensor(nn.Module):
         if self.rank is None:
             return
         for factor, extra in ((self.head, 1.0), (self.inside, 0.0), (self.tail, 1.0)):
-            factor.mul_(((SMALLEST_SQUARED_NORM + extra) / (squared_norm + extra)) ** 0.5)
+            factor.mul_(((self.squared_norm + extra) / (squared_norm + extra)) ** 0.5)
+        self.squared_norm = squared_norm
 
     def extra_repr(self) -> str:
         return ", ".join(f"{name}={tuple(value.shape)}" for name, value in self.named_parameters())

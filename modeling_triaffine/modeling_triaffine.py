@@ -343,10 +343,16 @@ class TriaffineForNestedNER(PreTrainedModel):
         shape = (4, 32)
         vocabulary = self.encoder.config.vocab_size
         input_ids = torch.randint(vocabulary, shape, generator=torch.Generator().manual_seed(0)).to(self.device)
-        states = self.encoder(input_ids=input_ids, attention_mask=torch.ones_like(input_ids)).last_hidden_state
         unknown = torch.zeros_like(input_ids)
-        lengths = torch.full((shape[0],), shape[1], device=self.device)
-        return self.words(states, lengths, unknown, unknown, unknown.unsqueeze(-1))
+        return self.represent_words(
+            input_ids,
+            attention_mask=torch.ones_like(input_ids),
+            word_index=torch.arange(shape[1], device=self.device).expand(shape),
+            num_words=torch.full((shape[0],), shape[1], device=self.device),
+            word_ids=unknown,
+            pos_ids=unknown,
+            char_ids=unknown.unsqueeze(-1),
+        )
 
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path: Any, *args: Any, **kwargs: Any) -> Any:
@@ -416,17 +422,38 @@ class TriaffineForNestedNER(PreTrainedModel):
                 it; spares a GPU the padding. N is then that of the longest sentence.
             labels [B, N, N]: label of each span (i, j), -100 where no span is.
         """
-        longest = labels.shape[1] if labels is not None else max(1, int(num_words.max()))
+        longest = None if labels is None else labels.shape[1]
         encoded = self._encode(input_ids, attention_mask, token_type_ids, output_hidden_states)
-        states = encoded.last_hidden_state.reshape(*input_ids.shape, -1)
-        words = pool_subwords(states, word_index, longest, self.config.subword_pooling)
-        hidden = self.words(words, num_words, word_ids, pos_ids, char_ids)
+        hidden = self._represent_words(encoded, word_index, num_words, word_ids, pos_ids, char_ids, longest)
         fields = dict(self.head(hidden, num_words, labels, packed_words))
         if not output_attentions:
             fields = {name: value for name, value in fields.items() if not name.endswith("_attentions")}
         if output_hidden_states:
             fields["hidden_states"] = encoded.hidden_states
         return NestedNEROutput(**fields)
+
+    def represent_words(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor,
+        word_index: Tensor,
+        num_words: Tensor,
+        *,
+        token_type_ids: Tensor | None = None,
+        word_ids: Tensor | None = None,
+        pos_ids: Tensor | None = None,
+        char_ids: Tensor | None = None,
+    ) -> Tensor:
+        """h_1 … h_N of each sentence (section 2), what the head reads: [B, N, H]; arguments as of `forward`."""
+        encoded = self._encode(input_ids, attention_mask, token_type_ids, output_hidden_states=False)
+        return self._represent_words(encoded, word_index, num_words, word_ids, pos_ids, char_ids)
+
+    def _represent_words(self, encoded, word_index, num_words, word_ids, pos_ids, char_ids, longest=None):
+        """Words of the encoder's output; `longest` is N where it is known without asking the device."""
+        longest = max(1, int(num_words.max())) if longest is None else longest
+        states = encoded.last_hidden_state.reshape(*word_index.shape, -1)
+        words = pool_subwords(states, word_index, longest, self.config.subword_pooling)
+        return self.words(words, num_words, word_ids, pos_ids, char_ids)
 
     def _encode(self, input_ids, attention_mask, token_type_ids, output_hidden_states):
         """Runs the encoder over rows of at most `max_subwords`; windows of long sentences become rows of their own."""

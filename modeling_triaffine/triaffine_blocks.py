@@ -65,23 +65,39 @@ def plan_blocks(
         lengths [B]: words of each sentence.
         num_words: N, the padded length.
         max_width: widest span that counts, in words.
-        packed: [`Plan.packed`] made on the host. Without it the words are packed on the CPU and padded elsewhere.
+        packed: [`Plan.packed`] made on the host, for another device, where words are padded without it. On the CPU
+            the lengths are at hand, and say more: the words are packed by them.
         numbers_a_word: numbers that a block holds for one inside word.
     """
     batch = len(lengths)
-    on_host = lengths.device.type == "cpu"
-    if on_host:
-        real = lengths > torch.arange(num_words).unsqueeze(1)
-        counts = real.sum(1).tolist()
-        packed = real.flatten().nonzero().squeeze(1)
-        packed = packed % batch * num_words + packed // batch
+    counts: list[int] | None = None
+    if lengths.device.type == "cpu":
+        packed, counts = pack_words(lengths, num_words)
     elif packed is None:
-        counts = [batch] * num_words
-        words = torch.arange(num_words, device=lengths.device)
-        packed = (words.unsqueeze(1) + torch.arange(batch, device=lengths.device) * num_words).flatten()
-    else:
-        # How many of the packed words stand at which position is not known here: one block.
-        return Plan(batch, num_words, packed, (_block(0, num_words, num_words, max_width, slice(0, len(packed))),))
+        packed, counts = pad_words(batch, num_words, lengths.device)
+    return cut_into_blocks(batch, num_words, max_width, packed, counts, numbers_a_word)
+
+
+def pack_words(lengths: Tensor, num_words: int) -> tuple[Tensor, list[int]]:
+    """[`Plan.packed`] of the words there are, and how many stand at each position k."""
+    real = lengths > torch.arange(num_words).unsqueeze(1)
+    index = real.flatten().nonzero().squeeze(1)
+    return index % len(lengths) * num_words + index // len(lengths), real.sum(1).tolist()
+
+
+def pad_words(batch: int, num_words: int, device: torch.device) -> tuple[Tensor, list[int]]:
+    """The same of sentences that are all taken to be N words long."""
+    words, sentences = torch.arange(num_words, device=device), torch.arange(batch, device=device)
+    return (words.unsqueeze(1) + sentences * num_words).flatten(), [batch] * num_words
+
+
+def cut_into_blocks(
+    batch: int, num_words: int, max_width: int | None, packed: Tensor, counts: list[int] | None, numbers_a_word: int
+) -> Plan:
+    """The plan for packed words; one block without the `counts` of words at each position, if the host has none."""
+    if counts is None:
+        rows = slice(0, len(packed))
+        return Plan(batch, num_words, packed, (_block(0, num_words, num_words, max_width, rows),))
     size = max(BLOCK_WORDS, -(-num_words // BLOCKS))
     size = max(1, min(size, BLOCK_NUMBERS // max(1, numbers_a_word)))
     blocks = []
@@ -351,15 +367,27 @@ def kernels_work(device: torch.device) -> bool:
     """Whether the Triton kernels compute on this device what the blocks do: tried once, on a small problem."""
     if device.type != "cuda" or not triton_is_available():
         return False
-    plan = plan_blocks(torch.tensor([5, 5], device=device), 5, None, None, 1)
+    try:
+        try_kernels(device)
+    except Exception as error:  # whatever Triton's compiler or the driver may raise
+        warnings.warn(f"The Triton kernels do not work on {device}, computing without them: {error}", stacklevel=2)
+        return False
+    return True
+
+
+def try_kernels(device: torch.device) -> None:
+    """Compares values and gradients of kernels and blocks; AssertionError where they differ."""
     generator = torch.Generator().manual_seed(0)
 
     def draw(*shape: int) -> Tensor:
         return torch.randn(shape, generator=generator).to(device).requires_grad_()
 
-    full = [FullCube(draw(2, 5, 8), draw(10, 8, 8), draw(2, 5, 8)) for _ in range(2)]
-    products = [ProductCube(draw(2, 1, 5, 16), draw(2, 1, 5, 16), draw(2, 1, 5, 16)) for _ in range(2)]
-    try:
+    # The first call may come from a prediction.
+    with torch.inference_mode(False), torch.enable_grad(), torch.autocast(device.type, enabled=False):
+        packed, counts = pad_words(2, 5, device)
+        plan = cut_into_blocks(2, 5, None, packed, counts, 1)
+        full = [FullCube(draw(2, 5, 8), draw(10, 8, 8), draw(2, 5, 8)) for _ in range(2)]
+        products = [ProductCube(draw(2, 1, 5, 16), draw(2, 1, 5, 16), draw(2, 1, 5, 16)) for _ in range(2)]
         for attention, scoring in (full, products):
             results = []
             for p in (attend_by_kernels(plan, attention, scoring), attend_inside(plan, attention, scoring, False)[0]):
@@ -367,7 +395,3 @@ def kernels_work(device: torch.device) -> bool:
                 results.append([p.triu(), *gradients])
             for one, other in zip(*results, strict=True):
                 torch.testing.assert_close(one, other, rtol=0.01, atol=0.01 * other.abs().max().item())
-    except Exception as error:  # whatever Triton's compiler or the driver may raise
-        warnings.warn(f"The Triton kernels do not work on {device}, computing without them: {error}", stacklevel=2)
-        return False
-    return True

@@ -50,8 +50,11 @@ class GradientBuffer:
             self._start(run)
         assert self.gradient is not None
         part = self.gradient[labels].flatten(0, 1)  # [r·d, d+1, d+1]
-        first = not self.written & set(range(labels.start, labels.stop))
-        self.written |= set(range(labels.start, labels.stop))
+        wanted = set(range(labels.start, labels.stop))
+        first = not self.written & wanted
+        if not first:
+            self._zero(wanted - self.written)
+        self.written |= wanted
         if right.dtype == part.dtype and right.shape[1:] == part.shape[1:]:
             flat = part.flatten(1)
             torch.addmm(flat, left.mT, right.flatten(1), beta=0 if first else 1, out=flat)
@@ -70,13 +73,17 @@ class GradientBuffer:
         if self.in_place:
             self.tensor.grad = self.gradient
 
+    def _zero(self, labels: set[int]) -> None:
+        assert self.gradient is not None
+        for label in labels:
+            self.gradient[label].zero_()
+
     def take(self) -> Tensor | None:
         """The whole gradient, which the buffer then forgets; None when it was added in place or nothing was added."""
-        gradient, self.gradient, self.backward_run = self.gradient, None, None
-        if gradient is None:
+        if self.gradient is None:
             return None
-        for label in set(range(len(gradient))) - self.written:
-            gradient[label].zero_()
+        self._zero(set(range(len(self.gradient))) - self.written)
+        gradient, self.gradient, self.backward_run = self.gradient, None, None
         return None if self.in_place else gradient
 
 

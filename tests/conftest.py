@@ -33,3 +33,14 @@ def encoder(tmp_path_factory) -> str:
     from tests.tiny import save_tiny_encoder
 
     return save_tiny_encoder(tmp_path_factory.mktemp("encoder"))
+
+
+@pytest.fixture(scope="session")
+def saved_model(encoder, tmp_path_factory) -> Path:
+    """Folder of a tiny model with its processor; only to be read."""
+    from tests.tiny import tiny_model, tiny_processor
+
+    folder = tmp_path_factory.mktemp("model")
+    tiny_model(encoder).save_pretrained(folder)
+    tiny_processor(encoder).save_pretrained(folder)
+    return folder

@@ -16,14 +16,6 @@ EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 TEXTS = ["The gene binds DNA. It works.", "", "protein"]
 
 
-@pytest.fixture(scope="module")
-def saved(encoder, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("model")
-    tiny_model(encoder).save_pretrained(folder)
-    tiny_processor(encoder).save_pretrained(folder)
-    return folder
-
-
 def run(script, *arguments, **options):
     command = [sys.executable, str(EXAMPLES / script), *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, **options)
@@ -33,10 +25,10 @@ def as_lines(*records):
     return "".join(f"{json.dumps(record)}\n" for record in records)
 
 
-def test_prediction_from_a_file_of_texts_and_from_standard_input(saved, tmp_path):
-    expected = NestedNERPipeline(model=saved)(TEXTS, threshold=0.3)
+def test_prediction_from_a_file_of_texts_and_from_standard_input(saved_model, tmp_path):
+    expected = NestedNERPipeline(model=saved_model)(TEXTS, threshold=0.3)
     (tmp_path / "texts.txt").write_text("\n".join(TEXTS))
-    options = ["--model", saved, "--threshold", "0.3"]
+    options = ["--model", saved_model, "--threshold", "0.3"]
     result = run("predict.py", *options, tmp_path / "texts.txt", "--output", tmp_path / "out" / "entities.jsonl")
     assert (result.returncode, result.stdout) == (0, ""), result.stderr
     lines = [json.loads(line) for line in (tmp_path / "out" / "entities.jsonl").read_text().splitlines()]
@@ -45,10 +37,10 @@ def test_prediction_from_a_file_of_texts_and_from_standard_input(saved, tmp_path
     assert [json.loads(line) for line in piped.stdout.splitlines()] == lines
 
 
-def test_prediction_keeps_the_fields_of_json_lines_and_leaves_nothing_half_written(saved, tmp_path):
+def test_prediction_keeps_the_fields_of_json_lines_and_leaves_nothing_half_written(saved_model, tmp_path):
     source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     source.write_text(as_lines({"id": 7, "body": TEXTS[0]}, {"body": "a \ud800 gene", "more": [1]}))
-    options = ["--model", saved, source, "--output", target, "--text_column", "body"]
+    options = ["--model", saved_model, source, "--output", target, "--text_column", "body"]
     assert run("predict.py", *options).returncode == 0
     first, second = (json.loads(line) for line in target.read_text().splitlines())
     assert (first["id"], second["more"]) == (7, [1])
@@ -62,10 +54,10 @@ def test_prediction_keeps_the_fields_of_json_lines_and_leaves_nothing_half_writt
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl"]
 
 
-def test_mistakes_in_prediction_are_told_in_one_paragraph(saved, tmp_path):
+def test_mistakes_in_prediction_are_told_in_one_paragraph(saved_model, tmp_path):
     (tmp_path / "broken.jsonl").write_text("{")
     for arguments, message in (
-        (["--model", saved, tmp_path / "broken.jsonl"], "broken.jsonl, line 1: this is no JSON"),
+        (["--model", saved_model, tmp_path / "broken.jsonl"], "broken.jsonl, line 1: this is no JSON"),
         (["--model", tmp_path / "nowhere"], "nowhere"),
     ):
         result = run("predict.py", *arguments, input="x")
@@ -74,18 +66,18 @@ def test_mistakes_in_prediction_are_told_in_one_paragraph(saved, tmp_path):
         assert "Traceback" not in result.stderr
 
 
-def test_scores_of_given_words(saved, encoder, tmp_path):
+def test_scores_of_given_words(saved_model, encoder, tmp_path):
     records = [
         {"id": str(n), "doc_id": "d", "sent_id": n, "tokens": ["gene", "binds"], "pos": [], "entities": entities}
         for n, entities in enumerate([[{"start": 0, "end": 1, "type": "DNA"}], []])
     ]
     (tmp_path / "dev.jsonl").write_text(as_lines(*records))
-    result = run("score.py", "--model", saved, tmp_path, "--output", tmp_path / "scores.json")
+    result = run("score.py", "--model", saved_model, tmp_path, "--output", tmp_path / "scores.json")
     assert result.returncode == 0, result.stderr
     scores = json.loads((tmp_path / "scores.json").read_text())
     assert scores["given_words"]["gold"] == 1
     assert "Given words" in result.stdout
-    missing = run("score.py", "--model", saved, tmp_path, "--split", "test")
+    missing = run("score.py", "--model", saved_model, tmp_path, "--split", "test")
     assert missing.returncode == 2
     assert "no split 'test'; it has validation" in missing.stderr
 

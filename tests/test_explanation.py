@@ -29,6 +29,7 @@ from modeling_triaffine.explanation.contributions import cross_span_stage_parts,
 from modeling_triaffine.explanation.tables import make_tables
 from modeling_triaffine.modeling_triaffine import TriaffineSpanHead
 from modeling_triaffine.triaffine_ops import cross_span_scores, inside_attention_reference, triaffine_pairs_reference
+from tests.test_span_head import FACTORS
 from tests.tiny import tiny_model, tiny_processor
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
@@ -37,22 +38,12 @@ SPAN = (14, 23)  # IL-2 gene
 # SPAN is a candidate of this model, and an entity.
 FOUND = {"seed": 3, "max_candidates": 20, "triaffine_init_std": 3.0}
 
-SPAN_STAGES = [
-    ("triaffine", "triaffine"),
-    ("triaffine_no_label", "triaffine"),
-    ("label", "triaffine"),
-    ("linear", "triaffine"),
-    ("triaffine", "linear"),
-    ("triaffine", "linear_boundary"),
-    ("triaffine", "linear_boundary_shared"),
-    ("linear", "linear_boundary"),
-]
 WITHOUT_ATTENTION = [
     {"attention": "none", "scoring": scoring, "cross_span": False} for scoring in ("biaffine", "biaffine_shared")
 ]
-WITH_ATTENTION = [{"attention": a, "scoring": s, "cross_span": False} for a, s in SPAN_STAGES]
+WITH_ATTENTION = [{"attention": a, "scoring": s, "cross_span": False} for a, s in FACTORS]
 CROSS_SPAN = [
-    *({"attention": a, "scoring": s, "share_triaffine": False} for a, s in SPAN_STAGES),
+    *({"attention": a, "scoring": s, "share_triaffine": False} for a, s in FACTORS),
     *({"attention": a, "share_triaffine": True} for a in ("triaffine", "triaffine_no_label")),
 ]
 CROSS_SPAN = [fields | {"cross_span_axis": axis} for fields in CROSS_SPAN for axis in ("key", "query")]
@@ -435,14 +426,6 @@ def test_plots_without_matplotlib_say_what_to_install(monkeypatch):
 # ---- the script
 
 
-@pytest.fixture(scope="module")
-def saved(encoder, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("explained")
-    tiny_model(encoder).save_pretrained(folder)
-    tiny_processor(encoder).save_pretrained(folder)
-    return folder
-
-
 @pytest.fixture
 def run_script(monkeypatch):
     specification = importlib.util.spec_from_file_location("explain_script", EXAMPLES / "explain.py")
@@ -456,13 +439,13 @@ def run_script(monkeypatch):
     return run
 
 
-def test_the_script_prints_and_draws(saved, run_script, tmp_path, capsys):
-    options = ["--model", saved, "--text", TEXT, "--span", "IL-2 gene", "--device", "cpu"]
+def test_the_script_prints_and_draws(saved_model, run_script, tmp_path, capsys):
+    options = ["--model", saved_model, "--text", TEXT, "--span", "IL-2 gene", "--device", "cpu"]
     run_script(*options, "--output", tmp_path / "new" / "one.svg")
     assert "Inside words: contribution (attention α)" in capsys.readouterr().out
     assert (tmp_path / "new" / "one.svg").exists()
     run_script(*options, "--format", "json")
-    expected = explain(NestedNERPipeline(model=saved, device="cpu"), TEXT, SPAN)
+    expected = explain(NestedNERPipeline(model=saved_model, device="cpu"), TEXT, SPAN)
     assert json.loads(capsys.readouterr().out) == expected.to_dict()
 
 
@@ -476,9 +459,9 @@ def test_the_script_prints_and_draws(saved, run_script, tmp_path, capsys):
         (["--span", "gene", "--output", "x.gif"], "x.gif; give a name that ends in"),
     ],
 )
-def test_mistakes_are_told_in_one_paragraph(saved, run_script, options, message, capsys):
+def test_mistakes_are_told_in_one_paragraph(saved_model, run_script, options, message, capsys):
     with pytest.raises(SystemExit) as ended:
-        run_script("--model", saved, "--text", TEXT, "--device", "cpu", *options)
+        run_script("--model", saved_model, "--text", TEXT, "--device", "cpu", *options)
     assert ended.value.code == 2
     told = capsys.readouterr().err.strip().splitlines()[-1]
     assert told.startswith("error: ")

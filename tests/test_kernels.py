@@ -15,8 +15,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from modeling_triaffine import triaffine_kernels, triaffine_ops
-from modeling_triaffine.triaffine_blocks import plan_blocks
+from modeling_triaffine import triaffine_blocks, triaffine_kernels, triaffine_ops
+from modeling_triaffine.triaffine_blocks import pack_words
 from modeling_triaffine.triaffine_kernels import (
     KeyFactors,
     ProductFactors,
@@ -326,13 +326,31 @@ def test_span_stage_by_the_kernels(interpreted, kinds):
     interpreted(check_span_stage, kinds)
 
 
+def check_trial():
+    """As it comes about in a prediction in half precision; kernels that are wrong are found out."""
+    device = torch.device("cpu")
+    with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16):
+        triaffine_blocks.try_kernels(device)
+        with pytest.MonkeyPatch.context() as patch:
+            scores = triaffine_blocks.triton_span_scores
+            patch.setattr(triaffine_blocks, "triton_span_scores", lambda *factors: 1.1 * scores(*factors))
+            with pytest.raises(AssertionError):
+                triaffine_blocks.try_kernels(device)
+
+
+@needs_triton
+def test_kernels_are_tried_before_they_are_used(interpreted):
+    interpreted(check_trial)
+    assert not triaffine_blocks.kernels_work(torch.device("cpu"))
+
+
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize("rank", [None, 3], ids=["full", "rank3"])
 def test_head_never_waits_for_the_device(rank):
     head, hidden, lengths = make_head(triaffine_rank=rank)
     head, hidden, lengths = head.float().cuda(), hidden.float().cuda(), lengths.cuda()
     labels = torch.zeros(*hidden.shape[:2], hidden.shape[1], dtype=torch.long, device="cuda")
-    packed = plan_blocks(lengths.cpu(), hidden.shape[1], None, None, 1).packed.cuda()
+    packed = pack_words(lengths.cpu(), hidden.shape[1])[0].cuda()
     head(hidden, lengths, labels, packed).loss.backward()  # tries and compiles the kernels
     torch.cuda.set_sync_debug_mode("error")
     try:

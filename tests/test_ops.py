@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from modeling_triaffine.triaffine_blocks import plan_blocks
+from modeling_triaffine import triaffine_ops
+from modeling_triaffine.triaffine_blocks import cut_into_blocks, pack_words, pad_words
 from modeling_triaffine.triaffine_ops import (
     AdditiveFactor,
     PairFactor,
@@ -164,12 +165,23 @@ def test_cross_span_scores_are_their_definition(sizes, kind, axis):
     assert_same(run(cross_span_scores), run(cross_span_scores_reference), 1e-10)
 
 
-def test_packed_words_from_the_host_change_nothing():
-    attention, scoring = make_factor((3, 6, 2, 4), "full"), make_factor((3, 6, 2, 4), "full", 1)
-    lengths = torch.tensor([6, 2, 3])
-    packed = torch.tensor([b * 6 + k for k in range(6) for b in range(3) if lengths[b] > k])
-    assert torch.equal(plan_blocks(lengths, 6, None, None, 1).packed, packed)
+@pytest.mark.parametrize("layout", ["padded", "packed by the host"])
+@pytest.mark.parametrize("kinds", [("full", "full"), ("full", "additive"), ("rank", "rank")], ids=str)
+def test_layouts_of_other_devices_change_nothing(layout, kinds, monkeypatch):
+    """Where the host does not know the lengths: words padded, or packed by an index that came with the batch."""
+    attention, scoring = (make_factor((3, 10, 2, 4), kind, seed) for seed, kind in enumerate(kinds))
+    lengths = torch.tensor([10, 2, 9])
     expected = span_stage(span_scores, attention, scoring, lengths)
+
+    def plan(lengths, num_words, max_width, packed, numbers):
+        packed, counts = pad_words(3, 10, lengths.device) if packed is None else (packed, None)
+        return cut_into_blocks(3, 10, max_width, packed, counts, numbers)
+
+    monkeypatch.setattr(triaffine_ops, "plan_blocks", plan)
+    packed = None
+    if layout != "padded":
+        packed = torch.tensor([b * 10 + k for k in range(10) for b in range(3) if lengths[b] > k])
+        assert torch.equal(pack_words(lengths, 10)[0], packed)
     assert_same(span_stage(span_scores, attention, scoring, lengths, packed=packed), expected, 1e-12)
 
 

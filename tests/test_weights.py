@@ -55,6 +55,19 @@ def test_label_without_any_contraction_has_gradient_zero():
     assert (parameter.grad[1] == 1).all()
 
 
+@pytest.mark.parametrize("order", [(0, None), (None, 0)], ids=["pairs first", "words first"])
+def test_contraction_of_all_labels_beside_one_of_a_single_label(order):
+    parameter, weight = make_weight()
+    words, pairs = torch.ones(1, 3, dtype=torch.double), torch.ones(1, 4, dtype=torch.double)
+    total = torch.zeros((), dtype=torch.double)
+    for label in order:  # what is made last comes first in the backward pass
+        made = contract_pairs(pairs, pairs, weight) if label is None else contract_words(words, weight, label)
+        total = total + made.sum()
+    total.backward()
+    assert (parameter.grad[0] == 2).all()
+    assert (parameter.grad[1] == 1).all()
+
+
 def test_gradients_left_by_a_partial_backward_are_forgotten():
     parameter, weight = make_weight()
     words = torch.ones(1, 3, dtype=torch.double, requires_grad=True)

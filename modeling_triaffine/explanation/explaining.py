@@ -1,7 +1,6 @@
 """`explain`: a text and a span → what each label attended to and what that gave, as plain data ready for JSON."""
 
 import contextlib
-import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -126,7 +125,10 @@ def explain(pipeline: NestedNERPipeline, text: str, span: tuple[int, int]) -> Ex
             "(`max_span_width`); there is nothing to explain."
         )
     with torch.no_grad(), _evaluating(model):
-        hidden, output = _run_head(model, pipeline.processor.pad([feature]))
+        batch = {name: values.to(model.device) for name, values in pipeline.processor.pad([feature]).items()}
+        packed = batch.pop("packed_words")
+        hidden = model.represent_words(**batch)
+        output = model.head(hidden, batch["num_words"], packed_words=packed)
         return _explain_words(model, hidden, output, text, offsets, (i, j))
 
 
@@ -188,23 +190,6 @@ def _evaluating(model: TriaffineForNestedNER) -> Iterator[None]:
         yield
     finally:
         model.train(was_training)
-
-
-def _run_head(model: TriaffineForNestedNER, batch: dict[str, Tensor]) -> tuple[Tensor, SpanHeadOutput]:
-    """One forward pass of the model: the words its head read, and all that the head gave out."""
-    seen: list[tuple[Tensor, SpanHeadOutput]] = []
-    thread = threading.get_ident()
-
-    def see(_: torch.nn.Module, inputs: tuple[Tensor, ...], output: SpanHeadOutput) -> None:
-        if threading.get_ident() == thread:  # a server may be using the model for others meanwhile
-            seen.append((inputs[0], output))
-
-    hook = model.head.register_forward_hook(see)
-    try:
-        model(**{name: values.to(model.device) for name, values in batch.items()})
-    finally:
-        hook.remove()
-    return seen[0]
 
 
 def _explain_words(
