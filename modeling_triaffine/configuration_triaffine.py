@@ -1,7 +1,8 @@
 """TriaffineConfig: every choice that makes a nested-NER triaffine model, checked when it is built.
 
-It also knows which files make up the remote code of a checkpoint (`save_remote_code`), since the configuration is
-what every saved folder holds. What the choices compute stands in `triaffine_ops.py` and `modeling_triaffine.py`.
+It also knows which files make up the remote code of a checkpoint (`save_remote_code`) and how references to them are
+written, since the configuration is what every saved folder holds. What the choices compute stands in
+`triaffine_ops.py` and `modeling_triaffine.py`.
 """
 
 import copy
@@ -25,6 +26,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "cross_span_axis": ("key", "query"),
     "loss_reduction": ("sentence", "batch"),
     "subword_pooling": ("max", "first", "mean"),
+    "char_readout": ("both_ends", "last_character"),
     "context": ("none", "previous_sentence", "document"),
 }
 
@@ -47,6 +49,11 @@ REMOTE_CODE_FILES = (
     "processing_triaffine.py",
     "pipeline_triaffine.py",
 )
+# What a saved folder has beside it for Inference Endpoints, which read both files by these names.
+HANDLER_FILE = "handler.py"
+REQUIREMENTS_FILE = "requirements.txt"
+REQUIREMENTS = "torch\ntransformers>=5.23\n"
+
 AUTO_MAP = {
     "AutoConfig": "configuration_triaffine.TriaffineConfig",
     "AutoModel": "modeling_triaffine.TriaffineForNestedNER",
@@ -62,7 +69,31 @@ CUSTOM_PIPELINES = {
 }
 
 
-class TriaffineConfig(PretrainedConfig):
+# Options of `save_pretrained` that are not of saving but of the push that follows.
+PUSH_OPTIONS = (
+    *("repo_id", "processor", "private", "token"),
+    *("revision", "create_pr", "commit_message", "commit_description"),
+)
+
+
+class PushMixin:
+    """What a configuration, a processor and a model have in common on their way to the Hub."""
+
+    def push_to_hub(self, repo_id: str, *, private: bool | None = True, **options: Any) -> Any:
+        """Uploads what `save_pretrained` writes; a new repository is private unless `private` is False."""
+        return super().push_to_hub(repo_id, private=private, **options)  # type: ignore[misc]
+
+    def save_pretrained(self, save_directory: Any, push_to_hub: bool = False, **options: Any) -> Any:
+        """Saves, and pushes with the options in `PUSH_OPTIONS` if asked to."""
+        push_options = {name: options.pop(name) for name in PUSH_OPTIONS if name in options}
+        saved = super().save_pretrained(save_directory, **options)  # type: ignore[misc]
+        if push_to_hub:
+            # As a whole: transformers would upload only what the base class has written.
+            self.push_to_hub(push_options.pop("repo_id", Path(save_directory).name), **push_options)
+        return saved
+
+
+class TriaffineConfig(PushMixin, PretrainedConfig):
     """Configuration of [`TriaffineForNestedNER`].
 
     Equations and sections are those of Yuan et al., "Fusing Heterogeneous Factors with Triaffine Mechanism for Nested
@@ -92,6 +123,8 @@ class TriaffineConfig(PretrainedConfig):
         word_vocab_size, word_embedding_size: static word vectors (0 = off).
         pos_vocab_size, pos_embedding_size: part-of-speech embeddings (0 = off).
         char_vocab_size, char_embedding_size, char_lstm_hidden_size: character BiLSTM, sizes a direction (0 = off).
+        char_readout: where the character BiLSTM is read: `"both_ends"`, each direction's last state, or
+            `"last_character"`, both directions there (what the published code computes).
         lstm_hidden_size, lstm_layers: BiLSTM over the words, size a direction (0 = off).
         encoder_dropout, word_dropout, pos_dropout, char_dropout, lstm_dropout, mlp_dropout: dropout probabilities of
             the encoder's output, of each embedding, between BiLSTM layers, and between MLP layers.
@@ -132,6 +165,7 @@ class TriaffineConfig(PretrainedConfig):
         char_vocab_size: int = 0,
         char_embedding_size: int = 0,
         char_lstm_hidden_size: int = 0,
+        char_readout: str = "both_ends",
         lstm_hidden_size: int = 512,
         lstm_layers: int = 2,
         encoder_dropout: float = 0.0,
@@ -168,6 +202,7 @@ class TriaffineConfig(PretrainedConfig):
         self.char_vocab_size = char_vocab_size
         self.char_embedding_size = char_embedding_size
         self.char_lstm_hidden_size = char_lstm_hidden_size
+        self.char_readout = char_readout
         self.lstm_hidden_size = lstm_hidden_size
         self.lstm_layers = lstm_layers
         self.encoder_dropout = encoder_dropout
@@ -200,17 +235,30 @@ class TriaffineConfig(PretrainedConfig):
     def has_chars(self) -> bool:
         return self.char_lstm_hidden_size > 0
 
-    def save_pretrained(self, save_directory: Any, push_to_hub: bool = False, **kwargs: Any) -> None:
-        """Writes config.json with the references to the remote code, and that code beside it."""
-        if not any("--" in reference for reference in getattr(self, "auto_map", {}).values()):
-            # A reference with "--" points at the Hub repository this model was loaded from: it stays.
-            self.auto_map = dict(AUTO_MAP)
-            self.custom_pipelines = dict(CUSTOM_PIPELINES)
+    @property
+    def code_repository(self) -> str | None:
+        """The Hub repository that holds the remote code; None where the code lies beside the configuration."""
+        references = getattr(self, "auto_map", {}).values()
+        return next((reference.split("--")[0] for reference in references if "--" in reference), None)
+
+    def refer_to_code(self, repository: str | None) -> None:
+        """Refers to the remote code in a Hub repository, or (None) in the files that `save_pretrained` writes."""
+        self.auto_map = {name: code_reference(reference, repository) for name, reference in AUTO_MAP.items()}
+        self.custom_pipelines = {
+            task: {**entry, "impl": code_reference(str(entry["impl"]), repository)}
+            for task, entry in CUSTOM_PIPELINES.items()
+        }
+
+    @classmethod
+    def register_for_auto_class(cls, auto_class: Any = "AutoConfig") -> None:
+        """Nothing to register: transformers would put a reference of its own among those of `refer_to_code`."""
+
+    def save_pretrained(self, save_directory: Any, push_to_hub: bool = False, **options: Any) -> None:
+        """Writes config.json with the references to the remote code, and beside it that code if it is not elsewhere."""
+        self.refer_to_code(self.code_repository)
+        if self.code_repository is None:
             save_remote_code(save_directory, self._name_or_path)
-        super().save_pretrained(save_directory)
-        if push_to_hub:
-            # As a whole: the base class would upload only what it has written itself.
-            self.push_to_hub(kwargs.pop("repo_id", Path(save_directory).name), **kwargs)
+        super().save_pretrained(save_directory, push_to_hub, **options)
 
     def check(self) -> None:
         """Raises ValueError for a choice that does not exist or sizes that do not fit; a model checks its own."""
@@ -284,8 +332,13 @@ class TriaffineConfig(PretrainedConfig):
             )
 
 
+def code_reference(reference: str, repository: str | None) -> str:
+    """`module.Class` as transformers reads it: in a file beside the configuration, or in a Hub repository."""
+    return reference if repository is None else f"{repository}--{reference}"
+
+
 def save_remote_code(folder: str | os.PathLike, origin: str = "") -> None:
-    """Copies the files that `trust_remote_code=True` runs into `folder`.
+    """Writes what `trust_remote_code=True` runs into `folder`, and what an Inference Endpoint needs to run it.
 
     A model that was itself loaded as remote code has only the files beside it that were needed so far; the others come
     from `origin`, the folder or Hub repository it was loaded from.
@@ -293,7 +346,8 @@ def save_remote_code(folder: str | os.PathLike, origin: str = "") -> None:
     here = Path(__file__).parent
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
-    for name in REMOTE_CODE_FILES:
+    (target / REQUIREMENTS_FILE).write_text(REQUIREMENTS, encoding="utf-8")
+    for name in (*REMOTE_CODE_FILES, HANDLER_FILE):
         source: Path | str | None = here / name
         if not (here / name).exists():
             lenient = {"_raise_exceptions_for_missing_entries": False, "_raise_exceptions_for_connection_errors": False}

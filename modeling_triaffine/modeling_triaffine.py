@@ -7,6 +7,7 @@ of Yuan et al. (Findings of ACL 2022).
 """
 
 import inspect
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +19,7 @@ from transformers import AutoConfig, AutoModel, PreTrainedModel
 from transformers import initialization as init
 from transformers.utils import ModelOutput
 
-from .configuration_triaffine import TriaffineConfig
+from .configuration_triaffine import PushMixin, TriaffineConfig
 from .factors_triaffine import (
     MLP,
     BiaffineScoring,
@@ -260,7 +261,7 @@ class TriaffineSpanHead(nn.Module):
         return {"loss": loss, "loss_aux": loss_aux, "loss_main": loss_main}
 
 
-class TriaffineForNestedNER(PreTrainedModel):
+class TriaffineForNestedNER(PushMixin, PreTrainedModel):  # type: ignore[misc]
     """Nested named entity recognition by span classification with triaffine attention and scoring.
 
     ```python
@@ -275,6 +276,10 @@ class TriaffineForNestedNER(PreTrainedModel):
     _supports_sdpa = True
     _supports_flash_attn = True
     _supports_flex_attn = True
+
+    # Makes a whole repository of a model and uploads it. The package sets this (its cards and checks stay at home);
+    # a model that runs as remote code does without.
+    push_repository: Callable[..., Any] | None = None
 
     def __init__(self, config: TriaffineConfig):
         super().__init__(config)
@@ -380,6 +385,18 @@ class TriaffineForNestedNER(PreTrainedModel):
                 "encoder with from_encoder()."
             )
         return (model, report) if wants_report else model
+
+    def push_to_hub(  # type: ignore[override]
+        self, repo_id: str, *, private: bool | None = True, **options: Any
+    ) -> Any:
+        """Uploads the whole repository: weights, code, processor, card and what an endpoint needs, in one commit.
+
+        A new repository is private unless `private` is False. `processor=` is needed where the model was not loaded
+        from a place that holds one; for the other options see [`publishing.push_model`]. As remote code, without this
+        package, a model uploads what `save_pretrained` writes, as any model of transformers does.
+        """
+        push = super().push_to_hub if self.push_repository is None else self.push_repository
+        return push(repo_id, private=private, **options)
 
     def get_input_embeddings(self) -> nn.Module:
         return self.encoder.get_input_embeddings()

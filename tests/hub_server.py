@@ -26,6 +26,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 import yaml  # comes with huggingface_hub
+from huggingface_hub import constants
 
 USER = "tester"
 LFS_PATTERNS = ("*.safetensors", "*.bin", "*.pt", "*.onnx")
@@ -157,6 +158,7 @@ class LoopbackHub:
 
     def __init__(self) -> None:
         self.token = "hf_loopback"
+        self.reading_token = "hf_reader"  # may read everything, but not write
         self.requests: list[Request] = []
         self.repositories: dict[str, Repository] = {}
         self.large_files: dict[str, bytes] = {}  # by SHA-256
@@ -216,11 +218,17 @@ class LoopbackHub:
             if match and method == route_method:
                 if needs_token and not self._is_authorized(request):
                     raise HubError(401, "Invalid username or password.")
+                if needs_token and method != "GET" and self._token(request) == self.reading_token:
+                    raise HubError(403, "Forbidden: this token may not write.")
                 return handle(self, request, **{name: unquote(text) for name, text in match.groupdict().items()})
         raise HubError(404, f"the loopback Hub does not serve {request.method} {request.path}")
 
     def _is_authorized(self, request: Request) -> bool:
-        return request.headers.get("authorization") == f"Bearer {self.token}"
+        return self._token(request) in (self.token, self.reading_token)
+
+    @staticmethod
+    def _token(request: Request) -> str:
+        return request.headers.get("authorization", "").removeprefix("Bearer ")
 
     def _repository(self, request: Request, repo_id: str) -> Repository:
         """Without the token a private repository looks like one that does not exist, as on the real Hub."""
@@ -438,3 +446,16 @@ class _Handler(BaseHTTPRequestHandler):
 def hub() -> Iterator[LoopbackHub]:
     with LoopbackHub() as running:
         yield running
+
+
+@pytest.fixture
+def online(hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> LoopbackHub:
+    """The Hub with this process, where the other tests are offline, as its client."""
+    cache = {"HF_HUB_CACHE": str(tmp_path / "hub_cache")}
+    template = constants.HUGGINGFACE_CO_URL_TEMPLATE.replace(constants.ENDPOINT, hub.endpoint)
+    address = {"ENDPOINT": hub.endpoint, "HUGGINGFACE_CO_URL_TEMPLATE": template}
+    for name, value in {**address, **cache, "HF_HUB_OFFLINE": False, "HF_HUB_DISABLE_XET": True}.items():
+        monkeypatch.setattr(constants, name, value)
+    monkeypatch.setattr("transformers.utils.hub._hf_api", None)  # else the client of the Hub that was there before
+    monkeypatch.setenv("HF_TOKEN", hub.token)
+    return hub

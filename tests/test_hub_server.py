@@ -180,6 +180,14 @@ def test_nothing_is_written_without_the_token(api: HfApi, hub: LoopbackHub, push
     assert list(hub.repositories[REPO].commits)[-1] == pushed
 
 
+def test_a_token_for_reading_does_not_write(api: HfApi, hub: LoopbackHub, pushed: str):
+    reader = HfApi(endpoint=hub.endpoint, token=hub.reading_token)
+    assert reader.model_info(REPO).sha == pushed
+    with pytest.raises(HfHubHTTPError, match="403"):
+        reader.upload_file(repo_id=REPO, path_or_fileobj=b"x", path_in_repo="note.txt")
+    assert list(hub.repositories[REPO].commits)[-1] == pushed
+
+
 def test_what_is_missing_raises_the_clients_exceptions(api: HfApi, pushed: str, tmp_path: Path):
     cache = tmp_path / "cache"
     with pytest.raises(RepositoryNotFoundError):

@@ -1,22 +1,28 @@
 """Whole runs of `examples/train.py`: recipes, command line, what a model starts from, mistakes, what is left behind."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import datasets
 import pytest
 import torch
+from huggingface_hub import ModelCard
 from transformers import AutoModel, AutoProcessor
 
 from modeling_triaffine import TriaffineConfig
+from modeling_triaffine.publishing.card_mark import is_edited
+from modeling_triaffine.publishing.run_summary import SUMMARY_FILE, RunSummary
 from modeling_triaffine.training import NestedNERTrainingArguments
 from modeling_triaffine.training.command_line import CommandLineError, parse_training_plan
 from modeling_triaffine.training.preparation import label_names
-from modeling_triaffine.training.recipes import RecipeError
+from modeling_triaffine.training.recipes import RecipeError, load_recipe
 from modeling_triaffine.training.run import prepare_run, train_and_save
-from modeling_triaffine.training.vocabularies import learn_tokenizer, read_word_vectors
+from modeling_triaffine.training.vocabularies import learn_tokenizer
+from tests.cards import cells, section
 from tests.micro_training import (
     REPOSITORY,
     micro_dataset,
@@ -63,6 +69,16 @@ def test_command_line_wins_over_recipe_and_recipe_over_defaults(tmp_path: Path) 
     assert not plan.training.do_train
     assert (plan.config["triaffine_rank"], plan.config["attention"]) == (None, "label")
     assert plan.config["triaffine_dim"] == 8
+
+
+def test_the_purpose_of_a_recipe_is_no_option(tmp_path: Path) -> None:
+    folder = write_recipe(tmp_path / "recipe", training={"purpose": "For **tests**.", "learning_rate": 1})
+    recipe = load_recipe(folder)
+    assert recipe.purpose == "For **tests**."
+    assert recipe.training == {"learning_rate": 1}
+    assert parse(folder).training.learning_rate == 1
+    with pytest.raises(CommandLineError, match="--purpose"):
+        parse(folder, "--purpose", "another")
 
 
 def test_an_option_set_to_its_default_still_wins_over_the_recipe(tmp_path: Path) -> None:
@@ -117,6 +133,9 @@ def test_recipes_that_cannot_be_read(tmp_path: Path) -> None:
     (recipe / "training.yaml").write_text("- a list\n", encoding="utf-8")
     with pytest.raises(RecipeError, match=r"must hold options by name"):
         parse(recipe)
+    (recipe / "training.yaml").write_text("purpose: [1]\n", encoding="utf-8")
+    with pytest.raises(RecipeError, match=r"training\.yaml, 'purpose' must be a text; it is \[1\]"):
+        parse(recipe)
     (recipe / "training.yaml").write_text("a: [", encoding="utf-8")
     with pytest.raises(RecipeError, match=r"training\.yaml cannot be read"):
         parse(recipe)
@@ -132,10 +151,9 @@ def test_every_recipe_of_the_repository_is_a_model_and_a_plan(tmp_path: Path, na
     plan = parse_training_plan(["--recipe", name, "--output_dir", str(tmp_path)], library=RECIPES)
     config = TriaffineConfig.from_pretrained(RECIPES / name)
     assert all(getattr(config, field) == value for field, value in plan.config.items() if field != "encoder_config")
-    assert (RECIPES / name / "README.md").read_text(encoding="utf-8").startswith("---\n")
 
 
-# ---- Tokenizer, word vectors, labels ----
+# ---- Tokenizer, labels ----
 
 
 def test_the_same_sentences_give_the_same_tokenizer() -> None:
@@ -145,15 +163,6 @@ def test_the_same_sentences_give_the_same_tokenizer() -> None:
     tokenizer = learn_tokenizer(sentences, vocab_size=280)
     assert len(tokenizer) == 280
     assert tokenizer.unk_token_id not in tokenizer(["gene", "Ωmega-3"], is_split_into_words=True)["input_ids"]
-
-
-def test_word_vectors_are_read_for_the_words_asked_for(tmp_path: Path) -> None:
-    path = tmp_path / "vectors.vec"
-    path.write_text("3 2\nalpha 1 2\nNew York 3 4\nbeta 5 6\n", encoding="utf-8")
-    vectors = read_word_vectors(path, {"alpha", "New York", "gamma"}, size=2)
-    assert {word: vector.tolist() for word, vector in vectors.items()} == {"alpha": [1, 2], "New York": [3, 4]}
-    with pytest.raises(ValueError, match=r"line 2: there are 2 numbers .* word_embedding_size is 3"):
-        read_word_vectors(path, {"alpha"}, size=3)
 
 
 def test_labels_are_those_of_the_training_data_in_order_and_none() -> None:
@@ -178,8 +187,55 @@ def run_options(corpus: Path, recipe: Path, output_dir: Path, *more: str) -> lis
     return [*map(str, options), *more]
 
 
+def check_summary_of_run(folder: Path, metrics: dict[str, float], dataset: Any, private: list[Path]) -> RunSummary:
+    """The summary that a run on micro records, scored on its test data, has left in `folder`, beside its card."""
+    summary = RunSummary.load(folder)
+    assert summary.is_trained
+    assert summary.training_seconds == metrics["train_runtime"]
+    assert 0 < metrics["test_f1"] < 1, "nothing would be told apart"
+    assert not any(str(path) in (folder / SUMMARY_FILE).read_text(encoding="utf-8") for path in private)
+    scores = summary.evaluation.scores
+    assert (summary.evaluation.split, summary.evaluation.sentences) == ("test", len(dataset["test"]))
+    assert [scores[ratio] for ratio in ("precision", "recall", "f1")] == [
+        metrics[f"test_{ratio}"] for ratio in ("precision", "recall", "f1")
+    ]
+    assert [scores[kind]["f1"] for kind in ("flat", "nested")] == [metrics["test_flat_f1"], metrics["test_nested_f1"]]
+    assert sum(row["gold"] for row in summary.evaluation.by_length.values()) == scores["gold"]
+    assert scores["recall"] <= summary.evaluation.candidate_recall["recall"] <= 1
+    assert summary.evaluation.candidate_recall["gold"] == scores["gold"]
+    (kept,) = (row for row in summary.training_table if row.kept)
+    assert [kept.validation_loss, kept.f1] == pytest.approx([metrics["eval_loss"], metrics["eval_f1"]], rel=1e-6)
+    entities = [entity["type"] for entities in dataset["train"]["entities"] for entity in entities]
+    assert {name: label.count for name, label in summary.labels.items()} == {
+        name: entities.count(name) for name in ("DNA", "protein")
+    }
+    return summary
+
+
+def check_card_of_run(folder: Path, metrics: dict[str, float], summary: RunSummary) -> None:
+    """The numbers of the card are those of the run."""
+    text = (folder / "README.md").read_text(encoding="utf-8")
+    assert not is_edited(text)
+    card = ModelCard(text)
+    (total, *by_label) = cells(section(card, "Scores").split("### ")[0])
+    assert total[1:4] == [f"{100 * metrics[f'test_{ratio}']:.2f}" for ratio in ("precision", "recall", "f1")]
+    assert {row[0]: row[3] for row in by_label} == {
+        f"`{name}`": f"{100 * metrics[f'test_f1_{name}']:.2f}" for name in ("DNA", "protein")
+    }
+    flat_and_nested = {row[0]: row[3] for row in cells(section(card, "Flat and nested", "###"))}
+    for kind in ("flat", "nested"):
+        assert flat_and_nested[kind] == f"{100 * metrics[f'test_{kind}_f1']:.2f}"
+    epochs = cells(section(card, "Epochs", "###"))
+    assert len(epochs) == len(summary.training_table)
+    assert re.search(rf"\*\*{100 * metrics['eval_f1']:.2f}\*\*", section(card, "Epochs", "###"))
+    assert card.data.eval_results[2].metric_value == metrics["test_f1"]
+    assert f"{summary.parameters:,} parameters" in section(card, "Model")
+
+
 def test_a_run_leaves_a_model_that_loads_and_nothing_unfinished(tmp_path: Path, micro_corpus: Path) -> None:
-    training = {"num_train_epochs": 2, "learning_rate": 1e-2, "embeddings_learning_rate": 1e-2, "dataset_name": "micro"}
+    rates = dict.fromkeys(("learning_rate", "encoder_learning_rate", "embeddings_learning_rate"), 1e-2)
+    steps = {"num_train_epochs": 6, "per_device_train_batch_size": 4, "logging_steps": 6, "max_grad_norm": 1.0}
+    training = {**rates, **steps, "dataset_name": "micro"}
     recipe = write_recipe(tmp_path / "recipe", training=training)
     output_dir = tmp_path / "my model"
     run = prepare_run(run_options(micro_corpus, recipe, output_dir, "--do_predict"))
@@ -187,8 +243,15 @@ def test_a_run_leaves_a_model_that_loads_and_nothing_unfinished(tmp_path: Path, 
 
     assert {"train_loss", "eval_f1", "test_f1", "test_f1_DNA"} <= set(metrics)
     assert json.loads((output_dir / "all_results.json").read_text(encoding="utf-8")) == metrics
-    card = (output_dir / "README.md").read_text(encoding="utf-8")
-    assert f"{100 * metrics['test_f1']:.2f}" in card
+    summary = check_summary_of_run(output_dir, metrics, run.dataset, private=[tmp_path, Path.home()])
+    check_card_of_run(output_dir, metrics, summary)
+    assert (summary.dataset, summary.recipe, summary.from_scratch) == ("micro", "recipe", True)
+    assert summary.settings["learning_rate"] == 1e-2
+    assert summary.settings["triaffine_rank"] == 4
+    assert [row.epoch for row in summary.training_table] == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+    assert all(row.training_loss > 0 for row in summary.training_table)
+    assert summary.labels["DNA"].examples[0] in ("alpha gene", "beta gene")
+    assert len(summary.examples) == 3
     predictions = [json.loads(line) for line in (output_dir / "test_predictions.jsonl").open(encoding="utf-8")]
     assert [record["id"] for record in predictions] == list(run.dataset["test"]["id"])
     assert not (output_dir / "_incomplete").exists()
@@ -208,25 +271,22 @@ def test_a_trained_model_can_be_scored_without_training(tmp_path: Path, micro_co
     recipe = write_recipe(tmp_path / "recipe")
     trained_folder, scored_folder = tmp_path / "trained", tmp_path / "scored"
     options = ("--char_embedding_size", "4", "--char_lstm_hidden_size", "4", "--num_train_epochs", "1")
+    options += ("--card_examples", "0", "--cross_span", "false")
     before = train_and_save(prepare_run(run_options(micro_corpus, recipe, trained_folder, *options)))
     again = ["--model_name_or_path", str(trained_folder), "--train_file", str(micro_corpus), "--no_do_train"]
     run = prepare_run([*again, "--output_dir", str(scored_folder), "--use_cpu"])
     after = train_and_save(run)
+    summary = RunSummary.load(trained_folder)
+    assert summary.examples == []
+    assert {name: label.examples for name, label in summary.labels.items()} == {"DNA": [], "protein": []}
+    assert (summary.evaluation.split, summary.evaluation.candidate_recall) == ("validation", None)
+    assert summary.evaluation.scores["f1"] == before["eval_f1"]
+    card = (trained_folder / "README.md").read_text(encoding="utf-8")
+    assert not any(word in card for word in ("kappa", "alpha gene", "beta gene", "widget:"))
     assert after["eval_loss"] == pytest.approx(before["eval_loss"], rel=1e-6)
     assert [path.name for path in scored_folder.iterdir()] == ["all_results.json"]
     with pytest.raises(ValueError, match=r"triaffine_dim is to be 9, but the model in .* was made with 8"):
         prepare_run([*again, "--output_dir", str(scored_folder), "--use_cpu", "--triaffine_dim", "9"])
-
-
-def test_word_vectors_start_the_embeddings(tmp_path: Path, micro_corpus: Path) -> None:
-    vectors = tmp_path / "vectors.vec"
-    vectors.write_text("kappa 1 2 3\nelsewhere 4 5 6\n", encoding="utf-8")
-    recipe = write_recipe(tmp_path / "recipe")
-    options = ("--word_vectors", str(vectors), "--word_embedding_size", "3")
-    run = prepare_run(run_options(micro_corpus, recipe, tmp_path / "out", *options))
-    words = run.trainer.processing_class.vocabularies["words"]
-    assert "elsewhere" not in words
-    assert run.trainer.model.words.word_embedding.weight[words["kappa"]].tolist() == [1, 2, 3]
 
 
 def unknown_label(corpus: Path) -> list[str]:
@@ -246,9 +306,10 @@ def unknown_label(corpus: Path) -> list[str]:
         (lambda corpus: ["--train_file", str(corpus / "nothing.jsonl")], r"nothing\.jsonl"),
         (lambda corpus: ["--train_file", str(corpus / "train.jsonl")], r"There is no validation data"),
         (lambda corpus: ["--resume_from_checkpoint", str(corpus)], r"is no checkpoint to go on from"),
-        (lambda corpus: ["--word_vectors", "some.vec"], r"--word_vectors is given, but word_embedding_size is 0"),
+        (lambda corpus: ["--word_vectors", "some.vec"], r"No such file or directory: 'some\.vec'"),
         (lambda corpus: ["--pos_embedding_size", "5"], r"no training sentence has parts of speech"),
         (lambda corpus: ["--hub_model_id", "a//b"], r"`model_name` is 'a//b'"),
+        (lambda corpus: ["--dataset_name", str(corpus)], r"--dataset_name is .* looks like a folder"),
         (lambda corpus: ["--attention", "magic"], r"`attention` is 'magic'; choose one of"),
     ],
     ids=[
@@ -263,6 +324,7 @@ def unknown_label(corpus: Path) -> list[str]:
         "vectors",
         "pos",
         "name",
+        "data",
         "attention",
     ],
 )

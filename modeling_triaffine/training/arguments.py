@@ -37,7 +37,18 @@ class ModelArguments:
         },
     )
     word_vectors: str | None = field(
-        default=None, metadata={"help": "File of static word vectors (text format), read when word embeddings are on."}
+        default=None,
+        metadata={
+            "help": "File of static word vectors that a new model starts with: .vec or .bin of fastText, text or "
+            "binary of word2vec, GloVe's text. Words without one are one unknown word; they are counted."
+        },
+    )
+    keep_all_word_vectors: bool = field(
+        default=False,
+        metadata={
+            "help": "Keep all vectors of the file instead of those of the data's words, for words that come later. "
+            "They are weights: 4 bytes a number in the model, and 16 in training."
+        },
     )
     license: str | None = field(
         default=None, metadata={"help": "License of the model for its card, as the Hub calls it (apache-2.0)."}
@@ -65,7 +76,7 @@ class DataArguments:
         default=None, metadata={"help": "Format of the data files; default: told from their names."}
     )
     dataset_name: str | None = field(
-        default=None, metadata={"help": "What the model card calls the data; default: the name of --train_file."}
+        default=None, metadata={"help": "What the model card calls the data: an id on the Hub, or a name."}
     )
     language: str | None = field(default=None, metadata={"help": "Language of the data for the model card (en)."})
     retokenize: bool = field(
@@ -73,6 +84,13 @@ class DataArguments:
         metadata={
             "help": "Cut the sentences into the words that raw text is cut into, instead of the corpus' own tokens: "
             "for models that shall read raw text. Entities are aligned by characters, lost ones counted."
+        },
+    )
+    pos_tagger: str | None = field(
+        default=None,
+        metadata={
+            "help": "A spaCy pipeline, by name or folder, that tags the sentences that come without parts of speech, "
+            "for a model with pos_embedding_size."
         },
     )
     card_examples: int = field(

@@ -4,8 +4,7 @@ Everything a user can get wrong is noticed here, before the long work: as a Valu
 """
 
 import logging
-from collections.abc import Iterator
-from itertools import chain
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +15,15 @@ from transformers import PretrainedConfig, set_seed
 from ..configuration_triaffine import NONE_LABEL, TriaffineConfig
 from ..data import load_nested_ner, retokenize
 from ..data.loading import has_text
+from ..data.parts_of_speech import add_parts_of_speech, spacy_tagger
 from ..modeling_triaffine import TriaffineForNestedNER
-from ..processing_triaffine import TriaffineProcessor
+from ..processing_triaffine import PosTagger, TriaffineProcessor, number_names
 from ..text_triaffine import DEFAULT_WORD_SPLITTER, word_splitter
 from . import checkpoints
-from .arguments import DataArguments
+from .arguments import DataArguments, ModelArguments
 from .command_line import CONFIG_OPTIONS, TrainingPlan
-from .vocabularies import learn_tokenizer, read_word_vectors
+from .vocabularies import learn_tokenizer
+from .word_vectors import WordVectors, read_word_vectors
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +38,17 @@ def load_splits(data: DataArguments) -> DatasetDict:
     for split, file in (("validation", data.validation_file), ("test", data.test_file)):
         if file:
             splits[split] = _load({split: file}, data)[split]
+    if data.pos_tagger is not None:
+        splits = {split: add_parts_of_speech(records, _tagger(data.pos_tagger)) for split, records in splits.items()}
     return DatasetDict(splits)
+
+
+@cache
+def _tagger(pipeline: str) -> PosTagger:
+    try:
+        return spacy_tagger(pipeline)
+    except (ImportError, OSError) as error:
+        raise ValueError(f"--pos_tagger: {error}") from None
 
 
 def limit_splits(splits: DatasetDict, data: DataArguments) -> DatasetDict:
@@ -88,10 +99,14 @@ def build_model(
     start = checkpoint or plan.model.model_name_or_path
     if start is not None and _is_trained_model(start):
         model, processor = _load_trained(start, plan.config)
+        if plan.model.word_vectors and start != checkpoint:
+            logger.warning("--word_vectors is for new models; the one in %s keeps its own vectors.", start)
     else:
         if not plan.training.do_train:
             raise ValueError("There is nothing to train and no trained model to score; name one: --model_name_or_path.")
         model, processor = _start_new(plan, dataset, labels)
+    if plan.data.pos_tagger is not None:
+        processor.pos_tagger = _tagger(plan.data.pos_tagger)  # for the raw text of the model card
     config: Any = model.config
     _check_labels(config.label2id, dataset)
     _warn_of_missed_entities(config, dataset)
@@ -147,47 +162,64 @@ def _start_new(
         raise ValueError(
             "There is nothing to start from: give a pretrained encoder with --model_name_or_path, or a --recipe."
         )
-    vectors = _build_vocabularies(processor, fields, plan.model.word_vectors, dataset)
+    vectors = _read_vectors(plan.model, fields, dataset)
+    _build_vocabularies(processor, fields, vectors, dataset["train"])
     fields |= {VOCABULARY_SIZES[part]: len(processor.vocabularies[part]) for part in processor.vocabulary_parts}
     if encoder is not None:
         model = TriaffineForNestedNER.from_encoder(encoder, **fields)
     else:
         model = TriaffineForNestedNER(TriaffineConfig(encoder_config=encoder_config, **fields))
         model.match_low_rank_start()
-    for word, vector in vectors.items():
-        model.words.word_embedding.weight.data[processor.vocabularies["words"][word]] = torch.from_numpy(vector)
+    if vectors is not None:
+        table = vectors.table(processor.vocabularies["words"])
+        model.words.word_embedding.weight.data.copy_(torch.from_numpy(table))
     return model, processor
 
 
-def _build_vocabularies(
-    processor: TriaffineProcessor, fields: dict[str, Any], vectors_file: str | None, dataset: DatasetDict
-) -> dict[str, Any]:
-    """Gives the processor the vocabularies the model's word parts need; returns the vectors of the words it knows."""
-    parts = [part for part, size in EMBEDDING_SIZES.items() if fields.get(size)]
-    if "pos" in parts and not any(dataset["train"]["pos"]):
+def _read_vectors(model: ModelArguments, fields: dict[str, Any], dataset: DatasetDict) -> WordVectors | None:
+    """The static vectors of the data's words, if the plan names a file of them; they set `word_embedding_size`.
+
+    Words outside the training data are looked for too: their vectors were not learned from these data.
+    """
+    if model.word_vectors is None:
+        if model.keep_all_word_vectors:
+            raise ValueError("--keep_all_word_vectors is given without a file of vectors; name it: --word_vectors.")
+        return None
+    words = {word for split in dataset.values() for tokens in split["tokens"] for word in tokens}
+    try:
+        vectors = read_word_vectors(model.word_vectors, words, model.keep_all_word_vectors)
+    except ImportError as error:
+        raise ValueError(f"--word_vectors: {error}") from None
+    logger.info("Word vectors: %s", vectors.report())
+    if not vectors.vectors:
+        raise ValueError(f"{vectors.path} has vectors of none of the words of the data; is it in their language?")
+    size = fields.get("word_embedding_size") or vectors.size
+    if size != vectors.size:
         raise ValueError(
-            "pos_embedding_size is set, but no training sentence has parts of speech. Add them to the data, or set "
-            "--pos_embedding_size 0."
+            f"word_embedding_size is {size}, but the vectors in {vectors.path} have {vectors.size} numbers; leave "
+            "word_embedding_size out, or give another file."
         )
-    vectors: dict[str, Any] = {}
-    if vectors_file is not None:
-        if "words" not in parts:
-            raise ValueError(
-                "--word_vectors is given, but word_embedding_size is 0; set it to the size of the vectors."
-            )
-        words = {word for split in dataset.values() for tokens in split["tokens"] for word in tokens}
-        vectors = read_word_vectors(vectors_file, words, fields["word_embedding_size"])
-        logger.info("%s has vectors of %d of the %d distinct words.", vectors_file, len(vectors), len(words))
-    if parts:
-        processor.build_vocabularies(chain(dataset["train"], _words_with_vectors(dataset, vectors)), parts)
+    fields["word_embedding_size"] = size
     return vectors
 
 
-def _words_with_vectors(dataset: DatasetDict, vectors: dict[str, Any]) -> Iterator[dict[str, list[str]]]:
-    """Words outside the training data are worth an entry where a vector is known: it was not learned from them."""
-    for split in ("validation", "test"):
-        for tokens in dataset[split]["tokens"] if split in dataset else ():
-            yield {"tokens": [word for word in tokens if word in vectors], "pos": []}
+def _build_vocabularies(
+    processor: TriaffineProcessor, fields: dict[str, Any], vectors: WordVectors | None, training_data: Dataset
+) -> None:
+    """Gives the processor the vocabularies that the model's word parts need.
+
+    With vectors the words are those that have one: all others are one unknown word, in training as later.
+    """
+    parts = [part for part, size in EMBEDDING_SIZES.items() if fields.get(size)]
+    if "pos" in parts and not any(training_data["pos"]):
+        raise ValueError(
+            "pos_embedding_size is set, but no training sentence has parts of speech. Add them to the data, have them "
+            "tagged with --pos_tagger, or set --pos_embedding_size 0."
+        )
+    if parts:
+        processor.build_vocabularies(training_data, parts)
+    if vectors is not None:
+        processor.vocabularies["words"] = number_names(vectors.vectors)
 
 
 def _check_splits(plan: TrainingPlan, dataset: DatasetDict) -> None:

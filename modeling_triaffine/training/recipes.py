@@ -1,8 +1,9 @@
 """Recipes: a folder with what makes a training repeatable.
 
     config.json     the model: fields of `TriaffineConfig`, the encoder's full configuration included
-    training.yaml   the encoder's weights, and fields of the dataclasses in `arguments.py`
-    README.md       the card: what the recipe is for
+    training.yaml   the encoder's weights, and fields of the dataclasses in `arguments.py`; under `purpose` a text in
+                    Markdown: what the recipe is for
+    README.md       the card, made from the two (`publishing/recipe_cards.py`)
 
 Reading them is here; how they mix with the command line is in `command_line.py`.
 """
@@ -16,6 +17,7 @@ import yaml
 
 CONFIG_FILE = "config.json"
 TRAINING_FILE = "training.yaml"
+PURPOSE = "purpose"
 
 
 class RecipeError(ValueError):
@@ -30,11 +32,13 @@ class Recipe:
         folder: where it was read from; None for the empty recipe.
         config: fields of `TriaffineConfig`.
         training: options of a training by name.
+        purpose: what the recipe is for, in Markdown; no option of a training.
     """
 
     folder: Path | None = None
     config: dict[str, Any] = field(default_factory=dict)
     training: dict[str, Any] = field(default_factory=dict)
+    purpose: str | None = None
 
 
 def find_recipe(name_or_folder: str, library: Path | None) -> Path:
@@ -62,13 +66,15 @@ def load_recipe(folder: Path) -> Recipe:
     """Reads a recipe's files.
 
     Raises:
-        RecipeError: a file is missing, is no valid JSON or YAML, or holds no mapping of names to values.
+        RecipeError: a file is missing, is no valid JSON or YAML, or holds no mapping of names to values, or the purpose
+            is no text.
     """
-    return Recipe(
-        folder=folder,
-        config=_read_mapping(folder / CONFIG_FILE, json.loads),
-        training=_read_mapping(folder / TRAINING_FILE, yaml.safe_load),
-    )
+    config = _read_mapping(folder / CONFIG_FILE, json.loads)
+    training = _read_mapping(folder / TRAINING_FILE, yaml.safe_load)
+    purpose = training.pop(PURPOSE, None)
+    if not isinstance(purpose, str | None):
+        raise RecipeError(f"{folder / TRAINING_FILE}, {PURPOSE!r} must be a text; it is {purpose!r:.80}.")
+    return Recipe(folder, config, training, purpose)
 
 
 def _read_mapping(path: Path, parse: Any) -> dict[str, Any]:

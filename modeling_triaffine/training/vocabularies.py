@@ -1,16 +1,13 @@
-"""What a new model learns of the training words before training: a tokenizer, and static word vectors from a file.
+"""What a new model learns of the training words before training: a tokenizer.
 
-The vocabularies of words, parts of speech and characters themselves are the processor's (`build_vocabularies`).
+The vocabularies of words, parts of speech and characters themselves are the processor's (`build_vocabularies`), static
+word vectors are read in `word_vectors.py`.
 """
 
-from collections.abc import Collection, Iterable
-from pathlib import Path
+from collections.abc import Iterable
 
-import numpy as np
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
-
-from ..data.reading import open_corpus
 
 SPECIAL_TOKENS = {
     "pad_token": "[PAD]",
@@ -40,34 +37,3 @@ def learn_tokenizer(sentences: Iterable[list[str]], vocab_size: int) -> PreTrain
     )
     tokenizer.train_from_iterator(sentences, trainer)
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **SPECIAL_TOKENS)
-
-
-def read_word_vectors(path: str | Path, words: Collection[str], size: int) -> dict[str, np.ndarray]:
-    """The vectors of `words` in a text file of vectors (word2vec's and fastText's `.vec`, GloVe; also gzipped).
-
-    Each line is a word and its numbers, divided by spaces; a first line with the number of words and their size may
-    stand above them. Vectors of other words are not kept.
-
-    Args:
-        path: the file.
-        words: the words looked for.
-        size: numbers in a vector, as the model's `word_embedding_size` says.
-
-    Raises:
-        ValueError: a line has not `size` numbers.
-    """
-    wanted = {word.encode() for word in words}
-    found: dict[str, np.ndarray] = {}
-    with open_corpus(Path(path)) as lines:
-        for number, line in enumerate(lines, start=1):
-            word, *numbers = line.rstrip().rsplit(b" ", size)
-            if number == 1 and len(numbers) == 1:
-                continue
-            if len(numbers) != size:
-                raise ValueError(
-                    f"{path}, line {number}: there are {len(numbers)} numbers after the word, but word_embedding_size "
-                    f"is {size}. Set --word_embedding_size to the vectors' size, or see whether the file is whole."
-                )
-            if word in wanted:
-                found[word.decode()] = np.array(numbers, dtype=np.float32)
-    return found

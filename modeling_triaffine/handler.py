@@ -1,0 +1,52 @@
+"""EndpointHandler: this model as an endpoint of Hugging Face Inference Endpoints.
+
+An endpoint reads `handler.py` and `requirements.txt` of the repository that it serves, builds the handler on the
+repository's files and calls it with the body of each request:
+
+    {"inputs": "IL-2 gene expression", "parameters": {"threshold": 0.5, "overlap": "nested"}}
+
+The answer is the list of entities that the pipeline finds; for a list of texts a list of such lists. `parameters` may
+be left out. A request that cannot be answered raises ValueError: the endpoint answers it with status 400 and the
+message. The model's own code is loaded by transformers, as anywhere else.
+"""
+
+from typing import Any
+
+from transformers import pipeline
+
+PARAMETERS = ("threshold", "overlap")
+
+
+class EndpointHandler:
+    """Finds nested entities in the texts of a request.
+
+    Args:
+        path: folder of the repository's files.
+    """
+
+    def __init__(self, path: str = ""):
+        self.find_entities = pipeline("token-classification", model=path, trust_remote_code=True)
+
+    def __call__(self, data: dict[str, Any]) -> list[Any]:
+        """Entities of `inputs`: {"entity_group", "score", "word", "start", "end"} each, the end exclusive."""
+        if not isinstance(data, dict) or "inputs" not in data:
+            raise ValueError('The request must be an object with `inputs`: {"inputs": "A text."}.')
+        texts = data["inputs"] if isinstance(data["inputs"], list) else [data["inputs"]]
+        if not all(isinstance(text, str) for text in texts):
+            raise ValueError('`inputs` must be a text or a list of texts: {"inputs": "A text."}.')
+        return self.find_entities(data["inputs"], **read_parameters(data.get("parameters")))
+
+
+def read_parameters(parameters: Any) -> dict[str, Any]:
+    """The pipeline's parameters; their values it checks itself, but for the type of the threshold."""
+    if parameters is None:
+        return {}
+    if not isinstance(parameters, dict):
+        raise ValueError('`parameters` must be an object: {"threshold": 0.5}.')
+    unknown = ", ".join(map(repr, sorted(set(parameters) - set(PARAMETERS))))
+    if unknown:
+        raise ValueError(f"`parameters` knows {' and '.join(PARAMETERS)}, but not {unknown}.")
+    threshold = parameters.get("threshold")
+    if isinstance(threshold, bool) or not isinstance(threshold, float | int | None):
+        raise ValueError(f"`threshold` is {threshold!r}; give a number between 0 and 1, or leave it out.")
+    return parameters

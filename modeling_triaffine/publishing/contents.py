@@ -1,0 +1,100 @@
+"""What a repository consists of, told by the files' names: its parts, what training leaves behind, what nobody knows.
+
+Only names are looked at here; the files are made in `repository.py`.
+"""
+
+import re
+from collections.abc import Iterable
+from fnmatch import fnmatch
+from typing import NamedTuple
+
+from ..configuration_triaffine import HANDLER_FILE, REMOTE_CODE_FILES, REQUIREMENTS_FILE
+from ..processing_triaffine import VOCABULARIES_FILE
+from .model_card import CARD_NAME
+from .run_summary import SUMMARY_FILE
+
+CONFIG_FILE, PROCESSOR_FILE = "config.json", "processor_config.json"
+CODE_FILES = (*REMOTE_CODE_FILES, HANDLER_FILE, REQUIREMENTS_FILE)
+WEIGHTS = re.compile(r"model(-\d{5}-of-\d{5}\.safetensors|\.safetensors(\.index\.json)?)")
+TOKENIZER_FILES = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    # What other versions of transformers write besides; tokenizer.json says all of it.
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.txt",
+    "vocab.json",
+    "merges.txt",
+    "spiece.model",
+    "spm.model",
+    "sentencepiece.bpe.model",
+    "tokenizer.model",
+)
+PARTS = {
+    *CODE_FILES,
+    *TOKENIZER_FILES,
+    CONFIG_FILE,
+    PROCESSOR_FILE,
+    VOCABULARIES_FILE,
+    CARD_NAME,
+    SUMMARY_FILE,
+}
+PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.pickle", "*.ckpt")
+LEFT_BEHIND = (
+    *PICKLES,
+    # by a training
+    "checkpoint-*",
+    "_incomplete",
+    "runs",
+    "*_results.json",
+    "log_history.json",
+    "test_predictions.jsonl",
+    "trainer_state.json",
+    # by Python, git, the Hub's client and macOS
+    "__pycache__",
+    ".git",
+    ".gitattributes",
+    ".cache",
+    ".DS_Store",
+)
+
+
+class Contents(NamedTuple):
+    """Names of the entries of a folder or repository, each list in order."""
+
+    parts: list[str]
+    left_behind: list[str]
+    unknown: list[str]
+
+
+def sort_out(names: Iterable[str]) -> Contents:
+    """Sorts names into parts of a repository, what is known not to belong to it, and what is not known."""
+    contents = Contents([], [], [])
+    for name in sorted(names):
+        if is_part(name):
+            contents.parts.append(name)
+        elif any(fnmatch(name, pattern) for pattern in LEFT_BEHIND):
+            contents.left_behind.append(name)
+        else:
+            contents.unknown.append(name)
+    return contents
+
+
+def is_part(name: str) -> bool:
+    return name in PARTS or WEIGHTS.fullmatch(name) is not None
+
+
+def is_code_repository(names: Iterable[str]) -> bool:
+    """Whether there is code, and nothing that it would be the code of."""
+    names = set(names)
+    return not names.isdisjoint(REMOTE_CODE_FILES) and names.isdisjoint({CONFIG_FILE, PROCESSOR_FILE})
+
+
+def refuse_unknown(unknown: Iterable[str], where: str) -> None:
+    """Raises ValueError where there are files that publishing does not make and does not know."""
+    named = ", ".join(sorted(unknown))
+    if named:
+        raise ValueError(
+            f"{where} holds what is no part of a published model: {named}. It might not be meant for others; move it "
+            "to another place, then publish again. Nothing was written or uploaded."
+        )

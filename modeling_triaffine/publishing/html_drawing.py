@@ -1,0 +1,215 @@
+"""Nested entities drawn in HTML: brackets under the text, one inside another, each with its label at its end.
+
+    The [mayor of [Port Velmar LOCATION] PERSON] opened …
+
+The fragment carries its own style and needs no script. Brackets are borders of inline elements: they wrap with the
+text, follow its direction, and an inner one ends before the one around it. Where two entities cross, one of them is
+drawn in pieces that close up. Labels are generated content: selecting, copying and `textContent` give the text as it
+is, once.
+"""
+
+import html
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..text_triaffine import clean_text
+
+# On a light and on a dark background. Told apart also without one kind of cones (`tests/test_html_drawing.py` computes
+# it), and against the background by at least 3 : 1. Labels take them in their order; from the ninth on, once more with
+# another line, then with a third.
+PALETTE = (
+    ("#1e9eba", "#6dd2eb"),
+    ("#ac1c91", "#dc3186"),
+    ("#87720d", "#ffd921"),
+    ("#7540ea", "#9a90e1"),
+    ("#085d46", "#aef5c6"),
+    ("#e26178", "#e49d90"),
+    ("#1b2e5f", "#4a6ef2"),
+    ("#522004", "#c17c1f"),
+)
+LINES = ("solid", "dashed", "double")
+# Brackets under one another; what overlaps still more entities is counted and not drawn.
+MOST_LANES = 16
+
+_STYLE = """
+.nested-entities { color-scheme: light dark; --line: 3px; --lane-height: 6px; }
+.gradio-container .nested-entities { color-scheme: light; }
+.dark .nested-entities { color-scheme: dark; }
+.nested-entities .text {
+  line-height: calc(1.75em + var(--lanes) * var(--lane-height)); white-space: pre-wrap; overflow-wrap: anywhere;
+  unicode-bidi: plaintext; text-align: start;
+}
+.nested-entities .entity {
+  padding: 0 1px calc(1px + var(--lane) * var(--lane-height));
+  border: 0 var(--pattern) var(--colour); border-width: 0 2px var(--line); border-radius: 0 0 4px 4px;
+  background: color-mix(in srgb, var(--colour) 7%, transparent); cursor: pointer;
+}
+.nested-entities .entity:not(.cut)::after {
+  content: attr(data-label); unicode-bidi: isolate; white-space: nowrap;
+  margin-inline: 4px 2px; padding: 1px 5px; border-radius: 4px; vertical-align: 1px;
+  font-size: 0.66em; font-weight: 600; letter-spacing: 0.02em; color: var(--on-colour); background: var(--colour);
+}
+.nested-entities .entity.continued { border-inline-start-width: 0; border-end-start-radius: 0; }
+.nested-entities .entity.cut { border-inline-end-width: 0; border-end-end-radius: 0; }
+.nested-entities .entity:hover:not(:has(.entity:hover)), .nested-entities .entity[aria-current] {
+  background: color-mix(in srgb, var(--colour) 22%, transparent);
+}
+.nested-entities .entity:focus-visible { outline: 2px solid var(--colour); outline-offset: 1px; }
+.nested-entities .legend {
+  display: flex; flex-wrap: wrap; gap: 4px 14px; margin: 0 0 10px; padding: 0; list-style: none; font-size: 0.85em;
+}
+.nested-entities .legend li { margin: 0; padding: 0 0 1px; border-bottom: 3px var(--pattern) var(--colour); }
+.nested-entities .note { margin: 8px 0 0; font-size: 0.85em; opacity: 0.8; }
+"""
+
+
+@dataclass(frozen=True)
+class _Entity:
+    start: int
+    end: int
+    label: str
+    score: float | None
+
+
+def draw_entities_html(text: str, entities: Iterable[Mapping[str, Any]], labels: Sequence[str] = ()) -> str:
+    """The text with its entities drawn in it, as one safe HTML fragment.
+
+    Args:
+        text: any text; markup in it shows as text, its line breaks are kept.
+        entities: dicts with `entity_group`, `start`, `end` (characters, exclusive) and, if there is one, `score`, as
+            the pipeline gives them. They may nest, cross and share a span; their order makes no difference.
+        labels: the model's labels in their order, which gives each its colour whatever is found. Labels of entities
+            that are not among them come behind, in alphabetical order.
+
+    Returns:
+        `<div class="nested-entities">` with a legend (labels in their order, with counts) and the text. Each bracket is
+        a `<span class="entity">` with `data-start`, `data-end` and `data-label`, reachable with the keyboard, and of an
+        entity in pieces only the first is. An entity that overlaps more than 16 levels of others is not drawn; a note
+        counts them.
+
+    Raises:
+        ValueError: an entity is ill-formed or lies outside the text.
+    """
+    read = dict.fromkeys(_read_entity(entity, index, len(text)) for index, entity in enumerate(entities))
+    ordered = sorted(read, key=lambda entity: (entity.start, -entity.end, entity.label))
+    found = {entity.label for entity in ordered}
+    kinds = {label: kind for kind, label in enumerate([*labels, *sorted(found.difference(labels))])}
+    lanes = _lanes(ordered)
+    depth = max(lanes.values(), default=-1) + 1
+    return (
+        f'<div class="nested-entities" style="--lanes:{depth}"><style>{_STYLE}{_kind_styles(len(kinds))}</style>'
+        + _legend(ordered, kinds)
+        + f'<div class="text" dir="auto">{"".join(_draw_text(clean_text(text), lanes, kinds))}</div>'
+        + _note(len(ordered) - len(lanes))
+        + "</div>"
+    )
+
+
+def _read_entity(entity: Mapping[str, Any], index: int, text_length: int) -> _Entity:
+    start, end = (entity.get(border) for border in ("start", "end"))
+    if not (isinstance(start, int) and isinstance(end, int) and 0 <= start < end <= text_length):
+        raise ValueError(
+            f"Entity {index} runs from {start!r} to {end!r} in a text of {text_length} characters; "
+            "0 <= start < end <= length is needed, counted in characters, the end exclusive."
+        )
+    if "entity_group" not in entity:
+        raise ValueError(f"Entity {index} has no entity_group: {dict(entity)!r}.")
+    return _Entity(start, end, clean_text(str(entity["entity_group"])), entity.get("score"))
+
+
+def _lanes(entities: Iterable[_Entity]) -> dict[_Entity, int]:
+    """How deep under the text each entity's bracket lies: below all shorter ones that it overlaps.
+
+    Entities for which no lane is left are not in it.
+    """
+    entities = sorted(entities, key=lambda entity: (entity.end - entity.start, entity.start, entity.label))
+    borders = sorted({border for entity in entities for border in (entity.start, entity.end)})
+    number = {border: number for number, border in enumerate(borders)}
+    free = [0] * len(borders)  # the first lane that is free, from each border to the next
+    lanes = {}
+    for entity in entities:
+        covered = slice(number[entity.start], number[entity.end])
+        lane = max(free[covered])
+        if lane < MOST_LANES:
+            lanes[entity] = lane
+            free[covered] = [lane + 1] * (covered.stop - covered.start)
+    return lanes
+
+
+def _draw_text(text: str, lanes: Mapping[_Entity, int], kinds: Mapping[str, int]) -> Iterator[str]:
+    """Text and tags in turn: a walk over the borders with the stack of the elements that are open."""
+    starting = defaultdict(list)
+    for entity in lanes:
+        starting[entity.start].append(entity)
+    stack: list[_Entity] = []
+    position = 0
+    for border in sorted({border for entity in lanes for border in (entity.start, entity.end)}):
+        yield html.escape(text[position:border])
+        position = border
+        opening = starting[border]
+        while any(entity.end == border for entity in stack):
+            yield "</span>"
+            if (entity := stack.pop()).end > border:
+                opening.append(entity)  # it lay inside one that ends here: it goes on as another piece
+        for entity in sorted(opening, key=lambda entity: (entity.end, lanes[entity]), reverse=True):
+            is_cut = any(outer.end < entity.end for outer in stack)
+            yield _start_tag(entity, border > entity.start, is_cut, lanes[entity], kinds[entity.label])
+            stack.append(entity)
+    yield html.escape(text[position:])
+
+
+def _start_tag(entity: _Entity, is_continued: bool, is_cut: bool, lane: int, kind: int) -> str:
+    """A piece of an entity: continued from another, cut off to go on in another, or neither."""
+    classes = f"entity kind-{kind}" + " continued" * is_continued + " cut" * is_cut
+    label = html.escape(entity.label)
+    said = label if entity.score is None else f"{label} {entity.score:.2f}"
+    reachable = "" if is_continued else f' tabindex="0" role="group" aria-label="{said}"'
+    return (
+        f'<span class="{classes}" style="--lane:{lane}" data-start="{entity.start}" data-end="{entity.end}"'
+        f' data-label="{label}" title="{said}"{reachable}>'
+    )
+
+
+def _legend(entities: Iterable[_Entity], kinds: Mapping[str, int]) -> str:
+    counts = dict.fromkeys(kinds, 0)
+    for entity in entities:
+        counts[entity.label] += 1
+    items = [
+        f'<li class="kind-{kinds[label]}">{html.escape(label)} {count}</li>' for label, count in counts.items() if count
+    ]
+    return f'<ul class="legend" aria-label="Labels found">{"".join(items)}</ul>' if items else ""
+
+
+def _note(missing: int) -> str:
+    if not missing:
+        return ""
+    entities = "1 entity overlaps" if missing == 1 else f"{missing:,} entities overlap"
+    return f'<p class="note">{entities} more than {MOST_LANES} others in one place and cannot be drawn.</p>'
+
+
+def _kind_styles(count: int) -> str:
+    """Colours and lines of so many labels."""
+    return "\n".join(
+        f".nested-entities .kind-{kind} {{ --colour: light-dark({light}, {dark}); "
+        f"--on-colour: light-dark({text_colour_on(light)}, {text_colour_on(dark)}); --pattern: {line}; }}"
+        for kind, (light, dark), line in map(_look, range(count))
+    )
+
+
+def _look(kind: int) -> tuple[int, tuple[str, str], str]:
+    return kind, PALETTE[kind % len(PALETTE)], LINES[kind // len(PALETTE) % len(LINES)]
+
+
+def text_colour_on(background: str) -> str:
+    """Black or white, whichever has more contrast on a colour (#rrggbb): always at least 4.58 : 1, WCAG's AA."""
+    # Where black and white have the same contrast: (L + 0.05) / 0.05 = 1.05 / (L + 0.05).
+    return "#000000" if relative_luminance(background) > (1.05 * 0.05) ** 0.5 - 0.05 else "#ffffff"
+
+
+def relative_luminance(colour: str) -> float:
+    """Of #rrggbb, between 0 and 1 (WCAG 2.2)."""
+    channels = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    linear = [value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4 for value in channels]
+    return sum(weight * value for weight, value in zip((0.2126, 0.7152, 0.0722), linear, strict=True))

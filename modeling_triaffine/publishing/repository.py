@@ -1,0 +1,206 @@
+"""A Hub repository before it is on the Hub: its files, put together from a saved checkpoint, or of the code alone.
+
+What a repository may consist of is decided in `contents.py`; it gets to the Hub in `upload.py`.
+"""
+
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..configuration_triaffine import REMOTE_CODE_FILES, TriaffineConfig, save_remote_code
+from ..processing_triaffine import TriaffineProcessor
+from ..version import __version__
+from .card_mark import is_edited, mark_card
+from .card_metadata import check_repo_id
+from .contents import WEIGHTS, refuse_unknown, sort_out
+from .model_card import CARD_NAME, build_model_card
+from .run_summary import SUMMARY_FILE, RunSummary
+
+WEIGHTS_FILE = "model.safetensors"
+LICENSE_FILE = "LICENSE"
+
+LICENSE_NOTE = """\
+Copyright 2026 The modeling_triaffine developers
+
+Licensed under the Apache License, Version 2.0 (the "License"); you may not use these files except in compliance with
+the License. You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+"AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+language governing permissions and limitations under the License.
+"""
+
+CODE_CARD = """\
+---
+license: apache-2.0
+library_name: transformers
+tags:
+- nested-ner
+- triaffine
+---
+
+# {title}
+
+The code of models for nested named entity recognition, made by `modeling_triaffine` {version}. There are no weights \
+here: checkpoints in other repositories refer to these files, and `trust_remote_code=True` runs them when such a \
+checkpoint is loaded. `transformers` and `torch` are all they need. They are licensed under the Apache License, \
+Version 2.0 (see `LICENSE`).
+
+This repository may change; to go on with the code you have read, pin its commit:
+
+```python
+from transformers import pipeline
+
+ner = pipeline("token-classification", model="CHECKPOINT", trust_remote_code=True, code_revision="COMMIT")
+```
+"""
+
+
+@dataclass(frozen=True)
+class Repository:
+    """Files that only have to be copied or uploaded.
+
+    Attributes:
+        repo_id: what the repository is called on the Hub.
+        files: where each file lies now, by its name in the repository.
+        left_behind: names in the checkpoint that are no part of a repository.
+        code_repository: the repository with the code, where it is another one.
+        card_is_edited: whether the card is the checkpoint's own, edited by somebody, and not written anew.
+    """
+
+    repo_id: str
+    files: dict[str, Path]
+    left_behind: list[str] = field(default_factory=list)
+    code_repository: str | None = None
+    card_is_edited: bool = False
+
+    def describe(self) -> str:
+        """The files with their sizes, and what is left out."""
+        sizes = {name: path.stat().st_size for name, path in sorted(self.files.items())}
+        width = max(map(len, sizes))
+        lines = [self.repo_id, *(f"  {name:<{width}}  {format_size(size):>9}" for name, size in sizes.items())]
+        lines.append(f"{len(sizes)} files, {format_size(sum(sizes.values()))}.")
+        if self.code_repository:
+            lines.append(f"The code is that in {self.code_repository}.")
+        if self.card_is_edited:
+            lines.append(f"{CARD_NAME} was edited and stays as it is; --new-card writes it anew.")
+        if self.left_behind:
+            lines.append(f"Left out: {', '.join(self.left_behind)}.")
+        return "\n".join(lines)
+
+
+def assemble_repository(
+    checkpoint: Path, staging: Path, repo_id: str, *, code_repository: str | None = None, new_card: bool = False
+) -> Repository:
+    """The repository of a saved model with its processor.
+
+    The code is that of this package, which reads what older versions of it have saved. The card is written from the
+    run's summary, where there is one, unless somebody has edited the checkpoint's.
+
+    Args:
+        checkpoint: folder of the model; only read, and its weights must stay there until they are uploaded.
+        staging: empty folder for all other files.
+        repo_id: what the repository will be called, `"owner/name"`.
+        code_repository: the repository that holds the code; None: the one that the checkpoint refers to, or none, and
+            the code is part of this repository.
+        new_card: write the card anew in any case.
+
+    Raises:
+        ValueError: the checkpoint holds unknown files, is not whole, or a name is none of a repository.
+        OSError: a part of the checkpoint is missing.
+    """
+    check_repo_id("repo_id", repo_id)
+    contents = sort_out(os.listdir(checkpoint))
+    refuse_unknown(contents.unknown, str(checkpoint))
+    config = TriaffineConfig.from_pretrained(checkpoint)
+    processor = TriaffineProcessor.from_pretrained(checkpoint)
+    processor.check_fits(config)
+    code_repository = code_repository or config.code_repository
+    if code_repository is not None:
+        _check_code_name(code_repository, repo_id)
+    for part in (config, processor):
+        part.refer_to_code(code_repository)
+        part.save_pretrained(staging)
+    if SUMMARY_FILE in contents.parts:
+        shutil.copyfile(checkpoint / SUMMARY_FILE, staging / SUMMARY_FILE)
+    own_card = None if new_card else _edited_card(checkpoint)
+    (staging / CARD_NAME).write_bytes(own_card or _new_card(checkpoint, config, repo_id))
+    files = {path.name: path for path in staging.iterdir()}
+    files |= {name: checkpoint / name for name in _weights(contents.parts)}
+    return Repository(repo_id, files, contents.left_behind, code_repository, card_is_edited=own_card is not None)
+
+
+def assemble_code_repository(staging: Path, repo_id: str) -> Repository:
+    """The repository of the code alone, to which checkpoints in others refer; `staging` is an empty folder for it."""
+    check_repo_id("repo_id", repo_id)
+    title = repo_id.split("/")[-1].replace("_", r"\_")
+    save_remote_code(staging)
+    (staging / LICENSE_FILE).write_text(LICENSE_NOTE, encoding="utf-8")
+    card = mark_card(CODE_CARD.format(title=title, version=__version__))
+    (staging / CARD_NAME).write_text(card, encoding="utf-8")
+    names = (*REMOTE_CODE_FILES, LICENSE_FILE, CARD_NAME)
+    return Repository(repo_id, {name: staging / name for name in names})
+
+
+def write_repository(repository: Repository, folder: Path) -> None:
+    """Copies the files into a folder, which then holds them and nothing else.
+
+    What an earlier call has written there is replaced, when all is ready to take its place.
+
+    Raises:
+        ValueError: the folder is one that the files come from, or holds files that are of no repository.
+    """
+    folder = folder.resolve()
+    if folder in {path.resolve().parent for path in repository.files.values()}:
+        raise ValueError(f"{folder} is where the model lies; give another folder for its repository.")
+    if folder.exists():
+        refuse_unknown(set(sort_out(os.listdir(folder)).unknown) - set(repository.files), str(folder))
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as temporary:
+        new = Path(temporary) / "new"
+        new.mkdir()
+        for name, path in repository.files.items():
+            shutil.copyfile(path, new / name)
+        if folder.exists():
+            folder.rename(Path(temporary) / "old")
+        new.rename(folder)
+
+
+def format_size(count: float) -> str:
+    """Bytes as the Hub writes them: in units of 1000."""
+    for unit in ("bytes", "kB", "MB"):
+        if count < 1000:
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:.3g} GB"
+
+
+def _check_code_name(code_repository: str, repo_id: str) -> None:
+    check_repo_id("code_repository", code_repository)
+    if code_repository == repo_id:
+        raise ValueError(
+            f"{repo_id} is to hold the model and to be its code repository, too. Leave the code repository out, and "
+            "the code is published beside the weights; or give the code a repository of its own."
+        )
+
+
+def _edited_card(checkpoint: Path) -> bytes | None:
+    """The checkpoint's card where it is somebody's own work."""
+    path = checkpoint / CARD_NAME
+    if not path.is_file() or not is_edited(path.read_text(encoding="utf-8")):
+        return None
+    return path.read_bytes()
+
+
+def _new_card(checkpoint: Path, config: TriaffineConfig, repo_id: str) -> bytes:
+    card = build_model_card(config, model_name=repo_id, summary=RunSummary.load(checkpoint))
+    return mark_card(str(card)).encode("utf-8")
+
+
+def _weights(names: list[str]) -> list[str]:
+    """The files that transformers reads the weights from: one, or its parts with their index."""
+    return [WEIGHTS_FILE] if WEIGHTS_FILE in names else [name for name in names if WEIGHTS.fullmatch(name)]

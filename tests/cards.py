@@ -1,0 +1,95 @@
+"""A made-up run's summary, and cards taken apart: for the tests of both, and of the runs that write them."""
+
+import re
+from types import SimpleNamespace
+from typing import Any
+
+from huggingface_hub import ModelCard
+
+from modeling_triaffine.publishing.run_summary import Epoch, Evaluation, Example, Label, RunSummary
+
+SENTENCE = "The IL-2 gene."
+NESTED = [
+    {"entity_group": "DNA", "score": 0.987654, "word": "IL-2 gene", "start": 4, "end": 13},
+    {"entity_group": "protein", "score": 0.5, "word": "IL-2", "start": 4, "end": 8},
+]
+
+
+def make_config(*labels: str, **changes: Any) -> SimpleNamespace:
+    names = [*(labels or ("protein", "cell_type", "DNA")), "None"]
+    encoder = SimpleNamespace(model_type="bert", num_hidden_layers=6, hidden_size=384)
+    choices = {"attention": "triaffine", "scoring": "triaffine", "cross_span": True, "triaffine_dim": 320}
+    choices |= {"triaffine_rank": None, "max_candidates": 30, "max_span_width": None, "encoder_config": encoder}
+    choices |= {"code_repository": None}
+    return SimpleNamespace(id2label=dict(enumerate(names)), **{**choices, **changes})
+
+
+def make_row(correct: int, predicted: int, gold: int) -> dict[str, Any]:
+    precision, recall = correct / predicted, correct / gold
+    f1 = 2 * correct / (predicted + gold)
+    counts = {"correct": correct, "predicted": predicted, "found": correct, "gold": gold}
+    return {"precision": precision, "recall": recall, "f1": f1, **counts}
+
+
+def make_evaluation(*labels: str, **changes: Any) -> Evaluation:
+    by_label = {label: make_row(1, 2, 4) for label in labels or ("protein", "cell_type", "DNA")}
+    scores = {**make_row(3, 4, 5), "by_label": by_label, "flat": make_row(2, 3, 3), "nested": make_row(1, 1, 2)}
+    facts: dict[str, Any] = {
+        "split": "test",
+        "sentences": 1854,
+        "scores": scores,
+        "by_length": {"1": make_row(2, 2, 3), "3-4": make_row(1, 2, 2)},
+        "candidate_recall": {"found": 1990, "gold": 2000, "recall": 0.995},
+    }
+    return Evaluation(**{**facts, **changes})
+
+
+def make_summary(**changes: Any) -> RunSummary:
+    facts: dict[str, Any] = {
+        "base_model": "tester/encoder",
+        "dataset": "tester/genia",
+        "language": "en",
+        "license": "apache-2.0",
+        "recipe": "genia",
+        "settings": {
+            "learning_rate": 3e-5,
+            "num_train_epochs": 15.0,
+            "max_subwords_per_batch": None,
+            "cross_span": True,
+        },
+        "training_table": [
+            Epoch(1.0, None, 0.25, 0.5, 0.25, 1 / 3, 0.4, 0.2),
+            Epoch(1.5, 0.125, float("nan"), 0.75, 0.6, 2 / 3, 0.7, 0.6, kept=True),
+        ],
+        "evaluation": make_evaluation(),
+        "training_sentences": 15023,
+        "labels": {
+            "protein": Label(30000, ["IL-2", "NF-kappa B"]),
+            "cell_type": Label(7, ["T cells"]),
+            "DNA": Label(0),
+        },
+        "examples": [Example(SENTENCE, NESTED), Example("Another.")],
+        "hardware": {"processor": "Xeon(R)", "cores": 2, "gpu": "H200", "memory_gb": 25.3},
+        "versions": {"modeling_triaffine": "0.1.0", "torch": "2.13.0"},
+        "training_seconds": 3725.4,
+        "processes": 2,
+        "gpus": 2,
+        "parameters": 1234567,
+    }
+    return RunSummary(**{**facts, **changes})
+
+
+def find(pattern: str, text: str) -> re.Match[str]:
+    match = re.search(pattern, text, re.DOTALL | re.MULTILINE)
+    assert match, f"{pattern} not found in:\n{text}"
+    return match
+
+
+def section(card: ModelCard, name: str, level: str = "##") -> str:
+    return find(rf"^{level} {name}\n\n(.*?)(?=\n\n#{{2,{len(level)}}} |\Z)", card.text)[1]
+
+
+def cells(table: str) -> list[list[str]]:
+    """The body of a Markdown table as GitHub splits it: at every "|" that no backslash precedes."""
+    lines = [line for line in table.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines[2:]]

@@ -1,0 +1,94 @@
+"""A stranger: a fresh process with nothing but transformers, in which this package cannot be imported."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from modeling_triaffine import NestedNERPipeline, TriaffineForNestedNER, TriaffineProcessor
+
+TEXT = "The IL-2 gene binds protein. It is DNA!"
+OUT_OF_REACH = ("modeling_triaffine", "opt_einsum", "datasets", "evaluate", "accelerate")
+
+SCRIPT = """
+import importlib.util, json, sys
+
+text, out_of_reach, questions = json.loads(sys.stdin.read())
+sys.modules.update(dict.fromkeys(out_of_reach))  # as if not installed
+
+import torch
+from huggingface_hub import snapshot_download
+from transformers import AutoConfig, AutoModel, AutoModelForTokenClassification, AutoProcessor, pipeline
+
+
+def load(name, save_to=None, **options):
+    options["trust_remote_code"] = True
+    config = AutoConfig.from_pretrained(name, **options)
+    processor = AutoProcessor.from_pretrained(name, **options)
+    batch = processor(text)
+    scores = []
+    for auto_class in (AutoModel, AutoModelForTokenClassification):
+        model = auto_class.from_pretrained(name, **options)
+        assert model.config.model_type == config.model_type == "triaffine_ner"
+        with torch.no_grad():
+            scores.append(model(**batch).logits.double().tolist())
+    assert scores[0] == scores[1]
+    found = pipeline("token-classification", model=name, **options)(text, threshold=0.2)
+    assert found == pipeline(model=name, **options)(text, threshold=0.2)
+    if save_to:
+        model.save_pretrained(save_to)
+        processor.save_pretrained(save_to)
+    edition = getattr(type(model), "EDITION", None)
+    return {"scores": scores[0], "found": found, "labels": list(config.id2label.values()), "edition": edition}
+
+
+def serve(name, requests):
+    '''As the toolkit of Inference Endpoints does it: a copy of the repository, and its handler by path.'''
+    folder = snapshot_download(name)
+    spec = importlib.util.spec_from_file_location("handler.EndpointHandler", folder + "/handler.py")
+    sys.path.insert(0, folder)
+    module = sys.modules["handler.EndpointHandler"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    handler = module.EndpointHandler(folder)
+    return json.loads(json.dumps([handler(request) for request in requests]))
+
+
+print(json.dumps([globals()[what](**options) for what, options in questions]))
+"""
+
+
+def ask_a_stranger(
+    tmp_path: Path, *questions: tuple[str, dict[str, Any]], environment: dict[str, str] | None = None
+) -> list[Any]:
+    """Answers to ("load", {"name": …, options of from_pretrained}) and ("serve", {"name": …, "requests": […]})."""
+    nowhere = tmp_path / "nowhere"
+    nowhere.mkdir(exist_ok=True)
+    clean = {key: value for key, value in os.environ.items() if not key.startswith("HF_") and key != "PYTHONPATH"}
+    clean |= {"HF_HUB_OFFLINE": "1", "HF_HOME": str(nowhere / "home"), "TOKENIZERS_PARALLELISM": "false"}
+    result = subprocess.run(
+        [sys.executable, "-c", SCRIPT],
+        cwd=nowhere,
+        env=clean | (environment or {}),
+        input=json.dumps([TEXT, OUT_OF_REACH, questions]),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr[-3000:]
+    answers: list[Any] = json.loads(result.stdout.splitlines()[-1])
+    return answers
+
+
+def expected_answer(folder: Path) -> dict[str, Any]:
+    """What this package makes of the model in a folder, to compare a stranger's answer to ("load", …) with."""
+    model, processor = TriaffineForNestedNER.from_pretrained(folder), TriaffineProcessor.from_pretrained(folder)
+    with torch.no_grad():
+        scores = model(**processor(TEXT)).logits.double().tolist()
+    found = NestedNERPipeline(model=model, processor=processor)(TEXT, threshold=0.2)
+    assert found
+    return {"scores": scores, "found": found, "labels": list(model.config.id2label.values()), "edition": None}

@@ -1,0 +1,504 @@
+"""Publishing with the Hub's real client: what is uploaded, what stays at home, and what strangers make of it."""
+
+import configparser
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+from huggingface_hub import HfApi, ModelCard, constants
+from transformers import AutoModelForTokenClassification
+
+from modeling_triaffine import NestedNERTrainer, TriaffineConfig, TriaffineForNestedNER, TriaffineProcessor
+from modeling_triaffine.configuration_triaffine import REMOTE_CODE_FILES, REQUIREMENTS
+from modeling_triaffine.handler import EndpointHandler
+from modeling_triaffine.publishing import RunSummary, build_model_card, push_model
+from modeling_triaffine.publishing.card_mark import is_edited, mark_card
+from modeling_triaffine.publishing.run_summary import Evaluation
+from modeling_triaffine.training.run import prepare_run, train_and_save
+from tests.micro_training import REPOSITORY, micro_records, micro_trainer, write_lines, write_recipe
+from tests.stranger import TEXT, ask_a_stranger, expected_answer
+from tests.tiny import tiny_model, tiny_processor
+
+if TYPE_CHECKING:
+    from tests.hub_server import LoopbackHub
+
+pytest_plugins = ("tests.hub_server",)
+
+NAME, CODE = "owner/name", "owner/code"
+MODEL_FILES = {"config.json", "model.safetensors", "processor_config.json", "tokenizer.json", "tokenizer_config.json"}
+MODEL_FILES |= {"vocabularies.json", "README.md", "run_summary.json"}
+CODE_FILES = {*REMOTE_CODE_FILES, "handler.py", "requirements.txt"}
+LEFT_BEHIND = ["all_results.json", "checkpoint-3", "log_history.json", "test_predictions.jsonl", "training_args.bin"]
+ROW = {"precision": 0.75, "recall": 0.5, "f1": 0.6, "correct": 3, "predicted": 4, "gold": 6}
+SCORES = {**ROW, "by_label": {"DNA": ROW}, "flat": ROW, "nested": ROW}
+SUMMARY = RunSummary(dataset="micro", training_seconds=1.0, evaluation=Evaluation("test", 6, SCORES))
+
+
+@pytest.fixture
+def checkpoint(encoder, tmp_path) -> Path:
+    """A tiny model as a training leaves it."""
+    folder = tmp_path / "checkpoint"
+    processor = tiny_processor(encoder)
+    processor.build_vocabularies([{"tokens": ["gene", "binds"], "pos": []}], ["chars"])
+    sizes = {"char_vocab_size": len(processor.vocabularies["chars"]), "char_embedding_size": 3}
+    model = tiny_model(encoder, **sizes, char_lstm_hidden_size=2)
+    model.save_pretrained(folder)
+    processor.save_pretrained(folder)
+    SUMMARY.save(folder)
+    card = build_model_card(model.config, model_name="checkpoint", summary=SUMMARY)
+    (folder / "README.md").write_text(mark_card(str(card)))
+    for name in LEFT_BEHIND:
+        (folder / name).mkdir() if name.startswith("checkpoint") else (folder / name).write_text("{}")
+    (folder / "checkpoint-3" / "optimizer.pt").write_bytes(b"pickle")
+    return folder
+
+
+def train_on(checkpoint: Path) -> Path:
+    """The checkpoint with other weights."""
+    model = TriaffineForNestedNER.from_pretrained(checkpoint)
+    with torch.no_grad():
+        model.head.label_bias.add_(torch.tensor([0.4, -0.2, 0.1]))
+    model.save_pretrained(checkpoint)
+    return checkpoint
+
+
+def train_and_push(folder: Path, name: str) -> NestedNERTrainer:
+    """Trains as `examples/train.py` does, with `--push_to_hub`."""
+    data = [
+        write_lines(folder / f"{split}.jsonl", micro_records(12, seed)) for seed, split in enumerate(("train", "dev"))
+    ]
+    options = ["--recipe", write_recipe(folder / "recipe", training={"num_train_epochs": 1, "use_cpu": True})]
+    options += ["--train_file", data[0], "--validation_file", data[1], "--output_dir", folder / "out"]
+    run = prepare_run([str(option) for option in options] + ["--push_to_hub", "--hub_model_id", name])
+    train_and_save(run)
+    return run.trainer
+
+
+def files_of(hub: "LoopbackHub", name: str = NAME) -> dict[str, bytes]:
+    """What is on the Hub, but for the file that every repository starts with."""
+    _, files = hub.repositories[name].resolve("main")
+    return {path: file.content for path, file in files.items() if path != ".gitattributes"}
+
+
+def api_of(hub: "LoopbackHub") -> HfApi:
+    return HfApi(endpoint=hub.endpoint, token=hub.token)
+
+
+# ---- What a stranger sees
+
+
+def test_strangers_use_what_was_published(checkpoint, online, command, tmp_path):
+    """A second push updates, a pinned revision stays; two models share code, pinned or not; endpoint; offline."""
+
+    def publish(name: str, *options: object) -> str:
+        result = command("publish", "--checkpoint", checkpoint, "--repo-id", name, *options)
+        assert result.code == 0, result.err
+        return online.repositories[name].branches["main"]
+
+    assert command("publish", "--code-only", "--repo-id", CODE).code == 0
+    shared = online.repositories[CODE].branches["main"]
+    old = publish(NAME)
+    publish("owner/old", "--code-repo", CODE)
+    first = expected_answer(checkpoint)
+    train_on(checkpoint)
+    publish(NAME)
+    publish("owner/new", "--code-repo", CODE)
+    second = expected_answer(checkpoint)
+    assert first["scores"] != second["scores"]
+    edited = files_of(online, CODE)["modeling_triaffine.py"] + b"\n\nTriaffineForNestedNER.EDITION = 2\n"
+    api_of(online).upload_file(path_or_fileobj=edited, path_in_repo="modeling_triaffine.py", repo_id=CODE)
+
+    requests: list[dict[str, Any]] = [
+        {"inputs": TEXT, "parameters": {"threshold": 0.2}},
+        {"inputs": [TEXT, ""], "parameters": {"threshold": 0.2, "overlap": "all"}},
+    ]
+    again = tmp_path / "again"
+    answers = ask_a_stranger(
+        tmp_path,
+        ("load", {"name": NAME}),
+        ("load", {"name": NAME, "revision": old}),
+        ("load", {"name": "owner/old", "code_revision": shared}),
+        ("load", {"name": "owner/new", "save_to": str(again)}),
+        ("load", {"name": str(again)}),
+        ("serve", {"name": NAME, "requests": requests}),
+        environment=online.environment(),
+    )
+    newest = {**second, "edition": 2}
+    assert answers == [second, first, first, newest, newest, [second["found"], [second["found"], []]]]
+
+    online.stop()
+    offline = online.environment() | {"HF_HUB_OFFLINE": "1"}
+    answers = ask_a_stranger(tmp_path, ("load", {"name": NAME}), ("load", {"name": "owner/new"}), environment=offline)
+    assert answers == [second, newest]
+
+
+def test_all_ways_write_the_same_repository(checkpoint, online, command, encoder, tmp_path):
+    """The command, its dry run, the model and the trainer; each privately, in one commit."""
+    result = command("publish", "--checkpoint", checkpoint, "--repo-id", NAME)
+    assert result.code == 0, result.err
+    assert f"Left out: {', '.join(LEFT_BEHIND)}." in result.out
+    assert "Published privately: " in result.out
+    published = files_of(online)
+    assert set(published) == MODEL_FILES | CODE_FILES
+
+    options = ["--checkpoint", checkpoint, "--repo-id", NAME, "--dry-run", "--output", tmp_path / "dry"]
+    assert command("publish", *options).code == 0
+    assert {path.name: path.read_bytes() for path in (tmp_path / "dry").iterdir()} == published
+
+    TriaffineForNestedNER.from_pretrained(checkpoint).push_to_hub("name", commit_message="From memory")
+    of_model = files_of(online, "tester/name")
+    assert of_model.pop("README.md").decode().count("tester/name") > 2
+    assert of_model == {name: content for name, content in published.items() if name != "README.md"}
+
+    trained = train_and_push(tmp_path, "owner/trained")
+    of_run = files_of(online, "owner/trained")
+    assert set(of_run) == set(published) - {"vocabularies.json"}  # its model reads no characters
+    assert of_run["model.safetensors"] == (tmp_path / "out" / "model.safetensors").read_bytes()
+    card = ModelCard(of_run["README.md"].decode())
+    assert card.data.model_name == "owner/trained"
+    assert {result.metric_type for result in card.data.eval_results} == {"precision", "recall", "f1"}
+    # What did not change is not committed again.
+    assert trained.push_to_hub(blocking=False).result().oid == online.repositories["owner/trained"].branches["main"]
+
+    for repository in online.repositories.values():
+        assert repository.private
+        assert len(repository.commits) == 2  # the empty one, and that of the files
+
+
+def test_trainer_opens_a_repository_when_told_to(online, tmp_path):
+    micro_trainer(tmp_path, micro_records(4), push_to_hub=True, hub_model_id=NAME, hub_private_repo=False)
+    assert not online.repositories[NAME].private
+
+
+# ---- Updates
+
+
+def test_update_removes_what_is_no_part_any_more_and_nothing_else(checkpoint, online, command):
+    options = ("--checkpoint", checkpoint, "--repo-id", NAME)
+    assert command("publish", *options, "--public", "--message", "First").code == 0
+    assert not online.repositories[NAME].private
+    unknown = {"notes.txt": b"by somebody", "images/a.png": b"png", "all_results.json": b"{}"}
+    outdated = {"model-00001-of-00002.safetensors": b"x", "vocab.txt": b"x"}
+    for name, content in {**unknown, **outdated}.items():
+        api_of(online).upload_file(path_or_fileobj=content, path_in_repo=name, repo_id=NAME)
+    before = len(online.repositories[NAME].commits)
+
+    assert command("publish", "--code-only", "--repo-id", CODE).code == 0
+    result = command("publish", *options, "--code-repo", CODE)
+    assert result.code == 0, result.err
+    assert f"The code is that in {CODE}." in result.out
+    assert f"Removed, no longer part of it: {', '.join(sorted({*outdated, *CODE_FILES}))}." in result.out
+    assert "Published for everybody: " in result.out  # as it was: nobody asked to close it
+    files = files_of(online)
+    assert set(files) == MODEL_FILES | set(unknown)
+    assert len(online.repositories[NAME].commits) == before + 1
+    references = json.loads(files["config.json"])
+    assert {reference.split("--")[0] for reference in references["auto_map"].values()} == {CODE}
+    assert references["custom_pipelines"]["token-classification"]["impl"].startswith(f"{CODE}--")
+    assert json.loads(files["processor_config.json"])["auto_map"]["AutoProcessor"].startswith(f"{CODE}--")
+    assert set(files_of(online, CODE)) == {*REMOTE_CODE_FILES, "LICENSE", "README.md"}
+
+
+def test_reference_to_shared_code_stays(checkpoint, online, command, tmp_path):
+    """A model that was loaded from a repository without code is published without code, from there or from memory."""
+    assert command("publish", "--code-only", "--repo-id", CODE).code == 0
+    assert command("publish", "--checkpoint", checkpoint, "--repo-id", NAME, "--code-repo", CODE).code == 0
+    assert command("publish", "--checkpoint", NAME, "--repo-id", "owner/copy").code == 0
+    TriaffineForNestedNER.from_pretrained(NAME).push_to_hub("owner/pushed")
+    for name in ("owner/copy", "owner/pushed"):
+        assert set(files_of(online, name)) == MODEL_FILES
+    assert files_of(online, "owner/copy")["model.safetensors"] == files_of(online)["model.safetensors"]
+
+
+def test_branch_is_made_and_a_private_repository_stays_so(checkpoint, online, command):
+    options = ("publish", "--checkpoint", checkpoint, "--repo-id", NAME)
+    assert command(*options, "--branch", "trial").code == 0
+    assert files_of(online) == {}
+    _, files = online.repositories[NAME].resolve("trial")
+    assert set(files) > MODEL_FILES
+    assert f"{NAME} was there and stays private" in command(*options, "--public").out
+    assert online.repositories[NAME].private
+
+
+# ---- The card
+
+
+def test_card_is_written_from_the_summary_under_the_new_name(checkpoint, online):
+    """Of a model that is still the one it was loaded as; another has no scores yet."""
+    model = TriaffineForNestedNER.from_pretrained(checkpoint)
+    push_model(model, NAME)
+    card = ModelCard(files_of(online)["README.md"].decode())
+    assert card.data.model_name == NAME
+    assert {result.metric_value for result in card.data.eval_results} == {0.75, 0.5, 0.6}
+    assert not is_edited(files_of(online)["README.md"].decode())
+
+    with torch.no_grad():
+        model.head.label_bias.zero_()
+    push_model(model, NAME)
+    assert "run_summary.json" not in files_of(online)
+    card = ModelCard(files_of(online)["README.md"].decode())
+    assert card.data.eval_results is None
+    assert "60.00" not in card.text
+
+
+def test_edited_card_is_kept(checkpoint, online, command, caplog):
+    options = ("--checkpoint", checkpoint, "--repo-id", NAME)
+    assert command("publish", *options).code == 0
+    written = files_of(online)["README.md"].decode()
+    on_hub = written.replace("# name", "# Our name")
+    api_of(online).upload_file(path_or_fileobj=on_hub.encode(), path_in_repo="README.md", repo_id=NAME)
+    assert command("publish", *options).code == 0
+    assert files_of(online)["README.md"].decode() == on_hub
+    assert f"The card in {NAME} was edited there and stays" in caplog.text
+
+    at_home = (checkpoint / "README.md").read_text().replace("# checkpoint", "# My name")
+    (checkpoint / "README.md").write_text(at_home)
+    result = command("publish", *options)
+    assert "README.md was edited and stays as it is" in result.out
+    assert files_of(online)["README.md"].decode() == at_home
+    assert f"The card in {NAME} is replaced" in caplog.text
+
+    assert command("publish", *options, "--new-card").code == 0
+    assert files_of(online)["README.md"].decode() == written
+
+
+def test_mark_of_a_card():
+    card = mark_card("---\nlicense: mit\n---\n\n# Name\n")
+    assert not is_edited(card)
+    assert not is_edited(card.replace("\n", "\r\n"))
+    assert not is_edited(str(ModelCard(card)))
+    assert is_edited(card.replace("Name", "name"))
+    assert is_edited(card + "More.\n")
+    assert is_edited("# Name\n")
+    assert not is_edited("This model card has been automatically generated.\n\n[More Information Needed]\n")
+
+
+# ---- Models and processors on their own
+
+
+def test_model_without_processor_asks_for_it(encoder, online, tmp_path):
+    model, processor = tiny_model(encoder), tiny_processor(encoder)
+    with pytest.raises(ValueError, match=r"not loaded from anywhere.*processor=processor"):
+        model.push_to_hub(NAME)
+    model.save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match=r"has no processor_config\.json.*Or give it"):
+        TriaffineForNestedNER.from_pretrained(tmp_path).push_to_hub(NAME)
+    assert online.requests == []
+    lost = TriaffineForNestedNER.from_pretrained(tmp_path)
+    shutil.rmtree(tmp_path)
+    with pytest.raises(ValueError, match="Or give it"):
+        lost.push_to_hub(NAME)
+    lost.push_to_hub(NAME, processor=processor)
+    assert set(files_of(online)) >= CODE_FILES
+    model.save_pretrained(tmp_path, push_to_hub=True, repo_id=NAME, processor=processor)
+    assert set(files_of(online)) == (MODEL_FILES | CODE_FILES) - {"vocabularies.json", "run_summary.json"}
+
+
+def test_model_of_remote_code_pushes_what_it_saves(encoder, online, monkeypatch):
+    """Without the package there is no card; the rest is whole, and as private."""
+    monkeypatch.setattr(TriaffineForNestedNER, "push_repository", None)
+    tiny_model(encoder).push_to_hub(NAME)
+    assert set(files_of(online)) == {"config.json", "model.safetensors", "README.md", *CODE_FILES}
+    assert online.repositories[NAME].private
+
+
+def test_processor_and_configuration_push_themselves_whole(checkpoint, online, tmp_path):
+    processor = TriaffineProcessor.from_pretrained(checkpoint)
+    processor.save_pretrained(tmp_path / "processor", push_to_hub=True, repo_id="owner/processor")
+    TriaffineConfig.from_pretrained(checkpoint).push_to_hub("owner/config")
+    assert CODE_FILES | {"vocabularies.json", "processor_config.json", "tokenizer.json"} <= set(
+        files_of(online, "owner/processor")
+    )
+    assert CODE_FILES | {"config.json"} <= set(files_of(online, "owner/config"))
+    assert all(repository.private for repository in online.repositories.values())
+    # The card that transformers leaves for others to fill in gives way.
+    push_model(TriaffineForNestedNER.from_pretrained(checkpoint), "owner/processor")
+    assert not is_edited(files_of(online, "owner/processor")["README.md"].decode())
+
+
+# ---- Refusals
+
+
+def unknown_file(checkpoint: Path) -> list[object]:
+    (checkpoint / "patients.csv").write_text("secret")
+    (checkpoint / "data").mkdir()
+    return []
+
+
+def without_weights(checkpoint: Path) -> list[object]:
+    (checkpoint / "model.safetensors").rename(checkpoint / "pytorch_model.bin")
+    return []
+
+
+def cut_weights(checkpoint: Path) -> list[object]:
+    os.truncate(checkpoint / "model.safetensors", 1000)
+    return []
+
+
+def without_vocabularies(checkpoint: Path) -> list[object]:
+    (checkpoint / "vocabularies.json").unlink()
+    return []
+
+
+def other_output(checkpoint: Path) -> list[object]:
+    output = checkpoint.parent / "output"
+    output.mkdir()
+    (output / "thesis.tex").write_text("years of work")
+    return ["--output", output, "--dry-run"]
+
+
+@pytest.mark.parametrize(
+    ("mistake", "message"),
+    [
+        (unknown_file, "checkpoint holds what is no part of a published model: data, patients.csv."),
+        (without_weights, "no file named model.safetensors"),
+        (cut_weights, "are damaged or cut off"),
+        (without_vocabularies, "has no vocabularies.json"),
+        (other_output, "output holds what is no part of a published model: thesis.tex."),
+        (lambda checkpoint: ["--output", checkpoint, "--dry-run"], "is where the model lies"),
+        (lambda checkpoint: ["--output", checkpoint.parent / "new"], "add --dry-run"),
+        (lambda checkpoint: ["--repo-id", "a//b"], "'a//b', which cannot be a repository"),
+        (lambda checkpoint: ["--code-repo", NAME], "is to hold the model and to be its code repository, too"),
+        (lambda checkpoint: ["--code-repo", CODE], f"The Hub has no model {CODE}"),
+        (lambda checkpoint: ["--checkpoint", "owner/nothing"], "There is no folder owner/nothing. The Hub has no"),
+    ],
+)
+def test_mistakes_are_told_and_nothing_is_written(checkpoint, online, command, tmp_path, mistake, message):
+    before = {path for path in checkpoint.parent.rglob("*") if "hub_cache" not in path.parts}
+    more = mistake(checkpoint)
+    made = {path for path in checkpoint.parent.rglob("*") if "hub_cache" not in path.parts} - before
+    result = command("publish", "--checkpoint", checkpoint, "--repo-id", NAME, *more)
+    assert result.code == 2
+    assert message in " ".join(result.err.split())
+    assert "Traceback" not in result.err
+    assert online.repositories == {}
+    after = {path for path in checkpoint.parent.rglob("*") if "hub_cache" not in path.parts}
+    assert after - before == made
+
+
+def test_unknown_file_in_a_checkpoint_of_the_hub_is_refused(checkpoint, online, command):
+    assert command("publish", "--checkpoint", checkpoint, "--repo-id", NAME).code == 0
+    api_of(online).upload_file(path_or_fileobj=b"x", path_in_repo="data/patients.csv", repo_id=NAME)
+    result = command("publish", "--checkpoint", NAME, "--repo-id", "owner/copy")
+    assert result.code == 2
+    assert f"{NAME} holds what is no part of a published model: data." in result.err
+
+
+def test_code_and_models_do_not_replace_each_other(checkpoint, online, command):
+    assert command("publish", "--code-only", "--repo-id", CODE).code == 0
+    shared = files_of(online, CODE)
+    lacking = "owner/lacking"
+    api_of(online).create_repo(lacking)
+    result = command("publish", "--checkpoint", checkpoint, "--repo-id", NAME, "--code-repo", lacking)
+    assert f"{lacking} lacks configuration_triaffine.py" in result.err
+    assert f"--code-only --repo-id {lacking}" in result.err
+    result = command("publish", "--checkpoint", checkpoint, "--repo-id", CODE)
+    assert f"{CODE} holds the code that models in other repositories refer to" in result.err
+    assert files_of(online, CODE) == shared
+
+    assert command("publish", "--checkpoint", checkpoint, "--repo-id", NAME, "--code-repo", CODE).code == 0
+    model = files_of(online)
+    result = command("publish", "--code-only", "--repo-id", NAME)
+    assert f"{NAME} holds a model" in result.err
+    assert files_of(online) == model
+
+
+def test_hub_that_refuses_is_told_in_one_paragraph(checkpoint, online, command, monkeypatch):
+    def publish() -> str:
+        result = command("publish", "--checkpoint", checkpoint, "--repo-id", NAME)
+        assert result.code == 2
+        assert "Traceback" not in result.err
+        return result.err.splitlines()[-1]
+
+    for token, message in {
+        online.reading_token: f"does not let you write to {NAME}. The owner must be you",
+        "hf_unknown": "there is no valid token. Log in with `hf auth login`",
+    }.items():
+        monkeypatch.setenv("HF_TOKEN", token)
+        assert message in publish()
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    assert f"The Hub ({online.endpoint}) cannot be asked for {NAME}" in publish()
+    assert online.repositories == {}
+
+
+def test_change_by_somebody_else_is_not_undone(checkpoint, online, command, monkeypatch):
+    assert command("publish", "--checkpoint", checkpoint, "--repo-id", NAME).code == 0
+    create_commit = HfApi.create_commit
+
+    def after_another(self, *arguments: Any, **options: Any) -> Any:
+        create_commit(self, NAME, [], commit_message="nothing")
+        online.repositories[NAME].add_commit("main", dict(online.repositories[NAME].resolve("main")[1]))
+        return create_commit(self, *arguments, **options)
+
+    monkeypatch.setattr(HfApi, "create_commit", after_another)
+    result = command("publish", "--checkpoint", train_on(checkpoint), "--repo-id", NAME)
+    assert result.code == 2
+    assert f"{NAME} was changed by somebody else just now" in result.err
+
+
+# ---- Dry run
+
+
+def test_dry_run_needs_no_hub_and_replaces_its_own_folder(checkpoint, command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    options = ("publish", "--checkpoint", checkpoint, "--repo-id", NAME, "--dry-run")
+    result = command(*options)
+    assert result.code == 0, result.err
+    folder = tmp_path / "name"
+    assert "Written to name; nothing was uploaded." in result.out
+    for path in folder.iterdir():
+        assert f"  {path.name} " in result.out
+    assert expected_answer(folder) == expected_answer(checkpoint)
+    (folder / "model-00001-of-00002.safetensors").write_bytes(b"outdated")
+    shutil.rmtree(checkpoint / "checkpoint-3")
+    assert command(*options).code == 0
+    assert {path.name for path in folder.iterdir()} == MODEL_FILES | CODE_FILES
+    assert command("publish", "--code-only", "--repo-id", CODE, "--dry-run").code == 0
+    assert command("publish", "--code-only", "--repo-id", CODE, "--dry-run").code == 0
+    assert {path.name for path in (tmp_path / "code").iterdir()} == {*REMOTE_CODE_FILES, "LICENSE", "README.md"}
+
+
+def test_weights_in_several_files_stay_whole(encoder, command, tmp_path):
+    folder = tmp_path / "sharded"
+    tiny_model(encoder).save_pretrained(folder, max_shard_size="20kB")
+    tiny_processor(encoder).save_pretrained(folder)
+    shards = {path.name for path in folder.glob("model*")}
+    assert len(shards) > 2
+    options = ("--checkpoint", folder, "--repo-id", NAME, "--dry-run", "--output", tmp_path / "dry")
+    assert command("publish", *options).code == 0
+    assert {path.name for path in (tmp_path / "dry").glob("model*")} == shards
+    assert AutoModelForTokenClassification.from_pretrained(tmp_path / "dry").config.num_labels == 3
+
+
+# ---- The endpoint
+
+
+def test_handler_tells_what_is_wrong_with_a_request(saved_model):
+    handler = EndpointHandler(path=str(saved_model))
+    assert handler({"inputs": []}) == []
+    assert handler({"inputs": TEXT, "parameters": None}) == handler({"inputs": [TEXT], "options": {}})[0]
+    for request, message in (
+        (["inputs"], "object with `inputs`"),
+        ({"text": TEXT}, "object with `inputs`"),
+        ({"inputs": 3}, "a text or a list of texts"),
+        ({"inputs": [TEXT, None]}, "a text or a list of texts"),
+        ({"inputs": TEXT, "parameters": 0.5}, "`parameters` must be an object"),
+        ({"inputs": TEXT, "parameters": {"treshold": 0.5}}, "but not 'treshold'"),
+        ({"inputs": TEXT, "parameters": {"threshold": "0.5"}}, "`threshold` is '0.5'"),
+        ({"inputs": TEXT, "parameters": {"threshold": 2}}, "`threshold` is 2"),
+        ({"inputs": TEXT, "parameters": {"overlap": "none"}}, "`overlap` is 'none'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            handler(request)  # type: ignore[arg-type]
+
+
+def test_requirements_of_an_endpoint_are_those_of_the_package():
+    package = configparser.ConfigParser()
+    package.read(REPOSITORY / "setup.cfg")
+    needed = package["options"]["install_requires"].split()
+    (transformers,) = [line for line in needed if line.startswith("transformers")]
+    assert REQUIREMENTS.split() == ["torch", transformers]
