@@ -81,7 +81,9 @@ class TestRules:
         nested = cons("(BUT_NOT G#cell_line (OR G#cell_line G#cell_line))", parts)
         rows = load(article(f"{ours} {nested} {cons('(OR G#other_name G#other_name)', parts)}"))["train"]
         assert triples(rows[0]["entities"]) == [(3, 4, "RNA")]
-        assert rows.info.description == "genia.xml: coordinated entities, which give none: 2."
+        assert rows.info.description == (
+            "genia.xml: sentences: 1; entities kept: 1 of 3; coordinated entities, which give none: 2."
+        )
 
     def test_the_last_type_of_a_span_stays(self, load):
         two = cons("G#protein_molecule", cons("G#DNA_molecule", "a"))
@@ -122,7 +124,9 @@ class TestWordSplitter:
         rows = load(article(title), word_splitter=white_space)["train"]
         assert rows[0]["tokens"] == ["the", "Cd9-like", "X", "2", "."]
         assert triples(rows[0]["entities"]) == [(2, 4, "cell_line")]
-        assert rows.info.description == "genia.xml: entities lost, a border inside a word: 1."
+        assert rows.info.description == (
+            "genia.xml: sentences: 1; entities kept: 1 of 2; entities lost, a border inside a word: 1."
+        )
 
     def test_is_part_of_the_cache_key(self, load):
         assert load(article("a-b"), word_splitter=white_space)["train"][0]["tokens"] == ["a-b"]

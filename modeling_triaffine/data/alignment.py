@@ -24,6 +24,7 @@ WordSplitter = Callable[[str], Sequence[tuple[int, int]]]
 """Text → its words as (start, end) in characters, end exclusive, in order and without overlap."""
 
 LOST_COLUMN = "lost_entities"
+LOST_IN_A_WORD = "entities lost, a border inside a word"
 
 NO_SPACE_BEFORE = frozenset([*",.;:?!%)]}”’", "'s", "'t", "n't", "'re", "'ve", "'ll", "'d", "'m"])
 NO_SPACE_AFTER = frozenset("([{“‘$")

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import TypedDict
 from xml.parsers import expat
 
-from .alignment import WordSplitter, align_entities, split_words
+from .alignment import LOST_IN_A_WORD, WordSplitter, align_entities, split_words
 from .reading import CorpusFormat, open_corpus
 from .schema import Entity, Record, RecordChecker
 
@@ -88,13 +88,13 @@ def read_genia(path: Path, check: RecordChecker, word_splitter: WordSplitter | N
         words = sentence.given_words() if word_splitter is None else split_words(sentence.text, word_splitter)
         entities, lost = align_entities(sentence.text, sentence.entities, words)
         if lost:
-            check.counts["entities lost, a border inside a word"] += len(lost)
+            check.drop(LOST_IN_A_WORD, len(lost))
         raw = {
             "id": f"{sentence.doc_id}:{sentence.sent_id}",
             "doc_id": sentence.doc_id,
             "sent_id": sentence.sent_id,
             "tokens": [sentence.text[start:end] for start, end in words],
-            "entities": _one_type_a_span(entities, check.counts),
+            "entities": _one_type_a_span(entities, check),
         }
         yield check(raw, f"line {sentence.line} (article {sentence.doc_id}, sentence {sentence.sent_id})")
 
@@ -114,7 +114,7 @@ def read_genia_documents(path: Path | str) -> Iterator[Document]:
     check = RecordChecker(path)
     for (doc_id, split), sentences in groupby(_sentences_with_split(Path(path), check), key=lambda pair: pair[0]):
         text, entities = _join([sentence for _, sentence in sentences])
-        yield Document(doc_id=doc_id, split=split, text=text, entities=_one_type_a_span(entities, check.counts))
+        yield Document(doc_id=doc_id, split=split, text=text, entities=_one_type_a_span(entities, check))
     if check.counts:
         logger.warning("%s", check.report())
 
@@ -140,7 +140,7 @@ def _join(sentences: list[Sentence]) -> tuple[str, list[Entity]]:
     return text, entities
 
 
-def _one_type_a_span(entities: list[Entity], counts: Counter[str]) -> list[Entity]:
+def _one_type_a_span(entities: list[Entity], check: RecordChecker) -> list[Entity]:
     """Sorted by position; of several types on one span the last in ASCII order, which is label order, stays."""
     types: dict[tuple[int, int], str] = {}
     for entity in entities:
@@ -148,7 +148,7 @@ def _one_type_a_span(entities: list[Entity], counts: Counter[str]) -> list[Entit
         known = types.get(span)
         if known is not None:
             same = known == entity["type"]
-            counts["duplicate entities dropped" if same else "second types on one span dropped"] += 1
+            check.drop("duplicate entities dropped" if same else "second types on one span dropped")
         types[span] = max(entity["type"], known or "")
     return [Entity(start=start, end=end, type=kind) for (start, end), kind in sorted(types.items())]
 
@@ -220,7 +220,7 @@ class _GeniaHandler:
         elif name == "title":
             self._in_title = True
         elif self._sentence is not None:
-            self.check.counts[f"tags <{name}> ignored, their text kept"] += 1
+            self.check.note(f"tags <{name}> ignored, their text kept")
 
     def _start_sentence(self) -> None:
         if self._doc_id is None or self._sentence is not None:
@@ -249,9 +249,9 @@ class _GeniaHandler:
         entity_class = ENTITY_CLASS.fullmatch(sem)
         if entity_class is None:
             if COORDINATION.match(sem):
-                self.check.counts["coordinated entities, which give none"] += 1
+                self.check.drop("coordinated entities, which give none")
         elif start == self._position:
-            self.check.counts["entities without text dropped"] += 1
+            self.check.drop("entities without text dropped")
         else:
             kind = entity_class[1] or entity_class[2]
             sentence.entities.append(Entity(start=start, end=self._position, type=kind))
@@ -270,5 +270,5 @@ GENIA = CorpusFormat(
     recognizes=lambda head: head.startswith("<") and ("gpml" in head or "GENIA" in head),
     read=read_genia,
     split_starts=SPLIT_STARTS,
-    keeps_text=True,
+    options=("word_splitter",),
 )

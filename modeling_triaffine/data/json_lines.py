@@ -9,20 +9,18 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from .reading import CorpusFormat, open_corpus, parse_json
+from .reading import CorpusFormat, json_lines
 from .schema import Record, RecordChecker
 
 
 def read_json_lines(path: Path, check: RecordChecker) -> Iterator[Record]:
-    """The file's sentences, read line by line; blank lines separate nothing and are passed over.
+    """The file's sentences, read line by line.
 
     Raises:
         CorpusError: names the line and the field of what cannot be read.
     """
-    with open_corpus(path) as lines:
-        for number, line in enumerate(lines, start=1):
-            if line.strip():
-                yield check(parse_json(line.rstrip(b"\r\n"), check, f"line {number}"), f"line {number}")
+    for raw, where in json_lines(path, check):
+        yield check(raw, where)
 
 
 JSON_LINES = CorpusFormat(

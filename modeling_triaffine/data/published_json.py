@@ -8,7 +8,7 @@ number, and each record is a document of its own.
 from collections.abc import Iterator
 from pathlib import Path
 
-from .reading import CorpusFormat, open_corpus, parse_json
+from .reading import CorpusFormat, json_list
 from .schema import Record, RecordChecker
 
 CONTEXT_NAMES = {"ltokens": "left_tokens", "rtokens": "right_tokens"}
@@ -23,17 +23,13 @@ def read_published_json(path: Path, check: RecordChecker) -> Iterator[Record]:
     Raises:
         CorpusError: names the record (counted from 0) and the field of what cannot be read.
     """
-    with open_corpus(path) as file:
-        records = parse_json(file.read(), check, "")
-    if not isinstance(records, list):
-        raise check.error("", "expected one list of records", "Wrap the records in [ ], or use JSON lines")
     name = path.name.partition(".")[0]
-    for number, raw in enumerate(records):
+    for number, (raw, where) in enumerate(json_list(path, check)):
         identifier = f"{name}:{number}"
         if isinstance(raw, dict):
             kept = {CONTEXT_NAMES.get(key, key): value for key, value in raw.items() if key not in NOT_FOR_NER}
             raw = {**kept, "id": identifier, "doc_id": identifier, "sent_id": 0}
-        yield check(raw, f"record {number}")
+        yield check(raw, where)
 
 
 PUBLISHED_JSON = CorpusFormat(

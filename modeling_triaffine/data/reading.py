@@ -1,12 +1,13 @@
-"""What every reader needs: the description of a format, and access to plain or gzipped files and to JSON in them.
+"""What readers share: the description of a format, and access to plain or gzipped files, to text and to JSON in them.
 
-Holds no format of its own and does not know which ones there are (`loading.py` does).
+Holds no format of its own and does not know which ones there are (`formats.py` does).
 """
 
 from __future__ import annotations
 
 import gzip
 import json
+import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,12 +18,15 @@ from typing import BinaryIO
 from .schema import CorpusError, Record, RecordChecker
 
 GZIP_MAGIC = b"\x1f\x8b"
-HEAD_SIZE = 4096
+HEAD_SIZE = 1 << 16
+
+JSON_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[{}\[\]:]', re.DOTALL)
+"""What tells the keys of a JSON object from everything else in it; a string may be cut off."""
 
 
 @dataclass(frozen=True)
 class CorpusFormat:
-    """A file format, as its reader's module describes it to `loading.FORMATS`.
+    """A file format, as its reader's module describes it to `formats.FORMATS`.
 
     Args:
         name: what `load_nested_ner(format=…)` calls it.
@@ -30,9 +34,14 @@ class CorpusFormat:
         suffixes: endings of its files' names, without `.gz`.
         recognizes: whether the first characters of a file look like this format.
         read: `read(path, check) → records`, a generator that passes each sentence through `check` (a `RecordChecker`)
-            and adds to `check.counts` what it drops.
+            and tells it what is dropped (`check.drop`) or ignored (`check.note`).
         split_starts: split → number of its first sentence, for a format whose file holds several splits.
-        keeps_text: the format has the text as written, and `read` takes a `word_splitter` as keyword.
+        options: the keywords that `read` takes: "word_splitter" where the format has the text as written,
+            "sentence_splitter" where it does not say what the sentences are, "columns" where it does not say what its
+            columns hold.
+        documents: for a format of many small files, `documents(path) → files`: all files of this format that make up
+            the folder, or the document, `path`; none where it is no such folder. `path` is then what `read` is given.
+        lists: endings of files that name the documents of a split; they are `path`s for `documents` and `read` as well.
     """
 
     name: str
@@ -41,7 +50,14 @@ class CorpusFormat:
     recognizes: Callable[[str], bool]
     read: Callable[..., Iterator[Record]]
     split_starts: Mapping[str, int] = field(default_factory=dict)
-    keeps_text: bool = False
+    options: tuple[str, ...] = ()
+    documents: Callable[[Path], list[Path]] | None = None
+    lists: tuple[str, ...] = ()
+
+    @property
+    def keeps_text(self) -> bool:
+        """Whether the text as written is there, to be cut into words by any splitter."""
+        return "word_splitter" in self.options
 
     def splits(self, num_sentences: int) -> dict[str, range]:
         """Which of a file's sentences belong to which of its own splits; splits past its end are left out."""
@@ -80,6 +96,76 @@ def read_head(path: Path) -> str:
     return head
 
 
+def read_text(path: Path, check: RecordChecker, where: str) -> str:
+    """A whole file as text, line ends and byte order mark as they are.
+
+    Raises:
+        CorpusError: it is not UTF-8.
+    """
+    with open_corpus(path) as file:
+        return decode(file.read(), check, where)
+
+
+def decode(data: bytes, check: RecordChecker, where: str) -> str:
+    """UTF-8 → text; what is no UTF-8 becomes a CorpusError that names the byte."""
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise check.error(where, f"byte {error.start + 1} is not {error.encoding}", "Save the file as UTF-8") from None
+
+
+def json_values(path: Path, check: RecordChecker) -> Iterator[tuple[object, str]]:
+    """The values of JSON lines, one by one, or of one JSON list, parsed as a whole; each with its place in the file.
+
+    Raises:
+        CorpusError: names the line, or the place in the list, of what is broken.
+    """
+    if read_head(path).startswith("["):
+        yield from json_list(path, check)
+    else:
+        yield from json_lines(path, check)
+
+
+def json_lines(path: Path, check: RecordChecker) -> Iterator[tuple[object, str]]:
+    """The values of JSON lines with their places; blank lines separate nothing and are passed over."""
+    with open_corpus(path) as lines:
+        for number, line in enumerate(lines, start=1):
+            if line.strip():
+                yield parse_json(line.rstrip(b"\r\n"), check, f"line {number}"), f"line {number}"
+
+
+def json_list(path: Path, check: RecordChecker) -> Iterator[tuple[object, str]]:
+    """The values of one JSON list with their places, counted from 0. Memory grows with the file."""
+    with open_corpus(path) as file:
+        values = parse_json(file.read(), check, "")
+    if not isinstance(values, list):
+        raise check.error("", "expected one list of records", "Wrap the records in [ ], or use JSON lines")
+    for number, value in enumerate(values):
+        yield value, f"record {number}"
+
+
+def record_keys(head: str) -> set[str]:
+    """The keys of the first object in JSON lines or a JSON list, as far as `head` reaches.
+
+    >>> sorted(record_keys('[{"text": "a {", "label": [{"start": 0, "end": 1}], "me'))
+    ['label', 'text']
+    """
+    keys: set[str] = set()
+    depth, last = 0, ""
+    for match in JSON_TOKEN.finditer(head):
+        token = match.group()
+        if token == ":" and depth == 1:
+            keys.add(last.strip('"'))
+        elif token in "{[" and (depth or token == "{"):
+            depth += 1
+        elif token in "}]" and depth:
+            depth -= 1
+            if not depth:
+                break
+        last = token
+    return keys
+
+
 def parse_json(data: bytes, check: RecordChecker, where: str) -> object:
     """The JSON value in `data`; what is broken becomes a CorpusError that names the place in it."""
     try:
@@ -91,5 +177,7 @@ def parse_json(data: bytes, check: RecordChecker, where: str) -> object:
     except UnicodeDecodeError as error:
         problem, remedy = f"byte {error.start + 1} is not {error.encoding}", "Save the file as UTF-8"
     except RecursionError:
-        problem, remedy = "JSON nested too deeply", "A record holds lists and objects of at most two levels"
+        problem, remedy = "JSON nested too deeply", "A record holds lists and objects of a few levels"
+    except ValueError:  # Python's limit for digits, the only other thing that its parser refuses
+        problem, remedy = "a number of thousands of digits", "Correct it"
     raise check.error(where, problem, remedy)

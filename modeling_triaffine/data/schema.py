@@ -32,6 +32,7 @@ list, perhaps an empty one, where it brings its own: `add_context` fills in the 
 
 ENTITY_FIELDS = ("start", "end", "type")
 CONTEXT_FIELDS = ("left_tokens", "right_tokens")
+MAX_EXAMPLES = 3
 
 
 class Entity(TypedDict):
@@ -66,7 +67,7 @@ class CorpusError(ValueError):
 
 
 class RecordChecker:
-    """Checks what a reader found in one file and counts what is dropped on the way.
+    """Checks what a reader found in one file and counts what is kept and what is dropped on the way.
 
     Args:
         path: the file, for messages.
@@ -74,22 +75,49 @@ class RecordChecker:
         unique_ids: refuse an id that occurred before. Remembers every id; switch it off to read in constant memory.
 
     Attributes:
-        counts: what was dropped, in words ("duplicate entities dropped") → how many. Readers add to it.
+        counts: what was dropped, ignored or read otherwise than written, in words ("duplicate entities dropped") → how
+            often. Readers add to it by `drop` and `note`.
+        sentences, entities_kept, entities_dropped: what came out; the entities found are the sum of the last two.
     """
 
     def __init__(self, path: Path | str, labels: Iterable[str] | None = None, unique_ids: bool = True):
         self.path = path
         self.labels = None if labels is None else frozenset(labels)
         self.counts: Counter[str] = Counter()
+        self.sentences = self.entities_kept = self.entities_dropped = 0
+        self._examples: dict[str, list[str]] = {}
         self._places_of_ids: dict[str, str] | None = {} if unique_ids else None
 
     def error(self, where: str, problem: str, remedy: str) -> CorpusError:
         return CorpusError.at(self.path, where, problem, remedy)
 
+    def drop(self, why: str, number: int = 1, example: str = "") -> None:
+        """Counts entities that are in the file and will be in no record."""
+        self.entities_dropped += number
+        self.note(why, number, example)
+
+    def note(self, what: str, number: int = 1, example: str = "") -> None:
+        """Counts what is ignored and no entity, or read otherwise than written; keeps the first examples."""
+        self.counts[what] += number
+        examples = self._examples.setdefault(what, [])
+        if example and len(examples) < MAX_EXAMPLES:
+            examples.append(example)
+
     def report(self) -> str:
-        """One sentence on what was dropped; empty where nothing was."""
-        dropped = ", ".join(f"{what}: {count}" for what, count in sorted(self.counts.items()))
-        return f"{Path(self.path).name}: {dropped}." if dropped else ""
+        """One line on what was kept and what was not, and why; empty where nothing was dropped or noted."""
+        if not self.counts:
+            return ""
+        found = self.entities_kept + self.entities_dropped
+        kept = (
+            f"sentences: {self.sentences}; entities kept: {self.entities_kept} of {found}; " if self.sentences else ""
+        )
+        noted = "; ".join(f"{what}: {count}{self._shown_examples(what)}" for what, count in sorted(self.counts.items()))
+        return f"{Path(self.path).name}: {kept}{noted}."
+
+    def _shown_examples(self, what: str) -> str:
+        examples = self._examples.get(what, [])
+        more = [] if len(examples) in (0, self.counts[what]) else ["…"]
+        return f" ({' | '.join([*examples, *more])})" if examples else ""
 
     def __call__(self, raw: object, where: str) -> Record:
         """The record of one sentence.
@@ -103,15 +131,15 @@ class RecordChecker:
             CorpusError: a field is missing or of another type, an entity lies outside the sentence or has an unknown
                 type, `pos` and `tokens` differ in length, or the id occurred before.
         """
-        fields = self._object(raw, where, "the record")
+        fields = self.mapping(raw, where, "the record", f"A record has the fields {', '.join(FEATURES)}")
         self._count_ignored(fields, tuple(FEATURES), "field")
         tokens = self._strings(fields, "tokens", where)
         if not tokens:
             raise self.error(where, "field 'tokens' is empty", "Remove the record: a sentence has at least one word")
         context = {name: self._strings(fields, name, where) for name in CONTEXT_FIELDS if fields.get(name) is not None}
-        return Record(
+        record = Record(
             id=self._new_id(fields, where),
-            doc_id=self._typed(fields, "doc_id", str, where),
+            doc_id=self.typed(fields, "doc_id", str, where),
             sent_id=self._sentence_number(fields, where),
             tokens=tokens,
             pos=self._part_of_speech(fields, len(tokens), where),
@@ -119,15 +147,18 @@ class RecordChecker:
             left_tokens=context.get("left_tokens", []) if context else None,
             right_tokens=context.get("right_tokens", []) if context else None,
         )
+        self.sentences += 1
+        self.entities_kept += len(record["entities"])
+        return record
 
     def _sentence_number(self, fields: Mapping[str, Any], where: str) -> int:
-        number: int = self._typed(fields, "sent_id", int, where)
+        number: int = self.typed(fields, "sent_id", int, where)
         if not -(2**31) <= number < 2**31:
             raise self.error(where, f"field 'sent_id' is {number}, beyond 32 bits", "Count sentences in their document")
         return number
 
     def _new_id(self, fields: Mapping[str, Any], where: str) -> str:
-        identifier = self._typed(fields, "id", str, where)
+        identifier = self.typed(fields, "id", str, where)
         if self._places_of_ids is not None:
             first = self._places_of_ids.setdefault(identifier, where)
             if first != where:
@@ -143,59 +174,76 @@ class RecordChecker:
         return tags
 
     def _entities(self, fields: Mapping[str, Any], num_tokens: int, where: str) -> list[Entity]:
-        found = self._typed(fields, "entities", list, where)
-        spans = [self._entity(raw, f"entities[{index}]", num_tokens, where) for index, raw in enumerate(found)]
-        unique = dict.fromkeys(spans)
-        if len(unique) < len(spans):
-            self.counts["duplicate entities dropped"] += len(spans) - len(unique)
+        found = self.typed(fields, "entities", list, where)
+        entities = [self.entity(raw, f"entities[{index}]", num_tokens, where) for index, raw in enumerate(found)]
+        unique = dict.fromkeys((entity["start"], entity["end"], entity["type"]) for entity in entities)
+        if len(unique) < len(entities):
+            self.drop("duplicate entities dropped", len(entities) - len(unique))
         return [Entity(start=start, end=end, type=kind) for start, end, kind in unique]
 
-    def _entity(self, raw: object, name: str, num_tokens: int, where: str) -> tuple[int, int, str]:
-        fields = self._object(raw, where, f"field '{name}'")
+    def entity(self, raw: object, name: str, size: int, where: str, unit: str = "tokens") -> Entity:
+        """One entity, checked.
+
+        Args:
+            raw: an object with `start`, `end` (exclusive) and `type`.
+            name: what it is called in the file, for messages: "entities[2]".
+            size: tokens of its sentence, or characters of its text.
+            where: the place in the file, for messages.
+            unit: what `start`, `end` and `size` count, "tokens" or "characters".
+
+        Raises:
+            CorpusError: a field is missing or of another type, or it has no or an unknown type, or lies outside.
+        """
+        fields = self.mapping(raw, where, f"field '{name}'", f"An entity has the fields {', '.join(ENTITY_FIELDS)}")
         self._count_ignored(fields, ENTITY_FIELDS, "entity field")
-        start = self._typed(fields, "start", int, where, name)
-        end = self._typed(fields, "end", int, where, name)
-        kind = self._typed(fields, "type", str, where, name)
+        start = self.typed(fields, "start", int, where, name)
+        end = self.typed(fields, "end", int, where, name)
+        kind = self.typed(fields, "type", str, where, name)
         if kind in ("", NONE_LABEL):
             problem = f"field '{name}.type' is {kind!r}, the name for what is no entity"
             raise self.error(where, problem, "Name the entity's type, or remove the entity")
-        if not 0 <= start < end <= num_tokens:
-            problem = f"field '{name}' runs from {start} to {end}, the sentence has {num_tokens} tokens"
-            rule = "Start and end count tokens from 0, the end is exclusive: 0 <= start < end <= number of tokens"
+        if not 0 <= start < end <= size:
+            whole = {"tokens": "sentence", "characters": "text"}[unit]
+            problem = f"field '{name}' runs from {start} to {end}, the {whole} has {size} {unit}"
+            rule = f"Start and end count {unit} from 0, the end is exclusive: 0 <= start < end <= number of {unit}"
             raise self.error(where, problem, rule)
         if self.labels is not None and kind not in self.labels:
             problem = f"field '{name}.type' is {kind!r}, which is not among the labels {sorted(self.labels)}"
             raise self.error(where, problem, "Correct the type, or add it to `labels`")
-        return start, end, kind
+        return Entity(start=start, end=end, type=kind)
 
-    def _object(self, raw: object, where: str, name: str) -> Mapping[str, Any]:
+    def mapping(self, raw: object, where: str, name: str, remedy: str) -> Mapping[str, Any]:
+        """`raw`, which must be an object with fields; `name` is what it is called in the file."""
         if not isinstance(raw, Mapping):
-            problem = f"{name} should be an object, found {_shown(raw)}"
-            raise self.error(where, problem, f"A record has the fields {', '.join(FEATURES)}")
+            raise self.error(where, f"{name} should be an object, found {shown(raw)}", remedy)
         return raw
 
-    def _typed(self, fields: Mapping[str, Any], name: str, kind: type, where: str, parent: str = "") -> Any:
+    def typed(self, fields: Mapping[str, Any], name: str, kind: type, where: str, parent: str = "") -> Any:
+        """The value of a field that must be there and be a str, int or list; `parent` is what the field belongs to."""
         full_name = f"{parent}.{name}" if parent else name
         if name not in fields:
             raise self.error(where, f"field '{full_name}' is missing", f"Add it, {_KINDS[kind]}")
         value = fields[name]
         if not isinstance(value, kind) or isinstance(value, bool):
-            raise self.error(where, f"field '{full_name}' is {_shown(value)}", f"It must be {_KINDS[kind]}")
+            raise self.error(where, f"field '{full_name}' is {shown(value)}", f"It must be {_KINDS[kind]}")
         if isinstance(value, str):
-            self._check_encodable(value, full_name, where)
+            self.check_encodable(value, full_name, where)
         return value
 
     def _strings(self, fields: Mapping[str, Any], name: str, where: str) -> list[str]:
-        values = self._typed(fields, name, list, where)
+        values = self.typed(fields, name, list, where)
         for index, value in enumerate(values):
             if not isinstance(value, str) or not value:
-                problem = f"field '{name}[{index}]' is {_shown(value)}"
+                problem = f"field '{name}[{index}]' is {shown(value)}"
                 raise self.error(where, problem, "It must be a string that is not empty")
-        self._check_encodable("".join(values), name, where)
+        self.check_encodable("".join(values), name, where)
         return values
 
-    def _check_encodable(self, text: str, name: str, where: str) -> None:
-        """JSON can spell half a surrogate pair (\\ud800), which no UTF-8 table can hold."""
+    def check_encodable(self, text: str, name: str, where: str) -> None:
+        """Raises CorpusError where `text`, found in the field `name`, cannot be written.
+
+        JSON can spell half a surrogate pair (\\ud800), which no UTF-8 table can hold.
+        """
         try:
             text.encode("utf-8")
         except UnicodeEncodeError as error:
@@ -204,11 +252,13 @@ class RecordChecker:
 
     def _count_ignored(self, fields: Mapping[str, Any], known: tuple[str, ...], what: str) -> None:
         if not fields.keys() <= set(known):
-            self.counts.update(f"{what} '{name}' ignored" for name in fields.keys() - set(known))
+            for name in fields.keys() - set(known):
+                self.note(f"{what} '{name}' ignored")
 
 
 _KINDS = {str: "a string", int: "a whole number", list: "a list"}
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """A value as messages name it: abbreviated, with its type."""
     return "null" if value is None else f"{reprlib.repr(value)} ({type(value).__name__})"

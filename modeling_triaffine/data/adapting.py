@@ -1,0 +1,153 @@
+"""Data sets of any other form, such as those on the Hub, → the schema of this package."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from datasets import ClassLabel, Dataset, DatasetDict, List
+
+from .alignment import WordSplitter
+from .context import AnyDataset
+from .documents import DEFAULT_SENTENCE_SPLITTER, sentences_of
+from .iob2 import TAG, decode_tags
+from .schema import FEATURES, Record, RecordChecker, shown
+from .text_spans import annotated_text
+
+logger = logging.getLogger(__name__)
+
+COLUMNS = {"tokens", "text", "entities", "pos", "id", "doc_id"}
+
+
+def adapt_dataset(
+    dataset: AnyDataset,
+    columns: Mapping[str, Any],
+    *,
+    labels: Iterable[str] | None = None,
+    word_splitter: WordSplitter | None = None,
+    sentence_splitter: str = DEFAULT_SENTENCE_SPLITTER,
+) -> AnyDataset:
+    """A data set that was loaded by `datasets.load_dataset`, in the schema of this package (`FEATURES`).
+
+    Args:
+        dataset: rows of tokens or of texts; a `DatasetDict` is adapted split by split.
+        columns: what is in which column. Either `tokens` or `text`; `entities`: of tokens, the column or columns of
+            IOB2 tags (strings or class labels), or a column of spans that count tokens; of texts, a column of spans
+            that count characters, in the forms that "text_spans" has. Perhaps `pos`, `id` and `doc_id` (of tokens;
+            without, every row is a document of its own).
+        labels: the entity types allowed; None allows any.
+        word_splitter, sentence_splitter: how texts are cut, see `load_nested_ner`.
+
+    Returns:
+        Of the same kind; what was dropped is logged as one warning a split and kept in `info.description`.
+
+    Raises:
+        CorpusError: names split, row and field of what is not as it should be.
+        ValueError: `columns` names what is not there.
+
+    >>> corpus = adapt_dataset(  # doctest: +SKIP
+    ...     load_dataset("GermanEval/germeval_14"), {"tokens": "tokens", "entities": ["ner_tags", "nested_ner_tags"]}
+    ... )
+    """
+    if isinstance(dataset, DatasetDict):
+        options: dict[str, Any] = {"labels": labels, "word_splitter": word_splitter}
+        options["sentence_splitter"] = sentence_splitter
+        return DatasetDict({split: adapt_dataset(part, columns, **options) for split, part in dataset.items()})
+    _check_columns(dataset, columns)
+    name = str(dataset.split or "dataset")
+    check = RecordChecker(name, labels)
+    if "text" in columns:
+        records = _from_texts(dataset, columns, name, check, word_splitter, sentence_splitter)
+    else:
+        records = _from_tokens(dataset, columns, name, check)
+    adapted = Dataset.from_list(list(records), features=FEATURES, split=dataset.split)
+    if report := check.report():
+        adapted.info.description = report
+        logger.warning("%s", report)
+    return adapted
+
+
+def _check_columns(dataset: Dataset, columns: Mapping[str, Any]) -> None:
+    given = set(columns)
+    if "entities" not in given or len(given & {"tokens", "text"}) != 1 or not given <= COLUMNS:
+        raise ValueError(
+            f"`columns` names {sorted(given)}. Name `entities` and either `tokens` or `text`, perhaps pos, id, doc_id."
+        )
+    named = [name for value in columns.values() for name in ([value] if isinstance(value, str) else value)]
+    if missing := sorted(set(named) - set(dataset.column_names)):
+        raise ValueError(f"`columns` names {missing}, which the data set has not. It has {dataset.column_names}.")
+
+
+def _from_tokens(dataset: Dataset, columns: Mapping[str, Any], name: str, check: RecordChecker) -> Iterator[Record]:
+    numbers: Counter[str] = Counter()
+    given = columns["entities"]
+    for number, row in enumerate(_rows(dataset)):
+        where = f"row {number}"
+        identifier = str(row[columns["id"]]) if "id" in columns else f"{name}:{number}"
+        doc_id = str(row[columns["doc_id"]]) if "doc_id" in columns else identifier
+        entities = [
+            entity
+            for column in ([given] if isinstance(given, str) else given)
+            for entity in _entities(row[column], column, len(row[columns["tokens"]] or []), where, check)
+        ]
+        raw = {"id": identifier, "doc_id": doc_id, "sent_id": numbers[doc_id], "tokens": row[columns["tokens"]]}
+        yield check({**raw, "pos": row[columns["pos"]] if "pos" in columns else [], "entities": entities}, where)
+        numbers[doc_id] += 1
+
+
+def _from_texts(
+    dataset: Dataset,
+    columns: Mapping[str, Any],
+    name: str,
+    check: RecordChecker,
+    word_splitter: WordSplitter | None,
+    sentence_splitter: str,
+) -> Iterator[Record]:
+    for number, row in enumerate(_rows(dataset)):
+        fields = {field: row[columns[field]] for field in ("text", "entities", "id") if field in columns}
+        document = annotated_text(fields, f"{name}:{number}", f"row {number}", check)
+        yield from sentences_of(document, check, word_splitter, sentence_splitter)
+
+
+def _rows(dataset: Dataset) -> Iterator[dict[str, Any]]:
+    """The rows with class labels by name, and objects in lists where the table keeps lists of their fields."""
+    for row in dataset:
+        yield {name: _readable(value, dataset.features[name]) for name, value in row.items()}
+
+
+def _readable(value: Any, feature: Any) -> Any:
+    if value is None:
+        return None
+    if isinstance(feature, ClassLabel):
+        return feature.int2str(value)
+    if isinstance(feature, List):
+        return [_readable(one, feature.feature) for one in value]
+    if isinstance(feature, Mapping):
+        fields = {name: _readable(value[name], feature[name]) for name in feature}
+        if fields and all(isinstance(feature[name], List) for name in feature):
+            return [dict(zip(fields, one, strict=True)) for one in zip(*fields.values(), strict=True)]
+        return fields
+    return value
+
+
+def _entities(values: Any, column: str, num_tokens: int, where: str, check: RecordChecker) -> Sequence[Any]:
+    """What a column says of a sentence: tags, or spans that are checked later."""
+    if not isinstance(values, list):
+        raise check.error(where, f"field '{column}' is {shown(values)}", "It must be a list, of tags or of spans")
+    if not values or not all(isinstance(value, str) for value in values):
+        return [_span(value) for value in values]
+    if len(values) != num_tokens:
+        problem = f"field '{column}' has {len(values)} tags for {num_tokens} tokens"
+        raise check.error(where, problem, "Give one tag a token")
+    if wrong := [tag for tag in values if not TAG.fullmatch(tag)]:
+        raise check.error(where, f"field '{column}' has the tag {wrong[0]!r}", "IOB2 tags are O, B-type, I-type")
+    return list(decode_tags(values, check))
+
+
+def _span(value: Any) -> Any:
+    """A span that calls its type its label has it by its own name."""
+    if isinstance(value, Mapping) and "label" in value and "type" not in value:
+        return {**{name: value[name] for name in value if name != "label"}, "type": value["label"]}
+    return value

@@ -1,0 +1,142 @@
+"""spaCy's DocBin (`.spacy`): documents of tokens, entities in a span group, or flat ones in `doc.ents`.
+
+Tokens are spaCy's, those of white space left out; sentences are the documents' own, and where they have none, those
+that raw text is cut into. The span group is "sc", or the only one there is, or what `columns={"entities": …}` names;
+only where there is none, `doc.ents` is read. Needs the extra `spacy`; no pipeline is loaded.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..text_triaffine import sentence_splitter as named_sentence_splitter
+from .documents import DEFAULT_SENTENCE_SPLITTER, in_context
+from .reading import CorpusFormat, open_corpus
+from .schema import Entity, Record, RecordChecker
+
+if TYPE_CHECKING:
+    from spacy.tokens import Doc, Span, Token
+
+SPAN_GROUP = "sc"  # spaCy's own name for it
+
+
+def read_docbin(
+    path: Path,
+    check: RecordChecker,
+    columns: Mapping[str, Any] | None = None,
+    sentence_splitter: str = DEFAULT_SENTENCE_SPLITTER,
+) -> Iterator[Record]:
+    """The sentences of all documents. The file is read as a whole, so memory grows with it.
+
+    Args:
+        path: a file that `DocBin.to_disk` wrote.
+        check: counts what is dropped: spans over the end of a sentence, without a label, or of white space.
+        columns: {"entities": name or names of span groups}; None takes the one that is there.
+        sentence_splitter: "punctuation", "lines" or "none", for documents without sentences of their own.
+
+    Raises:
+        CorpusError: the file is no DocBin, or it is not clear which span group is meant.
+        ImportError: spaCy is not installed.
+    """
+    docs = _documents(path, check)
+    groups = _groups(docs, columns, check)
+    for number, doc in enumerate(docs):
+        if groups and doc.ents:
+            check.note("entities of doc.ents besides the span group ignored", len(doc.ents))
+        spans = [span for group in groups for span in doc.spans.get(group, [])] if groups else list(doc.ents)
+        sentences = [sentence for sentence in _sentences(doc, sentence_splitter) if sentence]
+        entities = _entities(doc, spans, sentences, check)
+        doc_id = f"{path.name.partition('.')[0]}:{number}"
+        for sent_id, (tokens, inside) in enumerate(zip(sentences, entities, strict=True)):
+            raw = {
+                "id": f"{doc_id}:{sent_id}",
+                "doc_id": doc_id,
+                "sent_id": sent_id,
+                "tokens": [token.text for token in tokens],
+                "pos": [token.pos_ for token in tokens] if all(token.pos_ for token in tokens) else [],
+                "entities": inside,
+            }
+            yield check(raw, f"document {number}, sentence {sent_id}")
+
+
+def _documents(path: Path, check: RecordChecker) -> list[Doc]:
+    try:
+        from spacy.tokens import DocBin
+        from spacy.vocab import Vocab
+    except ImportError as error:
+        raise ImportError(
+            f'{path}: to read spaCy\'s DocBin, spaCy is needed: pip install "modeling_triaffine[spacy]".'
+        ) from error
+    with open_corpus(path) as file:
+        data = file.read()
+    try:
+        return list(DocBin().from_bytes(data).get_docs(Vocab()))
+    except Exception as error:  # whatever spaCy comes across in a file of another kind
+        problem = f"spaCy cannot read it as a DocBin ({type(error).__name__}: {error})"
+        raise check.error("", problem, "Give a file that DocBin.to_disk wrote") from error
+
+
+def _groups(docs: Sequence[Doc], columns: Mapping[str, Any] | None, check: RecordChecker) -> list[str]:
+    """The span groups that hold the entities; none where `doc.ents` does."""
+    there = sorted({group for doc in docs for group in doc.spans})
+    if columns is not None:
+        if columns.keys() != {"entities"}:
+            raise ValueError(
+                f"`columns` names {sorted(columns)}; for a DocBin, name the span group: {{'entities': 'sc'}}."
+            )
+        given = columns["entities"]
+        groups = [given] if isinstance(given, str) else list(given)
+    else:
+        groups = [SPAN_GROUP] if SPAN_GROUP in there else there
+    if not set(groups) <= set(there) or (columns is None and len(groups) > 1):
+        problem = f"its span groups are {', '.join(map(repr, there))}" if there else "it has no span groups"
+        raise check.error("", problem, "Say which one holds the entities: columns={'entities': name}")
+    return groups
+
+
+def _sentences(doc: Doc, sentence_splitter: str) -> list[list[Token]]:
+    """The tokens of every sentence, those of white space left out."""
+    if doc.has_annotation("SENT_START"):
+        borders = [(sentence.start, sentence.end) for sentence in doc.sents]
+    else:
+        positions = [token.idx for token in doc]
+        cut = named_sentence_splitter(sentence_splitter)(doc.text)
+        borders = [(bisect_left(positions, start), bisect_left(positions, end)) for start, end in cut]
+    return [[token for token in doc[start:end] if not token.text.isspace()] for start, end in borders]
+
+
+def _entities(
+    doc: Doc, spans: Sequence[Span], sentences: Sequence[Sequence[Token]], check: RecordChecker
+) -> list[list[Entity]]:
+    """The spans in each sentence, by its tokens."""
+    positions = [token.i for sentence in sentences for token in sentence]
+    first_words = list(accumulate(map(len, sentences), initial=0))
+    entities: list[list[Entity]] = [[] for _ in sentences]
+    for span in spans:
+        start, end = bisect_left(positions, span.start), bisect_left(positions, span.end)
+        sentence = bisect_right(first_words, start) - 1
+        example = f"{span.label_} {in_context(doc.text, span.start_char, span.end_char)}".strip()
+        if start == end:
+            check.drop("entities of white space dropped")
+        elif not span.label_:
+            check.drop("spans without a label dropped", example=example)
+        elif end > first_words[sentence + 1]:
+            check.drop("entities lost, over the end of a sentence", example=example)
+        else:
+            first = first_words[sentence]
+            entities[sentence].append(Entity(start=start - first, end=end - first, type=span.label_))
+    return entities
+
+
+DOCBIN = CorpusFormat(
+    name="docbin",
+    description="spaCy's DocBin",
+    suffixes=(".spacy",),
+    recognizes=lambda head: False,
+    read=read_docbin,
+    options=("columns", "sentence_splitter"),
+)

@@ -1,0 +1,208 @@
+"""Data sets → corpora on disk: JSON lines, columns of IOB2 tags, brat's standoff form.
+
+What was written is read again as the same records. What a format cannot hold is an error where a record would be read
+as another one (a tab in a token between tab-separated columns), and else counted (brat has no part-of-speech tags).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate, chain, count, groupby
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from .brat import ANNOTATION_SUFFIX, TEXT_SUFFIX
+from .documents import BYTE_ORDER_MARK, MAX_SENTENCE_WORDS
+from .iob2 import DOCUMENT_START, POS_NAME, TAGS_NAME, TOKENS_NAME
+from .schema import CONTEXT_FIELDS, FEATURES
+
+NOT_ONE_WORD = re.compile(rf"\s|^{BYTE_ORDER_MARK}")
+"""In a token: what makes it another or several when a text is cut at white space."""
+
+Records = Iterable[Mapping[str, Any]]
+"""Sentences in the form of the schema, as a `Dataset` gives them."""
+
+
+def write_nested_ner(
+    splits: Mapping[str, Records], folder: str | os.PathLike[str], format: str
+) -> dict[str, Counter[str]]:
+    """Writes a corpus as `load_nested_ner(folder)` reads it.
+
+    Args:
+        splits: split → records; a `DatasetDict` is such a mapping.
+        folder: where to; new or empty.
+        format: "json_lines": `train.jsonl` …; "iob2": `train.conll` …, with a column for every level of nesting,
+            crossing entities in further columns; "brat": folders `train` … with a `.txt` and an `.ann` for every
+            document, words separated by spaces, a sentence a line. To have the same words and sentences again, read
+            brat's with `word_splitter("whitespace")` and `sentence_splitter="lines"`.
+
+    Returns:
+        Split → what the format does not hold, in words, → how many; nothing for JSON lines.
+
+    Raises:
+        ValueError: no such format, or a record that it cannot hold: the message says which.
+        FileExistsError: there is something in `folder`.
+    """
+    if format not in WRITERS:
+        raise ValueError(f"There is no writer of {format!r}. Choose one of {', '.join(WRITERS)}.")
+    folder = Path(folder)
+    if folder.exists() and any(folder.iterdir()):
+        raise FileExistsError(
+            f"{folder} is not empty. Name a new folder, so that no other corpus is mixed with this one."
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    suffix, write = WRITERS[format]
+    return {split: write(records, folder / f"{split}{suffix}") for split, records in splits.items()}
+
+
+def write_json_lines(records: Records, path: Path) -> Counter[str]:
+    """One record a line, with all its fields."""
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        for record in records:
+            fields = {name: record[name] for name in FEATURES if record[name] is not None}
+            file.write(json.dumps(fields, ensure_ascii=False) + "\n")
+    return Counter()
+
+
+def write_iob2(records: Records, path: Path) -> Counter[str]:
+    """Columns of tokens, of part-of-speech tags where there are any, and of IOB2 tags; ids are comments."""
+    records = list(records)
+    levels = [_levels(record) for record in records]
+    num_levels = max([1, *map(len, levels)])
+    has_pos = any(record["pos"] for record in records)
+    names = [TOKENS_NAME, *([POS_NAME] if has_pos else []), *(f"{TAGS_NAME}:{n}" for n in range(1, num_levels + 1))]
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        file.write(f"# global.columns = {' '.join(names)}\n")
+        doc_id = None
+        for record, tags in zip(records, levels, strict=True):
+            if record["doc_id"] != doc_id:
+                doc_id = record["doc_id"]
+                file.write(f"# newdoc id = {_comment_value(record, 'doc_id')}\n")
+            file.write(f"# sent_id = {_comment_value(record, 'id')}\n")
+            nothing = ["O"] * len(record["tokens"])
+            pos = [record["pos"] or ["_"] * len(record["tokens"])] if has_pos else []
+            rows = list(zip(record["tokens"], *pos, *tags, *[nothing] * (num_levels - len(tags)), strict=True))
+            _check_columns(record, rows)
+            file.write("".join("\t".join(row) + "\n" for row in rows) + "\n")
+    lost = Counter(
+        {"sentences with tags that are all '_'": sum(1 for record in records if set(record["pos"]) == {"_"})}
+    )
+    return +(lost + _lost_in_text(records))
+
+
+def write_brat(records: Records, folder: Path) -> Counter[str]:
+    """A text and its annotations for every document, in a folder; a sentence a line, words separated by spaces."""
+    documents: dict[str, list[Mapping[str, Any]]] = {}
+    for record in records:
+        documents.setdefault(record["doc_id"], []).append(record)
+    folder.mkdir()
+    for sentences in documents.values():
+        file = folder / _document_path(sentences[0])
+        file.parent.mkdir(parents=True, exist_ok=True)
+        text = _brat_text(sentences)
+        annotations = "".join(_text_bound(sentences, text))
+        file.with_name(file.name + TEXT_SUFFIX).write_text(text, encoding="utf-8", newline="\n")
+        file.with_name(file.name + ANNOTATION_SUFFIX).write_text(annotations, encoding="utf-8", newline="\n")
+    in_order = list(chain.from_iterable(documents.values()))
+    lost = Counter[str]()
+    for number, record in _numbered(in_order):
+        lost["ids"] += record["id"] != f"{record['doc_id']}:{number}"
+        lost["sentences with part-of-speech tags"] += bool(record["pos"])
+        lost["tokens with white space in them"] += sum(1 for token in record["tokens"] if NOT_ONE_WORD.search(token))
+        lost["sentences too long to be read in one piece"] += len(record["tokens"]) > MAX_SENTENCE_WORDS
+    return +(lost + _lost_in_text(in_order))
+
+
+def _lost_in_text(records: Records) -> Counter[str]:
+    """What neither brat nor columns hold."""
+    lost = Counter[str]()
+    for number, record in _numbered(records):
+        lost["numbers of sentences"] += record["sent_id"] != number
+        lost["sentences with a context of their own"] += any(record[side] is not None for side in CONTEXT_FIELDS)
+    return lost
+
+
+def _numbered(records: Records) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Every record with its number in its document, or in the part of it that stands together."""
+    for _, sentences in groupby(records, key=lambda record: record["doc_id"]):
+        yield from enumerate(sentences)
+
+
+def _levels(record: Mapping[str, Any]) -> list[list[str]]:
+    """The tags of a sentence, a list a level: each entity, outer ones first, in the first level where it has room."""
+    levels: list[list[str]] = []
+    for entity in sorted(record["entities"], key=lambda entity: (entity["start"], -entity["end"], entity["type"])):
+        inside = slice(entity["start"], entity["end"])
+        tags = next((tags for tags in levels if set(tags[inside]) == {"O"}), None)
+        if tags is None:
+            tags = ["O"] * len(record["tokens"])
+            levels.append(tags)
+        kind = entity["type"]
+        tags[inside] = [f"B-{kind}"] + [f"I-{kind}"] * (entity["end"] - entity["start"] - 1)
+    return levels
+
+
+def _text_bound(sentences: Sequence[Mapping[str, Any]], text: str) -> Iterator[str]:
+    """The `.ann` lines of a document."""
+    numbers = count(1)
+    offset = 0
+    for sentence in sentences:
+        tokens = sentence["tokens"]
+        starts = [offset + start for start in accumulate((len(token) + 1 for token in tokens), initial=0)]
+        for entity in sentence["entities"]:
+            start, end = starts[entity["start"]], starts[entity["end"]] - 1
+            kind = entity["type"]
+            if re.search(r"\s", kind):
+                raise _cannot_hold(sentence, f"the type {kind!r}, with white space", "brat")
+            yield f"T{next(numbers)}\t{kind} {start} {end}\t{text[start:end]}\n"
+        offset = starts[-1]
+
+
+def _brat_text(sentences: Sequence[Mapping[str, Any]]) -> str:
+    for sentence in sentences:
+        if any("\n" in token for token in sentence["tokens"]):
+            raise _cannot_hold(sentence, "a token with a line end in it", "brat")
+    return "".join(" ".join(sentence["tokens"]) + "\n" for sentence in sentences)
+
+
+def _document_path(record: Mapping[str, Any]) -> PurePosixPath:
+    """The `doc_id` as a path, which must stay in the folder and be read as the same again."""
+    doc_id = record["doc_id"]
+    path = PurePosixPath(doc_id)
+    hidden = any(part.startswith(".") for part in path.parts)
+    if str(path) != doc_id or not path.name or path.is_absolute() or hidden or "\0" in doc_id:
+        raise _cannot_hold(record, f"the doc_id {doc_id!r}, which cannot be the name of a file", "brat")
+    return path
+
+
+def _comment_value(record: Mapping[str, Any], field: str) -> str:
+    value: str = record[field]
+    if not value or value != value.strip() or "\n" in value:
+        raise _cannot_hold(record, f"the {field} {value!r}, with white space at its end or a line end", "iob2")
+    return value
+
+
+def _check_columns(record: Mapping[str, Any], rows: Sequence[Sequence[str]]) -> None:
+    if DOCUMENT_START in rows[0]:
+        raise _cannot_hold(record, f"{DOCUMENT_START} as its first token, which begins a document", "iob2")
+    for value in chain.from_iterable(rows):
+        if re.search(r"[\t\r\n]", value):
+            raise _cannot_hold(record, f"{value!r}, with a tab or a line end", "iob2")
+
+
+def _cannot_hold(record: Mapping[str, Any], what: str, format: str) -> ValueError:
+    return ValueError(
+        f"Sentence {record['id']!r} has {what}: {format} cannot hold it. Change it, or write json_lines, which can."
+    )
+
+
+WRITERS: dict[str, tuple[str, Callable[[Records, Path], Counter[str]]]] = {
+    "json_lines": (".jsonl", write_json_lines),
+    "iob2": (".conll", write_iob2),
+    "brat": ("", write_brat),
+}
+"""Format → what the name of a split's file ends in, and what writes it."""
