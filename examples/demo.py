@@ -39,7 +39,7 @@ def main() -> None:
     write_demo_corpus(folder / "corpus")
     started = time.perf_counter()
     options = ["--recipe", "demo", "--train_file", str(folder / "corpus"), "--output_dir", str(folder / "model")]
-    card = ["--dataset_name", "demo", "--language", "en", "--license", "apache-2.0"]
+    card = ["--dataset_name", "made-up demo corpus", "--language", "en", "--license", "apache-2.0"]
     train_and_save(prepare_run([*options, *card, "--do_predict"], library=RECIPES))
     print(f"\nTrained, scored and saved in {time.perf_counter() - started:.0f} s: {folder / 'model'}")
 

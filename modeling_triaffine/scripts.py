@@ -4,6 +4,7 @@ import contextlib
 import datetime
 import os
 import platform
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -51,6 +52,19 @@ def open_output(path: Path | None) -> Iterator[TextIO]:
         os.replace(unfinished, path)
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """A folder that gets its name when all is written and leaves nothing behind when it is not."""
+    unfinished = path.with_name(f"{path.name}.incomplete")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir(parents=True)
+    try:
+        yield unfinished
+        os.replace(unfinished, path)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def describe_machine() -> dict[str, str | int | float]:

@@ -1,7 +1,9 @@
 """Shared fixtures: where the golden arrays and the corpora that do not travel with the project may lie."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -44,3 +46,27 @@ def saved_model(encoder, tmp_path_factory) -> Path:
     tiny_model(encoder).save_pretrained(folder)
     tiny_processor(encoder).save_pretrained(folder)
     return folder
+
+
+class Result(NamedTuple):
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def command(capsys) -> Callable[..., Result]:
+    """Runs `triaffine-ner` with arguments in this process, which takes a tenth of the time of a fresh one."""
+    from modeling_triaffine.commands import main
+
+    def run(*arguments: object) -> Result:
+        code = 0
+        try:
+            main([str(argument) for argument in arguments])
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else 1
+        return Result(code, *capsys.readouterr())
+
+    return run

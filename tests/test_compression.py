@@ -1,9 +1,7 @@
 """Full triaffine tensors to low rank: what is recovered, what error is left and told, what is refused."""
 
 import json
-import runpy
-import sys
-from pathlib import Path
+from functools import partial
 
 import datasets
 import pytest
@@ -15,7 +13,6 @@ from modeling_triaffine.decoding_triaffine import decode_batch
 from modeling_triaffine.evaluation.scoring import score_entities
 from tests.tiny import tiny_model, tiny_processor
 
-SCRIPT = Path(__file__).resolve().parents[1] / "examples" / "compress.py"
 SENTENCES = [
     ["IL2", "gene", "binds"],
     ["protein"],
@@ -301,24 +298,14 @@ def test_report_as_a_table(encoder, sample):
     assert agreement.endswith(f"{100 * report.agreement:.2f}")
 
 
-# ---- The script ----
+# ---- The command ----
 
 
 @pytest.fixture
-def compress(monkeypatch, tmp_path, capsys):
-    """The script as a function of its arguments: exit code, output, errors."""
+def compress(monkeypatch, tmp_path, command):
+    """`triaffine-ner compress` as a function of its arguments."""
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", [str(SCRIPT), *map(str, arguments)])
-        code = 0
-        try:
-            runpy.run_path(str(SCRIPT), run_name="__main__")
-        except SystemExit as end:
-            code = end.code
-        return code, *capsys.readouterr()
-
-    return run
+    return partial(command, "compress")
 
 
 @pytest.fixture
@@ -333,8 +320,8 @@ def saved(encoder, tmp_path):
     return tmp_path / "model"
 
 
-def test_script_saves_a_whole_model_and_tells_the_errors(compress, saved, tmp_path, encoder, sample):
-    options = ["--model", saved, "--rank", 3, "--data", tmp_path / "train.jsonl", "--sentences", 3, "--batch_size", 2]
+def test_command_saves_a_whole_model_and_tells_the_errors(compress, saved, tmp_path, encoder, sample):
+    options = ["--model", saved, "--rank", 3, "--data", tmp_path / "train.jsonl", "--sentences", 3, "--batch-size", 2]
     code, output, _ = compress(*options, "--output", tmp_path / "new" / "small")
     assert code == 0
     assert "at rank 3" in output
@@ -352,22 +339,22 @@ def test_script_saves_a_whole_model_and_tells_the_errors(compress, saved, tmp_pa
         assert torch.equal(value, expected.state_dict()[name])
 
 
-def test_script_tells_mistakes_in_one_paragraph_and_leaves_nothing(compress, saved, tmp_path, encoder, monkeypatch):
+def test_command_tells_mistakes_in_one_paragraph_and_leaves_nothing(compress, saved, tmp_path, encoder, monkeypatch):
     data = ["--data", tmp_path / "train.jsonl"]
     compress("--model", saved, "--rank", 2, "--output", tmp_path / "small")
     there = sorted(path.name for path in tmp_path.iterdir())
     for arguments, message in (
         (["--model", saved, "--rank", 2, "--output", tmp_path / "small"], "is there already"),
         (["--model", tmp_path / "small", "--rank", 2], "low-rank already (triaffine_rank=2)"),
-        (["--model", saved, "--rank", 0], "The rank is 0"),
+        (["--model", saved, "--rank", 0], "argument --rank: 0 is too small"),
         (["--model", saved, "--rank", 2, *data, "--split", "test"], "has no split 'test'; it has train"),
-        (["--model", saved, "--rank", 2, *data, "--sentences", 0], "--sentences is 0"),
+        (["--model", saved, "--rank", 2, *data, "--sentences", 0], "argument --sentences: 0 is too small"),
         (["--model", saved, "--rank", 2, "--device", "bogus"], "--device bogus"),
     ):
         output = [] if "--output" in arguments else ["--output", tmp_path / "other"]
         code, _, errors = compress(*arguments, *output)
         assert code == 2
-        assert errors.splitlines()[-1].startswith("error: ")
+        assert "error: " in errors.splitlines()[-1]
         assert message in errors.splitlines()[-1]
 
     def stop_half_way(*_):

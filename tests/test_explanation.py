@@ -423,30 +423,16 @@ def test_plots_without_matplotlib_say_what_to_install(monkeypatch):
         plot_explanation(SMALL)
 
 
-# ---- the script
+# ---- the command
 
 
-@pytest.fixture
-def run_script(monkeypatch):
-    specification = importlib.util.spec_from_file_location("explain_script", EXAMPLES / "explain.py")
-    script = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(script)
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["explain.py", *map(str, arguments)])
-        script.main()
-
-    return run
-
-
-def test_the_script_prints_and_draws(saved_model, run_script, tmp_path, capsys):
-    options = ["--model", saved_model, "--text", TEXT, "--span", "IL-2 gene", "--device", "cpu"]
-    run_script(*options, "--output", tmp_path / "new" / "one.svg")
-    assert "Inside words: contribution (attention α)" in capsys.readouterr().out
+def test_the_command_prints_and_draws(saved_model, command, tmp_path):
+    options = ["explain", "--model", saved_model, "--text", TEXT, "--span", "IL-2 gene", "--device", "cpu"]
+    drawn = command(*options, "--output", tmp_path / "new" / "one.svg")
+    assert "Inside words: contribution (attention α)" in drawn.out
     assert (tmp_path / "new" / "one.svg").exists()
-    run_script(*options, "--format", "json")
     expected = explain(NestedNERPipeline(model=saved_model, device="cpu"), TEXT, SPAN)
-    assert json.loads(capsys.readouterr().out) == expected.to_dict()
+    assert json.loads(command(*options, "--format", "json").out) == expected.to_dict()
 
 
 @pytest.mark.parametrize(
@@ -459,10 +445,9 @@ def test_the_script_prints_and_draws(saved_model, run_script, tmp_path, capsys):
         (["--span", "gene", "--output", "x.gif"], "x.gif; give a name that ends in"),
     ],
 )
-def test_mistakes_are_told_in_one_paragraph(saved_model, run_script, options, message, capsys):
-    with pytest.raises(SystemExit) as ended:
-        run_script("--model", saved_model, "--text", TEXT, "--device", "cpu", *options)
-    assert ended.value.code == 2
-    told = capsys.readouterr().err.strip().splitlines()[-1]
+def test_mistakes_are_told_in_one_paragraph(saved_model, command, options, message):
+    result = command("explain", "--model", saved_model, "--text", TEXT, "--device", "cpu", *options)
+    assert result.code == 2
+    told = result.err.strip().splitlines()[-1]
     assert told.startswith("error: ")
     assert message in told

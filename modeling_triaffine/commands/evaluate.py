@@ -1,64 +1,65 @@
 """Scores a trained model: on a corpus' given words and, where the corpus has its raw text, on that by characters.
 
-python examples/score.py --model outputs/genia GENIAcorpus3.02.xml --split validation
-python examples/score.py --model outputs/demo/model outputs/demo/corpus --split test
+    triaffine-ner evaluate --model outputs/demo/model outputs/demo/corpus --split test
+    triaffine-ner evaluate --model outputs/genia GENIAcorpus3.02.xml --output scores.json
+
+Prints precision, recall and F1: all entities first, then by label, flat and nested ones.
 """
 
 import argparse
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
-from modeling_triaffine import NestedNERPipeline, load_nested_ner
-from modeling_triaffine.data import add_context, detect_format, read_genia_documents
-from modeling_triaffine.evaluation.prediction import predict_words, score_raw_text
-from modeling_triaffine.evaluation.scoring import format_scores, score_entities
-from modeling_triaffine.scripts import check_device, exit_with_message, open_output
+from ..data import add_context, detect_format, read_genia_documents
+from ..evaluation.prediction import predict_words, score_raw_text
+from ..evaluation.scoring import format_scores, score_entities
+from ..modeling_triaffine import TriaffineForNestedNER
+from ..pipeline_triaffine import NestedNERPipeline
+from ..processing_triaffine import TriaffineProcessor
+from ..scripts import check_device, open_output
+from . import arguments as shared
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", help="corpus: a JSON-lines file, a folder of splits, or GENIA's XML")
-    parser.add_argument("--model", required=True, help="folder or Hub name of a trained model")
-    parser.add_argument("--split", default="validation", help="train, validation (default) or test")
-    parser.add_argument("--format", help="of the corpus (default: told from its name and content)")
-    parser.add_argument("--batch_size", type=int, default=32, help="sentences that run together")
-    parser.add_argument("--device", help="cpu, cuda … (default: a GPU where there is one)")
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("data", help="corpus: a file, or a folder with train, dev and test")
+    shared.add_model(parser)
+    shared.add_split(parser, default="validation")
+    shared.add_corpus_format(parser)
+    shared.add_batch_size(parser, default=32)
+    shared.add_device(parser)
     parser.add_argument("--output", type=Path, help="file for all scores as JSON")
-    arguments = parser.parse_args()
-    try:
-        check_device(arguments.device)
-        scores = evaluate(arguments)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    check_device(arguments.device)
+    scores = evaluate(arguments)
+    with open_output(None) as output:
         for name, of_words in scores.items():
-            print(f"{name.replace('_', ' ').capitalize()}:\n{format_scores(of_words)}\n")
-        if arguments.output:
-            with open_output(arguments.output) as output:
-                json.dump(scores, output, indent=2)
-    except (ValueError, OSError) as error:
-        exit_with_message(error)
+            print(f"{name.replace('_', ' ').capitalize()}:\n{format_scores(of_words)}\n", file=output)
+    if arguments.output:
+        with open_output(arguments.output) as output:
+            json.dump(scores, output, indent=2)
 
 
-def evaluate(arguments: argparse.Namespace) -> dict[str, dict]:
+def evaluate(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
     """Scores by the kind of input: "given_words" and, for GENIA's XML, "raw_text"."""
-    pipeline = NestedNERPipeline(model=arguments.model, device=arguments.device, batch_size=arguments.batch_size)
-    splits = load_nested_ner(arguments.data, arguments.format)
-    if arguments.split not in splits:
-        raise ValueError(f"{arguments.data} has no split {arguments.split!r}; it has {', '.join(splits)}.")
-    processor = pipeline.processor
-    records = list(add_context(splits[arguments.split], processor.context, processor.max_subwords))
-    unknown = {entity["type"] for record in records for entity in record["entities"]} - set(
-        pipeline.model.config.label2id
+    model = TriaffineForNestedNER.from_pretrained(arguments.model)
+    processor = TriaffineProcessor.from_pretrained(arguments.model)
+    pipeline = NestedNERPipeline(
+        model=model, processor=processor, device=arguments.device, batch_size=arguments.batch_size
     )
+    corpus = shared.load_split(arguments.data, arguments.format, arguments.split)
+    records = list(add_context(corpus, processor.context, processor.max_subwords))
+    labels = set(model.config.label2id or ())
+    unknown = {entity["type"] for record in records for entity in record["entities"]} - labels
     if unknown:
         print(f"The model has no label {', '.join(sorted(unknown))}: such entities are missed.", file=sys.stderr)
-    found = predict_words(pipeline.model, processor, records, arguments.batch_size)
+    found = predict_words(model, processor, records, arguments.batch_size)
     scores = {"given_words": score_entities(found, [record["entities"] for record in records])}
     path = Path(arguments.data)
     if path.is_file() and (arguments.format or detect_format(path).name) == "genia":
-        documents = (one for one in read_genia_documents(arguments.data) if one["split"] == arguments.split)
+        documents = ({**one} for one in read_genia_documents(arguments.data) if one["split"] == arguments.split)
         scores["raw_text"] = score_raw_text(pipeline, documents)
     return scores
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 r"""Explains the scores of a span from the model's own attention: which words and candidates made them, label by label.
 
-    python examples/explain.py --model outputs/demo/model --text "The mayor of Port Velmar resigned." \
+    triaffine-ner explain --model outputs/demo/model --text "The mayor of Port Velmar resigned." \
         --span "Port Velmar" --output explanation.svg
 
 Prints tables in which a column is an addition: the contributions of the inside words and the label's bias make the
@@ -15,30 +15,14 @@ import re
 import shutil
 from pathlib import Path
 
-from modeling_triaffine import NestedNERPipeline
-from modeling_triaffine.explanation import Explanation, explain, format_explanation, plot_explanation
-from modeling_triaffine.scripts import check_device, exit_with_message, open_output
+from ..explanation import Explanation, explain, format_explanation, plot_explanation
+from ..pipeline_triaffine import NestedNERPipeline
+from ..scripts import check_device, open_output
+from . import arguments as shared
 
 
-def main() -> None:
-    arguments = parse_arguments()
-    try:
-        check_device(arguments.device)
-        span = tuple(arguments.offsets) if arguments.offsets else find_span(arguments.text, arguments.span)
-        pipeline = NestedNERPipeline(model=arguments.model, device=arguments.device)
-        explanation = explain(pipeline, arguments.text, span)
-        if arguments.output is not None:
-            arguments.output.parent.mkdir(parents=True, exist_ok=True)
-            plot_explanation(explanation, arguments.output)
-        with open_output(None) as output:
-            print(write_out(explanation, arguments.format), file=output)
-    except (ValueError, OSError, ImportError) as error:
-        exit_with_message(error)
-
-
-def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", required=True, help="folder or Hub name of a trained model")
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    shared.add_model(parser)
     parser.add_argument("--text", required=True, help="the text; sentences around the span's are its context")
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--span", help="the span as it is written, where it occurs once in the text")
@@ -47,8 +31,19 @@ def parse_arguments() -> argparse.Namespace:
     )
     parser.add_argument("--format", choices=("table", "json"), default="table", help="what is printed")
     parser.add_argument("--output", type=Path, help="file to draw the explanation in: .svg, .png or .pdf")
-    parser.add_argument("--device", help="cpu, cuda, cuda:1 … (default: a GPU where there is one)")
-    return parser.parse_args()
+    shared.add_device(parser)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    check_device(arguments.device)
+    span = tuple(arguments.offsets) if arguments.offsets else find_span(arguments.text, arguments.span)
+    pipeline = NestedNERPipeline(model=arguments.model, device=arguments.device)
+    explanation = explain(pipeline, arguments.text, span)
+    if arguments.output is not None:
+        arguments.output.parent.mkdir(parents=True, exist_ok=True)
+        plot_explanation(explanation, arguments.output)
+    with open_output(None) as output:
+        print(write_out(explanation, arguments.format), file=output)
 
 
 def find_span(text: str, span: str) -> tuple[int, int]:
@@ -66,7 +61,3 @@ def write_out(explanation: Explanation, form: str) -> str:
     if form == "json":
         return json.dumps(explanation.to_dict(), ensure_ascii=False, indent=2)
     return format_explanation(explanation, shutil.get_terminal_size().columns)
-
-
-if __name__ == "__main__":
-    main()

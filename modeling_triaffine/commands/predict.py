@@ -1,7 +1,7 @@
 """Marks nested entities in texts: text or JSON lines in, JSON lines out.
 
-    python examples/predict.py --model outputs/demo/model texts.txt --output entities.jsonl
-    echo "The mayor of Port Velmar resigned." | python examples/predict.py --model outputs/demo/model
+    triaffine-ner predict --model outputs/demo/model texts.txt --output entities.jsonl
+    echo "The mayor of Port Velmar resigned." | triaffine-ner predict --model outputs/demo/model
 
 A plain file holds a text a line. A line of a .jsonl file is an object with the text under "text"; its other fields are
 kept. What comes out is each object with "entities": [{"entity_group", "score", "word", "start", "end"}], offsets in
@@ -18,38 +18,29 @@ from typing import Any, TextIO
 
 from tqdm import tqdm
 
-from modeling_triaffine import NestedNERPipeline
-from modeling_triaffine.decoding_triaffine import OVERLAPS
-from modeling_triaffine.scripts import check_device, exit_with_message, open_output
+from ..pipeline_triaffine import NestedNERPipeline
+from ..scripts import check_device, open_output
+from . import arguments as shared
 
 
-def main() -> None:
-    arguments = parse_arguments()
-    try:
-        check_device(arguments.device)
-        if arguments.input != "-" and not Path(arguments.input).is_file():
-            raise ValueError(f"There is no file {arguments.input}; give a file of texts, or - for standard input.")
-        find_entities = NestedNERPipeline(model=arguments.model, device=arguments.device)
-        with open_output(arguments.output) as output:
-            predict(find_entities, arguments, output)
-    except BrokenPipeError:
-        sys.stderr.close()  # whoever read the output has seen enough
-    except (ValueError, OSError) as error:
-        exit_with_message(error)
-
-
-def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("input", nargs="?", default="-", help="file of texts, - for standard input (default)")
-    parser.add_argument("--model", required=True, help="folder or Hub name of a trained model")
+    shared.add_model(parser)
     parser.add_argument("--output", type=Path, help="file to write (default: standard output)")
     parser.add_argument("--format", choices=("text", "jsonl"), help="of the input (default: told from its name)")
-    parser.add_argument("--text_column", default="text", help="field of a JSON line that holds the text")
-    parser.add_argument("--threshold", type=float, help="least probability of an entity (default: likeliest label)")
-    parser.add_argument("--overlap", choices=OVERLAPS, default="all", help="which entities may stand together")
-    parser.add_argument("--batch_size", type=int, default=16, help="sentences that run together")
-    parser.add_argument("--device", help="cpu, cuda, cuda:1 … (default: a GPU where there is one)")
-    return parser.parse_args()
+    parser.add_argument("--text-column", default="text", help="field of a JSON line that holds the text")
+    shared.add_decoding(parser)
+    shared.add_batch_size(parser, default=16)
+    shared.add_device(parser)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    check_device(arguments.device)
+    if arguments.input != "-" and not Path(arguments.input).is_file():
+        raise ValueError(f"There is no file {arguments.input}; give a file of texts, or - for standard input.")
+    find_entities = NestedNERPipeline(model=arguments.model, device=arguments.device)
+    with open_output(arguments.output) as output:
+        predict(find_entities, arguments, output)
 
 
 def predict(find_entities: NestedNERPipeline, arguments: argparse.Namespace, output: TextIO) -> None:
@@ -99,7 +90,3 @@ def read_json_line(line: str, where: str, column: str) -> dict[str, Any]:
     if not isinstance(record, dict) or not isinstance(record.get(column), str):
         raise ValueError(f"{where}: there is no text under {column!r}. Name the field of the text with --text_column.")
     return record
-
-
-if __name__ == "__main__":
-    main()

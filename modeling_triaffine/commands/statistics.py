@@ -1,8 +1,10 @@
-"""Prints the statistics of a corpus: a column a split, and one for all of them.
+"""Counts what a corpus holds: a column a split, and one for all of them.
 
-python examples/corpus_statistics.py corpus/
-python examples/corpus_statistics.py GENIAcorpus3.02.xml --splits train validation --max_candidates 30
-python examples/corpus_statistics.py train.json --json > statistics.json
+    triaffine-ner statistics corpus/
+    triaffine-ner statistics GENIAcorpus3.02.xml --splits train validation --max-candidates 30
+    triaffine-ner statistics train.json --json > statistics.json
+
+Warns where a sentence holds more entities than the model has candidates.
 """
 
 import argparse
@@ -11,9 +13,10 @@ import sys
 from itertools import chain
 from typing import Any
 
-from modeling_triaffine.data import FORMATS, corpus_statistics, load_nested_ner
-from modeling_triaffine.data.statistics import quantile
-from modeling_triaffine.scripts import exit_with_message
+from ..data import corpus_statistics, load_nested_ner
+from ..data.statistics import quantile
+from ..scripts import open_output
+from . import arguments as shared
 
 Statistics = dict[str, Any]
 
@@ -34,26 +37,23 @@ DISTRIBUTIONS = {
 QUANTILES = {"median": 0.5, "95 %": 0.95, "most": 1.0}
 
 
-def main() -> None:
-    arguments = parse_arguments()
-    try:
-        columns = statistics_by_split(arguments)
-    except (ValueError, OSError) as error:
-        exit_with_message(error)
-    print(json.dumps(columns, indent=2) if arguments.json else table(columns))
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("path", help="a corpus file, or a folder with train, dev and test")
+    shared.add_corpus_format(parser)
+    parser.add_argument("--splits", nargs="+", metavar="SPLIT", help="only these; all where none is given")
+    parser.add_argument(
+        "--max-candidates", type=shared.positive_integer, default=30, help="the model's m (default: 30)"
+    )
+    parser.add_argument("--json", action="store_true", help="print all distributions as JSON instead of a table")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    columns = statistics_by_split(arguments)
+    with open_output(None) as output:
+        print(json.dumps(columns, indent=2) if arguments.json else table(columns), file=output)
     for name, statistics in columns.items():
         if statistics["sentences_above_max_candidates"]:
             print(f"warning: {candidate_warning(name, statistics)}", file=sys.stderr)
-
-
-def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("path", help="a corpus file, or a folder with train, dev and test")
-    parser.add_argument("--format", choices=sorted(FORMATS), help="told from the file where it is not given")
-    parser.add_argument("--splits", nargs="+", metavar="SPLIT", help="only these; all where none is given")
-    parser.add_argument("--max_candidates", type=int, default=30, help="the model's m (default: 30)")
-    parser.add_argument("--json", action="store_true", help="print all distributions as JSON instead of a table")
-    return parser.parse_args()
 
 
 def statistics_by_split(arguments: argparse.Namespace) -> dict[str, Statistics]:
@@ -93,7 +93,3 @@ def candidate_warning(name: str, statistics: Statistics) -> str:
         f"{statistics['max_candidates']}; {spans} entities are out of reach, recall cannot exceed {reachable:.2%}. "
         f"With max_candidates = {most} all can be found."
     )
-
-
-if __name__ == "__main__":
-    main()

@@ -1,9 +1,11 @@
 """What a model finds, brought beside the gold entities: in given words, and in raw text by characters."""
 
-from collections.abc import Iterable, Sequence
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
+from torch import Tensor
 from tqdm import tqdm
 
 from ..data.collator import encode_records
@@ -16,7 +18,40 @@ from .scoring import score_entities
 Entities = list[dict[str, Any]]
 
 
-@torch.no_grad()
+@contextlib.contextmanager
+def evaluating(model: TriaffineForNestedNER) -> Iterator[None]:
+    """Without dropout and gradients inside, in the mode it was in outside."""
+    was_training = model.training
+    model.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        model.train(was_training)
+
+
+def word_batches(
+    model: TriaffineForNestedNER,
+    processor: TriaffineProcessor,
+    records: Sequence[dict[str, Any]],
+    batch_size: int = 32,
+    doing: str = "Predicting",
+) -> Iterator[tuple[list[int], dict[str, Tensor]]]:
+    """Batches of sentences of like length: their row numbers among the records, and the model's inputs on its device.
+
+    Shows a progress bar, which says what is `doing`. Every row comes once; arguments are those of [`predict_words`].
+    """
+    processor.check_fits(model.config)
+    with tqdm(total=len(records), desc=doing, leave=False) as progress:
+        for first in range(0, len(records), batch_size * BATCHES_AT_ONCE):
+            last = min(first + batch_size * BATCHES_AT_ONCE, len(records))
+            features = encode_records(processor, [records[row] for row in range(first, last)])
+            for rows in batches_by_length([feature_size(feature) for feature in features], batch_size):
+                batch = processor.pad([features[row] for row in rows])
+                yield [first + row for row in rows], {name: values.to(model.device) for name, values in batch.items()}
+                progress.update(len(rows))
+
+
 def predict_words(
     model: TriaffineForNestedNER,
     processor: TriaffineProcessor,
@@ -31,22 +66,12 @@ def predict_words(
         batch_size: sentences of average length that run through the model together; of long ones fewer.
         decoding: `threshold` and `overlap`, see [`decode_batch`].
     """
-    processor.check_fits(model.config)
-    was_training = model.training
-    model.eval()
     id2label: Any = model.config.id2label
     found: list[Entities] = [[] for _ in records]
-    with tqdm(total=len(records), desc="Predicting", leave=False) as progress:
-        for first in range(0, len(records), batch_size * BATCHES_AT_ONCE):
-            last = min(first + batch_size * BATCHES_AT_ONCE, len(records))
-            features = encode_records(processor, [records[row] for row in range(first, last)])
-            for rows in batches_by_length([feature_size(feature) for feature in features], batch_size):
-                batch = processor.pad([features[row] for row in rows])
-                inputs = {name: values.to(model.device) for name, values in batch.items()}
-                for row, entities in zip(rows, decode_batch(model(**inputs), id2label, **decoding), strict=True):
-                    found[first + row] = entities
-                progress.update(len(rows))
-    model.train(was_training)
+    with evaluating(model):
+        for rows, inputs in word_batches(model, processor, records, batch_size):
+            for row, entities in zip(rows, decode_batch(model(**inputs), id2label, **decoding), strict=True):
+                found[row] = entities
     return found
 
 

@@ -1,14 +1,13 @@
 """`explain`: a text and a span → what each label attended to and what that gave, as plain data ready for JSON."""
 
-import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from ..configuration_triaffine import NONE_LABEL
+from ..evaluation.prediction import evaluating
 from ..modeling_triaffine import SpanHeadOutput, TriaffineForNestedNER
 from ..pipeline_triaffine import NestedNERPipeline
 from ..processing_triaffine import Feature, TriaffineProcessor
@@ -124,7 +123,7 @@ def explain(pipeline: NestedNERPipeline, text: str, span: tuple[int, int]) -> Ex
             f"The span has {j - i + 1} words, but the model scores spans of at most {max_width} "
             "(`max_span_width`); there is nothing to explain."
         )
-    with torch.no_grad(), _evaluating(model):
+    with evaluating(model):
         batch = {name: values.to(model.device) for name, values in pipeline.processor.pad([feature]).items()}
         packed = batch.pop("packed_words")
         hidden = model.represent_words(**batch)
@@ -179,17 +178,6 @@ def _quote(text: str, pieces: list[Offsets]) -> str:
     if len(quoted) > 2 * NEAR_WORDS:
         quoted = [*quoted[:NEAR_WORDS], "…", *quoted[-NEAR_WORDS:]]
     return ", ".join(quoted)
-
-
-@contextlib.contextmanager
-def _evaluating(model: TriaffineForNestedNER) -> Iterator[None]:
-    """Without dropout inside, in the mode it was in outside."""
-    was_training = model.training
-    model.eval()
-    try:
-        yield
-    finally:
-        model.train(was_training)
 
 
 def _explain_words(

@@ -1,0 +1,152 @@
+"""`analyse`: everything that is to be said of one model on one corpus, as plain data; `report.py` writes it out."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+from datasets import Dataset
+
+from ..configuration_triaffine import NONE_LABEL
+from ..data import add_context
+from ..modeling_triaffine import TriaffineForNestedNER
+from ..processing_triaffine import TriaffineProcessor
+from .breakdowns import confusion, scores_by_depth, scores_by_length
+from .candidates import DEFAULT_COUNTS, sweep_candidates
+from .cases import Case, make_cases
+from .prediction import Entities, predict_words
+from .scoring import score_entities
+from .significance import paired_bootstrap
+
+Scores = dict[str, Any]
+Record = dict[str, Any]
+
+
+class NamedModel(NamedTuple):
+    """A trained model with its processor, and what reports call it."""
+
+    name: str
+    model: TriaffineForNestedNER
+    processor: TriaffineProcessor
+
+    def read(self, corpus: Dataset) -> list[Record]:
+        """The sentences with as much of their document around them as the model reads."""
+        return list(add_context(corpus, self.processor.context, self.processor.max_subwords))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Another model on the same sentences; `bootstrap` is of the first model minus this one, [`paired_bootstrap`]."""
+
+    model: str
+    scores: Scores
+    bootstrap: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """What became of a corpus in a model's hands.
+
+    Attributes:
+        model, corpus: what they are called; sentences: how many there are.
+        unknown_labels: types of the corpus that the model has no label for; such entities are missed.
+        scores: [`score_entities`]; by_length: [`scores_by_length`]; by_depth: [`scores_by_depth`]; errors:
+            [`confusion`].
+        max_candidates: the model's own m; candidates: [`sweep_candidates`]. Both None without a cross-span stage.
+        comparison: None where there is no other model.
+        cases: of the sentences asked for.
+    """
+
+    model: str
+    corpus: str
+    sentences: int
+    unknown_labels: list[str]
+    scores: Scores
+    by_length: dict[str, Scores]
+    by_depth: dict[str, Scores]
+    errors: dict[str, Any]
+    max_candidates: int | None
+    candidates: list[dict[str, Any]] | None
+    comparison: Comparison | None
+    cases: list[Case]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Nested dicts, lists, strings and numbers, ready for JSON."""
+        return asdict(self)
+
+
+def analyse(
+    subject: NamedModel,
+    corpus: Dataset,
+    corpus_name: str,
+    *,
+    counts: Sequence[int] | None = None,
+    other: NamedModel | None = None,
+    sentences: Sequence[str] = (),
+    batch_size: int = 32,
+) -> Analysis:
+    """Analyses a model on a corpus' given words.
+
+    Args:
+        subject: the model.
+        corpus: one split in the form of `FEATURES`.
+        corpus_name: what reports call it.
+        counts: numbers of candidates to try, see [`sweep_candidates`]; None: 5, 10, …, 100 where the model has
+            candidates.
+        other: a model to compare with.
+        sentences: ids of the sentences to make cases of.
+        batch_size: as of [`predict_words`].
+
+    Raises:
+        ValueError: there is no sentence with such an id, or `counts` are given for a model without candidates.
+    """
+    _, model, processor = subject
+    config: Any = model.config
+    records = subject.read(corpus)
+    chosen = _find_sentences(records, sentences)
+    if counts is None:
+        counts = DEFAULT_COUNTS if config.cross_span else ()
+    candidates = sweep_candidates(model, processor, records, counts, batch_size) if counts else None
+    predictions = predict_words(model, processor, records, batch_size)
+    references = [record["entities"] for record in records]
+    labels = [label for label in config.id2label.values() if label != NONE_LABEL]
+    return Analysis(
+        model=subject.name,
+        corpus=corpus_name,
+        sentences=len(records),
+        unknown_labels=sorted({entity["type"] for gold in references for entity in gold} - set(labels)),
+        scores=score_entities(predictions, references, labels),
+        by_length=scores_by_length(predictions, references),
+        by_depth=scores_by_depth(predictions, references),
+        errors=confusion(predictions, references, labels),
+        max_candidates=config.max_candidates if config.cross_span else None,
+        candidates=candidates,
+        comparison=None if other is None else _compare(predictions, references, corpus, other, labels, batch_size),
+        cases=make_cases(model, processor, chosen),
+    )
+
+
+def _find_sentences(records: Sequence[Record], ids: Sequence[str]) -> list[Record]:
+    by_id = {record["id"]: record for record in records}
+    unknown = [name for name in ids if name not in by_id]
+    if unknown:
+        known = ", ".join(repr(name) for name in list(by_id)[:3])
+        raise ValueError(
+            f"The split has no sentence {', '.join(map(repr, unknown))}; its {len(by_id)} ids begin with {known}."
+        )
+    return [by_id[name] for name in dict.fromkeys(ids)]
+
+
+def _compare(
+    predictions: list[Entities],
+    references: list[Entities],
+    corpus: Dataset,
+    other: NamedModel,
+    labels: list[str],
+    batch_size: int,
+) -> Comparison:
+    others = predict_words(other.model, other.processor, other.read(corpus), batch_size)
+    return Comparison(
+        model=other.name,
+        scores=score_entities(others, references, labels),
+        bootstrap=paired_bootstrap(predictions, others, references),
+    )

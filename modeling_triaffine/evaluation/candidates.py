@@ -1,0 +1,91 @@
+"""What the number of candidates m costs and gains: recall of the candidate filter, and scores, over m, of one model."""
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ..configuration_triaffine import TriaffineConfig
+from ..data.statistics import Span
+from ..decoding_triaffine import decode_batch
+from ..modeling_triaffine import SpanHeadOutput, TriaffineForNestedNER
+from ..processing_triaffine import TriaffineProcessor
+from .breakdowns import candidate_recall
+from .prediction import Entities, evaluating, word_batches
+from .scoring import score_entities
+
+DEFAULT_COUNTS = tuple(range(5, 105, 5))
+
+
+def sweep_candidates(
+    model: TriaffineForNestedNER,
+    processor: TriaffineProcessor,
+    records: Sequence[dict[str, Any]],
+    counts: Sequence[int] = DEFAULT_COUNTS,
+    batch_size: int = 32,
+) -> list[dict[str, Any]]:
+    """The same model with other numbers of candidates, without training (the paper's analysis of m).
+
+    Each batch is encoded once; the head runs over it once for each m. The model is left as it was.
+
+    Args:
+        records: sentences with `tokens`, `entities`, and `pos`, `left_tokens`, `right_tokens` where the model reads
+            them.
+        counts: the values of m; given twice, one counts once.
+        batch_size: as of [`predict_words`].
+
+    Returns:
+        For each m, rising: `max_candidates`, `candidates` (see [`candidate_recall`]) and `scores` (see
+        [`score_entities`]).
+
+    Raises:
+        ValueError: the model has no cross-span stage, and hence no candidates, or an m is below 1.
+    """
+    if not model.config.cross_span:
+        raise ValueError(
+            "The model has no cross-span stage (`cross_span` is false): it reads all spans and has no candidates."
+        )
+    if min(counts, default=1) < 1:
+        raise ValueError(f"{min(counts)} is no number of candidates; give at least 1.")
+    tried = sorted(set(counts))
+    id2label: Any = model.config.id2label
+    candidates: dict[int, list[list[Span]]] = {count: [[] for _ in records] for count in tried}
+    predictions: dict[int, list[Entities]] = {count: [[] for _ in records] for count in tried}
+    with evaluating(model), _keeping_max_candidates(model.head.config):
+        for rows, inputs in word_batches(model, processor, records, batch_size, doing="Trying candidates"):
+            packed_words = inputs.pop("packed_words")
+            hidden = model.represent_words(**inputs)
+            for count in tried:
+                model.head.config.max_candidates = count
+                output = model.head(hidden, inputs["num_words"], None, packed_words)
+                decoded = decode_batch(output, id2label)
+                for row, spans, entities in zip(rows, _candidate_spans(output), decoded, strict=True):
+                    candidates[count][row], predictions[count][row] = spans, entities
+    references = [record["entities"] for record in records]
+    return [
+        {
+            "max_candidates": count,
+            "candidates": candidate_recall(candidates[count], references),
+            "scores": score_entities(predictions[count], references),
+        }
+        for count in tried
+    ]
+
+
+@contextlib.contextmanager
+def _keeping_max_candidates(config: TriaffineConfig) -> Iterator[None]:
+    """Whatever is done to `max_candidates` inside, it is the same afterwards."""
+    kept = config.max_candidates
+    try:
+        yield
+    finally:
+        config.max_candidates = kept
+
+
+def _candidate_spans(output: SpanHeadOutput) -> list[list[Span]]:
+    """The candidates of each sentence as (start, end exclusive)."""
+    assert output.candidates is not None
+    assert output.candidate_mask is not None
+    return [
+        [(i, j + 1) for (i, j), is_span in zip(spans, mask, strict=True) if is_span]
+        for spans, mask in zip(output.candidates.tolist(), output.candidate_mask.tolist(), strict=True)
+    ]

@@ -1,0 +1,170 @@
+"""The figures of a report, each as SVG and as PNG. The only module of this folder that needs matplotlib."""
+
+import io
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ..explanation.tables import LONGEST_LABEL, shorten
+from .analysis import Analysis
+from .breakdowns import GOLD_OUTCOMES, RIGHT, WRONG_TYPE
+
+try:
+    from matplotlib import style
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Rectangle
+except ImportError:
+    raise ImportError('Figures need matplotlib: pip install "modeling_triaffine[plot]".') from None
+
+DOTS_PER_INCH = 160
+# Inches.
+WIDTH, BARS_HEIGHT, SLANTED_HEIGHT, CURVE_HEIGHT, ROW_HEIGHT = 7.2, 2.9, 1.0, 3.9, 0.42
+CHARACTERS = 90  # of names that fit into the width beside each other
+# Okabe and Ito's colours: told apart by every eye, and in grey.
+PRECISION, RECALL, F1, QUIET = "#56B4E9", "#E69F00", "#0072B2", "#5B6875"
+PALE = "#9AA7B3"
+BAR_WIDTH = 0.26
+DARK = 0.55  # share of a row: on cells above it the numbers are white
+STYLE = {
+    "font.size": 9.0,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.frameon": False,
+    "figure.constrained_layout.use": True,
+    "text.parse_math": False,  # a $ in a label is a dollar
+    "svg.fonttype": "none",  # text stays text: searchable, and in whatever script the reader has a font for
+    "svg.hashsalt": "analysis",  # the same analysis gives the same files
+}
+
+
+def draw_figures(analysis: Analysis) -> dict[str, bytes]:
+    """File name → content: `NAME.svg` and `NAME.png` of each figure that there is something to draw for.
+
+    The names are `by_label`, `by_length`, `by_depth`, `errors`, and `candidates` where several m were tried.
+    """
+    with style.context(["default", STYLE]):
+        return {f"{name}.{form}": _save(figure, form) for name, figure in _figures(analysis) for form in ("svg", "png")}
+
+
+def _figures(analysis: Analysis) -> Iterator[tuple[str, Figure]]:
+    breakdowns = {
+        "by_label": ("", analysis.scores["by_label"]),
+        "by_length": ("length of the entity in words", analysis.by_length),
+        "by_depth": ("nesting depth (1 is outermost)", analysis.by_depth),
+    }
+    for name, (axis, rows) in breakdowns.items():
+        if rows:
+            yield name, _draw_scores(rows, axis)
+    if analysis.scores["gold"]:
+        yield "errors", _draw_errors(analysis.errors)
+    if analysis.candidates and len(analysis.candidates) > 1:
+        yield "candidates", _draw_candidates(analysis.candidates, analysis.max_candidates)
+
+
+def _save(figure: Figure, form: str) -> bytes:
+    """The file's content; it depends on what is drawn alone."""
+    content = io.BytesIO()
+    figure.savefig(content, format=form, dpi=DOTS_PER_INCH, metadata={"Date": None} if form == "svg" else {})
+    return content.getvalue()
+
+
+def _draw_scores(rows: Mapping[str, Mapping[str, Any]], axis: str) -> Figure:
+    """Precision, recall and F1 of each row as bars, with the number of gold entities below its name."""
+    names = [shorten(name, LONGEST_LABEL) for name in rows]
+    support = [f"{row['gold']} gold" for row in rows.values()]
+    is_crowded = len(names) * max(map(len, names)) > CHARACTERS
+    figure = Figure(figsize=(WIDTH, BARS_HEIGHT + (SLANTED_HEIGHT if is_crowded else 0)))
+    axes = figure.subplots()
+    for side, ratio, label, colour in (
+        (-1, "precision", "precision", PRECISION),
+        (0, "recall", "recall", RECALL),
+        (1, "f1", "F1", F1),
+    ):
+        values = [100 * row[ratio] for row in rows.values()]
+        places = [number + side * BAR_WIDTH for number in range(len(values))]
+        bars = axes.bar(places, values, 0.92 * BAR_WIDTH, color=colour, label=label)
+        axes.bar_label(bars, fmt="%.0f", fontsize=7, padding=1, color=QUIET)
+    between = ", " if is_crowded else "\n"
+    axes.set_xticks(range(len(names)), [between.join(pair) for pair in zip(names, support, strict=True)])
+    if is_crowded:
+        _slant(axes)
+    axes.set(xlabel=axis, ylabel="percent", ylim=(0, 108), yticks=range(0, 101, 20))
+    axes.set_xlim(-0.6, max(len(names), 3) - 0.4)
+    axes.tick_params(axis="x", length=0)
+    figure.legend(loc="outside upper left", ncols=3, handlelength=1)
+    return figure
+
+
+def _draw_errors(errors: Mapping[str, Any]) -> Figure:
+    """What each label's gold entities were taken for, and the other ways in which they were lost; rows add up to 1."""
+    labels = list(errors["by_gold_label"])
+    lost = [outcome for outcome in GOLD_OUTCOMES if outcome not in (RIGHT, WRONG_TYPE)]
+    counts = [
+        [*errors["types"][label].values(), *(errors["by_gold_label"][label][outcome] for outcome in lost)]
+        for label in labels
+    ]
+    shares = [[count / max(1, sum(row)) for count in row] for row in counts]
+    names = [shorten(label, LONGEST_LABEL) for label in labels]
+    columns = [*names, *(outcome.replace("_", " ") for outcome in lost)]
+    figure = Figure(figsize=(max(WIDTH, 2.2 + 0.55 * len(columns)), 2.3 + ROW_HEIGHT * len(labels)))
+    axes = figure.subplots()
+    mesh = axes.pcolormesh(shares, cmap="Blues", vmin=0, vmax=1, edgecolors="white", linewidth=1.5)
+    for row, column in itertools.product(range(len(labels)), range(len(columns))):
+        count, is_dark = counts[row][column], shares[row][column] > DARK
+        colour = "white" if is_dark else "black" if count else PALE
+        axes.text(column + 0.5, row + 0.5, str(count), ha="center", va="center_baseline", color=colour)
+    for place in range(len(labels)):  # what is right
+        axes.add_patch(Rectangle((place, place), 1, 1, fill=False, edgecolor=QUIET, linewidth=1))
+    axes.axvline(len(labels), color=QUIET, linewidth=1)
+    middles = [number + 0.5 for number in range(len(columns))]
+    axes.set_xticks(middles, columns)
+    _slant(axes)
+    axes.set_yticks(middles[: len(labels)], [f"{name} ({sum(row)})" for name, row in zip(names, counts, strict=True)])
+    axes.set(ylabel="gold label", xlabel="predicted label of the same span, or what else became of it")
+    axes.invert_yaxis()
+    axes.spines[:].set_visible(False)
+    axes.tick_params(length=0)
+    figure.colorbar(mesh, ax=axes, label="share of the gold label", ticks=[0, 0.5, 1], shrink=0.8, pad=0.02)
+    return figure
+
+
+def _draw_candidates(candidates: Sequence[Mapping[str, Any]], max_candidates: int | None) -> Figure:
+    """Recall of the candidates, and below it the model's F1, over m."""
+    figure = Figure(figsize=(WIDTH, CURVE_HEIGHT))
+    upper, lower = figure.subplots(2, sharex=True)
+    tried = [row["max_candidates"] for row in candidates]
+    curves: tuple[tuple[Axes, str, str, list[float]], ...] = (
+        (upper, "recall of the\ncandidates, %", RECALL, [100 * row["candidates"]["recall"] for row in candidates]),
+        (lower, "F1 of the model, %", F1, [100 * row["scores"]["f1"] for row in candidates]),
+    )
+    for axes, name, colour, values in curves:
+        axes.plot(tried, values, "o-", color=colour, markersize=4, clip_on=False)
+        axes.set_ylabel(name)
+        axes.grid(axis="y", color="#DDE3E9")
+        axes.set_axisbelow(True)
+        # Half a point at least: a curve that hardly moves should look so.
+        margin = max(0.5, 0.1 * (max(values) - min(values)))
+        axes.set_ylim(max(0, min(values) - margin), min(100, max(values) + margin))
+        if max_candidates is not None:
+            axes.axvline(max_candidates, color=QUIET, linestyle="--", linewidth=1)
+    if max_candidates is not None:
+        on_the_right = max_candidates > (tried[0] + tried[-1]) / 2
+        upper.annotate(
+            f"the model’s own m = {max_candidates}",
+            (max_candidates, 0),
+            xycoords=("data", "axes fraction"),
+            xytext=(-4 if on_the_right else 4, 5),
+            textcoords="offset points",
+            ha="right" if on_the_right else "left",
+            color=QUIET,
+        )
+    lower.set_xlabel("number of candidates m")
+    return figure
+
+
+def _slant(axes: Axes) -> None:
+    """Names below the columns, each of which ends where its column is."""
+    axes.tick_params(axis="x", rotation=35)
+    for name in axes.get_xticklabels():
+        name.set(ha="right", rotation_mode="anchor")

@@ -1,0 +1,113 @@
+"""The ablations as configurations, and the script that trains them all and writes their table."""
+
+import csv
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from modeling_triaffine import TriaffineConfig, TriaffineForNestedNER
+from tests.micro_training import MICRO_ENCODER, micro_records, script_environment, write_lines, write_recipe
+from tests.reference import load_golden
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+SCRIPT = REPOSITORY / "examples" / "ablate.py"
+FIELDS = ("attention", "scoring", "cross_span")
+# Where printed equation and published code are one.
+GOLDEN = {
+    "a-published": "ablation_a_biaffine",
+    "b": "ablation_b_no_boundary_in_scoring",
+    "c": "ablation_c_no_label_in_attention",
+    "d": "ablation_d_no_boundary_in_attention",
+    "e": "ablation_e_linear_attention",
+    "f-published": "ablation_f_linear_scoring",
+    "g": "ablation_g_triaffine_no_cross",
+    "h": "full_shared",
+}
+
+
+@pytest.fixture(scope="module")
+def script():
+    specification = importlib.util.spec_from_file_location("ablate", SCRIPT)
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_configuration_is_that_of_the_published_arrays(shared, name):
+    """Whose values and gradients `test_golden.py` compares."""
+    head, _, _ = load_golden(shared / "golden" / f"{GOLDEN[name]}.npz")
+    config = TriaffineConfig.from_pretrained(REPOSITORY / "hub_configs" / "ablations" / name)
+    assert [getattr(config, field) for field in FIELDS] == [getattr(head.config, field) for field in FIELDS]
+
+
+def test_the_papers_forms_differ_from_the_published_ones_in_their_scoring_alone(script):
+    for name in ("a", "f"):
+        paper, published = script.read_changes(name), script.read_changes(f"{name}-published")
+        assert published == {**paper, "scoring": f"{paper['scoring']}_shared"}
+
+
+@pytest.fixture
+def finished(tmp_path):
+    """Scores of four runs, as trainings leave them."""
+    for run, split, f1 in (("a-seed-1", "eval", 0.5), ("h-seed-1", "test", 0.7), ("h-seed-10", "test", 0.8)):
+        (tmp_path / run).mkdir()
+        scores = {f"{split}_f1": f1, f"{split}_flat_f1": f1 + 0.1, f"{split}_nested_f1": f1 - 0.1, "eval_loss": 1}
+        scores = {"eval_f1": 0, "eval_flat_f1": 0, "eval_nested_f1": 0, **scores}
+        (tmp_path / run / "all_results.json").write_text(json.dumps(scores))
+    (tmp_path / "g-seed-1").mkdir()  # not finished
+    return tmp_path
+
+
+def test_table_holds_what_is_finished(script, finished):
+    script.write_tables(finished)
+    lines = (finished / "table.md").read_text().splitlines()
+    assert [line.count("|") for line in lines] == [7] * 4
+    assert lines[2] == "| (a) | attention none, scoring biaffine | 1 | 50.00 | 60.00 | 40.00 |"
+    assert lines[3].endswith("related spans | 2 | 75.00 ± 7.07 | 85.00 ± 7.07 | 65.00 ± 7.07 |")
+    rows = list(csv.DictReader((finished / "table.csv").open()))
+    assert [(row["variant"], row["f1"]) for row in rows] == [("a", "50.0000"), ("h", "70.0000"), ("h", "80.0000")]
+    assert [row["name"] for row in json.loads((finished / "table.json").read_text())["rows"]] == ["a", "h"]
+    assert (finished / "table.svg").read_text().count("<svg") == 1
+
+
+def test_runs_under_other_options_are_not_mixed(script, finished):
+    script.check_same_options(finished / "new", ["--recipe", "x"])
+    (finished / "options.json").write_text('["--recipe", "x"]')
+    script.check_same_options(finished, ["--recipe", "x"])
+    with pytest.raises(ValueError, match=r"were trained with --recipe x; now the options are --recipe y.*another"):
+        script.check_same_options(finished, ["--recipe", "y"])
+
+
+def test_trains_what_is_missing(tmp_path):
+    options = {
+        "--recipe": write_recipe(tmp_path / "recipe", training={"num_train_epochs": 1, "use_cpu": True}),
+        "--train_file": write_lines(tmp_path / "train.jsonl", micro_records(12)),
+        "--validation_file": write_lines(tmp_path / "dev.jsonl", micro_records(4, seed=1)),
+        "--output_dir": tmp_path / "runs",
+    }
+    command = [sys.executable, str(SCRIPT), *(str(part) for option in options.items() for part in option)]
+    done = tmp_path / "runs" / "a-seed-3"
+    done.mkdir(parents=True)
+    (done / "all_results.json").write_text('{"eval_f1": 0.5, "eval_flat_f1": 0.5, "eval_nested_f1": 0.5}')
+    (tmp_path / "runs" / "options.json").write_text(json.dumps(command[2:-2]))
+    environment = script_environment(tmp_path)
+    result = subprocess.run(
+        [*command, "--variants", "a", "d", "--seeds", "3"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr[-3000:]
+    assert [path.name for path in done.iterdir()] == ["all_results.json"]
+    trained = TriaffineForNestedNER.from_pretrained(tmp_path / "runs" / "d-seed-3")
+    assert trained.config.attention == "label"
+    assert not trained.config.cross_span
+    assert trained.config.encoder_config.hidden_size == MICRO_ENCODER["hidden_size"]
+    assert [line[:5] for line in result.stdout.splitlines()[-2:]] == ["| (a)", "| (d)"]

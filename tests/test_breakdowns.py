@@ -1,0 +1,239 @@
+"""Breakdowns of scores by length, by depth, by kind of error, by candidates: by hand, and that parts add up."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from modeling_triaffine.data.statistics import nesting_depths
+from modeling_triaffine.evaluation.breakdowns import (
+    GOLD_OUTCOMES,
+    PREDICTED_OUTCOMES,
+    candidate_recall,
+    confusion,
+    scores_by_depth,
+    scores_by_length,
+)
+from modeling_triaffine.evaluation.scoring import score_entities
+
+COUNTS = ("correct", "predicted", "found", "gold")
+LABELS = ["LOC", "ORG", "PER"]
+
+
+def entities(*triples):
+    return [{"start": start, "end": end, "type": label} for start, end, label in triples]
+
+
+def counts(row):
+    return tuple(row[key] for key in COUNTS)
+
+
+sentences = st.lists(
+    st.builds(
+        lambda start, length, label: {"start": start, "end": start + length, "type": label},
+        st.integers(0, 5),
+        st.integers(1, 6),
+        st.sampled_from(LABELS),
+    ),
+    max_size=7,
+)
+# Predictions and references with one list each for every sentence.
+pairs = st.lists(st.tuples(sentences, sentences), max_size=5).map(
+    lambda rows: ([predicted for predicted, _ in rows], [gold for _, gold in rows])
+)
+breakdowns = pytest.mark.parametrize("breakdown", [scores_by_length, scores_by_depth, confusion])
+
+
+# ---- by length
+
+
+def test_lengths_by_hand():
+    gold = [entities((0, 5, "ORG"), (1, 2, "LOC"), (7, 8, "PER")), entities((0, 40, "ORG"))]
+    predicted = [entities((0, 5, "ORG"), (7, 8, "LOC"), (0, 2, "LOC")), []]
+    rows = scores_by_length(predicted, gold)
+    assert {name: counts(row) for name, row in rows.items()} == {
+        "1": (0, 1, 0, 2),
+        "2": (0, 1, 0, 0),
+        "5-8": (1, 1, 1, 1),
+        "17+": (0, 0, 0, 1),
+    }
+    assert (rows["5-8"]["precision"], rows["5-8"]["recall"], rows["5-8"]["f1"]) == (1.0, 1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("length", "bucket"),
+    [(1, "1"), (2, "2"), (3, "3-4"), (4, "3-4"), (5, "5-8"), (8, "5-8"), (9, "9-16"), (16, "9-16"), (17, "17+")],
+)
+def test_every_length_has_its_bucket(length, bucket):
+    assert list(scores_by_length([[]], [entities((3, 3 + length, "LOC"))])) == [bucket]
+
+
+@settings(max_examples=30)
+@given(pairs)
+def test_lengths_are_rising(pair):
+    names = list(scores_by_length(*pair))
+    assert names == [name for name in ("1", "2", "3-4", "5-8", "9-16", "17+") if name in names]
+
+
+# ---- by depth
+
+
+def test_depths_by_hand():
+    gold = [entities((0, 5, "ORG"), (1, 3, "LOC"), (1, 2, "PER"), (4, 7, "LOC"))]  # the last one crosses the first
+    # Inside two gold entities; inside none (it contains them); the same span as one at depth 2; inside the crossing.
+    predicted = [entities((2, 3, "PER"), (0, 9, "ORG"), (1, 3, "ORG"), (5, 6, "LOC"), (1, 2, "PER"))]
+    rows = scores_by_depth(predicted, gold)
+    assert {name: counts(row) for name, row in rows.items()} == {
+        "1": (0, 1, 0, 2),
+        "2": (0, 2, 0, 1),
+        "3": (1, 2, 1, 1),
+    }
+
+
+def test_two_types_on_one_span_are_not_inside_each_other():
+    gold = [entities((0, 2, "ORG"), (0, 2, "LOC"))]
+    assert {name: counts(row) for name, row in scores_by_depth(gold, gold).items()} == {"1": (2, 2, 2, 2)}
+
+
+@given(st.lists(sentences, max_size=5))
+def test_depth_of_gold_is_that_of_the_statistics(gold):
+    expected: dict[str, int] = {}
+    for sentence in gold:
+        distinct = {(entity["start"], entity["end"], entity["type"]) for entity in sentence}
+        depths = nesting_depths([entity[:2] for entity in distinct])
+        for start, end, _ in distinct:
+            expected[str(depths[start, end])] = expected.get(str(depths[start, end]), 0) + 1
+    assert {depth: row["gold"] for depth, row in scores_by_depth([[] for _ in gold], gold).items()} == expected
+
+
+# ---- errors
+
+
+@pytest.mark.parametrize(
+    ("predicted", "gold", "of_gold", "of_prediction"),
+    [
+        pytest.param((2, 4, "LOC"), (2, 4, "LOC"), "right", "right", id="right"),
+        pytest.param((2, 4, "ORG"), (2, 4, "LOC"), "wrong_type", "wrong_type", id="type"),
+        pytest.param((2, 5, "LOC"), (2, 4, "LOC"), "wrong_boundary", "wrong_boundary", id="longer"),
+        pytest.param((3, 4, "LOC"), (2, 4, "LOC"), "wrong_boundary", "wrong_boundary", id="shorter"),
+        pytest.param((3, 6, "LOC"), (2, 4, "LOC"), "wrong_boundary", "wrong_boundary", id="crossing"),
+        pytest.param((2, 5, "ORG"), (2, 4, "LOC"), "wrong_boundary_and_type", "wrong_boundary_and_type", id="both"),
+        pytest.param((4, 5, "LOC"), (2, 4, "LOC"), "missed", "invented", id="adjacent"),
+        pytest.param((0, 1, "LOC"), (2, 4, "LOC"), "missed", "invented", id="apart"),
+    ],
+)
+def test_outcome_of_one_entity(predicted, gold, of_gold, of_prediction):
+    errors = confusion([entities(predicted)], [entities(gold)])
+    assert errors["by_gold_label"]["LOC"] == {name: int(name == of_gold) for name in GOLD_OUTCOMES}
+    expected = {name: int(name == of_prediction) for name in PREDICTED_OUTCOMES}
+    assert errors["by_predicted_label"][predicted[2]] == expected
+
+
+def test_the_first_reason_counts():
+    gold = [entities((2, 4, "LOC"))]
+    predicted = [entities((2, 4, "PER"), (2, 4, "ORG"), (2, 5, "LOC"), (0, 3, "ORG"))]
+    errors = confusion(predicted, gold)
+    assert errors["by_gold_label"]["LOC"]["wrong_type"] == 1
+    assert errors["types"]["LOC"] == {"LOC": 0, "ORG": 1, "PER": 0}
+    boundary = confusion([predicted[0][2:]], gold)
+    assert boundary["by_gold_label"]["LOC"]["wrong_boundary"] == 1
+    assert boundary["by_predicted_label"]["ORG"]["wrong_boundary_and_type"] == 1
+
+
+def test_what_is_right_explains_no_error():
+    inner, outer = (1, 2, "LOC"), (0, 5, "LOC")
+    left_out = confusion([entities(inner)], [entities(inner, outer)])
+    assert left_out["by_gold_label"]["LOC"] == dict.fromkeys(GOLD_OUTCOMES, 0) | {"right": 1, "missed": 1}
+    added = confusion([entities(inner, outer)], [entities(inner)])
+    assert added["by_predicted_label"]["LOC"] == dict.fromkeys(PREDICTED_OUTCOMES, 0) | {"right": 1, "invented": 1}
+    # Of two types on one span the model can find one; the other is missed, not confused with the first.
+    second_type = confusion([entities((0, 1, "LOC"))], [entities((0, 1, "LOC"), (0, 1, "ORG"))])
+    assert second_type["by_gold_label"]["ORG"]["missed"] == 1
+    assert second_type["types"]["ORG"] == {"LOC": 0, "ORG": 0}
+
+
+def test_labels_have_rows_in_their_order():
+    errors = confusion([entities((0, 1, "LOC"))], [[]], labels=["PER", "NEVER"])
+    for table in errors.values():
+        assert list(table) == ["PER", "NEVER", "LOC"]
+    assert list(errors["types"]["PER"]) == ["PER", "NEVER", "LOC"]
+    assert errors["by_predicted_label"]["LOC"]["invented"] == 1
+
+
+@given(pairs)
+def test_errors_add_up(pair):
+    by_label, errors = score_entities(*pair)["by_label"], confusion(*pair)
+    assert set(errors["by_gold_label"]) == set(errors["by_predicted_label"]) == set(by_label)
+    for label, row in by_label.items():
+        gold, predicted = errors["by_gold_label"][label], errors["by_predicted_label"][label]
+        assert (sum(gold.values()), sum(predicted.values())) == (row["gold"], row["predicted"])
+        assert gold["right"] == predicted["right"] == row["correct"] == errors["types"][label][label]
+        wrong_types = sum(errors["types"][label].values()) - errors["types"][label][label]
+        assert gold["wrong_type"] == wrong_types
+
+
+@given(pairs)
+def test_swapping_sides_swaps_the_tables(pair):
+    predictions, references = pair
+    there, back = confusion(predictions, references), confusion(references, predictions)
+
+    def renamed(row):
+        return {name.replace("missed", "invented"): count for name, count in row.items()}
+
+    assert {label: renamed(row) for label, row in there["by_gold_label"].items()} == back["by_predicted_label"]
+
+
+# ---- candidates
+
+
+def test_candidates_by_hand():
+    gold = [entities((0, 3, "ORG"), (0, 3, "LOC"), (1, 2, "LOC")), entities((0, 1, "LOC"))]
+    assert candidate_recall([[(0, 3), (4, 5)], []], gold) == {"found": 2, "gold": 4, "recall": 0.5}
+    assert candidate_recall([[], [(0, 3)]], gold)["found"] == 0  # those of another sentence do not count
+    assert candidate_recall([[]], [[]]) == {"found": 0, "gold": 0, "recall": 0.0}
+
+
+@given(pairs)
+def test_recall_is_at_most_that_of_the_spans_it_is_chosen_from(pair):
+    predictions, references = pair
+    spans = [[(entity["start"], entity["end"]) for entity in sentence] for sentence in predictions]
+    bound, scores = candidate_recall(spans, references), score_entities(predictions, references)
+    assert bound["gold"] == scores["gold"]
+    assert bound["recall"] >= scores["recall"]
+
+
+# ---- all of them
+
+
+@pytest.mark.parametrize("breakdown", [scores_by_length, scores_by_depth])
+@given(pair=pairs)
+def test_parts_add_up_to_the_whole(breakdown, pair):
+    rows, whole = breakdown(*pair), score_entities(*pair)
+    for key in COUNTS:
+        assert sum(row[key] for row in rows.values()) == whole[key]
+    for row in rows.values():
+        assert row["correct"] == row["found"]
+        assert row["predicted"] + row["gold"] > 0
+
+
+@breakdowns
+@settings(max_examples=30)
+@given(pair=pairs, rng=st.randoms(use_true_random=False))
+def test_order_is_irrelevant_and_repetition_counts_once(breakdown, pair, rng):
+    predictions, references = pair
+    order = rng.sample(range(len(references)), len(references))
+    shuffled = [[rng.sample(side[row] * 2, 2 * len(side[row])) for row in order] for side in (predictions, references)]
+    assert breakdown(*shuffled) == breakdown(predictions, references)
+    assert list(breakdown(*shuffled)) == list(breakdown(predictions, references))
+
+
+@breakdowns
+def test_ill_formed_input_is_told(breakdown):
+    with pytest.raises(ValueError, match="predictions for 2 sentences and references for 1"):
+        breakdown([[], []], [[]])
+    with pytest.raises(ValueError, match="references, sentence 1, entity 0: end missing"):
+        breakdown([[], []], [[], [{"start": 1, "type": "LOC"}]])
+
+
+def test_candidates_of_other_sentences_are_told():
+    with pytest.raises(ValueError, match="predictions for 2 sentences and references for 1"):
+        candidate_recall([[], []], [[]])
