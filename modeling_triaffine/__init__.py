@@ -1,7 +1,7 @@
 """Nested named entity recognition with the triaffine mechanism, for the Hugging Face stack.
 
 Importing the package registers its classes with transformers' Auto classes, so that checkpoints of it load without
-`trust_remote_code`.
+`trust_remote_code`, and tells the model, whose code travels without the package, how it is published.
 """
 
 from transformers import AutoConfig, AutoModel, AutoModelForTokenClassification, AutoProcessor
@@ -13,6 +13,7 @@ from .evaluation.metric import NestedNERMetric
 from .modeling_triaffine import TriaffineForNestedNER
 from .pipeline_triaffine import NestedNERPipeline
 from .processing_triaffine import TriaffineProcessor
+from .publishing import push_model
 from .training import NestedNERTrainer, NestedNERTrainingArguments
 from .version import __version__
 
@@ -33,3 +34,4 @@ AutoConfig.register(TriaffineConfig.model_type, TriaffineConfig)
 AutoModel.register(TriaffineConfig, TriaffineForNestedNER)
 AutoModelForTokenClassification.register(TriaffineConfig, TriaffineForNestedNER)
 AutoProcessor.register(TriaffineConfig, TriaffineProcessor)
+TriaffineForNestedNER.push_repository = push_model

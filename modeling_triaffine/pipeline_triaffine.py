@@ -10,7 +10,7 @@ from transformers.pipelines.base import ChunkPipeline
 
 from .decoding_triaffine import check_overlap, check_threshold, decode_batch
 from .modeling_triaffine import TriaffineForNestedNER
-from .processing_triaffine import TriaffineProcessor, batches_by_length, feature_size
+from .processing_triaffine import PosTagger, TriaffineProcessor, batches_by_length, feature_size
 
 # Batches whose sentences are sorted by length together, so that a batch holds sentences of like length.
 BATCHES_AT_ONCE = 16
@@ -27,6 +27,7 @@ class NestedNERPipeline(ChunkPipeline):
             label has at least t.
         overlap: "all" entities, "nested" (none cross) or "flat" (none share a word).
         batch_size: sentences of average length that run through the model together; of long ones fewer.
+        pos_tagger: tags the text for a model that was trained with parts of speech; the processor's `pos_tagger`.
 
     Returns for each text a list of {"entity_group", "score", "word", "start", "end"}, offsets in characters with an
     exclusive end, sorted by start, then longest first. A list of texts gives a list, any other iterable a generator
@@ -48,13 +49,22 @@ class NestedNERPipeline(ChunkPipeline):
     _load_tokenizer: Any = False
     processor: TriaffineProcessor
 
-    def __init__(self, model: Any, processor: Any = None, batch_size: int | None = None, **kwargs: Any):
+    def __init__(
+        self,
+        model: Any,
+        processor: Any = None,
+        batch_size: int | None = None,
+        pos_tagger: PosTagger | None = None,
+        **kwargs: Any,
+    ):
         if isinstance(model, str | os.PathLike):
             processor = processor or TriaffineProcessor.from_pretrained(model)
             model = TriaffineForNestedNER.from_pretrained(model)
         if processor is None:
             raise ValueError("NestedNERPipeline needs the processor saved with the model: give `processor=`.")
         processor.check_fits(model.config)
+        if pos_tagger is not None:
+            processor.pos_tagger = pos_tagger
         batch_size = DEFAULT_BATCH_SIZE if batch_size is None else batch_size
         super().__init__(model=model.eval(), processor=processor, batch_size=batch_size, **kwargs)
 

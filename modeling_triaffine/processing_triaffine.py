@@ -4,10 +4,11 @@ One sentence is one feature dict of arrays; `pad` makes a batch of them. How raw
 is in `text_triaffine.py`; labels are added by the collator, which stays at home.
 """
 
+import copy
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from torch import Tensor
 from transformers import AutoTokenizer, BatchFeature, ProcessorMixin
 from transformers.utils import cached_file, logging
 
-from .configuration_triaffine import AUTO_MAP, CHOICES, save_remote_code
+from .configuration_triaffine import AUTO_MAP, CHOICES, PushMixin, code_reference, save_remote_code
 from .text_triaffine import (
     DEFAULT_WORD_SPLITTER,
     Offsets,
@@ -36,6 +37,7 @@ VOCABULARY_PARTS = ("words", "pos", "chars")
 PADDING, UNKNOWN = "[PAD]", "[UNK]"
 
 Feature = dict[str, Any]
+PosTagger = Callable[[list[Sequence[str]]], Iterable[Sequence[str]]]
 # Value that fills each array of a feature up to the longest of the batch; input_ids take the tokenizer's padding id.
 _PADDING_VALUES = {
     "input_ids": None,
@@ -48,11 +50,13 @@ _PADDING_VALUES = {
 }
 # A word is read by its first characters; a hostile word of thousands would otherwise widen the whole batch.
 MAX_CHARACTERS = 64
+# What transformers notes of how a tokenizer was loaded, and would save with it.
+LOADING_OPTIONS = ("is_local", "local_files_only")
 # Sentences of a text that are encoded together, so that memory does not grow with the text.
 _SENTENCES_AT_ONCE = 64
 
 
-class TriaffineProcessor(ProcessorMixin):
+class TriaffineProcessor(PushMixin, ProcessorMixin):
     """Makes the inputs of [`TriaffineForNestedNER`] from words or raw text.
 
     Args:
@@ -65,7 +69,13 @@ class TriaffineProcessor(ProcessorMixin):
         max_sentence_words: longer sentences of raw text are cut into pieces of this many words.
         vocabulary_parts: which of "words", "pos", "chars" the model reads beside sub-words; set by
             [`build_vocabularies`].
+
+    Attributes:
+        pos_tagger: gives sentences that come without parts of speech theirs, where the model reads them: a function
+            from a list of sentences, each a list of words, to the tags of each. It is not saved.
     """
+
+    pos_tagger: PosTagger | None = None
 
     def __init__(
         self,
@@ -171,11 +181,12 @@ class TriaffineProcessor(ProcessorMixin):
         room = self.max_subwords
         left = self._context_subwords(left_tokens and [side[-room:] for side in left_tokens], len(words))
         right = self._context_subwords(right_tokens and [side[:room] for side in right_tokens], len(words))
+        tags = self._tags(words, pos) if "pos" in self.vocabulary_parts else [[]] * len(words)
         features = []
         for number, (subwords, index) in enumerate(self._subwords(words)):
             feature = self._assemble(subwords, index, left[number], right[number])
             feature["num_words"] = len(words[number])
-            feature.update(self._word_parts(words[number], pos[number] if pos else None))
+            feature.update(self._word_parts(words[number], tags[number]))
             features.append(feature)
         return features
 
@@ -256,8 +267,21 @@ class TriaffineProcessor(ProcessorMixin):
         input_ids = np.concatenate(rows)
         return _feature(input_ids, np.concatenate(row_index), np.zeros_like(input_ids))
 
-    def _word_parts(self, words: Sequence[str], pos: Sequence[str] | None) -> Feature:
-        """Ids of the optional word parts; without parts of speech every word has the unknown one."""
+    def _tags(self, sentences: Sequence[Sequence[str]], pos: Sequence[Sequence[str]] | None) -> list[Sequence[str]]:
+        """Parts of speech of each sentence: those given, else the tagger's, else the unknown one for every word."""
+        tags = list(pos) if pos else [[]] * len(sentences)
+        untagged = [number for number, words in enumerate(sentences) if len(words) and not len(tags[number])]
+        if untagged:
+            tagger = self.pos_tagger or _tag_unknown
+            found = list(tagger([sentences[number] for number in untagged]))
+            if len(found) != len(untagged):
+                raise ValueError(f"`pos_tagger` was given {len(untagged)} sentences and tagged {len(found)}.")
+            for number, of_sentence in zip(untagged, found, strict=True):
+                tags[number] = of_sentence
+        return tags
+
+    def _word_parts(self, words: Sequence[str], tags: Sequence[str]) -> Feature:
+        """Ids of the optional word parts; `tags` are read where parts of speech are one of them."""
         parts: Feature = {}
         if "words" in self.vocabulary_parts:
             known = self.vocabularies["words"]
@@ -265,11 +289,6 @@ class TriaffineProcessor(ProcessorMixin):
             parts["word_ids"] = np.array([known.get(w, known.get(w.lower(), unknown)) for w in words], dtype=np.int64)
         if "pos" in self.vocabulary_parts:
             known = self.vocabularies["pos"]
-            if not pos and len(words):
-                logger.warning_once(
-                    "The model was trained with parts of speech, the text comes without: its words are tagged unknown."
-                )
-            tags = pos if pos else [UNKNOWN] * len(words)
             if len(tags) != len(words):
                 raise ValueError(
                     f"A sentence of {len(words)} words ({' '.join(words)[:60]}) has {len(tags)} tags in `pos`."
@@ -300,7 +319,7 @@ class TriaffineProcessor(ProcessorMixin):
         self.vocabulary_parts = list(parts)
         for part, counter in counts.items():
             ranked = sorted((name for name in counter if counter[name] >= min_count), key=lambda n: (-counter[n], n))
-            self.vocabularies[part] = {name: number for number, name in enumerate([PADDING, UNKNOWN, *ranked])}
+            self.vocabularies[part] = number_names(ranked)
 
     def entities_in_text(
         self, text: str, offsets: Sequence[Offsets], entities: Iterable[dict[str, Any]]
@@ -323,24 +342,36 @@ class TriaffineProcessor(ProcessorMixin):
                 f"{config.max_subwords}; build the processor with max_subwords={config.max_subwords}."
             )
 
+    def to_dict(self) -> dict[str, Any]:
+        """The options, as they are saved. transformers copies all attributes for it: a tagger may be large."""
+        untagged = copy.copy(self)
+        untagged.pos_tagger = None
+        return super(TriaffineProcessor, untagged).to_dict()
+
     @property
     def model_input_names(self) -> list[str]:
         return ["num_words", "packed_words", *_PADDING_VALUES]
 
-    def save_pretrained(self, save_directory: str | os.PathLike, push_to_hub: bool = False, **kwargs: Any) -> Any:
+    @classmethod
+    def register_for_auto_class(cls, auto_class: Any = "AutoProcessor") -> None:
+        """Nothing to register: transformers would write references of its own into the tokenizer, too."""
+
+    def refer_to_code(self, repository: str | None) -> None:
+        """Refers to the remote code in a Hub repository, or (None) in the files that `save_pretrained` writes."""
+        self.auto_map = {"AutoProcessor": code_reference(AUTO_MAP["AutoProcessor"], repository)}
+
+    def save_pretrained(self, save_directory: str | os.PathLike, push_to_hub: bool = False, **options: Any) -> Any:
         """Writes the tokenizer, the options, the vocabularies and the remote code that reads them."""
         if "--" not in getattr(self, "auto_map", {}).get("AutoProcessor", ""):
-            self.auto_map = {"AutoProcessor": AUTO_MAP["AutoProcessor"]}
+            self.refer_to_code(None)
             save_remote_code(save_directory, self.tokenizer.name_or_path)
         if self.vocabulary_parts:
             path = Path(save_directory) / VOCABULARIES_FILE
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps(self.vocabularies, ensure_ascii=False, indent=0), encoding="utf-8")
-        files = super().save_pretrained(save_directory)
-        if push_to_hub:
-            # As a whole: the base class would upload only what it has written itself.
-            self.push_to_hub(kwargs.pop("repo_id", Path(save_directory).name), **kwargs)
-        return files
+        for name in LOADING_OPTIONS:
+            self.tokenizer.init_kwargs.pop(name, None)
+        return super().save_pretrained(save_directory, push_to_hub, **options)
 
     @classmethod
     def from_pretrained(  # type: ignore[override]
@@ -358,6 +389,20 @@ class TriaffineProcessor(ProcessorMixin):
                 pretrained_model_name_or_path, processor.vocabulary_parts, kwargs
             )
         return processor
+
+
+def _tag_unknown(sentences: list[Sequence[str]]) -> list[list[str]]:
+    """The tagger of a processor that has none."""
+    logger.warning_once(
+        "The model was trained with parts of speech, the text comes without: its words are tagged unknown. Give the "
+        "tags with the words, or a tagger: `pos_tagger` of the processor or the pipeline."
+    )
+    return [[UNKNOWN] * len(words) for words in sentences]
+
+
+def number_names(names: Iterable[str]) -> dict[str, int]:
+    """A vocabulary of different names: 0 is padding, 1 unknown, then they follow in order."""
+    return {name: number for number, name in enumerate(dict.fromkeys([PADDING, UNKNOWN, *names]))}
 
 
 def _read_vocabularies(

@@ -81,13 +81,15 @@ class WordRepresentation(nn.Module):
         return values
 
     def _character_states(self, char_ids: Tensor) -> Tensor:
-        """Last state of each direction over each word's characters: [B, N, C] → [B, N, 2·size]."""
+        """Last state of each direction over each word's characters, or both at the last: [B, N, C] → [B, N, 2·size]."""
         characters = self.char_dropout(self.char_embedding(char_ids.flatten(0, 1)))
         lengths = (char_ids.flatten(0, 1) > 0).sum(-1).clamp(min=1)
         states = self.char_lstm(characters, lengths)
-        ahead = gather_words(states, lengths[:, None] - 1).squeeze(1)[:, : self.config.char_lstm_hidden_size]
-        back = states[:, 0, self.config.char_lstm_hidden_size :]
-        return torch.cat([ahead, back], dim=-1).unflatten(0, char_ids.shape[:2])
+        read = gather_words(states, lengths[:, None] - 1).squeeze(1)
+        if self.config.char_readout == "both_ends":
+            size = self.config.char_lstm_hidden_size
+            read = torch.cat([read[:, :size], states[:, 0, size:]], dim=-1)
+        return read.unflatten(0, char_ids.shape[:2])
 
 
 def pool_subwords(states: Tensor, word_index: Tensor, num_words: int, how: str) -> Tensor:

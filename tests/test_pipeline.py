@@ -1,6 +1,7 @@
 """Raw text in, entities out: offsets, batching, policies, inputs of every kind, odd text."""
 
 import pytest
+import torch
 from datasets import Dataset
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -130,6 +131,28 @@ def test_texts_without_words_run_through_models_with_word_parts(encoder):
     sizes |= {f"{part}_embedding_size": 2 for part in ("word", "pos", "char")}
     model = tiny_model(encoder, **sizes, char_lstm_hidden_size=2)
     assert NestedNERPipeline(model=model, processor=processor)(["", " ", "gene"], threshold=0.9)[:2] == [[], []]
+
+
+def test_a_tagger_gives_raw_text_its_parts_of_speech(encoder, tmp_path):
+    processor = tiny_processor(encoder)
+    processor.build_vocabularies([{"tokens": ["gene", "x"], "pos": ["LONG", "SHORT"]}], ["pos"])
+    model = tiny_model(encoder, pos_vocab_size=4, pos_embedding_size=8)
+    with torch.no_grad():
+        model.words.pos_embedding.weight *= 20  # so that tags show in the scores
+
+    def tagger(sentences):
+        return [["LONG" if len(word) > 2 else "SHORT" for word in words] for words in sentences]
+
+    model.save_pretrained(tmp_path)
+    processor.save_pretrained(tmp_path)
+    untagged = NestedNERPipeline(model=tmp_path)("gene x", threshold=0.0)
+    found = NestedNERPipeline(model=tmp_path, pos_tagger=tagger)("gene x", threshold=0.0)
+    stock = transformers_pipeline(model=str(tmp_path), trust_remote_code=True, pos_tagger=tagger)
+    assert stock("gene x", threshold=0.0) == found
+    assert rounded([untagged]) != rounded([found])
+    scored = model(**processor(words=[["gene", "x"]], pos=[["LONG", "SHORT"]]))
+    best = scored.logits.softmax(-1)[..., :-1].amax(-1).flatten().tolist()
+    assert [entity["score"] for entity in sorted(found, key=lambda e: (e["start"], e["end"]))] == pytest.approx(best)
 
 
 def test_zero_threshold_finds_every_span_and_nothing_else(encoder):

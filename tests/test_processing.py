@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from transformers import AutoProcessor, PreTrainedTokenizerFast
 
-from modeling_triaffine import TriaffineProcessor
+from modeling_triaffine import TriaffineProcessor, processing_triaffine
 from modeling_triaffine.processing_triaffine import batches_by_length
 from modeling_triaffine.text_triaffine import neighbouring_words
 from tests.tiny import tiny_model, tiny_processor
@@ -183,6 +183,75 @@ def test_vocabularies_travel(encoder, tmp_path):
         assert feature["char_ids"][0].tolist() == [one.vocabularies["chars"]["x"], 0, 0, 0]
     with pytest.raises(ValueError, match="choose among"):
         processor.build_vocabularies(records, ["shapes"])
+
+
+def by_length(sentences):
+    """A tagger that a test can foretell."""
+    return [["LONG" if len(word) > 2 else "SHORT" for word in words] for words in sentences]
+
+
+@pytest.fixture
+def tagged(processor):
+    """A processor of a model that reads parts of speech."""
+    processor.build_vocabularies([{"tokens": ["x", "gene"], "pos": ["SHORT", "LONG"]}], ["pos"])
+    return processor
+
+
+def test_sentences_without_parts_of_speech_get_the_taggers(tagged):
+    seen = []
+    tagged.pos_tagger = lambda sentences: seen.extend(sentences) or by_length(sentences)
+    words = [["x", "gene"], ["gene", "x"], [], ["gene"]]
+    features = tagged.encode(words, [[], ["SHORT", "SHORT"], [], []])
+    long, short = (tagged.vocabularies["pos"][tag] for tag in ("LONG", "SHORT"))
+    assert [feature["pos_ids"].tolist() for feature in features] == [[short, long], [short, short], [], [long]]
+    assert seen == [["x", "gene"], ["gene"]]
+    [(feature, _)] = tagged.encode_text("gene x")
+    assert feature["pos_ids"].tolist() == [long, short]
+
+
+def test_text_without_parts_of_speech_is_warned_of_once(tagged, caplog):
+    processing_triaffine.logger.warning_once.__func__.cache_clear()
+    for _ in range(2):
+        features = tagged.encode([["x", "gene"], ["x"]])
+    assert [feature["pos_ids"].tolist() for feature in features] == [[1, 1], [1]]
+    assert caplog.text.count("trained with parts of speech") == 1
+    caplog.clear()
+    processing_triaffine.logger.warning_once.__func__.cache_clear()
+    tagged.encode([["x"], []], [["SHORT"], []])
+    tagged.vocabulary_parts = []
+    tagged.encode([["x"]])
+    assert not caplog.text
+
+
+def test_a_tagger_must_tag_every_word(tagged):
+    tagged.pos_tagger = lambda sentences: [["LONG"]] * len(sentences)
+    with pytest.raises(ValueError, match=r"A sentence of 2 words \(x gene\) has 1 tags"):
+        tagged.encode([["x", "gene"]])
+    tagged.pos_tagger = lambda sentences: []
+    with pytest.raises(ValueError, match="was given 2 sentences and tagged 0"):
+        tagged.encode([["x"], ["gene"]])
+
+
+def test_a_tagger_is_neither_saved_nor_copied(tagged, tmp_path):
+    class Large:
+        def __call__(self, sentences):
+            return by_length(sentences)
+
+        def __deepcopy__(self, memo):
+            raise AssertionError("copied")
+
+    tagged.pos_tagger = Large()
+    assert "Large" not in repr(tagged)
+    tagged.save_pretrained(tmp_path)
+    assert "tagger" not in "".join(path.read_text() for path in tmp_path.glob("*.json"))
+    assert TriaffineProcessor.from_pretrained(tmp_path).pos_tagger is None
+    assert isinstance(tagged.pos_tagger, Large)
+
+
+def test_words_spelled_like_padding_have_no_number_of_their_own(processor):
+    """Else the vocabulary would have fewer entries than its highest number says."""
+    processor.build_vocabularies([{"tokens": ["[PAD]", "x", "[UNK]", "gene"], "pos": []}], ["words"])
+    assert processor.vocabularies["words"] == {"[PAD]": 0, "[UNK]": 1, "gene": 2, "x": 3}
 
 
 def test_options_travel(encoder, tmp_path):

@@ -1,0 +1,324 @@
+"""A checkpoint of the published implementation → a model and a processor of this package.
+
+The published training saves its whole model as a pickle, which is read without running it (`inert_checkpoint.py`); how
+its tensors are called here is in `published_names.py`. Here is what the checkpoint's settings mean, what it does not
+say (the labels' names, the vocabularies, the context) and what it must not hold. The converted model computes what the
+published code computes, with the softmax of the cross-span attention over the scored spans (`cross_span_axis="query"`)
+and the character BiLSTM read at the last character.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from transformers import AutoConfig
+
+from ..configuration_triaffine import NONE_LABEL, TriaffineConfig
+from ..modeling_triaffine import TriaffineForNestedNER
+from ..processing_triaffine import PADDING, UNKNOWN, TriaffineProcessor, number_names
+from .inert_checkpoint import CheckpointError, InertObject, module_tensors, read_checkpoint, submodule
+from .published_names import WITHOUT_USE, our_name
+
+
+class Corpus(NamedTuple):
+    """What the published checkpoints of a corpus do not say: their labels in order, and the context in training."""
+
+    labels: tuple[str, ...]
+    context: str
+
+
+ACE = Corpus(("PER", "LOC", "ORG", "GPE", "FAC", "VEH", "WEA"), "document")
+CORPORA = {
+    "ace04": ACE,
+    "ace05": ACE,
+    "genia": Corpus(("protein", "cell_type", "cell_line", "DNA", "RNA"), "previous_sentence"),
+    "kbp17": Corpus(("GPE", "FAC", "ORG", "PER", "LOC"), "document"),
+}
+
+FULL_MODEL, SPAN_MODEL = "SpanAttModelV3", "SpanModel"
+# Class of the scorer → the factors it stands for (ablations (a) to (g) and, in the full model, (h)).
+SCORERS = {
+    "Biaffine": {"attention": "none", "scoring": "biaffine_shared"},
+    "TriAffineParserWithoutScorer": {"attention": "triaffine", "scoring": "linear"},
+    "TriAffineParserWithoutLable": {"attention": "triaffine_no_label", "scoring": "triaffine"},
+    "TriAffineParserWithoutBoundary": {"attention": "label", "scoring": "triaffine"},
+    "TriAffineParserLinAttn": {"attention": "linear", "scoring": "triaffine"},
+    "TriAffineParserWithoutScorerPlusBoundary": {"attention": "triaffine", "scoring": "linear_boundary_shared"},
+    "TriAffineParser": {"attention": "triaffine", "scoring": "triaffine"},
+}
+# Settings that change what the tensors compute, and the one value of each that this package computes too.
+FIXED_SETTINGS = {
+    "bert_output": "last",
+    "bert_before_lstm": True,
+    "context_lstm": False,
+    "name": "lstm",
+    "act": "relu",
+    "scale": "none",
+    "no_tri_mask": False,
+}
+# Fields of an encoder's configuration that its tensors' shapes do not show.
+ENCODER_FIELDS = ("num_attention_heads", "hidden_act", "layer_norm_eps", "position_embedding_type")
+# Vocabulary of the processor → the file that the published preparation writes beside the data, and its tensor.
+VOCABULARY_FILES = {"words": "word2id.json", "pos": "pos2id.json", "chars": "char2id.json"}
+TABLES = {"words": "word_embedding", "pos": "pos_embedding", "chars": "char_embedding"}
+SHOWN_NAMES = 5
+
+
+@dataclass(frozen=True)
+class Converted:
+    """What came of a checkpoint.
+
+    Attributes:
+        model, processor: the model, in float32, and the processor it is to be used with.
+        left_out: tensors of the checkpoint that predict nothing and have no place in the model.
+    """
+
+    model: TriaffineForNestedNER
+    processor: TriaffineProcessor
+    left_out: list[str]
+
+
+def convert_published(
+    checkpoint: str | Path,
+    encoder: str,
+    labels: Sequence[str],
+    vocabularies: str | Path | None = None,
+    context: str = "none",
+) -> Converted:
+    """Reads a checkpoint of the published implementation, of its full model or of an ablation.
+
+    Args:
+        checkpoint: the `.pth` file of a published training. It is not executed.
+        encoder: folder or Hub name of the pretrained encoder it was trained on, for its configuration and tokenizer.
+        labels: names of the entity labels in the order of their ids, without None ([`CORPORA`]).
+        vocabularies: folder of the files in `VOCABULARY_FILES`, where the checkpoint has the embeddings they number.
+        context: what the encoder saw around a sentence in training ([`CORPORA`]).
+
+    Raises:
+        CheckpointError: the file is no such checkpoint, or holds what this package does not compute.
+        ValueError, OSError: encoder, labels or vocabularies cannot be read or do not fit the checkpoint.
+    """
+    content = read_checkpoint(checkpoint)
+    try:
+        root = _checked_root(content.root)
+        stored = module_tensors(root)
+        tensors = {name: tensor.read(content.storages) for name, tensor in stored.items()}
+        content.storages.clear()  # a gigabyte for the published sizes
+    except CheckpointError as error:
+        raise CheckpointError(f"{checkpoint} cannot be converted: {error}.") from None
+    left_out = sorted(name for name in tensors if WITHOUT_USE.fullmatch(name))
+    tensors = {name: tensor for name, tensor in tensors.items() if name not in left_out}
+    parts = [part for part, table in TABLES.items() if f"encoder.{table}.weight" in tensors]
+    numbers = _read_vocabularies(vocabularies, parts, tensors)
+    for part, numbered in numbers.items():
+        tensors[f"encoder.{TABLES[part]}.weight"] = _rows_of(numbered, tensors[f"encoder.{TABLES[part]}.weight"])
+
+    config = _build_config(root, tensors, encoder, labels, context)
+    model = TriaffineForNestedNER(config).eval()
+    model.load_state_dict(_our_tensors(checkpoint, tensors, model, config))
+    processor = TriaffineProcessor.from_encoder(encoder, max_subwords=config.max_subwords, context=config.context)
+    processor.vocabulary_parts = parts
+    processor.vocabularies = {part: number_names(numbered) for part, numbered in numbers.items()}
+    return Converted(model, processor, left_out)
+
+
+def _checked_root(root: Any) -> InertObject:
+    """The pickled model, when it is one that this package computes."""
+    if not isinstance(root, InertObject) or root.name not in (FULL_MODEL, SPAN_MODEL):
+        found = root.path if isinstance(root, InertObject) else type(root).__name__
+        raise CheckpointError(
+            f"it holds {found}, not a whole model of class {FULL_MODEL} or {SPAN_MODEL} (a state dict alone does not "
+            "say how its tensors are used)"
+        )
+    scorer = submodule(root, "parser_list.0")
+    wanted = ["TriAffineParser"] if root.name == FULL_MODEL else list(SCORERS)
+    if scorer is None or scorer.name not in wanted:
+        found = "none" if scorer is None else scorer.name
+        raise CheckpointError(f"its scorer is {found}, and only {', '.join(wanted)} can be converted")
+    settings = _settings(root)
+    for name, value in FIXED_SETTINGS.items():
+        if settings.get(name, value) != value:
+            raise CheckpointError(f"it was trained with {name} = {settings[name]!r}, and only {value!r} is known here")
+    loss = root.state.get("loss_config")
+    if isinstance(loss, dict) and loss.get("name") == "two":
+        raise CheckpointError("it was trained with the loss 'two', which has no label for None")
+    return root
+
+
+def _settings(root: InertObject) -> dict[str, Any]:
+    """What the model notes of how it was built."""
+    encoder = submodule(root, "encoder")
+    if encoder is None:
+        raise CheckpointError("it has no encoder")
+    settings: dict[str, Any] = {"act": root.state.get("act", "relu")}
+    for holder, name in ((encoder, "bert_additional_config"), (encoder, "lstm_config"), (root, "score_setting")):
+        noted = holder.state.get(name)
+        if not isinstance(noted, dict):
+            raise CheckpointError(f"it lacks {name!r}, which says how its tensors are used")
+        settings |= noted
+    return settings
+
+
+def _build_config(
+    root: InertObject, tensors: Mapping[str, Tensor], encoder: str, labels: Sequence[str], context: str
+) -> TriaffineConfig:
+    """Sizes follow from the tensors, choices from the classes and settings."""
+    encoder_config = AutoConfig.from_pretrained(encoder)
+    _check_encoder(root, encoder_config, encoder)
+    scorer = submodule(root, "parser_list.0")
+    assert scorer is not None  # the root was checked
+    bias = tensors.get("parser_list.0.uni", tensors.get("parser_list.0.biaffine.offset"))
+    count = 0 if bias is None else len(bias) - 1
+    if count != len(labels):
+        named = ", ".join(labels)
+        raise ValueError(f"The checkpoint tells {count} entity labels apart, but {len(labels)} are named: {named}.")
+    fields: dict[str, Any] = {**SCORERS[scorer.name], "cross_span": root.name == FULL_MODEL}
+    if fields["cross_span"]:
+        shares = "final_uni" not in tensors
+        fields |= {"max_candidates": root.state.get("max_span_count"), "share_triaffine": shares}
+    if (inside := tensors.get("parser_list.0.linear_m1.layers.1.bias")) is not None:
+        fields["triaffine_dim"] = len(inside)
+    fields |= _word_fields(root, tensors)
+    fields |= _dropout(root, "parser_list.0", "mlp_dropout", "dropout")
+    return TriaffineConfig(
+        encoder_config=encoder_config,
+        id2label=dict(enumerate([*labels, NONE_LABEL])),
+        cross_span_axis="query",
+        char_readout="last_character",
+        subword_pooling=_settings(root).get("subword_aggr", "first"),
+        context=context,
+        **fields,
+    )
+
+
+def _word_fields(root: InertObject, tensors: Mapping[str, Tensor]) -> dict[str, Any]:
+    """Sizes and dropouts of the embeddings and BiLSTMs that make word representations."""
+    fields: dict[str, Any] = {}
+    for part in ("word", "pos", "char"):
+        if (table := tensors.get(f"encoder.{part}_embedding.weight")) is not None:
+            fields |= {f"{part}_vocab_size": len(table), f"{part}_embedding_size": table.shape[1]}
+            fields |= _dropout(root, f"encoder.{part}_dropout", f"{part}_dropout", "p")
+    if (recurrent := tensors.get("encoder.char_lstm.weight_hh_l0")) is not None:
+        fields["char_lstm_hidden_size"] = recurrent.shape[1]
+    if (recurrent := tensors.get("encoder.lstm.weight_hh_l0")) is not None:
+        layers = sum(name.startswith("encoder.lstm.weight_hh_l") for name in tensors) // 2
+        fields |= {"lstm_hidden_size": recurrent.shape[1], "lstm_layers": layers}
+        fields |= _dropout(root, "encoder.lstm", "lstm_dropout", "dropout")
+    return fields
+
+
+def _dropout(root: InertObject, module: str, field: str, attribute: str) -> dict[str, float]:
+    """A dropout probability, where the checkpoint notes it: for those who train on."""
+    child = submodule(root, module)
+    value = None if child is None else child.state.get(attribute)
+    return {field: float(value)} if isinstance(value, int | float) else {}
+
+
+def _check_encoder(root: InertObject, config: Any, encoder: str) -> None:
+    """Raises ValueError when the encoder differs from the checkpoint's in what the tensors' shapes do not show."""
+    child = submodule(root, "encoder")
+    match None if child is None else child.state.get("bert_config_list"):
+        case [InertObject(state=noted), *_]:
+            pass
+        case _:
+            noted = {}
+    for name in ENCODER_FIELDS:
+        ours = getattr(config, name, None)
+        if name in noted and ours is not None and noted[name] != ours:
+            raise ValueError(
+                f"The checkpoint's encoder has {name} {noted[name]!r}, that in {encoder} has {ours!r}; give the "
+                "encoder that the model was trained on."
+            )
+
+
+def _read_vocabularies(
+    folder: str | Path | None, parts: Sequence[str], tensors: Mapping[str, Tensor]
+) -> dict[str, dict[str, int]]:
+    """Names and rows of each embedding the checkpoint has, the padding and the unknown one first, then by row."""
+    if parts and folder is None:
+        files = ", ".join(VOCABULARY_FILES[part] for part in parts)
+        raise ValueError(
+            f"The checkpoint has embeddings of {', '.join(parts)}, numbered by files that the published preparation "
+            f"wrote beside its data; give the folder that holds {files}."
+        )
+    vocabularies = {}
+    for part in parts:
+        path = Path(str(folder)) / VOCABULARY_FILES[part]
+        try:
+            numbered = json.loads(path.read_text(encoding="utf-8"))
+            numbers = sorted(numbered.values())
+        except (json.JSONDecodeError, UnicodeDecodeError, AttributeError, TypeError) as error:
+            raise ValueError(f"{path} is no JSON object of names and numbers: {error}.") from None
+        missing = {PADDING, UNKNOWN} - set(numbered)
+        rows = len(tensors[f"encoder.{TABLES[part]}.weight"])
+        # Tables of parts of speech and characters have more rows than names.
+        fits = len(numbers) == rows if part == "words" else len(numbers) <= rows
+        if missing or not fits or numbers != list(range(len(numbers))):
+            raise ValueError(
+                f"{path} does not fit the checkpoint, which has {rows} rows for {part}: it must hold [PAD], [UNK] and "
+                f"a name for each number from 0; it holds {len(numbers)}. Give the file the model was trained with."
+            )
+        by_row = sorted(numbered, key=numbered.__getitem__)
+        names = dict.fromkeys([PADDING, UNKNOWN, *by_row])
+        vocabularies[part] = {name: numbered[name] for name in names}
+    return vocabularies
+
+
+def _rows_of(numbered: Mapping[str, int], table: Tensor) -> Tensor:
+    return table[torch.tensor(list(numbered.values()))]
+
+
+def _our_tensors(
+    checkpoint: str | Path, tensors: Mapping[str, Tensor], model: TriaffineForNestedNER, config: TriaffineConfig
+) -> dict[str, Tensor]:
+    """The state of our model.
+
+    Raises:
+        CheckpointError: tensors are missing, left over or of another shape; the message names them.
+    """
+    wanted = model.state_dict()
+    state: dict[str, Tensor] = {}
+    unexpected, misshapen = [], []
+    for name, tensor in tensors.items():
+        target = our_name(name)
+        if target is None or target[0] not in wanted:
+            unexpected.append(name)
+            continue
+        ours, turn = target
+        value = turn(_our_columns(name, tensor, config)).float()
+        if value.shape != wanted[ours].shape:
+            misshapen.append(f"{name} {list(tensor.shape)}")
+        state[ours] = value.contiguous()
+    problems = {
+        "lacks what becomes": sorted(set(wanted) - set(state)),
+        "has no use here for": sorted(unexpected),
+        "has another shape than its sizes say in": sorted(misshapen),
+    }
+    told = [f"{problem} {_first(names)}" for problem, names in problems.items() if names]
+    if told:
+        raise CheckpointError(
+            f"{checkpoint} cannot be converted: it {', and it '.join(told)}. It comes from other code than the "
+            "published one, or was trained on another encoder than the one given."
+        )
+    return state
+
+
+def _our_columns(name: str, tensor: Tensor, config: TriaffineConfig) -> Tensor:
+    """The BiLSTM's first weights with their inputs in our order: theirs put the parts of speech before the words."""
+    if not name.startswith("encoder.lstm.weight_ih_l0"):
+        return tensor
+    pos, words = config.pos_embedding_size, config.word_embedding_size
+    rest = tensor.shape[1] - config.hidden_size - pos - words
+    if rest < 0:
+        return tensor  # its shape will be found wrong
+    encoder, of_pos, of_words, of_chars = tensor.split([config.hidden_size, pos, words, rest], dim=1)
+    return torch.cat([encoder, of_words, of_pos, of_chars], dim=1)
+
+
+def _first(names: Sequence[str]) -> str:
+    more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
+    return ", ".join(names[:SHOWN_NAMES]) + more

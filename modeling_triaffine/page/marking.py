@@ -1,0 +1,69 @@
+"""Marking a text as a page does it: with progress, to a result that is kept for drawing, download and explanation."""
+
+import contextlib
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from torch import nn
+
+from ..pipeline_triaffine import NestedNERPipeline
+from ..processing_triaffine import TriaffineProcessor
+from ..text_triaffine import clean_text, sentence_splitter, split_text, word_splitter
+
+# Told (sentences done, sentences in all).
+Report = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Marked:
+    """A text with its entities, and what found them."""
+
+    model: str
+    threshold: float | None
+    overlap: str
+    text: str
+    entities: list[dict[str, Any]]
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), ensure_ascii=False, indent=2)
+
+
+def mark_text(
+    pipeline: NestedNERPipeline, model: str, text: str, threshold: float | None, overlap: str, report: Report
+) -> Marked:
+    """Finds the entities of a text of any length; lone surrogates, which no page can show, become U+FFFD in it."""
+    text = clean_text(text)
+    total = count_sentences(pipeline.processor, text)
+    with _counting_sentences(pipeline.model, lambda done: report(done, total)):
+        entities = pipeline(text, threshold=threshold, overlap=overlap)
+    return Marked(model, threshold, overlap, text, entities)
+
+
+def count_sentences(processor: TriaffineProcessor, text: str) -> int:
+    """Sentences that the model will read: at least one, that of an empty text."""
+    sentences = split_text(
+        text,
+        sentence_splitter(processor.sentence_splitter),
+        word_splitter(processor.word_splitter),
+        processor.max_sentence_words,
+    )
+    return max(1, sum(1 for _ in sentences))
+
+
+@contextlib.contextmanager
+def _counting_sentences(model: nn.Module, report: Callable[[int], None]) -> Iterator[None]:
+    """Tells after each batch how many sentences the model has read so far."""
+    done = 0
+
+    def count(_module: nn.Module, _arguments: Any, inputs: dict[str, Any], _output: Any) -> None:
+        nonlocal done
+        done += len(inputs["num_words"])
+        report(done)
+
+    hook = model.register_forward_hook(count, with_kwargs=True)
+    try:
+        yield
+    finally:
+        hook.remove()

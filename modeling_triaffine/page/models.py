@@ -1,0 +1,96 @@
+"""The models that a page offers: their names, loading them, examples from their cards."""
+
+import os
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+from huggingface_hub import metadata_load
+from huggingface_hub.errors import HFValidationError
+from huggingface_hub.utils import validate_repo_id
+from transformers.utils import cached_file
+
+from ..modeling_triaffine import TriaffineForNestedNER
+from ..pipeline_triaffine import NestedNERPipeline
+from ..processing_triaffine import TriaffineProcessor
+
+MOST_EXAMPLES = 5
+
+
+class Models:
+    """Models by the name under which the page shows them.
+
+    Args:
+        places: folders or Hub ids. A folder is shown under its last name, so that a page tells nobody where it lies.
+        free_choice: whether any other folder or Hub id may be given as well.
+        device: of torch; None: a GPU where there is one.
+    """
+
+    def __init__(self, places: Sequence[str | os.PathLike], free_choice: bool = False, device: str | None = None):
+        if not places:
+            raise ValueError("There is no model to show; give the folder or Hub id of one.")
+        self.free_choice = free_choice
+        self.device = device
+        paths = [str(place) for place in places]
+        short = [Path(path).resolve().name if Path(path).is_dir() else path for path in paths]
+        self._places = dict(zip(short if len(set(short)) == len(set(paths)) else paths, paths, strict=True))
+        # Beside those offered one that was asked for freely stays loaded.
+        self._load = lru_cache(maxsize=len(paths) + free_choice)(self._load_from)
+
+    @property
+    def names(self) -> list[str]:
+        return list(self._places)
+
+    def pipeline(self, name: str | None) -> NestedNERPipeline:
+        """The pipeline of a model, loaded when it is first asked for.
+
+        Raises:
+            ValueError: this model is not offered, or cannot be loaded; the message does not tell where it lies.
+        """
+        place = self._place(name)
+        try:
+            return self._load(place)
+        except (ValueError, OSError) as error:
+            # A relative path tells nothing, and could stand in the message by chance.
+            message = str(error).replace(place, str(name)) if os.path.isabs(place) else str(error)
+            raise ValueError(message) from error
+
+    def examples(self, name: str | None) -> list[str]:
+        """Texts that the model's card gives for its widget; none where there is no card or none in it."""
+        try:
+            card = cached_file(self._place(name), "README.md", _raise_exceptions_for_missing_entries=False)
+            widget = (metadata_load(card) if card else None) or {}
+        except (ValueError, OSError, yaml.YAMLError):
+            return []  # a card is a courtesy: what is wrong with the model is told when it is used
+        return _texts(widget.get("widget"))[:MOST_EXAMPLES]
+
+    def _place(self, name: str | None) -> str:
+        if not name:
+            raise ValueError("Choose a model first.")
+        if name not in self._places and not self.free_choice:
+            raise ValueError(f"The model {name!r} is not offered here; choose one of {', '.join(self._places)}.")
+        place = self._places.get(name, name)
+        if not Path(place).is_dir():
+            _check_hub_id(place)
+        return place
+
+    def _load_from(self, place: str) -> NestedNERPipeline:
+        # Code of a repository is never run: the package's own classes read it, and only safetensors.
+        processor = TriaffineProcessor.from_pretrained(place, trust_remote_code=False)
+        model = TriaffineForNestedNER.from_pretrained(place, trust_remote_code=False)
+        return NestedNERPipeline(model=model, processor=processor, device=self.device)
+
+
+def _check_hub_id(name: str) -> None:
+    try:
+        validate_repo_id(name)
+    except HFValidationError:
+        raise ValueError(f"There is no folder {name!r}, and a model on the Hub is named as owner/name.") from None
+
+
+def _texts(widget: Any) -> list[str]:
+    examples = widget if isinstance(widget, list) else []
+    texts = [example.get("text") for example in examples if isinstance(example, dict)]
+    return [text for text in texts if isinstance(text, str) and text.strip()]

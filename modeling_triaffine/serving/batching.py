@@ -1,0 +1,140 @@
+"""Requests that wait while a batch runs are the next batch. One thread owns the model; nothing of HTTP is here.
+
+No request is held back for others to come: an idle model starts at once, a busy one takes all that has come meanwhile.
+"""
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, NamedTuple
+
+logger = logging.getLogger(__name__)
+
+# Of each text, the entities as the pipeline gives them.
+Answers = list[list[dict[str, Any]]]
+
+
+class Decoding(NamedTuple):
+    """How entities are chosen, see [`NestedNERPipeline`]; only requests that agree in it run together."""
+
+    threshold: float | None = None
+    overlap: str = "all"
+
+
+class QueueFullError(Exception):
+    """As many requests wait as may wait."""
+
+
+@dataclass(eq=False)
+class Job:
+    """The texts of one request, which are never divided, and where their entities will be."""
+
+    texts: Sequence[str]
+    decoding: Decoding
+    future: Future[Answers] = field(default_factory=Future)
+
+    @property
+    def characters(self) -> int:
+        return sum(map(len, self.texts))
+
+
+class Batcher:
+    """Runs jobs through a pipeline in a thread of its own, together with those that came while it was busy.
+
+    Use it as a context manager: leaving it answers what was submitted and not cancelled, then ends the thread.
+
+    Args:
+        find_entities: [`NestedNERPipeline`], called as `find_entities(texts, threshold=…, overlap=…)`.
+        max_batch_texts, max_batch_characters: what is taken at once, in the order of arrival. A job that alone is
+            more runs alone.
+        max_waiting: jobs that may wait.
+    """
+
+    def __init__(
+        self,
+        find_entities: Callable[..., Answers],
+        max_batch_texts: int,
+        max_batch_characters: int,
+        max_waiting: int,
+    ):
+        self.max_batch_texts = max_batch_texts
+        self.max_batch_characters = max_batch_characters
+        self.max_waiting = max_waiting
+        self._find_entities = find_entities
+        self._waiting: deque[Job] = deque()
+        self._changed = threading.Condition()
+        self._closed = False
+        self._thread = threading.Thread(target=self._work, name="batcher")
+
+    def __enter__(self) -> "Batcher":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+        self._thread.join()
+
+    @property
+    def num_waiting(self) -> int:
+        """Jobs that wait, those that run not counted."""
+        return len(self._waiting)
+
+    def submit(self, texts: Sequence[str], decoding: Decoding) -> Future[Answers]:
+        """Queues the texts of one request; a future that is cancelled before its batch is taken costs nothing.
+
+        Raises:
+            QueueFullError: `max_waiting` jobs wait.
+        """
+        job = Job(texts, decoding)
+        with self._changed:
+            if len(self._waiting) >= self.max_waiting:
+                raise QueueFullError(f"{self.max_waiting} requests wait, as many as may.")
+            self._waiting.append(job)
+            self._changed.notify()
+        return job.future
+
+    def _work(self) -> None:
+        while batch := self._take_batch():
+            by_decoding: dict[Decoding, list[Job]] = {}
+            for job in batch:
+                if job.future.set_running_or_notify_cancel():
+                    by_decoding.setdefault(job.decoding, []).append(job)
+            for jobs in by_decoding.values():
+                self._run(jobs)
+
+    def _take_batch(self) -> list[Job]:
+        """Waits for jobs and takes what may run at once; nothing when none waits and the batcher is closed."""
+        batch: list[Job] = []
+        texts = characters = 0
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._closed)
+            while self._waiting:
+                job = self._waiting[0]
+                texts += len(job.texts)
+                characters += job.characters
+                if batch and (texts > self.max_batch_texts or characters > self.max_batch_characters):
+                    break
+                batch.append(self._waiting.popleft())
+        return batch
+
+    def _run(self, jobs: list[Job]) -> None:
+        """Answers jobs of one decoding; when that fails, each on its own, so that the guilty one alone fails."""
+        texts = [text for job in jobs for text in job.texts]
+        try:
+            found = iter(self._find_entities(texts, **jobs[0].decoding._asdict()))
+        except Exception as error:
+            if len(jobs) > 1:
+                for job in jobs:
+                    self._run([job])
+                return
+            logger.exception("The model failed on a request of %d texts.", len(texts))
+            jobs[0].future.set_exception(error)
+            return
+        for job in jobs:
+            job.future.set_result(list(islice(found, len(job.texts))))

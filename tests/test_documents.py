@@ -1,0 +1,102 @@
+"""Every snippet of README and docs runs as written.
+
+Where a snippet names the Hub, a Hub on the loopback interface answers; encoders on it are tiny, and so is the corpus.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from huggingface_hub import HfApi, constants
+
+from modeling_triaffine.data.demo import write_demo_corpus
+from modeling_triaffine.training.run import prepare_run, train_and_save
+from tests.run_document import snippets
+
+if TYPE_CHECKING:
+    from tests.hub_server import LoopbackHub
+
+pytest_plugins = ("tests.hub_server",)
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+DOCUMENTS = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+# These would run the test suite within itself; what `make demo` runs is run below with fewer sentences.
+MAKE = re.compile(r"^make \w+", re.MULTILINE)
+SENTENCES = 40  # of each split
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory) -> Path:
+    """What `make demo` leaves, after one epoch on a few sentences: corpus and model."""
+    folder = tmp_path_factory.mktemp("demo")
+    write_demo_corpus(folder / "corpus")
+    for path in (folder / "corpus").iterdir():
+        path.write_text("".join(path.read_text(encoding="utf-8").splitlines(keepends=True)[:SENTENCES]))
+    options = {"recipe": "demo", "train_file": folder / "corpus", "output_dir": folder / "model", "num_train_epochs": 1}
+    options |= {"dataset_name": "demo", "language": "en", "license": "apache-2.0", "use_cpu": True}
+    arguments = [part for name, value in options.items() for part in (f"--{name}", str(value))]
+    train_and_save(prepare_run([*arguments, "--do_predict"], library=REPOSITORY / "hub_configs"))
+    return folder
+
+
+@pytest.fixture
+def workspace(trained, tmp_path) -> Path:
+    """A checkout of a reader who has run `make demo` and has a corpus and a trained model of their own."""
+    for name in ("examples", "hub_configs", "benchmarks", "modeling_triaffine", "docs"):
+        (tmp_path / name).symlink_to(REPOSITORY / name)
+    shutil.copytree(trained, tmp_path / "outputs" / "demo")
+    shutil.copytree(trained / "model", tmp_path / "outputs" / "mine")
+    shutil.copytree(trained / "corpus", tmp_path / "my_corpus")
+    (tmp_path / "texts.txt").write_text("The mayor of Port Velmar resigned.\n")
+    return tmp_path
+
+
+@pytest.fixture
+def stocked_hub(hub: "LoopbackHub", trained, encoder, monkeypatch) -> "LoopbackHub":
+    """A Hub that holds the names of the documents: a model, and the recipes' encoder."""
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)
+    api = HfApi(endpoint=hub.endpoint, token=hub.token)
+    folders = {"owner/name": trained / "model", "sentence-transformers/all-MiniLM-L6-v2": encoder}
+    for name, folder in folders.items():
+        api.create_repo(name)
+        api.upload_folder(repo_id=name, folder_path=folder, ignore_patterns=["checkpoint-*"])
+    return hub
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_snippets_run(document, workspace, stocked_hub):
+    environment = {**os.environ, **stocked_hub.environment(), "HF_HOME": str(workspace / "home")}
+    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
+    shown = document.read_text(encoding="utf-8")
+    copy = workspace / document.name
+    copy.write_text(MAKE.sub(":", shown), encoding="utf-8")
+    command = [sys.executable, str(REPOSITORY / "tests" / "run_document.py"), copy.name]
+    result = subprocess.run(
+        command, cwd=workspace, env=environment, capture_output=True, text=True, timeout=600, check=False
+    )
+    assert result.returncode == 0, result.stderr[-5000:]
+
+
+def test_the_two_commands_are_targets():
+    named = set(re.findall(r"^make (\w+)", (REPOSITORY / "README.md").read_text(encoding="utf-8"), re.MULTILINE))
+    assert {"demo", "test"} <= named
+    targets = set(re.findall(r"^([\w-]+):", (REPOSITORY / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    assert named <= targets
+
+
+def test_documents_lead_to_what_is_there():
+    """Links and pictures within the project."""
+    for document in DOCUMENTS:
+        text = re.sub(r"```.*?```", "", document.read_text(encoding="utf-8"), flags=re.DOTALL)
+        for target in re.findall(r"\]\((?!https?://)([^)#]+)", text):
+            assert (document.parent / target).exists(), f"{document.name} names {target}"
+
+
+def test_snippets_are_found():
+    assert len(snippets(REPOSITORY / "README.md")) > 5

@@ -1,0 +1,578 @@
+"""The demo page in a real browser: finding, drawing, explaining, downloading; what it refuses; command and Space."""
+
+import configparser
+import json
+import os
+import runpy
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+import yaml
+
+pytest.importorskip("gradio", reason="needs the extra demo")
+
+from modeling_triaffine import NestedNERPipeline, page
+from modeling_triaffine.commands import demo
+from modeling_triaffine.explanation import explain, format_explanation
+from modeling_triaffine.page import build_page, serving
+from modeling_triaffine.page.marking import count_sentences, mark_text
+from modeling_triaffine.page.models import Models
+from modeling_triaffine.page.serving import address_of, make_server, open_socket
+from modeling_triaffine.page.views import TEXT_WIDTH, show_error
+from tests.tiny import tiny_model, tiny_processor
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, BrowserContext, Page
+
+pytest_plugins = ("tests.browser",)
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+LAPTOP, PHONE = {"width": 1366, "height": 768}, {"width": 390, "height": 844}
+TEXT = "The gene binds DNA."
+MARKUP = "<script>window.hurt=1</script> gene <img src=x onerror=window.hurt=2> ${window.hurt=3} {{x}} `"
+# A model from a stranger: its name, its labels and its card are markup.
+HOSTILE = '<img src=x onerror=window.hurt=4> "c"'
+HOSTILE_LABELS = ["<img src=x onerror=window.hurt=7>", "\"'><svg onload=window.hurt=5>", "None"]
+# Results of a fresh browser on a busy machine.
+PATIENCE = 60_000  # milliseconds
+
+
+def save_model(folder: Path, encoder: str, examples: list[str], **fields) -> Path:
+    """A tiny model that takes every candidate for an entity, and its card."""
+    model = tiny_model(encoder, **fields)
+    with torch.no_grad():
+        model.head.label_bias[-1] -= 3
+    model.save_pretrained(folder)
+    tiny_processor(encoder).save_pretrained(folder)
+    widget = yaml.safe_dump({"widget": [{"text": example} for example in examples]})
+    (folder / "README.md").write_text(f"---\n{widget}---\n# Model\n", encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def models(encoder, tmp_path_factory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("models")
+    hostile = {"id2label": dict(enumerate(HOSTILE_LABELS))}
+    return {
+        "tiny": save_model(folder / "tiny", encoder, ["protein binds gene", "gene"]),
+        HOSTILE: save_model(folder / HOSTILE, encoder, [MARKUP], **hostile),
+    }
+
+
+@pytest.fixture(scope="module")
+def pipeline(models) -> NestedNERPipeline:
+    return NestedNERPipeline(model=models["tiny"], device="cpu")
+
+
+@pytest.fixture(scope="module")
+def address(models, tmp_path_factory) -> Iterator[str]:
+    """Of a page with both models, served by a thread."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GRADIO_TEMP_DIR", str(tmp_path_factory.mktemp("cache")))
+        server = make_server(build_page(list(models.values()), free_choice=True, device="cpu"))
+    with open_socket("127.0.0.1", 0) as listening:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        yield address_of(listening)
+        server.should_exit = True
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def context(browser: "Browser") -> Iterator["BrowserContext"]:
+    """One cache for all pages: the scripts are fetched and read once."""
+    context = browser.new_context(viewport=LAPTOP)
+    context.set_default_timeout(PATIENCE)
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def visit(context, address) -> Iterator[Callable[..., "Page"]]:
+    """Opens the page; at the end of the test nothing was asked of other machines and no markup has run."""
+    asked: list[str] = []
+    mistakes: list[str] = []
+    pages: list[Page] = []
+
+    def open_page(**size) -> "Page":
+        visited = context.new_page()
+        pages.append(visited)
+        if size:
+            visited.set_viewport_size(size)
+        visited.on("request", lambda request: asked.append(request.url))
+        visited.on("pageerror", lambda error: mistakes.append(str(error)))
+        visited.on("dialog", lambda dialog: mistakes.append(dialog.message))
+        visited.goto(address)
+        visited.wait_for_selector("#text textarea")
+        return visited
+
+    yield open_page
+    hurt = [visited.evaluate("window.hurt ?? null") for visited in pages]
+    for visited in pages:
+        visited.close()
+    assert hurt == [None] * len(hurt)
+    assert mistakes == []
+    assert asked
+    assert [url for url in asked if not url.startswith((f"{address}/", "data:", f"blob:{address}/"))] == []
+
+
+def find(visited: "Page", text: str, awaited: str = "#drawing .text") -> "Page":
+    visited.fill("#text textarea", text)
+    visited.click("#find")
+    visited.wait_for_selector(awaited)
+    return visited
+
+
+def choose_model(visited: "Page", name: str) -> None:
+    visited.fill("#model input", "")
+    visited.locator("#model input").press_sequentially(name)
+    # Enter takes the first name that the list still holds.
+    visited.wait_for_function(
+        "(name) => [...document.querySelectorAll('[role=option]')].every((one) => one.textContent.includes(name))",
+        arg=name,
+    )
+    visited.press("#model input", "Enter")
+
+
+def drawn_entities(visited: "Page") -> list[tuple]:
+    """(start, end, label, text) of the whole entities, pieces put together."""
+    pieces = visited.eval_on_selector_all(
+        "#drawing .entity", "(all) => all.map((one) => [{...one.dataset}, one.textContent])"
+    )
+    texts: dict[tuple, str] = {}
+    for data, text in pieces:
+        key = (int(data["start"]), int(data["end"]), data["label"])
+        texts[key] = texts.get(key, "") + text
+    return sorted((*key, text) for key, text in texts.items())
+
+
+def as_drawn(entities: list[dict]) -> list[tuple]:
+    return sorted((e["start"], e["end"], e["entity_group"], e["word"]) for e in entities)
+
+
+def table_rows(visited: "Page") -> list[list[str]]:
+    return visited.eval_on_selector_all(
+        "#table tbody tr", "(rows) => rows.map((row) => [...row.cells].map((cell) => cell.textContent))"
+    )
+
+
+def test_entities_of_a_typed_text_are_drawn_and_listed(visit, pipeline):
+    visited = visit()
+    visited.locator("#text textarea").press_sequentially(TEXT)
+    visited.press("#text textarea", "Shift+Enter")
+    visited.wait_for_selector("#drawing .text")
+    expected = pipeline(TEXT)
+    assert len(expected) > 2
+    assert drawn_entities(visited) == as_drawn(expected)
+    assert visited.text_content("#drawing .text") == TEXT
+    assert table_rows(visited) == [
+        [e["word"], e["entity_group"], f"{e['score']:.3f}", str(e["start"]), str(e["end"])] for e in expected
+    ]
+
+
+def test_inner_brackets_lie_within_outer_ones(visit, pipeline):
+    visited = find(visit(), TEXT)
+    boxes = visited.eval_on_selector_all(
+        "#drawing .entity",
+        "(all) => all.map((one) => ({...one.getBoundingClientRect().toJSON(), ...one.dataset}))",
+    )
+    nested = [
+        (inner, outer)
+        for inner in boxes
+        for outer in boxes
+        if int(outer["start"]) <= int(inner["start"]) and int(inner["end"]) <= int(outer["end"])
+        if (inner["start"], inner["end"]) != (outer["start"], outer["end"])
+        # A piece of an entity that crosses another one does not hold all that the entity holds.
+        if [outer["start"], outer["end"]] not in [[b["start"], b["end"]] for b in boxes if b is not outer]
+    ]
+    assert len(nested) >= 2
+    for inner, outer in nested:
+        assert outer["left"] <= inner["left"] < inner["right"] <= outer["right"]
+        assert inner["bottom"] < outer["bottom"]
+
+
+def test_a_phone_shows_all_without_scrolling_sideways(visit):
+    visited = find(visit(**PHONE), f"{TEXT} " * 5)
+    visited.locator("#drawing .entity .entity").first.click()
+    visited.wait_for_selector("#explanation img")
+    assert visited.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
+    boxes = visited.eval_on_selector_all(
+        "#drawing .entity", "(all) => all.flatMap((one) => [...one.getClientRects()].map((box) => box.toJSON()))"
+    )
+    assert all(box["left"] >= 0 and box["right"] <= PHONE["width"] for box in boxes)
+
+
+@pytest.mark.parametrize("text", [MARKUP, "<b>"])
+def test_markup_in_the_text_shows_as_text(visit, text):
+    visited = find(visit(), text)
+    assert visited.text_content("#drawing .text") == text
+    assert visited.locator("#drawing .text :not(span.entity)").count() == 0
+    assert {row[0] for row in table_rows(visited)} == {word for _, _, _, word in drawn_entities(visited)}
+    assert visited.locator("#table td :not(span)").count() == 0
+    if text == "<b>":  # of three words all spans are candidates
+        assert "<b>" in {row[0] for row in table_rows(visited)}
+
+
+def test_markup_of_a_model_shows_as_text(visit):
+    visited = visit()
+    choose_model(visited, HOSTILE)
+    visited.locator("#examples button").get_by_text("window.hurt=1").click()
+    visited.wait_for_function("(text) => document.querySelector('#text textarea').value == text", arg=MARKUP)
+    visited.click("#find")
+    visited.wait_for_selector("#drawing .text")
+    label = drawn_entities(visited)[0][2]
+    assert label in HOSTILE_LABELS
+    assert any(label in item for item in visited.locator("#drawing .legend li").all_text_contents())
+    visited.locator("#table tbody tr").first.press("Enter")
+    visited.wait_for_selector("#explanation img")
+    assert visited.evaluate("document.querySelector('#explanation img').naturalWidth") > 0
+    assert visited.locator("#explanation figure :not(div, img, details, summary, pre)").count() == 0
+
+
+def test_examples_come_from_the_card(visit):
+    visited = visit()
+    assert [text.strip() for text in visited.locator("#examples button").all_text_contents()] == [
+        "protein binds gene",
+        "gene",
+    ]
+    visited.locator("#examples button").first.click()
+    visited.wait_for_function("document.querySelector('#text textarea').value == 'protein binds gene'")
+
+
+@pytest.mark.parametrize("text", ["", " \n "])
+def test_an_empty_text_is_no_mistake(visit, text):
+    visited = find(visit(), text, "#drawing :text('There is no text yet')")
+    assert visited.locator("#drawing .error").count() == 0
+    assert visited.locator("#download").count() == 0
+
+
+def test_a_text_of_20_000_words(visit):
+    text = ("The gene " * 20 + "binds DNA.\n") * 477
+    assert len(text.split()) > 20_000
+    visited = find(visit(), text)
+    assert visited.text_content("#drawing .text") == text
+    drawn = drawn_entities(visited)
+    assert len(drawn) > 1000
+    assert all(text[start:end] == word for start, end, _, word in drawn)
+    assert len(table_rows(visited)) == len(drawn)
+    visited.locator("#table tbody tr").last.click()
+    visited.wait_for_selector("#explanation img")
+
+
+def test_progress_is_told_by_sentences(pipeline):
+    text = "The gene binds. " * 40
+    told = []
+    done = mark_text(pipeline, "tiny", text, None, "all", lambda *progress: told.append(progress))
+    assert count_sentences(pipeline.processor, text) == 40
+    assert done.entities == pipeline(text)
+    assert [total for _, total in told] == [40] * len(told)
+    steps = [sentences for sentences, _ in told]
+    assert len(steps) > 1
+    assert steps == sorted(set(steps))
+    assert steps[-1] == 40
+
+
+def explained(visited: "Page") -> str:
+    return visited.text_content("#explanation pre")
+
+
+@pytest.mark.parametrize(
+    "way", ["click on the bracket", "Enter on the bracket", "click on the row", "space on the row"]
+)
+def test_a_chosen_entity_is_explained(visit, pipeline, way):
+    visited = find(visit(), TEXT)
+    assert "Choose an entity" in visited.text_content("#explanation")
+    entity = next(e for e in pipeline(TEXT) if e["word"] == "gene")
+    place = f"[data-start='{entity['start']}'][data-end='{entity['end']}']"
+    key = {"Enter": "Enter", "space": "Space"}.get(way.split()[0])
+    part = visited.locator(f"#table tr{place}" if "row" in way else f"#drawing .entity[tabindex]{place}")
+    part.press(key) if key else part.click()
+    visited.wait_for_selector("#explanation img")
+    expected = explain(pipeline, TEXT, (entity["start"], entity["end"]))
+    assert explained(visited) == format_explanation(expected, TEXT_WIDTH)
+    assert "“gene”" in visited.get_attribute("#explanation img", "alt")
+    for where in ("#drawing", "#table"):
+        chosen = visited.locator(f"{where} [aria-current]")
+        assert chosen.count() == visited.locator(f"{where} {place}").count() > 0
+        assert chosen.first.get_attribute("data-start") == str(entity["start"])
+
+
+def test_the_next_chosen_entity_takes_the_place_of_the_last(visit):
+    visited = find(visit(), TEXT)
+    rows = visited.locator("#table tbody tr")
+    for number in range(2):
+        rows.nth(number).click()
+        word = rows.nth(number).locator("td").first.text_content()
+        visited.wait_for_function(
+            "(start) => document.querySelector('#explanation pre')?.textContent.startsWith(start)", arg=f"“{word}”"
+        )
+    assert visited.locator("#table [aria-current]").count() == 1
+
+
+def test_options_are_the_pipelines(visit, pipeline):
+    visited = visit()
+    visited.click("#options button")
+    visited.click("#overlap label:has-text('share a word')")
+    find(visited, TEXT)
+    flat = pipeline(TEXT, overlap="flat")
+    assert len(flat) < len(pipeline(TEXT))
+    assert drawn_entities(visited) == as_drawn(flat)
+    visited.click("#keep label:has-text('probability')")
+    visited.fill("#threshold input[type=number]", "0.95")
+    visited.press("#threshold input[type=number]", "Enter")
+    assert pipeline(TEXT, threshold=0.95) == []
+    find(visited, TEXT, "#drawing :text('No entities were found')")
+    assert visited.text_content("#drawing .text") == TEXT
+    assert visited.locator("#table tr").count() == 0
+
+
+def test_the_download_is_the_result(visit, pipeline):
+    visited = find(visit(), f"{TEXT} é 👩‍🔬")
+    with visited.expect_download() as download:
+        visited.click("#download")
+    assert download.value.suggested_filename == "entities.json"
+    content = json.loads(Path(download.value.path()).read_text(encoding="utf-8"))
+    text = f"{TEXT} é 👩‍🔬"
+    assert content == {
+        "model": "tiny",
+        "threshold": None,
+        "overlap": "all",
+        "text": text,
+        "entities": pipeline(text),
+    }
+
+
+@pytest.mark.parametrize("name", ["/nowhere/<img src=x onerror=window.hurt=6>", "owner/unknown"])
+def test_a_mistake_is_one_paragraph(visit, name):
+    visited = visit()
+    choose_model(visited, name)
+    find(visited, TEXT, "#drawing [role=alert]")
+    shown = visited.locator("#drawing [role=alert]")
+    assert shown.evaluate("(one) => [one.tagName, one.childElementCount]") == ["P", 0]
+    assert name in shown.text_content()
+    assert "Traceback" not in shown.text_content()
+    # The page goes on.
+    choose_model(visited, "tiny")
+    find(visited, TEXT)
+
+
+def status(url: str, **request) -> int:
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, **request)) as answer:
+            return answer.status
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def test_nothing_but_the_page_is_served(address, models):
+    with urllib.request.urlopen(f"{address}/gradio_api/info") as answer:
+        assert json.load(answer) == {"named_endpoints": {}, "unnamed_endpoints": {}}
+    for name in ("find_entities", "explain_entity"):  # only in turn, as the page itself asks
+        call = {"data": b'{"data": []}', "headers": {"Content-Type": "application/json"}}
+        assert status(f"{address}/gradio_api/run/{name}", **call) == 404
+    for path in (models["tiny"] / "config.json", REPOSITORY / "setup.cfg", "/etc/passwd"):
+        assert status(f"{address}/gradio_api/file={path}") in (403, 404)
+    border = "border"
+    body = f'--{border}\r\nContent-Disposition: form-data; name="files"; filename="f"\r\n\r\nfile\r\n--{border}--\r\n'
+    headers = {"Content-Type": f"multipart/form-data; boundary={border}"}
+    assert status(f"{address}/gradio_api/upload", data=body.encode(), headers=headers) == 413
+    for path in ("docs", "redoc", "openapi.json", "monitoring"):
+        assert status(f"{address}/{path}") in (403, 404)
+
+
+def test_the_served_document_names_no_other_server_to_load_from(address, models):
+    with urllib.request.urlopen(address) as answer:
+        document = answer.read().decode()
+    for source in ("fonts.googleapis", "fonts.gstatic", "cdn.", "cdnjs", "unpkg"):
+        assert source not in document
+    assert str(models["tiny"].parent) not in document
+
+
+# ---- models
+
+
+def test_models_are_shown_under_their_last_names_unless_these_clash(tmp_path):
+    for place in ("a/model", "b/model", "b/other"):
+        (tmp_path / place).mkdir(parents=True)
+    assert Models([tmp_path / "a/model", tmp_path / "b/other", "owner/name"]).names == ["model", "other", "owner/name"]
+    both = [str(tmp_path / "a/model"), str(tmp_path / "b/model")]
+    assert Models(both).names == both
+    with pytest.raises(ValueError, match="no model to show"):
+        Models([])
+
+
+def test_only_offered_models_are_loaded_unless_the_choice_is_free(models):
+    offered = Models([models["tiny"]])
+    assert offered.pipeline("tiny") is offered.pipeline("tiny")
+    for name in (str(models[HOSTILE]), "owner/name"):
+        with pytest.raises(ValueError, match="is not offered here; choose one of tiny"):
+            offered.pipeline(name)
+        assert offered.examples(name) == []
+    with pytest.raises(ValueError, match="Choose a model"):
+        offered.pipeline(None)
+    free = Models([models["tiny"]], free_choice=True)
+    assert len(free.pipeline(str(models[HOSTILE]))(TEXT)) > 0
+
+
+def test_messages_do_not_tell_where_a_model_lies(tmp_path):
+    (tmp_path / "broken").mkdir()
+    with pytest.raises(ValueError, match=r"broken has no processor_config\.json") as error:
+        Models([tmp_path / "broken"]).pipeline("broken")
+    assert str(tmp_path) not in str(error.value)
+
+
+def test_code_of_a_repository_is_not_run(encoder, tmp_path):
+    folder = save_model(tmp_path / "model", encoder, [])
+    for path in folder.glob("*.py"):
+        path.write_text("raise SystemExit('run')\n")
+    tokenizer = json.loads((folder / "tokenizer_config.json").read_text())
+    tokenizer["auto_map"] = {"AutoTokenizer": ["text_triaffine.Tokenizer", "text_triaffine.Tokenizer"]}
+    (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer))
+    assert Models([folder]).pipeline("model")(TEXT)
+
+
+@pytest.mark.parametrize("card", ["", "no front matter", "---\nwidget: 7\n---\n", "---\n[\n---\n", "---\n- 1\n---\n"])
+def test_a_card_without_examples_has_none(tmp_path, card):
+    (tmp_path / "README.md").write_text(card)
+    assert Models([tmp_path]).examples(tmp_path.name) == []
+
+
+def test_examples_of_a_card_are_its_texts(tmp_path):
+    widget = [{"text": "one"}, {"text": 2}, "three", {"text": " "}, {"src": "x"}, *({"text": str(n)} for n in range(9))]
+    (tmp_path / "README.md").write_text(f"---\n{yaml.safe_dump({'widget': widget})}---\n")
+    assert Models([tmp_path]).examples(tmp_path.name) == ["one", "0", "1", "2", "3"]
+
+
+def test_given_examples_replace_those_of_the_card(models):
+    configuration = str(build_page([models["tiny"]], examples=["one of mine"], device="cpu").get_config_file())
+    assert "one of mine" in configuration
+    assert "protein binds gene" not in configuration
+
+
+def test_errors_are_one_line():
+    assert show_error(ValueError("a\n  <b>")) == '<p class="error" role="alert">a &lt;b&gt;</p>'
+
+
+# ---- serving
+
+
+def test_an_address_in_use_is_told():
+    with open_socket("127.0.0.1", 0) as taken:
+        port = taken.getsockname()[1]
+        assert address_of(taken) == f"http://127.0.0.1:{port}"
+        with pytest.raises(OSError, match=f"port {port} .*Give another --port"):
+            open_socket("127.0.0.1", port)
+    with pytest.raises(OSError, match="--host an address of this machine"):
+        open_socket("192.0.2.1", 0)  # set aside for documentation: nobody's
+
+
+def test_only_loopback_addresses_leave_the_choice_free(monkeypatch):
+    built = []
+    monkeypatch.setattr(page, "build_page", lambda *_, free_choice, **__: built.append(free_choice))
+    monkeypatch.setattr(page, "serve_page", lambda *_, **__: None)
+    hosts = {"127.0.0.1": True, "localhost": True, "::1": True, "0.0.0.0": False, "192.168.1.2": False, "box": False}
+    for host in hosts:
+        demo.run(arguments(["--model", "m", "--host", host]))
+    assert built == list(hosts.values())
+
+
+def arguments(options: list[str]):
+    import argparse
+
+    parser = argparse.ArgumentParser()
+    demo.add_arguments(parser)
+    return parser.parse_args(options)
+
+
+def test_the_page_is_served_on_loopback_by_default():
+    given = arguments(["--model", "a", "b"])
+    assert (given.model, given.host, given.port, given.open) == (["a", "b"], serving.HOST, serving.PORT, False)
+    assert demo.is_loopback(serving.HOST)
+    with pytest.raises(SystemExit):
+        arguments(["--model", "a", "--port", "70000"])
+
+
+def test_the_command_serves_until_it_is_stopped_and_leaves_no_files(browser, models, tmp_path):
+    cache = tmp_path / "cache"
+    program = "from modeling_triaffine.commands import main; main()"
+    options = ["demo", "--model", models["tiny"], "--port", "0", "--device", "cpu"]
+    environment = {**os.environ, "GRADIO_TEMP_DIR": str(cache), "PYTHONPATH": str(REPOSITORY)}
+    command = [sys.executable, "-c", program, *map(str, options)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(command, text=True, env=environment, **pipes) as process:
+        try:
+            printed = process.stdout.readline()
+            address = printed.split()[4]
+            assert printed == f"The page is at {address} (stop it with Ctrl+C).\n"
+            visited = browser.new_page()
+            visited.set_default_timeout(PATIENCE)
+            visited.goto(address)
+            find(visited, TEXT)
+            visited.wait_for_selector("#download")
+            assert [path.name for path in cache.rglob("*") if path.is_file()] == ["entities.json"]
+            visited.close()
+        finally:
+            process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE / 1000) == 0
+    assert [path for path in cache.rglob("*") if path.is_file()] == []
+
+
+def test_mistakes_of_the_command_are_told(command, tmp_path):
+    told = command("demo", "--model", tmp_path)
+    assert (told.code, told.out) == (2, "")
+    assert told.err.startswith(f"error: {tmp_path.name} has no processor_config.json")
+
+
+# ---- the Space
+
+SPACE = REPOSITORY / "examples" / "space"
+
+
+def test_the_space_says_what_it_lacks(monkeypatch):
+    monkeypatch.delenv("TRIAFFINE_MODELS", raising=False)
+    with pytest.raises(SystemExit, match="Set its variable TRIAFFINE_MODELS"):
+        runpy.run_path(str(SPACE / "app.py"), run_name="__main__")
+
+
+def test_the_space_shows_its_models_alone(monkeypatch):
+    served = []
+    monkeypatch.setenv("TRIAFFINE_MODELS", "owner/one  owner/two")
+    monkeypatch.setattr(page, "build_page", lambda models: models)
+    monkeypatch.setattr(page, "serve_page", lambda built, host: served.append((built, host)))
+    runpy.run_path(str(SPACE / "app.py"), run_name="__main__")
+    assert served == [(["owner/one", "owner/two"], "0.0.0.0")]
+
+
+def test_the_space_installs_what_the_package_needs():
+    setup = configparser.ConfigParser()
+    setup.read(REPOSITORY / "setup.cfg")
+    needed = {*lines(setup["options"]["install_requires"]), *lines(setup["options.extras_require"]["plot"])}
+    assert set(lines((SPACE / "requirements.txt").read_text())) == needed
+
+
+def lines(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#")]
+
+
+def test_the_front_matter_of_the_space():
+    _, matter, body = (SPACE / "README.md").read_text(encoding="utf-8").split("---\n", 2)
+    fields = yaml.safe_load(matter)
+    assert fields["sdk"] == "gradio"
+    assert (SPACE / fields["app_file"]).is_file()
+    assert len(fields["short_description"]) <= 60  # the Hub takes no longer one
+    assert "modeling_triaffine modeling_triaffine" in body  # the package travels with it
+
+
+def test_a_port_is_held_from_the_start():
+    with open_socket("127.0.0.1", 0) as held, socket.create_connection(held.getsockname()):
+        pass
