@@ -46,6 +46,7 @@ REMOTE_CODE_FILES = (
     "modeling_triaffine.py",
     "decoding_triaffine.py",
     "text_triaffine.py",
+    "batches_triaffine.py",
     "processing_triaffine.py",
     "pipeline_triaffine.py",
 )

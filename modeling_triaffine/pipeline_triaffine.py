@@ -8,9 +8,10 @@ from typing import Any
 from torch import Tensor
 from transformers.pipelines.base import ChunkPipeline
 
+from .batches_triaffine import batches_by_length, feature_size
 from .decoding_triaffine import check_overlap, check_threshold, decode_batch
 from .modeling_triaffine import TriaffineForNestedNER
-from .processing_triaffine import PosTagger, TriaffineProcessor, batches_by_length, feature_size
+from .processing_triaffine import PosTagger, TriaffineProcessor
 
 # Batches whose sentences are sorted by length together, so that a batch holds sentences of like length.
 BATCHES_AT_ONCE = 16
@@ -88,6 +89,11 @@ class NestedNERPipeline(ChunkPipeline):
         """Model and processor, with all that loading them needs."""
         self.model.save_pretrained(save_directory, **kwargs)
         self.processor.save_pretrained(save_directory)
+
+    def push_to_hub(self, repo_id: str, **options: Any) -> Any:
+        """Model and processor as one complete repository; see `TriaffineForNestedNER.push_to_hub`."""
+        model: Any = self.model
+        return model.push_to_hub(repo_id, processor=self.processor, **options)
 
     def get_iterator(
         self,

@@ -1,7 +1,7 @@
 """TriaffineProcessor: text or words → tensors, and word spans → character offsets.
 
-One sentence is one feature dict of arrays; `pad` makes a batch of them. How raw text is cut into sentences and words
-is in `text_triaffine.py`; labels are added by the collator, which stays at home.
+One sentence is one feature dict of arrays; how features become batches is in `batches_triaffine.py`, how raw text is
+cut into sentences and words in `text_triaffine.py`. Labels are added by the collator, which stays at home.
 """
 
 import copy
@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 from transformers import AutoTokenizer, BatchFeature, ProcessorMixin
 from transformers.utils import cached_file, logging
 
+from .batches_triaffine import PADDING_VALUES, Feature, pad_features, stack_arrays
 from .configuration_triaffine import AUTO_MAP, CHOICES, PushMixin, code_reference, save_remote_code
 from .text_triaffine import (
     DEFAULT_WORD_SPLITTER,
@@ -36,18 +36,7 @@ VOCABULARIES_FILE = "vocabularies.json"
 VOCABULARY_PARTS = ("words", "pos", "chars")
 PADDING, UNKNOWN = "[PAD]", "[UNK]"
 
-Feature = dict[str, Any]
 PosTagger = Callable[[list[Sequence[str]]], Iterable[Sequence[str]]]
-# Value that fills each array of a feature up to the longest of the batch; input_ids take the tokenizer's padding id.
-_PADDING_VALUES = {
-    "input_ids": None,
-    "attention_mask": 0,
-    "token_type_ids": 0,
-    "word_index": -1,
-    "word_ids": 0,
-    "pos_ids": 0,
-    "char_ids": 0,
-}
 # A word is read by its first characters; a hostile word of thousands would otherwise widen the whole batch.
 MAX_CHARACTERS = 64
 # What transformers notes of how a tokenizer was loaded, and would save with it.
@@ -196,14 +185,7 @@ class TriaffineProcessor(PushMixin, ProcessorMixin):
         `packed_words` [n] is the place of each real word among the B · N padded ones, position by position: b·N + k,
         ordered by k, then b.
         """
-        num_words = np.array([feature["num_words"] for feature in features], dtype=np.int64)
-        batch = {"num_words": torch.from_numpy(num_words), "packed_words": torch.from_numpy(_packed_words(num_words))}
-        for name, value in _PADDING_VALUES.items():
-            if name in features[0]:
-                fill = self._pad_id if value is None else value
-                # A batch of empty sentences still has one (padding) word, as the model sees it.
-                batch[name] = _stack([np.asarray(feature[name]) for feature in features], fill, least=1)
-        return batch
+        return pad_features(features, self._pad_id)
 
     def _subwords(self, sentences: Sequence[Sequence[str]]) -> list[tuple[np.ndarray, np.ndarray]]:
         """Sub-word ids of each sentence and the word each belongs to; every word has at least one."""
@@ -297,7 +279,7 @@ class TriaffineProcessor(PushMixin, ProcessorMixin):
         if "chars" in self.vocabulary_parts:
             known = self.vocabularies["chars"]
             spelled = [np.array([known.get(c, known[UNKNOWN]) for c in word[:MAX_CHARACTERS]]) for word in words]
-            parts["char_ids"] = _stack(spelled, 0).numpy() if spelled else np.zeros((0, 1), dtype=np.int64)
+            parts["char_ids"] = stack_arrays(spelled, 0).numpy() if spelled else np.zeros((0, 1), dtype=np.int64)
         return parts
 
     def build_vocabularies(self, records: Iterable[dict[str, Any]], parts: Sequence[str], min_count: int = 1) -> None:
@@ -350,7 +332,7 @@ class TriaffineProcessor(PushMixin, ProcessorMixin):
 
     @property
     def model_input_names(self) -> list[str]:
-        return ["num_words", "packed_words", *_PADDING_VALUES]
+        return ["num_words", "packed_words", *PADDING_VALUES]
 
     @classmethod
     def register_for_auto_class(cls, auto_class: Any = "AutoProcessor") -> None:
@@ -491,52 +473,3 @@ def _feature(input_ids: np.ndarray, word_index: np.ndarray, segments: np.ndarray
         "token_type_ids": segments,
         "word_index": word_index,
     }
-
-
-def feature_size(feature: Feature) -> tuple[int, int]:
-    """Sub-words that the encoder reads, context included, and words of a sentence."""
-    return len(feature["input_ids"]), int(feature["num_words"])
-
-
-def batches_by_length(
-    sizes: Sequence[tuple[int, int]], batch_size: int | None = None, max_subwords: int | None = None
-) -> list[list[int]]:
-    """Row numbers of sentences put together in batches of like length, the longest first.
-
-    A batch holds at most `max_subwords`, padding counted: its longest sentence's, for each of its sentences. Batches of
-    about equally many sub-words need less padding and less memory than batches of equally many sentences.
-
-    Args:
-        sizes: (sub-words, words) of each sentence, as [`feature_size`] says. Equal ones stay in their order.
-        batch_size: most sentences of a batch; None: any number.
-        max_subwords: None: those of `batch_size` sentences of average length. A longer sentence is a batch of its own.
-    """
-    rows = sorted(range(len(sizes)), key=sizes.__getitem__, reverse=True)
-    if max_subwords is None:
-        assert batch_size is not None
-        max_subwords = -(-batch_size * sum(subwords for subwords, _ in sizes) // max(1, len(sizes)))
-    batches = []
-    first = 0
-    while first < len(rows):
-        longest, _ = sizes[rows[first]]
-        count = max(1, max_subwords // max(1, longest))
-        last = first + (count if batch_size is None else min(count, batch_size))
-        batches.append(rows[first:last])
-        first = last
-    return batches
-
-
-def _packed_words(num_words: np.ndarray) -> np.ndarray:
-    """Index b·N + k of every word k of every sentence b, ordered by k, then b; N = the longest sentence's words."""
-    longest = max(1, int(num_words.max()))
-    position, sentence = np.nonzero(np.arange(longest)[:, None] < num_words)
-    return sentence * longest + position
-
-
-def _stack(arrays: list[np.ndarray], fill: int, least: int = 0) -> Tensor:
-    """Arrays of one or two dimensions, padded to the longest in each, or to `least`: [B, ...]."""
-    shape = [max(least, *(array.shape[axis] for array in arrays)) for axis in range(arrays[0].ndim)]
-    stacked = np.full((len(arrays), *shape), fill, dtype=np.int64)
-    for row, array in zip(stacked, arrays, strict=True):
-        row[tuple(slice(0, size) for size in array.shape)] = array
-    return torch.from_numpy(stacked)

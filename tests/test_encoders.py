@@ -1,5 +1,6 @@
 """Ten architectures as the encoder: trained for a step, saved and loaded with equal scores; what some cannot do."""
 
+import peft
 import pytest
 import torch
 from torch import nn
@@ -142,3 +143,21 @@ def test_every_weight_is_trained_but_those_known_to_be_idle(architecture, model,
     model(**batch_of(model, processor)).loss.backward()
     idle = {name.split(".")[-2] for name, value in model.named_parameters() if value.grad is None}
     assert idle == UNUSED.get(architecture, set())
+
+
+def test_adapters_train_instead_of_the_encoder_and_are_merged_into_it(model, processor):
+    batch = batch_of(model, processor)
+    plain = set(model.state_dict())
+    with torch.no_grad():
+        before = model(**batch).span_logits
+    adapters = peft.LoraConfig(target_modules="all-linear", init_lora_weights=False)  # not zero: as if trained
+    model.encoder = peft.get_peft_model(model.encoder, adapters)
+    output = model(**batch)
+    output.loss.backward()
+    trained = {name for name, value in model.encoder.named_parameters() if value.grad is not None}
+    assert trained
+    assert all("lora_" in name for name in trained)
+    assert not torch.allclose(output.span_logits, before)
+    model.encoder = model.encoder.merge_and_unload()
+    torch.testing.assert_close(model(**batch).span_logits, output.span_logits)
+    assert set(model.state_dict()) == plain

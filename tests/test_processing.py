@@ -13,7 +13,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from transformers import AutoProcessor, PreTrainedTokenizerFast
 
 from modeling_triaffine import TriaffineProcessor, processing_triaffine
-from modeling_triaffine.processing_triaffine import batches_by_length
+from modeling_triaffine.batches_triaffine import batches_by_length
 from modeling_triaffine.text_triaffine import neighbouring_words
 from tests.tiny import tiny_model, tiny_processor
 

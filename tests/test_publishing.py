@@ -394,7 +394,7 @@ def test_code_and_models_do_not_replace_each_other(checkpoint, online, command):
     lacking = "owner/lacking"
     api_of(online).create_repo(lacking)
     result = command("publish", "--checkpoint", checkpoint, "--repo-id", NAME, "--code-repo", lacking)
-    assert f"{lacking} lacks configuration_triaffine.py" in result.err
+    assert f"{lacking} lacks {min(REMOTE_CODE_FILES)}" in result.err
     assert f"--code-only --repo-id {lacking}" in result.err
     result = command("publish", "--checkpoint", checkpoint, "--repo-id", CODE)
     assert f"{CODE} holds the code that models in other repositories refer to" in result.err

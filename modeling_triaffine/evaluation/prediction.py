@@ -8,11 +8,12 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
+from ..batches_triaffine import batches_by_length, feature_size
 from ..data.collator import encode_records
 from ..decoding_triaffine import decode_batch
 from ..modeling_triaffine import TriaffineForNestedNER
 from ..pipeline_triaffine import BATCHES_AT_ONCE, NestedNERPipeline
-from ..processing_triaffine import TriaffineProcessor, batches_by_length, feature_size
+from ..processing_triaffine import TriaffineProcessor
 from .scoring import score_entities
 
 Entities = list[dict[str, Any]]

@@ -6,11 +6,12 @@ from typing import Any
 
 from torch import Tensor
 
+from ..batches_triaffine import Feature
 from ..configuration_triaffine import NONE_LABEL
 from ..evaluation.prediction import evaluating
 from ..modeling_triaffine import SpanHeadOutput, TriaffineForNestedNER
 from ..pipeline_triaffine import NestedNERPipeline
-from ..processing_triaffine import Feature, TriaffineProcessor
+from ..processing_triaffine import TriaffineProcessor
 from ..text_triaffine import Offsets
 from ..triaffine_ops import at_least_float32
 from .contributions import StageParts, cross_span_stage_parts, rank_of_span, span_stage_parts

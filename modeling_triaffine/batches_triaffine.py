@@ -1,0 +1,84 @@
+"""Sentences → batches: which sentences run together, and how their arrays are padded.
+
+A sentence is a feature, the dict of arrays that `processing_triaffine.py` makes of it.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+Feature = dict[str, Any]
+# Value that fills each array of a feature up to the longest of the batch; input_ids take the tokenizer's padding id.
+PADDING_VALUES = {
+    "input_ids": None,
+    "attention_mask": 0,
+    "token_type_ids": 0,
+    "word_index": -1,
+    "word_ids": 0,
+    "pos_ids": 0,
+    "char_ids": 0,
+}
+
+
+def feature_size(feature: Feature) -> tuple[int, int]:
+    """Sub-words that the encoder reads, context included, and words of a sentence."""
+    return len(feature["input_ids"]), int(feature["num_words"])
+
+
+def batches_by_length(
+    sizes: Sequence[tuple[int, int]], batch_size: int | None = None, max_subwords: int | None = None
+) -> list[list[int]]:
+    """Row numbers of sentences put together in batches of like length, the longest first.
+
+    A batch holds at most `max_subwords`, padding counted: its longest sentence's, for each of its sentences. Batches of
+    about equally many sub-words need less padding and less memory than batches of equally many sentences.
+
+    Args:
+        sizes: (sub-words, words) of each sentence, as [`feature_size`] says. Equal ones stay in their order.
+        batch_size: most sentences of a batch; None: any number.
+        max_subwords: None: those of `batch_size` sentences of average length. A longer sentence is a batch of its own.
+    """
+    rows = sorted(range(len(sizes)), key=sizes.__getitem__, reverse=True)
+    if max_subwords is None:
+        assert batch_size is not None
+        max_subwords = -(-batch_size * sum(subwords for subwords, _ in sizes) // max(1, len(sizes)))
+    batches = []
+    first = 0
+    while first < len(rows):
+        longest, _ = sizes[rows[first]]
+        count = max(1, max_subwords // max(1, longest))
+        last = first + (count if batch_size is None else min(count, batch_size))
+        batches.append(rows[first:last])
+        first = last
+    return batches
+
+
+def pad_features(features: Sequence[Feature], padding_id: int) -> dict[str, Tensor]:
+    """One batch, as `TriaffineProcessor.pad` describes it; `padding_id` is the tokenizer's."""
+    num_words = np.array([feature["num_words"] for feature in features], dtype=np.int64)
+    batch = {"num_words": torch.from_numpy(num_words), "packed_words": torch.from_numpy(_packed_words(num_words))}
+    for name, value in PADDING_VALUES.items():
+        if name in features[0]:
+            fill = padding_id if value is None else value
+            # A batch of empty sentences still has one (padding) word, as the model sees it.
+            batch[name] = stack_arrays([np.asarray(feature[name]) for feature in features], fill, least=1)
+    return batch
+
+
+def _packed_words(num_words: np.ndarray) -> np.ndarray:
+    """Index b·N + k of every word k of every sentence b, ordered by k, then b; N = the longest sentence's words."""
+    longest = max(1, int(num_words.max()))
+    position, sentence = np.nonzero(np.arange(longest)[:, None] < num_words)
+    return sentence * longest + position
+
+
+def stack_arrays(arrays: list[np.ndarray], fill: int, least: int = 0) -> Tensor:
+    """Arrays of one or two dimensions, padded to the longest in each, or to `least`: [B, ...]."""
+    shape = [max(least, *(array.shape[axis] for array in arrays)) for axis in range(arrays[0].ndim)]
+    stacked = np.full((len(arrays), *shape), fill, dtype=np.int64)
+    for row, array in zip(stacked, arrays, strict=True):
+        row[tuple(slice(0, size) for size in array.shape)] = array
+    return torch.from_numpy(stacked)

@@ -1,0 +1,63 @@
+"""What the page answers to what was asked of it, as HTML; mistakes are answers too."""
+
+import logging
+from typing import Any, NamedTuple
+
+from ..explanation import explain
+from ..publishing.html_drawing import draw_entities_html
+from .marking import Marked, Report, mark_text
+from .models import Models
+from .views import show_error, show_explanation, show_hint, show_table
+
+logger = logging.getLogger(__name__)
+
+NOTHING_YET = show_hint("The entities of the text will be drawn here.")
+NO_TEXT = show_hint("There is no text yet: type or paste one, or take an example.")
+NOTHING_FOUND = show_hint("No entities were found.")
+CHOOSE_ONE = show_hint("Choose an entity, in the drawing or in the table, to see why it was found.")
+NOT_AT_HAND = show_hint("This text is no longer at hand: find its entities again, then choose one.")
+
+
+class Answer(NamedTuple):
+    """The drawing or a message in its place; the table, empty without entities; the result, if there is one."""
+
+    drawing: str
+    table: str = ""
+    marked: Marked | None = None
+
+
+def find_entities(
+    offered: Models, name: str | None, text: str | None, threshold: float | None, overlap: str, report: Report
+) -> Answer:
+    """Runs the model of this name on the text; `threshold` and `overlap` as of the pipeline."""
+    if text is None or not text.strip():
+        return Answer(NO_TEXT)
+    try:
+        pipeline = offered.pipeline(name)
+        marked = mark_text(pipeline, str(name), text, threshold, overlap, report)
+        config: Any = pipeline.model.config
+        labels = list(config.id2label.values())[:-1]
+        drawing = draw_entities_html(marked.text, marked.entities, labels)
+    except Exception as error:
+        return Answer(_tell(error))
+    if not marked.entities:
+        return Answer(NOTHING_FOUND + drawing, marked=marked)
+    return Answer(drawing, show_table(marked.entities, labels), marked)
+
+
+def explain_entity(offered: Models, marked: Marked | None, start: Any, end: Any) -> str:
+    """Why the span of the marked text got its scores; start and end are what a browser sent."""
+    if marked is None:
+        return NOT_AT_HAND
+    try:
+        return show_explanation(explain(offered.pipeline(marked.model), marked.text, (int(start), int(end))))
+    except Exception as error:
+        return _tell(error)
+
+
+def _tell(error: Exception) -> str:
+    """A mistake as it is; what is none, and has a traceback worth reading, goes to the log as well."""
+    if isinstance(error, ValueError | OSError | ImportError):
+        return show_error(error)
+    logger.error("The page could not answer.", exc_info=error)
+    return show_error(f"This did not work ({type(error).__name__}: {error}). The log of the page tells more.")
