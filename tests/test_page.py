@@ -1,9 +1,8 @@
-"""The demo page in a real browser: finding, drawing, explaining, downloading; what it refuses; command and Space."""
+"""The demo page in a real browser: finding, drawing, explaining, downloading; what it refuses; its command."""
 
-import configparser
+import argparse
 import json
 import os
-import runpy
 import signal
 import socket
 import subprocess
@@ -377,7 +376,7 @@ def status(url: str, **request) -> int:
 def test_nothing_but_the_page_is_served(address, models):
     with urllib.request.urlopen(f"{address}/gradio_api/info") as answer:
         assert json.load(answer) == {"named_endpoints": {}, "unnamed_endpoints": {}}
-    for name in ("find_entities", "explain_entity"):  # only in turn, as the page itself asks
+    for name in ("find", "explain"):  # only in turn, as the page itself asks
         call = {"data": b'{"data": []}', "headers": {"Content-Type": "application/json"}}
         assert status(f"{address}/gradio_api/run/{name}", **call) == 404
     for path in (models["tiny"] / "config.json", REPOSITORY / "setup.cfg", "/etc/passwd"):
@@ -476,6 +475,11 @@ def test_an_address_in_use_is_told():
         open_socket("192.0.2.1", 0)  # set aside for documentation: nobody's
 
 
+def test_a_port_is_held_from_the_start():
+    with open_socket("127.0.0.1", 0) as held, socket.create_connection(held.getsockname()):
+        pass
+
+
 def test_only_loopback_addresses_leave_the_choice_free(monkeypatch):
     built = []
     monkeypatch.setattr(page, "build_page", lambda *_, free_choice, **__: built.append(free_choice))
@@ -486,9 +490,7 @@ def test_only_loopback_addresses_leave_the_choice_free(monkeypatch):
     assert built == list(hosts.values())
 
 
-def arguments(options: list[str]):
-    import argparse
-
+def arguments(options: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     demo.add_arguments(parser)
     return parser.parse_args(options)
@@ -531,48 +533,3 @@ def test_mistakes_of_the_command_are_told(command, tmp_path):
     told = command("demo", "--model", tmp_path)
     assert (told.code, told.out) == (2, "")
     assert told.err.startswith(f"error: {tmp_path.name} has no processor_config.json")
-
-
-# ---- the Space
-
-SPACE = REPOSITORY / "examples" / "space"
-
-
-def test_the_space_says_what_it_lacks(monkeypatch):
-    monkeypatch.delenv("TRIAFFINE_MODELS", raising=False)
-    with pytest.raises(SystemExit, match="Set its variable TRIAFFINE_MODELS"):
-        runpy.run_path(str(SPACE / "app.py"), run_name="__main__")
-
-
-def test_the_space_shows_its_models_alone(monkeypatch):
-    served = []
-    monkeypatch.setenv("TRIAFFINE_MODELS", "owner/one  owner/two")
-    monkeypatch.setattr(page, "build_page", lambda models: models)
-    monkeypatch.setattr(page, "serve_page", lambda built, host: served.append((built, host)))
-    runpy.run_path(str(SPACE / "app.py"), run_name="__main__")
-    assert served == [(["owner/one", "owner/two"], "0.0.0.0")]
-
-
-def test_the_space_installs_what_the_package_needs():
-    setup = configparser.ConfigParser()
-    setup.read(REPOSITORY / "setup.cfg")
-    needed = {*lines(setup["options"]["install_requires"]), *lines(setup["options.extras_require"]["plot"])}
-    assert set(lines((SPACE / "requirements.txt").read_text())) == needed
-
-
-def lines(text: str) -> list[str]:
-    return [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#")]
-
-
-def test_the_front_matter_of_the_space():
-    _, matter, body = (SPACE / "README.md").read_text(encoding="utf-8").split("---\n", 2)
-    fields = yaml.safe_load(matter)
-    assert fields["sdk"] == "gradio"
-    assert (SPACE / fields["app_file"]).is_file()
-    assert len(fields["short_description"]) <= 60  # the Hub takes no longer one
-    assert "modeling_triaffine modeling_triaffine" in body  # the package travels with it
-
-
-def test_a_port_is_held_from_the_start():
-    with open_socket("127.0.0.1", 0) as held, socket.create_connection(held.getsockname()):
-        pass

@@ -109,7 +109,7 @@ def _lay_out_text(offered: Models, examples: Sequence[str]) -> tuple[gr.Dropdown
         allow_custom_value=offered.free_choice,
         elem_id="model",
     )
-    text = gr.Textbox(label="Text", lines=6, max_lines=10, placeholder="Type or paste a text …", elem_id="text")
+    text = gr.Textbox(label="Text", lines=5, max_lines=10, placeholder="Type or paste a text …", elem_id="text")
     component = gr.Textbox(visible=False)
     samples = gr.Dataset(components=[component], label="Examples", elem_id="examples", **_samples(examples))
     return model, text, samples
@@ -168,8 +168,9 @@ def _connect_finding(parts: _Parts, offered: Models) -> None:
     asked = [parts.find.click, parts.text.submit]
     inputs = [parts.model, parts.text, parts.keep, parts.threshold, parts.overlap]
     outputs = [parts.drawing, parts.explanation, parts.table, parts.download, parts.marked]
-    gr.on(asked, fn=None, js=SHOW_DRAWING, **PRIVATE)
-    gr.on(asked, find, inputs, outputs, show_progress_on=parts.drawing, **IN_TURN)
+    gr.on(asked, fn=None, js=SHOW_DRAWING, **PRIVATE)  # there is the progress
+    found = gr.on(asked, find, inputs, outputs, show_progress_on=parts.drawing, **IN_TURN)
+    found.then(fn=None, js=SHOW_DRAWING, **PRIVATE)  # and only now there may be room to scroll
 
 
 def _save_json(marked: Marked, button: gr.DownloadButton) -> str:

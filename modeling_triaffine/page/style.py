@@ -1,7 +1,7 @@
 """CSS and JavaScript of the page, beside those that the drawing brings with it."""
 
 STYLE = """
-.gradio-container .app { max-width: 1280px !important; padding: 20px !important; }
+.gradio-container .app { max-width: 1280px !important; padding: 12px 20px !important; }
 .block.page-head h1 { margin: 0 0 2px; font-size: 1.5rem; line-height: 1.25; font-weight: 650; }
 .block.page-head p { margin: 0; color: var(--body-text-color-subdued); }
 .page-areas { display: grid !important; grid-template: "inputs results" auto "list results" 1fr / 4fr 7fr; }
@@ -9,7 +9,7 @@ STYLE = """
 .page-inputs { grid-area: inputs; }
 .page-results { grid-area: results; }
 .page-list { grid-area: list; }
-#examples button { text-align: start; font-size: 0.9rem; }
+#examples button { text-align: start; font-size: 0.85rem; }
 
 .block.sheet {
   background: var(--block-background-fill); border: 1px solid var(--border-color-primary);
@@ -52,6 +52,7 @@ STYLE = """
   .gradio-container .app { padding: 12px !important; }
   .page-areas { grid-template: "inputs" "results" "list" / 1fr; }
   .entity-table table { font-size: 0.8rem; }
+  .explanation img { min-width: 520px; }
 }
 """
 
