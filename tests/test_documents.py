@@ -6,6 +6,7 @@ Where a snippet names the Hub, a Hub on the loopback interface answers; encoders
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -72,6 +73,12 @@ def stocked_hub(hub: "LoopbackHub", trained, encoder, monkeypatch) -> "LoopbackH
     return hub
 
 
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_snippets_run(document, trained, workspace, stocked_hub):
     environment = {**os.environ, **stocked_hub.environment(), "HF_HOME": str(workspace / "home")}
@@ -79,6 +86,8 @@ def test_snippets_run(document, trained, workspace, stocked_hub):
     shown = document.read_text(encoding="utf-8")
     if "--output_dir outputs/mine" not in shown:  # a page about a model that is there already
         shutil.copytree(trained / "model", workspace / "outputs" / "mine")
+    for port in set(re.findall(r"--port[ =](\d+)", shown)) - {"0"}:
+        shown = shown.replace(port, str(free_port()))
     copy = workspace / document.name
     copy.write_text(MAKE.sub(":", shown), encoding="utf-8")
     command = [sys.executable, str(REPOSITORY / "tests" / "run_document.py"), copy.name]
