@@ -50,6 +50,7 @@ LEFT_BEHIND = (
     "log_history.json",
     "test_predictions.jsonl",
     "trainer_state.json",
+    "training.yaml",
     # by Python, git, the Hub's client and macOS
     "__pycache__",
     ".git",

@@ -48,6 +48,7 @@ class TrainingPlan:
         training: the trainer's arguments.
         config: fields of `TriaffineConfig` that the recipe or the command line give.
         recipe: folder of the recipe, if there is one.
+        options: of `model`, `data` and `training`, those that the recipe or the command line give, by name.
     """
 
     model: ModelArguments
@@ -55,10 +56,11 @@ class TrainingPlan:
     training: NestedNERTrainingArguments
     config: dict[str, Any]
     recipe: Path | None
+    options: dict[str, Any]
 
 
 def parse_training_plan(arguments: Sequence[str], library: Path | None = None) -> TrainingPlan:
-    """Reads the command line, and the recipe it names.
+    """Reads the command line, and the recipe it names. An empty value (`--word_vectors=`) is as if none were given.
 
     Args:
         arguments: the command line without the program's name.
@@ -76,7 +78,8 @@ def parse_training_plan(arguments: Sequence[str], library: Path | None = None) -
         **_check_recipe_config(recipe),
         **{option: given.pop(option) for option in CONFIG_OPTIONS if option in given},
     }
-    options = {**_check_recipe_options(recipe, parser), **given}
+    merged = {**_check_recipe_options(recipe, parser), **given}
+    options = {name: value for name, value in merged.items() if value != ""}
     if not options.get("output_dir"):
         raise CommandLineError(
             "--output_dir is missing: say in which folder checkpoints and the model shall be written."
@@ -85,7 +88,7 @@ def parse_training_plan(arguments: Sequence[str], library: Path | None = None) -
         model, data, training = parser.parse_dict(options)
     except ValueError as error:
         raise CommandLineError(f"The training arguments do not fit together: {error}") from error
-    return TrainingPlan(model, data, training, config, recipe.folder)
+    return TrainingPlan(model, data, training, config, recipe.folder, options)
 
 
 class _Parser(HfArgumentParser):
@@ -106,7 +109,8 @@ def _build_parser() -> _Parser:
         allow_abbrev=False,
         formatter_class=argparse.HelpFormatter,
         usage="%(prog)s [--recipe RECIPE] --train_file FILE --output_dir FOLDER [options]",
-        description="Trains a nested NER model. Options win over the recipe, the recipe over defaults.",
+        description="Trains a nested NER model. Options win over the recipe, the recipe over defaults; an empty value "
+        "(--word_vectors=) takes back what the recipe says.",
     )
     parser.add_argument("--recipe", help="A recipe's folder, or its name in hub_configs.")
     group = parser.add_argument_group("model configuration", "Fields of TriaffineConfig; none switches a field off.")

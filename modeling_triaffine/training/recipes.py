@@ -5,10 +5,14 @@
                     Markdown: what the recipe is for
     README.md       the card, made from the two (`publishing/recipe_cards.py`)
 
-Reading them is here; how they mix with the command line is in `command_line.py`.
+The sizes of vocabularies in config.json stand for those that the training data will have. A finished run leaves its own
+config.json and training.yaml beside the model, so its folder is the recipe that trains it again.
+
+Reading and writing them is here; how they mix with the command line is in `command_line.py`.
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -75,6 +79,12 @@ def load_recipe(folder: Path) -> Recipe:
     if not isinstance(purpose, str | None):
         raise RecipeError(f"{folder / TRAINING_FILE}, {PURPOSE!r} must be a text; it is {purpose!r:.80}.")
     return Recipe(folder, config, training, purpose)
+
+
+def format_training(options: Mapping[str, Any], heading: str) -> str:
+    """The text of a training.yaml with these options, under the heading as a comment."""
+    comment = "".join(f"# {line}\n" for line in heading.splitlines())
+    return comment + yaml.safe_dump(dict(options), sort_keys=False, allow_unicode=True)
 
 
 def _read_mapping(path: Path, parse: Any) -> dict[str, Any]:

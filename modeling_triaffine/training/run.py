@@ -1,15 +1,17 @@
 """A whole run, once the trainer is ready: train, score, save. And how a user's mistake is told.
 
 Also holds what is written beside the model: scores as JSON, predictions on the test data, the run's summary, the model
-card.
+card, and the run as a recipe that trains the model again.
 """
 
+import dataclasses
 import json
 import logging
 import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +25,21 @@ from ..publishing.run_summary import SUMMARY_FILE, RunSummary
 from .checkpoints import find_checkpoint, remove_leftovers, write_whole
 from .command_line import TrainingPlan, parse_training_plan
 from .preparation import build_model, label_names, limit_splits, load_splits
-from .summary import summarize_plan, summarize_run
+from .recipes import TRAINING_FILE, format_training
+from .revision import source_revision
+from .summary import TRAINING_SETTINGS, summarize_plan, summarize_run
 from .trainer import Entities, NestedNERTrainer
 
 logger = logging.getLogger(__name__)
+
+# Options of one run that another must not take over: where it is written and uploaded to, and what it went on from.
+OF_ONE_RUN = re.compile(r"output_dir|resume_from_checkpoint|push_to_hub|hub_.*")
+# Options that may name a file or folder of this machine.
+FILE_OPTIONS = ("train_file", "validation_file", "test_file", "word_vectors", "model_name_or_path", "pos_tagger")
+RECIPE_HEADING = """\
+This run as a recipe: --recipe with this folder trains the model again, into another --output_dir.
+What it was made with is in run_summary.json. Files are named by their place on the machine it ran on; on another, give
+them anew (--train_file ...). This file is not published with the model."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +112,9 @@ def train_and_save(run: Run) -> dict[str, float]:
             summary = summarize_run(
                 run.plan, run.dataset, trainer, outputs, seconds=metrics["train_runtime"], resumed=resumed
             )
+            summary = dataclasses.replace(summary, versions=summary.versions | source_revision())
             files |= {SUMMARY_FILE: summary.to_json(), CARD_NAME: str(_model_card(run, summary))}
+            files[TRAINING_FILE] = _as_recipe(run.plan)
         trainer.save_model(extra_files=files)
     elif trainer.is_world_process_zero():
         for name, text in files.items():
@@ -127,6 +142,25 @@ def _as_lines(records: Dataset, predictions: list[Entities]) -> str:
         for name, tokens, entities in zip(records["id"], records["tokens"], predictions, strict=True)
     )
     return "".join(f"{line}\n" for line in lines)
+
+
+def _as_recipe(plan: TrainingPlan) -> str:
+    """The training.yaml of the run's folder, whose config.json is the model's own.
+
+    It says what was given, and the settings that matter most even where they were left to their defaults, which another
+    version may change.
+    """
+    settings = {name: getattr(plan.training, name) for name in TRAINING_SETTINGS}
+    options = {**settings, **plan.options}
+    kept = {name: value for name, value in options.items() if value is not None and not OF_ONE_RUN.fullmatch(name)}
+    return format_training({name: _as_written(name, value) for name, value in kept.items()}, RECIPE_HEADING)
+
+
+def _as_written(option: str, value: Any) -> Any:
+    """An option's value as YAML can hold it, and as it means the same in every working directory."""
+    if option in FILE_OPTIONS and Path(value).exists():
+        return str(Path(value).resolve())
+    return value.value if isinstance(value, Enum) else value
 
 
 def _model_card(run: Run, summary: RunSummary) -> ModelCard:
