@@ -32,6 +32,7 @@ from .text_triaffine import word_splitter as make_word_splitter
 
 logger = logging.get_logger(__name__)
 
+PROCESSOR_FILE = "processor_config.json"
 VOCABULARIES_FILE = "vocabularies.json"
 VOCABULARY_PARTS = ("words", "pos", "chars")
 PADDING, UNKNOWN = "[PAD]", "[UNK]"
@@ -359,12 +360,9 @@ class TriaffineProcessor(PushMixin, ProcessorMixin):
     def from_pretrained(  # type: ignore[override]
         cls, pretrained_model_name_or_path: str | os.PathLike, **kwargs: Any
     ) -> "TriaffineProcessor":
-        for name in ("processor_config.json", "tokenizer.json"):
+        for name in (PROCESSOR_FILE, "tokenizer.json"):
             if _find_file(pretrained_model_name_or_path, name, kwargs) is None:
-                raise FileNotFoundError(
-                    f"{pretrained_model_name_or_path} has no {name}: the model was saved there without its processor. "
-                    "Save the processor it was trained with into the same place: processor.save_pretrained(...)."
-                )
+                raise FileNotFoundError(_describe_missing(pretrained_model_name_or_path, name))
         processor = super().from_pretrained(pretrained_model_name_or_path, **kwargs)
         if processor.vocabulary_parts:
             processor.vocabularies = _read_vocabularies(
@@ -410,7 +408,24 @@ def _find_file(name_or_path: str | os.PathLike, name: str, kwargs: dict[str, Any
     """Path of a file in a model's folder or Hub repository; None when it is not there."""
     hub_options = ("cache_dir", "force_download", "local_files_only", "token", "revision", "subfolder")
     options = {option: kwargs[option] for option in hub_options if option in kwargs}
-    return cached_file(name_or_path, name, _raise_exceptions_for_missing_entries=False, **options)
+    try:
+        return cached_file(name_or_path, name, _raise_exceptions_for_missing_entries=False, **options)
+    except OSError as error:
+        if isinstance(error.__cause__, ValueError):  # a path that is no folder, nor a name that a repository could have
+            return None
+        raise
+
+
+def _describe_missing(name_or_path: str | os.PathLike, name: str) -> str:
+    if name == PROCESSOR_FILE and _find_file(name_or_path, "config.json", {}) is None:
+        return (
+            f"There is no model {name_or_path}: it is no folder with a model in it, and no name of one that the Hub or "
+            "its cache on this machine could give. Check the spelling."
+        )
+    return (
+        f"{name_or_path} has no {name}: the model was saved there without its processor. Save the processor it was "
+        "trained with into the same place: processor.save_pretrained(...)."
+    )
 
 
 def _needs_space(tokenizer: Any) -> bool:

@@ -57,3 +57,11 @@ def positive_integer(text: str) -> int:
     if value < 1:
         raise argparse.ArgumentTypeError(f"{value} is too small; give at least 1")
     return value
+
+
+def port_number(text: str) -> int:
+    """0 to 65535, as argparse's `type`."""
+    value = int(text)
+    if not 0 <= value <= 65535:
+        raise argparse.ArgumentTypeError(f"{value} is no port; give 0 to 65535")
+    return value

@@ -11,7 +11,7 @@ import argparse
 import ipaddress
 
 from ..scripts import check_device
-from .arguments import add_device
+from . import arguments as shared
 
 HOST, PORT = "127.0.0.1", 7860
 
@@ -25,9 +25,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="folders or Hub names of trained models; the first one is loaded at once",
     )
     parser.add_argument("--host", default=HOST, help=f"address to listen at; 0.0.0.0: all (default: {HOST})")
-    parser.add_argument("--port", type=port_number, default=PORT, help=f"0: any free one (default: {PORT})")
+    parser.add_argument("--port", type=shared.port_number, default=PORT, help=f"0: any free one (default: {PORT})")
     parser.add_argument("--open", action="store_true", help="open the page in the browser")
-    add_device(parser)
+    shared.add_device(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -44,11 +44,3 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
-
-
-def port_number(text: str) -> int:
-    """0 to 65535, as argparse's `type`."""
-    value = int(text)
-    if not 0 <= value <= 65535:
-        raise argparse.ArgumentTypeError(f"{value} is no port; give 0 to 65535")
-    return value

@@ -17,13 +17,12 @@ from transformers.utils import logging
 from ..pipeline_triaffine import NestedNERPipeline
 from ..scripts import check_device
 from . import arguments as shared
-from .demo import port_number
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     shared.add_model(parser)
     parser.add_argument("--host", default="127.0.0.1", help="address to listen at (default: 127.0.0.1, this machine)")
-    parser.add_argument("--port", type=port_number, default=8000, help="0 takes any that is free (default: 8000)")
+    parser.add_argument("--port", type=shared.port_number, default=8000, help="0: any free one (default: 8000)")
     limits = (
         ("body-bytes", 2**20, "bytes of a request's body, beyond which it is answered 413"),
         ("texts", 256, "texts of a request, beyond which it is answered 422"),

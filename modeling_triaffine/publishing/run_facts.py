@@ -13,6 +13,7 @@ from ..data.alignment import detokenize
 from ..data.statistics import nested_spans
 from ..scripts import describe_machine
 from ..version import __version__
+from .revision import source_revision
 from .run_summary import Epoch, Label
 
 SPELLINGS = 3  # shown of each label
@@ -88,7 +89,8 @@ def describe_hardware() -> dict[str, str | int | float]:
 def describe_versions() -> dict[str, str]:
     """The software that trained, this package the first."""
     versions = {name: metadata.version(name) for name in SOFTWARE}
-    return {"modeling_triaffine": __version__, "python": str(describe_machine()["python"]), **versions}
+    own = {"modeling_triaffine": __version__, **source_revision()}
+    return {**own, "python": str(describe_machine()["python"]), **versions}
 
 
 def _commonest(spelled: Counter[str], number: int) -> list[str]:

@@ -190,6 +190,11 @@ def _read_vectors(model: ModelArguments, fields: dict[str, Any], dataset: Datase
         vectors = read_word_vectors(model.word_vectors, words, model.keep_all_word_vectors)
     except ImportError as error:
         raise ValueError(f"--word_vectors: {error}") from None
+    except FileNotFoundError:
+        raise ValueError(
+            f"--word_vectors {model.word_vectors}: there is no such file. Say where it lies, or train without: "
+            "--word_vectors= --word_embedding_size 0."
+        ) from None
     logger.info("Word vectors: %s", vectors.report())
     if not vectors.vectors:
         raise ValueError(f"{vectors.path} has vectors of none of the words of the data; is it in their language?")

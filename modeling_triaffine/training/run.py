@@ -4,7 +4,6 @@ Also holds what is written beside the model: scores as JSON, predictions on the 
 card, and the run as a recipe that trains the model again.
 """
 
-import dataclasses
 import json
 import logging
 import os
@@ -26,7 +25,6 @@ from .checkpoints import find_checkpoint, remove_leftovers, write_whole
 from .command_line import TrainingPlan, parse_training_plan
 from .preparation import build_model, label_names, limit_splits, load_splits
 from .recipes import TRAINING_FILE, format_training
-from .revision import source_revision
 from .summary import TRAINING_SETTINGS, summarize_plan, summarize_run
 from .trainer import Entities, NestedNERTrainer
 
@@ -112,7 +110,6 @@ def train_and_save(run: Run) -> dict[str, float]:
             summary = summarize_run(
                 run.plan, run.dataset, trainer, outputs, seconds=metrics["train_runtime"], resumed=resumed
             )
-            summary = dataclasses.replace(summary, versions=summary.versions | source_revision())
             files |= {SUMMARY_FILE: summary.to_json(), CARD_NAME: str(_model_card(run, summary))}
             files[TRAINING_FILE] = _as_recipe(run.plan)
         trainer.save_model(extra_files=files)
