@@ -32,7 +32,6 @@ from .text_triaffine import word_splitter as make_word_splitter
 
 logger = logging.get_logger(__name__)
 
-PROCESSOR_FILE = "processor_config.json"
 VOCABULARIES_FILE = "vocabularies.json"
 VOCABULARY_PARTS = ("words", "pos", "chars")
 PADDING, UNKNOWN = "[PAD]", "[UNK]"
@@ -360,7 +359,7 @@ class TriaffineProcessor(PushMixin, ProcessorMixin):
     def from_pretrained(  # type: ignore[override]
         cls, pretrained_model_name_or_path: str | os.PathLike, **kwargs: Any
     ) -> "TriaffineProcessor":
-        for name in (PROCESSOR_FILE, "tokenizer.json"):
+        for name in ("processor_config.json", "tokenizer.json"):
             if _find_file(pretrained_model_name_or_path, name, kwargs) is None:
                 raise FileNotFoundError(_describe_missing(pretrained_model_name_or_path, name))
         processor = super().from_pretrained(pretrained_model_name_or_path, **kwargs)
@@ -417,10 +416,10 @@ def _find_file(name_or_path: str | os.PathLike, name: str, kwargs: dict[str, Any
 
 
 def _describe_missing(name_or_path: str | os.PathLike, name: str) -> str:
-    if name == PROCESSOR_FILE and _find_file(name_or_path, "config.json", {}) is None:
+    if not os.path.isdir(name_or_path) and _find_file(name_or_path, "config.json", {}) is None:
         return (
-            f"There is no model {name_or_path}: it is no folder with a model in it, and no name of one that the Hub or "
-            "its cache on this machine could give. Check the spelling."
+            f"There is no model {name_or_path}: it is no folder, and no name of a model that the Hub or its cache on "
+            "this machine could give. Check the spelling."
         )
     return (
         f"{name_or_path} has no {name}: the model was saved there without its processor. Save the processor it was "

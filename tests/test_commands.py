@@ -114,7 +114,10 @@ def test_mistakes_in_prediction_are_told_in_one_paragraph(saved_model, command, 
     for arguments, message in (
         (["--model", saved_model, tmp_path / "broken.jsonl"], "broken.jsonl, line 1: this is no JSON"),
         (["--model", saved_model, tmp_path / "nowhere.txt"], "There is no file"),
-        (["--model", tmp_path / "nowhere", tmp_path / "broken.jsonl"], "nowhere: it is no folder with a model in it"),
+        (
+            ["--model", tmp_path / "nowhere", tmp_path / "broken.jsonl"],
+            "nowhere: it is no folder, and no name of a model",
+        ),
     ):
         result = command("predict", *arguments)
         assert result.code == 2

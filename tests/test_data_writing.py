@@ -55,10 +55,8 @@ def corpora(draw, tokens=TOKENS, with_pos=False):
     for doc_id in draw(st.lists(st.sampled_from(["a", "b.c", "d/e", "f g"]), unique=True, min_size=1)):
         for number in range(draw(st.integers(1, 3))):
             words = draw(tokens)
-            ends = st.tuples(st.integers(0, len(words)), st.integers(0, len(words))).filter(
-                lambda pair: pair[0] < pair[1]
-            )
-            spans = draw(st.lists(st.tuples(ends, TYPES), unique=True, max_size=6))
+            ends = [(start, end) for end in range(1, len(words) + 1) for start in range(end)]
+            spans = draw(st.lists(st.tuples(st.sampled_from(ends), TYPES), unique=True, max_size=6))
             pos = draw(st.sampled_from([[], ["X", *["_"] * (len(words) - 1)]])) if with_pos else []
             entities = [(start, end, kind) for (start, end), kind in spans]
             records.append(record(words, *entities, number=number, doc_id=doc_id, pos=pos))

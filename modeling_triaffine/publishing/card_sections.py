@@ -62,7 +62,7 @@ CODE = """\
 from transformers import pipeline
 
 ner = pipeline("token-classification", model="{name}", trust_remote_code=True)
-text = {text!r}
+text = {text}
 for entity in ner(text):
     print(entity["start"], entity["end"], entity["entity_group"], entity["word"])
 
@@ -146,7 +146,7 @@ def describe_purpose(config: Any, summary: RunSummary) -> str:
 def describe_use(config: Any, model_name: str, examples: Sequence[Example]) -> str:
     shown = _choose_example(examples) if _with_entities(examples) else Example(ANY_TEXT)
     code = SHARED_CODE.format(repository=config.code_repository) if config.code_repository else OWN_CODE
-    blocks = [code, code_block(CODE.format(name=model_name, text=shown.text), "python")]
+    blocks = [code, code_block(CODE.format(name=model_name, text=_literal(shown.text)), "python")]
     if shown.entities:
         printed = "\n".join(map(_printed, shown.entities))
         blocks += ["The loop prints:", code_block(printed, "text")]
@@ -238,6 +238,11 @@ def _choose_example(examples: Sequence[Example]) -> Example:
 
 def _has_nested(example: Example) -> bool:
     return bool(nested_spans((entity["start"], entity["end"]) for entity in example.entities))
+
+
+def _literal(text: str) -> str:
+    """The text as a Python literal, quoted as a formatter would."""
+    return repr(text) if '"' in text else f'"{repr(text)[1:-1]}"'
 
 
 def _printed(entity: Mapping[str, Any]) -> str:
