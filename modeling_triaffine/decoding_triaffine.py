@@ -1,5 +1,7 @@
 """From scores to entities: which spans are entities, of what type, and what may overlap. Pure functions."""
 
+from bisect import bisect_left, insort
+from operator import itemgetter
 from typing import Any
 
 import torch
@@ -66,14 +68,21 @@ def resolve_overlaps(entities: list[Entity], overlap: str) -> list[Entity]:
     share a word. Where two cannot stand together the likelier stays, of equally likely ones the longer, then the first.
     """
     check_overlap(overlap)
-    kept: list[Entity] = entities
-    if overlap != "all":
-        in_conflict = _cross if overlap == "nested" else _overlap
-        kept = []
-        for entity in sorted(entities, key=lambda e: (-e["score"], e["start"] - e["end"], e["start"])):
-            if not any(in_conflict(entity, other) for other in kept):
-                kept.append(entity)
-    return sorted(kept, key=lambda e: (e["start"], -e["end"]))
+    if overlap == "all":
+        return sorted(entities, key=_place)
+    in_conflict = _cross if overlap == "nested" else _overlap
+    longest = max((entity["end"] - entity["start"] for entity in entities), default=0)
+    kept: list[Entity] = []  # by place, so that only neighbours are looked at
+    for entity in sorted(entities, key=lambda e: (-e["score"], e["start"] - e["end"], e["start"])):
+        first = bisect_left(kept, entity["start"] - longest, key=itemgetter("start"))
+        last = bisect_left(kept, entity["end"], key=itemgetter("start"))
+        if not any(in_conflict(entity, other) for other in kept[first:last]):
+            insort(kept, entity, key=_place)
+    return kept
+
+
+def _place(entity: Entity) -> tuple[int, int]:
+    return entity["start"], -entity["end"]
 
 
 def _overlap(one: Entity, other: Entity) -> bool:
@@ -81,7 +90,7 @@ def _overlap(one: Entity, other: Entity) -> bool:
 
 
 def _cross(one: Entity, other: Entity) -> bool:
-    first, second = sorted((one, other), key=lambda e: (e["start"], -e["end"]))
+    first, second = sorted((one, other), key=_place)
     return first["start"] < second["start"] < first["end"] < second["end"]
 
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from transformers.pipelines.base import ChunkPipeline
 
 from .batches_triaffine import batches_by_length, feature_size
-from .decoding_triaffine import check_overlap, check_threshold, decode_batch
+from .decoding_triaffine import check_overlap, check_threshold, decode_batch, resolve_overlaps
 from .modeling_triaffine import TriaffineForNestedNER
 from .processing_triaffine import PosTagger, TriaffineProcessor
 
@@ -83,7 +83,9 @@ class NestedNERPipeline(ChunkPipeline):
             raise TypeError(f"NestedNERPipeline knows `threshold`, `overlap` and `batch_size`, but not {names}.")
         check_threshold(parameters.get("threshold"))
         check_overlap(parameters.get("overlap", "all"))
-        return {}, parameters, {}
+        overlap = {name: value for name, value in parameters.items() if name == "overlap"}
+        threshold = {name: value for name, value in parameters.items() if name == "threshold"}
+        return {}, threshold, overlap
 
     def save_pretrained(self, save_directory: str | os.PathLike, **kwargs: Any) -> None:
         """Model and processor, with all that loading them needs."""
@@ -118,7 +120,7 @@ class NestedNERPipeline(ChunkPipeline):
         postprocess_params: dict[str, Any],
     ) -> Iterator[list[dict[str, Any]]]:
         sentences = (sentence for text in inputs for sentence in self.preprocess(text, **preprocess_params))
-        of_text: list[dict[str, Any]] = []
+        found: list[dict[str, Any]] = []  # in the text so far: all that is kept of its sentences
         while pool := list(islice(sentences, batch_size * BATCHES_AT_ONCE)):
             sizes = [feature_size(sentence["feature"]) for sentence in pool]
             for rows in batches_by_length(sizes, batch_size):
@@ -127,34 +129,31 @@ class NestedNERPipeline(ChunkPipeline):
                 for sentence, entities in zip(batch, self.forward(inputs_of_model, **forward_params), strict=True):
                     sentence["entities"] = entities
             for sentence in pool:
-                of_text.append(sentence)
+                found += self.processor.entities_in_text(sentence["text"], sentence["piece"], sentence["entities"])
                 if sentence["is_last"]:
-                    yield self.postprocess(of_text, **postprocess_params)
-                    of_text = []
+                    yield self.postprocess(found, **postprocess_params)
+                    found = []
 
     def preprocess(self, text: Any) -> Iterator[dict[str, Any]]:  # type: ignore[override]
-        """The sentences of a text: feature, word offsets, and whether it is the text's last."""
+        """The sentences of a text: feature, words, and whether it is the text's last."""
         if not isinstance(text, str):
             hint = (
                 ' (for a data set, give its column: (row["text"] for row in data))' if isinstance(text, Mapping) else ""
             )
             raise TypeError(f"NestedNERPipeline reads strings, not {type(text).__name__}{hint}.")
         last = None
-        for feature, offsets in self.processor.encode_text(text):
+        for feature, piece in self.processor.encode_text(text):
             if last is not None:
                 yield last
-            last = {"text": text, "feature": feature, "offsets": offsets, "is_last": False}
+            last = {"text": text, "feature": feature, "piece": piece, "is_last": False}
         assert last is not None  # a text without words is one empty sentence
         yield {**last, "is_last": True}
 
-    def _forward(self, model_inputs: dict[str, Tensor], **decoding: Any) -> list[list[dict[str, Any]]]:  # type: ignore[override]
+    def _forward(self, model_inputs: dict[str, Tensor], threshold: float | None = None) -> list[list[dict[str, Any]]]:  # type: ignore[override]
         # Decoded here, where the scores are: only the entities leave the device.
         id2label: Any = self.model.config.id2label
-        return decode_batch(self.model(**model_inputs), id2label, **decoding)
+        return decode_batch(self.model(**model_inputs), id2label, threshold)
 
-    def postprocess(self, sentences: list[dict[str, Any]]) -> list[dict[str, Any]]:  # type: ignore[override]
-        return [
-            entity
-            for sentence in sentences
-            for entity in self.processor.entities_in_text(sentence["text"], sentence["offsets"], sentence["entities"])
-        ]
+    def postprocess(self, entities: list[dict[str, Any]], overlap: str = "all") -> list[dict[str, Any]]:  # type: ignore[override]
+        # Over the whole text, for entities that two windows of a long sentence found may cross.
+        return resolve_overlaps(entities, overlap)

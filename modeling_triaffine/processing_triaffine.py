@@ -22,7 +22,7 @@ from .batches_triaffine import PADDING_VALUES, Feature, pad_features, stack_arra
 from .configuration_triaffine import AUTO_MAP, CHOICES, PushMixin, code_reference, save_remote_code
 from .text_triaffine import (
     DEFAULT_WORD_SPLITTER,
-    Offsets,
+    Piece,
     clean_text,
     neighbouring_words,
     split_text,
@@ -55,7 +55,8 @@ class TriaffineProcessor(PushMixin, ProcessorMixin):
         context: neighbours of a sentence that raw text is encoded with: "none", "previous_sentence" or "document".
         word_splitter: how raw text is cut into words, see [`text_triaffine.word_splitter`].
         sentence_splitter: "punctuation", "lines" or "none".
-        max_sentence_words: longer sentences of raw text are cut into pieces of this many words.
+        max_sentence_words: longer sentences of raw text are scored in windows of this many words that overlap by half;
+            an entity of up to half as many words is in one of them whole, and counts in one.
         vocabulary_parts: which of "words", "pos", "chars" the model reads beside sub-words; set by
             [`build_vocabularies`].
 
@@ -128,29 +129,42 @@ class TriaffineProcessor(PushMixin, ProcessorMixin):
             raise ValueError("TriaffineProcessor: there is no text and no sentence in the list given.")
         return BatchFeature(self.pad(features))
 
-    def encode_text(self, text: str) -> Iterator[tuple[Feature, list[Offsets]]]:
-        """Sentences of a raw text: the feature and the character offsets of the words of each.
+    def split_text(self, text: str) -> Iterator[Piece]:
+        """The sentences of a raw text, long ones in windows, as the model reads them.
 
         A text without words is one empty sentence.
         """
-        sentences = split_text(
+        pieces = split_text(
             text,
             make_sentence_splitter(self.sentence_splitter),
             make_word_splitter(self.word_splitter),
             self.max_sentence_words,
+            shared=self.max_sentence_words // 2,
         )
+        first = next(pieces, Piece([]))
+        yield first
+        yield from pieces
+
+    def encode_text(self, text: str) -> Iterator[tuple[Feature, Piece]]:
+        """The feature of each sentence, or window of a long one, of a raw text, and where its words are."""
+        pieces = self.split_text(text)
         # Every sentence has a word at least, so this many sentences hold all the context there can be.
         reach = 0 if self.context == "none" else self.max_subwords
-        before: list[list[str]] = []
-        waiting = list(islice(sentences, _SENTENCES_AT_ONCE + reach)) or [[]]
+        before: list[Piece] = []
+        waiting = list(islice(pieces, _SENTENCES_AT_ONCE + reach))
         while waiting:
             count = min(_SENTENCES_AT_ONCE, len(waiting))
-            words = [[text[start:end] for start, end in offsets] for offsets in waiting]
+            seen = [*before, *waiting]
             inside = slice(len(before), len(before) + count)
-            left, right = neighbouring_words([*before, *words], self.context, self.max_subwords, inside)
-            yield from zip(self.encode(words[:count], None, left, right), waiting[:count], strict=True)
-            before = [*before, *words[:count]][-reach:] if reach else []
-            waiting = [*waiting[count:], *islice(sentences, count)]
+            words = [[text[start:end] for start, end in piece.offsets] for piece in seen]
+            # Neighbouring windows of one sentence share words: these are no context.
+            not_in_next = [own[: len(own) - piece.shared_after] for own, piece in zip(words, seen, strict=True)]
+            not_in_last = [own[piece.shared_before :] for own, piece in zip(words, seen, strict=True)]
+            left, _ = neighbouring_words(not_in_next, self.context, self.max_subwords, inside)
+            _, right = neighbouring_words(not_in_last, self.context, self.max_subwords, inside)
+            yield from zip(self.encode(words[inside], None, left, right), waiting[:count], strict=True)
+            before = seen[: inside.stop][-reach:] if reach else []
+            waiting = [*waiting[count:], *islice(pieces, count)]
 
     def encode(
         self,
@@ -303,13 +317,16 @@ class TriaffineProcessor(PushMixin, ProcessorMixin):
             ranked = sorted((name for name in counter if counter[name] >= min_count), key=lambda n: (-counter[n], n))
             self.vocabularies[part] = number_names(ranked)
 
-    def entities_in_text(
-        self, text: str, offsets: Sequence[Offsets], entities: Iterable[dict[str, Any]]
-    ) -> list[dict[str, Any]]:
-        """Entities in words of a sentence → entities in characters of the text, as every prediction is given out."""
+    def entities_in_text(self, text: str, piece: Piece, entities: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Entities in words of a sentence → entities in characters of the text, as every prediction is given out.
+
+        Those of a window that count in the next or the last one are left out.
+        """
         found = []
         for entity in entities:
-            start, end = offsets[entity["start"]][0], offsets[entity["end"] - 1][1]
+            if not piece.owns(entity["start"], entity["end"]):
+                continue
+            start, end = piece.offsets[entity["start"]][0], piece.offsets[entity["end"] - 1][1]
             word = text[start:end]
             found.append(
                 {"entity_group": entity["type"], "score": entity["score"], "word": word, "start": start, "end": end}

@@ -6,7 +6,8 @@ Offsets are (start, end) with an exclusive end, in characters of the Python stri
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from itertools import islice
+from typing import Any, NamedTuple
 
 from tokenizers import Regex, Tokenizer, pre_tokenizers
 
@@ -25,6 +26,9 @@ _PRE_TOKENIZERS: dict[str, pre_tokenizers.PreTokenizer] = {
     "whitespace": pre_tokenizers.WhitespaceSplit(),
 }
 _SURROGATES = re.compile("[\ud800-\udfff]")
+_SPACE = re.compile(r"\s")
+# A sentence is cut into words in stretches of about so many characters, so that memory does not grow with its length.
+_CHARACTERS_AT_ONCE = 65536
 
 # A sentence ends at a mark, with any closing quotes or brackets, before white space (East Asian marks: anywhere), or at
 # an empty line.
@@ -136,12 +140,55 @@ def _trimmed(text: str, cuts: list[int]) -> list[Offsets]:
     return pieces
 
 
-def split_text(text: str, sentences: Splitter, words: Splitter, max_sentence_words: int) -> Iterator[list[Offsets]]:
-    """Word offsets into the text, a list a sentence; sentences beyond `max_sentence_words` are cut into pieces."""
+class Piece(NamedTuple):
+    """Words that are scored together: a sentence, or a window of one that is too long.
+
+    offsets: of the words in the text.
+    shared_before, shared_after: how many of its first words the window before holds, too, and of its last the next.
+    """
+
+    offsets: list[Offsets]
+    shared_before: int = 0
+    shared_after: int = 0
+
+    def owns(self, start: int, end: int) -> bool:
+        """Whether an entity of these words (`end` exclusive) counts here, and not in a neighbouring window.
+
+        An entity in what two windows share counts in the one on whose side of the shared words' middle its own lies.
+        """
+        in_shared_words = end <= self.shared_before and start + end <= self.shared_before
+        first_shared = len(self.offsets) - self.shared_after
+        in_next = start >= first_shared and start + end > first_shared + len(self.offsets)
+        return not in_shared_words and not in_next
+
+
+def split_text(
+    text: str, sentences: Splitter, words: Splitter, max_sentence_words: int, shared: int = 0
+) -> Iterator[Piece]:
+    """The words of each sentence; one beyond `max_sentence_words` is cut into windows that share `shared` words."""
     for start, end in sentences(text):
-        found = [(start + first, start + last) for first, last in words(text[start:end])]
-        for position in range(0, len(found), max_sentence_words):
-            yield found[position : position + max_sentence_words]
+        yield from _windows(_words_between(text, start, end, words), max_sentence_words, shared)
+
+
+def _windows(words: Iterator[Offsets], size: int, shared: int) -> Iterator[Piece]:
+    window = list(islice(words, size))
+    shared_before = 0
+    while window:
+        following = list(islice(words, size - shared))
+        shared_after = shared if following else 0
+        yield Piece(window, shared_before, shared_after)
+        window = [*window[size - shared :], *following] if following else []
+        shared_before = shared_after
+
+
+def _words_between(text: str, start: int, end: int, words: Splitter) -> Iterator[Offsets]:
+    while start < end:
+        stop = end
+        if end - start > _CHARACTERS_AT_ONCE:  # a stretch ends at white space, where no word does
+            space = _SPACE.search(text, start + _CHARACTERS_AT_ONCE, end)
+            stop = space.end() if space else end
+        yield from ((start + first, start + last) for first, last in words(text[start:stop]))
+        start = stop
 
 
 def neighbouring_words(

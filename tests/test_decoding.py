@@ -74,6 +74,23 @@ def test_overlap_policies(found):
         assert best in flat
 
 
+@given(entities)
+def test_what_stays_is_decided_entity_by_entity_from_the_likeliest_on(found):
+    def in_conflict(one, other, overlap):
+        first, second = sorted((one, other), key=lambda e: (e["start"], -e["end"]))
+        overlapping = second["start"] < first["end"]
+        return overlapping and (
+            overlap == "flat" or (first["start"] < second["start"] and first["end"] < second["end"])
+        )
+
+    for overlap in ("nested", "flat"):
+        kept = []
+        for entity in sorted(found, key=lambda e: (-e["score"], e["start"] - e["end"], e["start"])):
+            if not any(in_conflict(entity, other, overlap) for other in kept):
+                kept.append(entity)
+        assert resolve_overlaps(found, overlap) == sorted(kept, key=lambda e: (e["start"], -e["end"]))
+
+
 def test_policies_on_an_example():
     outer = {"start": 0, "end": 4, "type": "DNA", "score": 0.6}
     inner = {"start": 1, "end": 2, "type": "protein", "score": 0.9}

@@ -1,5 +1,7 @@
 """Raw text in, entities out: offsets, batching, policies, inputs of every kind, odd text."""
 
+from itertools import pairwise
+
 import pytest
 import torch
 from datasets import Dataset
@@ -48,6 +50,20 @@ def test_one_text_many_texts_and_streams_agree(finder):
     assert rounded(finder((row["text"] for row in rows), threshold=0.2)) == expected
     assert finder([]) == []
     assert finder("") == []
+
+
+def test_entities_of_a_long_sentence_come_out_once(encoder):
+    """Windows of eight words that share four: every span of up to five words is scored, and counts in one of them."""
+    model = tiny_model(encoder, cross_span=False)
+    pipeline = NestedNERPipeline(model=model, processor=tiny_processor(encoder, max_sentence_words=8))
+    words = [f"{chr(97 + n)}" for n in range(21)]
+    found = pipeline(" ".join(words), threshold=0.0)
+    spans = [(entity["start"] // 2, (entity["end"] + 1) // 2) for entity in found]
+    assert spans == sorted(set(spans), key=lambda span: (span[0], -span[1]))
+    assert {(start, start + width) for width in range(1, 6) for start in range(22 - width)} <= set(spans)
+    flat = pipeline(" ".join(words), threshold=0.0, overlap="flat")
+    assert len(flat) > 2
+    assert all(one["end"] <= other["start"] for one, other in pairwise(flat))
 
 
 def test_batches_hold_about_equally_many_subwords(finder, monkeypatch):

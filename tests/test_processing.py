@@ -100,8 +100,8 @@ def test_empty_sentence_and_empty_text(processor):
     [feature] = processor.encode([[]])
     assert tokens(processor, feature) == ["[CLS]", "[SEP]"]
     assert feature["num_words"] == 0
-    [(feature, offsets)] = processor.encode_text(" \n ")
-    assert (feature["num_words"], offsets) == (0, [])
+    [(feature, piece)] = processor.encode_text(" \n ")
+    assert (feature["num_words"], piece.offsets) == (0, [])
 
 
 def test_padding_only_fills_up(processor):
@@ -166,6 +166,18 @@ def test_text_gets_the_context_that_records_get(encoder, context):
     left, right = neighbouring_words(words, context, 24)
     for one, other in zip(features, processor.encode(words, None, left, right), strict=True):
         assert one["input_ids"].tolist() == other["input_ids"].tolist()
+
+
+def test_windows_of_a_long_sentence_have_what_stands_around_them_as_context(encoder):
+    processor = tiny_processor(encoder, max_subwords=64, context="document", max_sentence_words=8)
+    letters = "ABCDEFGHIJKLMNOPQRST"
+    before, *windows, after = processor.encode_text(f"Gene! {' '.join(letters)}! Protein!")
+    assert [len(piece.offsets) for _, piece in windows] == [8, 8, 8, 8, 5]
+    [whole] = processor.encode([["Gene", "!", *letters, "!", "Protein", "!"]])
+    in_order = tokens(processor, whole)[1:-1]
+    for feature, _ in (before, *windows, after):
+        read = [token for token in tokens(processor, feature) if token not in ("[CLS]", "[SEP]")]
+        assert read == in_order
 
 
 def test_vocabularies_travel(encoder, tmp_path):
@@ -288,10 +300,10 @@ def test_bad_options_are_told(encoder):
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
 @given(text=st.text(st.characters(exclude_categories=()), max_size=80))
 def test_any_text_is_encoded_and_every_word_is_seen(processor, text):
-    for feature, offsets in processor.encode_text(text):
+    for feature, piece in processor.encode_text(text):
         index = feature["word_index"]
         assert set(index[index >= 0].tolist()) == set(range(feature["num_words"]))
-        assert feature["num_words"] == len(offsets)
+        assert feature["num_words"] == len(piece.offsets)
 
 
 def test_model_folder_without_processor_is_told(encoder, tmp_path):

@@ -2,18 +2,21 @@
 
 import itertools
 import json
+from collections import Counter
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import pre_tokenizers
 
+from modeling_triaffine import text_triaffine
 from modeling_triaffine.text_triaffine import (
     clean_text,
     neighbouring_words,
     sentence_splitter,
     split_at_punctuation,
     split_text,
+    whole_text,
     word_splitter,
 )
 
@@ -72,9 +75,8 @@ def test_any_pre_tokenizer_serves_and_travels_as_json():
 
 @given(st.text(st.characters(exclude_categories=()), max_size=60))
 def test_offsets_slice_back_to_all_that_is_no_white_space(text):
-    offsets = [
-        offset for words in split_text(text, split_at_punctuation, word_splitter("punctuation"), 7) for offset in words
-    ]
+    cut = split_text(text, split_at_punctuation, word_splitter("punctuation"), 7)
+    offsets = [offset for piece in cut for offset in piece.offsets]
     assert offsets == sorted(offsets)
     assert all(start < end for start, end in offsets)
     assert all(first[1] <= second[0] for first, second in itertools.pairwise(offsets))
@@ -86,8 +88,33 @@ def test_offsets_slice_back_to_all_that_is_no_white_space(text):
 def test_long_sentences_are_cut_and_nothing_is_lost():
     text = " ".join(f"w{n}" for n in range(25))
     cut = list(split_text(text, split_at_punctuation, word_splitter("whitespace"), 10))
-    assert [len(words) for words in cut] == [10, 10, 5]
-    assert pieces(text, [offset for words in cut for offset in words]) == text.split()
+    assert [len(piece.offsets) for piece in cut] == [10, 10, 5]
+    assert pieces(text, [offset for piece in cut for offset in piece.offsets]) == text.split()
+
+
+@given(st.integers(1, 40), st.integers(1, 9), st.data())
+def test_windows_of_a_long_sentence_own_each_entity_once(length, size, data):
+    shared = data.draw(st.integers(0, size // 2))
+    text = "x " * length
+    windows = list(split_text(text, split_at_punctuation, word_splitter("whitespace"), size, shared))
+    owned = Counter()
+    seen = set()
+    for window in windows:
+        words = [start // 2 for start, _ in window.offsets]
+        for start, end in itertools.combinations(range(len(words) + 1), 2):
+            span = words[start], words[end - 1] + 1
+            seen.add(span)
+            owned[span] += window.owns(start, end)
+    assert set(owned.values()) == {1}
+    assert seen >= {(start, start + width) for width in range(1, shared + 2) for start in range(length - width + 1)}
+    assert [len(window.offsets) for window in windows[:-1]] == [size] * (len(windows) - 1)
+
+
+def test_a_sentence_cut_in_stretches_has_the_same_words(monkeypatch):
+    text = "IL-2 gene,\u3000and  CD28. " * 20
+    whole = list(split_text(text, whole_text, word_splitter("punctuation"), 8, shared=4))
+    monkeypatch.setattr(text_triaffine, "_CHARACTERS_AT_ONCE", 12)
+    assert list(split_text(text, whole_text, word_splitter("punctuation"), 8, shared=4)) == whole
 
 
 def test_neighbouring_words():

@@ -131,7 +131,7 @@ def _cut(document: AnnotatedText, word_splitter: WordSplitter | None, sentence_s
         return split_words(text, split_into_words)
 
     return [
-        [(first + start, first + end) for start, end in sentence]
+        [(first + start, first + end) for start, end in sentence.offsets]
         for first, last in pairwise((0, *document.borders, len(document.text)))
         for sentence in split_text(document.text[first:last], split_into_sentences, words, MAX_SENTENCE_WORDS)
     ]

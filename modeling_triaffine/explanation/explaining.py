@@ -143,11 +143,13 @@ def _locate(
             "characters, the end exclusive."
         )
     read: list[list[Offsets]] = []
-    for feature, offsets in processor.encode_text(text):
+    for feature, piece in processor.encode_text(text):
+        offsets = piece.offsets
         words = _touched_words(offsets, start, end)
-        if words and (offsets[words[0]][0], offsets[words[-1]][1]) == (start, end):
+        covered = words and (offsets[words[0]][0], offsets[words[-1]][1]) == (start, end)
+        if covered and piece.owns(words[0], words[-1] + 1):
             return feature, offsets, (words[0], words[-1])
-        read.append(offsets)
+        read.append(offsets[piece.shared_before :])
         if offsets and offsets[0][0] >= end:
             break
     raise ValueError(_describe_misplaced(text, start, end, read))

@@ -9,8 +9,7 @@ from typing import Any
 from torch import nn
 
 from ..pipeline_triaffine import NestedNERPipeline
-from ..processing_triaffine import TriaffineProcessor
-from ..text_triaffine import clean_text, sentence_splitter, split_text, word_splitter
+from ..text_triaffine import clean_text
 
 # Told (sentences done, sentences in all).
 Report = Callable[[int, int], None]
@@ -35,21 +34,10 @@ def mark_text(
 ) -> Marked:
     """Finds the entities of a text of any length; lone surrogates, which no page can show, become U+FFFD in it."""
     text = clean_text(text)
-    total = count_sentences(pipeline.processor, text)
+    total = sum(1 for _ in pipeline.processor.split_text(text))
     with _counting_sentences(pipeline.model, lambda done: report(done, total)):
         entities = pipeline(text, threshold=threshold, overlap=overlap)
     return Marked(model, threshold, overlap, text, entities)
-
-
-def count_sentences(processor: TriaffineProcessor, text: str) -> int:
-    """Sentences that the model will read: at least one, that of an empty text."""
-    sentences = split_text(
-        text,
-        sentence_splitter(processor.sentence_splitter),
-        word_splitter(processor.word_splitter),
-        processor.max_sentence_words,
-    )
-    return max(1, sum(1 for _ in sentences))
 
 
 @contextlib.contextmanager

@@ -44,8 +44,7 @@ windows; no text is left out.
 
 - other kinds of text, other languages, other labels: scores say nothing about them;
 - two labels on exactly the same words: of these one is found at most;
-- entities that run from one sentence into the next (sentences of more than `max_sentence_words` words, see \
-`processor_config.json`, are cut, too), entities with gaps, relations, or links to a knowledge base;
+- entities that run from one sentence into the next, entities with gaps, relations, or links to a knowledge base;
 - decisions about people that nobody looks at again: it misses entities and invents some, as often as its scores say."""
 
 OWN_CODE = """\
