@@ -37,8 +37,10 @@ VOCABULARY_PARTS = ("words", "pos", "chars")
 PADDING, UNKNOWN = "[PAD]", "[UNK]"
 
 PosTagger = Callable[[list[Sequence[str]]], Iterable[Sequence[str]]]
-# A word is read by its first characters; a hostile word of thousands would otherwise widen the whole batch.
+# A word is read by its first characters, by the character LSTM and by the encoder; a hostile word of thousands would
+# otherwise widen the whole batch.
 MAX_CHARACTERS = 64
+MAX_CHARACTERS_OF_SUBWORDS = 256
 # What transformers notes of how a tokenizer was loaded, and would save with it.
 LOADING_OPTIONS = ("is_local", "local_files_only")
 # Sentences of a text that are encoded together, so that memory does not grow with the text.
@@ -203,7 +205,10 @@ class TriaffineProcessor(PushMixin, ProcessorMixin):
 
     def _subwords(self, sentences: Sequence[Sequence[str]]) -> list[tuple[np.ndarray, np.ndarray]]:
         """Sub-word ids of each sentence and the word each belongs to; every word has at least one."""
-        cleaned = [[self._word_prefix + clean_text(word) for word in sentence] for sentence in sentences]
+        cleaned = [
+            [self._word_prefix + clean_text(word[:MAX_CHARACTERS_OF_SUBWORDS]) for word in sentence]
+            for sentence in sentences
+        ]
         encoded = self.tokenizer(
             cleaned,
             is_split_into_words=True,
