@@ -196,6 +196,10 @@ class TriaffineSpanHead(nn.Module):
         packed_words [n]: index b·N + k of the words, ordered by k, then b, when it was made on the host; without it
         the head packs the words itself on the CPU, and computes with padding elsewhere.
         """
+        device = hidden.device.type
+        if torch.is_autocast_enabled(device) and torch.get_autocast_dtype(device) == torch.float16:
+            with torch.autocast(device, enabled=False):  # products of three vectors leave float16's range
+                return self.forward(hidden.float(), lengths, labels, packed_words)
         valid = span_mask(lengths, hidden.shape[1], self.config.max_span_width)
         factors = None
         if self.config.attention == "none":
@@ -273,6 +277,8 @@ class TriaffineForNestedNER(PushMixin, PreTrainedModel):  # type: ignore[misc]
     base_model_prefix = ""
     main_input_name = "input_ids"
     _no_split_modules: list[str] = []  # noqa: RUF012 - merged with the encoder's by transformers
+    # A model loaded in float16 has its head in float32: products of three vectors leave float16's range.
+    _keep_in_fp32_modules = ["head"]  # noqa: RUF012
     _supports_sdpa = True
     _supports_flash_attn = True
     _supports_flex_attn = True
@@ -470,7 +476,7 @@ class TriaffineForNestedNER(PushMixin, PreTrainedModel):  # type: ignore[misc]
         longest = max(1, int(num_words.max())) if longest is None else longest
         states = encoded.last_hidden_state.reshape(*word_index.shape, -1)
         words = pool_subwords(states, word_index, longest, self.config.subword_pooling)
-        return self.words(words, num_words, word_ids, pos_ids, char_ids)
+        return self.words(words, num_words, word_ids, pos_ids, char_ids).to(self.head.label_bias.dtype)
 
     def _encode(self, input_ids, attention_mask, token_type_ids, output_hidden_states):
         """Runs the encoder over rows of at most `max_subwords`; windows of long sentences become rows of their own."""

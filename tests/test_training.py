@@ -1,9 +1,6 @@
-"""The trainer: parameter groups, batches, the loss of an update, evaluation, two processes."""
+"""The trainer: parameter groups, batches, the loss of an update, evaluation, arguments."""
 
-import json
 import random
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -14,14 +11,15 @@ from accelerate.data_loader import BatchSamplerShard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
-from transformers import AutoModel, TrainingArguments
+from transformers import TrainingArguments
 
 from modeling_triaffine import NestedNERTrainer
 from modeling_triaffine.evaluation.scoring import score_entities
 from modeling_triaffine.training import NestedNERTrainingArguments
 from modeling_triaffine.training.batching import EvaluationBatchSampler, TrainingBatchSampler, measure_records
 from modeling_triaffine.training.parameter_groups import build_parameter_groups
-from tests.micro_training import REPOSITORY, micro_records, micro_trainer, script_environment
+from tests.micro_training import micro_records, micro_trainer
+from tests.two_processes import weights_after_training
 
 # ---- Parameter groups ----
 
@@ -195,12 +193,6 @@ def test_records_are_as_long_as_the_encoder_reads_them(tmp_path: Path) -> None:
 # ---- Updates ----
 
 
-def weights_after_training(trainer: NestedNERTrainer) -> dict[str, torch.Tensor]:
-    trainer.model.double()  # so that only a real difference is one
-    trainer.train()
-    return trainer.model.state_dict()
-
-
 @pytest.mark.parametrize(("batch_size", "accumulation"), [(4, 2), (3, 3), (1, 8)], ids=["4+4", "3+3+2", "8x1"])
 def test_accumulated_update_is_that_of_one_batch(tmp_path: Path, batch_size: int, accumulation: int) -> None:
     records = micro_records(8)
@@ -363,93 +355,7 @@ def test_records_without_entities_are_predicted_without_metrics(trained: NestedN
     assert not [name for name in output.metrics if "f1" in name or "loss" in name]
 
 
-# ---- Two processes ----
-
-TWO_PROCESSES = """
-import json, sys
-from pathlib import Path
-import torch
-from tests.micro_training import micro_records, micro_trainer
-from tests.test_training import weights_after_training
-
-folder = Path(sys.argv[1])
-options = {"per_device_train_batch_size": 4, "per_device_eval_batch_size": 2, "save_strategy": "epoch"}
-trainer = micro_trainer(folder, micro_records(8), micro_records(7, seed=1), optim="sgd", **options)
-weights_after_training(trainer)
-result = {
-    "processes": trainer.accelerator.num_processes,
-    "metrics": trainer.evaluate(),
-    "predictions": trainer.predict_entities(trainer.eval_dataset),
-}
-trainer.save_model()
-
-# The checkpoint lies in the middle of the second of two epochs.
-result["differing_after_resume"] = {}
-for batches in ({"per_device_train_batch_size": 2}, {"max_subwords_per_batch": 24}):
-    [name] = batches
-    options = {**batches, "num_train_epochs": 2, "save_strategy": "steps", "save_steps": 1, "save_total_limit": 99}
-    trainers = [
-        micro_trainer(folder / name, micro_records(12), config={"mlp_dropout": 0.3}, **options) for _ in range(2)
-    ]
-    trainers[0].train()
-    step = trainers[0].state.max_steps // 2 + 1
-    trainers[1].train(resume_from_checkpoint=str(folder / name / f"checkpoint-{step}"))
-    whole, resumed = (trainer.model.state_dict() for trainer in trainers)
-    result["differing_after_resume"][name] = [part for part in whole if not torch.equal(whole[part], resumed[part])]
-    result[name] = {"updates": trainers[0].state.max_steps, "checkpoint": step}
-(folder / f"process_{trainer.args.process_index}.json").write_text(json.dumps(result))
-"""
-
-
-@pytest.fixture(scope="module")
-def two_processes(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict]]:
-    """The folder that two real processes wrote into, and the result of each."""
-    folder = tmp_path_factory.mktemp("two")
-    script = folder / "two.py"
-    script.write_text(TWO_PROCESSES, encoding="utf-8")
-    configuration = REPOSITORY / "examples" / "accelerate" / "cpu_2_processes.yaml"
-    launch = [sys.executable, "-m", "accelerate.commands.launch", "--config_file", str(configuration)]
-    done = subprocess.run(
-        [*launch, str(script), str(folder)],
-        env=script_environment(folder),
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    # Processes may abort when the interpreter ends, after all work is done: what they wrote is what counts.
-    results = [json.loads(path.read_text()) for path in sorted(folder.glob("process_*.json"))]
-    assert [result["processes"] for result in results] == [2, 2], done.stderr
-    return folder, results
-
-
-def test_two_processes_train_and_score_as_one_does(tmp_path: Path, two_processes: tuple[Path, list[dict]]) -> None:
-    folder, results = two_processes
-    options = {"optim": "sgd", "per_device_train_batch_size": 8}
-    alone = micro_trainer(tmp_path, micro_records(8), micro_records(7, seed=1), **options)
-    weights = weights_after_training(alone)
-    metrics = alone.evaluate()
-    for result in results:
-        for name in ("eval_loss", "eval_f1", "eval_nested_f1"):
-            assert result["metrics"][name] == pytest.approx(metrics[name], rel=1e-9), name
-        scores = score_entities(result["predictions"], alone.eval_dataset["entities"])
-        assert scores["f1"] == result["metrics"]["eval_f1"]
-    saved = AutoModel.from_pretrained(folder, dtype=torch.float64).state_dict()
-    for name, value in weights.items():
-        torch.testing.assert_close(saved[name], value, rtol=0, atol=1e-10, msg=name)
-
-
-def test_two_processes_write_whole_checkpoints_and_resume_in_the_middle_of_an_epoch(
-    two_processes: tuple[Path, list[dict]],
-) -> None:
-    folder, results = two_processes
-    assert (folder / "checkpoint-1" / "rng_state_1.pth").is_file()
-    assert not (folder / "_incomplete").exists()
-    for batches in ("per_device_train_batch_size", "max_subwords_per_batch"):
-        updates, checkpoint = results[0][batches]["updates"], results[0][batches]["checkpoint"]
-        assert results[1][batches]["updates"] == updates
-        assert updates / 2 < checkpoint < updates
-        assert (folder / batches / f"checkpoint-{checkpoint}" / "rng_state_1.pth").is_file()
-        assert [result["differing_after_resume"][batches] for result in results] == [[], []]
+# ---- Arguments ----
 
 
 def test_plain_training_arguments_train_with_one_rate(tmp_path: Path) -> None:
