@@ -1,7 +1,7 @@
 """Trains a nested-NER model, scores it and saves it with its card. `--help` lists all options.
 
-    accelerate launch --quiet examples/train.py --recipe genia-minilm --model_name_or_path MiniLM_FOLDER \\
-        --train_file genia.train.jsonl --validation_file genia.dev.jsonl --output_dir outputs/genia
+    python examples/train.py --recipe genia-minilm --train_file my_corpus/ --output_dir outputs/mine
+    accelerate launch --config_file examples/accelerate/gpu_ddp.yaml examples/train.py …  (several GPUs)
 
 A run that was interrupted goes on with the same command and `--resume_from_checkpoint`.
 """
@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from modeling_triaffine.scripts import exit_with_message
+from modeling_triaffine.training.faults import TrainingFault
 from modeling_triaffine.training.run import prepare_run, start_logging, train_and_save
 
 RECIPES = Path(__file__).resolve().parents[1] / "hub_configs"
@@ -21,7 +22,10 @@ def main() -> None:
         run = prepare_run(sys.argv[1:], library=RECIPES)
     except (ValueError, OSError) as error:
         exit_with_message(error)
-    train_and_save(run)
+    try:
+        train_and_save(run)
+    except TrainingFault as fault:
+        exit_with_message(fault)
 
 
 if __name__ == "__main__":

@@ -125,7 +125,7 @@ def compress_triaffine(
     batches = None if sample is None else list(sample)
     drawn, expected = ({}, []) if batches is None else _draw_triples(model, batches)
     low_rank, reports = {}, []
-    for name, tensor in tqdm(tensors.items(), desc="Compressing", leave=False):
+    for name, tensor in tqdm(tensors.items(), desc="Compressing", leave=False, disable=None):
         low_rank[name] = _compress_tensor(tensor, rank, drawn.get(name, {}), sweeps)
         reports.append(_report_tensor(name, tensor, low_rank[name], drawn.get(name, {})))
     # Whoever is in the memo counts as copied already: all but the tensors is, and they are never held twice.
@@ -206,7 +206,7 @@ def _predict(model: TriaffineForNestedNER, batches: Sequence[Mapping[str, Tensor
     was_training = model.training
     model.eval()
     entities: list[list[Entity]] = []
-    for batch in tqdm(batches, desc="Reading the sample", leave=False):
+    for batch in tqdm(batches, desc="Reading the sample", leave=False, disable=None):
         inputs = {name: values.to(model.device) for name, values in batch.items() if name != "labels"}
         entities += decode_batch(model(**inputs), id2label)
     model.train(was_training)

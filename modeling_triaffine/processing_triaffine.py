@@ -438,11 +438,14 @@ def _find_file(name_or_path: str | os.PathLike, name: str, kwargs: dict[str, Any
 
 
 def _describe_missing(name_or_path: str | os.PathLike, name: str) -> str:
-    if not os.path.isdir(name_or_path) and _find_file(name_or_path, "config.json", {}) is None:
+    has_config = _find_file(name_or_path, "config.json", {}) is not None
+    if not has_config and not os.path.isdir(name_or_path):
         return (
             f"There is no model {name_or_path}: it is no folder, and no name of a model that the Hub or its cache on "
             "this machine could give. Check the spelling."
         )
+    if not has_config:
+        return f"{name_or_path} has no {name}, nor a config.json: it holds no model. Give the folder that does."
     return (
         f"{name_or_path} has no {name}: the model was saved there without its processor. Save the processor it was "
         "trained with into the same place: processor.save_pretrained(...)."

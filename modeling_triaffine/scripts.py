@@ -30,8 +30,9 @@ def check_device(name: str | None) -> None:
     try:
         torch.empty(0, device=name)
     except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
-        raise ValueError(f"--device {name}: {reason} Give cpu, or leave --device out to use a GPU if any.") from None
+        reason = str(error).splitlines()[0].rstrip(".")
+        reason = "there is no such kind of device" if reason.startswith("Expected one of") else reason
+        raise ValueError(f"--device {name}: {reason}. Give cpu, or leave --device out to use a GPU if any.") from None
 
 
 @contextlib.contextmanager

@@ -109,6 +109,15 @@ def test_prediction_keeps_the_fields_of_json_lines_and_leaves_nothing_half_writt
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl"]
 
 
+def test_the_input_is_not_written_over(saved_model, command, tmp_path):
+    (tmp_path / "texts.txt").write_text(TEXTS[0])
+    (tmp_path / "link.txt").symlink_to(tmp_path / "texts.txt")
+    result = command("predict", "--model", saved_model, tmp_path / "texts.txt", "--output", tmp_path / "link.txt")
+    assert result.code == 2
+    assert "is the input file, which would be lost" in result.err
+    assert (tmp_path / "texts.txt").read_text() == TEXTS[0]
+
+
 def test_mistakes_in_prediction_are_told_in_one_paragraph(saved_model, command, tmp_path):
     (tmp_path / "broken.jsonl").write_text("{")
     for arguments, message in (
@@ -140,7 +149,10 @@ def test_scores_of_given_words(saved_model, command, tmp_path):
     assert "Given words" in result.out
     missing = command("evaluate", "--model", saved_model, tmp_path, "--split", "test")
     assert missing.code == 2
-    assert "no split 'test'; it has validation" in missing.err
+    assert "no split 'test'; give --split validation" in missing.err
+    alone = command("evaluate", "--model", saved_model, tmp_path / "dev.jsonl", "--output", tmp_path / "alone.json")
+    assert alone.code == 0, "the only split there is, whatever its name"
+    assert json.loads((tmp_path / "alone.json").read_text()) == scores
 
 
 def test_predicted_words_do_not_depend_on_the_batch(encoder):

@@ -68,6 +68,14 @@ class TestJsonLines:
     def test_missing_tags_are_no_tags(self, load, tmp_path):
         assert load(write(tmp_path / "a.jsonl", without("pos")))["train"][0]["pos"] == []
 
+    def test_a_file_without_ids_is_one_document_in_order(self, load, tmp_path):
+        bare = {"tokens": RECORD["tokens"], "entities": RECORD["entities"]}
+        rows = load(write(tmp_path / "a.jsonl", bare, bare))["train"]
+        assert [(row["id"], row["doc_id"], row["sent_id"]) for row in rows] == [
+            ("a.jsonl:line 1", "a.jsonl", 0),
+            ("a.jsonl:line 2", "a.jsonl", 1),
+        ]
+
     def test_own_context_differs_from_none(self, load, tmp_path):
         file = write(tmp_path / "a.jsonl", changed(left_tokens=["so"]), changed(id="a:1", left_tokens=None))
         rows = load(file)["train"]
@@ -204,7 +212,6 @@ def lacking(name):
 BROKEN = {
     "not an object": ([1], "the record should be an object, found [1] (list)"),
     "missing tokens": (lacking("tokens"), "field 'tokens' is missing"),
-    "missing id": (lacking("id"), "field 'id' is missing"),
     "missing entities": (lacking("entities"), "field 'entities' is missing"),
     "id a number": (changed(id=3), "field 'id' is 3 (int)"),
     "sent_id a string": (bad(sent_id="0"), "field 'sent_id' is '0' (str)"),

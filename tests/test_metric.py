@@ -243,17 +243,18 @@ def test_sentence_must_be_a_list(sentence):
 
 def test_table_rows_and_numbers():
     table = format_scores(score_entities(PREDICTED, GOLD))
-    header, *rows = table.splitlines()
+    header, *rows, footnote = table.splitlines()
+    assert footnote.startswith("flat, nested: precision of those predicted so")
     assert header.split() == ["precision", "recall", "f1", "predicted", "gold"]
     assert [row.split()[0] for row in rows] == ["all", "LOC", "ORG", "PER", "flat", "nested"]
     assert rows[0].split() == ["all", "50.00", "40.00", "44.44", "4", "5"]
-    assert len({len(line) for line in table.splitlines()}) == 1
+    assert len({len(line) for line in (header, *rows)}) == 1
 
 
 def test_table_tells_a_label_called_flat_from_the_row_flat():
     gold = [entities((0, 1, "flat"))]
     rows = format_scores(score_entities(gold, gold)).splitlines()
-    assert [row[:6] for row in rows[1:]] == ["all   ", "  flat", "flat  ", "nested"]
+    assert [row[:6] for row in rows[1:-1]] == ["all   ", "  flat", "flat  ", "nested"]
 
 
 # ---------------------------------------------------------------------------------------------- evaluate

@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     which.add_argument("--data", help="the same, wherever it is clearer (after a list of sentences)")
     shared.add_model(parser)
-    shared.add_split(parser, default="validation")
+    shared.add_split(parser, "validation")
     shared.add_corpus_format(parser)
     parser.add_argument(
         "--candidates",
@@ -60,11 +60,11 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def make_analysis(arguments: argparse.Namespace) -> Analysis:
-    corpus = shared.load_split(arguments.data, arguments.format, arguments.split)
+    split, corpus = shared.load_split(arguments)
     return analyse(
         load_model(arguments.model, arguments.device),
         corpus,
-        f"{arguments.data}, {arguments.split}",
+        f"{arguments.data}, {split}",
         counts=arguments.candidates,
         other=load_model(arguments.compare, arguments.device) if arguments.compare else None,
         sentences=arguments.sentences,

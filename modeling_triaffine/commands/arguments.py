@@ -35,20 +35,22 @@ def add_corpus_format(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_split(parser: argparse.ArgumentParser, default: str) -> None:
-    parser.add_argument("--split", default=default, help=f"train, validation or test (default: {default})")
+def add_split(parser: argparse.ArgumentParser, usual: str) -> None:
+    parser.add_argument("--split", help=f"train, validation or test (default: {usual}, or the only one there is)")
+    parser.set_defaults(usual_split=usual)
 
 
-def load_split(path: str, form: str | None, split: str) -> Dataset:
-    """One split of a corpus.
+def load_split(arguments: argparse.Namespace) -> tuple[str, Dataset]:
+    """Name and records of the split of `arguments.data` that was asked for; else the usual one, or the only one.
 
     Raises:
         ValueError: the corpus has no such split.
     """
-    splits = load_nested_ner(path, form)
-    if split not in splits:
-        raise ValueError(f"{path} has no split {split!r}; it has {', '.join(splits)}.")
-    return splits[split]
+    splits = load_nested_ner(arguments.data, arguments.format)
+    wanted = arguments.split or (next(iter(splits)) if len(splits) == 1 else arguments.usual_split)
+    if wanted not in splits:
+        raise ValueError(f"{arguments.data} has no split {wanted!r}; give --split {' or '.join(splits)}.")
+    return wanted, splits[wanted]
 
 
 def positive_integer(text: str) -> int:

@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--output", type=Path, required=True, help="new folder for the compressed model")
     parser.add_argument("--data", help="corpus: a file, or a folder with train, dev and test")
-    shared.add_split(parser, default="train")
+    shared.add_split(parser, "train")
     shared.add_corpus_format(parser)
     parser.add_argument(
         "--sentences", type=shared.positive_integer, default=300, help="read from the corpus, evenly spread over it"
@@ -56,7 +56,7 @@ def compress(arguments: argparse.Namespace) -> None:
 
 def read_sample(arguments: argparse.Namespace, processor: TriaffineProcessor) -> list[dict[str, Tensor]]:
     """Batches of sentences of like length."""
-    corpus = shared.load_split(arguments.data, arguments.format, arguments.split)
+    _, corpus = shared.load_split(arguments)
     corpus = add_context(corpus, processor.context, processor.max_subwords)
     count = min(arguments.sentences, len(corpus))
     records = corpus.select([len(corpus) * number // count for number in range(count)])

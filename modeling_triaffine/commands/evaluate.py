@@ -1,4 +1,4 @@
-"""Scores a trained model: on a corpus' given words and, where the corpus has its raw text, on that by characters.
+"""Scores a trained model on a corpus' words; for GENIA's XML, which holds its raw text, also on that by characters.
 
     triaffine-ner evaluate --model outputs/demo/model outputs/demo/corpus --split test
     triaffine-ner evaluate --model outputs/genia GENIAcorpus3.02.xml --output scores.json
@@ -25,7 +25,7 @@ from . import arguments as shared
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", help="corpus: a file, or a folder with train, dev and test")
     shared.add_model(parser)
-    shared.add_split(parser, default="validation")
+    shared.add_split(parser, "validation")
     shared.add_corpus_format(parser)
     shared.add_batch_size(parser, default=32)
     shared.add_device(parser)
@@ -50,7 +50,7 @@ def evaluate(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
     pipeline = NestedNERPipeline(
         model=model, processor=processor, device=arguments.device, batch_size=arguments.batch_size
     )
-    corpus = shared.load_split(arguments.data, arguments.format, arguments.split)
+    split, corpus = shared.load_split(arguments)
     records = list(add_context(corpus, processor.context, processor.max_subwords))
     labels = set(model.config.label2id or ())
     unknown = {entity["type"] for record in records for entity in record["entities"]} - labels
@@ -60,6 +60,6 @@ def evaluate(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
     scores = {"given_words": score_entities(found, [record["entities"] for record in records])}
     path = Path(arguments.data)
     if path.is_file() and (arguments.format or detect_format(path).name) == "genia":
-        documents = ({**one} for one in read_genia_documents(arguments.data) if one["split"] == arguments.split)
+        documents = ({**one} for one in read_genia_documents(arguments.data) if one["split"] == split)
         scores["raw_text"] = score_raw_text(pipeline, documents)
     return scores

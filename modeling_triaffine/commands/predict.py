@@ -5,7 +5,7 @@
 
 A plain file holds a text a line. A line of a .jsonl file is an object with the text under "text"; its other fields are
 kept. What comes out is each object with "entities": [{"entity_group", "score", "word", "start", "end"}], offsets in
-characters. The output file appears when it is whole.
+characters. The output file appears when it is whole, in place of an older one. In a pipe, results come in batches.
 """
 
 import argparse
@@ -36,11 +36,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     check_device(arguments.device)
-    if arguments.input != "-" and not Path(arguments.input).is_file():
-        raise ValueError(f"There is no file {arguments.input}; give a file of texts, or - for standard input.")
+    check_input(arguments.input, arguments.output)
     find_entities = NestedNERPipeline(model=arguments.model, device=arguments.device)
     with open_output(arguments.output) as output:
         predict(find_entities, arguments, output)
+
+
+def check_input(name: str, output: Path | None) -> None:
+    """Raises ValueError where no texts can be read, or where they would be written over."""
+    if name == "-":
+        return
+    path = Path(name)
+    if path.is_dir():
+        raise ValueError(f"{name} is a folder; give a file of texts, or - for standard input.")
+    if not path.exists():
+        raise ValueError(f"There is no file {name}; give a file of texts, or - for standard input.")
+    if output is not None and output.exists() and path.samefile(output):
+        raise ValueError(f"--output {output} is the input file, which would be lost; give another name.")
 
 
 def predict(find_entities: NestedNERPipeline, arguments: argparse.Namespace, output: TextIO) -> None:
@@ -78,7 +90,7 @@ def read_records(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
                     yield read_json_line(line, f"{arguments.input}, line {number}", arguments.text_column)
         except UnicodeDecodeError as error:
             raise ValueError(
-                f"{arguments.input}, after line {number}: this is no UTF-8 ({error}); convert it."
+                f"{arguments.input}, line {number + 1} or soon after it: this is no UTF-8 ({error}); convert it."
             ) from None
 
 
@@ -88,5 +100,5 @@ def read_json_line(line: str, where: str, column: str) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         raise ValueError(f"{where}: this is no JSON ({error}). Every line must be one JSON object.") from None
     if not isinstance(record, dict) or not isinstance(record.get(column), str):
-        raise ValueError(f"{where}: there is no text under {column!r}. Name the field of the text with --text_column.")
+        raise ValueError(f"{where}: there is no text under {column!r}. Name the field of the text with --text-column.")
     return record

@@ -3,7 +3,8 @@
     {"id": "a:0", "doc_id": "a", "sent_id": 0, "tokens": ["IL-2", "gene"], "pos": [],
      "entities": [{"start": 0, "end": 2, "type": "DNA"}]}
 
-(on one line). Optional `left_tokens` and `right_tokens` are the corpus' own context.
+(on one line). Only `tokens` and `entities` must be there: a file without ids is one document, its sentences in order.
+Optional `left_tokens` and `right_tokens` are the corpus' own context.
 """
 
 from collections.abc import Iterator
@@ -19,7 +20,9 @@ def read_json_lines(path: Path, check: RecordChecker) -> Iterator[Record]:
     Raises:
         CorpusError: names the line and the field of what cannot be read.
     """
-    for raw, where in json_lines(path, check):
+    for number, (raw, where) in enumerate(json_lines(path, check)):
+        if isinstance(raw, dict):
+            raw = {"id": f"{path.name}:{where}", "doc_id": path.name, "sent_id": number, **raw}
         yield check(raw, where)
 
 

@@ -43,7 +43,7 @@ def word_batches(
     Shows a progress bar, which says what is `doing`. Every row comes once; arguments are those of [`predict_words`].
     """
     processor.check_fits(model.config)
-    with tqdm(total=len(records), desc=doing, leave=False) as progress:
+    with tqdm(total=len(records), desc=doing, leave=False, disable=None) as progress:
         for first in range(0, len(records), batch_size * BATCHES_AT_ONCE):
             last = min(first + batch_size * BATCHES_AT_ONCE, len(records))
             features = encode_records(processor, [records[row] for row in range(first, last)])
@@ -87,5 +87,7 @@ def score_raw_text(pipeline: NestedNERPipeline, documents: Iterable[dict[str, An
     """
     documents = list(documents)
     texts = (document["text"] for document in documents)
-    predictions = list(tqdm(pipeline(texts, **decoding), total=len(documents), desc="Reading", leave=False))
+    predictions = list(
+        tqdm(pipeline(texts, **decoding), total=len(documents), desc="Reading", leave=False, disable=None)
+    )
     return score_entities(predictions, [document["entities"] for document in documents])

@@ -194,6 +194,7 @@ def format_scores(scores: Mapping[str, Any]) -> str:
     for name, row in rows:
         ratios = f"{100 * row['precision']:9.2f}  {100 * row['recall']:7.2f}  {100 * row['f1']:7.2f}"
         lines.append(f"{name:{width}}  {ratios}  {row['predicted']:9d}  {row['gold']:7d}")
+    lines.append("flat, nested: precision of those predicted so, recall of those that are so in gold")
     return "\n".join(lines)
 
 

@@ -78,8 +78,7 @@ own, too: `AutoModel.from_pretrained` and `AutoProcessor.from_pretrained`, with 
 
 TRAIN = """\
 ```bash
-accelerate launch --quiet examples/train.py --recipe {recipe} \\
-    --train_file CORPUS --output_dir {name}
+python examples/train.py --recipe {recipe} --train_file CORPUS --output_dir {name}
 ```
 
 `CORPUS` is a folder with `train.jsonl`, `dev.jsonl` and, if there is one, `test.jsonl`, or a corpus file that brings \
@@ -88,8 +87,8 @@ into the card beside the trained model."""
 
 HOSTING = """\
 The Hub's hosted inference widget does not run repositories with custom code, and this is one{widget}. To try the \
-model in the browser, start its page with the package `modeling_triaffine` \
-(`pip install "modeling_triaffine[demo]"`):
+model in the browser, start its page with the package `modeling_triaffine` (in a checkout of its sources: \
+`pip install '.[demo]'`):
 
 ```bash
 triaffine-ner demo --model {name}
