@@ -53,7 +53,7 @@ REMOTE_CODE_FILES = (
 # What a saved folder has beside it for Inference Endpoints, which read both files by these names.
 HANDLER_FILE = "handler.py"
 REQUIREMENTS_FILE = "requirements.txt"
-REQUIREMENTS = "torch\ntransformers>=5.23\n"
+REQUIREMENTS = "torch\ntransformers>=5.19\n"
 
 AUTO_MAP = {
     "AutoConfig": "configuration_triaffine.TriaffineConfig",
@@ -342,13 +342,15 @@ def save_remote_code(folder: str | os.PathLike, origin: str = "") -> None:
     """Writes what `trust_remote_code=True` runs into `folder`, and what an Inference Endpoint needs to run it.
 
     A model that was itself loaded as remote code has only the files beside it that were needed so far; the others come
-    from `origin`, the folder or Hub repository it was loaded from.
+    from `origin`, the folder or Hub repository it was loaded from. What an endpoint reads has names that any project
+    may use; files of these names that are there stay.
     """
     here = Path(__file__).parent
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
-    (target / REQUIREMENTS_FILE).write_text(REQUIREMENTS, encoding="utf-8")
-    for name in (*REMOTE_CODE_FILES, HANDLER_FILE):
+    if not (target / REQUIREMENTS_FILE).exists():
+        (target / REQUIREMENTS_FILE).write_text(REQUIREMENTS, encoding="utf-8")
+    for name in REMOTE_CODE_FILES if (target / HANDLER_FILE).exists() else (*REMOTE_CODE_FILES, HANDLER_FILE):
         source: Path | str | None = here / name
         if not (here / name).exists():
             lenient = {"_raise_exceptions_for_missing_entries": False, "_raise_exceptions_for_connection_errors": False}

@@ -265,7 +265,7 @@ class TriaffineSpanHead(nn.Module):
         return {"loss": loss, "loss_aux": loss_aux, "loss_main": loss_main}
 
 
-class TriaffineForNestedNER(PushMixin, PreTrainedModel):  # type: ignore[misc]
+class TriaffineForNestedNER(PushMixin, PreTrainedModel):
     """Nested named entity recognition by span classification with triaffine attention and scoring.
 
     ```python
@@ -328,6 +328,7 @@ class TriaffineForNestedNER(PushMixin, PreTrainedModel):  # type: ignore[misc]
         if missing:
             raise ValueError(f"from_encoder: {name_or_path} has no weights for {', '.join(missing)}; is it an encoder?")
         model.encoder.load_state_dict(pretrained.state_dict(), strict=False)  # a pooler is left out
+        _check_weights(model.encoder, f"The weights in {name_or_path}")
         model.match_low_rank_start()
         return model
 
@@ -390,7 +391,20 @@ class TriaffineForNestedNER(PushMixin, PreTrainedModel):  # type: ignore[misc]
                 f"{where} lack {missing}, which would be random numbers; save the model again, or build one on an "
                 "encoder with from_encoder()."
             )
+        _check_weights(model, where)
         return (model, report) if wants_report else model
+
+    def save_pretrained(  # type: ignore[override]
+        self,
+        save_directory: Any,
+        is_main_process: bool = True,
+        state_dict: dict[str, Tensor] | None = None,
+        push_to_hub: bool = False,
+        **options: Any,
+    ) -> None:
+        """As of transformers, with its order of arguments; pushes, from the main process, the whole repository."""
+        options |= {"is_main_process": is_main_process, "state_dict": state_dict}
+        super().save_pretrained(save_directory, push_to_hub and is_main_process, **options)
 
     def push_to_hub(  # type: ignore[override]
         self, repo_id: str, *, private: bool | None = True, **options: Any
@@ -492,6 +506,27 @@ class TriaffineForNestedNER(PushMixin, PreTrainedModel):  # type: ignore[misc]
             1, torch.zeros(1, dtype=torch.long, device=input_ids.device), 1
         )
         return self.encoder(**inputs, output_hidden_states=output_hidden_states)
+
+
+@torch.no_grad()
+def broken_weights(model: nn.Module) -> list[str]:
+    """Names of the weights that hold NaN or infinity. Those on the meta device or quantized are not looked at."""
+    return [
+        name
+        for name, weight in model.named_parameters()
+        if not weight.is_meta and weight.is_floating_point() and weight.element_size() > 1  # no float8
+        if not weight.sum(dtype=torch.float32).isfinite()  # one pass and no copy, unlike isfinite().all()
+    ]
+
+
+def _check_weights(model: nn.Module, where: str) -> None:
+    broken = broken_weights(model)
+    if broken:
+        raise ValueError(
+            f"{where} hold numbers that are not finite (NaN or infinity), in {', '.join(broken[:5])}"
+            f"{f' and {len(broken) - 5} more' if len(broken) > 5 else ''}: every score would be one, too. Take an "
+            "earlier checkpoint, or copy or download the file again."
+        )
 
 
 def _check_positions(encoder: nn.Module, max_subwords: int) -> None:

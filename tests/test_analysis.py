@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import re
 import sys
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
@@ -19,12 +20,14 @@ from modeling_triaffine.data.collator import encode_records
 from modeling_triaffine.decoding_triaffine import decode_batch
 from modeling_triaffine.evaluation import significance
 from modeling_triaffine.evaluation.analysis import NamedModel, analyse
-from modeling_triaffine.evaluation.candidates import sweep_candidates
+from modeling_triaffine.evaluation.candidates import DEFAULT_COUNTS, sweep_candidates
 from modeling_triaffine.evaluation.cases import Case, CaseSpan, make_cases
 from modeling_triaffine.evaluation.figures import draw_figures
+from modeling_triaffine.evaluation.mistakes import list_mistakes
 from modeling_triaffine.evaluation.prediction import predict_words
 from modeling_triaffine.evaluation.report import html_report, markdown_report, write_report
 from modeling_triaffine.evaluation.scoring import score_entities
+from modeling_triaffine.evaluation.sections import MOST_SENTENCES, SHOWN_COUNTS
 from modeling_triaffine.evaluation.significance import paired_bootstrap
 from modeling_triaffine.evaluation.tables import Table, html_text, markdown_text
 from tests.micro_training import micro_dataset, write_lines
@@ -271,6 +274,7 @@ def test_analysis_is_made_of_its_parts(analysis, encoder):
     assert (analysis.sentences, analysis.max_candidates) == (4, 6)
     assert analysis.unknown_labels == sorted(["RNA", HOSTILE])
     assert analysis.candidates == sweep_candidates(model, processor, records, [2, 6, 40])
+    assert analysis.sentences_with_errors == list_mistakes(predictions, records)
     assert [case.id for case in analysis.cases] == ["s2", "s0"]
     others = predict_words(tiny_model(encoder, **FINDS | {"seed": 4}), processor, records)
     assert analysis.comparison.scores == score_entities(others, references, ["DNA", "protein"])
@@ -289,6 +293,8 @@ def test_analysis_without_any_entity_has_a_report(encoder, processor):
     analysis = analyse(NamedModel("m", model, processor), micro_dataset(records), "c")
     assert analysis.scores["predicted"] == analysis.scores["gold"] == 0
     assert "4 sentences of c, with 0 entities" in markdown_report(analysis)
+    assert "Sentences with errors" not in markdown_report(analysis)
+    assert "--lane-height" not in html_report(analysis, {})
     assert set(draw_figures(analysis)) == {"by_label.svg", "by_label.png"}
 
 
@@ -339,14 +345,16 @@ class Page(HTMLParser):
 
     def __init__(self, page):
         super().__init__()
-        self.open, self.tags, self.addresses, self.text = [], [], [], ""
+        self.open, self.tags, self.addresses, self.styles, self.text = [], [], [], [], ""
+        self.source = page
         self.feed(page)
         self.close()
         assert self.open == []
 
     def handle_starttag(self, tag, attributes):
         self.tags.append(tag)
-        self.addresses += [value for name, value in attributes if name in ("src", "href", "srcset", "style", "data")]
+        self.addresses += [value for name, value in attributes if name in ("src", "href", "srcset", "data")]
+        self.styles += [value for name, value in attributes if name == "style"]
         if tag not in self.VOID:
             self.open.append(tag)
 
@@ -362,12 +370,14 @@ def test_page_is_closed_in_itself_and_shows_markup_as_text(analysis, figures):
     assert "script" not in page.tags
     assert page.tags.count("img") == 5
     assert all(address.startswith(("#part", "data:image/svg+xml;base64,")) for address in page.addresses)
+    assert all(re.fullmatch(r"--lanes?:\d+", style) for style in page.styles)
     assert HOSTILE in page.text
     assert "url(" not in page.text
     for part in (
         "Scores by label",
         "Scores by length",
         "Errors",
+        "Sentences with errors",
         "Candidates",
         "Comparison",
         "Cases",
@@ -417,6 +427,65 @@ def test_case_without_candidates_in_the_report(analysis):
     span = CaseSpan(0, 2, "IL2 gene", ["DNA", "RNA"], "DNA", 0.75, None, None, None)
     text = markdown_report(replace(analysis, cases=[Case("s", "IL2 gene .", 6, [span])]))
     assert cells_of(text, "IL2 gene") == ["IL2 gene", "0–2", "DNA", "0.750", "–", "–", "–", "DNA, RNA"]
+
+
+def test_sentences_with_errors_are_drawn_and_their_mistakes_listed(analysis):
+    gold = entities((0, 2, "ORG"), (1, 2, "LOC"))
+    record = {"id": "s<7>", "tokens": ["the", "Oxav", "\u2028", "`[x]`"], "entities": gold}
+    sentences = list_mistakes([entities((0, 3, "ORG"), (1, 2, "LOC"), (3, 4, "LOC"))], [record])
+    report = replace(analysis, sentences_with_errors=sentences)
+    text = markdown_report(report)
+    part = text[text.index("### s") : text.index("## Candidates")]
+    assert "1 of the 4 sentences have mistakes, those with most of them first." in text
+    assert part.rstrip().split("\n") == [
+        "### s\\<7\\>",
+        "",
+        "Gold:",
+        "",
+        "    the Oxav \N{REPLACEMENT CHARACTER} `[x]`",
+        "        ╰──╯ LOC",
+        "    ╰──────╯ ORG",
+        "",
+        "Predicted:",
+        "",
+        "    the Oxav \N{REPLACEMENT CHARACTER} `[x]`",
+        "        ╰──╯ LOC",
+        "               ╰───╯ LOC",
+        "    ╰────────╯ ORG",
+        "",
+        "**2 mistakes**",
+        "",
+        "| mistake        | gold           | predicted        |",
+        "| -------------- | -------------- | ---------------- |",
+        "| wrong boundary | the Oxav (ORG) | the Oxav \N{REPLACEMENT CHARACTER} (ORG) |",
+        "| invented       | –              | \\`\\[x\\]\\` (LOC)  |",
+    ]
+    page = Page(html_report(report, {}))
+    assert page.text.count("the Oxav \N{REPLACEMENT CHARACTER} `[x]`") == 2
+    drawn = re.findall(r'<span class="entity[^>]* data-start="(\d+)" data-end="(\d+)" data-label="(\w+)"', page.source)
+    assert drawn == [("0", "8", "ORG"), ("4", "8", "LOC"), ("0", "10", "ORG"), ("4", "8", "LOC"), ("11", "16", "LOC")]
+
+
+def test_the_report_shows_some_sentences_with_errors_and_json_all(analysis, tmp_path):
+    (sentence, *_) = analysis.sentences_with_errors
+    many = [replace(sentence, id=f"many-{number}") for number in range(MOST_SENTENCES + 3)]
+    write_report(replace(analysis, sentences_with_errors=many), tmp_path, {})
+    text = (tmp_path / "report.md").read_text()
+    assert "23 of the 4 sentences have mistakes, here the 20 with most of them, in report.json all." in text
+    assert re.findall("### (many-\\d+)", text) == [one.id for one in many[:MOST_SENTENCES]]
+    written = json.loads((tmp_path / "report.json").read_text())["sentences_with_errors"]
+    assert [one["id"] for one in written] == [one.id for one in many]
+
+
+def test_of_the_candidates_tried_by_default_some_are_shown(analysis):
+    def shown(counts):
+        rows = [{**analysis.candidates[0], "max_candidates": count} for count in counts]
+        text = markdown_report(replace(analysis, candidates=rows, max_candidates=35))
+        part = text[text.index("## Candidates") : text.index("## Comparison")]
+        return [int(number) for number in re.findall(r"^\| +(\d+) \|", part, re.MULTILINE)], "leaves some" in part
+
+    assert shown(DEFAULT_COUNTS) == (sorted({35, *SHOWN_COUNTS}), True)
+    assert shown(range(1, 31)) == (list(range(1, 31)), False)
 
 
 def test_report_folder(analysis, figures, tmp_path):

@@ -1,5 +1,7 @@
 """Breakdowns of scores by length, by depth, by kind of error, by candidates: by hand, and that parts add up."""
 
+from collections import Counter
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,6 +15,7 @@ from modeling_triaffine.evaluation.breakdowns import (
     scores_by_depth,
     scores_by_length,
 )
+from modeling_triaffine.evaluation.mistakes import list_mistakes
 from modeling_triaffine.evaluation.scoring import score_entities
 
 COUNTS = ("correct", "predicted", "found", "gold")
@@ -180,6 +183,72 @@ def test_swapping_sides_swaps_the_tables(pair):
         return {name.replace("missed", "invented"): count for name, count in row.items()}
 
     assert {label: renamed(row) for label, row in there["by_gold_label"].items()} == back["by_predicted_label"]
+
+
+# ---- mistakes, one by one
+
+
+def as_records(references):
+    return [
+        {"id": f"s{number}", "tokens": [f"w{word}" for word in range(12)], "entities": gold}
+        for number, gold in enumerate(references)
+    ]
+
+
+def as_triple(mention):
+    return mention and (mention.start, mention.end, mention.type)
+
+
+def test_mistakes_by_hand():
+    gold = [
+        entities((0, 1, "LOC")),
+        entities((0, 5, "ORG"), (1, 2, "LOC"), (3, 5, "PER"), (7, 8, "PER")),
+        entities((0, 3, "ORG")),
+    ]
+    predicted = [
+        entities((0, 1, "LOC")),
+        entities((0, 4, "ORG"), (1, 2, "LOC"), (7, 8, "LOC"), (9, 10, "LOC")),
+        entities((0, 2, "ORG"), (2, 3, "LOC")),
+    ]
+    first, second = list_mistakes(predicted, as_records(gold))
+    assert (first.id, second.id) == ("s1", "s2")  # s0 has none, s1 the most
+    assert [as_triple(mention) for mention in first.gold] == [
+        (0, 5, "ORG"),
+        (1, 2, "LOC"),
+        (3, 5, "PER"),
+        (7, 8, "PER"),
+    ]
+    assert [(mistake.kind, as_triple(mistake.gold), as_triple(mistake.predicted)) for mistake in first.mistakes] == [
+        ("wrong_boundary", (0, 5, "ORG"), (0, 4, "ORG")),
+        ("wrong_boundary_and_type", (3, 5, "PER"), (0, 4, "ORG")),
+        ("wrong_type", (7, 8, "PER"), (7, 8, "LOC")),
+        ("invented", None, (9, 10, "LOC")),
+    ]
+    assert first.mistakes[0].gold.text == "w0 w1 w2 w3 w4"
+    assert [(mistake.kind, as_triple(mistake.predicted)) for mistake in second.mistakes] == [
+        ("wrong_boundary", (0, 2, "ORG")),
+        ("wrong_boundary_and_type", (2, 3, "LOC")),
+    ]
+
+
+@given(pairs)
+def test_mistakes_are_those_that_are_counted(pair):
+    predictions, references = pair
+    errors, listed = confusion(*pair), list_mistakes(predictions, as_records(references))
+    numbers = [len(sentence.mistakes) for sentence in listed]
+    assert numbers == sorted(numbers, reverse=True)
+    assert all(numbers)
+    counted = Counter()
+    for sentence in listed:
+        for mistake in sentence.mistakes:
+            assert (mistake.kind == "missed") == (mistake.predicted is None)
+            assert (mistake.kind == "invented") == (mistake.gold is None)
+            counted[mistake.kind, (mistake.gold or mistake.predicted).type] += 1
+        gold, predicted = set(sentence.gold), set(sentence.predicted)
+        assert {mistake.gold for mistake in sentence.mistakes} - {None} == gold - predicted
+        assert {mistake.predicted for mistake in sentence.mistakes} - {None} == predicted - gold
+    for kind, side in (("missed", "by_gold_label"), ("invented", "by_predicted_label")):
+        assert all(counted[kind, label] == row[kind] for label, row in errors[side].items())
 
 
 # ---- candidates

@@ -15,7 +15,7 @@ from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from modeling_triaffine import NestedNERPipeline, TriaffineForNestedNER, TriaffineProcessor
-from modeling_triaffine.conversion import CheckpointError, convert_published
+from modeling_triaffine.conversion import CheckpointError, convert_published, inert_checkpoint
 from modeling_triaffine.conversion.inert_checkpoint import module_tensors, read_checkpoint
 from tests.micro_training import REPOSITORY
 from tests.published_stand_ins import (
@@ -245,6 +245,29 @@ def test_what_is_no_tensor_does_not_become_one(small, pretrained, tmp_path):
     assert not (tmp_path / "made").exists()
 
 
+def pickled(tmp_path: Path, program: bytes) -> Path:
+    """A checkpoint with this pickle."""
+    path = tmp_path / "written.pth"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("archive/data.pkl", program)
+    return path
+
+
+def test_a_pickle_changes_nothing_that_a_name_stands_for(tmp_path):
+    for state in (b"}S'changed'\nI1\nsb.", b"(N}S'changed'\nI1\nstb."):
+        for name in (b"torch._utils\n_rebuild_tensor_v2", b"torch._utils\n_rebuild_parameter", b"torch\nSize"):
+            with pytest.raises(CheckpointError, match="damaged"):
+                read_checkpoint(pickled(tmp_path, b"c" + name + b"\n" + state))
+    unpickler = inert_checkpoint._InertUnpickler
+    assert not vars(unpickler._rebuild_tensor)
+    assert not vars(unpickler._rebuild_parameter)
+
+
+def test_a_pickled_dictionary_keeps_its_methods(tmp_path):
+    program = b"ccollections\nOrderedDict\n)R}S'items'\nI1\nsbS'name'\nI2\ns."
+    assert list(read_checkpoint(pickled(tmp_path, program)).root.items()) == [("name", 2)]
+
+
 class Crooked:
     """A tensor whose place in its storage is made up."""
 
@@ -359,7 +382,9 @@ def test_other_checkpoints_are_refused(small, pretrained, tmp_path, change, mess
 
 def test_a_state_dict_is_refused(small, pretrained, tmp_path):
     path = save_published(small.state_dict(), tmp_path / "state.pth")
-    with pytest.raises(CheckpointError, match=r"holds OrderedDict, not a whole model .*\(a state dict alone"):
+    with pytest.raises(
+        CheckpointError, match=r"holds collections.OrderedDict, not a whole model .*\(a state dict alone"
+    ):
         convert_published(path, pretrained, LABELS)
 
 

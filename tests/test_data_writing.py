@@ -196,6 +196,13 @@ class TestFolder:
         with pytest.raises(FileExistsError, match=r"is not empty\. Name a new folder"):
             write_nested_ner({"train": [record("a")]}, tmp_path, "json_lines")
 
+    @pytest.mark.parametrize("format", ["iob2", "brat"])
+    def test_nothing_is_left_of_what_failed(self, tmp_path, format):
+        with pytest.raises(ValueError, match="cannot hold it"):
+            write_nested_ner({"train": [record("a")], "test": [record("a"), record(["a\nb"])]}, tmp_path, format)
+        assert not list(tmp_path.iterdir())
+        write_nested_ner({"train": [record("a")]}, tmp_path, format)  # it is as empty as before
+
     def test_unknown_format(self, tmp_path):
         with pytest.raises(ValueError, match=r"There is no writer of 'genia'\. Choose one of json_lines, iob2, brat"):
             write_nested_ner({"train": []}, tmp_path / "new", "genia")

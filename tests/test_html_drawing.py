@@ -15,6 +15,7 @@ from modeling_triaffine.publishing.html_drawing import (
     MOST_LANES,
     PALETTE,
     draw_entities_html,
+    drawing_style,
     relative_luminance,
     text_colour_on,
 )
@@ -169,6 +170,15 @@ def test_markup_shows_as_text():
         *("class", "style", "data-start", "data-end", "data-label", "title", "tabindex", "role", "aria-label")
     }
     assert reader.legend == [f"{label} 1"]
+
+
+def test_an_embedded_drawing_leaves_style_and_legend_to_the_page():
+    found = [entity(13, 24, "LOCATION"), entity(0, 24, "PERSON")]
+    alone = draw_entities_html(VELMAR, found, ["PERSON", "LOCATION"])
+    embedded = draw_entities_html(VELMAR, found, ["PERSON", "LOCATION"], embedded=True)
+    style, legend = f"<style>{drawing_style(2)}</style>", re.search(r"<ul.*</ul>", alone)[0]
+    assert embedded == alone.replace(style, "").replace(legend, "").replace(' tabindex="0"', "")
+    assert len(embedded) < len(alone) - len(style)
 
 
 def test_text_without_entities_is_one_piece_of_text():

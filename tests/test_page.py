@@ -10,7 +10,9 @@ import sys
 import threading
 import urllib.error
 import urllib.request
+import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,11 +25,13 @@ pytest.importorskip("gradio", reason="needs the extra demo")
 from modeling_triaffine import NestedNERPipeline, page
 from modeling_triaffine.commands import demo
 from modeling_triaffine.explanation import explain, format_explanation
+from modeling_triaffine.explanation.tables import number_text
 from modeling_triaffine.page import build_page, serving
+from modeling_triaffine.page.explained import MOST_CANDIDATES, MOST_LABELS, TEXT_WIDTH, show_explanation
 from modeling_triaffine.page.marking import mark_text
 from modeling_triaffine.page.models import Models
 from modeling_triaffine.page.serving import address_of, make_server, open_socket
-from modeling_triaffine.page.views import TEXT_WIDTH, show_error
+from modeling_triaffine.page.views import LONGEST_TEXT, MOST_ENTITIES, show_drawing, show_error, show_table
 from tests.tiny import tiny_model, tiny_processor
 
 if TYPE_CHECKING:
@@ -203,7 +207,7 @@ def test_inner_brackets_lie_within_outer_ones(visit, pipeline):
 def test_a_phone_shows_all_without_scrolling_sideways(visit):
     visited = find(visit(**PHONE), f"{TEXT} " * 5)
     visited.locator("#drawing .entity .entity").first.click()
-    visited.wait_for_selector("#explanation img")
+    visited.wait_for_selector("#explanation table")
     assert visited.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
     boxes = visited.eval_on_selector_all(
         "#drawing .entity", "(all) => all.flatMap((one) => [...one.getClientRects()].map((box) => box.toJSON()))"
@@ -233,9 +237,10 @@ def test_markup_of_a_model_shows_as_text(visit):
     assert label in HOSTILE_LABELS
     assert any(label in item for item in visited.locator("#drawing .legend li").all_text_contents())
     visited.locator("#table tbody tr").first.press("Enter")
-    visited.wait_for_selector("#explanation img")
-    assert visited.evaluate("document.querySelector('#explanation img').naturalWidth") > 0
-    assert visited.locator("#explanation figure :not(div, img, details, summary, pre)").count() == 0
+    visited.wait_for_selector("#explanation table")
+    made_of = "figcaption, strong, span, table, thead, tbody, tr, th, td, bdi, p, details, summary, pre"
+    assert visited.locator(f"#explanation figure :not({made_of})").count() == 0
+    assert visited.locator("#explanation thead th").count() == len(HOSTILE_LABELS)
 
 
 def test_examples_come_from_the_card(visit):
@@ -255,6 +260,41 @@ def test_an_empty_text_is_no_mistake(visit, text):
     assert visited.locator("#download").count() == 0
 
 
+@pytest.mark.parametrize("size", [LAPTOP, PHONE], ids=["laptop", "phone"])
+def test_nothing_is_cut_and_the_button_stays_in_sight(visit, size):
+    visited = visit(**size)
+    visited.click("#options button")
+    visited.wait_for_selector("#overlap label")
+    bottom = visited.locator("#find").evaluate("(button) => button.getBoundingClientRect().bottom")
+    assert bottom <= size["height"]
+    find(visited, f"{TEXT} " * 12)
+    visited.locator("#table tbody tr").first.click()
+    visited.wait_for_selector("#explanation table")
+    hidden = """(all) => all.filter((one) =>
+        one.scrollHeight > one.clientHeight + 1 && getComputedStyle(one).overflowY != 'visible')"""
+    for sheet in ("drawing", "explanation", "table"):
+        assert visited.eval_on_selector_all(f"#{sheet} *", f"(all) => ({hidden})(all).length") == 0
+    tops = [visited.locator(f"#{sheet}").bounding_box() for sheet in ("drawing", "explanation", "table")]
+    assert [box["y"] for box in tops] == sorted(box["y"] for box in tops)
+    assert len({box["x"] for box in tops}) == 1
+    columns = visited.locator("#explanation thead th").evaluate_all(
+        "(all) => all.filter((one) => one.offsetWidth).map((one) => one.getBoundingClientRect().right)"
+    )
+    assert max(columns) <= size["width"]
+
+
+def test_only_what_is_long_scrolls_in_boxes_of_its_own():
+    def entities(count):
+        return [{"start": n, "end": n + 1, "word": "x", "entity_group": "A", "score": 1.0} for n in range(count)]
+
+    few, many = entities(MOST_ENTITIES), entities(MOST_ENTITIES + 1)
+    assert len(few) == 200
+    for show, mark in ((show_drawing, '<div class="long">'), (show_table, 'entity-table long">')):
+        assert mark not in show("x" * LONGEST_TEXT, few, ["A"])
+        assert mark in show("x" * LONGEST_TEXT, many, ["A"])
+        assert mark in show("x" * (LONGEST_TEXT + 1), few, ["A"])
+
+
 def test_a_text_of_20_000_words(visit):
     text = ("The gene " * 20 + "binds DNA.\n") * 477
     assert len(text.split()) > 20_000
@@ -265,7 +305,7 @@ def test_a_text_of_20_000_words(visit):
     assert all(text[start:end] == word for start, end, _, word in drawn)
     assert len(table_rows(visited)) == len(drawn)
     visited.locator("#table tbody tr").last.click()
-    visited.wait_for_selector("#explanation img")
+    visited.wait_for_selector("#explanation table")
 
 
 def test_progress_is_told_by_sentences(pipeline):
@@ -295,14 +335,82 @@ def test_a_chosen_entity_is_explained(visit, pipeline, way):
     key = {"Enter": "Enter", "space": "Space"}.get(way.split()[0])
     part = visited.locator(f"#table tr{place}" if "row" in way else f"#drawing .entity[tabindex]{place}")
     part.press(key) if key else part.click()
-    visited.wait_for_selector("#explanation img")
+    visited.wait_for_selector("#explanation table")
     expected = explain(pipeline, TEXT, (entity["start"], entity["end"]))
     assert explained(visited) == format_explanation(expected, TEXT_WIDTH)
-    assert "“gene”" in visited.get_attribute("#explanation img", "alt")
+    assert visited.text_content("#explanation figcaption").startswith("“gene”")
     for where in ("#drawing", "#table"):
         chosen = visited.locator(f"{where} [aria-current]")
         assert chosen.count() == visited.locator(f"{where} {place}").count() > 0
         assert chosen.first.get_attribute("data-start") == str(entity["start"])
+
+
+def explanation_rows(explanation) -> list[list[list[str]]]:
+    """Of each part of the table its rows as texts, the part's heading left out."""
+    table = ElementTree.fromstring(show_explanation(explanation)).find("table")
+    return [[["".join(cell.itertext()) for cell in row] for row in list(part)[1:]] for part in table.iter("tbody")]
+
+
+def make_pipeline(encoder: str, **fields) -> NestedNERPipeline:
+    return NestedNERPipeline(model=tiny_model(encoder, **fields), processor=tiny_processor(encoder), device="cpu")
+
+
+def test_what_adds_most_to_the_predicted_label_comes_first(encoder):
+    explanation = explain(make_pipeline(encoder, max_candidates=20), TEXT, (4, 8))
+    labels = sorted(explanation.labels, key=lambda label: -label.final.logit)
+    scores = [label.cross_span_stage for label in labels]
+    count = len(explanation.candidates)
+    assert count > MOST_CANDIDATES + 1
+    ranked = sorted(range(count), key=lambda number: -abs(scores[0].contributions[number]))
+    probabilities, words, candidates = explanation_rows(explanation)
+    assert [row[1:] for row in candidates[:MOST_CANDIDATES]] == [
+        [number_text(score.contributions[number]) for score in scores] for number in ranked[:MOST_CANDIDATES]
+    ]
+    others = [sum(score.contributions[number] for number in ranked[MOST_CANDIDATES:]) for score in scores]
+    assert candidates[MOST_CANDIDATES:] == [
+        [f"{count - MOST_CANDIDATES} other candidates", *map(number_text, others)],
+        ["label bias", *(number_text(score.bias) for score in scores)],
+        ["logit pᶜ", *(number_text(score.logit) for score in scores)],
+    ]
+    assert [row[0] for row in words] == ["gene", "label bias", "logit p"]
+    assert [row[1] for row in probabilities] == [
+        f"{labels[0].span_stage.probability:.2f}",
+        f"{labels[0].final.probability:.2f}",
+    ]
+
+
+def test_an_explanation_of_many_labels_shows_the_likeliest_and_counts_the_others(pipeline):
+    explanation = explain(pipeline, TEXT, (4, 8))
+    none = explanation.labels[-1]
+    rivals = [replace(none, label=f"L{n}") for n in range(6)]
+    many = replace(explanation, labels=[*explanation.labels[:-1], *rivals, none])
+    figure = ElementTree.fromstring(show_explanation(many))
+    head = ["".join(cell.itertext()) for cell in figure.iter("th") if cell.get("scope") == "col"]
+    assert head[0] == explanation.predicted
+    assert len(head) == MOST_LABELS
+    hints = {note.get("class"): note.text for note in figure.iter("p")}
+    assert hints == {
+        "hint wide": "3 less likely labels are left out.",
+        "hint narrow": "6 less likely labels are left out.",
+    }
+
+
+@pytest.mark.parametrize(
+    ("fields", "parts"),
+    [
+        ({"cross_span": False}, [[""], ["gene", "label bias", "logit p"]]),
+        ({"attention": "none", "scoring": "biaffine", "cross_span": False}, [[""], ["label bias", "logit p"]]),
+        ({"max_candidates": 1}, [[""], ["gene", "label bias", "logit p"]]),
+    ],
+    ids=["no-cross-span", "no-attention", "no-candidate"],
+)
+def test_an_explanation_without_a_part_leaves_it_out(encoder, fields, parts):
+    pipeline = make_pipeline(encoder, **fields)
+    explained = [explain(pipeline, TEXT, span) for span in ((4, 8), (4, 14))]
+    explanation = next(one for one in explained if not one.is_candidate)
+    names = [word.text for word in explanation.words]
+    rows = [[row[0] for row in part] for part in explanation_rows(explanation)]
+    assert rows == [part if "gene" not in part else [*names, *part[1:]] for part in parts]
 
 
 def test_the_next_chosen_entity_takes_the_place_of_the_last(visit):
@@ -399,12 +507,18 @@ def test_the_served_document_names_no_other_server_to_load_from(address, models)
 # ---- models
 
 
-def test_models_are_shown_under_their_last_names_unless_these_clash(tmp_path):
-    for place in ("a/model", "b/model", "b/other"):
+def test_models_are_shown_under_as_much_of_their_names_as_tells_them_apart(tmp_path):
+    for place in ("a/model", "b/model", "b/other", "c/b/model", "a/checkpoint-12"):
         (tmp_path / place).mkdir(parents=True)
-    assert Models([tmp_path / "a/model", tmp_path / "b/other", "owner/name"]).names == ["model", "other", "owner/name"]
-    both = [str(tmp_path / "a/model"), str(tmp_path / "b/model")]
-    assert Models(both).names == both
+
+    def names(*places):
+        return Models([tmp_path / place for place in places]).names
+
+    assert names("b/other") == ["other"]
+    assert names("a/model", "a/checkpoint-12", "b/other") == ["a/model", "a/checkpoint-12", "other"]
+    assert names("b/model", "c/b/model") == [f"{tmp_path.name}/b/model", "c/b/model"]
+    assert names("b/other", "b/other") == ["other"]
+    assert Models([tmp_path / "b/other", "owner/other"]).names == ["other", "owner/other"]
     with pytest.raises(ValueError, match="no model to show"):
         Models([])
 
@@ -430,13 +544,13 @@ def test_messages_do_not_tell_where_a_model_lies(tmp_path):
 
 
 def test_code_of_a_repository_is_not_run(encoder, tmp_path):
-    folder = save_model(tmp_path / "model", encoder, [])
+    folder = save_model(tmp_path / "mine", encoder, [])
     for path in folder.glob("*.py"):
         path.write_text("raise SystemExit('run')\n")
     tokenizer = json.loads((folder / "tokenizer_config.json").read_text())
     tokenizer["auto_map"] = {"AutoTokenizer": ["text_triaffine.Tokenizer", "text_triaffine.Tokenizer"]}
     (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer))
-    assert Models([folder]).pipeline("model")(TEXT)
+    assert Models([folder]).pipeline("mine")(TEXT)
 
 
 @pytest.mark.parametrize("card", ["", "no front matter", "---\nwidget: 7\n---\n", "---\n[\n---\n", "---\n- 1\n---\n"])

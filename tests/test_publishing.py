@@ -169,6 +169,14 @@ def test_all_ways_write_the_same_repository(checkpoint, online, command, encoder
         assert len(repository.commits) == 2  # the empty one, and that of the files
 
 
+def test_training_to_be_published_refuses_unknown_files_before_it_begins(online, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "train.log").write_text("of a shell")
+    with pytest.raises(ValueError, match=r"out holds what is no part of a published model: train\.log\."):
+        train_and_push(tmp_path, NAME)
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"train.log"}
+
+
 def test_trainer_opens_a_repository_when_told_to(online, tmp_path):
     micro_trainer(tmp_path, micro_records(4), push_to_hub=True, hub_model_id=NAME, hub_private_repo=False)
     assert not online.repositories[NAME].private
@@ -298,6 +306,19 @@ def test_model_without_processor_asks_for_it(encoder, online, tmp_path):
     assert set(files_of(online)) == (MODEL_FILES | CODE_FILES) - {"vocabularies.json", "run_summary.json"}
 
 
+def test_saving_takes_the_positional_arguments_of_transformers(checkpoint, online, tmp_path):
+    """The second one says whether this is the main process; for configuration and processor, whether to push."""
+    model = TriaffineForNestedNER.from_pretrained(checkpoint)
+    model.save_pretrained(tmp_path / "main", True)
+    model.save_pretrained(tmp_path / "other", False)
+    assert (tmp_path / "main" / "model.safetensors").exists()
+    assert not (tmp_path / "other" / "model.safetensors").exists()
+    assert online.repositories == {}
+    model.config.save_pretrained(tmp_path / "configuration", True)
+    TriaffineProcessor.from_pretrained(checkpoint).save_pretrained(tmp_path / "processor", True)
+    assert {name.split("/")[1] for name in online.repositories} == {"configuration", "processor"}
+
+
 def test_model_of_remote_code_pushes_what_it_saves(encoder, online, monkeypatch):
     """Without the package there is no card; the rest is whole, and as private."""
     monkeypatch.setattr(TriaffineForNestedNER, "push_repository", None)
@@ -351,9 +372,41 @@ def other_output(checkpoint: Path) -> list[object]:
     return ["--output", output, "--dry-run"]
 
 
+def output_is_the_run(checkpoint: Path) -> list[object]:
+    """The folder of the run is written to, and one of its checkpoints is what is published."""
+    run = checkpoint.parent / "run"
+    shutil.copytree(checkpoint, run / "checkpoint-3")
+    (run / "README.md").write_text((checkpoint / "README.md").read_text())
+    return ["--checkpoint", run / "checkpoint-3", "--output", run, "--dry-run"]
+
+
+def output_is_a_clone(checkpoint: Path) -> list[object]:
+    clone = checkpoint.parent / "clone"
+    (clone / ".git").mkdir(parents=True)
+    (clone / ".git" / "HEAD").write_text("ref: refs/heads/main")
+    return ["--output", clone, "--dry-run"]
+
+
+def output_is_a_model(checkpoint: Path) -> list[object]:
+    other = checkpoint.parent / "other"
+    TriaffineForNestedNER.from_pretrained(checkpoint).save_pretrained(other)
+    return ["--output", other, "--dry-run"]
+
+
+def output_was_edited(checkpoint: Path) -> list[object]:
+    shutil.copytree(checkpoint, checkpoint.parent / "edited", ignore=shutil.ignore_patterns(*LEFT_BEHIND))
+    with (checkpoint.parent / "edited" / "README.md").open("a") as card:
+        card.write("Years of work.")
+    return ["--output", checkpoint.parent / "edited", "--dry-run"]
+
+
 @pytest.mark.parametrize(
     ("mistake", "message"),
     [
+        (output_is_the_run, "run holds what is no part of a published model: checkpoint-3."),
+        (output_is_a_clone, "clone holds what is no part of a published model: .git."),
+        (output_is_a_model, "other holds files, and no README.md as publishing wrote it"),
+        (output_was_edited, "edited holds files, and no README.md as publishing wrote it"),
         (unknown_file, "checkpoint holds what is no part of a published model: data, patients.csv."),
         (without_weights, "no file named model.safetensors"),
         (cut_weights, "are damaged or cut off"),

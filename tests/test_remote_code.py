@@ -46,3 +46,13 @@ def test_remote_code_imports_only_what_a_stranger_has():
         assert needed <= ALWAYS_THERE
         assert {f"{sibling}.py" for sibling in get_relative_imports(folder / name)} <= set(REMOTE_CODE_FILES)
     assert get_relative_imports(folder / HANDLER_FILE) == []  # an endpoint runs it as a file of no package
+
+
+def test_saving_leaves_a_projects_own_files(encoder, tmp_path):
+    """An endpoint's files have names that a project may have given to its own."""
+    for name in ("requirements.txt", "handler.py"):
+        (tmp_path / name).write_text("mine")
+    tiny_model(encoder).save_pretrained(tmp_path)
+    tiny_processor(encoder).save_pretrained(tmp_path)
+    assert [(tmp_path / name).read_text() for name in ("requirements.txt", "handler.py")] == ["mine", "mine"]
+    assert {path.name for path in tmp_path.iterdir()} >= set(REMOTE_CODE_FILES)

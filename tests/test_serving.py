@@ -18,6 +18,7 @@ from fastapi.testclient import TestClient
 from modeling_triaffine import NestedNERPipeline
 from modeling_triaffine.decoding_triaffine import OVERLAPS
 from modeling_triaffine.serving import Batcher, Decoding, Limits, QueueFullError, create_application, listen, url_of
+from modeling_triaffine.serving.batching import GivenUpError
 from modeling_triaffine.serving.schema import EntitiesOfText, EntitiesOfTexts, Health, Options
 from modeling_triaffine.version import __version__
 from tests.tiny import LABELS, tiny_model, tiny_processor
@@ -115,6 +116,25 @@ def test_a_failure_is_of_its_own_request_alone(caplog):
     [record] = caplog.records
     assert "failed" in record.message
     assert record.exc_info is not None
+
+
+def test_what_is_given_up_ends_at_the_next_step_of_the_model():
+    is_called = threading.Event()
+
+    def find_entities(texts, threshold, overlap):
+        is_called.set()
+        while True:  # a model with much to do
+            batcher.check()
+
+    batcher = batcher_of(find_entities)
+    with batcher:
+        running = batcher.submit(["a", "b"], Decoding())
+        assert is_called.wait(WAIT)
+        waiting = batcher.submit(["c"], Decoding())
+        batcher.give_up()
+    for future in (running, waiting):
+        with pytest.raises(GivenUpError):
+            future.result(0)
 
 
 def test_waiting_requests_are_bounded_and_cancelled_ones_are_not_run():

@@ -3,10 +3,10 @@
     triaffine-ner analyse --model outputs/demo/model outputs/demo/corpus --output outputs/demo/report
     triaffine-ner analyse --model outputs/demo/model --data outputs/demo/corpus --candidates 5 30 --sentences test-000-1
 
-Prints tables in Markdown: scores by label, by length, flat and nested, and by depth of nesting; errors by label; recall
-of the candidates and F1 over their number m; with --compare a paired bootstrap against another model; with --sentences
-what the model says of their spans. --output writes the same with figures (they need matplotlib) into a new folder:
-report.html, which is one file with everything in it, report.md and report.json.
+Prints tables in Markdown: scores by label, by length, flat and nested, and by depth of nesting; errors by label, and
+the sentences with most of them; recall of the candidates and F1 over their number m; with --compare a paired bootstrap
+against another model; with --sentences what the model says of their spans. --output writes the same with figures (they
+need matplotlib) into a new folder: report.html, which is one file with everything in it, report.md and report.json.
 """
 
 import argparse

@@ -24,9 +24,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", default="127.0.0.1", help="address to listen at (default: 127.0.0.1, this machine)")
     parser.add_argument("--port", type=shared.port_number, default=8000, help="0: any free one (default: 8000)")
     limits = (
-        ("body-bytes", 2**20, "bytes of a request's body, beyond which it is answered 413"),
+        ("body-bytes", 2**18, "bytes of a request's body, beyond which it is answered 413"),
         ("texts", 256, "texts of a request, beyond which it is answered 422"),
-        ("text-characters", 100_000, "characters of a text, beyond which its request is answered 422"),
+        ("text-characters", 20_000, "characters of a text, beyond which its request is answered 422"),
         ("waiting", 256, "requests that wait; one more is answered 503"),
         ("batch-texts", 64, "texts of the requests that run together; a larger request runs alone"),
         ("batch-characters", 50_000, "characters of the requests that run together"),
@@ -80,7 +80,11 @@ def run(arguments: argparse.Namespace) -> None:
             application = create_application(batcher, arguments.model, labels_of(find_entities), limits)
             ready = f"Serving {arguments.model} at {url_of(listener)}"
             server = Server(application, lambda: print(ready, flush=True), arguments.stop_seconds, arguments.access_log)
-            server.serve_on(listener)
+            find_entities.model.register_forward_pre_hook(batcher.check)
+            try:
+                server.serve_on(listener)
+            finally:
+                batcher.give_up()  # who was to be answered has been, or is gone
 
 
 def labels_of(find_entities: NestedNERPipeline) -> list[str]:

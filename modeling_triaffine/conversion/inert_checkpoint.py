@@ -1,8 +1,8 @@
 """Reads a file of `torch.save` without running it: tensors come out, everything else is only described.
 
 A pickle is a program that names functions and calls them. Here no name leads anywhere: each is an inert class that
-keeps what it would have been called with ([`InertObject`]). The exceptions are an ordered dictionary, a tensor's size
-and the few functions that lay a tensor over its storage, which are done here instead. Nothing is imported.
+keeps what it would have been called with ([`InertObject`]). The exceptions are a dictionary, a tensor's size and the
+few functions that lay a tensor over its storage, which are done here instead. Nothing is imported.
 
 Read are the ZIP archives of torch 1.6 and later and the plain files before them. What a published checkpoint means is
 in `published.py`.
@@ -12,7 +12,7 @@ import math
 import pickle
 import struct
 import zipfile
-from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -86,6 +86,25 @@ class InertObject:
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self.items.append((key, value))
+
+
+class InertDict(dict):
+    """What stands for an ordered dictionary: without the attributes that a pickle could give it in place of methods."""
+
+    __slots__ = ()
+    path = "collections.OrderedDict"
+
+    def __setstate__(self, state: Any) -> None:
+        """Attributes, such as the versions that a state dict notes of its modules, are left out."""
+
+
+class _Function(NamedTuple):
+    """A function that a pickle can call and cannot change: of a plain or bound one it could write attributes."""
+
+    run: Callable[..., Any]
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.run(*arguments)
 
 
 class Storage(NamedTuple):
@@ -204,14 +223,13 @@ class _InertUnpickler(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         path = f"{module}.{name}"
-        # Bound methods, not functions: a pickle could write attributes of a function.
         allowed = {
-            "collections.OrderedDict": OrderedDict,
+            InertDict.path: InertDict,
             "torch.Size": tuple,
-            "torch._utils._rebuild_tensor": self._rebuild_tensor,
-            "torch._utils._rebuild_tensor_v2": self._rebuild_tensor,
-            "torch._utils._rebuild_parameter": self._rebuild_parameter,
-            "torch._utils._rebuild_parameter_with_state": self._rebuild_parameter,
+            "torch._utils._rebuild_tensor": _Function(self._rebuild_tensor),
+            "torch._utils._rebuild_tensor_v2": _Function(self._rebuild_tensor),
+            "torch._utils._rebuild_parameter": _Function(self._rebuild_parameter),
+            "torch._utils._rebuild_parameter_with_state": _Function(self._rebuild_parameter),
         }
         if path in allowed:
             return allowed[path]

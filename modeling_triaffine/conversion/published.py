@@ -129,7 +129,7 @@ def convert_published(
 def _checked_root(root: Any) -> InertObject:
     """The pickled model, when it is one that this package computes."""
     if not isinstance(root, InertObject) or root.name not in (FULL_MODEL, SPAN_MODEL):
-        found = root.path if isinstance(root, InertObject) else type(root).__name__
+        found = getattr(root, "path", type(root).__name__)
         raise CheckpointError(
             f"it holds {found}, not a whole model of class {FULL_MODEL} or {SPAN_MODEL} (a state dict alone does not "
             "say how its tensors are used)"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, chain, count, groupby
@@ -30,7 +31,7 @@ Records = Iterable[Mapping[str, Any]]
 def write_nested_ner(
     splits: Mapping[str, Records], folder: str | os.PathLike[str], format: str
 ) -> dict[str, Counter[str]]:
-    """Writes a corpus as `load_nested_ner(folder)` reads it.
+    """Writes a corpus as `load_nested_ner(folder)` reads it; nothing of it is there before all is written.
 
     Args:
         splits: split → records; a `DatasetDict` is such a mapping.
@@ -56,7 +57,11 @@ def write_nested_ner(
         )
     folder.mkdir(parents=True, exist_ok=True)
     suffix, write = WRITERS[format]
-    return {split: write(records, folder / f"{split}{suffix}") for split, records in splits.items()}
+    with tempfile.TemporaryDirectory(prefix=".", dir=folder) as unfinished:
+        not_held = {split: write(records, Path(unfinished, f"{split}{suffix}")) for split, records in splits.items()}
+        for part in Path(unfinished).iterdir():
+            part.rename(folder / part.name)
+    return not_held
 
 
 def write_json_lines(records: Records, path: Path) -> Counter[str]:

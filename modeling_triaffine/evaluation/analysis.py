@@ -13,6 +13,7 @@ from ..processing_triaffine import TriaffineProcessor
 from .breakdowns import confusion, scores_by_depth, scores_by_length
 from .candidates import DEFAULT_COUNTS, sweep_candidates
 from .cases import Case, make_cases
+from .mistakes import FlawedSentence, list_mistakes
 from .prediction import Entities, predict_words
 from .scoring import score_entities
 from .significance import paired_bootstrap
@@ -50,7 +51,7 @@ class Analysis:
         model, corpus: what they are called; sentences: how many there are.
         unknown_labels: types of the corpus that the model has no label for; such entities are missed.
         scores: [`score_entities`]; by_length: [`scores_by_length`]; by_depth: [`scores_by_depth`]; errors:
-            [`confusion`].
+            [`confusion`]; sentences_with_errors: [`list_mistakes`].
         max_candidates: the model's own m; candidates: [`sweep_candidates`]. Both None without a cross-span stage.
         comparison: None where there is no other model.
         cases: of the sentences asked for.
@@ -64,6 +65,7 @@ class Analysis:
     by_length: dict[str, Scores]
     by_depth: dict[str, Scores]
     errors: dict[str, Any]
+    sentences_with_errors: list[FlawedSentence]
     max_candidates: int | None
     candidates: list[dict[str, Any]] | None
     comparison: Comparison | None
@@ -118,6 +120,7 @@ def analyse(
         by_length=scores_by_length(predictions, references),
         by_depth=scores_by_depth(predictions, references),
         errors=confusion(predictions, references, labels),
+        sentences_with_errors=list_mistakes(predictions, records),
         max_candidates=config.max_candidates if config.cross_span else None,
         candidates=candidates,
         comparison=None if other is None else _compare(predictions, references, corpus, other, labels, batch_size),

@@ -25,6 +25,8 @@ LENGTH_BUCKETS = (1, 2, 3, 5, 9, 17)
 
 RIGHT, WRONG_TYPE, WRONG_BOUNDARY, WRONG_BOTH = "right", "wrong_type", "wrong_boundary", "wrong_boundary_and_type"
 MISSED, INVENTED = "missed", "invented"
+# What two entities that share words can be to each other, the nearest first.
+PAIR_ERRORS = (WRONG_TYPE, WRONG_BOUNDARY, WRONG_BOTH)
 GOLD_OUTCOMES = (RIGHT, WRONG_TYPE, WRONG_BOUNDARY, WRONG_BOTH, MISSED)
 PREDICTED_OUTCOMES = (RIGHT, WRONG_TYPE, WRONG_BOUNDARY, WRONG_BOTH, INVENTED)
 
@@ -103,11 +105,11 @@ def confusion(predictions: Sentences, references: Sentences, labels: Iterable[st
             types[entity[2]][entity[2]] += 1
         wrong, not_found = predicted - gold, gold - predicted
         for entity in not_found:
-            by_gold_label[entity[2]][_error(entity, wrong) or MISSED] += 1
+            by_gold_label[entity[2]][counterpart(entity, wrong)[0] or MISSED] += 1
             if same_span := [other[2] for other in wrong if other[:2] == entity[:2]]:
                 types[entity[2]][min(same_span)] += 1
         for entity in wrong:
-            by_predicted_label[entity[2]][_error(entity, not_found) or INVENTED] += 1
+            by_predicted_label[entity[2]][counterpart(entity, not_found)[0] or INVENTED] += 1
     order = list(dict.fromkeys([*(labels or ()), *sorted({*by_gold_label, *by_predicted_label})]))
     return {
         "by_gold_label": {label: {name: by_gold_label[label][name] for name in GOLD_OUTCOMES} for label in order},
@@ -116,6 +118,23 @@ def confusion(predictions: Sentences, references: Sentences, labels: Iterable[st
         },
         "types": {label: {other: types[label][other] for other in order} for label in order},
     }
+
+
+def counterpart(entity: Entity, others: Iterable[Entity]) -> tuple[str, Entity] | tuple[None, None]:
+    """Which error an entity is, and with which of the unmatched entities of the other side.
+
+    The first error that [`confusion`] lists decides, then how many words are shared, then the order of the others.
+    None, None where it shares words with none of them: it is missed or invented.
+    """
+    near = [
+        (PAIR_ERRORS.index(_pair_error(entity, other)), -shared, other)
+        for other in others
+        if (shared := _shared_words(entity, other)) > 0
+    ]
+    if not near:
+        return None, None
+    error, _, other = min(near)
+    return PAIR_ERRORS[error], other
 
 
 def candidate_recall(candidates: Sequence[Iterable[Span]], references: Sentences) -> dict[str, float]:
@@ -158,15 +177,16 @@ def _count_entities(predicted: set[Entity], gold: set[Entity]) -> Iterator[tuple
         yield entity, Counts(gold=1, found=int(entity in predicted))
 
 
-def _error(entity: Entity, others: set[Entity]) -> str | None:
-    """Which error an entity is, seen beside the unmatched ones of the other side; None beside none that overlaps."""
-    start, end, type_ = entity
-    overlapping = [other for other in others if other[0] < end and start < other[1]]
-    if any(other[:2] == (start, end) for other in overlapping):
+def _shared_words(one: Entity, other: Entity) -> int:
+    """Not above 0 where they lie apart."""
+    return min(one[1], other[1]) - max(one[0], other[0])
+
+
+def _pair_error(one: Entity, other: Entity) -> str:
+    """Of two different entities that share words."""
+    if one[:2] == other[:2]:
         return WRONG_TYPE
-    if any(other[2] == type_ for other in overlapping):
-        return WRONG_BOUNDARY
-    return WRONG_BOTH if overlapping else None
+    return WRONG_BOUNDARY if one[2] == other[2] else WRONG_BOTH
 
 
 def _first_of_bucket(length: int) -> int:

@@ -61,6 +61,8 @@ def make_cases(
 
     Sentences run alone; their scores are those of any batch.
     """
+    if not records:
+        return []  # nor a progress bar of nothing
     cases: dict[int, Case] = {}
     with evaluating(model):
         for (row,), inputs in word_batches(model, processor, records, batch_size=1, doing="Making cases"):

@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from ..publishing.html_drawing import drawing_style
 from .analysis import Analysis
 from .sections import Section, introduction, make_sections, percent, title
 from .tables import html_text, markdown_text
@@ -35,7 +36,16 @@ a { color: var(--accent); }
 figure { margin: 1.25rem 0 0; }
 figcaption { padding-bottom: .35rem; font-weight: 600; overflow-wrap: anywhere; }
 .wide { overflow-x: auto; }
-img { display: block; width: 100%; min-width: 32rem; height: auto; }
+/* A shadow at each side on which something is out of sight. */
+.wide {
+  background:
+    linear-gradient(to right, white 1.5rem, transparent) left / 3rem 100%,
+    linear-gradient(to left, white 1.5rem, transparent) right / 3rem 100%,
+    linear-gradient(to right, #5b687580, transparent) left / .9rem calc(100% - 2px),
+    linear-gradient(to left, #5b687580, transparent) right / .9rem calc(100% - 2px);
+  background-attachment: local, local, scroll, scroll; background-repeat: no-repeat;
+}
+img { display: block; width: 100%; min-width: 30rem; height: auto; mix-blend-mode: multiply; }
 table { border-collapse: collapse; font-size: .92rem; font-variant-numeric: tabular-nums; }
 th, td { padding: .3rem .8rem; border-bottom: 1px solid var(--line); vertical-align: baseline; }
 thead th { color: var(--quiet); font-weight: 500; border-bottom-color: #9aa7b3; }
@@ -44,12 +54,19 @@ tbody tr:hover { background: #f0f6fa; }
 .l { text-align: left; }
 .r { text-align: right; }
 td { white-space: nowrap; }
+.sentence { margin-top: 1.5rem; padding-top: 1.25rem; border-top: 1px solid var(--line); }
+.sentence h3 { margin: 0; font-size: 1rem; }
+.sentence h4 { margin: .6rem 0 0; color: var(--quiet); font-size: .85rem; font-weight: 500; }
+.sentence td { white-space: normal; overflow-wrap: break-word; }
+.sentence .nested-entities { color-scheme: light; }
+.sentence .entity { cursor: default; }
 @media (max-width: 40rem) {
   body { padding: 1.25rem .6rem 2rem; }
   section { padding: 1rem .8rem; }
   dl div { padding: .6rem .8rem; }
   dd { font-size: 1.4rem; }
   th, td { padding: .3rem .5rem; }
+  th:first-child { position: sticky; left: 0; background: white; }
 }
 @media print { body { background: white; padding: 0; } section { break-inside: avoid; } nav { display: none; } }
 """
@@ -81,7 +98,7 @@ def markdown_report(analysis: Analysis, figures: Mapping[str, bytes] | None = No
         blocks += [f"## {section.title}", markdown_text(section.text)]
         if section.figure and f"{section.figure}.png" in (figures or {}):
             blocks.append(f"![{section.title}]({section.figure}.png)")
-        blocks += [table.markdown() for table in section.tables]
+        blocks += [block.markdown() for block in section.blocks]
     return "\n\n".join(blocks)
 
 
@@ -98,13 +115,18 @@ def html_report(analysis: Analysis, figures: Mapping[str, bytes]) -> str:
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>{heading}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{heading}</h1>",
+        f"<title>{heading}</title>\n<style>{_style(analysis)}</style>\n</head>\n<body>\n<main>\n<h1>{heading}</h1>",
         *(f"<p>{html_text(paragraph)}</p>" for paragraph in introduction(analysis)),
         *("<dl>", *totals, "</dl>", "<nav>", *links, "</nav>"),
         *(_html_section(name, section, figures) for name, section in sections.items()),
         "</main>\n</body>\n</html>",
     ]
     return "\n".join(lines)
+
+
+def _style(analysis: Analysis) -> str:
+    """Also of drawings, in the colours that all labels have, where there are any."""
+    return STYLE + (drawing_style(len(analysis.scores["by_label"])) if analysis.sentences_with_errors else "")
 
 
 def _html_section(name: str, section: Section, figures: Mapping[str, bytes]) -> str:
@@ -114,5 +136,5 @@ def _html_section(name: str, section: Section, figures: Mapping[str, bytes]) -> 
         content = base64.b64encode(figures[f"{section.figure}.svg"]).decode()
         image = f'<img src="data:image/svg+xml;base64,{content}" alt="The numbers of the tables below as a figure">'
         blocks.append(f'<figure class="wide">{image}</figure>')
-    blocks += [table.html() for table in section.tables]
+    blocks += [block.html() for block in section.blocks]
     return "<section>\n" + "\n".join(blocks) + "\n</section>"

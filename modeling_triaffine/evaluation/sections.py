@@ -1,16 +1,29 @@
 """What a report of an analysis says: its parts, in words and tables. How it looks is in `report.py`."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from .analysis import Analysis, Comparison
 from .breakdowns import GOLD_OUTCOMES, PREDICTED_OUTCOMES
+from .candidates import DEFAULT_COUNTS
 from .cases import Case
+from .drawn_sentences import DrawnSentence
 from .scoring import Counts
 from .tables import Table
 
 RATIOS = ("precision", "recall", "f1")
 RATIO_NAMES = ("precision", "recall", "F1")
+# Of sentences with errors, those with most of them.
+MOST_SENTENCES = 20
+# Rows of the table over m, of all that are tried where nobody says which: neighbours hardly differ.
+SHOWN_COUNTS = (5, 10, 15, 20, 30, 50, 100)
+
+
+class Block(Protocol):
+    """A table, or what else stands below the text of a section."""
+
+    def markdown(self) -> str: ...
+    def html(self) -> str: ...
 
 
 class Section(NamedTuple):
@@ -18,7 +31,7 @@ class Section(NamedTuple):
 
     title: str
     text: str
-    tables: list[Table]
+    blocks: Sequence[Block]
     figure: str | None = None
 
 
@@ -47,6 +60,8 @@ def make_sections(analysis: Analysis) -> list[Section]:
         _nesting_section(analysis),
         _errors_section(analysis),
     ]
+    if analysis.sentences_with_errors:
+        sections.append(_sentences_section(analysis))
     if analysis.candidates is not None:
         sections.append(_candidates_section(analysis.candidates, analysis.max_candidates))
     if analysis.comparison is not None:
@@ -82,10 +97,8 @@ def _nesting_section(analysis: Analysis) -> Section:
 def _errors_section(analysis: Analysis) -> Section:
     errors = analysis.errors
     text = (
-        "Each gold entity that is not found is set beside the predictions that are wrong, and each of these beside "
-        "those. One with the same span makes it a wrong type; else one of the same type that shares a word with it a "
-        "wrong boundary; else any that shares a word with it a wrong boundary and type. What stands beside none is "
-        "missed, or invented, however it lies to entities that are found."
+        "A missed entity and a wrong prediction that share words are counted as one mistake of boundary, type or both; "
+        "what shares words with no mistake of the other side is missed or invented."
     )
     labels = list(errors["types"])
     types = [[label, *map(str, errors["types"][label].values())] for label in labels]
@@ -99,12 +112,31 @@ def _errors_section(analysis: Analysis) -> Section:
     return Section("Errors", text, tables, "errors")
 
 
+def _sentences_section(analysis: Analysis) -> Section:
+    sentences = analysis.sentences_with_errors
+    shown = sentences[:MOST_SENTENCES]
+    order = "those with most of them first"
+    if len(shown) < len(sentences):
+        order = f"here the {len(shown)} with most of them, in report.json all"
+    text = (
+        f"{len(sentences)} of the {analysis.sentences} sentences have mistakes, {order}. Give the id of a sentence to "
+        "--sentences for what the model thought of its spans."
+    )
+    labels = list(analysis.scores["by_label"])
+    return Section("Sentences with errors", text, [DrawnSentence(sentence, labels) for sentence in shown])
+
+
 def _candidates_section(candidates: Sequence[Mapping[str, Any]], max_candidates: int | None) -> Section:
     text = (
         "The m spans most likely to be an entity go through the cross-span stage, all others are dropped: the recall "
         "of the candidates is the most that the model's recall can be. The same model was run with each m, without "
         f"training; its own is {max_candidates}."
     )
+    tried = {row["max_candidates"] for row in candidates}
+    if tried.issuperset(DEFAULT_COUNTS):
+        left_out = set(DEFAULT_COUNTS).difference(SHOWN_COUNTS, [max_candidates])
+        candidates = [row for row in candidates if row["max_candidates"] not in left_out]
+        text += " The table leaves some of them out; report.json has them all."
     rows = [
         [
             str(row["max_candidates"]),

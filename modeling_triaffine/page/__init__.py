@@ -1,8 +1,8 @@
 """The demo page: text in, nested entities drawn, listed and explained (the extra `demo`).
 
 `models.py` holds the models that can be chosen, `marking.py` runs them with progress, `views.py` makes HTML of what
-came out, `answers.py` brings these together, `app.py` has components and events, `style.py` their CSS and JavaScript,
-`serving.py` serves it all.
+came out and `explained.py` of why, `answers.py` brings these together, `app.py` has components and events, `style.py`
+their CSS and JavaScript, `serving.py` serves it all.
 """
 
 try:

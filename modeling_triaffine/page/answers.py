@@ -4,12 +4,15 @@ import logging
 from typing import Any, NamedTuple
 
 from ..explanation import explain
-from ..publishing.html_drawing import draw_entities_html
+from .explained import show_explanation
 from .marking import Marked, Report, mark_text
 from .models import Models
-from .views import show_error, show_explanation, show_hint, show_table
+from .views import show_drawing, show_error, show_hint, show_table
 
 logger = logging.getLogger(__name__)
+
+# Characters. All visitors wait for one model, and a text that it has begun is read to its end.
+LONGEST_TEXT = 200_000
 
 NOTHING_YET = show_hint("The entities of the text will be drawn here.")
 NO_TEXT = show_hint("There is no text yet: type or paste one, or take an example.")
@@ -32,17 +35,20 @@ def find_entities(
     """Runs the model of this name on the text; `threshold` and `overlap` as of the pipeline."""
     if text is None or not text.strip():
         return Answer(NO_TEXT)
+    if len(text) > LONGEST_TEXT:
+        message = f"The text has {len(text):,} characters, the page takes {LONGEST_TEXT:,}. Give it in parts."
+        return Answer(show_error(message))
     try:
         pipeline = offered.pipeline(name)
         marked = mark_text(pipeline, str(name), text, threshold, overlap, report)
         config: Any = pipeline.model.config
         labels = list(config.id2label.values())[:-1]
-        drawing = draw_entities_html(marked.text, marked.entities, labels)
+        drawing = show_drawing(marked.text, marked.entities, labels)
     except Exception as error:
         return Answer(_tell(error))
     if not marked.entities:
         return Answer(NOTHING_FOUND + drawing, marked=marked)
-    return Answer(drawing, show_table(marked.entities, labels), marked)
+    return Answer(drawing, show_table(marked.text, marked.entities, labels), marked)
 
 
 def explain_entity(offered: Models, marked: Marked | None, start: Any, end: Any) -> str:

@@ -89,18 +89,20 @@ def _lay_out(offered: Models, examples: Sequence[str]) -> _Parts:
     gr.HTML(f"<h1>{TITLE}</h1><p>{INTRODUCTION}</p>", elem_classes="page-head")
     with gr.Row(elem_classes="page-areas"):
         with gr.Column(elem_classes="page-inputs"):
-            inputs = (*_lay_out_text(offered, examples), *_lay_out_options())
+            model, text = _lay_out_text(offered)
             find = gr.Button("Find entities", variant="primary", elem_id="find")
+            options = _lay_out_options()
+            component = gr.Textbox(visible=False)
+            samples = gr.Dataset(components=[component], label="Examples", elem_id="examples", **_samples(examples))
         with gr.Column(elem_classes="page-results"):
             drawing = _sheet("drawing", NOTHING_YET, js_on_load=CHOOSE_ENTITY)
             explanation = _sheet("explanation", "", visible=False)
-        with gr.Column(elem_classes="page-list"):
             table = _sheet("table", "", js_on_load=CHOOSE_ENTITY, visible=False)
             download = gr.DownloadButton("Download as JSON", visible=False, elem_id="download")
-    return _Parts(*inputs, find, drawing, explanation, table, download, marked=gr.State(None))
+    return _Parts(model, text, samples, *options, find, drawing, explanation, table, download, marked=gr.State(None))
 
 
-def _lay_out_text(offered: Models, examples: Sequence[str]) -> tuple[gr.Dropdown, gr.Textbox, gr.Dataset]:
+def _lay_out_text(offered: Models) -> tuple[gr.Dropdown, gr.Textbox]:
     model = gr.Dropdown(
         offered.names,
         value=offered.names[0],
@@ -110,9 +112,7 @@ def _lay_out_text(offered: Models, examples: Sequence[str]) -> tuple[gr.Dropdown
         elem_id="model",
     )
     text = gr.Textbox(label="Text", lines=5, max_lines=10, placeholder="Type or paste a text …", elem_id="text")
-    component = gr.Textbox(visible=False)
-    samples = gr.Dataset(components=[component], label="Examples", elem_id="examples", **_samples(examples))
-    return model, text, samples
+    return model, text
 
 
 def _lay_out_options() -> tuple[gr.Radio, gr.Slider, gr.Radio]:

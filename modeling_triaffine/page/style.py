@@ -1,14 +1,15 @@
-"""CSS and JavaScript of the page, beside those that the drawing brings with it."""
+"""CSS and JavaScript of the page, beside those that the drawing brings with it.
+
+Gradio sets its own class before each selector of a list, and takes commas within `:is()` for those of a list. Of a
+shorthand with variables that a longhand changes after it, it keeps nothing.
+"""
 
 STYLE = """
 .gradio-container .app { max-width: 1280px !important; padding: 12px 20px !important; }
 .block.page-head h1 { margin: 0 0 2px; font-size: 1.5rem; line-height: 1.25; font-weight: 650; }
 .block.page-head p { margin: 0; color: var(--body-text-color-subdued); }
-.page-areas { display: grid !important; grid-template: "inputs results" auto "list results" 1fr / 4fr 7fr; }
+.page-areas { display: grid !important; grid-template-columns: 4fr 7fr; align-items: start; }
 .page-areas > * { min-width: 0 !important; }
-.page-inputs { grid-area: inputs; }
-.page-results { grid-area: results; }
-.page-list { grid-area: list; }
 #examples button { text-align: start; font-size: 0.85rem; }
 
 .block.sheet {
@@ -16,7 +17,27 @@ STYLE = """
   border-radius: var(--block-radius); padding: 4px 6px; color: var(--body-text-color); overflow: hidden;
 }
 #drawing { min-height: 110px; }  /* room for the progress bar */
-.sheet .nested-entities > .text { font-size: 1.05rem; max-height: 60vh; overflow-y: auto; }
+.sheet .nested-entities > .text { font-size: 1.05rem; }
+/* What scrolls has a shadow at each side on which something is out of sight. */
+.long .text, .entity-table.long, .explanation pre {
+  --cover: var(--block-background-fill); --shadow: color-mix(in srgb, var(--body-text-color) 35%, transparent);
+}
+.long .text, .entity-table.long {
+  max-height: 60vh; overflow: auto;
+  background:
+    linear-gradient(to bottom, var(--cover) 24px, transparent) top / 100% 48px no-repeat local,
+    linear-gradient(to top, var(--cover) 24px, transparent) bottom / 100% 48px no-repeat local,
+    linear-gradient(to bottom, var(--shadow), transparent) top / 100% 12px no-repeat scroll,
+    linear-gradient(to top, var(--shadow), transparent) bottom / 100% 12px no-repeat scroll;
+}
+.explanation pre {
+  overflow-x: auto; font-size: 0.75rem; line-height: 1.45; margin: 6px 0 0; white-space: pre;
+  background:
+    linear-gradient(to right, var(--cover) 24px, transparent) left / 48px 100% no-repeat local,
+    linear-gradient(to left, var(--cover) 24px, transparent) right / 48px 100% no-repeat local,
+    linear-gradient(to right, var(--shadow), transparent) left / 12px 100% no-repeat scroll,
+    linear-gradient(to left, var(--shadow), transparent) right / 12px 100% no-repeat scroll;
+}
 .hint { margin: 0; color: var(--body-text-color-subdued); }
 .hint + .nested-entities { margin-top: 10px; }
 .error {
@@ -25,34 +46,47 @@ STYLE = """
 }
 .dark .error { color-scheme: dark; }
 
-.entity-table { max-height: 50vh; overflow: auto; }
 .entity-table table { width: 100%; border-collapse: collapse; font-size: 0.85rem; }
 .entity-table caption { text-align: start; font-weight: 600; padding: 0 0 6px; }
-.entity-table :is(th, td) { padding: 5px 0 5px 8px; border-bottom: 1px solid var(--border-color-primary); }
-.entity-table :is(th, td):first-child { padding-inline-start: 0; min-width: 6em; overflow-wrap: anywhere; }
-.entity-table :is(th, td):nth-child(n + 3) { text-align: end; font-variant-numeric: tabular-nums; }
+.entity-table tr > * { padding: 5px 0 5px 8px; border-bottom: 1px solid var(--border-color-primary); }
+.entity-table tr > :first-child { padding-inline-start: 0; min-width: 6em; overflow-wrap: anywhere; }
+.entity-table tr > :nth-child(n + 3) { text-align: end; font-variant-numeric: tabular-nums; }
 .entity-table th {
   text-align: start; font-weight: 500; color: var(--body-text-color-subdued);
   position: sticky; top: 0; background: var(--block-background-fill);
 }
-.entity-table td span { border-bottom: 3px var(--pattern) var(--colour); }
+.sheet table span[class*=kind] { border-bottom: 3px var(--pattern) var(--colour); }
 .entity-table tbody tr { cursor: pointer; }
-.entity-table tbody tr:is(:hover, [aria-current]) { background: var(--background-fill-secondary); }
+.entity-table tbody tr:hover, .entity-table tbody tr[aria-current] { background: var(--background-fill-secondary); }
 .entity-table tbody tr[aria-current] td:first-child { font-weight: 600; }
 .entity-table tbody tr:focus-visible { outline: 2px solid var(--color-accent); outline-offset: -2px; }
 
 .explanation { margin: 0; }
-.explanation .scroll { overflow-x: auto; }
-.explanation img { display: block; min-width: 600px; max-width: 100%; height: auto; mix-blend-mode: multiply; }
-.dark .explanation img { filter: invert(1) hue-rotate(180deg); mix-blend-mode: screen; }
-.explanation summary { cursor: pointer; margin-top: 6px; font-size: 0.9rem; }
-.explanation pre { overflow-x: auto; font-size: 0.75rem; line-height: 1.45; margin: 6px 0 0; white-space: pre; }
+.explanation table { width: 100%; margin-top: 8px; border-collapse: collapse; table-layout: fixed; font-size: 0.8rem; }
+.explanation tr > * { padding: 3px 4px; text-align: center; font-weight: 400; overflow-wrap: anywhere; }
+.explanation td { font-variant-numeric: tabular-nums; }
+.explanation thead td { width: 27%; }
+.explanation thead th { padding-inline: 1px; font-size: 0.66rem; font-weight: 500; vertical-align: bottom; }
+.explanation tbody th { padding-inline-start: 0; text-align: start; }
+.explanation .heading { padding-top: 14px; color: var(--body-text-color-subdued); white-space: nowrap; }
+.explanation tr > :nth-child(2) { border-inline: 2px solid var(--color-accent); }
+.explanation thead th:nth-child(2) { border-top: 2px solid var(--color-accent); }
+.explanation tbody:last-child tr:last-child td:nth-child(2) { border-bottom: 2px solid var(--color-accent); }
+.explanation .bar td { background: linear-gradient(to right, #0072b260 calc(100% * var(--share)), transparent 0); }
+.explanation .shade td { background: color-mix(in srgb, #0072b2 calc(45% * var(--share)), transparent); }
+.explanation .sum > * { font-weight: 600; border-top: 1px solid var(--body-text-color); }
+.explanation figcaption ~ p { margin-top: 8px; font-size: 0.8rem; }
+.explanation .narrow { display: none; }
+.explanation summary { cursor: pointer; margin-top: 10px; font-size: 0.9rem; }
 
 @media (max-width: 800px) {
   .gradio-container .app { padding: 12px !important; }
-  .page-areas { grid-template: "inputs" "results" "list" / 1fr; }
+  .page-areas { grid-template-columns: 1fr; }
   .entity-table table { font-size: 0.8rem; }
-  .explanation img { min-width: 520px; }
+  .explanation tr > :nth-child(n + 5), .explanation .wide { display: none; }
+  .explanation .narrow { display: block; }
+  .explanation .heading { white-space: normal; }
+  .explanation thead th { font-size: 0.62rem; }
 }
 """
 

@@ -49,6 +49,7 @@ LEFT_BEHIND = (
     "*_results.json",
     "log_history.json",
     "test_predictions.jsonl",
+    "failed_update.json",
     "trainer_state.json",
     "training.yaml",
     # by Python, git, the Hub's client and macOS

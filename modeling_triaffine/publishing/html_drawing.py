@@ -73,7 +73,9 @@ class _Entity:
     score: float | None
 
 
-def draw_entities_html(text: str, entities: Iterable[Mapping[str, Any]], labels: Sequence[str] = ()) -> str:
+def draw_entities_html(
+    text: str, entities: Iterable[Mapping[str, Any]], labels: Sequence[str] = (), *, embedded: bool = False
+) -> str:
     """The text with its entities drawn in it, as one safe HTML fragment.
 
     Args:
@@ -82,6 +84,8 @@ def draw_entities_html(text: str, entities: Iterable[Mapping[str, Any]], labels:
             the pipeline gives them. They may nest, cross and share a span; their order makes no difference.
         labels: the model's labels in their order, which gives each its colour whatever is found. Labels of entities
             that are not among them come behind, in alphabetical order.
+        embedded: for pages with many drawings to be looked at: without style, which [`drawing_style`] gives once for
+            all, without legend, and with brackets that the keyboard does not stop at.
 
     Returns:
         `<div class="nested-entities">` with a legend (labels in their order, with counts) and the text. Each bracket is
@@ -98,12 +102,22 @@ def draw_entities_html(text: str, entities: Iterable[Mapping[str, Any]], labels:
     kinds = {label: kind for kind, label in enumerate([*labels, *sorted(found.difference(labels))])}
     lanes = _lanes(ordered)
     depth = max(lanes.values(), default=-1) + 1
+    drawn = "".join(_draw_text(clean_text(text), lanes, kinds, is_reachable=not embedded))
     return (
-        f'<div class="nested-entities" style="--lanes:{depth}"><style>{_STYLE}{_kind_styles(len(kinds))}</style>'
-        + _legend(ordered, kinds)
-        + f'<div class="text" dir="auto">{"".join(_draw_text(clean_text(text), lanes, kinds))}</div>'
+        f'<div class="nested-entities" style="--lanes:{depth}">'
+        + ("" if embedded else f"<style>{drawing_style(len(kinds))}</style>{_legend(ordered, kinds)}")
+        + f'<div class="text" dir="auto">{drawn}</div>'
         + _note(len(ordered) - len(lanes))
         + "</div>"
+    )
+
+
+def drawing_style(label_count: int) -> str:
+    """CSS of drawings with so many labels; a complete drawing brings its own."""
+    return _STYLE + "\n".join(
+        f".nested-entities .kind-{kind} {{ --colour: light-dark({light}, {dark}); "
+        f"--on-colour: light-dark({text_colour_on(light)}, {text_colour_on(dark)}); --pattern: {line}; }}"
+        for kind, (light, dark), line in map(_look, range(label_count))
     )
 
 
@@ -138,7 +152,7 @@ def _lanes(entities: Iterable[_Entity]) -> dict[_Entity, int]:
     return lanes
 
 
-def _draw_text(text: str, lanes: Mapping[_Entity, int], kinds: Mapping[str, int]) -> Iterator[str]:
+def _draw_text(text: str, lanes: Mapping[_Entity, int], kinds: Mapping[str, int], is_reachable: bool) -> Iterator[str]:
     """Text and tags in turn: a walk over the borders with the stack of the elements that are open."""
     starting = defaultdict(list)
     for entity in lanes:
@@ -155,20 +169,21 @@ def _draw_text(text: str, lanes: Mapping[_Entity, int], kinds: Mapping[str, int]
                 opening.append(entity)  # it lay inside one that ends here: it goes on as another piece
         for entity in sorted(opening, key=lambda entity: (entity.end, lanes[entity]), reverse=True):
             is_cut = any(outer.end < entity.end for outer in stack)
-            yield _start_tag(entity, border > entity.start, is_cut, lanes[entity], kinds[entity.label])
+            yield _start_tag(entity, border > entity.start, is_cut, is_reachable, lanes[entity], kinds[entity.label])
             stack.append(entity)
     yield html.escape(text[position:])
 
 
-def _start_tag(entity: _Entity, is_continued: bool, is_cut: bool, lane: int, kind: int) -> str:
+def _start_tag(entity: _Entity, is_continued: bool, is_cut: bool, is_reachable: bool, lane: int, kind: int) -> str:
     """A piece of an entity: continued from another, cut off to go on in another, or neither."""
     classes = f"entity kind-{kind}" + " continued" * is_continued + " cut" * is_cut
     label = html.escape(entity.label)
     said = label if entity.score is None else f"{label} {entity.score:.2f}"
-    reachable = "" if is_continued else f' tabindex="0" role="group" aria-label="{said}"'
+    focus = ' tabindex="0"' if is_reachable and not is_continued else ""
+    name = "" if is_continued else f' role="group" aria-label="{said}"'
     return (
         f'<span class="{classes}" style="--lane:{lane}" data-start="{entity.start}" data-end="{entity.end}"'
-        f' data-label="{label}" title="{said}"{reachable}>'
+        f' data-label="{label}" title="{said}"{focus}{name}>'
     )
 
 
@@ -187,15 +202,6 @@ def _note(missing: int) -> str:
         return ""
     entities = "1 entity overlaps" if missing == 1 else f"{missing:,} entities overlap"
     return f'<p class="note">{entities} more than {MOST_LANES} others in one place and cannot be drawn.</p>'
-
-
-def _kind_styles(count: int) -> str:
-    """Colours and lines of so many labels."""
-    return "\n".join(
-        f".nested-entities .kind-{kind} {{ --colour: light-dark({light}, {dark}); "
-        f"--on-colour: light-dark({text_colour_on(light)}, {text_colour_on(dark)}); --pattern: {line}; }}"
-        for kind, (light, dark), line in map(_look, range(count))
-    )
 
 
 def _look(kind: int) -> tuple[int, tuple[str, str], str]:

@@ -149,16 +149,16 @@ def assemble_code_repository(staging: Path, repo_id: str) -> Repository:
 def write_repository(repository: Repository, folder: Path) -> None:
     """Copies the files into a folder, which then holds them and nothing else.
 
-    What an earlier call has written there is replaced, when all is ready to take its place.
+    What an earlier call has written there, and nobody has changed, is replaced, when all is ready to take its place.
 
     Raises:
-        ValueError: the folder is one that the files come from, or holds files that are of no repository.
+        ValueError: the folder is one that the files come from, or holds what an earlier call has not written.
     """
     folder = folder.resolve()
     if folder in {path.resolve().parent for path in repository.files.values()}:
         raise ValueError(f"{folder} is where the model lies; give another folder for its repository.")
     if folder.exists():
-        refuse_unknown(set(sort_out(os.listdir(folder)).unknown) - set(repository.files), str(folder))
+        _check_replaceable(folder, set(repository.files))
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as temporary:
         new = Path(temporary) / "new"
@@ -168,6 +168,18 @@ def write_repository(repository: Repository, folder: Path) -> None:
         if folder.exists():
             folder.rename(Path(temporary) / "old")
         new.rename(folder)
+
+
+def _check_replaceable(folder: Path, names: set[str]) -> None:
+    """Raises ValueError where a folder holds more than the repository, with the given `names`, of an earlier call."""
+    there = set(os.listdir(folder))
+    contents = sort_out(there - names)
+    refuse_unknown([*contents.unknown, *contents.left_behind], str(folder))
+    if there and (not (folder / CARD_NAME).is_file() or _edited_card(folder) is not None):
+        raise ValueError(
+            f"{folder} holds files, and no {CARD_NAME} as publishing wrote it: an earlier dry run did not make it, "
+            "or somebody has edited it since. Give another folder, or remove this one."
+        )
 
 
 def format_size(count: float) -> str:

@@ -29,6 +29,10 @@ class QueueFullError(Exception):
     """As many requests wait as may wait."""
 
 
+class GivenUpError(Exception):
+    """Nobody waits for answers any more."""
+
+
 @dataclass(eq=False)
 class Job:
     """The texts of one request, which are never divided, and where their entities will be."""
@@ -68,6 +72,7 @@ class Batcher:
         self._waiting: deque[Job] = deque()
         self._changed = threading.Condition()
         self._closed = False
+        self._given_up = False
         self._thread = threading.Thread(target=self._work, name="batcher")
 
     def __enter__(self) -> "Batcher":
@@ -79,6 +84,15 @@ class Batcher:
             self._closed = True
             self._changed.notify()
         self._thread.join()
+
+    def give_up(self) -> None:
+        """Ends what runs before the model's next forward pass, and what waits: nobody is there to be answered."""
+        self._given_up = True
+
+    def check(self, *_: object) -> None:
+        """Raises GivenUpError when all was given up: a forward pre-hook for the model."""
+        if self._given_up:
+            raise GivenUpError
 
     @property
     def num_waiting(self) -> int:
@@ -128,6 +142,10 @@ class Batcher:
         texts = [text for job in jobs for text in job.texts]
         try:
             found = iter(self._find_entities(texts, **jobs[0].decoding._asdict()))
+        except GivenUpError as error:
+            for job in jobs:
+                job.future.set_exception(error)
+            return
         except Exception as error:
             if len(jobs) > 1:
                 for job in jobs:

@@ -1,0 +1,62 @@
+"""The chunk: some rows of an input file on their way to its output."""
+
+import dataclasses
+import io
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+Rejection = dict[str, Any]  # {"file", "row", "reason", "record"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Chunk:
+    """Some rows of a file.
+
+    Args:
+        file: the input's name.
+        table: the rows that can be tagged; all chunks of a file have one schema.
+        rows: their numbers in the file, from 1.
+        rejected: the rows beside them that cannot be tagged.
+        failure: why the file cannot be read from here on; then this is its last chunk.
+    """
+
+    file: str
+    table: pa.Table
+    rows: Sequence[int] = ()
+    rejected: Sequence[Rejection] = ()
+    failure: str | None = None
+
+    def pack(self) -> dict[str, Any]:
+        """As a row of a Ray Dataset. The table is bytes in it: Ray would make tables of different columns agree."""
+        sink = io.BytesIO()
+        with pa.ipc.new_stream(sink, self.table.schema) as writer:
+            writer.write_table(self.table)
+        others = {"file": self.file, "rows": list(self.rows), "rejected": list(self.rejected), "failure": self.failure}
+        return {"table": sink.getvalue(), "others": json.dumps(others, default=str)}
+
+    @classmethod
+    def unpack(cls, row: dict[str, Any]) -> "Chunk":
+        return cls(table=pa.ipc.open_stream(row["table"]).read_all(), **json.loads(row["others"]))
+
+    def reject(self, reasons: Sequence[str | None]) -> "Chunk":
+        """Without the rows that there is a reason against: these are among the rejected."""
+        bad = [index for index, reason in enumerate(reasons) if reason is not None]
+        records = self.table.take(pa.array(bad, pa.int64())).to_pylist()
+        rejected = [
+            rejection(self.file, self.rows[index], reasons[index], record)
+            for index, record in zip(bad, records, strict=True)
+        ]
+        return dataclasses.replace(
+            self,
+            table=self.table.filter(pa.array([reason is None for reason in reasons], pa.bool_())),
+            rows=[row for row, reason in zip(self.rows, reasons, strict=True) if reason is None],
+            rejected=sorted([*self.rejected, *rejected], key=lambda rejection: rejection["row"]),
+        )
+
+
+def rejection(file: str, row: int | None, reason: str | None, record: Any) -> Rejection:
+    """A line of the file of rejections; `row` is None where the whole file cannot be read."""
+    return {"file": file, "row": row, "reason": reason, "record": record}

@@ -1,0 +1,127 @@
+"""The output folder: which inputs are finished, with which options, and what was rejected.
+
+    options.json      what the outputs depend on; a run with other options is refused
+    NAME.parquet      the output of one input, there once it is whole; what is there is not done again
+    rejected.jsonl    {"file", "row", "reason", "record"} of each row that could not be tagged
+
+An input's rejections are written before its output gets its name, and a run begins by dropping the rejections of inputs
+that have no output: whenever a run is killed, each row ends up in one of the two places, once.
+"""
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple, TextIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ..scripts import open_output
+from .chunks import Chunk, rejection
+from .reading import output_name
+
+ROW_GROUP_BYTES = 64 * 2**20
+
+
+class Totals(NamedTuple):
+    """What an output folder holds: finished files, rows with entities, rejected rows, files that cannot be read."""
+
+    files: int
+    tagged: int
+    rejected: int
+    unreadable: int
+
+
+class OutputFolder:
+    """The folder of the outputs that are made with `options`.
+
+    Raises:
+        ValueError: its outputs were made with other options, or it is the folder of something else.
+    """
+
+    def __init__(self, folder: Path, options: dict[str, Any]):
+        self.folder = folder
+        self.rejections = folder / "rejected.jsonl"
+        self._check_options(folder / "options.json", options)
+        self._drop_rejections_of_unfinished()
+
+    def path(self, name: str) -> Path:
+        """The output of the input of this name; it is finished once this is there."""
+        return self.folder / output_name(name)
+
+    def write(self, name: str, chunks: Iterable[Chunk]) -> None:
+        """The output and the rejections of one input, of which these are all chunks."""
+        unfinished = self.folder / f"{output_name(name)}.incomplete"
+        unfinished.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with open(self.rejections, "a", encoding="utf-8") as rejections:
+                groups = _row_groups(_tables(chunks, rejections))
+                first = next(groups)
+                with pq.ParquetWriter(unfinished, first.schema) as writer:
+                    for table in chain([first], groups):
+                        writer.write_table(table)
+            os.replace(unfinished, self.path(name))
+        except UnreadableFileError:
+            pass  # it is told among the rejections
+        finally:
+            unfinished.unlink(missing_ok=True)
+
+    def totals(self) -> Totals:
+        """Counted anew, over all runs."""
+        rows = [pq.read_metadata(path).num_rows for path in self.folder.rglob("*.parquet")]
+        rejected = [line["row"] is not None for line in map(json.loads, self._read_rejections())]
+        return Totals(len(rows), sum(rows), sum(rejected), len(rejected) - sum(rejected))
+
+    def _check_options(self, path: Path, options: dict[str, Any]) -> None:
+        if path.is_file():
+            before = json.loads(path.read_text(encoding="utf-8"))
+            others = [name for name in options if before.get(name) != options[name]]
+            if others:
+                changes = "; ".join(f"{name} was {before.get(name)}, now it is {options[name]}" for name in others)
+                raise ValueError(
+                    f"The outputs in {self.folder} were made with other options: {changes}. Give those again, or "
+                    "another --output_dir."
+                )
+        elif self.folder.is_dir() and any(self.folder.iterdir()):
+            raise ValueError(f"{self.folder} holds other files; give a new or empty folder as --output_dir.")
+        else:
+            with open_output(path) as output:
+                json.dump(options, output, indent=2)
+
+    def _read_rejections(self) -> Iterator[str]:
+        """Whole lines only: the last may be cut off, and then its input is not finished."""
+        if self.rejections.is_file():
+            with open(self.rejections, encoding="utf-8", errors="replace") as lines:
+                yield from (line for line in lines if line.endswith("\n"))
+
+    def _drop_rejections_of_unfinished(self) -> None:
+        with open_output(self.rejections) as output:
+            output.writelines(line for line in self._read_rejections() if self.path(json.loads(line)["file"]).is_file())
+
+
+class UnreadableFileError(Exception):
+    """An input cannot be read to its end."""
+
+
+def _tables(chunks: Iterable[Chunk], rejections: TextIO) -> Iterator[pa.Table]:
+    for chunk in chunks:
+        lines = list(chunk.rejected)
+        if chunk.failure is not None:
+            lines.append(rejection(chunk.file, None, chunk.failure, None))
+        rejections.writelines(json.dumps(line) + "\n" for line in lines)
+        if chunk.failure is not None:
+            raise UnreadableFileError
+        yield chunk.table
+
+
+def _row_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Tables joined to what is worth a row group, at least one."""
+    group: list[pa.Table] = []
+    for table in tables:
+        group.append(table)
+        if sum(part.nbytes for part in group) >= ROW_GROUP_BYTES:
+            yield pa.concat_tables(group)
+            group = [table.slice(0, 0)]
+    yield pa.concat_tables(group)

@@ -1,0 +1,223 @@
+"""Input files: which there are, and how each becomes chunks of rows that have a text."""
+
+import dataclasses
+import glob
+import json
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from .chunks import Chunk, rejection
+
+JSON_LINES = {".jsonl", ".json", ".ndjson"}
+SUFFIXES = {".parquet", *JSON_LINES}
+# What pyarrow raises for values of different kinds, integers of more than 64 bits and halves of surrogate pairs.
+NO_COLUMN = (pa.ArrowException, OverflowError, UnicodeEncodeError)
+
+
+@dataclasses.dataclass(frozen=True)
+class Reading:
+    """What of a file is read and how.
+
+    Args:
+        text_column: the column or field of the text.
+        entities_column: the column that will be added.
+        max_characters: a longer text is rejected.
+        chunk_size: rows that an actor takes at a time.
+        files_at_once: files that are read at the same time. As the outputs are written in order, chunks of all but one
+            wait in Ray's memory, and then on its disk.
+    """
+
+    text_column: str = "text"
+    entities_column: str = "entities"
+    max_characters: int = 100_000
+    chunk_size: int = 256
+    files_at_once: int = 1
+
+
+def find_files(inputs: Iterable[str], output_dir: Path) -> dict[str, str]:
+    """Name → absolute path of each file of the inputs, sorted by name.
+
+    A folder stands for all files within it, named by their path in it; a pattern for the files that it matches. What
+    is in the output folder is no input.
+
+    Raises:
+        ValueError: there is no such file, it has another suffix, or the outputs of two would have one name.
+    """
+    found: dict[str, str] = {}
+    for given in inputs:
+        outputs = output_dir.resolve()
+        paths = {name: path for name, path in _matches(given).items() if not path.resolve().is_relative_to(outputs)}
+        if not paths:
+            raise ValueError(
+                f"{given}: there is no {', '.join(sorted(SUFFIXES))} file; give a file, folder or pattern."
+            )
+        for name, path in paths.items():
+            if path.suffix not in SUFFIXES:
+                raise ValueError(f"{path}: {path.suffix or 'no suffix'} is none of {', '.join(sorted(SUFFIXES))}.")
+            if found.setdefault(name, str(path.resolve())) != str(path.resolve()):
+                raise ValueError(f"{found[name]} and {path} would have the same output; tag them into two folders.")
+    by_output: dict[str, str] = {}
+    for name in sorted(found):
+        other = by_output.setdefault(output_name(name), name)
+        if other != name:
+            raise ValueError(f"{other} and {name} would both be {output_name(name)}; tag them into two folders.")
+    return {name: found[name] for name in sorted(found)}
+
+
+def output_name(name: str) -> str:
+    """What the output of an input file is called."""
+    return str(Path(name).with_suffix(".parquet"))
+
+
+def _matches(given: str) -> dict[str, Path]:
+    folder = Path(given)
+    if folder.is_dir():
+        within = (path for path in folder.rglob("[!._]*") if path.suffix in SUFFIXES and path.is_file())
+        return {path.relative_to(folder).as_posix(): path for path in within}
+    paths = [folder] if folder.is_file() else [Path(match) for match in glob.glob(given, recursive=True)]
+    return {path.name: path for path in paths if path.is_file()}
+
+
+def read_chunks(file: str, path: str, reading: Reading) -> Iterator[Chunk]:
+    """The chunks of a file in its order; one at least, of an empty file too.
+
+    Raises nothing that the file is to blame for: that is the last chunk's `failure`.
+    """
+    read = read_parquet if path.endswith(".parquet") else read_json_lines
+    try:
+        yield from read(file, path, reading)
+    except (OSError, ValueError, pa.ArrowException) as error:
+        yield Chunk(file, pa.table({}), failure=" ".join(str(error).split()))
+
+
+def read_parquet(file: str, path: str, reading: Reading) -> Iterator[Chunk]:
+    """Rows as they are in the file, those without a text rejected."""
+    with pq.ParquetFile(path) as parquet:
+        schema = parquet.schema_arrow
+        _check_columns(schema, reading)
+        before = 0
+        nothing = pa.RecordBatch.from_pylist([], schema)
+        for batch in parquet.iter_batches(reading.chunk_size) if parquet.metadata.num_rows else [nothing]:
+            table = pa.Table.from_batches([batch], schema)
+            texts = table[reading.text_column].to_pylist()
+            chunk = Chunk(file, table, range(before + 1, before + 1 + len(texts)))
+            yield chunk.reject([reason_against(text, reading) for text in texts])
+            before += len(texts)
+
+
+def _check_columns(schema: pa.Schema, reading: Reading) -> None:
+    for name in (reading.text_column, reading.entities_column):
+        if schema.names.count(name) > 1:
+            raise ValueError(f"several columns are called {name!r}")
+    if reading.text_column not in schema.names:
+        raise ValueError(f"there is no column {reading.text_column!r}, but {', '.join(schema.names) or 'none at all'}")
+    kind = schema.field(reading.text_column).type
+    value = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if not (pa.types.is_string(value) or pa.types.is_large_string(value) or pa.types.is_string_view(value)):
+        raise ValueError(f"the column {reading.text_column!r} holds {kind}, not strings")
+    if reading.entities_column in schema.names:
+        raise ValueError(_describe_taken(reading.entities_column))
+
+
+def _describe_taken(column: str) -> str:
+    return f"there is a column {column!r} already; name that of the entities with --entities_column"
+
+
+def reason_against(text: Any, reading: Reading) -> str | None:
+    """Why a value of the text column cannot be tagged."""
+    if text is None:
+        return f"{reading.text_column!r} is null"
+    if not isinstance(text, str):
+        return f"{reading.text_column!r} is no string, but {type(text).__name__}"
+    if len(text) > reading.max_characters:
+        return f"{reading.text_column!r} has {len(text)} characters, more than {reading.max_characters}"
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        return f"{reading.text_column!r} holds half of a surrogate pair, which no column can"
+    return None
+
+
+class Line(NamedTuple):
+    """A line of a file of JSON lines, numbered from 1: an object with a text, or the reason why it is none."""
+
+    row: int
+    raw: bytes
+    record: dict[str, Any]
+    reason: str | None
+
+
+def read_json_lines(file: str, path: str, reading: Reading) -> Iterator[Chunk]:
+    """Objects with a text as rows, the other lines rejected. Blank lines are neither.
+
+    The file is read twice: the type of a column is known when all of it was seen.
+    """
+    types = _column_types(path, reading)
+    if reading.entities_column in types:
+        raise ValueError(_describe_taken(reading.entities_column))
+    for lines in _chunks_of_lines(path, reading):
+        good = [line for line in lines if line.reason is None]
+        columns = {name: _column([line.record.get(name) for line in good], kind) for name, kind in types.items()}
+        rejected = [
+            rejection(file, line.row, line.reason, line.raw.decode("utf-8", "backslashreplace"))
+            for line in lines
+            if line.reason is not None
+        ]
+        yield Chunk(file, pa.table(columns), [line.row for line in good], rejected)
+
+
+def _chunks_of_lines(path: str, reading: Reading) -> Iterator[list[Line]]:
+    """At least one, of a file without lines too."""
+    with open(path, "rb") as file:
+        lines = (_parse(row, raw.rstrip(b"\r\n"), reading) for row, raw in enumerate(file, 1) if raw.strip())
+        yield list(islice(lines, reading.chunk_size))
+        while chunk := list(islice(lines, reading.chunk_size)):
+            yield chunk
+
+
+def _parse(row: int, raw: bytes, reading: Reading) -> Line:
+    try:
+        record = json.loads(raw.decode("utf-8").removeprefix("\ufeff"))
+    except (ValueError, RecursionError) as error:  # also of bytes that are no UTF-8, and of endless digits
+        return Line(row, raw, {}, f"no JSON: {error}")
+    if not isinstance(record, dict):
+        return Line(row, raw, {}, "no JSON object")
+    if reading.text_column not in record:
+        return Line(row, raw, {}, f"there is no field {reading.text_column!r}")
+    return Line(row, raw, record, reason_against(record[reading.text_column], reading))
+
+
+def _column_types(path: str, reading: Reading) -> dict[str, pa.DataType | None]:
+    """Field → type of its column; None where no type holds all its values as they are: they are written as JSON."""
+    types: dict[str, pa.DataType | None] = {reading.text_column: pa.string()}
+    for lines in _chunks_of_lines(path, reading):
+        records = [line.record for line in lines if line.reason is None]
+        for name in dict.fromkeys(name for record in records for name in record):
+            known = types.get(name, pa.null())
+            types[name] = known and _common_type(known, [record.get(name) for record in records])
+    return types
+
+
+def _common_type(known: pa.DataType, values: list[Any]) -> pa.DataType | None:
+    try:
+        seen = pa.array(values).type
+        schemas = [pa.schema({"values": kind}) for kind in (known, seen)]
+        common = pa.unify_schemas(schemas, promote_options="permissive").field("values").type
+    except NO_COLUMN:
+        return None
+    return common if _is_storable(common) else None
+
+
+def _is_storable(kind: pa.DataType) -> bool:
+    """Whether Parquet has such a column: not with objects that are always empty."""
+    parts = [kind.field(number).type for number in range(kind.num_fields)]
+    return all(map(_is_storable, parts)) and (bool(parts) or not pa.types.is_struct(kind))
+
+
+def _column(values: list[Any], kind: pa.DataType | None) -> pa.Array:
+    if kind is None:
+        return pa.array([None if value is None else json.dumps(value) for value in values], pa.string())
+    return pa.array(values, kind)

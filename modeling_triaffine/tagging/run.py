@@ -1,0 +1,169 @@
+"""The way through Ray Data: files → chunks (tasks) → entities (actors) → one output a file, written here in order."""
+
+import contextlib
+import dataclasses
+import logging
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import ray
+from ray.data import ActorPoolStrategy, DataContext, TaskPoolStrategy
+from ray.data.exceptions import ExecutionTimeoutError
+from tqdm import tqdm
+
+from .chunks import Chunk
+from .output import OutputFolder, Totals
+from .reading import Reading, read_chunks
+from .tagger import Tagger, Tagging, describe_model
+
+# How many actors in a row may die while they start.
+RETRIES = 3
+
+
+@dataclasses.dataclass(frozen=True)
+class Actors:
+    """The processes that hold the model: how many, and CPUs and GPUs of each.
+
+    None is as many as there is room for, and a GPU each if the cluster has any.
+    """
+
+    count: int | None = None
+    cpus: float = 1
+    gpus: float | None = None
+
+    def fitted(self, resources: dict[str, float]) -> "Actors":
+        """With numbers for None.
+
+        Raises:
+            ValueError: the cluster has no room for them.
+        """
+        gpus = float(resources.get("GPU", 0) > 0) if self.gpus is None else self.gpus
+        rooms = [int(resources.get(kind, 0) / each) for kind, each in (("CPU", self.cpus), ("GPU", gpus)) if each]
+        room = min(rooms, default=0)
+        if room < (self.count or 1):
+            raise ValueError(
+                f"There is no room for {self.count or 1} actors of {self.cpus:g} CPUs and {gpus:g} GPUs: Ray has "
+                f"{resources.get('CPU', 0):g} CPUs and {resources.get('GPU', 0):g} GPUs. Ask for less, or add machines."
+            )
+        return Actors(self.count or room, self.cpus, gpus)
+
+
+def tag_corpus(
+    files: dict[str, str],
+    output_dir: Path,
+    tagging: Tagging,
+    reading: Reading | None = None,
+    actors: Actors | None = None,
+) -> Totals:
+    """Writes `output_dir/NAME.parquet` for each file, {name: path}, that has none yet; see `output.py`.
+
+    Runs on the Ray that is connected already, or on what `ray.init` finds: the cluster that RAY_ADDRESS names, that of
+    this machine, or a new one for the time of the call.
+
+    Raises:
+        ValueError: options do not fit those of the outputs that are there, the model or the cluster.
+        OSError: there is no such model.
+        RuntimeError: the model cannot be loaded or fails on any text, or Ray does; what is finished stays so.
+    """
+    reading, actors = reading or Reading(), actors or Actors()
+    model, revision = describe_model(tagging.model)
+    if Path(tagging.model).is_dir():
+        tagging = dataclasses.replace(tagging, model=str(Path(tagging.model).resolve()))
+    tagging = dataclasses.replace(tagging, revision=revision)
+    output = OutputFolder(output_dir, options_of_outputs(model, tagging, reading))
+    waiting = {name: path for name, path in files.items() if not output.path(name).is_file()}
+    if waiting:
+        with connected():
+            actors = actors.fitted(ray.cluster_resources())
+            chunks = with_progress(tagged_chunks(waiting, tagging, reading, actors), len(waiting))
+            try:
+                for name, chunks_of_file in groupby(chunks, key=lambda chunk: chunk.file):
+                    output.write(name, chunks_of_file)
+            except (ray.exceptions.RayError, ExecutionTimeoutError) as error:
+                raise RuntimeError(
+                    f"Tagging has stopped: {describe_error(error)} The outputs that are there are whole; the same "
+                    "call goes on with the others."
+                ) from error
+    return output.totals()
+
+
+def options_of_outputs(model: str, tagging: Tagging, reading: Reading) -> dict[str, Any]:
+    """What outputs depend on, and so must be the same for all in a folder."""
+    return {
+        "model": model,
+        "threshold": tagging.threshold,
+        "overlap": tagging.overlap,
+        "text_column": reading.text_column,
+        "entities_column": reading.entities_column,
+        "max_characters": reading.max_characters,
+    }
+
+
+@contextlib.contextmanager
+def connected() -> Iterator[None]:
+    """Ray, started or connected to if it is not, without dashboard and statistics of use, and without its chatter."""
+    logging.getLogger("ray.data").setLevel(logging.CRITICAL)
+    if ray.is_initialized():
+        yield
+        return
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # what ends a run comes as an exception
+    ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def tagged_chunks(files: dict[str, str], tagging: Tagging, reading: Reading, actors: Actors) -> Iterator[Chunk]:
+    """The chunks of all files with their entities, in the files' order, as they come.
+
+    An actor whose process dies is started anew, and its chunk is run again: of a chunk that always kills its actor,
+    Ray's guard against runs without progress makes an end.
+    """
+    context = DataContext.get_current().copy()
+    context.execution_options.preserve_order = True
+    context.target_max_block_size = 1  # bytes: every chunk is a block of its own, and so a task of its own
+    context.raise_original_map_exception = True  # that of an actor, which `describe_error` tells
+    context.max_consecutive_actor_init_deaths = RETRIES
+    context.enable_progress_bars = context.print_on_execution_start = False
+    sources = [{"file": file, "path": path} for file, path in files.items()]
+    tagger: Any = Tagger  # a class, which Dataset.map takes as well as a function
+    with DataContext.current(context):
+        chunks = ray.data.from_items(sources, override_num_blocks=len(sources)).flat_map(
+            partial(pack_chunks, reading=reading),
+            compute=TaskPoolStrategy(min(reading.files_at_once, len(sources))),
+            num_cpus=0,  # or it would wait for ever where actors have them all
+        )
+        tagged = chunks.map(
+            tagger,
+            fn_constructor_args=(tagging, reading, "cuda" if actors.gpus else "cpu"),
+            compute=ActorPoolStrategy(size=actors.count),
+            num_cpus=actors.cpus,
+            num_gpus=actors.gpus,
+        )
+        return map(Chunk.unpack, tagged.iter_rows())
+
+
+def pack_chunks(source: dict[str, Any], reading: Reading) -> Iterator[dict[str, Any]]:
+    """The chunks of a file as rows of a Dataset."""
+    return (chunk.pack() for chunk in read_chunks(source["file"], source["path"], reading))
+
+
+def describe_error(error: Exception) -> str:
+    """What an actor raised, or what happened to it."""
+    cause = error.cause if isinstance(error, ray.exceptions.RayTaskError) else error
+    return f"{type(cause).__name__}: {cause}"
+
+
+def with_progress(chunks: Iterable[Chunk], files: int) -> Iterator[Chunk]:
+    """The chunks, their rows counted where someone sees it."""
+    with tqdm(unit=" rows", desc=f"{files} files", disable=not sys.stderr.isatty()) as progress:
+        for chunk in chunks:
+            yield chunk
+            progress.update(len(chunk.rows) + len(chunk.rejected))

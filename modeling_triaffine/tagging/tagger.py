@@ -1,0 +1,116 @@
+"""The actor that holds the model: a chunk of texts in, the chunk with its entities out."""
+
+import dataclasses
+import hashlib
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from transformers.utils import logging
+
+from ..configuration_triaffine import TriaffineConfig
+from ..modeling_triaffine import TriaffineForNestedNER
+from ..pipeline_triaffine import NestedNERPipeline
+from ..processing_triaffine import TriaffineProcessor
+from .chunks import Chunk
+from .reading import Reading
+
+ENTITIES = pa.list_(
+    pa.struct(
+        {
+            "start": pa.int64(),
+            "end": pa.int64(),
+            "entity_group": pa.string(),
+            "score": pa.float64(),
+            "word": pa.string(),
+        }
+    )
+)
+# What of a model's folder its entities depend on.
+MODEL_FILES = ("config.json", "processor_config.json", "tokenizer.json", "vocabularies.json", "*.safetensors")
+# A text that any model can read, by which to tell a failing machine from a failing text.
+HARMLESS_TEXT = "Yes ."
+
+
+@dataclasses.dataclass(frozen=True)
+class Tagging:
+    """Which model finds entities, and how: the options of [`NestedNERPipeline`]. `revision` is of a Hub repository."""
+
+    model: str
+    revision: str | None = None
+    threshold: float | None = None
+    overlap: str = "all"
+    batch_size: int = 16
+
+
+def describe_model(name_or_path: str) -> tuple[str, str | None]:
+    """What tells a model's state from any other, and its revision if it comes from the Hub.
+
+    Raises:
+        OSError: there is no such model, or a file of it is missing.
+        ValueError: one of its files is damaged, or processor and model do not fit.
+    """
+    config = TriaffineConfig.from_pretrained(name_or_path)
+    processor = TriaffineProcessor.from_pretrained(name_or_path)
+    processor.check_fits(config)
+    list(processor.encode_text(HARMLESS_TEXT))  # warns here, where it is seen, if the model wants parts of speech
+    folder = Path(name_or_path)
+    if not folder.is_dir():
+        return f"{name_or_path} of commit {config._commit_hash}", config._commit_hash
+    digest = hashlib.sha256()
+    for path in sorted(path for pattern in MODEL_FILES for path in folder.glob(pattern)):
+        with open(path, "rb") as file:
+            digest.update(path.name.encode() + hashlib.file_digest(file, "sha256").digest())
+    return f"{folder.resolve().name} of SHA-256 {digest.hexdigest()}", None
+
+
+class Tagger:
+    """Adds entities to chunk after chunk, with a model that is loaded once."""
+
+    def __init__(self, tagging: Tagging, reading: Reading, device: str):
+        self.tagging, self.reading, self.device = tagging, reading, device
+
+    @cached_property
+    def find_entities(self) -> NestedNERPipeline:
+        """Loaded with the first chunk: Ray tells the error of a call plainly, and that of a constructor not at all."""
+        logging.disable_progress_bar()
+        logging.set_verbosity_error()  # on a GPU the pipeline would advise against calling it again and again
+        source: dict[str, Any] = {"revision": self.tagging.revision} if self.tagging.revision else {}
+        return NestedNERPipeline(
+            model=TriaffineForNestedNER.from_pretrained(self.tagging.model, **source),
+            processor=TriaffineProcessor.from_pretrained(self.tagging.model, **source),
+            device=self.device,
+        )
+
+    def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
+        chunk = Chunk.unpack(row)
+        return row if chunk.failure else self.tag_chunk(chunk).pack()
+
+    def tag_chunk(self, chunk: Chunk) -> Chunk:
+        """The chunk with its entities; texts that the model fails on are rejected."""
+        texts = chunk.table[self.reading.text_column].to_pylist()
+        try:
+            found = self.tag(texts)
+        except Exception:
+            reasons = [self.reason_against(text) for text in texts]
+            chunk = chunk.reject(reasons)
+            found = self.tag([text for text, reason in zip(texts, reasons, strict=True) if reason is None])
+        table = chunk.table.append_column(self.reading.entities_column, pa.array(found, ENTITIES))
+        return dataclasses.replace(chunk, table=table)
+
+    def tag(self, texts: list[str]) -> list[list[dict[str, Any]]]:
+        """The entities of each text."""
+        tagging = self.tagging
+        return self.find_entities(
+            texts, threshold=tagging.threshold, overlap=tagging.overlap, batch_size=tagging.batch_size
+        )
+
+    def reason_against(self, text: str) -> str | None:
+        """Why the model fails on a text. Raises what it raises when the text is not to blame."""
+        try:
+            self.tag([text])
+        except Exception as error:
+            self.tag([HARMLESS_TEXT])
+            return f"the model failed: {' '.join(str(error).split())}"
+        return None
