@@ -347,7 +347,7 @@ def test_command_tells_mistakes_in_one_paragraph_and_leaves_nothing(compress, sa
         (["--model", saved, "--rank", 2, "--output", tmp_path / "small"], "is there already"),
         (["--model", tmp_path / "small", "--rank", 2], "low-rank already (triaffine_rank=2)"),
         (["--model", saved, "--rank", 0], "argument --rank: 0 is too small"),
-        (["--model", saved, "--rank", 2, *data, "--split", "test"], "has no split 'test'; it has train"),
+        (["--model", saved, "--rank", 2, *data, "--split", "test"], "has no split 'test'; give --split train"),
         (["--model", saved, "--rank", 2, *data, "--sentences", 0], "argument --sentences: 0 is too small"),
         (["--model", saved, "--rank", 2, "--device", "bogus"], "--device bogus"),
     ):

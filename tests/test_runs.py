@@ -373,3 +373,19 @@ def test_retokenized_data_has_the_words_of_raw_text(tmp_path: Path, micro_corpus
     run = prepare_run(run_options(micro_corpus, recipe, tmp_path / "out", *options))
     assert run.dataset["train"][0]["tokens"][:3] == ["IL", "-", "2"]
     assert run.dataset["train"][0]["entities"][0]["start"] == records[0]["entities"][0]["start"] + 2
+
+
+def test_scores_are_told_in_a_line_an_epoch(tmp_path: Path, micro_corpus: Path, caplog, capfd) -> None:
+    recipe = write_recipe(tmp_path / "recipe")
+    run = prepare_run(run_options(micro_corpus, recipe, tmp_path / "out", "--num_train_epochs", "2"))
+    with caplog.at_level("INFO", logger="modeling_triaffine"):
+        train_and_save(run)
+    told = [line for line in caplog.messages if line.startswith("Epoch")]
+    history = [row for row in run.trainer.state.log_history if "eval_f1" in row]
+    assert [line.split(",")[0] for line in told] == ["Epoch 1 of 2", "Epoch 2 of 2"]
+    for line, row in zip(told, history, strict=True):
+        assert f"F1 {100 * row['eval_f1']:.1f} (flat" in line
+        assert "training loss" in line  # however few updates an epoch has
+    captured = capfd.readouterr()
+    assert "eval_f1" not in captured.out + captured.err
+    assert "it/s" not in captured.err  # no bars where there is no terminal

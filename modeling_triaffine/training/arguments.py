@@ -4,6 +4,7 @@ How they are read from a recipe and the command line is in `command_line.py`; th
 fields of `TriaffineConfig`.
 """
 
+import math
 from dataclasses import dataclass, field
 
 import torch
@@ -23,6 +24,17 @@ WITHOUT_EFFECT = {
     "fp16_full_eval": "evaluation computes in the precision of training",
     "length_column_name": "a sentence's length is its number of sub-words",
 }
+# Numbers that may be 0, which switches something off, but not less.
+NOT_NEGATIVE = (
+    "learning_rate",
+    "encoder_learning_rate",
+    "embeddings_learning_rate",
+    "weight_decay",
+    "max_grad_norm",
+    "warmup_steps",
+    "adam_epsilon",
+    "seed",
+)
 
 
 @dataclass
@@ -192,6 +204,7 @@ class NestedNERTrainingArguments(TrainingArguments):
         if self.accelerator_config is None and torch.cuda.is_available():
             # The way of a batch to the GPU does not wait until the step before is computed: batches are pinned.
             self.accelerator_config = {"non_blocking": True}
+        self._check_numbers()
         super().__post_init__()
         if self.train_sampling_strategy not in SAMPLING_STRATEGIES:
             raise ValueError(
@@ -214,6 +227,33 @@ class NestedNERTrainingArguments(TrainingArguments):
                 "remove_unused_columns is on, but records are encoded when a batch is made, and need their columns "
                 "until then; leave it off."
             )
+
+    def _check_numbers(self) -> None:
+        """Refuses numbers with which there is no training, before anything is loaded."""
+        for name in ("per_device_train_batch_size", "per_device_eval_batch_size", "gradient_accumulation_steps"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}; the least is 1.")
+        for name in NOT_NEGATIVE:
+            value = float(getattr(self, name))
+            if not 0 <= value < math.inf:
+                raise ValueError(f"{name} is {value:g}; give a number of 0 or more.")
+        if not (self.max_steps > 0 or 0 < self.num_train_epochs < math.inf):
+            raise ValueError(
+                f"num_train_epochs is {self.num_train_epochs:g} and max_steps {self.max_steps}, so there is nothing to "
+                "train; give a number above 0 for one of them. To score without training, set do_train to false."
+            )
+        if self.warmup_steps > 1 and not float(self.warmup_steps).is_integer():
+            raise ValueError(
+                f"warmup_steps is {self.warmup_steps:g}; give a whole number of updates, or below 1 a share of them."
+            )
+        if 0 < self.max_steps <= self.warmup_steps:
+            raise ValueError(
+                f"warmup_steps is {self.warmup_steps:g}, but the training has {self.max_steps} updates (max_steps): "
+                "the learning rates would never be reached. Take fewer."
+            )
+        for name in ("adam_beta1", "adam_beta2"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name):g}; it must be at least 0 and below 1.")
 
     def _check_batches_by_subwords(self, max_subwords: int) -> None:
         if max_subwords < 1:

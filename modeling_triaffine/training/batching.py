@@ -27,6 +27,8 @@ from ..processing_triaffine import TriaffineProcessor
 BATCHES_IN_POOL = 50
 RECORDS_AT_ONCE = 1000
 
+# Where a batch of training holds the ids of its records, which is no input of the model.
+RECORD_IDS = "record_ids"
 # (sub-words, words) of a sentence.
 Size = tuple[int, int]
 
@@ -157,13 +159,18 @@ class RecordCollator:
     Args:
         processor: the processor of the model.
         collator: makes the batch of encoded sentences, usually a `DataCollatorForNestedNER`.
+        with_ids: add the ids of the records; of one without, its words.
     """
 
     processor: TriaffineProcessor
     collator: Callable[[list[dict[str, Any]]], dict[str, Any]]
+    with_ids: bool = False
 
     def __call__(self, records: list[dict[str, Any]]) -> dict[str, Any]:
-        return self.collator(encode_records(self.processor, records))
+        batch = self.collator(encode_records(self.processor, records))
+        if self.with_ids:
+            batch[RECORD_IDS] = [str(record.get("id") or " ".join(record["tokens"])) for record in records]
+        return batch
 
 
 def _cut(items: list[Any], size: int) -> list[list[Any]]:

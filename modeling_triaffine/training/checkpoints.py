@@ -5,10 +5,15 @@ first. A process that is killed at any moment therefore leaves whole checkpoints
 the next start removes. What goes into a checkpoint is decided in `trainer.py`.
 """
 
+import json
 import os
 import re
 import shutil
+import zipfile
 from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
 
 # The leading underscore keeps the folder out of uploads to the Hub (`Trainer.push_to_hub` leaves out "_*").
 INCOMPLETE = "_incomplete"
@@ -66,6 +71,28 @@ def find_checkpoint(wanted: str | bool | None, output_dir: str | Path) -> str | 
     return str(wanted)
 
 
+def find_damage(checkpoint: str | Path) -> str | None:
+    """What is wrong with the first file of a checkpoint that cannot be read, and its name; None where all can.
+
+    Numbers of weights are not looked at: that is done when they are loaded.
+    """
+    for path in sorted(path for path in Path(checkpoint).rglob("*") if path.is_file()):
+        try:
+            if path.suffix == ".json":
+                json.loads(path.read_text(encoding="utf-8"))
+            elif path.suffix == ".safetensors":
+                with safe_open(path, framework="pt"):
+                    pass
+            elif path.suffix in (".pt", ".pth"):  # as torch writes them: archives with check sums, nothing is unpickled
+                with zipfile.ZipFile(path) as archive:
+                    part = archive.testzip()
+                if part is not None:
+                    raise zipfile.BadZipFile(f"wrong check sum of {part}")
+        except (OSError, ValueError, SafetensorError, zipfile.BadZipFile) as error:
+            return f"{path.relative_to(checkpoint)}: {error}"
+    return None
+
+
 def publish_folder(source: Path, target: Path) -> None:
     """Gives a finished folder its name; an older folder of that name makes way."""
     _flush_to_disk(source)
@@ -97,6 +124,12 @@ def write_whole(path: Path, text: str) -> None:
     temporary.parent.mkdir(parents=True, exist_ok=True)
     temporary.write_text(text, encoding="utf-8")
     temporary.replace(path)
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Writes a JSON file that is there whole or not at all, and leaves nothing else behind."""
+    write_whole(path, json.dumps(content, ensure_ascii=False, indent=2))
+    remove_leftovers(path.parent)
 
 
 def discard(folder: Path) -> None:

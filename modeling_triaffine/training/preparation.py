@@ -243,9 +243,7 @@ def _check_splits(plan: TrainingPlan, dataset: DatasetDict) -> None:
 
 def _check_output_folder(plan: TrainingPlan) -> None:
     output_dir = Path(plan.training.output_dir)
-    if output_dir.exists() and not output_dir.is_dir():
-        raise ValueError(f"--output_dir {output_dir} is a file; give the name of a folder.")
-    found = checkpoints.list_checkpoints(output_dir) if output_dir.is_dir() else []
+    found = checkpoints.list_checkpoints(output_dir)
     if found and plan.training.do_train and not plan.training.resume_from_checkpoint:
         raise ValueError(
             f"{output_dir} already holds {found[-1].name} of an earlier run. Add --resume_from_checkpoint to go on "

@@ -19,11 +19,14 @@ from huggingface_hub import ModelCard
 
 from ..data import add_context
 from ..evaluation.scoring import format_scores, score_entities
+from ..publishing.contents import refuse_unknown, sort_out
 from ..publishing.model_card import CARD_NAME, build_model_card
 from ..publishing.run_summary import SUMMARY_FILE, RunSummary
 from .checkpoints import find_checkpoint, remove_leftovers, write_whole
 from .command_line import TrainingPlan, parse_training_plan
+from .faults import check_whole, check_writable, saving
 from .preparation import build_model, label_names, limit_splits, load_splits
+from .progress import quieten, tell_scores_in_lines
 from .recipes import TRAINING_FILE, format_training
 from .summary import TRAINING_SETTINGS, summarize_plan, summarize_run
 from .trainer import Entities, NestedNERTrainer
@@ -66,6 +69,8 @@ def prepare_run(arguments: Sequence[str], library: Path | None = None) -> Run:
         ValueError, OSError: a mistake of the user, told in one paragraph.
     """
     plan = parse_training_plan(arguments, library)
+    quieten(plan.training)
+    _check_folders(plan)
     with plan.training.main_process_first():
         dataset = load_splits(plan.data)
     labels = label_names(dataset["train"]) if "train" in dataset else []
@@ -83,14 +88,22 @@ def prepare_run(arguments: Sequence[str], library: Path | None = None) -> Run:
         )
     except (RuntimeError, ImportError) as error:  # so the Trainer tells of a tracker that is not installed
         raise ValueError(f"The trainer cannot be set up: {error} See --report_to.") from error
+    tell_scores_in_lines(trainer)
     run = Run(plan, dataset, trainer)
     # A name that the card cannot take is noticed now, not after training.
     _model_card(run, summarize_plan(plan, trainer))
+    if plan.training.push_to_hub and Path(plan.training.output_dir).is_dir():
+        # So are files that publishing would refuse.
+        refuse_unknown(sort_out(os.listdir(plan.training.output_dir)).unknown, plan.training.output_dir)
     return run
 
 
 def train_and_save(run: Run) -> dict[str, float]:
-    """Trains, scores validation and test data, and saves, as far as the plan asks for it; returns all metrics."""
+    """Trains, scores validation and test data, and saves, as far as the plan asks for it; returns all metrics.
+
+    Raises:
+        TrainingFault: numbers, memory or disk made an end of it; told in one paragraph.
+    """
     training, trainer = run.plan.training, run.trainer
     resumed = find_checkpoint(training.resume_from_checkpoint, training.output_dir) is not None
     metrics: dict[str, float] = {}
@@ -114,10 +127,20 @@ def train_and_save(run: Run) -> dict[str, float]:
             files[TRAINING_FILE] = _as_recipe(run.plan)
         trainer.save_model(extra_files=files)
     elif trainer.is_world_process_zero():
-        for name, text in files.items():
-            write_whole(Path(training.output_dir) / name, text)
-        remove_leftovers(training.output_dir)
+        with saving("The scores", training.output_dir):
+            for name, text in files.items():
+                write_whole(Path(training.output_dir) / name, text)
+            remove_leftovers(training.output_dir)
     return metrics
+
+
+def _check_folders(plan: TrainingPlan) -> None:
+    """Notices a folder that cannot be written to, or a checkpoint that cannot be read, before the long work."""
+    if plan.training.should_save:
+        check_writable(plan.training.output_dir)
+    checkpoint = find_checkpoint(plan.training.resume_from_checkpoint, plan.training.output_dir)
+    if checkpoint is not None:
+        check_whole(checkpoint)
 
 
 def _score(run: Run, split: str, prefix: str, metrics: dict[str, float]) -> Any:
@@ -129,7 +152,16 @@ def _score(run: Run, split: str, prefix: str, metrics: dict[str, float]) -> Any:
     metrics |= output.metrics
     scores = score_entities(output.predictions, output.label_ids)
     logger.info("Scores on the %s data:\n%s", split, format_scores(scores))
+    if not any(output.predictions) and any(output.label_ids) and run.trainer.is_world_process_zero():
+        logger.warning("The model marks no entity in the %s data: %s", split, _why_nothing_is_marked(run))
     return output
+
+
+def _why_nothing_is_marked(run: Run) -> str:
+    if not run.plan.training.do_train:
+        return "was it trained on such sentences, and long enough?"
+    updates = run.trainer.state.global_step
+    return f"{updates} updates were too few; raise --num_train_epochs, or the learning rates."
 
 
 def _as_lines(records: Dataset, predictions: list[Entities]) -> str:

@@ -5,6 +5,7 @@ evaluation by entities, and folders that are whole or not there. What is not her
 accumulation, several processes, logging and trackers, the choice of the best checkpoint, resuming.
 """
 
+import dataclasses
 import logging
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -32,6 +33,7 @@ from ..publishing.upload import errors_of_hub, publish_folder
 from . import checkpoints
 from .arguments import NestedNERTrainingArguments
 from .batching import EvaluationBatchSampler, RecordCollator, Size, TrainingBatchSampler, measure_records
+from .faults import FaultWatch, check_whole, check_writable
 from .parameter_groups import build_parameter_groups
 
 logger = logging.getLogger(__name__)
@@ -104,6 +106,7 @@ class NestedNERTrainer(Trainer):
         self._staging: Path | None = None
         self._epoch_callback = _EpochCallback()
         self._sizes_by_dataset: dict[str, list[Size]] = {}
+        self._watch = FaultWatch(self)
         super().__init__(
             model,
             args,
@@ -152,7 +155,8 @@ class NestedNERTrainer(Trainer):
             drop_last=self.args.dataloader_drop_last,
         )
         self._epoch_callback.sampler = sampler
-        return self.accelerator.prepare(self._dataloader(self.train_dataset, sampler))
+        collate_records = dataclasses.replace(self.collate_records, with_ids=True)
+        return self.accelerator.prepare(self._dataloader(self.train_dataset, sampler, collate_records))
 
     def get_eval_dataloader(self, eval_dataset: str | datasets.Dataset | None = None) -> DataLoader:
         own: Any = self.eval_dataset
@@ -166,7 +170,7 @@ class NestedNERTrainer(Trainer):
             self.args.process_index,
             max_subwords=self._max_subwords,
         )
-        return self._dataloader(dataset, sampler)
+        return self._dataloader(dataset, sampler, self.collate_records)
 
     def get_test_dataloader(self, test_dataset: datasets.Dataset) -> DataLoader:
         return self.get_eval_dataloader(test_dataset)
@@ -184,11 +188,13 @@ class NestedNERTrainer(Trainer):
             self._sizes_by_dataset[key] = measure_records(self.collate_records.processor, dataset, show_progress)
         return self._sizes_by_dataset[key]
 
-    def _dataloader(self, dataset: datasets.Dataset, batch_sampler: Sampler[list[int]]) -> DataLoader:
+    def _dataloader(
+        self, dataset: datasets.Dataset, batch_sampler: Sampler[list[int]], collate_records: RecordCollator
+    ) -> DataLoader:
         return DataLoader(
             dataset,
             batch_sampler=batch_sampler,
-            collate_fn=self.collate_records,
+            collate_fn=collate_records,
             num_workers=self.args.dataloader_num_workers,
             prefetch_factor=self.args.dataloader_prefetch_factor,
             persistent_workers=self.args.dataloader_persistent_workers,
@@ -205,10 +211,20 @@ class NestedNERTrainer(Trainer):
     ) -> tuple[list, torch.Tensor | int | None]:
         """The batches of one update, and how many sentences they hold over all processes."""
         batches, _ = super().get_batch_samples(epoch_iterator, num_batches, device)
+        self._watch.start_update(batches)
         sentences = sum(len(batch["num_words"]) for batch in batches)
         if self.args.world_size == 1:
             return batches, sentences
         return batches, self.accelerator.reduce(torch.tensor(sentences, device=device), "sum")
+
+    def training_step(
+        self, model: torch.nn.Module, inputs: dict[str, Any], num_items_in_batch: torch.Tensor | int | None = None
+    ) -> torch.Tensor:
+        """Forward and backward; raises FloatingPointError before an update whose loss is no finite number."""
+        self._watch.see_batch(inputs, "training")
+        loss = super().training_step(model, inputs, num_items_in_batch)
+        self._watch.check_loss(loss)
+        return loss
 
     def compute_loss(
         self,
@@ -248,7 +264,8 @@ class NestedNERTrainer(Trainer):
         if len(dataset) == 0:
             raise ValueError(f"{description}: the data set is empty, there is nothing to score.")
         predictions: Any
-        predictions, loss = self._predict_entities(dataloader)
+        with self._watch.memory():
+            predictions, loss = self._predict_entities(dataloader)
         metrics: dict[str, float] = {}
         references: Any = None
         if "entities" in dataset.column_names:
@@ -277,6 +294,7 @@ class NestedNERTrainer(Trainer):
         found: list[tuple[int, Entities]] = []
         losses: list[float] = []
         for rows, inputs in zip(sampler.rows_that_count, dataloader, strict=True):
+            self._watch.see_batch(inputs, "evaluation")
             entities, loss = self._predict_batch(model, self._prepare_inputs(inputs))
             # A batch that counts elsewhere has no rows here.
             found += zip(rows, entities, strict=False)
@@ -301,35 +319,47 @@ class NestedNERTrainer(Trainer):
         Args:
             resume_from_checkpoint: folder of a checkpoint; True or "latest" for the latest whole one in
                 `args.output_dir`, and from scratch where there is none yet.
+
+        Raises:
+            TrainingFault: the loss is no finite number (a FloatingPointError), memory does not suffice (a
+                RuntimeError), the output folder cannot be written to (an OSError), the checkpoint is damaged (a
+                ValueError). What was saved before is whole.
         """
-        if self.args.should_save and checkpoints.remove_leftovers(self.args.output_dir):
-            logger.info("Removed what an interrupted run left unfinished in %s.", self.args.output_dir)
+        if self.args.should_save:
+            check_writable(self.args.output_dir)
+            if checkpoints.remove_leftovers(self.args.output_dir):
+                logger.info("Removed what an interrupted run left unfinished in %s.", self.args.output_dir)
         self.accelerator.wait_for_everyone()
         checkpoint = checkpoints.find_checkpoint(resume_from_checkpoint, self.args.output_dir)
         if checkpoint is not None:
+            check_whole(checkpoint)
             logger.info("Training goes on from %s.", checkpoint)
         elif resume_from_checkpoint:
             logger.info("There is no checkpoint in %s yet: training starts from scratch.", self.args.output_dir)
-        return super().train(checkpoint, *arguments, **options)
+        self._watch.start_training()
+        with self._watch.memory():
+            return super().train(checkpoint, *arguments, **options)
 
     def _save_checkpoint(self, model: torch.nn.Module, trial: Any) -> None:
         """Saves a checkpoint aside, and gives it its name when all processes have written their part."""
         output_dir = Path(self._get_output_dir(trial))
         step = self.state.global_step
         final = output_dir / f"checkpoint-{step}"
-        self._staging = checkpoints.incomplete_folder(output_dir)
-        try:
-            super()._save_checkpoint(model, trial)
-        finally:
-            staged, self._staging = self._staging / final.name, None
-        if self.state.best_global_step == step:
-            self.state.best_model_checkpoint = str(final)
-        self.accelerator.wait_for_everyone()
-        if self.args.should_save:
-            # Once more: the Trainer has written down the temporary name as that of the best checkpoint.
-            self.state.save_to_json(str(staged / checkpoints.STATE_FILE))
-            checkpoints.publish_folder(staged, final)
-            self._discard_old_checkpoints(output_dir, keep={final})
+        self._watch.check_weights(f"The checkpoint of update {step}")
+        with self._watch.saving(f"The checkpoint of update {step}"):
+            self._staging = checkpoints.incomplete_folder(output_dir)
+            try:
+                super()._save_checkpoint(model, trial)
+            finally:
+                staged, self._staging = self._staging / final.name, None
+            if self.state.best_global_step == step:
+                self.state.best_model_checkpoint = str(final)
+            self.accelerator.wait_for_everyone()
+            if self.args.should_save:
+                # Once more: the Trainer has written down the temporary name as that of the best checkpoint.
+                self.state.save_to_json(str(staged / checkpoints.STATE_FILE))
+                checkpoints.publish_folder(staged, final)
+                self._discard_old_checkpoints(output_dir, keep={final})
         self.accelerator.wait_for_everyone()
 
     def _get_output_dir(self, trial: Any) -> str:
@@ -364,17 +394,19 @@ class NestedNERTrainer(Trainer):
         if self._staging is not None:  # part of a checkpoint, which gets its name as a whole
             super().save_model(output_dir, _internal_call=True)
             return
-        target = Path(output_dir or self.args.output_dir)
-        staged = checkpoints.incomplete_folder(target) / "model"
-        super().save_model(str(staged), _internal_call=True)
-        self.accelerator.wait_for_everyone()
-        if self.args.should_save:
-            for name, text in (extra_files or {}).items():
-                # Marked, a card that nobody has edited can be written anew when it is published.
-                marked = mark_card(text) if name == CARD_NAME else text
-                (staged / name).write_text(marked, encoding="utf-8")
-            checkpoints.publish_files(staged, target, last=CONFIG_NAME)
-            checkpoints.remove_leftovers(target)
+        self._watch.check_weights("The model")
+        with self._watch.saving("The finished model"):
+            target = Path(output_dir or self.args.output_dir)
+            staged = checkpoints.incomplete_folder(target) / "model"
+            super().save_model(str(staged), _internal_call=True)
+            self.accelerator.wait_for_everyone()
+            if self.args.should_save:
+                for name, text in (extra_files or {}).items():
+                    # Marked, a card that nobody has edited can be written anew when it is published.
+                    marked = mark_card(text) if name == CARD_NAME else text
+                    (staged / name).write_text(marked, encoding="utf-8")
+                checkpoints.publish_files(staged, target, last=CONFIG_NAME)
+                checkpoints.remove_leftovers(target)
         self.accelerator.wait_for_everyone()
         if self.args.push_to_hub and not _internal_call:
             self.push_to_hub(commit_message="Model save", revision=self.args.hub_revision)
@@ -391,8 +423,9 @@ class NestedNERTrainer(Trainer):
         """Makes sure that the repository is there; a new one is private unless `args.hub_private_repo` is False."""
         if private is None:
             private = self.args.hub_private_repo is not False
+        self.args.hub_private_repo = private  # where transformers before 5.23 looks for it
         with errors_of_hub(self.args.hub_model_id or Path(self.args.output_dir).name):
-            super().init_hf_repo(token, private)
+            super().init_hf_repo(token)
 
     def push_to_hub(
         self,
