@@ -17,8 +17,8 @@ from measuring import Rows, peak_extra_bytes, product_rate, time_interleaved
 from torch import Tensor
 
 from modeling_triaffine import TriaffineConfig
-from modeling_triaffine.modeling_triaffine import TriaffineSpanHead
 from modeling_triaffine.scripts import describe_machine
+from modeling_triaffine.span_head_triaffine import TriaffineSpanHead
 from modeling_triaffine.triaffine_ops import free_bytes
 
 FORMS = ["reference", "full", "full_save_memory", "low_rank"]

@@ -21,7 +21,8 @@ from tqdm import tqdm
 from .decoding_triaffine import Entity, decode_batch
 from .evaluation.scoring import score_entities
 from .factors_triaffine import TriaffineTensor
-from .modeling_triaffine import SpanHeadOutput, TriaffineForNestedNER, TriaffineSpanHead
+from .modeling_triaffine import TriaffineForNestedNER
+from .span_head_triaffine import SpanHeadOutput, TriaffineSpanHead
 from .triaffine_ops import LowRank, TriaffineFactor, append_one, at_least_float32
 
 SWEEPS = 60

@@ -43,6 +43,7 @@ REMOTE_CODE_FILES = (
     "triaffine_ops.py",
     "factors_triaffine.py",
     "words_triaffine.py",
+    "span_head_triaffine.py",
     "modeling_triaffine.py",
     "decoding_triaffine.py",
     "text_triaffine.py",

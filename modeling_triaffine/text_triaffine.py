@@ -5,8 +5,8 @@ Offsets are (start, end) with an exclusive end, in characters of the Python stri
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, islice, pairwise
 from typing import Any, NamedTuple
 
 from tokenizers import Regex, Tokenizer, pre_tokenizers
@@ -14,7 +14,9 @@ from tokenizers import Regex, Tokenizer, pre_tokenizers
 DEFAULT_WORD_SPLITTER = "punctuation"
 
 Offsets = tuple[int, int]
+# Text → its words. (Or its sentences, one after the other: there may be many.)
 Splitter = Callable[[str], list[Offsets]]
+SentenceSplitter = Callable[[str], Iterator[Offsets]]
 
 # What stands alone as a word: punctuation and symbols (hyphens and slashes among them, for entities end at these), and
 # the letters of scripts that are written without spaces between words.
@@ -80,7 +82,7 @@ def _from_json(state: dict[str, Any]) -> pre_tokenizers.PreTokenizer:
         raise ValueError(f"`word_splitter`: the `tokenizers` library cannot read {state}: {error}") from error
 
 
-def sentence_splitter(choice: str) -> Splitter:
+def sentence_splitter(choice: str) -> SentenceSplitter:
     """The splitter a processor's option names: "punctuation", "lines" (a sentence a line) or "none" (one sentence)."""
     if choice not in SENTENCE_SPLITTERS:
         names = ", ".join(map(repr, SENTENCE_SPLITTERS))
@@ -88,26 +90,25 @@ def sentence_splitter(choice: str) -> Splitter:
     return SENTENCE_SPLITTERS[choice]
 
 
-def split_at_punctuation(text: str) -> list[Offsets]:
+def split_at_punctuation(text: str) -> Iterator[Offsets]:
     """Sentences end at . ! ? … before a capital letter, a digit or a quote, at East Asian full stops and empty lines.
 
     A full stop after an abbreviation or an initial, or before a small letter, ends none.
     """
-    cuts = [match.end() for match in _SENTENCE_END.finditer(text) if _ends_sentence(text, match)]
-    return _trimmed(text, cuts)
+    return _trimmed(text, (match.end() for match in _SENTENCE_END.finditer(text) if _ends_sentence(text, match)))
 
 
-def split_at_lines(text: str) -> list[Offsets]:
+def split_at_lines(text: str) -> Iterator[Offsets]:
     """Every line that is not blank is a sentence."""
-    return _trimmed(text, [match.end() for match in re.finditer(r"\n", text)])
+    return _trimmed(text, (match.end() for match in re.finditer(r"\n", text)))
 
 
-def whole_text(text: str) -> list[Offsets]:
+def whole_text(text: str) -> Iterator[Offsets]:
     """The text is one sentence."""
     return _trimmed(text, [])
 
 
-SENTENCE_SPLITTERS: dict[str, Splitter] = {
+SENTENCE_SPLITTERS: dict[str, SentenceSplitter] = {
     "punctuation": split_at_punctuation,
     "lines": split_at_lines,
     "none": whole_text,
@@ -129,15 +130,13 @@ def _ends_sentence(text: str, match: re.Match[str]) -> bool:
     return not (_INITIAL.fullmatch(word) or word.lower() in _ABBREVIATIONS)
 
 
-def _trimmed(text: str, cuts: list[int]) -> list[Offsets]:
+def _trimmed(text: str, cuts: Iterable[int]) -> Iterator[Offsets]:
     """Pieces between the cuts without the white space around them; blank ones are left out."""
-    pieces = []
-    for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True):
+    for start, end in pairwise(chain([0], cuts, [len(text)])):
         piece = text[start:end]
         left = len(piece) - len(piece.lstrip())
         if left < len(piece):
-            pieces.append((start + left, start + len(piece.rstrip())))
-    return pieces
+            yield start + left, start + len(piece.rstrip())
 
 
 class Piece(NamedTuple):
@@ -163,7 +162,7 @@ class Piece(NamedTuple):
 
 
 def split_text(
-    text: str, sentences: Splitter, words: Splitter, max_sentence_words: int, shared: int = 0
+    text: str, sentences: SentenceSplitter, words: Splitter, max_sentence_words: int, shared: int = 0
 ) -> Iterator[Piece]:
     """The words of each sentence; one beyond `max_sentence_words` is cut into windows that share `shared` words."""
     for start, end in sentences(text):

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from modeling_triaffine.configuration_triaffine import TriaffineConfig
-from modeling_triaffine.modeling_triaffine import TriaffineSpanHead
+from modeling_triaffine.span_head_triaffine import TriaffineSpanHead
 
 INPUTS = ("h", "lengths", "labels")
 

@@ -27,7 +27,7 @@ from modeling_triaffine.explanation import (
 )
 from modeling_triaffine.explanation.contributions import cross_span_stage_parts, rank_of_span, span_stage_parts
 from modeling_triaffine.explanation.tables import make_tables
-from modeling_triaffine.modeling_triaffine import TriaffineSpanHead
+from modeling_triaffine.span_head_triaffine import TriaffineSpanHead
 from modeling_triaffine.triaffine_ops import cross_span_scores, inside_attention_reference, triaffine_pairs_reference
 from tests.test_span_head import FACTORS
 from tests.tiny import tiny_model, tiny_processor

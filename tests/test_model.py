@@ -223,6 +223,20 @@ def test_damaged_or_incomplete_weights_are_refused(encoder, tmp_path):
         AutoModel.from_pretrained(tmp_path)
 
 
+def test_weights_outside_of_the_folder_are_never_read(encoder, tmp_path):
+    model = tiny_model(encoder)
+    model.save_pretrained(tmp_path / "other")
+    model.save_pretrained(tmp_path / "model", max_shard_size="20KB")
+    index = tmp_path / "model" / "model.safetensors.index.json"
+    shards = json.loads(index.read_text())
+    assert len(set(shards["weight_map"].values())) > 1
+    assert torch.equal(TriaffineForNestedNER.from_pretrained(index.parent).head.label_bias, model.head.label_bias)
+    shards["weight_map"]["head.label_bias"] = "../other/model.safetensors"
+    index.write_text(json.dumps(shards))
+    with pytest.raises(ValueError, match=r"names \.\./other/model\.safetensors, which is no file of its folder"):
+        TriaffineForNestedNER.from_pretrained(index.parent)
+
+
 def test_pickled_weights_are_never_read(encoder, tmp_path):
     model = tiny_model(encoder)
     model.save_pretrained(tmp_path)

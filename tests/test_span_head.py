@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from modeling_triaffine.configuration_triaffine import TriaffineConfig
-from modeling_triaffine.modeling_triaffine import TriaffineSpanHead
+from modeling_triaffine.span_head_triaffine import TriaffineSpanHead
 
 FACTORS = [
     ("triaffine", "triaffine"),

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ..factors_triaffine import TriaffineTensor
-from ..modeling_triaffine import CrossSpanStage, SpanHeadOutput, TriaffineSpanHead
+from ..span_head_triaffine import CrossSpanStage, SpanHeadOutput, TriaffineSpanHead
 from ..triaffine_ops import (
     TriaffineWeight,
     append_one,

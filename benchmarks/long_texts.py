@@ -1,0 +1,71 @@
+"""Memory of marking one text of growing length, and how much of it is there when the text has been read.
+
+    python benchmarks/long_texts.py --model outputs/demo/model --words 10000 100000 1000000
+
+Each length is measured in a process of its own, in which the model has marked a short text before. The text is made of
+the demo corpus's test sentences, or, with --one_sentence, of their words without a full stop between them, so that all
+of it is scored in overlapping windows. `peak_mb` is the most memory that the process ever held.
+"""
+
+import argparse
+import itertools
+import multiprocessing
+import resource
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import torch
+from measuring import Rows
+from transformers.utils import logging
+
+from modeling_triaffine import NestedNERPipeline
+from modeling_triaffine.data.alignment import record_as_text
+from modeling_triaffine.data.demo import demo_corpus
+from modeling_triaffine.scripts import describe_machine
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", required=True, help="Folder or Hub name of a trained model.")
+    parser.add_argument("--words", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
+    parser.add_argument("--one_sentence", action="store_true", help="All of the text is one sentence.")
+    parser.add_argument("--output", type=Path, help="JSON lines to write, after one line on the machine.")
+    arguments = parser.parse_args()
+    rows = Rows("one long text", describe_machine())
+    with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
+        for words in arguments.words:
+            rows.add(**pool.apply(measure, (arguments.model, words, arguments.one_sentence)))
+    rows.write(arguments.output)
+
+
+def measure(model: str, words: int, one_sentence: bool) -> dict[str, Any]:
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    torch.set_num_threads(1)
+    find_entities = NestedNERPipeline(model=model, device="cpu")
+    text = make_text(words, one_sentence)
+    find_entities(text[:10_000])
+    started = perf_counter()
+    entities = find_entities(text)
+    seconds = perf_counter() - started
+    return {
+        "words": words,
+        "one_sentence": one_sentence,
+        "characters": len(text),
+        "entities": len(entities),
+        "words_per_second": round(words / seconds),
+        "peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),  # Linux counts kilobytes
+    }
+
+
+def make_text(words: int, one_sentence: bool) -> str:
+    """Test sentences of the demo corpus, again and again, up to a number of words."""
+    texts = [record_as_text(record)[0] for record in demo_corpus()["test"]]
+    parts = itertools.cycle(" ".join(texts).split())
+    kept = (word.rstrip(".?!;:") or "and" if one_sentence else word for word in parts)
+    return " ".join(itertools.islice(kept, words))
+
+
+if __name__ == "__main__":
+    main()

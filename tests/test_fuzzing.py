@@ -1,0 +1,240 @@
+"""Corpora and model folders with damaged bytes: read, or told to be damaged; nothing else, and no end of it.
+
+Each reader gets a good file in which bytes are changed, cut out, repeated and put in, by hypothesis. How many files:
+$TRIAFFINE_FUZZ_EXAMPLES (`make nightly` tries many).
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from modeling_triaffine import NestedNERPipeline
+from modeling_triaffine.data import FORMATS, CorpusError, RecordChecker
+from tests import test_data_ace, test_data_columns, test_data_exports, test_data_genia
+from tests.tiny import tiny_model, tiny_processor
+
+EXAMPLES = int(os.environ.get("TRIAFFINE_FUZZ_EXAMPLES", "60"))
+FUZZED = settings(
+    max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), database=None, derandomize=True
+)
+# What has broken readers: ends of lines, marks of every format, halves of UTF-8, numbers out of range.
+PIECES = [
+    *(
+        b"\n",
+        b"\r\n",
+        b"\0",
+        b"\t",
+        b" ",
+        b"\xff",
+        b"\xc3",
+        b"\xef\xbb\xbf",
+        b'"',
+        b"\\",
+        b"\\ud800",
+        b"{",
+        b"]",
+        b"<",
+        b">",
+    ),
+    *(
+        b"&#0;",
+        b"&x;",
+        b"-1",
+        b"1e999",
+        b"9" * 25,
+        b"null",
+        b"T1",
+        b"R1\t",
+        b"B-",
+        b"I-X",
+        b"Entity=(",
+        b")",
+        b"%",
+        b"..",
+        b"/",
+    ),
+]
+
+
+@st.composite
+def damage(draw) -> Callable[[bytes], bytes]:
+    """A function that damages bytes in one to four places."""
+    edits = draw(
+        st.lists(
+            st.tuples(
+                st.sampled_from(["change", "cut", "repeat", "insert"]),
+                st.floats(0, 1, exclude_max=True),
+                st.integers(1, 40),
+                st.sampled_from(PIECES) | st.binary(min_size=1, max_size=4),
+            ),
+            min_size=1,
+            max_size=4,
+        )
+    )
+
+    def damaged(content: bytes) -> bytes:
+        for kind, place, size, piece in edits:
+            start = int(place * len(content))
+            before, part, after = content[:start], content[start : start + size], content[start + size :]
+            new = {"change": piece, "cut": b"", "repeat": part * 3, "insert": piece + part}[kind]
+            content = before + new + after
+        return content
+
+    return damaged
+
+
+def genia_article(folder: Path) -> Path:
+    genia = test_data_genia
+    text = genia.article(f"A {genia.cons('G#DNA_molecule', 'b c')} d", f"{genia.cons('G#protein_molecule', 'IL-2')} e.")
+    path = folder / "a.xml"
+    path.write_text(genia.HEAD + text + "</set>\n", encoding="utf-8")
+    return path
+
+
+def ace_document(folder: Path) -> Path:
+    return test_data_ace.write(folder)
+
+
+def text_file(name: str, content: str) -> Callable[[Path], Path]:
+    def write(folder: Path) -> Path:
+        (folder / name).write_text(content, encoding="utf-8")
+        return folder / name
+
+    return write
+
+
+def label_studio_export(folder: Path) -> Path:
+    exports = test_data_exports
+    task = exports.task(exports.region(0, 17, "Person"), exports.region(13, 17, "City"))
+    return exports.write(folder / "a.json", task, lines=False)
+
+
+def brat_documents(folder: Path) -> Path:
+    (folder / "a.txt").write_text("The mayor of Orsk slept.\nShe likes Orsk.")
+    (folder / "a.ann").write_text("T1\tPerson 0 17\tThe mayor of Orsk\nT2\tCity 13 17\tOrsk\nR1\tx Arg1:T1 Arg2:T2\n")
+    return folder
+
+
+def doc_bin(folder: Path) -> Path:
+    spacy = pytest.importorskip("spacy")
+    doc = spacy.blank("en")("the mayor of Orsk slept.")
+    doc.spans["sc"] = [doc.char_span(0, 17, "Person"), doc.char_span(13, 17, "City")]
+    spacy.tokens.DocBin(docs=[doc]).to_disk(folder / "a.spacy")
+    return folder / "a.spacy"
+
+
+RECORD = {"tokens": ["The", "mayor"], "pos": ["D", "N"], "entities": [{"start": 0, "end": 2, "type": "PER"}]}
+SEEDS: dict[str, Callable[[Path], Path]] = {
+    "json_lines": text_file("a.jsonl", (json.dumps(RECORD) + "\n") * 2),
+    "published_json": text_file("a.json", json.dumps([{**RECORD, "ltokens": ["x"], "rtokens": [], "relations": {}}])),
+    "text_spans": text_file("a.jsonl", '{"text": "The mayor slept.", "entities": [[0, 9, "PER"], [4, 9, "X"]]}\n'),
+    "label_studio": label_studio_export,
+    "iob2": text_file("a.conll", test_data_columns.DANISH),
+    "conllu": text_file("a.conllu", test_data_columns.GUM),
+    "genia": genia_article,
+    "brat": brat_documents,
+    "docbin": doc_bin,
+    "ace": ace_document,
+}
+
+
+def test_every_format_is_fuzzed():
+    assert set(SEEDS) == set(FORMATS)
+
+
+@pytest.fixture(scope="module", params=SEEDS)
+def seed(request, tmp_path_factory) -> tuple[str, Path, dict[Path, bytes]]:
+    """Name of a format, a good file or folder of it, and what its files hold."""
+    folder = tmp_path_factory.mktemp(request.param)
+    path = SEEDS[request.param](folder)
+    return request.param, path, {file: file.read_bytes() for file in sorted(folder.iterdir()) if file.is_file()}
+
+
+def test_the_seed_is_good(seed):
+    name, path, _ = seed
+    records = list(FORMATS[name].read(path, RecordChecker(path)))
+    assert any(record["entities"] for record in records)
+
+
+@FUZZED
+@given(damage(), st.integers(0, 10))
+def test_damaged_corpora_are_read_or_refused(seed, damaged, which):
+    name, path, files = seed
+    for number, (file, content) in enumerate(files.items()):
+        file.write_bytes(damaged(content) if number == which % len(files) else content)
+    check = RecordChecker(path)
+    try:
+        records = list(FORMATS[name].read(path, check))
+    except CorpusError:
+        return
+    assert check.sentences == len(records)
+    for record in records:
+        size = len(record["tokens"])
+        assert size > 0
+        assert all(0 <= entity["start"] < entity["end"] <= size for entity in record["entities"])
+        json.dumps(record, ensure_ascii=False).encode()  # no half of a character
+
+
+# ---- model folders
+
+
+@pytest.fixture(scope="module")
+def model_folder(encoder, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("fuzzed") / "model"
+    processor = tiny_processor(encoder)
+    processor.build_vocabularies([{"tokens": ["gene"], "pos": []}], ["chars"])
+    model = tiny_model(
+        encoder, char_embedding_size=4, char_lstm_hidden_size=2, char_vocab_size=len(processor.vocabularies["chars"])
+    )
+    model.save_pretrained(folder)
+    processor.save_pretrained(folder)
+    return folder
+
+
+@pytest.mark.parametrize("name", ["config.json", "processor_config.json", "vocabularies.json", "model.safetensors"])
+@settings(parent=FUZZED, max_examples=max(10, EXAMPLES // 4))
+@given(damaged=damage())
+def test_damaged_models_are_used_or_refused(model_folder, tmp_path_factory, name, damaged):
+    """Damage may leave a file that still means something; what it must not do is crash, hang or reach out."""
+    folder = tmp_path_factory.mktemp("damaged") / "model"
+    shutil.copytree(model_folder, folder)
+    (folder / name).write_bytes(damaged((folder / name).read_bytes()))
+    try:
+        pipeline = NestedNERPipeline(model=folder)
+    except (ValueError, OSError, TypeError, RuntimeError, KeyError, AttributeError):
+        return
+    finally:
+        shutil.rmtree(folder.parent)
+    for entity in pipeline("gene binds protein", threshold=0.0):
+        assert "gene binds protein"[entity["start"] : entity["end"]] == entity["word"]
+
+
+# ---- raw text
+
+
+HOSTILE = {
+    "one long token": "x" * 100_000,
+    "one long token of astral characters": "😀" * 3_000,
+    "zero-width": "\u200b\u200d\ufeff" * 5_000,
+    "combining marks": "e" + "\u0301" * 50_000,
+    "right to left": "שלום עולם " * 1_000 + "\u202e gene \u202c",
+    "control characters": "".join(map(chr, range(32))) * 500,
+    "lone surrogates": "\ud800 gene \udfff" * 500,
+    "full stops": "." * 5_000,
+    "white space": " \n\t\u3000\x85" * 20_000,
+    "opening brackets": "([{“" * 1_000,
+    "one sentence": "gene binds " * 2_000,
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_texts_come_to_an_end(encoder, text):
+    pipeline = NestedNERPipeline(model=tiny_model(encoder), processor=tiny_processor(encoder))
+    for entity in pipeline(text):
+        assert text[entity["start"] : entity["end"]] == entity["word"]
