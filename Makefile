@@ -5,10 +5,10 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 LOWEST ?= .venv-lowest
 # The tests that need an extra (or, the documents, all of them) and those of benchmarks: `make test` alone runs them.
-BESIDE_THE_CORE := data_docbin documents encoders lora page parts_of_speech serving space spacy_component tag_corpus \
-    throughput word_embeddings
+BESIDE_THE_CORE := data_docbin documents encoders lora onnx page parts_of_speech serving space spacy_component \
+    tag_corpus throughput word_embeddings
 
-.PHONY: demo test test-lowest lint format clean
+.PHONY: demo test test-lowest nightly lint format clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py
@@ -19,6 +19,11 @@ test: $(VENV)/.installed-test lint
 # With the lowest versions that setup.cfg allows.
 test-lowest: $(LOWEST)/.installed
 	$(LOWEST)/bin/python -m pytest -n 2 $(BESIDE_THE_CORE:%=--ignore=tests/test_%.py)
+
+# The long ones: a training killed at 1,000 points, every reader and the model's files damaged thousands of times.
+nightly: $(VENV)/.installed-test
+	TRIAFFINE_KILL_POINTS=1000 TRIAFFINE_FUZZ_EXAMPLES=5000 $(BIN)/python -m pytest -n 2 \
+	    tests/test_kill_points.py tests/test_fuzzing.py
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff format --check .

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from modeling_triaffine import NestedNERPipeline, modeling_triaffine
+from modeling_triaffine import NestedNERPipeline, span_head_triaffine
 from modeling_triaffine.configuration_triaffine import TriaffineConfig
 from modeling_triaffine.explanation import (
     Candidate,
@@ -100,7 +100,7 @@ def test_candidates_add_up_to_the_final_score(fields, rank, monkeypatch):
         given.append(triaffine_pairs_reference(*scoring)[0])
         return cross_span_scores(attention, scoring, *arguments)
 
-    monkeypatch.setattr(modeling_triaffine, "cross_span_scores", spy)
+    monkeypatch.setattr(span_head_triaffine, "cross_span_scores", spy)
     head, hidden, output = run_head(**fields, triaffine_rank=rank)
     related = given[0].permute(1, 2, 0)  # t [l, g, R]
     terms = output.cross_span_attentions[0] * related

@@ -162,6 +162,17 @@ def test_the_seed_is_good(seed):
     assert any(record["entities"] for record in records)
 
 
+@pytest.mark.parametrize("name", ["TF-8", "shift_jis", "hex", "idna"])
+@pytest.mark.parametrize("form", ["genia", "ace"])
+def test_an_encoding_that_xml_parsers_do_not_know_is_told(tmp_path, form, name):
+    path = SEEDS[form](tmp_path)
+    for file in tmp_path.iterdir():
+        content = file.read_text().replace('<?xml version="1.0" encoding="UTF-8"?>', '<?xml version="1.0"?>')
+        file.write_text(content.replace('<?xml version="1.0"?>', f'<?xml version="1.0" encoding="{name}"?>'))
+    with pytest.raises(CorpusError, match="encoding"):
+        list(FORMATS[form].read(path, RecordChecker(path)))
+
+
 @FUZZED
 @given(damage(), st.integers(0, 10))
 def test_damaged_corpora_are_read_or_refused(seed, damaged, which):

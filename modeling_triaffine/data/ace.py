@@ -154,6 +154,10 @@ def _mentions(file: Path, name: str, check: RecordChecker) -> Iterator[Annotatio
             root = ElementTree.parse(content).getroot()
     except ElementTree.ParseError as error:
         raise check.error(name, f"broken XML, {error}", "See whether the file is whole, or fetch it again") from None
+    except CorpusError:
+        raise
+    except (LookupError, ValueError) as error:  # an encoding that the parser does not know
+        raise check.error(name, f"{error}", "Correct the encoding in the XML declaration") from None
     for tag, what in OTHER_MENTIONS.items():
         if number := sum(1 for _ in root.iter(tag)):
             check.note(f"{what} ignored", number)

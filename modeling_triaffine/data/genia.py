@@ -29,7 +29,7 @@ from xml.parsers import expat
 
 from .alignment import LOST_IN_A_WORD, WordSplitter, align_entities, split_words
 from .reading import CorpusFormat, open_corpus
-from .schema import Entity, Record, RecordChecker
+from .schema import CorpusError, Entity, Record, RecordChecker
 
 logger = logging.getLogger(__name__)
 
@@ -167,6 +167,10 @@ def _sentences(path: Path, check: RecordChecker) -> Iterator[Sentence]:
         problem = f"broken XML, {expat.ErrorString(error.code)} at column {error.offset + 1}"
         remedy = "The file may have been cut off: compare its size with the original's, or fetch it again"
         raise check.error(f"line {error.lineno}", problem, remedy) from None
+    except CorpusError:
+        raise
+    except (LookupError, ValueError) as error:  # so expat tells of an encoding that it does not know
+        raise check.error("line 1", f"{error}", "Correct the encoding in the XML declaration: it is UTF-8") from None
     yield from handler.take_finished()
 
 
