@@ -453,7 +453,7 @@ def test_a_recipes_card(tmp_path: Path, capsys: pytest.CaptureFixture, monkeypat
     card = ModelCard.load(folder / "README.md")
     assert card.data.base_model == "tester/encoder"
     assert card.text.strip().startswith("# some-recipe\n\nFor **tests**.\n\nNot trained yet: this is a recipe")
-    assert find(r"```bash\npython examples/train\.py --recipe (\S+)", section(card, "Training a model"))[1] == folder.name
+    assert find(r"python examples/train\.py --recipe (\S+)", section(card, "Training a model"))[1] == folder.name
     settings = dict(cells(section(card, "Hyper-parameters", "###")))
     assert settings["`recipe`"] == "`some-recipe`"
     assert (settings["`learning_rate`"], settings["`triaffine_rank`"]) == ("`1e-3`", "`4`")
