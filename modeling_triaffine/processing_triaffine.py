@@ -345,6 +345,13 @@ class TriaffineProcessor(PushMixin, ProcessorMixin):
                 f"The processor lays out windows of {self.max_subwords} sub-words, the model reads windows of "
                 f"{config.max_subwords}; build the processor with max_subwords={config.max_subwords}."
             )
+        read = {"words": config.has_words, "pos": config.has_pos, "chars": config.has_chars}
+        missing = [part for part, is_read in read.items() if is_read and part not in self.vocabulary_parts]
+        if missing:
+            raise ValueError(
+                f"The model reads {', '.join(missing)} beside sub-words, the processor has no vocabulary of them: take "
+                "the processor that was saved with the model."
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """The options, as they are saved. transformers copies all attributes for it: a tagger may be large."""

@@ -105,11 +105,14 @@ def test_the_two_commands_are_targets():
 
 
 def test_documents_lead_to_what_is_there():
-    """Links and pictures within the project."""
+    """Links and pictures within the project; and every document can be reached."""
+    reached = {REPOSITORY / "README.md"}
     for document in DOCUMENTS:
         text = re.sub(r"```.*?```", "", document.read_text(encoding="utf-8"), flags=re.DOTALL)
         for target in re.findall(r"\]\((?!https?://)([^)#]+)", text):
             assert (document.parent / target).exists(), f"{document.name} names {target}"
+            reached.add((document.parent / target).resolve())
+    assert set(DOCUMENTS) <= reached
 
 
 def test_snippets_are_found():

@@ -218,7 +218,7 @@ def test_damaged_models_are_used_or_refused(model_folder, tmp_path_factory, name
     (folder / name).write_bytes(damaged((folder / name).read_bytes()))
     try:
         pipeline = NestedNERPipeline(model=folder)
-    except (ValueError, OSError, TypeError, RuntimeError, KeyError, AttributeError):
+    except (ValueError, OSError):
         return
     finally:
         shutil.rmtree(folder.parent)

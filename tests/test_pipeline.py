@@ -147,6 +147,8 @@ def test_texts_without_words_run_through_models_with_word_parts(encoder):
     sizes |= {f"{part}_embedding_size": 2 for part in ("word", "pos", "char")}
     model = tiny_model(encoder, **sizes, char_lstm_hidden_size=2)
     assert NestedNERPipeline(model=model, processor=processor)(["", " ", "gene"], threshold=0.9)[:2] == [[], []]
+    with pytest.raises(ValueError, match="The model reads words, pos, chars beside sub-words"):
+        NestedNERPipeline(model=model, processor=tiny_processor(encoder))
 
 
 def test_a_tagger_gives_raw_text_its_parts_of_speech(encoder, tmp_path):
