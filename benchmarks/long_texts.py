@@ -2,9 +2,10 @@
 
     python benchmarks/long_texts.py --model outputs/demo/model --words 10000 100000 1000000
 
-Each length is measured in a process of its own, in which the model has marked a short text before. The text is made of
-the demo corpus's test sentences, or, with --one_sentence, of their words without a full stop between them, so that all
-of it is scored in overlapping windows. `peak_mb` is the most memory that the process ever held.
+Each length is measured in a process of its own, in which the model has marked a short text before. The text is that of
+a file, or of the demo corpus's test sentences, again and again up to the length; with --one_sentence their words stand
+without a full stop between them, so that all of it is scored in overlapping windows. `peak_mb` is the most memory that
+the process ever held, what it found (`entities`) included.
 """
 
 import argparse
@@ -29,22 +30,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", required=True, help="Folder or Hub name of a trained model.")
     parser.add_argument("--words", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
+    parser.add_argument("--text", type=Path, help="Text file instead of the demo corpus, in UTF-8.")
     parser.add_argument("--one_sentence", action="store_true", help="All of the text is one sentence.")
     parser.add_argument("--output", type=Path, help="JSON lines to write, after one line on the machine.")
     arguments = parser.parse_args()
     rows = Rows("one long text", describe_machine())
     with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
         for words in arguments.words:
-            rows.add(**pool.apply(measure, (arguments.model, words, arguments.one_sentence)))
+            rows.add(**pool.apply(measure, (arguments.model, arguments.text, words, arguments.one_sentence)))
     rows.write(arguments.output)
 
 
-def measure(model: str, words: int, one_sentence: bool) -> dict[str, Any]:
+def measure(model: str, file: Path | None, words: int, one_sentence: bool) -> dict[str, Any]:
     logging.disable_progress_bar()
     logging.set_verbosity_error()
     torch.set_num_threads(1)
     find_entities = NestedNERPipeline(model=model, device="cpu")
-    text = make_text(words, one_sentence)
+    text = make_text(demo_text() if file is None else file.read_text(encoding="utf-8"), words, one_sentence)
     find_entities(text[:10_000])
     started = perf_counter()
     entities = find_entities(text)
@@ -59,10 +61,13 @@ def measure(model: str, words: int, one_sentence: bool) -> dict[str, Any]:
     }
 
 
-def make_text(words: int, one_sentence: bool) -> str:
-    """Test sentences of the demo corpus, again and again, up to a number of words."""
-    texts = [record_as_text(record)[0] for record in demo_corpus()["test"]]
-    parts = itertools.cycle(" ".join(texts).split())
+def demo_text() -> str:
+    return " ".join(record_as_text(record)[0] for record in demo_corpus()["test"])
+
+
+def make_text(text: str, words: int, one_sentence: bool) -> str:
+    """A text, again and again, up to a number of words."""
+    parts = itertools.cycle(text.split())
     kept = (word.rstrip(".?!;:") or "and" if one_sentence else word for word in parts)
     return " ".join(itertools.islice(kept, words))
 

@@ -53,9 +53,10 @@ def written_by_this_process(folder: Path) -> set[str]:
             if Path(path).is_relative_to(folder) and flags & (os.O_WRONLY | os.O_RDWR):
                 written.add(Path(path).name)
 
-    def save(state: Any, path: str, *arguments: Any, **options: Any) -> None:  # opens its file unseen, in C++
-        written.add(Path(path).name)
-        torch_save(state, path, *arguments, **options)
+    def save(state: Any, target: Any, *arguments: Any, **options: Any) -> None:  # opens its file unseen, in C++
+        if isinstance(target, str | os.PathLike):
+            written.add(Path(target).name)
+        torch_save(state, target, *arguments, **options)
 
     sys.addaudithook(audit)
     torch_save, torch.save = torch.save, save

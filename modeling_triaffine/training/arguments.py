@@ -157,7 +157,6 @@ class NestedNERTrainingArguments(TrainingArguments):
         default=True, metadata={"help": "End with the best checkpoint by --metric_for_best_model, not the last."}
     )
     metric_for_best_model: str | None = field(default="f1", metadata={"help": "What makes a checkpoint the best."})
-    greater_is_better: bool | None = field(default=True, metadata={"help": "Whether more of that metric is better."})
     logging_steps: float = field(default=50, metadata={"help": "Updates between two logs of loss and rates."})
     logging_nan_inf_filter: bool = field(
         default=False, metadata={"help": "Hide losses that are not numbers from the logs. Off: nothing is hidden."}

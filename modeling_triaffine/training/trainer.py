@@ -35,6 +35,7 @@ from .arguments import NestedNERTrainingArguments
 from .batching import EvaluationBatchSampler, RecordCollator, Size, TrainingBatchSampler, measure_records
 from .faults import FaultWatch, check_whole, check_writable
 from .parameter_groups import build_parameter_groups
+from .sharding import choose_sharded_layers
 
 logger = logging.getLogger(__name__)
 
@@ -336,6 +337,8 @@ class NestedNERTrainer(Trainer):
             logger.info("Training goes on from %s.", checkpoint)
         elif resume_from_checkpoint:
             logger.info("There is no checkpoint in %s yet: training starts from scratch.", self.args.output_dir)
+        if self.is_fsdp_enabled:
+            choose_sharded_layers(self.accelerator.state.fsdp_plugin, self.model.encoder)
         self._watch.start_training()
         with self._watch.memory():
             return super().train(checkpoint, *arguments, **options)
