@@ -13,6 +13,10 @@ from .decoding_triaffine import check_overlap, check_threshold, decode_batch, re
 from .modeling_triaffine import TriaffineForNestedNER
 from .processing_triaffine import PosTagger, TriaffineProcessor
 
+# oneDNN, which computes some of torch's functions on the CPU, keeps what it has made for each of the last 1,024 shapes.
+# Batches of text come in ever new shapes: memory would grow by a hundred megabytes over a long text. It reads this once.
+os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "16")
+
 # Batches whose sentences are sorted by length together, so that a batch holds sentences of like length.
 BATCHES_AT_ONCE = 16
 DEFAULT_BATCH_SIZE = 16
@@ -72,7 +76,7 @@ class NestedNERPipeline(ChunkPipeline):
     def __call__(self, inputs: Any, **kwargs: Any) -> Any:  # type: ignore[override]
         if isinstance(inputs, list | tuple):
             return list(super().__call__((text for text in inputs), **kwargs)) if inputs else []
-        if isinstance(inputs, str) or not isinstance(inputs, Iterable):
+        if isinstance(inputs, str | Mapping) or not isinstance(inputs, Iterable):
             return super().__call__(inputs, **kwargs)
         return super().__call__((text for text in inputs), **kwargs)
 

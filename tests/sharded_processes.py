@@ -1,7 +1,7 @@
 """What each of several processes that share one model (FSDP) does: python sharded_processes.py FOLDER
 
-The training goes on from the checkpoint in FOLDER, where there is one. accelerate shards over GPUs only: here its
-processes on the CPU are passed off as such.
+It trains as `examples/train.py` does, on the corpus and by the recipe beside FOLDER, and goes on from the checkpoint in
+FOLDER where there is one. accelerate shards over GPUs only: here its processes on the CPU are passed off as such.
 """
 
 import json
@@ -14,15 +14,44 @@ import accelerate.state
 from accelerate.utils import DistributedType
 from torch.distributed.tensor import DTensor
 
-from tests.micro_training import micro_trainer
-from tests.two_processes import TWENTY, TWENTY_RECORDS, losses, written_by_this_process
+from modeling_triaffine.training.run import prepare_run, train_and_save
+from tests.micro_training import MICRO_CONFIG, MICRO_ENCODER, NO_DROPOUT, micro_records, write_lines, write_recipe
+from tests.two_processes import TWENTY, losses, written_by_this_process
 
+ENCODER = {**MICRO_ENCODER, "vocab_size": 300, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 # Full tensors, shared by both stages: their gradients do not come by autograd's usual way.
-CONFIG = {"triaffine_rank": None, "share_triaffine": True}
+TENSORS = {"triaffine_rank": None, "share_triaffine": True}
 # Adam makes much of small differences when it learns fast.
 RATES = dict.fromkeys(("learning_rate", "encoder_learning_rate", "embeddings_learning_rate"), 0.003)
-TRAINING = {**TWENTY, **RATES, "optim": "adamw_torch", "eval_strategy": "steps", "eval_steps": 10}
-SAVED = {"save_strategy": "steps", "save_steps": 10, "load_best_model_at_end": True, "metric_for_best_model": "loss"}
+SCORED = {"eval_strategy": "steps", "eval_steps": 10, "metric_for_best_model": "loss"}
+SAVED = {"save_strategy": "steps", "save_steps": 10, "save_total_limit": 5}
+
+
+def write_task(folder: Path) -> None:
+    """A corpus, and a recipe of 20 updates."""
+    (folder / "corpus").mkdir()
+    write_lines(folder / "corpus" / "train.jsonl", micro_records(40, seed=2))
+    write_lines(folder / "corpus" / "dev.jsonl", micro_records(7, seed=1))
+    config = {"encoder_config": ENCODER, **MICRO_CONFIG, **NO_DROPOUT, **TENSORS}
+    training = {**TWENTY, **RATES, **SCORED, **SAVED, "optim": "adamw_torch", "use_cpu": True, "disable_tqdm": True}
+    write_recipe(folder / "recipe", config, training)
+
+
+def train(folder: Path, batch_size: int) -> dict[str, Any]:
+    task = folder.parent
+    run = prepare_run(
+        [
+            *("--recipe", str(task / "recipe"), "--train_file", str(task / "corpus"), "--output_dir", str(folder)),
+            *("--per_device_train_batch_size", str(batch_size), "--resume_from_checkpoint"),
+        ]
+    )
+    metrics = train_and_save(run)
+    return {
+        "processes": run.trainer.accelerator.num_processes,
+        "sharded": all(isinstance(parameter, DTensor) for parameter in run.trainer.model.parameters()),
+        "metrics": metrics,
+        "losses": losses(run.trainer),
+    }
 
 
 def shard_on_the_cpu() -> None:
@@ -40,16 +69,7 @@ def main() -> None:
     shard_on_the_cpu()
     folder = Path(sys.argv[1])
     written = written_by_this_process(folder)
-    options = {**TRAINING, **SAVED, "per_device_train_batch_size": 4, "save_total_limit": 5}
-    trainer = micro_trainer(folder, TWENTY_RECORDS, TWENTY_RECORDS[:7], CONFIG, **options)
-    trainer.train(resume_from_checkpoint=True)
-    result = {
-        "processes": trainer.accelerator.num_processes,
-        "sharded": all(isinstance(parameter, DTensor) for parameter in trainer.model.parameters()),
-        "metrics": trainer.evaluate(),
-        "losses": losses(trainer),
-    }
-    trainer.save_model()
+    result = train(folder, batch_size=4)
     result["written"] = sorted(written)
     (folder / f"process_{os.environ['RANK']}.json").write_text(json.dumps(result))
 

@@ -15,11 +15,12 @@ import yaml
 from safetensors.torch import load_file
 from transformers import AutoModel
 
+from modeling_triaffine import NestedNERPipeline
+from modeling_triaffine.publishing.run_summary import SUMMARY_FILE
 from modeling_triaffine.training.sharding import layer_classes
 from tests.encoders import FIELDS, save_encoder
-from tests.micro_training import REPOSITORY, micro_trainer, script_environment
-from tests.sharded_processes import CONFIG, TRAINING
-from tests.two_processes import TWENTY_RECORDS, losses
+from tests.micro_training import REPOSITORY, micro_records, script_environment
+from tests.sharded_processes import train, write_task
 
 
 def launch(folder: Path) -> list[dict]:
@@ -44,23 +45,34 @@ def launch(folder: Path) -> list[dict]:
 
 @pytest.fixture(scope="module")
 def sharded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict]]:
-    folder = tmp_path_factory.mktemp("sharded") / "run"
-    return folder, launch(folder)
+    task = tmp_path_factory.mktemp("sharded")
+    write_task(task)
+    return task / "run", launch(task / "run")
 
 
-def test_they_train_and_score_as_one_does(tmp_path, sharded):
+def test_they_train_and_score_as_one_does(sharded):
     folder, results = sharded
-    options = {**TRAINING, "per_device_train_batch_size": 8}
-    alone = micro_trainer(tmp_path, TWENTY_RECORDS, TWENTY_RECORDS[:7], CONFIG, **options)
-    alone.train()
-    best = min((row for row in alone.state.log_history if "eval_loss" in row), key=lambda row: row["eval_loss"])
+    alone = train(folder.parent / "alone", batch_size=8)
+    assert len(alone["losses"]) == 20
     for result in results:
         assert result["sharded"]
-        assert result["losses"] == pytest.approx(losses(alone), abs=1e-5)
-        assert result["metrics"]["eval_loss"] == pytest.approx(best["eval_loss"], abs=1e-5)
-    saved = micro_trainer(tmp_path, TWENTY_RECORDS, TWENTY_RECORDS[:7], CONFIG)
-    saved.model.load_state_dict(load_file(folder / "model.safetensors"))
-    assert saved.evaluate()["eval_loss"] == pytest.approx(best["eval_loss"], abs=1e-5)
+        assert result["losses"] == pytest.approx(alone["losses"], abs=1e-5)
+        assert result["metrics"]["eval_loss"] == pytest.approx(alone["metrics"]["eval_loss"], abs=1e-5)
+    summaries = [json.loads((run / SUMMARY_FILE).read_text()) for run in (folder, folder.parent / "alone")]
+    assert any(example["entities"] for example in summaries[0]["examples"])
+    for fact in ("evaluation", "parameters", "training_sentences"):
+        assert summaries[0][fact] == summaries[1][fact]
+
+
+def test_what_they_saved_is_the_whole_model(sharded):
+    folder, _ = sharded
+    texts = [" ".join(record["tokens"]) for record in micro_records(7, seed=1)]
+    find_entities = NestedNERPipeline(model=folder)
+    weights = load_file(folder / "model.safetensors")
+    assert {name: value.shape for name, value in weights.items()} == {
+        name: value.shape for name, value in find_entities.model.state_dict().items()
+    }
+    assert len(find_entities(texts, threshold=0.0)) == len(texts)
 
 
 def test_they_resume_to_the_same_weights(sharded):

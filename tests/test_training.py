@@ -333,19 +333,6 @@ def test_evaluation_does_not_depend_on_batch_size_or_order(
     assert all(found == spans[0] for found in spans)
 
 
-@pytest.mark.parametrize(("metric", "best"), [("loss", min), ("f1", max)])
-def test_the_best_checkpoint_is_that_of_the_least_loss_or_the_highest_score(tmp_path: Path, metric: str, best) -> None:
-    options = {"eval_strategy": "epoch", "save_strategy": "epoch", "load_best_model_at_end": True}
-    trainer = micro_trainer(
-        *(tmp_path, micro_records(12), micro_records(7, seed=1)),
-        **{**options, "metric_for_best_model": metric, "num_train_epochs": 3, "learning_rate": 3e-2},
-    )
-    trainer.train()
-    scores = [row[f"eval_{metric}"] for row in trainer.state.log_history if f"eval_{metric}" in row]
-    assert len(scores) == 3
-    assert trainer.evaluate()[f"eval_{metric}"] == pytest.approx(best(scores))
-
-
 def test_evaluation_leaves_the_random_generators_alone(trained: NestedNERTrainer) -> None:
     before = torch.get_rng_state(), np.random.get_state()[1].tolist(), random.getstate()
     trained.evaluate()

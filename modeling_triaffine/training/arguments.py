@@ -5,6 +5,7 @@ fields of `TriaffineConfig`.
 """
 
 import math
+import re
 from dataclasses import dataclass, field
 
 import torch
@@ -22,8 +23,13 @@ WITHOUT_EFFECT = {
     "include_for_metrics": "evaluation always scores entities",
     "bf16_full_eval": "evaluation computes in the precision of training",
     "fp16_full_eval": "evaluation computes in the precision of training",
+    "eval_accumulation_steps": "entities leave the device with every batch",
+    "eval_do_concat_batches": "evaluation always scores entities",
+    "eval_use_gather_object": "evaluation always scores entities",
     "length_column_name": "a sentence's length is its number of sub-words",
 }
+# Metrics of an evaluation, as the trainer names them; several validation sets put their names before.
+METRIC_NAME = re.compile(r"(^|_)(loss|f1|precision|recall|f1_.+)$")
 # Numbers that may be 0, which switches something off, but not less.
 NOT_NEGATIVE = (
     "learning_rate",
@@ -220,6 +226,11 @@ class NestedNERTrainingArguments(TrainingArguments):
             raise ValueError(
                 f"hub_strategy is {HubStrategy(self.hub_strategy).value!r}, but uploads during training would put an "
                 "unfinished model in the place of the finished one; only 'end' is possible."
+            )
+        if self.metric_for_best_model and not METRIC_NAME.search(self.metric_for_best_model):
+            raise ValueError(
+                f"metric_for_best_model is {self.metric_for_best_model!r}, which no evaluation gives. There are f1, "
+                "precision, recall, flat_f1, nested_f1, f1_LABEL of each label, and loss."
             )
         if self.remove_unused_columns:
             raise ValueError(

@@ -83,7 +83,11 @@ def find_damage(checkpoint: str | Path) -> str | None:
             elif path.suffix == ".safetensors":
                 with safe_open(path, framework="pt"):
                     pass
-            elif path.suffix in (".pt", ".pth"):  # as torch writes them: archives with check sums, nothing is unpickled
+            elif path.suffix in (
+                ".pt",
+                ".pth",
+                ".bin",
+            ):  # as torch writes them: archives with check sums, nothing is unpickled
                 with zipfile.ZipFile(path) as archive:
                     part = archive.testzip()
                 if part is not None:
@@ -146,7 +150,8 @@ def discard_old_checkpoints(output_dir: str | Path, limit: int | None, keep: set
     if not limit:
         return
     checkpoints = list_checkpoints(output_dir)
-    removable = [checkpoint for checkpoint in checkpoints if checkpoint not in keep]
+    kept = {path.resolve() for path in keep}
+    removable = [checkpoint for checkpoint in checkpoints if checkpoint.resolve() not in kept]
     for checkpoint in removable[: max(0, len(checkpoints) - limit)]:
         discard(checkpoint)
 

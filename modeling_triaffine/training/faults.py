@@ -319,7 +319,9 @@ def _count_weights(broken: list[str]) -> str:
 
 
 def _largest_weight(model: torch.nn.Module) -> str:
-    sizes = {name: weight.detach().abs().max().item() for name, weight in model.named_parameters() if weight.numel()}
+    # A sharded weight is put together for it, by all processes alike.
+    whole = {name: getattr(weight, "full_tensor", lambda w=weight: w)() for name, weight in model.named_parameters()}
+    sizes = {name: weight.detach().abs().max().item() for name, weight in whole.items() if weight.numel()}
     name = max(sizes, key=sizes.__getitem__)
     return f"the largest {sizes[name]:.2g} in {name}"
 

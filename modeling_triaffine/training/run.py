@@ -28,6 +28,7 @@ from .faults import check_whole, check_writable, saving
 from .preparation import build_model, label_names, limit_splits, load_splits
 from .progress import quieten, tell_scores_in_lines
 from .recipes import TRAINING_FILE, format_training
+from .sharding import whole_model
 from .summary import TRAINING_SETTINGS, summarize_plan, summarize_run
 from .trainer import Entities, NestedNERTrainer
 
@@ -119,9 +120,11 @@ def train_and_save(run: Run) -> dict[str, float]:
     files["all_results.json"] = json.dumps(metrics, indent=2, sort_keys=True)
     if training.do_train:
         files["log_history.json"] = json.dumps(trainer.state.log_history, indent=2)
+        model = whole_model(trainer)
         if trainer.is_world_process_zero():
+            assert model is not None
             summary = summarize_run(
-                run.plan, run.dataset, trainer, outputs, seconds=metrics["train_runtime"], resumed=resumed
+                run.plan, run.dataset, trainer, model, outputs, seconds=metrics["train_runtime"], resumed=resumed
             )
             files |= {SUMMARY_FILE: summary.to_json(), CARD_NAME: str(_model_card(run, summary))}
             files[TRAINING_FILE] = _as_recipe(run.plan)

@@ -15,6 +15,7 @@ from ..configuration_triaffine import NONE_LABEL
 from ..evaluation.breakdowns import scores_by_length
 from ..evaluation.candidates import sweep_candidates
 from ..evaluation.scoring import score_entities
+from ..modeling_triaffine import TriaffineForNestedNER
 from ..pipeline_triaffine import NestedNERPipeline
 from ..publishing import run_facts
 from ..publishing.run_summary import Evaluation, Example, RunSummary
@@ -66,6 +67,7 @@ def summarize_run(
     plan: TrainingPlan,
     dataset: DatasetDict,
     trainer: NestedNERTrainer,
+    model: TriaffineForNestedNER,
     outputs: Mapping[str, Any],
     *,
     seconds: float,
@@ -75,28 +77,29 @@ def summarize_run(
 
     Args:
         plan, dataset, trainer: those of the run.
+        model: the trainer's, with all its weights in this process.
         outputs: split → what the trainer's `predict` returned for it.
         seconds: duration of the training, since it was last `resumed` if it was.
     """
     training, state, records = plan.training, trainer.state, dataset["train"]
     best_step = state.best_global_step if training.load_best_model_at_end else None
-    id2label: Any = trainer.model.config.id2label
+    id2label: Any = model.config.id2label
     labels = [label for label in id2label.values() if label != NONE_LABEL]
     spellings = run_facts.SPELLINGS if plan.data.card_examples else 0
     return dataclasses.replace(
         summarize_plan(plan, trainer),
         training_table=run_facts.read_training_table(state.log_history, best_step or state.global_step),
-        evaluation=_evaluate(dataset, trainer, outputs),
+        evaluation=_evaluate(dataset, trainer, model, outputs),
         training_sentences=len(records),
         labels=run_facts.describe_labels(records, labels, spellings),
-        examples=_predict_examples(dataset, trainer, plan.data.card_examples),
+        examples=_predict_examples(dataset, trainer, model, plan.data.card_examples),
         hardware=run_facts.describe_hardware(),
         versions=run_facts.describe_versions(),
         training_seconds=seconds,
         resumed=resumed,
         processes=training.world_size,
         gpus=training.world_size if training.device.type == "cuda" else 0,
-        parameters=sum(weights.numel() for weights in trainer.model.parameters()),
+        parameters=sum(weights.numel() for weights in model.parameters()),
     )
 
 
@@ -122,7 +125,9 @@ def _settings(plan: TrainingPlan, trainer: NestedNERTrainer) -> dict[str, Any]:
     return {name: value.value if isinstance(value, Enum) else value for name, value in settings.items()}
 
 
-def _evaluate(dataset: DatasetDict, trainer: NestedNERTrainer, outputs: Mapping[str, Any]) -> Evaluation | None:
+def _evaluate(
+    dataset: DatasetDict, trainer: NestedNERTrainer, model: TriaffineForNestedNER, outputs: Mapping[str, Any]
+) -> Evaluation | None:
     """All there is to say of the test data, or else of the validation data; None where neither was scored."""
     split = next((split for split in ("test", "validation") if split in outputs), None)
     if split is None:
@@ -133,13 +138,12 @@ def _evaluate(dataset: DatasetDict, trainer: NestedNERTrainer, outputs: Mapping[
         sentences=len(dataset[split]),
         scores=score_entities(predictions, references),
         by_length=scores_by_length(predictions, references),
-        candidate_recall=_candidate_recall(dataset[split], trainer),
+        candidate_recall=_candidate_recall(dataset[split], trainer, model),
     )
 
 
-def _candidate_recall(records: Any, trainer: NestedNERTrainer) -> dict[str, float] | None:
+def _candidate_recall(records: Any, trainer: NestedNERTrainer, model: TriaffineForNestedNER) -> dict[str, float] | None:
     """How much of gold is among the candidates; None for a model that filters none."""
-    model = trainer.model
     processor: Any = trainer.processing_class
     if not model.config.cross_span:
         return None
@@ -151,10 +155,12 @@ def _candidate_recall(records: Any, trainer: NestedNERTrainer) -> dict[str, floa
     return recall
 
 
-def _predict_examples(dataset: DatasetDict, trainer: NestedNERTrainer, count: int) -> list[Example]:
+def _predict_examples(
+    dataset: DatasetDict, trainer: NestedNERTrainer, model: TriaffineForNestedNER, count: int
+) -> list[Example]:
     """Validation sentences as raw text, and what the trained model finds in them."""
     if "validation" not in dataset or count == 0:
         return []
     texts = run_facts.choose_sentences(list(dataset["validation"].select_columns(["tokens", "entities"])), count)
-    find_entities = NestedNERPipeline(model=trainer.model, processor=trainer.processing_class)
+    find_entities = NestedNERPipeline(model=model, processor=trainer.processing_class)
     return [Example(text, found) for text, found in zip(texts, find_entities(texts), strict=True)]

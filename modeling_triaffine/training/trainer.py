@@ -14,9 +14,8 @@ from typing import Any
 import datasets
 import torch
 from accelerate.utils import gather_object
-from huggingface_hub import CommitInfo, HfApi
 from torch.utils.data import DataLoader, Sampler
-from transformers import Trainer, TrainerCallback, TrainingArguments
+from transformers import TrainingArguments
 from transformers.trainer import TRAINING_ARGS_NAME
 from transformers.trainer_utils import EvalLoopOutput, TrainOutput
 from transformers.utils import CONFIG_NAME
@@ -27,36 +26,29 @@ from ..evaluation.scoring import score_entities
 from ..modeling_triaffine import TriaffineForNestedNER
 from ..processing_triaffine import TriaffineProcessor
 from ..publishing.card_mark import mark_card
-from ..publishing.model_card import CARD_NAME, build_model_card
-from ..publishing.run_summary import RunSummary
-from ..publishing.upload import errors_of_hub, publish_folder
+from ..publishing.model_card import CARD_NAME
 from . import checkpoints
 from .arguments import NestedNERTrainingArguments
 from .batching import EvaluationBatchSampler, RecordCollator, Size, TrainingBatchSampler, measure_records
+from .callbacks import EpochCallback, ResumeCallback
 from .faults import FaultWatch, check_whole, check_writable
+from .hub_trainer import HubTrainer
 from .parameter_groups import build_parameter_groups
-from .sharding import choose_sharded_layers
+from .sharding import check_sharding, choose_sharded_layers
 
 logger = logging.getLogger(__name__)
+
+# Options of transformers' Trainer that would silently do nothing here.
+WITHOUT_EFFECT = {
+    "compute_metrics": "evaluation always scores entities; score `predict_entities` yourself",
+    "preprocess_logits_for_metrics": "evaluation always scores entities",
+    "compute_loss_func": "the model computes its loss itself",
+}
 
 Entities = list[dict[str, Any]]
 
 
-class _EpochCallback(TrainerCallback):
-    """Tells the training sampler its epoch.
-
-    The Trainer does so too, but in several processes not after a checkpoint in the middle of an epoch: there
-    accelerate wraps the batches twice, and neither passes the epoch on to the sampler.
-    """
-
-    sampler: TrainingBatchSampler | None = None
-
-    def on_epoch_begin(self, args, state, control, **kwargs):
-        if self.sampler is not None:
-            self.sampler.set_epoch(int(state.epoch))
-
-
-class NestedNERTrainer(Trainer):
+class NestedNERTrainer(HubTrainer):
     """Trains and evaluates a [`TriaffineForNestedNER`] on records (`load_nested_ner`).
 
     ```python
@@ -77,6 +69,10 @@ class NestedNERTrainer(Trainer):
         processing_class: the [`TriaffineProcessor`] of the model; it is saved with it.
         train_dataset, eval_dataset: records with `tokens` and `entities`. They are encoded when a batch is made.
         options: further arguments of `transformers.Trainer`. The default collator is [`DataCollatorForNestedNER`].
+
+    Raises:
+        ValueError: an option that has no effect here, data that is no `datasets.Dataset`, a configuration of FSDP that
+            would leave no whole model behind.
     """
 
     args: NestedNERTrainingArguments
@@ -95,6 +91,8 @@ class NestedNERTrainer(Trainer):
         eval_dataset: datasets.Dataset | dict[str, datasets.Dataset] | None = None,
         **options: Any,
     ):
+        _check_options(options)
+        _check_datasets(train_dataset, eval_dataset)
         _check_batches_stay_whole(args)
         if getattr(args, "save_memory", False):
             _check_gradients_can_be_added_in_place(args)
@@ -105,7 +103,7 @@ class NestedNERTrainer(Trainer):
         label2id: Any = model.config.label2id
         options.setdefault("data_collator", DataCollatorForNestedNER(processing_class, label2id))
         self._staging: Path | None = None
-        self._epoch_callback = _EpochCallback()
+        self._epoch_callback = EpochCallback()
         self._sizes_by_dataset: dict[str, list[Size]] = {}
         self._watch = FaultWatch(self)
         super().__init__(
@@ -116,7 +114,10 @@ class NestedNERTrainer(Trainer):
             eval_dataset=eval_dataset,
             **options,
         )
+        if self.is_fsdp_enabled:
+            check_sharding(self.accelerator.state.fsdp_plugin)
         self.add_callback(self._epoch_callback)
+        self.add_callback(ResumeCallback(self._learning_rates))
         self.collate_records = RecordCollator(processing_class, self.data_collator)
 
     # ---- Optimizer ----
@@ -125,20 +126,25 @@ class NestedNERTrainer(Trainer):
         """AdamW (or `args.optim`) with the groups of `parameter_groups.py`."""
         if self.optimizer is None:
             trained: Any = self.model if model is None else model
-            optimizer_class, options = self.get_optimizer_cls_and_kwargs(self.args, trained)
+            chosen = self.optimizer_cls_and_kwargs or self.get_optimizer_cls_and_kwargs(self.args, trained)
+            optimizer_class, options = chosen
             groups = build_parameter_groups(
                 trained.named_parameters(),
-                learning_rates={
-                    # Plain TrainingArguments have one rate for all.
-                    "encoder": getattr(self.args, "encoder_learning_rate", self.args.learning_rate),
-                    "words": getattr(self.args, "embeddings_learning_rate", self.args.learning_rate),
-                    "head": self.args.learning_rate,
-                },
+                learning_rates=self._learning_rates,
                 weight_decay=self.args.weight_decay,
                 decaying=set(self.get_decay_parameter_names(trained)),
             )
             self.optimizer = optimizer_class(groups, **options)
         return self.optimizer
+
+    @property
+    def _learning_rates(self) -> dict[str, float]:
+        """Of each part of the model. Plain TrainingArguments have one rate for all."""
+        return {
+            "encoder": getattr(self.args, "encoder_learning_rate", self.args.learning_rate),
+            "words": getattr(self.args, "embeddings_learning_rate", self.args.learning_rate),
+            "head": self.args.learning_rate,
+        }
 
     # ---- Batches ----
 
@@ -197,6 +203,8 @@ class NestedNERTrainer(Trainer):
             batch_sampler=batch_sampler,
             collate_fn=collate_records,
             num_workers=self.args.dataloader_num_workers,
+            multiprocessing_context=self.args.dataloader_multiprocessing_context,
+            in_order=self.args.dataloader_in_order,
             prefetch_factor=self.args.dataloader_prefetch_factor,
             persistent_workers=self.args.dataloader_persistent_workers,
             pin_memory=self.args.dataloader_pin_memory and torch.cuda.is_available(),
@@ -236,7 +244,8 @@ class NestedNERTrainer(Trainer):
     ) -> Any:
         """This batch's share of the mean over the sentences of the update.
 
-        However an update is cut into batches and spread over processes, all its sentences count the same.
+        However an update is cut into batches and spread over processes, all its sentences count the same. (With the
+        published `loss_reduction="batch"`, a mean over spans, they do within a batch only.)
         """
         outputs = model(**inputs)
         loss = outputs.loss
@@ -288,6 +297,9 @@ class NestedNERTrainer(Trainer):
         """Entities of every row of the data set, over all processes, and the mean loss of a sentence."""
         sampler: Any = dataloader.batch_sampler
         model: Any = self.model
+        optimizer: Any = self.optimizer
+        if callable(getattr(optimizer, "eval", None)):  # one without a schedule puts its averages into the model
+            optimizer.eval()
         if not self.accelerator._models:  # neither training nor evaluation has placed it yet
             model.to(self.args.device)
         model.eval()
@@ -420,58 +432,27 @@ class NestedNERTrainer(Trainer):
             # A pickle that nothing reads: not to be passed on to others.
             (Path(output_dir or self.args.output_dir) / TRAINING_ARGS_NAME).unlink(missing_ok=True)
 
-    # ---- The Hub ----
 
-    def init_hf_repo(self, token: str | None = None, private: bool | None = None) -> None:
-        """Makes sure that the repository is there; a new one is private unless `args.hub_private_repo` is False."""
-        if private is None:
-            private = self.args.hub_private_repo is not False
-        self.args.hub_private_repo = private  # where transformers before 5.23 looks for it
-        with errors_of_hub(self.args.hub_model_id or Path(self.args.output_dir).name):
-            super().init_hf_repo(token)
+def _check_options(options: Mapping[str, Any]) -> None:
+    for name, reason in WITHOUT_EFFECT.items():
+        if options.get(name) is not None:
+            raise ValueError(f"NestedNERTrainer: {name} has no effect in this trainer: {reason}. Leave it out.")
 
-    def push_to_hub(
-        self,
-        commit_message: str | None = "End of training",
-        blocking: bool = True,
-        token: str | None = None,
-        revision: str | None = None,
-        private: bool | None = None,
-        **options: Any,
-    ) -> Any:
-        """Saves the model and publishes all of its repository in one commit; nothing else from the output folder.
 
-        Args:
-            commit_message: of the commit.
-            blocking: wait until all is uploaded; otherwise the result is a `Future`.
-            token: default: `args.hub_token`, or that of `hf auth login`.
-            revision: branch; default: `args.hub_revision`.
-            private: whether a new repository is private; default: `args.hub_private_repo`, or True.
-            options: of [`publishing.publish_folder`], such as `code_repository`.
-
-        Returns the `CommitInfo`, None on all processes but the first.
-        """
-        self.callback_handler.on_push_begin(self.args, self.state, self.control)
-        token = token or self.args.hub_token
-        if self.hub_model_id is None:
-            self.init_hf_repo(token, private)
-        self.save_model(_internal_call=True)
-        if not self.is_world_process_zero():
-            return None
-        options |= {"commit_message": commit_message, "revision": revision or self.args.hub_revision, "token": token}
-
-        def publish() -> CommitInfo:
-            return publish_folder(Path(self.args.output_dir), str(self.hub_model_id), **options).commit
-
-        return publish() if blocking else HfApi().run_as_future(publish)
-
-    def create_model_card(self, *arguments: Any, model_name: str | None = None, **options: Any) -> None:
-        """Writes a card beside the model if there is none; the Trainer would write its draft over any."""
-        folder = Path(self.args.output_dir)
-        if self.is_world_process_zero() and not (folder / CARD_NAME).exists():
-            name = str(self.hub_model_id or model_name)
-            card = build_model_card(self.model.config, model_name=name, summary=RunSummary.load(folder))
-            (folder / CARD_NAME).write_text(mark_card(str(card)), encoding="utf-8")
+def _check_datasets(train: Any, evaluation: Any) -> None:
+    named = {"train_dataset": train} | (
+        {f"eval_dataset[{name!r}]": dataset for name, dataset in evaluation.items()}
+        if isinstance(evaluation, dict)
+        else {"eval_dataset": evaluation}
+    )
+    for name, dataset in named.items():
+        if dataset is not None and not isinstance(dataset, datasets.Dataset):
+            raise ValueError(
+                f"NestedNERTrainer: {name} is a {type(dataset).__name__}; give a datasets.Dataset, such as a split of "
+                "load_nested_ner, or datasets.Dataset.from_list(records, features=modeling_triaffine.data.FEATURES)."
+            )
+    if train is not None and len(train) == 0:
+        raise ValueError("NestedNERTrainer: train_dataset is empty, there is nothing to train on.")
 
 
 def _check_batches_stay_whole(args: TrainingArguments) -> None:

@@ -1,0 +1,72 @@
+"""The Trainer's way to the Hub: a whole repository in one commit, private unless told otherwise."""
+
+from pathlib import Path
+from typing import Any
+
+from huggingface_hub import CommitInfo, HfApi
+from transformers import Trainer
+
+from ..modeling_triaffine import TriaffineForNestedNER
+from ..publishing.card_mark import mark_card
+from ..publishing.model_card import CARD_NAME, build_model_card
+from ..publishing.run_summary import RunSummary
+from ..publishing.upload import errors_of_hub, publish_folder
+from .arguments import NestedNERTrainingArguments
+
+
+class HubTrainer(Trainer):
+    """The part of [`NestedNERTrainer`] that publishes."""
+
+    args: NestedNERTrainingArguments
+    model: TriaffineForNestedNER
+
+    def init_hf_repo(self, token: str | None = None, private: bool | None = None) -> None:
+        """Makes sure that the repository is there; a new one is private unless `args.hub_private_repo` is False."""
+        if private is None:
+            private = self.args.hub_private_repo is not False
+        self.args.hub_private_repo = private  # where transformers before 5.23 looks for it
+        with errors_of_hub(self.args.hub_model_id or Path(self.args.output_dir).name):
+            super().init_hf_repo(token)
+
+    def push_to_hub(
+        self,
+        commit_message: str | None = "End of training",
+        blocking: bool = True,
+        token: str | None = None,
+        revision: str | None = None,
+        private: bool | None = None,
+        **options: Any,
+    ) -> Any:
+        """Saves the model and publishes all of its repository in one commit; nothing else from the output folder.
+
+        Args:
+            commit_message: of the commit.
+            blocking: wait until all is uploaded; otherwise the result is a `Future`.
+            token: default: `args.hub_token`, or that of `hf auth login`.
+            revision: branch; default: `args.hub_revision`.
+            private: whether a new repository is private; default: `args.hub_private_repo`, or True.
+            options: of [`publishing.publish_folder`], such as `code_repository`.
+
+        Returns the `CommitInfo`, None on all processes but the first.
+        """
+        self.callback_handler.on_push_begin(self.args, self.state, self.control)
+        token = token or self.args.hub_token
+        if self.hub_model_id is None:
+            self.init_hf_repo(token, private)
+        self.save_model(_internal_call=True)
+        if not self.is_world_process_zero():
+            return None
+        options |= {"commit_message": commit_message, "revision": revision or self.args.hub_revision, "token": token}
+
+        def publish() -> CommitInfo:
+            return publish_folder(Path(self.args.output_dir), str(self.hub_model_id), **options).commit
+
+        return publish() if blocking else HfApi().run_as_future(publish)
+
+    def create_model_card(self, *arguments: Any, model_name: str | None = None, **options: Any) -> None:
+        """Writes a card beside the model if there is none; the Trainer would write its draft over any."""
+        folder = Path(self.args.output_dir)
+        if self.is_world_process_zero() and not (folder / CARD_NAME).exists():
+            name = str(self.hub_model_id or model_name)
+            card = build_model_card(self.model.config, model_name=name, summary=RunSummary.load(folder))
+            (folder / CARD_NAME).write_text(mark_card(str(card)), encoding="utf-8")
