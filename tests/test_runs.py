@@ -11,6 +11,7 @@ import datasets
 import pytest
 import torch
 from huggingface_hub import ModelCard
+from safetensors.torch import load_file
 from transformers import AutoModel, AutoProcessor
 
 from modeling_triaffine.publishing.card_mark import is_edited
@@ -279,6 +280,21 @@ def test_a_trained_model_can_be_scored_without_training(tmp_path: Path, micro_co
     assert [path.name for path in scored_folder.iterdir()] == ["all_results.json"]
     with pytest.raises(ValueError, match=r"triaffine_dim is to be 9, but the model in .* was made with 8"):
         prepare_run([*again, "--output_dir", str(scored_folder), "--use_cpu", "--triaffine_dim", "9"])
+
+
+def test_a_new_run_starts_from_a_checkpoint_with_other_rates(tmp_path: Path, micro_corpus: Path) -> None:
+    recipe = write_recipe(tmp_path / "recipe")
+    first, second = tmp_path / "first", tmp_path / "second"
+    train_and_save(prepare_run(run_options(micro_corpus, recipe, first, "--num_train_epochs", "1")))
+    (checkpoint,) = first.glob("checkpoint-*")
+    options = ("--model_name_or_path", str(checkpoint), "--learning_rate", "1e-5", "--num_train_epochs", "1")
+    run = prepare_run(run_options(micro_corpus, recipe, second, *options))
+    for name, weights in load_file(checkpoint / "model.safetensors").items():
+        assert torch.equal(run.trainer.model.state_dict()[name], weights), name
+    train_and_save(run)
+    rates = [row["learning_rate"] for row in run.trainer.state.log_history if "learning_rate" in row]
+    assert max(rates) <= 1e-5
+    assert (second / "config.json").is_file()
 
 
 def unknown_label(corpus: Path) -> list[str]:
