@@ -13,13 +13,14 @@ import argparse
 import csv
 import io
 import json
+import re
 import statistics
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from modeling_triaffine.scripts import describe_machine, exit_with_message, open_output
+from modeling_triaffine.scripts import describe_machine, ending_plainly, missing_extra, open_output
 
 EXAMPLES = Path(__file__).resolve().parent
 ABLATIONS = EXAMPLES.parent / "hub_configs" / "ablations"
@@ -30,26 +31,23 @@ SCORES = {"f1": "F1", "flat_f1": "flat F1", "nested_f1": "nested F1"}
 
 
 class Row(NamedTuple):
-    """A variant's scores: score → one number in percent a seed that is finished."""
+    """A variant's scores: score → one number in percent for each of the seeds that are finished."""
 
     name: str
     description: str
+    seeds: list[int]
     scores: dict[str, list[float]]
 
 
 def main() -> None:
     arguments, training_options = parse_arguments()
-    try:
+    with ending_plainly():
         check_same_options(arguments.output_dir, training_options)
         for seed in arguments.seeds:
             for variant in arguments.variants:
                 train(variant, seed, arguments.output_dir, training_options)
                 write_tables(arguments.output_dir)
         print((arguments.output_dir / "table.md").read_text(encoding="utf-8"), end="")
-    except (ValueError, OSError) as error:
-        exit_with_message(error)
-    except subprocess.CalledProcessError as error:
-        sys.exit(error.returncode)  # the training has told why
 
 
 def parse_arguments() -> tuple[argparse.Namespace, list[str]]:
@@ -83,7 +81,9 @@ def train(variant: str, seed: int, folder: Path, training_options: list[str]) ->
     changes = [f"--{name}={json.dumps(value)}" for name, value in read_changes(variant).items()]
     options = [*training_options, *changes, f"--seed={seed}", f"--output_dir={run}", "--resume_from_checkpoint"]
     print(f"--- ({variant}), seed {seed}: {describe(variant)}", file=sys.stderr, flush=True)
-    subprocess.run([sys.executable, str(EXAMPLES / "train.py"), *options], check=True)
+    finished = subprocess.run([sys.executable, str(EXAMPLES / "train.py"), *options], check=False)
+    if finished.returncode:
+        sys.exit(finished.returncode)  # the training has told why
 
 
 def read_changes(variant: str) -> dict[str, Any]:
@@ -107,29 +107,38 @@ def write_tables(folder: Path) -> None:
     try:
         draw(rows, folder / "table.svg")
     except ImportError:
-        print("No figure: it needs matplotlib (pip install 'modeling_triaffine[plot]').", file=sys.stderr)
+        print(f"No figure. {missing_extra('It needs matplotlib', 'plot')}", file=sys.stderr)
 
 
 def read_rows(folder: Path) -> list[Row]:
     rows = []
     for variant in VARIANTS:
-        finished = [read_scores(path) for path in sorted(folder.glob(f"{variant}-seed-*/all_results.json"))]
+        finished = finished_runs(folder, variant)
         if finished:
-            rows.append(Row(variant, describe(variant), {name: [one[name] for one in finished] for name in SCORES}))
+            scores = {name: [run[name] for run in finished.values()] for name in SCORES}
+            rows.append(Row(variant, describe(variant), list(finished), scores))
     return rows
 
 
-def read_scores(path: Path) -> dict[str, float]:
-    results = json.loads(path.read_text(encoding="utf-8"))
-    split = "test" if "test_f1" in results else "eval"
-    return {name: 100 * results[f"{split}_{name}"] for name in SCORES}
+def finished_runs(folder: Path, variant: str) -> dict[int, dict[str, float]]:
+    """Seed → scores in percent, by seed; what is no run with a seed and scores is told and left out."""
+    runs = {}
+    for path in folder.glob(f"{variant}-seed-*/all_results.json"):
+        seed = path.parent.name.rpartition("-seed-")[2]
+        results = json.loads(path.read_text(encoding="utf-8"))
+        split = next((split for split in ("test", "eval") if f"{split}_f1" in results), None)
+        if split is None or not re.fullmatch("-?[0-9]+", seed):
+            print(f"{path.parent} is not in the table: it is no run with a seed and an F1.", file=sys.stderr)
+        else:
+            runs[int(seed)] = {name: 100 * results[f"{split}_{name}"] for name in SCORES}
+    return dict(sorted(runs.items()))
 
 
 def markdown_table(rows: list[Row]) -> str:
     lines = [f"| | | seeds | {' | '.join(SCORES.values())} |", "|---" * (len(SCORES) + 3) + "|"]
     for row in rows:
         cells = [mean_and_spread(row.scores[name]) for name in SCORES]
-        lines.append(f"| ({row.name}) | {row.description} | {len(row.scores['f1'])} | {' | '.join(cells)} |")
+        lines.append(f"| ({row.name}) | {row.description} | {len(row.seeds)} | {' | '.join(cells)} |")
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -143,10 +152,10 @@ def csv_table(rows: list[Row]) -> str:
     """A line for each finished run, so that others can compute what they like."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["variant", "run", *SCORES])
+    writer.writerow(["variant", "seed", *SCORES])
     for row in rows:
-        for number, values in enumerate(zip(*row.scores.values(), strict=True), start=1):
-            writer.writerow([row.name, number, *(f"{value:.4f}" for value in values)])
+        for seed, *values in zip(row.seeds, *row.scores.values(), strict=True):
+            writer.writerow([row.name, seed, *(f"{value:.4f}" for value in values)])
     return text.getvalue()
 
 

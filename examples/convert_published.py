@@ -14,14 +14,12 @@ from pathlib import Path
 
 from modeling_triaffine.configuration_triaffine import CHOICES
 from modeling_triaffine.conversion import CORPORA, convert_published
-from modeling_triaffine.scripts import exit_with_message, new_folder
+from modeling_triaffine.scripts import ending_plainly, new_folder
 
 
 def main() -> None:
-    try:
+    with ending_plainly():
         convert(parse_arguments())
-    except (ValueError, OSError) as error:
-        exit_with_message(error)
 
 
 def parse_arguments() -> argparse.Namespace:

@@ -2,7 +2,8 @@
 
     make demo
 
-Nothing is downloaded: corpus, tokenizer and encoder are made here, in `outputs/demo`.
+Nothing is downloaded: corpus, tokenizer and encoder are made here, in `outputs/demo`. Another run makes `corpus` and
+`model` in it anew and leaves what else is there.
 """
 
 import argparse
@@ -16,19 +17,46 @@ from transformers import AutoModel, AutoProcessor
 from modeling_triaffine import NestedNERPipeline, load_nested_ner
 from modeling_triaffine.data.alignment import record_as_text
 from modeling_triaffine.data.demo import write_demo_corpus
-from modeling_triaffine.publishing.drawing import draw_entities
+from modeling_triaffine.drawing import draw_entities
+from modeling_triaffine.scripts import ending_plainly
+from modeling_triaffine.training.faults import TrainingFault
 from modeling_triaffine.training.run import prepare_run, start_logging, train_and_save
 
 RECIPES = Path(__file__).resolve().parents[1] / "hub_configs"
 SHOWN = 3
 LINE = 90  # characters; longer sentences would be drawn in pieces
+# What tells a folder of the demo from all others: only in such a one is anything removed.
+MARK = "made_by_the_demo.txt"
+MARK_TEXT = "Every run of examples/demo.py removes `corpus` and `model` beside this file and makes them anew.\n"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output_dir", type=Path, default=Path("outputs/demo"), help="made anew at every run")
+    parser.add_argument("--output_dir", type=Path, default=Path("outputs/demo"), help="new, or that of an earlier demo")
     folder = parser.parse_args().output_dir
-    shutil.rmtree(folder, ignore_errors=True)
+    with ending_plainly(TrainingFault):
+        clear(folder)
+        run(folder)
+
+
+def clear(folder: Path) -> None:
+    """Makes the folder, or removes from it what an earlier demo made.
+
+    Raises:
+        ValueError: it holds files, and no demo made it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    if any(folder.iterdir()) and not (folder / MARK).is_file():
+        raise ValueError(
+            f"--output_dir {folder} holds other files than those of an earlier demo; give a new or empty folder."
+        )
+    (folder / MARK).write_text(MARK_TEXT, encoding="utf-8")
+    for made in (folder / "corpus", folder / "model"):
+        if made.exists():
+            shutil.rmtree(made)
+
+
+def run(folder: Path) -> None:
     start_logging()
     # Matrices this small gain nothing from threads, and on a busy machine threads wait for each other.
     torch.set_num_threads(1)

@@ -14,7 +14,7 @@ from pathlib import Path
 from modeling_triaffine import TriaffineForNestedNER, TriaffineProcessor
 from modeling_triaffine.commands.arguments import add_model
 from modeling_triaffine.onnx_export import export_onnx
-from modeling_triaffine.scripts import exit_with_message, new_folder
+from modeling_triaffine.scripts import ending_plainly, new_folder
 
 
 def main() -> None:
@@ -26,10 +26,8 @@ def main() -> None:
     # torch's exporter tells of its own inside and of operators that are not needed.
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
     warnings.simplefilter("ignore")
-    try:
+    with ending_plainly():
         run(parser.parse_args())
-    except (ValueError, OSError, ImportError) as error:
-        exit_with_message(error)
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -15,22 +15,17 @@ import argparse
 import sys
 from pathlib import Path
 
-from modeling_triaffine.commands import INTERRUPTED
 from modeling_triaffine.commands.arguments import add_decoding, add_model, positive_integer
 from modeling_triaffine.decoding_triaffine import check_threshold
-from modeling_triaffine.scripts import exit_with_message
+from modeling_triaffine.scripts import ending_plainly
 
 REJECTED = 3
 
 
 def main() -> None:
     arguments = parse_arguments()
-    try:
+    with ending_plainly(RuntimeError):
         sys.exit(run(arguments))
-    except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
-    except (ValueError, OSError, ImportError, RuntimeError) as error:
-        exit_with_message(error)
 
 
 def parse_arguments() -> argparse.Namespace:

@@ -9,7 +9,8 @@ A run that was interrupted goes on with the same command and `--resume_from_chec
 import sys
 from pathlib import Path
 
-from modeling_triaffine.scripts import exit_with_message
+from modeling_triaffine.publishing.upload import NotPublishedError
+from modeling_triaffine.scripts import INTERRUPTED, ending_plainly, exit_with_message
 from modeling_triaffine.training.faults import TrainingFault
 from modeling_triaffine.training.run import prepare_run, start_logging, train_and_save
 
@@ -18,14 +19,14 @@ RECIPES = Path(__file__).resolve().parents[1] / "hub_configs"
 
 def main() -> None:
     start_logging()
-    try:
+    with ending_plainly():
         run = prepare_run(sys.argv[1:], library=RECIPES)
-    except (ValueError, OSError) as error:
-        exit_with_message(error)
     try:
         train_and_save(run)
-    except TrainingFault as fault:
+    except (TrainingFault, NotPublishedError) as fault:  # any other error is one of the program, with its traceback
         exit_with_message(fault)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
 
 
 if __name__ == "__main__":

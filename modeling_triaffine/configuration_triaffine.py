@@ -1,20 +1,17 @@
 """TriaffineConfig: every choice that makes a nested-NER triaffine model, checked when it is built.
 
-It also knows which files make up the remote code of a checkpoint (`save_remote_code`) and how references to them are
-written, since the configuration is what every saved folder holds. What the choices compute stands in
-`triaffine_ops.py` and `modeling_triaffine.py`.
+It writes the references to the remote code of a checkpoint, too, since the configuration is what every saved folder
+holds. What the choices compute stands in `triaffine_ops.py` and `modeling_triaffine.py`.
 """
 
 import copy
-import os
-import shutil
-from pathlib import Path
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from transformers import AutoConfig, PretrainedConfig
-from transformers.utils import cached_file, logging
 
-logger = logging.get_logger(__name__)
+from .checks_triaffine import check_dtype, check_integer, check_kind, check_number, reading, shortened
+from .repository_triaffine import AUTO_MAP, CUSTOM_PIPELINES, PushMixin, code_reference, save_remote_code
 
 NONE_LABEL = "None"
 
@@ -30,69 +27,38 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "context": ("none", "previous_sentence", "document"),
 }
 
-DROPOUTS = ("encoder_dropout", "word_dropout", "pos_dropout", "char_dropout", "lstm_dropout", "mlp_dropout")
+# The least and the most of each size and count. The most is far above any use: what a damaged or hostile file says is
+# refused before it fills the memory.
+INTEGERS: dict[str, tuple[int, int]] = {
+    "hidden_size": (1, 2**16),
+    "triaffine_dim": (1, 2**14),
+    "triaffine_rank": (1, 2**14),
+    "max_candidates": (1, 2**12),
+    "max_span_width": (1, 2**16),
+    "max_subwords": (1, 2**16),
+    **{f"{part}_vocab_size": (0, 2**26) for part in ("word", "pos", "char")},
+    **{f"{part}_embedding_size": (0, 2**14) for part in ("word", "pos", "char")},
+    "char_lstm_hidden_size": (0, 2**14),
+    "lstm_hidden_size": (0, 2**14),
+    "lstm_layers": (1, 16),
+}
+OPTIONAL = ("hidden_size", "triaffine_rank", "max_span_width")  # may be None
+ENCODER_LAYERS = (0, 256)
+# The least of each number, and what it is below.
+NUMBERS: dict[str, tuple[float, float]] = {
+    "aux_loss_weight": (0.0, float("inf")),
+    "triaffine_init_std": (1e-9, float("inf")),
+    **{f"{part}_dropout": (0.0, 1.0) for part in ("encoder", "word", "pos", "char", "lstm", "mlp")},
+}
+SWITCHES = ("cross_span", "share_triaffine")
+# Chosen where a model is loaded, not by its file: it could name code on the Hub to compute attention with, or a pickle.
+LOADING_FIELDS = (
+    *("attn_implementation", "_attn_implementation", "experts_implementation", "_experts_implementation"),
+    *("transformers_weights", "fusion_config"),
+)
 # Fields of an encoder's configuration that do not travel in ours.
 LOCAL_FIELDS = ("trust_remote_code", "_name_or_path", "dtype", "torch_dtype")
-
-# The flat folder that travels with a checkpoint: transformers loads these files as remote code.
-REMOTE_CODE_FILES = (
-    "configuration_triaffine.py",
-    "triaffine_weights.py",
-    "triaffine_kernels.py",
-    "triaffine_blocks.py",
-    "triaffine_ops.py",
-    "factors_triaffine.py",
-    "words_triaffine.py",
-    "span_head_triaffine.py",
-    "modeling_triaffine.py",
-    "decoding_triaffine.py",
-    "text_triaffine.py",
-    "batches_triaffine.py",
-    "processing_triaffine.py",
-    "pipeline_triaffine.py",
-)
-# What a saved folder has beside it for Inference Endpoints, which read both files by these names.
-HANDLER_FILE = "handler.py"
-REQUIREMENTS_FILE = "requirements.txt"
-REQUIREMENTS = "torch\ntransformers>=5.19\n"
-
-AUTO_MAP = {
-    "AutoConfig": "configuration_triaffine.TriaffineConfig",
-    "AutoModel": "modeling_triaffine.TriaffineForNestedNER",
-    "AutoModelForTokenClassification": "modeling_triaffine.TriaffineForNestedNER",
-    "AutoProcessor": "processing_triaffine.TriaffineProcessor",
-}
-CUSTOM_PIPELINES = {
-    "token-classification": {
-        "impl": "pipeline_triaffine.NestedNERPipeline",
-        "pt": ["AutoModelForTokenClassification"],
-        "type": "text",
-    }
-}
-
-
-# Options of `save_pretrained` that are not of saving but of the push that follows.
-PUSH_OPTIONS = (
-    *("repo_id", "processor", "private", "token"),
-    *("revision", "create_pr", "commit_message", "commit_description"),
-)
-
-
-class PushMixin:
-    """What a configuration, a processor and a model have in common on their way to the Hub."""
-
-    def push_to_hub(self, repo_id: str, *, private: bool | None = True, **options: Any) -> Any:
-        """Uploads what `save_pretrained` writes; a new repository is private unless `private` is False."""
-        return super().push_to_hub(repo_id, private=private, **options)  # type: ignore[misc]
-
-    def save_pretrained(self, save_directory: Any, push_to_hub: bool = False, **options: Any) -> Any:
-        """Saves, and pushes with the options in `PUSH_OPTIONS` if asked to."""
-        push_options = {name: options.pop(name) for name in PUSH_OPTIONS if name in options}
-        saved = super().save_pretrained(save_directory, **options)  # type: ignore[misc]
-        if push_to_hub:
-            # As a whole: transformers would upload only what the base class has written.
-            self.push_to_hub(push_options.pop("repo_id", Path(save_directory).name), **push_options)
-        return saved
+WHERE = "TriaffineConfig"
 
 
 class TriaffineConfig(PushMixin, PretrainedConfig):
@@ -252,6 +218,20 @@ class TriaffineConfig(PushMixin, PretrainedConfig):
         }
 
     @classmethod
+    def from_pretrained(cls, pretrained_model_name_or_path: Any, *args: Any, **options: Any) -> Any:
+        """As of transformers; ValueError or OSError, in one paragraph, for a damaged config.json."""
+        with reading(str(pretrained_model_name_or_path), "config.json"):
+            return super().from_pretrained(pretrained_model_name_or_path, *args, **options)
+
+    @classmethod
+    def from_dict(cls, config_dict: dict[str, Any], **options: Any) -> Any:
+        """The configuration that a config.json holds, but for `LOADING_FIELDS`, which only the caller chooses."""
+        with reading("config.json", "a field"):
+            fields = {name: value for name, value in config_dict.items() if name not in LOADING_FIELDS}
+            _check_foreign(fields)
+            return super().from_dict(fields, **options)
+
+    @classmethod
     def register_for_auto_class(cls, auto_class: Any = "AutoConfig") -> None:
         """Nothing to register: transformers would put a reference of its own among those of `refer_to_code`."""
 
@@ -267,25 +247,15 @@ class TriaffineConfig(PushMixin, PretrainedConfig):
         for name, choices in CHOICES.items():
             if getattr(self, name) not in choices:
                 _fail(f"`{name}` is {getattr(self, name)!r}; choose one of {', '.join(map(repr, choices))}")
-        for name in ("triaffine_dim", "max_candidates", "max_subwords", "lstm_layers"):
-            _check_integer(self, name, minimum=1)
-        for name in ("hidden_size", "triaffine_rank", "max_span_width"):
-            if getattr(self, name) is not None:
-                _check_integer(self, name, minimum=1)
-        for name in self._part_sizes():
-            _check_integer(self, name, minimum=0)
-        for name in DROPOUTS:
-            if not 0.0 <= getattr(self, name) < 1.0:
-                _fail(f"`{name}` is {getattr(self, name)}; a dropout probability lies in [0, 1)")
-        if self.triaffine_init_std <= 0 or self.aux_loss_weight < 0:
-            _fail("`triaffine_init_std` must be above 0 and `aux_loss_weight` at least 0")
+        for name, (least, most) in INTEGERS.items():
+            if getattr(self, name) is not None or name not in OPTIONAL:
+                check_integer(WHERE, name, getattr(self, name), least, most)
+        for name, limits in NUMBERS.items():
+            check_number(WHERE, name, getattr(self, name), *limits)
+        for name in SWITCHES:
+            check_kind(WHERE, name, getattr(self, name), bool, "true or false")
         self._check_combination()
         self._check_encoder()
-
-    @staticmethod
-    def _part_sizes() -> tuple[str, ...]:
-        tables = [f"{part}_{size}" for part in ("word", "pos", "char") for size in ("vocab_size", "embedding_size")]
-        return (*tables, "char_lstm_hidden_size", "lstm_hidden_size")
 
     def _check_combination(self) -> None:
         """Attention, scoring and cross-span stage must have what each takes from the other."""
@@ -321,6 +291,8 @@ class TriaffineConfig(PushMixin, PretrainedConfig):
     def _check_encoder(self) -> None:
         if self.encoder_config is None:
             return
+        layers = getattr(self.encoder_config, "num_hidden_layers", 0)
+        check_integer(f"{WHERE}: encoder_config", "num_hidden_layers", layers, *ENCODER_LAYERS)
         if self.hidden_size != self.encoder_config.hidden_size:
             _fail(
                 f"`hidden_size` is {self.hidden_size}, but the encoder's width is {self.encoder_config.hidden_size}; "
@@ -334,48 +306,23 @@ class TriaffineConfig(PushMixin, PretrainedConfig):
             )
 
 
-def code_reference(reference: str, repository: str | None) -> str:
-    """`module.Class` as transformers reads it: in a file beside the configuration, or in a Hub repository."""
-    return reference if repository is None else f"{repository}--{reference}"
-
-
-def save_remote_code(folder: str | os.PathLike, origin: str = "") -> None:
-    """Writes what `trust_remote_code=True` runs into `folder`, and what an Inference Endpoint needs to run it.
-
-    A model that was itself loaded as remote code has only the files beside it that were needed so far; the others come
-    from `origin`, the folder or Hub repository it was loaded from. What an endpoint reads has names that any project
-    may use; files of these names that are there stay.
-    """
-    here = Path(__file__).parent
-    target = Path(folder)
-    target.mkdir(parents=True, exist_ok=True)
-    if not (target / REQUIREMENTS_FILE).exists():
-        (target / REQUIREMENTS_FILE).write_text(REQUIREMENTS, encoding="utf-8")
-    for name in REMOTE_CODE_FILES if (target / HANDLER_FILE).exists() else (*REMOTE_CODE_FILES, HANDLER_FILE):
-        source: Path | str | None = here / name
-        if not (here / name).exists():
-            lenient = {"_raise_exceptions_for_missing_entries": False, "_raise_exceptions_for_connection_errors": False}
-            source = cached_file(origin, name, **lenient) if origin else None
-        if source is None:
-            logger.warning(f"{name}, a part of the remote code, was not found and is missing in {target}.")
-        elif Path(source).resolve() != (target / name).resolve():
-            shutil.copyfile(source, target / name)
-
-
 def _as_encoder_config(encoder_config: PretrainedConfig | dict[str, Any] | None) -> PretrainedConfig | None:
     """A copy of the encoder's configuration without what belongs to the place it was read from.
 
     Its path is this machine's business, and its dtype would make an encoder of another precision than the head's.
     """
+    if encoder_config is None:
+        return None
+    check_kind(WHERE, "encoder_config", encoder_config, (dict, PretrainedConfig), "an encoder's full configuration")
     if isinstance(encoder_config, dict):
         values = {key: value for key, value in encoder_config.items() if key not in LOCAL_FIELDS}
         if "model_type" not in values:
             _fail('`encoder_config` has no "model_type"; give an encoder\'s full configuration, or use from_encoder()')
-        return AutoConfig.for_model(**values)
-    if encoder_config is not None:
-        encoder_config = copy.deepcopy(encoder_config)
-        encoder_config._name_or_path = ""
-        encoder_config.dtype = None
+        with reading(f"{WHERE}: `encoder_config` is none that transformers knows", "a field"):
+            return AutoConfig.for_model(**values)
+    encoder_config = copy.deepcopy(encoder_config)
+    encoder_config._name_or_path = ""
+    encoder_config.dtype = None
     return encoder_config
 
 
@@ -383,32 +330,53 @@ def _resolve_labels(
     id2label: dict[int, str] | None, label2id: dict[str, int] | None, num_labels: int | None
 ) -> dict[int, str]:
     """The one label order there is: ids 0 … R-1, the last named "None"."""
-    if id2label is None and label2id is not None:
-        id2label = {int(i): name for name, i in label2id.items()}
+    if id2label is not None:
+        check_kind(WHERE, "id2label", id2label, dict, "the labels' names by their ids")
+        id2label = _labels_by_id("id2label", id2label.items())
+    if label2id is not None:
+        check_kind(WHERE, "label2id", label2id, dict, "the labels' ids by their names")
+        inverse = _labels_by_id("label2id", ((i, name) for name, i in label2id.items()))
+        id2label = inverse if id2label is None else id2label
     if id2label is None:
         count = 2 if num_labels is None else num_labels
+        check_integer(WHERE, "num_labels", count, 2, 2**16)
         id2label = {**{i: f"LABEL_{i}" for i in range(count - 1)}, count - 1: NONE_LABEL}
-    id2label = {int(i): name for i, name in id2label.items()}
     if len(id2label) < 2 or sorted(id2label) != list(range(len(id2label))):
-        _fail(f"`id2label` must number at least two labels 0, 1, 2, …; got the ids {sorted(id2label)}")
+        _fail(f"`id2label` must number at least two labels 0, 1, 2, …; got the ids {shortened(sorted(id2label))}")
     id2label = dict(sorted(id2label.items()))
     names = list(id2label.values())
     if names[-1] != NONE_LABEL or NONE_LABEL in names[:-1]:
         _fail(f'the last label, and no other, must be "{NONE_LABEL}" (no entity); got {names}')
     if len(set(names)) != len(names):
         _fail(f"two labels have the same name: {names}")
-    if label2id is not None and {name: int(i) for name, i in label2id.items()} != {n: i for i, n in id2label.items()}:
+    if label2id is not None and inverse != id2label:
         _fail("`label2id` is not the inverse of `id2label`; give only one of them")
     if num_labels is not None and num_labels != len(id2label):
         _fail(f"`num_labels` is {num_labels} but there are {len(id2label)} labels; leave num_labels out")
     return id2label
 
 
-def _check_integer(config: TriaffineConfig, name: str, minimum: int) -> None:
-    value = getattr(config, name)
-    if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
-        _fail(f"`{name}` is {value!r}; it must be a whole number of at least {minimum}")
+def _check_foreign(fields: dict[str, Any]) -> None:
+    """Raises ValueError for what transformers would take from a file as it is."""
+    for name in ("dtype", "torch_dtype"):
+        if fields.get(name) is not None:
+            check_dtype(WHERE, name, fields[name])
+    code = fields.get("auto_map", {})
+    check_kind(WHERE, "auto_map", code, dict, "references to code by the class that reads them")
+    for name, reference in code.items():
+        check_kind(WHERE, f"auto_map.{name}", reference, str, "a reference to code")
+
+
+def _labels_by_id(field: str, pairs: Iterable[tuple[Any, Any]]) -> dict[int, str]:
+    labels = {}
+    for number, name in pairs:
+        check_kind(WHERE, field, name, str, "every label's name as text")
+        try:
+            labels[int(number)] = name
+        except (TypeError, ValueError, OverflowError):
+            _fail(f"`{field}` gives {name!r} the id {shortened(number)}; give the labels the ids 0, 1, 2, …")
+    return labels
 
 
 def _fail(message: str) -> None:
-    raise ValueError(f"TriaffineConfig: {message}.")
+    raise ValueError(f"{WHERE}: {message}.")

@@ -6,20 +6,20 @@ et al. (Findings of ACL 2022).
 """
 
 import inspect
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors import SafetensorError
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel, PreTrainedModel
-from transformers.utils import SAFE_WEIGHTS_INDEX_NAME
 
-from .configuration_triaffine import PushMixin, TriaffineConfig
+from .checkpoint_triaffine import check_index, check_sizes, refuse_broken, refuse_missing, refuse_shapes
+from .checks_triaffine import reading
+from .configuration_triaffine import TriaffineConfig
 from .factors_triaffine import TriaffineTensor, mlp_squared_norm
+from .repository_triaffine import PushMixin
 from .span_head_triaffine import SpanHeadOutput, TriaffineSpanHead
 from .words_triaffine import WordRepresentation, pool_subwords
 
@@ -42,7 +42,8 @@ class TriaffineForNestedNER(PushMixin, PreTrainedModel):
     config_class = TriaffineConfig
     base_model_prefix = ""
     main_input_name = "input_ids"
-    _no_split_modules: list[str] = []  # noqa: RUF012 - merged with the encoder's by transformers
+    # Merged with the encoder's by transformers. The stages of the head share tensors: on two devices they would fail.
+    _no_split_modules = ["TriaffineSpanHead", "WordRepresentation"]  # noqa: RUF012
     # A model loaded in float16 has its head in float32: products of three vectors leave float16's range.
     _keep_in_fp32_modules = ["head"]  # noqa: RUF012
     _supports_sdpa = True
@@ -57,7 +58,8 @@ class TriaffineForNestedNER(PushMixin, PreTrainedModel):
         super().__init__(config)
         if config.encoder_config is None:
             raise ValueError("TriaffineForNestedNER: the configuration has no `encoder_config`; use from_encoder().")
-        self.encoder = AutoModel.from_config(config.encoder_config)
+        with reading("TriaffineForNestedNER: transformers cannot build the encoder", "`encoder_config`"):
+            self.encoder = AutoModel.from_config(config.encoder_config, trust_remote_code=False)
         if getattr(self.encoder, "pooler", None) is not None:
             self.encoder.pooler = None  # nobody reads it; data-parallel training complains of unused weights
         _check_positions(self.encoder, config.max_subwords)
@@ -94,7 +96,7 @@ class TriaffineForNestedNER(PushMixin, PreTrainedModel):
         if missing:
             raise ValueError(f"from_encoder: {name_or_path} has no weights for {', '.join(missing)}; is it an encoder?")
         model.encoder.load_state_dict(pretrained.state_dict(), strict=False)  # a pooler is left out
-        _check_weights(model.encoder, f"The weights in {name_or_path}")
+        refuse_broken(f"The weights in {name_or_path}", model.encoder)
         model.match_low_rank_start()
         return model
 
@@ -137,7 +139,8 @@ class TriaffineForNestedNER(PushMixin, PreTrainedModel):
         wants_report = kwargs.pop("output_loading_info", False)
         kwargs["use_safetensors"] = True  # a pickle from a stranger could run code
         where = f"The weights in {pretrained_model_name_or_path}"
-        _check_shards(Path(str(pretrained_model_name_or_path)))
+        if pretrained_model_name_or_path is not None:
+            check_index(pretrained_model_name_or_path, kwargs)
         try:
             loaded: Any = super().from_pretrained(
                 pretrained_model_name_or_path, *args, output_loading_info=True, **kwargs
@@ -147,19 +150,25 @@ class TriaffineForNestedNER(PushMixin, PreTrainedModel):
         except RuntimeError as error:
             if "ignore_mismatched_sizes" not in str(error):
                 raise
-            raise ValueError(
-                f"{where} have other shapes than its config.json says (the table above lists them): the two files are "
-                "not of one model. Restore the config.json that was saved with the weights, or save the model again."
-            ) from None
+            refuse_shapes(where, ["the tensors of the table above"])
         model, report = loaded
-        missing = ", ".join(sorted(report["missing_keys"]))
-        if missing:
-            raise ValueError(
-                f"{where} lack {missing}, which would be random numbers; save the model again, or build one on an "
-                "encoder with from_encoder()."
-            )
-        _check_weights(model, where)
+        refuse_missing(where, report["missing_keys"])
+        refuse_broken(where, model)
         return (model, report) if wants_report else model
+
+    @staticmethod
+    def _load_pretrained_model(*arguments: Any, **options: Any) -> Any:
+        """As of transformers, which has built the model without memory and found its files by now.
+
+        It is no public method: where its arguments have other names in another version, sizes are not checked early.
+        """
+        load = PreTrainedModel._load_pretrained_model
+        known = inspect.signature(load).bind(*arguments, **options).arguments
+        files, load_config = known.get("checkpoint_files"), known.get("load_config")
+        is_plain = not any(getattr(load_config, name, True) for name in ("hf_quantizer", "ignore_mismatched_sizes"))
+        if files and is_plain and known.get("state_dict") is None:
+            check_sizes(known["model"], files, f"The weights in {known['model'].name_or_path}")
+        return load(*arguments, **options)
 
     def save_pretrained(  # type: ignore[override]
         self,
@@ -190,6 +199,13 @@ class TriaffineForNestedNER(PushMixin, PreTrainedModel):
 
     def set_input_embeddings(self, value: nn.Module) -> None:
         self.encoder.set_input_embeddings(value)
+
+    def resize_token_embeddings(self, *args: Any, **options: Any) -> nn.Module:  # type: ignore[override]
+        """As of the encoder, whose embeddings they are, noted where the model is built from again."""
+        embeddings: nn.Module = self.encoder.resize_token_embeddings(*args, **options)
+        assert self.config.encoder_config is not None
+        self.config.encoder_config.vocab_size = self.encoder.config.vocab_size
+        return embeddings
 
     def _init_weights(self, module: nn.Module) -> None:
         """Modules of ours start as their `reset_parameters` says: torch's default, or the paper's (section 1)."""
@@ -273,37 +289,6 @@ class TriaffineForNestedNER(PushMixin, PreTrainedModel):
             1, torch.zeros(1, dtype=torch.long, device=input_ids.device), 1
         )
         return self.encoder(**inputs, output_hidden_states=output_hidden_states)
-
-
-@torch.no_grad()
-def broken_weights(model: nn.Module) -> list[str]:
-    """Names of the weights that hold NaN or infinity. Those on the meta device or quantized are not looked at."""
-    return [
-        name
-        for name, weight in model.named_parameters()
-        if not weight.is_meta and weight.is_floating_point() and weight.element_size() > 1  # no float8
-        if not weight.sum(dtype=torch.float32).isfinite()  # one pass and no copy, unlike isfinite().all()
-    ]
-
-
-def _check_shards(folder: Path) -> None:
-    """Raises ValueError where a folder's index names weights that lie outside of it."""
-    index = folder / SAFE_WEIGHTS_INDEX_NAME
-    if not index.is_file():
-        return
-    names = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
-    if outside := sorted(name for name in names if Path(name).name != name):
-        raise ValueError(f"{index} names {outside[0]}, which is no file of its folder; do not use this model.")
-
-
-def _check_weights(model: nn.Module, where: str) -> None:
-    broken = broken_weights(model)
-    if broken:
-        raise ValueError(
-            f"{where} hold numbers that are not finite (NaN or infinity), in {', '.join(broken[:5])}"
-            f"{f' and {len(broken) - 5} more' if len(broken) > 5 else ''}: every score would be one, too. Take an "
-            "earlier checkpoint, or copy or download the file again."
-        )
 
 
 def _check_positions(encoder: nn.Module, max_subwords: int) -> None:

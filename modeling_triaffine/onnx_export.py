@@ -19,8 +19,8 @@ from . import span_head_triaffine, triaffine_ops
 from .factors_triaffine import TriaffineTensor
 from .modeling_triaffine import TriaffineForNestedNER
 from .processing_triaffine import TriaffineProcessor
-from .triaffine_ops import TriaffineFactor
-from .triaffine_ops import _project as project
+from .scripts import missing_extra
+from .triaffine_ops import TriaffineFactor, project
 
 OUTPUTS = ("span_logits", "logits", "candidates", "candidate_mask")
 # A larger difference between a score of the graph and the model's is no rounding.
@@ -39,7 +39,7 @@ def export_onnx(model: TriaffineForNestedNER, processor: TriaffineProcessor, pat
     """
     missing = [name for name in ("onnx", "onnxscript", "onnxruntime") if importlib.util.find_spec(name) is None]
     if missing:
-        raise ImportError(f"Exporting needs {', '.join(missing)}: pip install 'modeling_triaffine[onnx]'.")
+        raise missing_extra(f"Exporting needs {', '.join(missing)}", "onnx")
     pooling = model.config.subword_pooling
     if pooling != "max":
         raise ValueError(f'Only models with subword_pooling="max" can be exported to ONNX; this one has "{pooling}".')

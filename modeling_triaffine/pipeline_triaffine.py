@@ -13,8 +13,8 @@ from .decoding_triaffine import check_overlap, check_threshold, decode_batch, re
 from .modeling_triaffine import TriaffineForNestedNER
 from .processing_triaffine import PosTagger, TriaffineProcessor
 
-# oneDNN, which computes some of torch's functions on the CPU, keeps what it has made for each of the last 1,024 shapes.
-# Batches of text come in ever new shapes: memory would grow by a hundred megabytes over a long text. It reads this once.
+# oneDNN, which computes some of torch's functions on the CPU, keeps what it made for each of the last 1,024 shapes. The
+# batches of a text come in ever new ones: memory would grow by a hundred megabytes. It reads this when first used.
 os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "16")
 
 # Batches whose sentences are sorted by length together, so that a batch holds sentences of like length.

@@ -16,10 +16,13 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 from transformers import AutoTokenizer, BatchFeature, ProcessorMixin
-from transformers.utils import cached_file, logging
+from transformers.utils import logging
 
 from .batches_triaffine import PADDING_VALUES, Feature, pad_features, stack_arrays
-from .configuration_triaffine import AUTO_MAP, CHOICES, PushMixin, code_reference, save_remote_code
+from .checks_triaffine import check_integer, check_kind, reading
+from .configuration_triaffine import CHOICES, INTEGERS
+from .layout_triaffine import lay_out
+from .repository_triaffine import AUTO_MAP, PushMixin, code_reference, describe_missing, find_file, save_remote_code
 from .text_triaffine import (
     DEFAULT_WORD_SPLITTER,
     Piece,
@@ -32,6 +35,7 @@ from .text_triaffine import word_splitter as make_word_splitter
 
 logger = logging.get_logger(__name__)
 
+FILES = ("processor_config.json", "tokenizer.json", "tokenizer_config.json")  # transformers can do without the last
 VOCABULARIES_FILE = "vocabularies.json"
 VOCABULARY_PARTS = ("words", "pos", "chars")
 PADDING, UNKNOWN = "[PAD]", "[UNK]"
@@ -41,6 +45,8 @@ PosTagger = Callable[[list[Sequence[str]]], Iterable[Sequence[str]]]
 # otherwise widen the whole batch.
 MAX_CHARACTERS = 64
 MAX_CHARACTERS_OF_SUBWORDS = 256
+# The least and the most of the options that are numbers: the span scores of a sentence grow with its words squared.
+LIMITS = {"max_subwords": (8, INTEGERS["max_subwords"][1]), "max_sentence_words": (1, 4096)}
 # What transformers notes of how a tokenizer was loaded, and would save with it.
 LOADING_OPTIONS = ("is_local", "local_files_only")
 # Sentences of a text that are encoded together, so that memory does not grow with the text.
@@ -84,9 +90,11 @@ class TriaffineProcessor(PushMixin, ProcessorMixin):
             raise ValueError("TriaffineProcessor needs a fast tokenizer: only those tell which word a sub-word is of.")
         if context not in CHOICES["context"]:
             raise ValueError(f"`context` is {context!r}; choose one of {', '.join(map(repr, CHOICES['context']))}.")
-        for name, value, least in (("max_subwords", max_subwords, 8), ("max_sentence_words", max_sentence_words, 1)):
-            if value < least:
-                raise ValueError(f"`{name}` is {value}; the least is {least}.")
+        for name, value in (("max_subwords", max_subwords), ("max_sentence_words", max_sentence_words)):
+            check_integer("TriaffineProcessor", name, value, *LIMITS[name])
+        check_kind("TriaffineProcessor", "sentence_splitter", sentence_splitter, str, "the name of one")
+        check_kind("TriaffineProcessor", "vocabulary_parts", vocabulary_parts, (list, tuple), "a list of parts")
+        _check_parts("vocabulary_parts", vocabulary_parts)
         make_word_splitter(word_splitter), make_sentence_splitter(sentence_splitter)  # raise for an unknown choice
         self.max_subwords = max_subwords
         self.context = context
@@ -189,7 +197,9 @@ class TriaffineProcessor(PushMixin, ProcessorMixin):
         tags = self._tags(words, pos) if "pos" in self.vocabulary_parts else [[]] * len(words)
         features = []
         for number, (subwords, index) in enumerate(self._subwords(words)):
-            feature = self._assemble(subwords, index, left[number], right[number])
+            feature = lay_out(
+                subwords, index, left[number], right[number], self.max_subwords, self._start_id, self._separator_id
+            )
             feature["num_words"] = len(words[number])
             feature.update(self._word_parts(words[number], tags[number]))
             features.append(feature)
@@ -235,39 +245,6 @@ class TriaffineProcessor(PushMixin, ProcessorMixin):
             return [np.zeros(0, dtype=np.int64)] * count
         return [subwords for subwords, _ in self._subwords(sides)]
 
-    def _assemble(self, subwords: np.ndarray, index: np.ndarray, left: np.ndarray, right: np.ndarray) -> Feature:
-        """[CLS] left [SEP] sentence [SEP] right [SEP], or windows when the sentence alone is too long (section 2)."""
-        room = self.max_subwords - len(subwords) - 2
-        if room < 0:
-            return self._windows(subwords, index)
-        from_left, from_right = _share_context(room, len(left), len(right))
-        first = 1 + from_left + (from_left > 0)
-        last = first + len(subwords)
-        # What is not written over is a separator.
-        input_ids = np.full(last + 1 + from_right + (from_right > 0), self._separator_id, dtype=np.int64)
-        input_ids[0] = self._start_id
-        input_ids[1 : 1 + from_left] = left[len(left) - from_left :]
-        input_ids[first:last] = subwords
-        input_ids[last + 1 : last + 1 + from_right] = right[:from_right]
-        word_index = np.full_like(input_ids, -1)
-        word_index[first:last] = index
-        segments = np.ones_like(input_ids)
-        segments[first - 1 if from_left else 0 : last + 1] = 0
-        return _feature(input_ids, word_index, segments)
-
-    def _windows(self, subwords: np.ndarray, index: np.ndarray) -> Feature:
-        """A long sentence as windows of `max_subwords`, one after the other, that overlap by half."""
-        size = self.max_subwords - 2
-        starts = np.append(np.arange(0, len(subwords) - size, size // 2), len(subwords) - size)
-        chosen = _central_window(index, starts, size)
-        rows, row_index = [], []
-        for window, start in enumerate(starts):
-            part = slice(start, start + size)
-            rows.append(np.concatenate([[self._start_id], subwords[part], [self._separator_id]]))
-            row_index.append(np.concatenate([[-1], np.where(chosen[part] == window, index[part], -1), [-1]]))
-        input_ids = np.concatenate(rows)
-        return _feature(input_ids, np.concatenate(row_index), np.zeros_like(input_ids))
-
     def _tags(self, sentences: Sequence[Sequence[str]], pos: Sequence[Sequence[str]] | None) -> list[Sequence[str]]:
         """Parts of speech of each sentence: those given, else the tagger's, else the unknown one for every word."""
         tags = list(pos) if pos else [[]] * len(sentences)
@@ -307,9 +284,7 @@ class TriaffineProcessor(PushMixin, ProcessorMixin):
         Ids: 0 padding, 1 unknown, then by falling frequency, equal ones in order of spelling.
         """
         counts: dict[str, Counter[str]] = {part: Counter() for part in parts}
-        unknown_parts = set(counts) - set(VOCABULARY_PARTS)
-        if unknown_parts:
-            raise ValueError(f"`parts` holds {sorted(unknown_parts)}; choose among {', '.join(VOCABULARY_PARTS)}.")
+        _check_parts("parts", parts)
         for record in records:
             if "words" in counts:
                 counts["words"].update(record["tokens"])
@@ -352,6 +327,21 @@ class TriaffineProcessor(PushMixin, ProcessorMixin):
                 f"The model reads {', '.join(missing)} beside sub-words, the processor has no vocabulary of them: take "
                 "the processor that was saved with the model."
             )
+        subwords = getattr(config.encoder_config, "vocab_size", None)
+        highest = max(self.tokenizer.get_vocab().values(), default=0)
+        if subwords is not None and highest >= subwords:
+            raise ValueError(
+                f"The tokenizer gives sub-words ids up to {highest}, the encoder has vectors of {subwords} sub-words: "
+                f"take the tokenizer that was saved with the model, or call resize_token_embeddings({highest + 1})."
+            )
+        rows = {"words": config.word_vocab_size, "pos": config.pos_vocab_size, "chars": config.char_vocab_size}
+        if larger := [
+            part for part, is_read in read.items() if is_read and len(self.vocabularies.get(part, ())) > rows[part]
+        ]:
+            raise ValueError(
+                f"The processor's vocabulary of {', '.join(larger)} has more entries than the model has vectors of "
+                "them: take the processor that was saved with the model."
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """The options, as they are saved. transformers copies all attributes for it: a tagger may be large."""
@@ -388,15 +378,23 @@ class TriaffineProcessor(PushMixin, ProcessorMixin):
     def from_pretrained(  # type: ignore[override]
         cls, pretrained_model_name_or_path: str | os.PathLike, **kwargs: Any
     ) -> "TriaffineProcessor":
-        for name in ("processor_config.json", "tokenizer.json"):
-            if _find_file(pretrained_model_name_or_path, name, kwargs) is None:
-                raise FileNotFoundError(_describe_missing(pretrained_model_name_or_path, name))
-        processor = super().from_pretrained(pretrained_model_name_or_path, **kwargs)
+        for name in FILES[:2]:
+            if find_file(pretrained_model_name_or_path, name, kwargs) is None:
+                raise FileNotFoundError(describe_missing(pretrained_model_name_or_path, name))
+        # None would ask whether to run what a stranger's tokenizer names, and take a text on standard input for a yes.
+        kwargs["trust_remote_code"] = bool(kwargs.get("trust_remote_code"))
+        with reading(str(pretrained_model_name_or_path), f"one of config.json, {', '.join(FILES)}"):
+            processor = super().from_pretrained(pretrained_model_name_or_path, **kwargs)
         if processor.vocabulary_parts:
             processor.vocabularies = _read_vocabularies(
                 pretrained_model_name_or_path, processor.vocabulary_parts, kwargs
             )
         return processor
+
+
+def _check_parts(name: str, parts: Sequence[Any]) -> None:
+    if unknown := [part for part in parts if part not in VOCABULARY_PARTS]:
+        raise ValueError(f"`{name}` holds {unknown}; choose among {', '.join(VOCABULARY_PARTS)}.")
 
 
 def _tag_unknown(sentences: list[Sequence[str]]) -> list[list[str]]:
@@ -416,47 +414,29 @@ def number_names(names: Iterable[str]) -> dict[str, int]:
 def _read_vocabularies(
     name_or_path: str | os.PathLike, parts: Sequence[str], kwargs: dict[str, Any]
 ) -> dict[str, dict[str, int]]:
-    path = _find_file(name_or_path, VOCABULARIES_FILE, kwargs)
+    path = find_file(name_or_path, VOCABULARIES_FILE, kwargs)
     if path is None:
         raise FileNotFoundError(
             f"{name_or_path} has no {VOCABULARIES_FILE}, but its processor reads {', '.join(parts)}: the folder is not "
             "complete. Save the processor into it again, beside the model it was trained with."
         )
-    try:
+    with reading(f"{path} is damaged (save the processor again)"):
         vocabularies = json.loads(Path(path).read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{path} is damaged or cut off ({error}); save the processor again.") from None
-    missing = set(parts) - set(vocabularies)
-    if missing:
-        raise ValueError(f"{path} has no vocabulary of {', '.join(sorted(missing))}; save the processor again.")
+        check_kind("JSON", "vocabularies", vocabularies, dict, "an object")
+        for part in parts:
+            if part not in vocabularies:
+                raise ValueError(f"it has no vocabulary of {part}")
+            _check_vocabulary(part, vocabularies[part])
     return vocabularies
 
 
-def _find_file(name_or_path: str | os.PathLike, name: str, kwargs: dict[str, Any]) -> str | None:
-    """Path of a file in a model's folder or Hub repository; None when it is not there."""
-    hub_options = ("cache_dir", "force_download", "local_files_only", "token", "revision", "subfolder")
-    options = {option: kwargs[option] for option in hub_options if option in kwargs}
-    try:
-        return cached_file(name_or_path, name, _raise_exceptions_for_missing_entries=False, **options)
-    except OSError as error:
-        if isinstance(error.__cause__, ValueError):  # a path that is no folder, nor a name that a repository could have
-            return None
-        raise
-
-
-def _describe_missing(name_or_path: str | os.PathLike, name: str) -> str:
-    has_config = _find_file(name_or_path, "config.json", {}) is not None
-    if not has_config and not os.path.isdir(name_or_path):
-        return (
-            f"There is no model {name_or_path}: it is no folder, and no name of a model that the Hub or its cache on "
-            "this machine could give. Check the spelling."
-        )
-    if not has_config:
-        return f"{name_or_path} has no {name}, nor a config.json: it holds no model. Give the folder that does."
-    return (
-        f"{name_or_path} has no {name}: the model was saved there without its processor. Save the processor it was "
-        "trained with into the same place: processor.save_pretrained(...)."
-    )
+def _check_vocabulary(part: str, vocabulary: Any) -> None:
+    check_kind("vocabularies", part, vocabulary, dict, "names with their ids")
+    if UNKNOWN not in vocabulary:
+        raise ValueError(f"the vocabulary of {part} has no {UNKNOWN}")
+    for name, number in vocabulary.items():
+        if type(number) is not int or not 0 <= number < len(vocabulary):
+            raise ValueError(f"the vocabulary of {part} gives {name!r} the id {number!r}, not one below its length")
 
 
 def _needs_space(tokenizer: Any) -> bool:
@@ -483,39 +463,3 @@ def _first_id(tokenizer: Any, *names: str) -> int:
         f"TriaffineProcessor: the tokenizer has none of {', '.join(names)}; give it such a special token, the "
         "encoder's input is built with it."
     )
-
-
-def _share_context(room: int, left: int, right: int) -> tuple[int, int]:
-    """How many of `left` and `right` context sub-words fit, evenly, each side with a [SEP] of its own."""
-    wants_left, wants_right = (side + 1 if side else 0 for side in (left, right))
-    takes_left = min(wants_left, max(room // 2, room - wants_right))
-    takes_right = min(wants_right, room - takes_left)
-    return max(0, takes_left - 1), max(0, takes_right - 1)
-
-
-def _central_window(index: np.ndarray, starts: np.ndarray, size: int) -> np.ndarray:
-    """For each sub-word the window its word counts in: the one whose centre is nearest.
-
-    A word longer than any window counts with each of its sub-words where that stands most central.
-    """
-    first = np.searchsorted(index, index, side="left")
-    last = np.searchsorted(index, index, side="right") - 1
-    centres = starts + (size - 1) / 2
-    by_word = _nearest(centres, (first + last) / 2)
-    by_subword = _nearest(centres, np.arange(len(index)).astype(float))
-    holds = (starts[by_word] <= first) & (last < starts[by_word] + size)
-    return np.where(holds, by_word, by_subword)
-
-
-def _nearest(centres: np.ndarray, positions: np.ndarray) -> np.ndarray:
-    right = np.searchsorted(centres, positions).clip(1, len(centres) - 1)
-    return np.where(positions - centres[right - 1] <= centres[right] - positions, right - 1, right)
-
-
-def _feature(input_ids: np.ndarray, word_index: np.ndarray, segments: np.ndarray) -> Feature:
-    return {
-        "input_ids": input_ids,
-        "attention_mask": np.ones_like(input_ids),
-        "token_type_ids": segments,
-        "word_index": word_index,
-    }

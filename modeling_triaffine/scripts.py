@@ -1,4 +1,4 @@
-"""What the scripts share: a mistake told in one paragraph, a device checked, output that appears when it is whole."""
+"""What the scripts share: how they end, a mistake told in one paragraph, a device checked, output that comes whole."""
 
 import contextlib
 import datetime
@@ -14,8 +14,32 @@ import torch
 import transformers
 
 USER_ERROR = 2
+# Exit codes of shells for a process that SIGINT or SIGPIPE has ended.
+INTERRUPTED, PIPE_CLOSED = 130, 141
 # Lone surrogates, which JSON can hold and UTF-8 cannot, are written as JSON escapes.
 SURROGATES = "backslashreplace"
+
+
+@contextlib.contextmanager
+def ending_plainly(*faults: type[Exception]) -> Iterator[None]:
+    """A script's whole work: it prints UTF-8 whatever the terminal, and what ends it early ends the process plainly.
+
+    A mistake of the user (ValueError, OSError, ImportError; `faults` besides) is told in one paragraph, with code 2.
+    Ctrl-C, and a reader of the output who has seen enough, end it as they end other programs.
+    """
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(encoding="utf-8", errors=SURROGATES)
+    mistakes: tuple[type[Exception], ...] = (ValueError, OSError, ImportError, *faults)
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(PIPE_CLOSED)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    except mistakes as error:
+        exit_with_message(error)
 
 
 def exit_with_message(error: Exception) -> NoReturn:
@@ -23,6 +47,13 @@ def exit_with_message(error: Exception) -> NoReturn:
     if os.environ.get("RANK", "0") == "0":
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
     sys.exit(USER_ERROR)
+
+
+def missing_extra(what: str, extra: str) -> ImportError:
+    """The error that says how to install what is missing; `what` says who needs which library."""
+    return ImportError(
+        f"{what}, of the extra `{extra}`: in a checkout of modeling_triaffine, pip install -e '.[{extra}]'."
+    )
 
 
 def check_device(name: str | None) -> None:
@@ -37,14 +68,20 @@ def check_device(name: str | None) -> None:
 
 @contextlib.contextmanager
 def open_output(path: Path | None) -> Iterator[TextIO]:
-    """Standard output, or a file that gets its name when all is written and leaves nothing behind when it is not."""
+    """Standard output, or a file that gets its name when all is written and leaves nothing behind when it is not.
+
+    A device or pipe is written to as it is, and of a link the file it leads to.
+    """
     if path is None:
-        if hasattr(sys.stdout, "reconfigure"):
-            sys.stdout.reconfigure(errors=SURROGATES)
         yield sys.stdout
         return
     if path.is_dir():
         raise ValueError(f"--output {path} is a folder; give the name of a file.")
+    if path.exists() and not path.is_file():
+        with open(path, "w", encoding="utf-8", errors=SURROGATES) as output:
+            yield output
+        return
+    path = Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f"{path.name}.incomplete")
     try:

@@ -28,6 +28,7 @@ from .decoding_triaffine import check_overlap, check_threshold
 from .modeling_triaffine import TriaffineForNestedNER
 from .pipeline_triaffine import DEFAULT_BATCH_SIZE, NestedNERPipeline
 from .processing_triaffine import TriaffineProcessor
+from .scripts import missing_extra
 
 try:
     from spacy import util
@@ -36,9 +37,7 @@ try:
     from spacy.pipeline.span_ruler import prioritize_existing_ents_filter
     from spacy.tokens import Doc, Span, SpanGroup
 except ImportError as error:
-    raise ImportError(
-        'The component "triaffine_ner" needs spaCy, which is an extra: pip install "modeling_triaffine[spacy]".'
-    ) from error
+    raise missing_extra('The component "triaffine_ner" needs spaCy', "spacy") from error
 
 MODEL_FOLDER = "model"
 

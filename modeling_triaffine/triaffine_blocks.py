@@ -12,7 +12,7 @@ of a block.
 import functools
 import warnings
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import torch
 from torch import Tensor
@@ -187,16 +187,16 @@ class FullCube(NamedTuple):
         gradients[2][:, block.tails].index_add_(0, sentences, for_tails.to(gradients[2].dtype))
 
 
-class ProductCube(NamedTuple):
-    """s_ijk = Σ_w u_iw x_kw v_jw for each label: heads u, insides x, tails v, each [B, R, N, w]."""
+class WordFactors(NamedTuple):
+    """What a cube is made from that has a factor for each label and word: each [B, R, N, …]."""
 
     heads: Tensor
     insides: Tensor
     tails: Tensor
 
-    def expand_labels(self, like: "Cube") -> "ProductCube":
+    def expand_labels(self, like: "Cube") -> Self:
         """The same scores for each label of another cube."""
-        return ProductCube(*(part.expand(-1, like.shape()[1], *part.shape[2:]) for part in self))
+        return type(self)(*(part.expand(-1, like.shape()[1], *part.shape[2:]) for part in self))
 
     def shape(self) -> tuple[int, int, int]:
         return self.heads.shape[0], self.heads.shape[1], self.heads.shape[2]
@@ -204,6 +204,10 @@ class ProductCube(NamedTuple):
     def empty_gradients(self, dtype: torch.dtype) -> list[Tensor]:
         """Where the blocks' gradients are added, in `dtype`."""
         return [part.new_zeros(part.shape, dtype=dtype) for part in self]
+
+
+class ProductCube(WordFactors):
+    """s_ijk = Σ_w u_iw x_kw v_jw for each label: heads u, insides x, tails v, each [B, R, N, w]."""
 
     def scores(self, plan: Plan, block: Block) -> tuple[Tensor, Any]:
         """Scores [B, R, K, I, J] of a block, and what its gradient needs."""
@@ -243,23 +247,8 @@ class ProductCube(NamedTuple):
         return self.heads[:, :, block.heads], self.insides[:, :, block.words], self.tails[:, :, block.tails]
 
 
-class AdditiveCube(NamedTuple):
+class AdditiveCube(WordFactors):
     """s_ijk = u_i + x_k + v_j for each label: heads u, insides x, tails v, each [B, R, N]."""
-
-    heads: Tensor
-    insides: Tensor
-    tails: Tensor
-
-    def expand_labels(self, like: "Cube") -> "AdditiveCube":
-        """The same scores for each label of another cube."""
-        return AdditiveCube(*(part.expand(-1, like.shape()[1], *part.shape[2:]) for part in self))
-
-    def shape(self) -> tuple[int, int, int]:
-        return self.heads.shape[0], self.heads.shape[1], self.heads.shape[2]
-
-    def empty_gradients(self, dtype: torch.dtype) -> list[Tensor]:
-        """Where the blocks' gradients are added, in `dtype`."""
-        return [part.new_zeros(part.shape, dtype=dtype) for part in self]
 
     def scores(self, plan: Plan, block: Block) -> tuple[Tensor, Any]:
         """Scores [B, R, K, I, J] of a block, and what its gradient needs."""

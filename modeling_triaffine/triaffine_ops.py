@@ -103,7 +103,7 @@ class TriaffineFactor(NamedTuple):
             return FullCube(pad_boundaries(heads), contracted, pad_boundaries(tails))
         factors = (factor[labels] for factor in self.weight)
         return ProductCube(
-            *(_project(part, factor) for part, factor in zip((heads, insides, tails), factors, strict=True))
+            *(project(part, factor) for part, factor in zip((heads, insides, tails), factors, strict=True))
         )
 
     def spans(self, candidates: Tensor) -> Tensor:
@@ -311,7 +311,7 @@ def triaffine_pairs(heads: Tensor, insides: Tensor, tails: Tensor, weight: Triaf
         spans = contract_pairs(firsts, lasts, weight).unflatten(1, heads.shape[:2]).transpose(0, 1)
         return spans @ insides.transpose(-1, -2)
     head_factor, inside_factor, tail_factor = weight
-    spans = _project(heads, head_factor) * _project(tails, tail_factor)
+    spans = project(heads, head_factor) * project(tails, tail_factor)
     # Labels first, [R, B·G, d] × [R, d, ρ], for the same reason.
     insides = insides.transpose(0, 1).flatten(1, 2) @ inside_factor.to(insides.dtype)
     return spans @ insides.unflatten(1, (len(spans), -1)).permute(1, 0, 3, 2)
@@ -323,7 +323,7 @@ def triaffine_pairs_reference(heads: Tensor, insides: Tensor, tails: Tensor, wei
     return contract("brgae,bla,ble->brlg", contracted, heads, tails)
 
 
-def _project(vectors: Tensor, factor: Tensor) -> Tensor:
+def project(vectors: Tensor, factor: Tensor) -> Tensor:
     """[B, N, d] times [R, d, ρ] → [B, R, N, ρ]."""
     # One product for all labels: a batched one would copy the factor for every sentence.
     columns = factor.to(vectors.dtype).transpose(0, 1).flatten(1)

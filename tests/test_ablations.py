@@ -3,6 +3,7 @@
 import csv
 import importlib.util
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -53,8 +54,8 @@ def test_the_papers_forms_differ_from_the_published_ones_in_their_scoring_alone(
 
 @pytest.fixture
 def finished(tmp_path):
-    """Scores of four runs, as trainings leave them."""
-    for run, split, f1 in (("a-seed-1", "eval", 0.5), ("h-seed-1", "test", 0.7), ("h-seed-10", "test", 0.8)):
+    """Scores of three runs, as trainings leave them."""
+    for run, split, f1 in (("a-seed-1", "eval", 0.5), ("h-seed-10", "test", 0.8), ("h-seed-9", "test", 0.7)):
         (tmp_path / run).mkdir()
         scores = {f"{split}_f1": f1, f"{split}_flat_f1": f1 + 0.1, f"{split}_nested_f1": f1 - 0.1, "eval_loss": 1}
         scores = {"eval_f1": 0, "eval_flat_f1": 0, "eval_nested_f1": 0, **scores}
@@ -70,9 +71,42 @@ def test_table_holds_what_is_finished(script, finished):
     assert lines[2] == "| (a) | attention none, scoring biaffine | 1 | 50.00 | 60.00 | 40.00 |"
     assert lines[3].endswith("related spans | 2 | 75.00 ± 7.07 | 85.00 ± 7.07 | 65.00 ± 7.07 |")
     rows = list(csv.DictReader((finished / "table.csv").open()))
-    assert [(row["variant"], row["f1"]) for row in rows] == [("a", "50.0000"), ("h", "70.0000"), ("h", "80.0000")]
+    found = [(row["variant"], row["seed"], row["f1"]) for row in rows]
+    assert found == [("a", "1", "50.0000"), ("h", "9", "70.0000"), ("h", "10", "80.0000")]
     assert [row["name"] for row in json.loads((finished / "table.json").read_text())["rows"]] == ["a", "h"]
     assert (finished / "table.svg").read_text().count("<svg") == 1
+
+
+def test_what_is_no_run_with_scores_is_told_and_left_out(script, finished, capsys):
+    (finished / "h-seed-9" / "all_results.json").write_text('{"train_loss": 1.0}')
+    shutil.copytree(finished / "h-seed-10", finished / "h-seed-10-old")
+    script.write_tables(finished)
+    assert (finished / "table.md").read_text().splitlines()[3].endswith("related spans | 1 | 80.00 | 90.00 | 70.00 |")
+    told = sorted(capsys.readouterr().err.splitlines())
+    assert told == [f"{finished / run} is not in the table: it is no run with a seed and an F1." for run in
+                    ("h-seed-10-old", "h-seed-9")]  # fmt: skip
+
+
+@pytest.fixture
+def ended(script, tmp_path, monkeypatch, capsys):
+    """How `main` ends, its exit code and what it tells, when this is what becomes of the first training."""
+
+    def run_training(run):
+        monkeypatch.setattr(script.subprocess, "run", run)
+        monkeypatch.setattr(sys, "argv", ["ablate.py", "--variants", "a", "--output_dir", str(tmp_path / "runs")])
+        with pytest.raises(SystemExit) as end:
+            script.main()
+        return end.value.code, capsys.readouterr().err.splitlines()[1:]
+
+    return run_training
+
+
+def test_ends_with_its_training(ended):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    assert ended(lambda command, **_: subprocess.CompletedProcess(command, 3)) == (3, [])
+    assert ended(interrupt) == (130, [])
 
 
 def test_runs_under_other_options_are_not_mixed(script, finished):

@@ -1,5 +1,7 @@
 """The command line as a user meets it: help, prediction from files and standard input, scores, mistakes told."""
 
+import importlib
+import io
 import json
 import subprocess
 import sys
@@ -7,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from modeling_triaffine import NestedNERPipeline
-from modeling_triaffine.commands import COMMANDS, PIPE_CLOSED
+from modeling_triaffine import NestedNERPipeline, TriaffineForNestedNER, TriaffineProcessor
+from modeling_triaffine.commands import COMMANDS
+from modeling_triaffine.data.genia import SPLIT_STARTS
 from modeling_triaffine.evaluation.prediction import predict_words, score_raw_text
-from modeling_triaffine.scripts import check_device, open_output
+from modeling_triaffine.scripts import INTERRUPTED, PIPE_CLOSED
 from tests.tiny import tiny_model, tiny_processor
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
@@ -55,6 +58,14 @@ def test_mistakes_on_the_command_line_end_with_code_2(command, arguments, messag
     assert result.code == 2
     assert message in result.err
     assert "Traceback" not in result.err
+
+
+def test_interrupted_while_a_command_is_imported(command, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(importlib, "import_module", interrupt)
+    assert command("predict", "--help") == (INTERRUPTED, "", "")
 
 
 # ---- predict
@@ -121,7 +132,7 @@ def test_the_input_is_not_written_over(saved_model, command, tmp_path):
 def test_mistakes_in_prediction_are_told_in_one_paragraph(saved_model, command, tmp_path):
     (tmp_path / "broken.jsonl").write_text("{")
     for arguments, message in (
-        (["--model", saved_model, tmp_path / "broken.jsonl"], "broken.jsonl, line 1: this is no JSON"),
+        (["--model", saved_model, tmp_path / "broken.jsonl"], "broken.jsonl, line 1: broken JSON"),
         (["--model", saved_model, tmp_path / "nowhere.txt"], "There is no file"),
         (
             ["--model", tmp_path / "nowhere", tmp_path / "broken.jsonl"],
@@ -133,26 +144,125 @@ def test_mistakes_in_prediction_are_told_in_one_paragraph(saved_model, command, 
         assert message in result.err.splitlines()[-1]
 
 
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        (b"[" * 100_000, "JSON nested too deeply"),
+        (b'{"text": "a", "n": ' + b"1" * 5000 + b"}", "a number of thousands of digits"),
+        (b'{"text": "\xff"}', "byte 11 is not utf-8"),
+        (b'[{"text": "a"}]', "no JSON object, but [{'text': 'a'}] (list). Every line must be one JSON object"),
+        (b'{"text": null}', "there is no text under 'text'"),
+        (b'{"text": "a", "entities": [1]}', "there is a field 'entities' already. Name that of the entities with"),
+    ],
+)
+@pytest.mark.parametrize("source", ["file", "standard input"])
+def test_a_line_that_cannot_be_read_is_named(saved_model, command, tmp_path, monkeypatch, line, problem, source):
+    content = b'{"text": "gene"}\n\n' + line + b"\n"
+    (tmp_path / "in.jsonl").write_bytes(content)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content), errors="surrogateescape"))
+    name = tmp_path / "in.jsonl" if source == "file" else "-"
+    result = command("predict", "--model", saved_model, "--format", "jsonl", name)
+    assert result.code == 2
+    assert f"error: {source if name == '-' else name}, line 3: {problem}" in result.err.splitlines()[-1]
+
+
+def test_entities_get_a_field_of_their_own(saved_model, command, tmp_path):
+    (tmp_path / "in.jsonl").write_text(as_lines({"text": TEXTS[0], "entities": ["mine"]}))
+    options = ["predict", "--model", saved_model, "--threshold", "0.3", tmp_path / "in.jsonl"]
+    record = json.loads(command(*options, "--entities-column", "found").out)
+    assert record["entities"] == ["mine"]
+    assert record["found"]
+
+
+@pytest.mark.parametrize("form", ["text", "jsonl"])
+@pytest.mark.parametrize("source", ["file", "standard input"])
+def test_a_byte_order_mark_is_no_part_of_the_text(saved_model, command, tmp_path, monkeypatch, form, source):
+    content = (TEXTS[0] if form == "text" else as_lines({"text": TEXTS[0]})).encode("utf-8-sig")
+    (tmp_path / "in").write_bytes(content)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    name = tmp_path / "in" if source == "file" else "-"
+    result = command("predict", "--model", saved_model, "--format", form, name)
+    assert json.loads(result.out)["text"] == TEXTS[0]
+
+
+def test_a_plain_file_that_is_no_utf_8_is_told(saved_model, command, tmp_path):
+    (tmp_path / "in.txt").write_bytes("gene\ncaf\xe9\n".encode("latin-1"))
+    result = command("predict", "--model", saved_model, tmp_path / "in.txt")
+    assert result.code == 2
+    assert "in.txt, line 2: byte 4 is not utf-8. Save the file as UTF-8." in result.err.splitlines()[-1]
+
+
 # ---- evaluate
 
 
-def test_scores_of_given_words(saved_model, command, tmp_path):
+@pytest.fixture(scope="module")
+def marking_model(encoder, tmp_path_factory):
+    """Folder of a tiny model whose likeliest label of most spans is an entity's."""
+    folder = tmp_path_factory.mktemp("marking")
+    tiny_model(encoder, seed=2).save_pretrained(folder)
+    tiny_processor(encoder).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def evaluate(command, marking_model, tmp_path, monkeypatch):
+    """Runs `triaffine-ner evaluate` on data; its result, and the scores that it wrote."""
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
+
+    def run(*arguments):
+        output = tmp_path / "scores.json"
+        result = command("evaluate", "--model", marking_model, *arguments, "--output", output)
+        return result, json.loads(output.read_text()) if result.code == 0 else None
+
+    return run
+
+
+def test_scores_of_given_words(evaluate, marking_model, tmp_path):
+    sentences = [["gene", "binds"], ["The", "gene-protein", "binds"]]
+    model = TriaffineForNestedNER.from_pretrained(marking_model)
+    processor = TriaffineProcessor.from_pretrained(marking_model)
+    found, others = predict_words(model, processor, [{"tokens": tokens} for tokens in sentences])
+    right = [{name: entity[name] for name in ("start", "end", "type")} for entity in found]
+    wrong = {**right[0], "type": "DNA" if right[0]["type"] == "protein" else "protein"}
+    (tmp_path / "corpus").mkdir()
     records = [
-        {"id": str(n), "doc_id": "d", "sent_id": n, "tokens": ["gene", "binds"], "pos": [], "entities": entities}
-        for n, entities in enumerate([[{"start": 0, "end": 1, "type": "DNA"}], []])
+        {"id": str(n), "doc_id": "d", "sent_id": n, "tokens": tokens, "pos": [], "entities": gold}
+        for n, (tokens, gold) in enumerate(zip(sentences, [[wrong, *right[1:]], []], strict=True))
     ]
-    (tmp_path / "dev.jsonl").write_text(as_lines(*records))
-    result = command("evaluate", "--model", saved_model, tmp_path, "--output", tmp_path / "scores.json")
-    assert result.code == 0
-    scores = json.loads((tmp_path / "scores.json").read_text())
-    assert scores["given_words"]["gold"] == 1
-    assert "Given words" in result.out
-    missing = command("evaluate", "--model", saved_model, tmp_path, "--split", "test")
+    (tmp_path / "corpus" / "dev.jsonl").write_text(as_lines(*records))
+    result, scores = evaluate(tmp_path / "corpus")
+    counts = {name: scores["given_words"][name] for name in ("correct", "gold", "predicted")}
+    assert len(found) > 1
+    assert counts == {"correct": len(found) - 1, "gold": len(found), "predicted": len(found) + len(others)}
+    assert list(scores) == ["given_words"]
+    assert "Given words:" in result.out
+    assert "Raw text" not in result.out
+    assert evaluate(tmp_path / "corpus", "--split", "dev")[1] == scores
+    alone, of_the_only_split = evaluate(tmp_path / "corpus" / "dev.jsonl")
+    assert (alone.code, of_the_only_split) == (0, scores), "the only split there is, whatever its name"
+    missing, _ = evaluate(tmp_path / "corpus", "--split", "test")
     assert missing.code == 2
     assert "no split 'test'; give --split validation" in missing.err
-    alone = command("evaluate", "--model", saved_model, tmp_path / "dev.jsonl", "--output", tmp_path / "alone.json")
-    assert alone.code == 0, "the only split there is, whatever its name"
-    assert json.loads((tmp_path / "alone.json").read_text()) == scores
+
+
+def test_scores_of_the_raw_text_of_one_split_of_genia(evaluate, tmp_path, monkeypatch):
+    for number, split in enumerate(("train", "validation", "test")):
+        monkeypatch.setitem(SPLIT_STARTS, split, number)
+    gene, protein = (f'<cons sem="G#protein_molecule">{word}</cons>' for word in ("gene", "protein"))
+    articles = [
+        f"<article><articleinfo><bibliomisc>{number}</bibliomisc></articleinfo><title><sentence>{text}</sentence></title>"
+        "</article>"
+        for number, text in enumerate((f"{gene} binds", protein, f"{gene} {gene} x"))
+    ]
+    (tmp_path / "genia.xml").write_text(f'<set xmlns:gpml="x">{"".join(articles)}</set>')
+    result, scores = evaluate(tmp_path / "genia.xml")
+    for kind in ("given_words", "raw_text"):
+        assert {name: scores[kind][name] for name in ("correct", "gold", "predicted")} == {
+            "correct": 1, "gold": 1, "predicted": 1
+        }  # fmt: skip
+    assert "Raw text:" in result.out
+    _, of_test = evaluate(tmp_path / "genia.xml", "--split", "test")
+    assert of_test["given_words"]["gold"] == of_test["raw_text"]["gold"] == 2
 
 
 def test_predicted_words_do_not_depend_on_the_batch(encoder):
@@ -183,28 +293,3 @@ def test_prediction_leaves_the_model_in_its_mode_and_is_without_dropout(encoder)
     first, second = (predict_words(model, processor, records, threshold=0.0) for _ in range(2))
     assert first == second
     assert model.training
-
-
-def test_output_appears_when_it_is_whole(tmp_path):
-    path = tmp_path / "folder" / "out.txt"
-
-    def stop_half_way():
-        with open_output(path) as output:
-            output.write("half")
-            raise RuntimeError
-
-    with pytest.raises(RuntimeError):
-        stop_half_way()
-    assert list(path.parent.iterdir()) == []
-    with open_output(path) as output:
-        output.write("\ud800")
-    assert path.read_text() == "\\ud800"
-    with pytest.raises(ValueError, match="is a folder"), open_output(tmp_path):
-        pass
-
-
-def test_unknown_device_is_told():
-    check_device(None)
-    check_device("cpu")
-    with pytest.raises(ValueError, match="--device bogus"):
-        check_device("bogus")

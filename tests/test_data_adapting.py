@@ -100,6 +100,8 @@ class TestAdapt:
             ({"tokens": "words"}, r"`columns` names \['tokens'\]\. Name `entities` and either"),
             ({"tokens": "words", "text": "x", "entities": "outer"}, "Name `entities` and either `tokens` or `text`"),
             ({"tokens": "words", "entities": "outer", "lemma": "x"}, "Name `entities` and either"),
+            ({"text": "tag", "entities": "outer", "doc_id": "n"}, r"names \['doc_id'\] beside `text`: every text is a"),
+            ({"text": "tag", "entities": "outer", "pos": "tag"}, r"names \['pos'\] beside `text`.*Leave them out"),
             ({"tokens": "words", "entities": ["outer", "nested"]}, r"names \['nested'\], which the data set has not"),
         ],
     )

@@ -100,6 +100,16 @@ class TestRetokenize:
         record = row(["a", "b", "c"], [entity(1, 3)])
         assert retokenize_record(record, lambda text: [(0, 3), (4, 5)])["lost_entities"] == [entity(1, 3)]
 
+    def test_a_sentence_of_white_space_is_named(self):
+        rows = [row(["a"], []), row(["\u00a0", " "], [], id="a:1")]
+        with pytest.raises(ValueError, match="Sentence 'a:1' is white space alone"):
+            retokenize(Dataset.from_list(rows, features=FEATURES), at_punctuation)
+
+    def test_context_of_white_space_becomes_none(self):
+        record = row(["a"], [], left_tokens=["\u00a0"], right_tokens=["b-c"])
+        cut = retokenize_record(record, at_punctuation)
+        assert (cut["left_tokens"], cut["right_tokens"]) == ([], ["b", "-", "c"])
+
     def test_splits_are_reported_apart(self):
         part = Dataset.from_list([row(["a-b"], [entity(0, 1)])], features=FEATURES)
         cut, reports = retokenize(DatasetDict(train=part, test=part), at_punctuation)

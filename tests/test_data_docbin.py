@@ -100,5 +100,5 @@ def test_loads_and_streams_alike(write, tmp_path):
 def test_without_spacy(write, monkeypatch, tmp_path):
     file = write(("Orsk", {}))
     monkeypatch.setitem(sys.modules, "spacy.tokens", None)
-    with pytest.raises(ImportError, match=r'spaCy is needed: pip install "modeling_triaffine\[spacy\]"'):
+    with pytest.raises(ImportError, match=r"needs spaCy.*pip install -e '\.\[spacy\]'"):
         load_nested_ner(file, cache_dir=tmp_path / "cache")

@@ -136,7 +136,7 @@ class TestPublishedJson:
 
 
 class TestSplits:
-    @pytest.mark.parametrize("name", ["dev", "valid", "validation"])
+    @pytest.mark.parametrize("name", ["dev", "val", "valid", "validation", "eval", "Dev"])
     def test_of_a_folder(self, load, tmp_path, name):
         write(tmp_path / f"{name}.jsonl", RECORD)
         write(tmp_path / "test.jsonl", RECORD)
@@ -163,6 +163,32 @@ class TestSplits:
         write(tmp_path / "corpus.jsonl", RECORD)
         with pytest.raises(FileNotFoundError, match=r"no file is named train.*It holds \['corpus\.jsonl'\]"):
             load(tmp_path)
+
+    def test_files_of_any_ending_where_the_format_is_named(self, load, tmp_path):
+        for name in ("train", "valid", "test"):
+            (tmp_path / f"{name}.txt").write_text(f"{name}\tB-X\nslept\tO\n")
+        (tmp_path / "README").touch()
+        corpus = load(tmp_path, "iob2")
+        assert {split: rows["tokens"][:] for split, rows in corpus.items()} == {
+            "train": [["train", "slept"]], "validation": [["valid", "slept"]], "test": [["test", "slept"]]
+        }  # fmt: skip
+        with pytest.raises(FileNotFoundError, match="say which format it is: then any ending will do"):
+            load(tmp_path)
+        (tmp_path / "train.conll").write_text("known\tB-X\n")
+        assert list(load(tmp_path, "iob2")) == ["train"], "the format's own endings come first"
+
+    def test_files_that_are_not_read_are_told(self, load, tmp_path, caplog):
+        for name in ("train.jsonl", "training.2.jsonl", "held_out.jsonl.gz", ".train.jsonl"):
+            write(tmp_path / name, RECORD)
+        (tmp_path / "labels.json").write_text("{}")
+        assert list(load(tmp_path)) == ["train"]
+        (tmp_path / "dev.conll").write_text("Orsk\tB-X\n")
+        assert list(load(tmp_path, "json_lines")) == ["train"]
+        told = f"{tmp_path}: not read, being called otherwise or ending otherwise than its splits: "
+        assert caplog.messages == [
+            f"{told}2 (held_out.jsonl.gz, training.2.jsonl).",
+            f"{told}3 (dev.conll, held_out.jsonl.gz, training.2.jsonl).",
+        ]
 
     def test_missing_file(self, load, tmp_path):
         for path in (tmp_path / "nowhere.jsonl", {"train": tmp_path / "nowhere.jsonl"}):

@@ -98,9 +98,11 @@ class TestCommand:
         """Runs the command on a small corpus; gives what it printed, and its error where it stopped with one."""
         monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
         for name, count in (("train", 4), ("dev", 1)):
-            fields = {"id": "a:0", "doc_id": "a", "sent_id": 0}
             entities = [(start, start + 1, "PER") for start in range(count)]
-            (tmp_path / f"{name}.jsonl").write_text(json.dumps({**fields, **record("a b c d", entities)}))
+            short = [record(words, []) for words in ["a b"] * 40 + ["a b c"] * 3]
+            (tmp_path / f"{name}.jsonl").write_text(
+                "".join(f"{json.dumps(one)}\n" for one in (*short, record("a b c d", entities)))
+            )
 
         def run(*arguments):
             monkeypatch.setattr("sys.argv", [SCRIPT.name, str(tmp_path), *arguments])
@@ -119,13 +121,21 @@ class TestCommand:
         lines = [line.split() for line in out.splitlines()]
         assert lines[0] == ["train", "validation", "total"]
         assert ["entities", "4", "1", "5"] in lines
+        for name, *numbers in (
+            ("words in a sentence, median", "2", "2", "2"),
+            ("words in a sentence, 95 %", "3", "3", "3"),
+            ("words in a sentence, most", "4", "4", "4"),
+            ("entities in a sentence, median", "0", "0", "0"),
+            ("entities in a sentence, most", "4", "1", "4"),
+        ):
+            assert [*name.split(), *numbers] in lines
         assert ["type", "PER", "4", "1", "5"] in lines
         assert "train: 1 sentences have more entities than max_candidates = 3; 1 entities are out" in err
         assert "recall cannot exceed 75.00%" in err
         assert error is None
 
     def test_json_of_one_split(self, run):
-        out, err, _ = run("--splits", "validation", "--json")
+        out, err, _ = run("--splits", "dev", "--json")
         statistics = json.loads(out)
         assert list(statistics) == ["validation"]
         assert statistics["validation"]["entities_by_type"] == {"PER": 1}

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modeling_triaffine.publishing import drawing
-from modeling_triaffine.publishing.drawing import draw_entities
+from modeling_triaffine.drawing import draw_entities, text_drawing
 
 BRACKET = re.compile(r"([╰▸]─*[╯▸]|┴|[╰╯▸]) (\w+)")
 
@@ -39,7 +38,7 @@ def test_three_levels_innermost_first():
 def test_example_of_the_module():
     text = "the mayor of Port Velmar"
     lines = draw(text, (text, "PERSON"), ("Port Velmar", "LOCATION"))
-    assert "\n".join(f"    {line}" for line in lines) in drawing.__doc__
+    assert "\n".join(f"    {line}" for line in lines) in text_drawing.__doc__
 
 
 def test_entities_side_by_side_share_a_line():

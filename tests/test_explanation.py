@@ -419,7 +419,7 @@ def test_plots_are_saved_by_suffix_and_hold_odd_characters_as_written(tmp_path):
 
 def test_plots_without_matplotlib_say_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ImportError, match=r"pip install 'modeling_triaffine\[plot\]'"):
+    with pytest.raises(ImportError, match=r"need matplotlib, of the extra `plot`: .*pip install -e '\.\[plot\]'"):
         plot_explanation(SMALL)
 
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from modeling_triaffine import NestedNERPipeline
+from modeling_triaffine import NestedNERPipeline, TriaffineForNestedNER
 from modeling_triaffine.data import FORMATS, CorpusError, RecordChecker
 from tests import test_data_ace, test_data_columns, test_data_exports, test_data_genia
 from tests.tiny import tiny_model, tiny_processor
@@ -194,6 +194,12 @@ def test_damaged_corpora_are_read_or_refused(seed, damaged, which):
 
 # ---- model folders
 
+MODEL_FILES = [
+    *("config.json", "processor_config.json", "vocabularies.json", "tokenizer_config.json"),
+    "tokenizer.json",
+    *("model.safetensors", "model.safetensors.index.json"),
+]
+
 
 @pytest.fixture(scope="module")
 def model_folder(encoder, tmp_path_factory) -> Path:
@@ -208,13 +214,22 @@ def model_folder(encoder, tmp_path_factory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("name", ["config.json", "processor_config.json", "vocabularies.json", "model.safetensors"])
+@pytest.fixture(scope="module")
+def sharded_folder(model_folder, tmp_path_factory) -> Path:
+    """The same model, its weights in several files with an index."""
+    folder = tmp_path_factory.mktemp("sharded") / "model"
+    shutil.copytree(model_folder, folder, ignore=shutil.ignore_patterns("*.safetensors"))
+    TriaffineForNestedNER.from_pretrained(model_folder).save_pretrained(folder, max_shard_size="20KB")
+    return folder
+
+
+@pytest.mark.parametrize("name", MODEL_FILES)
 @settings(parent=FUZZED, max_examples=max(10, EXAMPLES // 4))
 @given(damaged=damage())
-def test_damaged_models_are_used_or_refused(model_folder, tmp_path_factory, name, damaged):
+def test_damaged_models_are_used_or_refused(model_folder, sharded_folder, tmp_path_factory, name, damaged):
     """Damage may leave a file that still means something; what it must not do is crash, hang or reach out."""
     folder = tmp_path_factory.mktemp("damaged") / "model"
-    shutil.copytree(model_folder, folder)
+    shutil.copytree(sharded_folder if "index" in name else model_folder, folder)
     (folder / name).write_bytes(damaged((folder / name).read_bytes()))
     try:
         pipeline = NestedNERPipeline(model=folder)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modeling_triaffine.publishing.html_drawing import (
+from modeling_triaffine.drawing.html_drawing import (
     LINES,
     MOST_LANES,
     PALETTE,

@@ -10,8 +10,8 @@ from huggingface_hub import ModelCard, metadata_load
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from modeling_triaffine.drawing import draw_entities
 from modeling_triaffine.publishing import build_model_card, card_sections, recipe_cards, save_model_card
-from modeling_triaffine.publishing.drawing import draw_entities
 from modeling_triaffine.publishing.markdown import code_block, inline_code
 from modeling_triaffine.publishing.run_summary import Example, Label, RunSummary
 from modeling_triaffine.training.recipes import RecipeError

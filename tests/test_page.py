@@ -1,12 +1,6 @@
-"""The demo page in a real browser: finding, drawing, explaining, downloading; what it refuses; its command."""
+"""The demo page in a real browser: finding, drawing, explaining, downloading, and what it refuses."""
 
-import argparse
 import json
-import os
-import signal
-import socket
-import subprocess
-import sys
 import threading
 import urllib.error
 import urllib.request
@@ -17,21 +11,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-import torch
-import yaml
 
 pytest.importorskip("gradio", reason="needs the extra demo")
 
-from modeling_triaffine import NestedNERPipeline, page
-from modeling_triaffine.commands import demo
+from modeling_triaffine import NestedNERPipeline
 from modeling_triaffine.explanation import explain, format_explanation
 from modeling_triaffine.explanation.tables import number_text
-from modeling_triaffine.page import build_page, serving
+from modeling_triaffine.listening import listen, url_of
+from modeling_triaffine.page import build_page
 from modeling_triaffine.page.explained import MOST_CANDIDATES, MOST_LABELS, TEXT_WIDTH, show_explanation
 from modeling_triaffine.page.marking import mark_text
-from modeling_triaffine.page.models import Models
-from modeling_triaffine.page.serving import address_of, make_server, open_socket
-from modeling_triaffine.page.views import LONGEST_TEXT, MOST_ENTITIES, show_drawing, show_error, show_table
+from modeling_triaffine.page.serving import make_server
+from modeling_triaffine.page.views import LONGEST_TEXT, MOST_ENTITIES, show_drawing, show_table
+from tests.demo_page import HOSTILE, HOSTILE_LABELS, MARKUP, PATIENCE, TEXT, find, save_models
 from tests.tiny import tiny_model, tiny_processor
 
 if TYPE_CHECKING:
@@ -41,35 +33,11 @@ pytest_plugins = ("tests.browser",)
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 LAPTOP, PHONE = {"width": 1366, "height": 768}, {"width": 390, "height": 844}
-TEXT = "The gene binds DNA."
-MARKUP = "<script>window.hurt=1</script> gene <img src=x onerror=window.hurt=2> ${window.hurt=3} {{x}} `"
-# A model from a stranger: its name, its labels and its card are markup.
-HOSTILE = '<img src=x onerror=window.hurt=4> "c"'
-HOSTILE_LABELS = ["<img src=x onerror=window.hurt=7>", "\"'><svg onload=window.hurt=5>", "None"]
-# Results of a fresh browser on a busy machine.
-PATIENCE = 60_000  # milliseconds
-
-
-def save_model(folder: Path, encoder: str, examples: list[str], **fields) -> Path:
-    """A tiny model that takes every candidate for an entity, and its card."""
-    model = tiny_model(encoder, **fields)
-    with torch.no_grad():
-        model.head.label_bias[-1] -= 3
-    model.save_pretrained(folder)
-    tiny_processor(encoder).save_pretrained(folder)
-    widget = yaml.safe_dump({"widget": [{"text": example} for example in examples]})
-    (folder / "README.md").write_text(f"---\n{widget}---\n# Model\n", encoding="utf-8")
-    return folder
 
 
 @pytest.fixture(scope="module")
 def models(encoder, tmp_path_factory) -> dict[str, Path]:
-    folder = tmp_path_factory.mktemp("models")
-    hostile = {"id2label": dict(enumerate(HOSTILE_LABELS))}
-    return {
-        "tiny": save_model(folder / "tiny", encoder, ["protein binds gene", "gene"]),
-        HOSTILE: save_model(folder / HOSTILE, encoder, [MARKUP], **hostile),
-    }
+    return save_models(tmp_path_factory.mktemp("models"), encoder)
 
 
 @pytest.fixture(scope="module")
@@ -83,10 +51,10 @@ def address(models, tmp_path_factory) -> Iterator[str]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GRADIO_TEMP_DIR", str(tmp_path_factory.mktemp("cache")))
         server = make_server(build_page(list(models.values()), free_choice=True, device="cpu"))
-    with open_socket("127.0.0.1", 0) as listening:
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    with listen("127.0.0.1", 0) as listener:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
-        yield address_of(listening)
+        yield url_of(listener)
         server.should_exit = True
         thread.join()
 
@@ -127,13 +95,6 @@ def visit(context, address) -> Iterator[Callable[..., "Page"]]:
     assert mistakes == []
     assert asked
     assert [url for url in asked if not url.startswith((f"{address}/", "data:", f"blob:{address}/"))] == []
-
-
-def find(visited: "Page", text: str, awaited: str = "#drawing .text") -> "Page":
-    visited.fill("#text textarea", text)
-    visited.click("#find")
-    visited.wait_for_selector(awaited)
-    return visited
 
 
 def choose_model(visited: "Page", name: str) -> None:
@@ -502,147 +463,3 @@ def test_the_served_document_names_no_other_server_to_load_from(address, models)
     for source in ("fonts.googleapis", "fonts.gstatic", "cdn.", "cdnjs", "unpkg"):
         assert source not in document
     assert str(models["tiny"].parent) not in document
-
-
-# ---- models
-
-
-def test_models_are_shown_under_as_much_of_their_names_as_tells_them_apart(tmp_path):
-    for place in ("a/model", "b/model", "b/other", "c/b/model", "a/checkpoint-12"):
-        (tmp_path / place).mkdir(parents=True)
-
-    def names(*places):
-        return Models([tmp_path / place for place in places]).names
-
-    assert names("b/other") == ["other"]
-    assert names("a/model", "a/checkpoint-12", "b/other") == ["a/model", "a/checkpoint-12", "other"]
-    assert names("b/model", "c/b/model") == [f"{tmp_path.name}/b/model", "c/b/model"]
-    assert names("b/other", "b/other") == ["other"]
-    assert Models([tmp_path / "b/other", "owner/other"]).names == ["other", "owner/other"]
-    with pytest.raises(ValueError, match="no model to show"):
-        Models([])
-
-
-def test_only_offered_models_are_loaded_unless_the_choice_is_free(models):
-    offered = Models([models["tiny"]])
-    assert offered.pipeline("tiny") is offered.pipeline("tiny")
-    for name in (str(models[HOSTILE]), "owner/name"):
-        with pytest.raises(ValueError, match="is not offered here; choose one of tiny"):
-            offered.pipeline(name)
-        assert offered.examples(name) == []
-    with pytest.raises(ValueError, match="Choose a model"):
-        offered.pipeline(None)
-    free = Models([models["tiny"]], free_choice=True)
-    assert len(free.pipeline(str(models[HOSTILE]))(TEXT)) > 0
-
-
-def test_messages_do_not_tell_where_a_model_lies(tmp_path):
-    (tmp_path / "broken").mkdir()
-    with pytest.raises(ValueError, match=r"broken has no processor_config\.json") as error:
-        Models([tmp_path / "broken"]).pipeline("broken")
-    assert str(tmp_path) not in str(error.value)
-
-
-def test_code_of_a_repository_is_not_run(encoder, tmp_path):
-    folder = save_model(tmp_path / "mine", encoder, [])
-    for path in folder.glob("*.py"):
-        path.write_text("raise SystemExit('run')\n")
-    tokenizer = json.loads((folder / "tokenizer_config.json").read_text())
-    tokenizer["auto_map"] = {"AutoTokenizer": ["text_triaffine.Tokenizer", "text_triaffine.Tokenizer"]}
-    (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer))
-    assert Models([folder]).pipeline("mine")(TEXT)
-
-
-@pytest.mark.parametrize("card", ["", "no front matter", "---\nwidget: 7\n---\n", "---\n[\n---\n", "---\n- 1\n---\n"])
-def test_a_card_without_examples_has_none(tmp_path, card):
-    (tmp_path / "README.md").write_text(card)
-    assert Models([tmp_path]).examples(tmp_path.name) == []
-
-
-def test_examples_of_a_card_are_its_texts(tmp_path):
-    widget = [{"text": "one"}, {"text": 2}, "three", {"text": " "}, {"src": "x"}, *({"text": str(n)} for n in range(9))]
-    (tmp_path / "README.md").write_text(f"---\n{yaml.safe_dump({'widget': widget})}---\n")
-    assert Models([tmp_path]).examples(tmp_path.name) == ["one", "0", "1", "2", "3"]
-
-
-def test_given_examples_replace_those_of_the_card(models):
-    configuration = str(build_page([models["tiny"]], examples=["one of mine"], device="cpu").get_config_file())
-    assert "one of mine" in configuration
-    assert "protein binds gene" not in configuration
-
-
-def test_errors_are_one_line():
-    assert show_error(ValueError("a\n  <b>")) == '<p class="error" role="alert">a &lt;b&gt;</p>'
-
-
-# ---- serving
-
-
-def test_an_address_in_use_is_told():
-    with open_socket("127.0.0.1", 0) as taken:
-        port = taken.getsockname()[1]
-        assert address_of(taken) == f"http://127.0.0.1:{port}"
-        with pytest.raises(OSError, match=f"port {port} .*Give another --port"):
-            open_socket("127.0.0.1", port)
-    with pytest.raises(OSError, match="--host an address of this machine"):
-        open_socket("192.0.2.1", 0)  # set aside for documentation: nobody's
-
-
-def test_a_port_is_held_from_the_start():
-    with open_socket("127.0.0.1", 0) as held, socket.create_connection(held.getsockname()):
-        pass
-
-
-def test_only_loopback_addresses_leave_the_choice_free(monkeypatch):
-    built = []
-    monkeypatch.setattr(page, "build_page", lambda *_, free_choice, **__: built.append(free_choice))
-    monkeypatch.setattr(page, "serve_page", lambda *_, **__: None)
-    hosts = {"127.0.0.1": True, "localhost": True, "::1": True, "0.0.0.0": False, "192.168.1.2": False, "box": False}
-    for host in hosts:
-        demo.run(arguments(["--model", "m", "--host", host]))
-    assert built == list(hosts.values())
-
-
-def arguments(options: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser()
-    demo.add_arguments(parser)
-    return parser.parse_args(options)
-
-
-def test_the_page_is_served_on_loopback_by_default():
-    given = arguments(["--model", "a", "b"])
-    assert (given.model, given.host, given.port, given.open) == (["a", "b"], serving.HOST, serving.PORT, False)
-    assert demo.is_loopback(serving.HOST)
-    with pytest.raises(SystemExit):
-        arguments(["--model", "a", "--port", "70000"])
-
-
-def test_the_command_serves_until_it_is_stopped_and_leaves_no_files(browser, models, tmp_path):
-    cache = tmp_path / "cache"
-    program = "from modeling_triaffine.commands import main; main()"
-    options = ["demo", "--model", models["tiny"], "--port", "0", "--device", "cpu"]
-    environment = {**os.environ, "GRADIO_TEMP_DIR": str(cache), "PYTHONPATH": str(REPOSITORY)}
-    command = [sys.executable, "-c", program, *map(str, options)]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen(command, text=True, env=environment, **pipes) as process:
-        try:
-            printed = process.stdout.readline()
-            address = printed.split()[4]
-            assert printed == f"The page is at {address} (stop it with Ctrl+C).\n"
-            visited = browser.new_page()
-            visited.set_default_timeout(PATIENCE)
-            visited.goto(address)
-            find(visited, TEXT)
-            visited.wait_for_selector("#download")
-            assert [path.name for path in cache.rglob("*") if path.is_file()] == ["entities.json"]
-            visited.close()
-        finally:
-            process.send_signal(signal.SIGTERM)
-        assert process.wait(PATIENCE / 1000) == 0
-    assert [path for path in cache.rglob("*") if path.is_file()] == []
-
-
-def test_mistakes_of_the_command_are_told(command, tmp_path):
-    told = command("demo", "--model", tmp_path)
-    assert (told.code, told.out) == (2, "")
-    assert told.err.startswith(f"error: {tmp_path.name} has no processor_config.json")

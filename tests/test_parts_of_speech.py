@@ -42,7 +42,7 @@ def test_mistakes_with_spacy_are_told(pipeline, monkeypatch):
     with pytest.raises(ValueError, match="gives no universal tags"):
         spacy_tagger(spacy.blank("en"))(SENTENCES)
     monkeypatch.setitem(sys.modules, "spacy", None)
-    with pytest.raises(ImportError, match=r"modeling_triaffine\[spacy\]"):
+    with pytest.raises(ImportError, match=r"needs spaCy.*pip install -e '\.\[spacy\]'"):
         spacy_tagger(pipeline)
 
 

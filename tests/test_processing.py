@@ -10,9 +10,9 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
-from transformers import AutoProcessor, PreTrainedTokenizerFast
+from transformers import AutoProcessor, PretrainedConfig, PreTrainedTokenizerFast, ProcessorMixin
 
-from modeling_triaffine import TriaffineProcessor, processing_triaffine
+from modeling_triaffine import TriaffineConfig, TriaffineProcessor, processing_triaffine
 from modeling_triaffine.batches_triaffine import batches_by_length
 from modeling_triaffine.text_triaffine import neighbouring_words
 from tests.tiny import tiny_model, tiny_processor
@@ -355,3 +355,14 @@ def test_damaged_or_missing_files_are_told(encoder, tmp_path):
     (tmp_path / "tokenizer.json").unlink()
     with pytest.raises(FileNotFoundError, match=r"no tokenizer\.json"):
         TriaffineProcessor.from_pretrained(tmp_path)
+
+
+def test_options_of_a_push_reach_it_whole(encoder, tmp_path, monkeypatch):
+    """Also those that only transformers knows."""
+    pushed = []
+    for base in (ProcessorMixin, PretrainedConfig):
+        monkeypatch.setattr(base, "push_to_hub", lambda _, repo_id, **options: pushed.append((repo_id, options)))
+    tiny_processor(encoder).save_pretrained(tmp_path, push_to_hub=True, repo_id="owner/name", tags=["genes"])
+    TriaffineConfig(num_labels=3).push_to_hub("owner/config", tags=["genes"])
+    options = {"private": True, "tags": ["genes"]}
+    assert pushed == [("owner/name", options), ("owner/config", options)]

@@ -2,68 +2,42 @@
 
 import configparser
 import json
-import os
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import torch
-from huggingface_hub import HfApi, ModelCard, constants
-from transformers import AutoModelForTokenClassification
+from huggingface_hub import ModelCard
 
 from modeling_triaffine import NestedNERTrainer, TriaffineConfig, TriaffineForNestedNER, TriaffineProcessor
-from modeling_triaffine.configuration_triaffine import REMOTE_CODE_FILES, REQUIREMENTS
 from modeling_triaffine.handler import EndpointHandler
-from modeling_triaffine.publishing import RunSummary, build_model_card, push_model
+from modeling_triaffine.publishing import push_model
 from modeling_triaffine.publishing.card_mark import is_edited, mark_card
-from modeling_triaffine.publishing.run_summary import Evaluation
+from modeling_triaffine.publishing.card_metadata import TAGS
+from modeling_triaffine.repository_triaffine import REMOTE_CODE_FILES, REQUIREMENTS
 from modeling_triaffine.training.run import prepare_run, train_and_save
+from tests.checkpoint_to_publish import (
+    CODE,
+    CODE_FILES,
+    LEFT_BEHIND,
+    MODEL_FILES,
+    NAME,
+    api_of,
+    files_of,
+    save_checkpoint,
+    train_on,
+)
 from tests.micro_training import REPOSITORY, micro_records, micro_trainer, write_lines, write_recipe
 from tests.stranger import TEXT, ask_a_stranger, expected_answer
 from tests.tiny import tiny_model, tiny_processor
 
-if TYPE_CHECKING:
-    from tests.hub_server import LoopbackHub
-
 pytest_plugins = ("tests.hub_server",)
-
-NAME, CODE = "owner/name", "owner/code"
-MODEL_FILES = {"config.json", "model.safetensors", "processor_config.json", "tokenizer.json", "tokenizer_config.json"}
-MODEL_FILES |= {"vocabularies.json", "README.md", "run_summary.json"}
-CODE_FILES = {*REMOTE_CODE_FILES, "handler.py", "requirements.txt"}
-LEFT_BEHIND = ["all_results.json", "checkpoint-3", "log_history.json", "test_predictions.jsonl", "training_args.bin"]
-ROW = {"precision": 0.75, "recall": 0.5, "f1": 0.6, "correct": 3, "predicted": 4, "gold": 6}
-SCORES = {**ROW, "by_label": {"DNA": ROW}, "flat": ROW, "nested": ROW}
-SUMMARY = RunSummary(dataset="micro", training_seconds=1.0, evaluation=Evaluation("test", 6, SCORES))
 
 
 @pytest.fixture
 def checkpoint(encoder, tmp_path) -> Path:
-    """A tiny model as a training leaves it."""
-    folder = tmp_path / "checkpoint"
-    processor = tiny_processor(encoder)
-    processor.build_vocabularies([{"tokens": ["gene", "binds"], "pos": []}], ["chars"])
-    sizes = {"char_vocab_size": len(processor.vocabularies["chars"]), "char_embedding_size": 3}
-    model = tiny_model(encoder, **sizes, char_lstm_hidden_size=2)
-    model.save_pretrained(folder)
-    processor.save_pretrained(folder)
-    SUMMARY.save(folder)
-    card = build_model_card(model.config, model_name="checkpoint", summary=SUMMARY)
-    (folder / "README.md").write_text(mark_card(str(card)))
-    for name in LEFT_BEHIND:
-        (folder / name).mkdir() if name.startswith("checkpoint") else (folder / name).write_text("{}")
-    (folder / "checkpoint-3" / "optimizer.pt").write_bytes(b"pickle")
-    return folder
-
-
-def train_on(checkpoint: Path) -> Path:
-    """The checkpoint with other weights."""
-    model = TriaffineForNestedNER.from_pretrained(checkpoint)
-    with torch.no_grad():
-        model.head.label_bias.add_(torch.tensor([0.4, -0.2, 0.1]))
-    model.save_pretrained(checkpoint)
-    return checkpoint
+    return save_checkpoint(tmp_path / "checkpoint", encoder)
 
 
 def train_and_push(folder: Path, name: str) -> NestedNERTrainer:
@@ -76,16 +50,6 @@ def train_and_push(folder: Path, name: str) -> NestedNERTrainer:
     run = prepare_run([str(option) for option in options] + ["--push_to_hub", "--hub_model_id", name])
     train_and_save(run)
     return run.trainer
-
-
-def files_of(hub: "LoopbackHub", name: str = NAME) -> dict[str, bytes]:
-    """What is on the Hub, but for the file that every repository starts with."""
-    _, files = hub.repositories[name].resolve("main")
-    return {path: file.content for path, file in files.items() if path != ".gitattributes"}
-
-
-def api_of(hub: "LoopbackHub") -> HfApi:
-    return HfApi(endpoint=hub.endpoint, token=hub.token)
 
 
 # ---- What a stranger sees
@@ -211,6 +175,50 @@ def test_update_removes_what_is_no_part_any_more_and_nothing_else(checkpoint, on
     assert set(files_of(online, CODE)) == {*REMOTE_CODE_FILES, "LICENSE", "README.md"}
 
 
+def test_licences_travel_and_are_not_removed(checkpoint, online, command, tmp_path):
+    options = ("--checkpoint", checkpoint, "--repo-id", NAME)
+    notices = {"LICENSE.txt": b"For all.", "NOTICE": b"By us.", "CITATION.cff": b"title: Ours\n"}
+    for name, content in notices.items():
+        (checkpoint / name).write_bytes(content)
+    assert command("publish", *options).code == 0
+    assert notices.items() <= files_of(online).items()
+    (checkpoint / "NOTICE").unlink()
+    api_of(online).upload_file(path_or_fileobj=b"Chosen there.", path_in_repo="LICENSE", repo_id=NAME)
+    (checkpoint / "LICENSE.txt").write_bytes(b"For some.")
+    assert "Removed" not in command("publish", *options).out
+    notices |= {"LICENSE.txt": b"For some.", "LICENSE": b"Chosen there."}
+    assert notices.items() <= files_of(online).items()
+    for _ in range(2):  # a dry run replaces what it has written, with the licences that there are
+        result = command("publish", "--checkpoint", NAME, "--repo-id", NAME, "--dry-run", "--output", tmp_path / "dry")
+        assert result.code == 0, result.err
+    assert {name: (tmp_path / "dry" / name).read_bytes() for name in notices} == notices
+
+
+def test_what_an_endpoint_reads_is_kept_if_it_is_not_ours(checkpoint, online, command):
+    """A handler with one line changed is the owner's; requirements that another version wrote are not."""
+    options = ("--checkpoint", checkpoint, "--repo-id", NAME)
+    handler, requirements = checkpoint / "handler.py", checkpoint / "requirements.txt"
+    written = {path.name: path.read_bytes() for path in (handler, requirements)}
+    own = written["handler.py"].replace(b'("threshold", "overlap")', b'("threshold",)')
+    assert own != written["handler.py"]
+    handler.write_bytes(own)
+    requirements.write_text("torch\ntransformers>=5.3\n")
+    result = command("publish", *options)
+    assert "handler.py is the checkpoint's own and stays as it is" in result.out
+    assert "requirements.txt is" not in result.out
+    assert files_of(online)["handler.py"] == own
+    assert files_of(online)["requirements.txt"] == written["requirements.txt"]
+
+    requirements.write_text("torch\ntransformers>=5.3\nmyclient\n")
+    assert "requirements.txt is the checkpoint's own" in command("publish", *options).out
+    assert b"myclient" in files_of(online)["requirements.txt"]
+
+    requirements.unlink()
+    handler.write_bytes(written["handler.py"].replace(b"\n", b"\r\n"))
+    assert "own and stays" not in command("publish", *options).out
+    assert written.items() <= files_of(online).items()
+
+
 def test_reference_to_shared_code_stays(checkpoint, online, command, tmp_path):
     """A model that was loaded from a repository without code is published without code, from there or from memory."""
     assert command("publish", "--code-only", "--repo-id", CODE).code == 0
@@ -274,6 +282,19 @@ def test_edited_card_is_kept(checkpoint, online, command, caplog):
     assert files_of(online)["README.md"].decode() == written
 
 
+@pytest.mark.parametrize("draft", ["---\nlicense: mit\n---\n", "---\r\n---", "\n"])
+def test_card_without_a_text_gives_way(checkpoint, online, command, caplog, draft):
+    """The Hub's website makes one of front matter where a licence is chosen for a new repository."""
+    api_of(online).create_repo(NAME)
+    api_of(online).upload_file(path_or_fileobj=draft.encode(), path_in_repo="README.md", repo_id=NAME)
+    (checkpoint / "README.md").write_bytes(draft.encode())
+    result = command("publish", "--checkpoint", checkpoint, "--repo-id", NAME)
+    assert "was edited" not in result.out
+    card = ModelCard(files_of(online)["README.md"].decode())
+    assert card.data.model_name == NAME
+    assert f"The draft of a card in {NAME} is replaced; its history keeps it." in caplog.text
+
+
 def test_mark_of_a_card():
     card = mark_card("---\nlicense: mit\n---\n\n# Name\n")
     assert not is_edited(card)
@@ -282,6 +303,8 @@ def test_mark_of_a_card():
     assert is_edited(card.replace("Name", "name"))
     assert is_edited(card + "More.\n")
     assert is_edited("# Name\n")
+    assert is_edited("---\nlicense: mit\n---\n\nBy us.\n")
+    assert is_edited("---\n\nBetween two rules.\n")
     assert not is_edited("This model card has been automatically generated.\n\n[More Information Needed]\n")
 
 
@@ -304,6 +327,15 @@ def test_model_without_processor_asks_for_it(encoder, online, tmp_path):
     assert set(files_of(online)) >= CODE_FILES
     model.save_pretrained(tmp_path, push_to_hub=True, repo_id=NAME, processor=processor)
     assert set(files_of(online)) == (MODEL_FILES | CODE_FILES) - {"vocabularies.json", "run_summary.json"}
+
+
+def test_tags_come_to_those_of_the_card(encoder, online, tmp_path):
+    model, processor = tiny_model(encoder), tiny_processor(encoder)
+    model.push_to_hub(NAME, processor=processor, tags=["chemistry", "triaffine"])
+    tags = ModelCard(files_of(online)["README.md"].decode()).data.tags
+    assert tags == [*TAGS, "chemistry"]
+    model.save_pretrained(tmp_path, push_to_hub=True, repo_id=NAME, processor=processor, tags="law")
+    assert ModelCard(files_of(online)["README.md"].decode()).data.tags == [*TAGS, "law"]
 
 
 def test_saving_takes_the_positional_arguments_of_transformers(checkpoint, online, tmp_path):
@@ -339,192 +371,6 @@ def test_processor_and_configuration_push_themselves_whole(checkpoint, online, t
     # The card that transformers leaves for others to fill in gives way.
     push_model(TriaffineForNestedNER.from_pretrained(checkpoint), "owner/processor")
     assert not is_edited(files_of(online, "owner/processor")["README.md"].decode())
-
-
-# ---- Refusals
-
-
-def unknown_file(checkpoint: Path) -> list[object]:
-    (checkpoint / "patients.csv").write_text("secret")
-    (checkpoint / "data").mkdir()
-    return []
-
-
-def without_weights(checkpoint: Path) -> list[object]:
-    (checkpoint / "model.safetensors").rename(checkpoint / "pytorch_model.bin")
-    return []
-
-
-def cut_weights(checkpoint: Path) -> list[object]:
-    os.truncate(checkpoint / "model.safetensors", 1000)
-    return []
-
-
-def without_vocabularies(checkpoint: Path) -> list[object]:
-    (checkpoint / "vocabularies.json").unlink()
-    return []
-
-
-def other_output(checkpoint: Path) -> list[object]:
-    output = checkpoint.parent / "output"
-    output.mkdir()
-    (output / "thesis.tex").write_text("years of work")
-    return ["--output", output, "--dry-run"]
-
-
-def output_is_the_run(checkpoint: Path) -> list[object]:
-    """The folder of the run is written to, and one of its checkpoints is what is published."""
-    run = checkpoint.parent / "run"
-    shutil.copytree(checkpoint, run / "checkpoint-3")
-    (run / "README.md").write_text((checkpoint / "README.md").read_text())
-    return ["--checkpoint", run / "checkpoint-3", "--output", run, "--dry-run"]
-
-
-def output_is_a_clone(checkpoint: Path) -> list[object]:
-    clone = checkpoint.parent / "clone"
-    (clone / ".git").mkdir(parents=True)
-    (clone / ".git" / "HEAD").write_text("ref: refs/heads/main")
-    return ["--output", clone, "--dry-run"]
-
-
-def output_is_a_model(checkpoint: Path) -> list[object]:
-    other = checkpoint.parent / "other"
-    TriaffineForNestedNER.from_pretrained(checkpoint).save_pretrained(other)
-    return ["--output", other, "--dry-run"]
-
-
-def output_was_edited(checkpoint: Path) -> list[object]:
-    shutil.copytree(checkpoint, checkpoint.parent / "edited", ignore=shutil.ignore_patterns(*LEFT_BEHIND))
-    with (checkpoint.parent / "edited" / "README.md").open("a") as card:
-        card.write("Years of work.")
-    return ["--output", checkpoint.parent / "edited", "--dry-run"]
-
-
-@pytest.mark.parametrize(
-    ("mistake", "message"),
-    [
-        (output_is_the_run, "run holds what is no part of a published model: checkpoint-3."),
-        (output_is_a_clone, "clone holds what is no part of a published model: .git."),
-        (output_is_a_model, "other holds files, and no README.md as publishing wrote it"),
-        (output_was_edited, "edited holds files, and no README.md as publishing wrote it"),
-        (unknown_file, "checkpoint holds what is no part of a published model: data, patients.csv."),
-        (without_weights, "no file named model.safetensors"),
-        (cut_weights, "are damaged or cut off"),
-        (without_vocabularies, "has no vocabularies.json"),
-        (other_output, "output holds what is no part of a published model: thesis.tex."),
-        (lambda checkpoint: ["--output", checkpoint, "--dry-run"], "is where the model lies"),
-        (lambda checkpoint: ["--output", checkpoint.parent / "new"], "add --dry-run"),
-        (lambda checkpoint: ["--repo-id", "a//b"], "'a//b', which cannot be a repository"),
-        (lambda checkpoint: ["--code-repo", NAME], "is to hold the model and to be its code repository, too"),
-        (lambda checkpoint: ["--code-repo", CODE], f"The Hub has no model {CODE}"),
-        (lambda checkpoint: ["--checkpoint", "owner/nothing"], "There is no folder owner/nothing. The Hub has no"),
-    ],
-)
-def test_mistakes_are_told_and_nothing_is_written(checkpoint, online, command, tmp_path, mistake, message):
-    before = {path for path in checkpoint.parent.rglob("*") if "hub_cache" not in path.parts}
-    more = mistake(checkpoint)
-    made = {path for path in checkpoint.parent.rglob("*") if "hub_cache" not in path.parts} - before
-    result = command("publish", "--checkpoint", checkpoint, "--repo-id", NAME, *more)
-    assert result.code == 2
-    assert message in " ".join(result.err.split())
-    assert "Traceback" not in result.err
-    assert online.repositories == {}
-    after = {path for path in checkpoint.parent.rglob("*") if "hub_cache" not in path.parts}
-    assert after - before == made
-
-
-def test_unknown_file_in_a_checkpoint_of_the_hub_is_refused(checkpoint, online, command):
-    assert command("publish", "--checkpoint", checkpoint, "--repo-id", NAME).code == 0
-    api_of(online).upload_file(path_or_fileobj=b"x", path_in_repo="data/patients.csv", repo_id=NAME)
-    result = command("publish", "--checkpoint", NAME, "--repo-id", "owner/copy")
-    assert result.code == 2
-    assert f"{NAME} holds what is no part of a published model: data." in result.err
-
-
-def test_code_and_models_do_not_replace_each_other(checkpoint, online, command):
-    assert command("publish", "--code-only", "--repo-id", CODE).code == 0
-    shared = files_of(online, CODE)
-    lacking = "owner/lacking"
-    api_of(online).create_repo(lacking)
-    result = command("publish", "--checkpoint", checkpoint, "--repo-id", NAME, "--code-repo", lacking)
-    assert f"{lacking} lacks {min(REMOTE_CODE_FILES)}" in result.err
-    assert f"--code-only --repo-id {lacking}" in result.err
-    result = command("publish", "--checkpoint", checkpoint, "--repo-id", CODE)
-    assert f"{CODE} holds the code that models in other repositories refer to" in result.err
-    assert files_of(online, CODE) == shared
-
-    assert command("publish", "--checkpoint", checkpoint, "--repo-id", NAME, "--code-repo", CODE).code == 0
-    model = files_of(online)
-    result = command("publish", "--code-only", "--repo-id", NAME)
-    assert f"{NAME} holds a model" in result.err
-    assert files_of(online) == model
-
-
-def test_hub_that_refuses_is_told_in_one_paragraph(checkpoint, online, command, monkeypatch):
-    def publish() -> str:
-        result = command("publish", "--checkpoint", checkpoint, "--repo-id", NAME)
-        assert result.code == 2
-        assert "Traceback" not in result.err
-        return result.err.splitlines()[-1]
-
-    for token, message in {
-        online.reading_token: f"does not let you write to {NAME}. The owner must be you",
-        "hf_unknown": "there is no valid token. Log in with `hf auth login`",
-    }.items():
-        monkeypatch.setenv("HF_TOKEN", token)
-        assert message in publish()
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    assert f"The Hub ({online.endpoint}) cannot be asked for {NAME}" in publish()
-    assert online.repositories == {}
-
-
-def test_change_by_somebody_else_is_not_undone(checkpoint, online, command, monkeypatch):
-    assert command("publish", "--checkpoint", checkpoint, "--repo-id", NAME).code == 0
-    create_commit = HfApi.create_commit
-
-    def after_another(self, *arguments: Any, **options: Any) -> Any:
-        create_commit(self, NAME, [], commit_message="nothing")
-        online.repositories[NAME].add_commit("main", dict(online.repositories[NAME].resolve("main")[1]))
-        return create_commit(self, *arguments, **options)
-
-    monkeypatch.setattr(HfApi, "create_commit", after_another)
-    result = command("publish", "--checkpoint", train_on(checkpoint), "--repo-id", NAME)
-    assert result.code == 2
-    assert f"{NAME} was changed by somebody else just now" in result.err
-
-
-# ---- Dry run
-
-
-def test_dry_run_needs_no_hub_and_replaces_its_own_folder(checkpoint, command, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    options = ("publish", "--checkpoint", checkpoint, "--repo-id", NAME, "--dry-run")
-    result = command(*options)
-    assert result.code == 0, result.err
-    folder = tmp_path / "name"
-    assert "Written to name; nothing was uploaded." in result.out
-    for path in folder.iterdir():
-        assert f"  {path.name} " in result.out
-    assert expected_answer(folder) == expected_answer(checkpoint)
-    (folder / "model-00001-of-00002.safetensors").write_bytes(b"outdated")
-    shutil.rmtree(checkpoint / "checkpoint-3")
-    assert command(*options).code == 0
-    assert {path.name for path in folder.iterdir()} == MODEL_FILES | CODE_FILES
-    assert command("publish", "--code-only", "--repo-id", CODE, "--dry-run").code == 0
-    assert command("publish", "--code-only", "--repo-id", CODE, "--dry-run").code == 0
-    assert {path.name for path in (tmp_path / "code").iterdir()} == {*REMOTE_CODE_FILES, "LICENSE", "README.md"}
-
-
-def test_weights_in_several_files_stay_whole(encoder, command, tmp_path):
-    folder = tmp_path / "sharded"
-    tiny_model(encoder).save_pretrained(folder, max_shard_size="20kB")
-    tiny_processor(encoder).save_pretrained(folder)
-    shards = {path.name for path in folder.glob("model*")}
-    assert len(shards) > 2
-    options = ("--checkpoint", folder, "--repo-id", NAME, "--dry-run", "--output", tmp_path / "dry")
-    assert command("publish", *options).code == 0
-    assert {path.name for path in (tmp_path / "dry").glob("model*")} == shards
-    assert AutoModelForTokenClassification.from_pretrained(tmp_path / "dry").config.num_labels == 3
 
 
 # ---- The endpoint

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from transformers.dynamic_module_utils import get_imports, get_relative_imports
 
-from modeling_triaffine import configuration_triaffine
-from modeling_triaffine.configuration_triaffine import AUTO_MAP, CUSTOM_PIPELINES, HANDLER_FILE, REMOTE_CODE_FILES
+from modeling_triaffine import repository_triaffine
+from modeling_triaffine.repository_triaffine import AUTO_MAP, CUSTOM_PIPELINES, HANDLER_FILE, REMOTE_CODE_FILES
 from tests.stranger import ask_a_stranger, expected_answer
 from tests.tiny import tiny_model, tiny_processor
 
@@ -40,7 +40,7 @@ def test_folder(encoder, tmp_path):
 
 def test_remote_code_imports_only_what_a_stranger_has():
     """Flat siblings and guarded imports only: the static check that transformers makes of remote code."""
-    folder = Path(configuration_triaffine.__file__).parent
+    folder = Path(repository_triaffine.__file__).parent
     for name in (*REMOTE_CODE_FILES, HANDLER_FILE):
         needed = set(get_imports(folder / name)) - set(sys.stdlib_module_names)
         assert needed <= ALWAYS_THERE

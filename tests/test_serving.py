@@ -1,31 +1,24 @@
-"""The server: what is batched, how every request is answered, and a real process under load and at its end."""
+"""The service within one process: what is batched, and how every request is answered."""
 
 import asyncio
-import http.client
-import importlib
 import json
-import socket
 import threading
 import time
 from concurrent.futures import CancelledError, ThreadPoolExecutor
-from pathlib import Path
 from typing import get_args
-from urllib.parse import urlsplit
 
 import pytest
 from fastapi.testclient import TestClient
 
 from modeling_triaffine import NestedNERPipeline
 from modeling_triaffine.decoding_triaffine import OVERLAPS
-from modeling_triaffine.serving import Batcher, Decoding, Limits, QueueFullError, create_application, listen, url_of
+from modeling_triaffine.serving import Batcher, Decoding, Limits, QueueFullError, create_application
 from modeling_triaffine.serving.batching import GivenUpError
 from modeling_triaffine.serving.schema import EntitiesOfText, EntitiesOfTexts, Health, Options
 from modeling_triaffine.version import __version__
-from tests.tiny import LABELS, tiny_model, tiny_processor
+from tests.served_model import TEXTS, WAIT, save_finding_model
+from tests.tiny import LABELS
 
-BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
-WAIT = 60  # seconds, for what comes in far less
-TEXTS = ["The IL-2 gene binds protein. It is DNA!", "", "gene", "naïve café — 中文 gene"]
 JSON_BODY = {"Content-Type": "application/json"}
 
 
@@ -170,11 +163,8 @@ def client_of(finder, **options):
 
 
 @pytest.fixture(scope="module")
-def model(encoder, tmp_path_factory):
-    """Folder of a tiny model that finds entities without a threshold, too."""
-    folder = tmp_path_factory.mktemp("model")
-    NestedNERPipeline(model=tiny_model(encoder, seed=1), processor=tiny_processor(encoder)).save_pretrained(folder)
-    return str(folder)
+def model(encoder, tmp_path_factory) -> str:
+    return save_finding_model(tmp_path_factory.mktemp("model"), encoder)
 
 
 @pytest.fixture(scope="module")
@@ -290,6 +280,13 @@ def test_health_tells_what_is_served(client):
     assert health.limits == Limits(body_bytes=2000, texts=5, text_characters=100)
 
 
+def test_health_does_not_tell_where_the_model_lies(model):
+    limits = Limits(body_bytes=2000, texts=5, text_characters=100)
+    for given, told in ((model, "model0"), (f"{model}/", "model0"), ("owner/name", "owner/name")):
+        application = create_application(batcher_of(Finder()), given, [], limits)
+        assert TestClient(application).get("/health").json()["model"] == told
+
+
 def test_a_failing_request_is_answered_500_and_the_next_one_200():
     client, batcher = client_of(Finder())
     with batcher:
@@ -376,138 +373,3 @@ def wait_until(is_true):
     while not is_true():
         assert time.monotonic() < end, "it did not come to pass"
         time.sleep(0.01)
-
-
-# ---- a real process
-
-
-@pytest.fixture(scope="module")
-def serving():
-    """The benchmark, which runs servers and asks them."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(BENCHMARKS))
-        yield importlib.import_module("serving")
-
-
-@pytest.fixture(scope="module")
-def server(serving, model):
-    with serving.run_server(model, "--max-body-bytes", "300000") as server:
-        yield server
-
-
-@pytest.fixture
-def connection(server):
-    """A socket, for what no client would send."""
-    address = urlsplit(server.url)
-    with socket.create_connection((address.hostname, address.port), timeout=WAIT) as connection:
-        yield connection
-
-
-def test_many_clients_at_once_get_the_answers_of_lone_requests(serving, server, find_entities):
-    texts = [f"{text} {number}" for text in TEXTS for number in range(20)]
-    expected = dict(zip(texts, find_entities(texts), strict=True))
-    assert any(expected.values())
-    start = time.perf_counter()
-    measured = serving.load_for(0.5, server, clients=32, expected=expected)
-    assert len(measured.asked) >= 32
-    assert all(start < one.start < one.end for one in measured.asked)
-    summary = serving.summarize([measured])
-    assert summary["errors"] == []
-    assert summary["requests"] == len(measured.asked)
-    assert 0 < summary["requests_a_second"] < len(measured.asked) / 0.5
-    assert summary["cpu_milliseconds"] > 0
-
-
-def test_other_answers_are_errors(serving):
-    entity = {"entity_group": "DNA", "score": 0.5, "word": "gene", "start": 0, "end": 4}
-    assert serving.largest_difference([entity], [{**entity, "score": 0.500001}]) == pytest.approx(1e-6)
-    for other in ([], [{**entity, "end": 5}], [{**entity, "score": 0.51}]):
-        with pytest.raises(ValueError, match=r"instead of|differ"):
-            serving.largest_difference([entity], other)
-
-
-def test_a_body_sent_in_chunks_is_refused_before_it_ends(connection):
-    connection.sendall(b"POST /predict HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n")
-    connection.sendall(b"Transfer-Encoding: chunked\r\n\r\n")
-    for _ in range(4):
-        connection.sendall(b"13880\r\n" + b"x" * 80_000 + b"\r\n")
-    answer = http.client.HTTPResponse(connection)
-    answer.begin()
-    assert (answer.status, "300000 bytes" in json.load(answer)["detail"]) == (413, True)
-
-
-def test_a_body_that_says_it_is_large_is_refused_before_it_comes(connection):
-    connection.sendall(b"POST /predict HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n")
-    connection.sendall(b"Content-Length: 300001\r\nExpect: 100-continue\r\n\r\n")
-    answer = http.client.HTTPResponse(connection)
-    answer.begin()
-    assert answer.status == 413
-
-
-@pytest.mark.parametrize("part", [0.5, 1.0])
-def test_clients_that_go_away_do_not_hurt_others(serving, server, find_entities, part):
-    body = json.dumps({"text": "gene binds. " * 500}).encode()
-    address = urlsplit(server.url)
-    for _ in range(5):
-        with socket.create_connection((address.hostname, address.port), timeout=WAIT) as connection:
-            connection.sendall(b"POST /predict HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n")
-            connection.sendall(b"Content-Length: %d\r\n\r\n" % len(body) + body[: int(part * len(body))])
-    expected = find_entities("gene binds")
-    serving.largest_difference(serving.ask_once(server.url, "gene binds"), expected)
-
-
-def test_sigterm_ends_it_when_all_is_answered(serving, model, find_entities, monkeypatch):
-    monkeypatch.setattr(serving, "SECONDS_BEFORE_STOP", 0.3)
-    texts = [f"{number}. " + "The gene binds protein. " * 50 for number in range(12)]
-    expected = dict(zip(texts, find_entities(texts), strict=True))
-    stopped = serving.stop_under_load(model, 12, expected)
-    assert stopped["in_flight"] > 0
-    assert (stopped["errors"], stopped["exit_code"]) == ([], 0)
-
-
-def test_answers_are_sent_without_delay():
-    """A connection that waits for acknowledgements costs every short answer 40 ms."""
-    with listen("127.0.0.1", 0) as listener, socket.create_connection(listener.getsockname()):
-        connection, _ = listener.accept()
-        with connection:
-            assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
-
-
-def test_the_address_is_told_as_a_client_takes_it():
-    with listen("127.0.0.1", 0) as listener:
-        assert url_of(listener) == f"http://127.0.0.1:{listener.getsockname()[1]}"
-    try:
-        listener = listen("::1", 0)
-    except ValueError:
-        pytest.skip("this machine has no IPv6")
-    with listener:
-        assert url_of(listener) == f"http://[::1]:{listener.getsockname()[1]}"
-
-
-# ---- mistakes before it serves
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--model", "no/where/model"], "no/where/model"),
-        (["--host", "192.0.2.1"], "cannot listen at 192.0.2.1"),
-        (["--port", "70000"], "70000 is no port"),
-        (["--max-texts", "0"], "0 is too small"),
-        (["--device", "abacus"], "--device abacus"),
-    ],
-)
-def test_mistakes_before_it_serves_are_one_paragraph(command, model, options, message):
-    result = command("serve", "--model", model, "--port", "0", *options)
-    assert result.code == 2
-    assert result.out == ""
-    assert message in result.err.splitlines()[-1]
-    assert "Traceback" not in result.err
-
-
-def test_a_port_in_use_is_told(command, model):
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        result = command("serve", "--model", model, "--port", port)
-    assert result.code == 2
-    assert f"port {port}: Address already in use. Give another --port" in result.err

@@ -305,5 +305,5 @@ def test_without_spacy_the_import_names_the_extra(monkeypatch):
     module = "modeling_triaffine.spacy_component"
     monkeypatch.delitem(sys.modules, module, raising=False)
     monkeypatch.setitem(sys.modules, "spacy", None)
-    with pytest.raises(ImportError, match=r'pip install "modeling_triaffine\[spacy\]"'):
+    with pytest.raises(ImportError, match=r"needs spaCy, of the extra `spacy`: .*pip install -e '\.\[spacy\]'"):
         importlib.import_module(module)

@@ -212,11 +212,11 @@ class TestReading:
 
     def test_bad_lines(self, tmp_path):
         bad = {
-            b"{": "no JSON",
-            b'{"text": "\xff"}': "no JSON",
-            b"[" * 100_000: "no JSON",
-            b'{"text": "a", "n": ' + b"1" * 5000 + b"}": "no JSON",
-            b'["text"]': "no JSON object",
+            b"{": "broken JSON",
+            b'{"text": "\xff"}': "byte 11 is not utf-8",
+            b"[" * 100_000: "JSON nested too deeply",
+            b'{"text": "a", "n": ' + b"1" * 5000 + b"}": "a number of thousands of digits",
+            b'["text"]': "no JSON object, but ['text'] (list)",
             b'{"txt": "a"}': "there is no field 'text'",
             b'{"text": null}': "'text' is null",
             b'{"text": 1}': "'text' is no string, but int",
@@ -314,7 +314,8 @@ class TestReading:
 
     def test_files_are_found(self, tmp_path):
         names = ("in/a.jsonl", "in/b/a.parquet", "in/_a.json", "in/note.txt", "in/out/a.parquet", "c/a.parquet")
-        for name in (*names, "c/b.ndjson"):
+        hidden = ("in/.git/a.json", "in/b/_temporary/0/a.parquet", "in/b/.ipynb_checkpoints/c/a.jsonl")
+        for name in (*names, *hidden, "c/b.ndjson"):
             write_lines(tmp_path / name, [])
         folder, other, out = tmp_path / "in", tmp_path / "c", tmp_path / "in" / "out"
         assert find_files([str(folder)], out) == {name: str(folder / name) for name in ("a.jsonl", "b/a.parquet")}
@@ -370,6 +371,15 @@ class TestOutput:
     def test_folders_of_something_else_are_refused(self, tmp_path):
         (tmp_path / "thesis.tex").touch()
         with pytest.raises(ValueError, match="holds other files"):
+            OutputFolder(tmp_path, {})
+
+    @pytest.mark.parametrize(
+        ("content", "problem"),
+        [(b"[1]", r"no JSON object, but \[1\]"), (b"{", "broken JSON"), (b"\xff", "byte 1 is not utf-8")],
+    )
+    def test_damaged_options_are_named(self, tmp_path, content, problem):
+        (tmp_path / "options.json").write_bytes(content)
+        with pytest.raises(ValueError, match=rf"options\.json should say .* {problem}.*another --output_dir"):
             OutputFolder(tmp_path, {})
 
 

@@ -157,7 +157,7 @@ def test_a_damaged_fasttext_file_is_told(files, tmp_path):
 
 def test_without_gensim_it_is_told_what_to_install(files, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "gensim.models.fasttext", None)
-    with pytest.raises(ImportError, match=r"modeling_triaffine\[embeddings\]"):
+    with pytest.raises(ImportError, match=r"pip install -e '.\[embeddings\]'"):
         read_word_vectors(files["words.bin"], ["gene"])
     assert read_word_vectors(files["words.vec"], ["gene"]).exact == 1
 

@@ -6,17 +6,14 @@ the module that is asked for is imported. Options are spelled with dashes or und
 
 import argparse
 import importlib
-import os
 import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ..scripts import exit_with_message
+from ..scripts import ending_plainly
 from ..version import __version__
 
 PROGRAM = "triaffine-ner"
-# Exit codes of shells for a process that SIGINT or SIGPIPE has ended.
-INTERRUPTED, PIPE_CLOSED = 130, 141
 
 
 class Command(NamedTuple):
@@ -45,24 +42,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parse_no_command(given)
         return
     name, *options = given
-    module = importlib.import_module(f".{COMMANDS[name].module}", __name__)
-    parser = argparse.ArgumentParser(
-        prog=f"{PROGRAM} {name}",
-        description=module.__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    module.add_arguments(parser)
-    try:
+    with ending_plainly():
+        module = importlib.import_module(f".{COMMANDS[name].module}", __name__)
+        parser = argparse.ArgumentParser(
+            prog=f"{PROGRAM} {name}",
+            description=module.__doc__,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        module.add_arguments(parser)
         module.run(parser.parse_args([with_dashes(option) for option in options]))
-        sys.stdout.flush()
-    except BrokenPipeError:  # whoever read the output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(PIPE_CLOSED)
-    except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
-    except (ValueError, OSError, ImportError) as error:
-        exit_with_message(error)
 
 
 def parse_no_command(given: Sequence[str]) -> None:

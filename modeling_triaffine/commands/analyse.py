@@ -17,7 +17,7 @@ from typing import Any
 from ..evaluation.analysis import Analysis, NamedModel, analyse
 from ..evaluation.report import markdown_report, write_report
 from ..pipeline_triaffine import NestedNERPipeline
-from ..scripts import check_device, new_folder, open_output
+from ..scripts import check_device, new_folder
 from . import arguments as shared
 
 
@@ -51,8 +51,7 @@ def run(arguments: argparse.Namespace) -> None:
         raise ValueError(f"--output {arguments.output} is there already; give the name of a new folder.")
     draw = _figure_maker() if arguments.output and not arguments.no_figures else _no_figures
     analysis = make_analysis(arguments)
-    with open_output(None) as output:
-        print(markdown_report(analysis), file=output)
+    print(markdown_report(analysis))
     if arguments.output:
         figures = draw(analysis)
         with new_folder(arguments.output) as folder:

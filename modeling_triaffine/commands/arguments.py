@@ -5,6 +5,7 @@ import argparse
 from datasets import Dataset
 
 from ..data import FORMATS, load_nested_ner
+from ..data.formats import SPLIT_OF_NAME
 from ..decoding_triaffine import OVERLAPS
 
 
@@ -36,7 +37,9 @@ def add_corpus_format(parser: argparse.ArgumentParser) -> None:
 
 
 def add_split(parser: argparse.ArgumentParser, usual: str) -> None:
-    parser.add_argument("--split", help=f"train, validation or test (default: {usual}, or the only one there is)")
+    parser.add_argument(
+        "--split", help=f"train, validation (or dev) or test (default: {usual}, or the only one there is)"
+    )
     parser.set_defaults(usual_split=usual)
 
 
@@ -47,10 +50,16 @@ def load_split(arguments: argparse.Namespace) -> tuple[str, Dataset]:
         ValueError: the corpus has no such split.
     """
     splits = load_nested_ner(arguments.data, arguments.format)
-    wanted = arguments.split or (next(iter(splits)) if len(splits) == 1 else arguments.usual_split)
+    usual = next(iter(splits)) if len(splits) == 1 else arguments.usual_split
+    wanted = split_name(arguments.split) if arguments.split else usual
     if wanted not in splits:
         raise ValueError(f"{arguments.data} has no split {wanted!r}; give --split {' or '.join(splits)}.")
     return wanted, splits[wanted]
+
+
+def split_name(given: str) -> str:
+    """The split that is called so: `dev` is the validation split."""
+    return SPLIT_OF_NAME.get(given, given)
 
 
 def positive_integer(text: str) -> int:

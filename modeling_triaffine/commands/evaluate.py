@@ -35,9 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     check_device(arguments.device)
     scores = evaluate(arguments)
-    with open_output(None) as output:
-        for name, of_words in scores.items():
-            print(f"{name.replace('_', ' ').capitalize()}:\n{format_scores(of_words)}\n", file=output)
+    for name, of_words in scores.items():
+        print(f"{name.replace('_', ' ').capitalize()}:\n{format_scores(of_words)}\n")
     if arguments.output:
         with open_output(arguments.output) as output:
             json.dump(scores, output, indent=2)

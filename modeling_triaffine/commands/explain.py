@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ..explanation import Explanation, explain, format_explanation, plot_explanation
 from ..pipeline_triaffine import NestedNERPipeline
-from ..scripts import check_device, open_output
+from ..scripts import check_device
 from . import arguments as shared
 
 
@@ -42,8 +42,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.output is not None:
         arguments.output.parent.mkdir(parents=True, exist_ok=True)
         plot_explanation(explanation, arguments.output)
-    with open_output(None) as output:
-        print(write_out(explanation, arguments.format), file=output)
+    print(write_out(explanation, arguments.format))
 
 
 def find_span(text: str, span: str) -> tuple[int, int]:

@@ -12,12 +12,14 @@ import argparse
 import contextlib
 import json
 import sys
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
 from tqdm import tqdm
 
+from ..data.reading import DataError, decode_object, decode_text
 from ..pipeline_triaffine import NestedNERPipeline
 from ..scripts import check_device, open_output
 from . import arguments as shared
@@ -29,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", type=Path, help="file to write (default: standard output)")
     parser.add_argument("--format", choices=("text", "jsonl"), help="of the input (default: told from its name)")
     parser.add_argument("--text-column", default="text", help="field of a JSON line that holds the text")
+    parser.add_argument("--entities-column", default="entities", help="field to be added (default: entities)")
     shared.add_decoding(parser)
     shared.add_batch_size(parser, default=16)
     shared.add_device(parser)
@@ -68,7 +71,7 @@ def predict(find_entities: NestedNERPipeline, arguments: argparse.Namespace, out
     )
     for entities in tqdm(found, unit=" texts", disable=not sys.stderr.isatty()):
         record = waiting.pop(0)
-        output.write(json.dumps({**record, "entities": entities}, ensure_ascii=False) + "\n")
+        output.write(json.dumps({**record, arguments.entities_column: entities}, ensure_ascii=False) + "\n")
 
 
 def read_records(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
@@ -76,29 +79,39 @@ def read_records(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
     is_json = arguments.format == "jsonl" or (
         arguments.format is None and arguments.input.endswith((".jsonl", ".json"))
     )
-    with (
-        contextlib.nullcontext(sys.stdin)
-        if arguments.input == "-"
-        else open(arguments.input, encoding="utf-8") as lines
-    ):
-        number = 0
-        try:
-            for number, line in enumerate(lines, start=1):
-                if not is_json:
-                    yield {arguments.text_column: line.rstrip("\r\n")}
-                elif line.strip():
-                    yield read_json_line(line, f"{arguments.input}, line {number}", arguments.text_column)
-        except UnicodeDecodeError as error:
-            raise ValueError(
-                f"{arguments.input}, line {number + 1} or soon after it: this is no UTF-8 ({error}); convert it."
-            ) from None
+    from_stdin = arguments.input == "-"
+    with contextlib.nullcontext(sys.stdin.buffer) if from_stdin else open(arguments.input, "rb") as lines:
+        for number, line in enumerate(lines, start=1):
+            where = f"{'standard input' if from_stdin else arguments.input}, line {number}"
+            line = (line.removeprefix(BOM_UTF8) if number == 1 else line).rstrip(b"\r\n")
+            if not is_json:
+                yield check_record({arguments.text_column: read_line(line, where)}, where, arguments)
+            elif line.strip():
+                yield check_record(read_json_line(line, where), where, arguments)
 
 
-def read_json_line(line: str, where: str, column: str) -> dict[str, Any]:
+def read_line(line: bytes, where: str) -> str:
     try:
-        record = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{where}: this is no JSON ({error}). Every line must be one JSON object.") from None
-    if not isinstance(record, dict) or not isinstance(record.get(column), str):
+        return decode_text(line)
+    except DataError as error:
+        raise ValueError(f"{where}: {error}") from None
+
+
+def read_json_line(line: bytes, where: str) -> dict[str, Any]:
+    try:
+        return decode_object(line)
+    except DataError as error:
+        problem = f"{where}: {error.problem}"
+        raise ValueError(f"{problem}. Every line must be one JSON object in UTF-8, with no list around them.") from None
+
+
+def check_record(record: dict[str, Any], where: str, arguments: argparse.Namespace) -> dict[str, Any]:
+    """The record, where it has a text and room for entities."""
+    column, entities = arguments.text_column, arguments.entities_column
+    if not isinstance(record.get(column), str):
         raise ValueError(f"{where}: there is no text under {column!r}. Name the field of the text with --text-column.")
+    if entities in record:
+        raise ValueError(
+            f"{where}: there is a field {entities!r} already. Name that of the entities with --entities-column."
+        )
     return record

@@ -10,12 +10,12 @@ Warns where a sentence holds more entities than the model has candidates.
 import argparse
 import json
 import sys
-from itertools import chain
 from typing import Any
+
+from datasets import concatenate_datasets
 
 from ..data import corpus_statistics, load_nested_ner
 from ..data.statistics import quantile
-from ..scripts import open_output
 from . import arguments as shared
 
 Statistics = dict[str, Any]
@@ -49,8 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     columns = statistics_by_split(arguments)
-    with open_output(None) as output:
-        print(json.dumps(columns, indent=2) if arguments.json else table(columns), file=output)
+    print(json.dumps(columns, indent=2) if arguments.json else table(columns))
     for name, statistics in columns.items():
         if statistics["sentences_above_max_candidates"]:
             print(f"warning: {candidate_warning(name, statistics)}", file=sys.stderr)
@@ -59,12 +58,12 @@ def run(arguments: argparse.Namespace) -> None:
 def statistics_by_split(arguments: argparse.Namespace) -> dict[str, Statistics]:
     """Split → its statistics, and `total` where there are several."""
     corpus = load_nested_ner(arguments.path, arguments.format)
-    splits = arguments.splits or list(corpus)
+    splits = [shared.split_name(split) for split in arguments.splits] if arguments.splits else list(corpus)
     if unknown := set(splits) - set(corpus):
         raise ValueError(f"{arguments.path} has no split {sorted(unknown)}. It has {list(corpus)}.")
     parts = {split: corpus[split] for split in splits}
     if len(parts) > 1:
-        parts["total"] = list(chain.from_iterable(parts.values()))
+        parts["total"] = concatenate_datasets(list(parts.values()))
     return {name: corpus_statistics(records, arguments.max_candidates) for name, records in parts.items()}
 
 

@@ -19,6 +19,8 @@ from .text_spans import annotated_text
 logger = logging.getLogger(__name__)
 
 COLUMNS = {"tokens", "text", "entities", "pos", "id", "doc_id"}
+OF_TOKENS = {"pos", "doc_id"}
+"""What texts cannot have."""
 
 
 def adapt_dataset(
@@ -35,8 +37,8 @@ def adapt_dataset(
         dataset: rows of tokens or of texts; a `DatasetDict` is adapted split by split.
         columns: what is in which column. Either `tokens` or `text`; `entities`: of tokens, the column or columns of
             IOB2 tags (strings or class labels), or a column of spans that count tokens; of texts, a column of spans
-            that count characters, in the forms that "text_spans" has. Perhaps `pos`, `id` and `doc_id` (of tokens;
-            without, every row is a document of its own).
+            that count characters, in the forms that "text_spans" has. Perhaps `id`; of tokens, perhaps `pos` and
+            `doc_id`. Without that, and of texts always, every row is a document of its own.
         labels: the entity types allowed; None allows any.
         word_splitter, sentence_splitter: how texts are cut, see `load_nested_ner`.
 
@@ -74,6 +76,11 @@ def _check_columns(dataset: Dataset, columns: Mapping[str, Any]) -> None:
     if "entities" not in given or len(given & {"tokens", "text"}) != 1 or not given <= COLUMNS:
         raise ValueError(
             f"`columns` names {sorted(given)}. Name `entities` and either `tokens` or `text`, perhaps pos, id, doc_id."
+        )
+    if "text" in given and (unused := sorted(given & OF_TOKENS)):
+        raise ValueError(
+            f"`columns` names {unused} beside `text`: every text is a document of its own, and tags belong to given "
+            "tokens. Leave them out, or name `tokens`."
         )
     named = [name for value in columns.values() for name in ([value] if isinstance(value, str) else value)]
     if missing := sorted(set(named) - set(dataset.column_names)):

@@ -31,14 +31,18 @@ NO_SPACE_AFTER = frozenset("([{“‘$")
 
 
 def split_words(text: str, word_splitter: WordSplitter) -> list[tuple[int, int]]:
-    """The splitter's words, checked.
+    """The splitter's words, checked; none where the text is white space alone.
 
     Raises:
         ValueError: words are empty, overlap, are out of order or lie outside the text, or there are none.
     """
     words = [(start, end) for start, end in word_splitter(text)]
     ends = [0, *(end for _, end in words)]
-    if not words or ends[-1] > len(text) or any(not ends[i] <= s < e for i, (s, e) in enumerate(words)):
+    if (
+        (text.strip() and not words)
+        or ends[-1] > len(text)
+        or any(not ends[i] <= s < e for i, (s, e) in enumerate(words))
+    ):
         raise ValueError(
             f"The word splitter must give (start, end) of at least one word, in order, without overlap and inside the "
             f"text's {len(text)} characters; for {text[:60]!r} it gave {words[:8]}."
@@ -128,6 +132,7 @@ def retokenize(
 
     Raises:
         TypeError: the data set is a streaming one.
+        ValueError: a sentence is white space alone, and so has no word; the message names it.
     """
     if isinstance(dataset, Dataset):
         return _retokenize_split(dataset, word_splitter)
@@ -170,6 +175,8 @@ def retokenize_record(record: dict[str, Any], word_splitter: WordSplitter) -> di
         for entity in record["entities"]
     ]
     words = split_words(text, word_splitter)
+    if not words:
+        raise ValueError(f"Sentence {record['id']!r} is white space alone: there is no word in it. Remove it.")
     entities, lost = align_entities(text, by_characters, words)
     old_word = {start: index for index, start in enumerate(starts)}
     changed = {

@@ -13,6 +13,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..scripts import missing_extra
 from ..text_triaffine import sentence_splitter as named_sentence_splitter
 from .documents import DEFAULT_SENTENCE_SPLITTER, in_context
 from .reading import CorpusFormat, open_corpus
@@ -68,9 +69,7 @@ def _documents(path: Path, check: RecordChecker) -> list[Doc]:
         from spacy.tokens import DocBin
         from spacy.vocab import Vocab
     except ImportError as error:
-        raise ImportError(
-            f'{path}: to read spaCy\'s DocBin, spaCy is needed: pip install "modeling_triaffine[spacy]".'
-        ) from error
+        raise missing_extra(f"{path}: to read a DocBin needs spaCy", "spacy") from error
     with open_corpus(path) as file:
         data = file.read()
     try:

@@ -35,7 +35,9 @@ FORMATS: dict[str, CorpusFormat] = {
 SPLIT_OF_NAME = {
     "train": "train",
     "dev": "validation",
+    "val": "validation",
     "valid": "validation",
+    "eval": "validation",
     "validation": "validation",
     "test": "test",
 }
@@ -130,23 +132,22 @@ def _existing(path: Path) -> Path:
 def _splits_of_folder(folder: Path, format: str | None) -> dict[str | None, Path]:
     """The files and folders of documents that are called as splits are; or else the folder, where it has documents."""
     formats = list(FORMATS.values()) if format is None else [_format_named(format)]
+    found = _parts_called_splits(folder, formats)
+    if not found and format is not None:  # what is said of the format is believed, whatever the files' endings
+        found = _parts_called_splits(folder, formats, any_ending=True)
     splits: dict[str | None, Path] = {}
-    of_splits: list[CorpusFormat] = []
-    for part in sorted(folder.iterdir()):
-        split = SPLIT_OF_NAME.get(part.name.lower().partition(".")[0])
-        known = next((known for known in formats if split and _is_split(part, known)), None)
-        if split is None or known is None:
-            continue
+    for part in found:
+        split = _split_called(part)
         if split in splits:
             problem = f"both {splits[split].name} and {part.name} could be its {split} split"
             raise CorpusError.at(folder, "", problem, "Remove one, or name the files: {split: file}")
         splits[split] = part
-        of_splits.append(known)
-    candidates = [known for known in formats if known in of_splits] if splits else formats
+    candidates = [known for known in formats if known in found.values()] if splits else formats
     of_documents = [known for known in candidates if _holds_documents(folder, known)]
     for known in of_documents:
         _check_documents(folder, known, list(splits.values()))
     if splits:
+        _tell_other_files(folder, found)
         return {split: splits[split] for split in dict.fromkeys(SPLIT_OF_NAME.values()) if split in splits}
     if of_documents:
         return {None: folder}
@@ -154,17 +155,52 @@ def _splits_of_folder(folder: Path, format: str | None) -> dict[str | None, Path
     raise FileNotFoundError(
         f"{folder}: no file is named train, dev (validation, valid) or test and ends in one of {endings}, and there "
         f"are no documents. It holds {sorted(file.name for file in folder.iterdir())[:10]}; give one of them, or "
-        f"{{split: file}}."
+        f"{{split: file}}, or say which format it is: then any ending will do."
     )
 
 
-def _is_split(part: Path, known: CorpusFormat) -> bool:
+def _parts_called_splits(
+    folder: Path, formats: Iterable[CorpusFormat], any_ending: bool = False
+) -> dict[Path, CorpusFormat]:
+    """Files and folders of documents that are called as splits are → their formats."""
+    found = {}
+    for part in sorted(folder.iterdir()):
+        known = next((known for known in formats if _split_called(part) and _is_split(part, known, any_ending)), None)
+        if known is not None:
+            found[part] = known
+    return found
+
+
+def _split_called(part: Path) -> str | None:
+    return SPLIT_OF_NAME.get(part.name.lower().partition(".")[0])
+
+
+def _ending(part: Path) -> str:
+    return part.name.lower().removesuffix(".gz").partition(".")[2]
+
+
+def _is_split(part: Path, known: CorpusFormat, any_ending: bool) -> bool:
     """Whether a file or folder with the name of a split is one in this format: a corpus file, or documents."""
-    ending = part.name.lower().removesuffix(".gz").partition(".")[2]
+    ending = _ending(part)
     if known.documents is None:
-        return part.is_file() and f".{ending}" in known.suffixes
+        return part.is_file() and (any_ending or f".{ending}" in known.suffixes)
     named = not ending if part.is_dir() else f".{ending}" in known.lists
     return named and _holds_documents(part, known)
+
+
+def _tell_other_files(folder: Path, splits: Mapping[Path, CorpusFormat]) -> None:
+    """Warns of files that are called as splits are, or end as the files of the splits do, and are not read."""
+    endings = {_ending(split) for split, known in splits.items() if known.documents is None}
+    suffixes = tuple(f".{ending}" for ending in endings if ending)
+    others = [
+        part.name
+        for part in sorted(folder.iterdir())
+        if part.is_file() and part not in splits and not part.name.startswith(".")
+        if _split_called(part) or part.name.lower().removesuffix(".gz").endswith(suffixes)
+    ]
+    if others:
+        problem = "not read, being called otherwise or ending otherwise than its splits"
+        logger.warning("%s: %s: %d (%s).", folder, problem, len(others), ", ".join(others[:3]))
 
 
 def _check_documents(folder: Path, known: CorpusFormat, splits: list[Path]) -> None:

@@ -52,8 +52,8 @@ def load_nested_ner(
 
     `path` may be
 
-    - a folder: what is called `train`, `dev` (or `validation`, `valid`) and `test` in it, files or folders of
-      documents, are the splits; a folder of documents alone is `train`;
+    - a folder: what is called `train`, `dev` (or `validation`, `valid`, `val`, `eval`) and `test` in it, files or
+      folders of documents, are the splits; a folder of documents alone is `train`;
     - a file: GENIA's XML gives its own splits, counted over the whole corpus, any other file is `train`;
     - a mapping, split → file or folder of documents: each is that split as a whole.
 
@@ -63,7 +63,8 @@ def load_nested_ner(
 
     Args:
         path: folder, file, or mapping of splits to files or folders.
-        format: one of `FORMATS` (docs/corpora.md shows what they look like); None tells it from name and content.
+        format: one of `FORMATS` (docs/corpora.md shows what they look like); None tells it from name and content. Where
+            it is given and no file in a folder ends as that format's do, `train`, `dev`, `test` may end in anything.
         labels: the entity types allowed; None allows any.
         word_splitter: text → [(start, end)] of its words in characters. Only for formats that keep the text as written
             (GENIA's, and all that count characters); `retokenize` serves the others.

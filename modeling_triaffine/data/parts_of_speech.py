@@ -12,6 +12,7 @@ from typing import Any
 from datasets import Dataset
 
 from ..processing_triaffine import PosTagger
+from ..scripts import missing_extra
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +39,7 @@ def spacy_tagger(model: Any, tags: str = "universal") -> PosTagger:
     try:
         import spacy
     except ImportError:
-        raise ImportError('Tagging by spaCy needs spaCy: pip install "modeling_triaffine[spacy]".') from None
+        raise missing_extra("Tagging by spaCy needs spaCy", "spacy") from None
     name, attribute = str(model), SPACY_ATTRIBUTES[tags]
     if isinstance(model, str | Path):
         try:

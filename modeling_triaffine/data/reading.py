@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-from .schema import CorpusError, Record, RecordChecker
+from .schema import CorpusError, Record, RecordChecker, shown
 
 GZIP_MAGIC = b"\x1f\x8b"
 HEAD_SIZE = 1 << 16
@@ -70,6 +70,14 @@ class CorpusFormat:
         }
 
 
+class DataError(ValueError):
+    """Bytes are not what they should be: what is wrong with them, wherever they are from, and what to do."""
+
+    def __init__(self, problem: str, remedy: str):
+        super().__init__(f"{problem}. {remedy}.")
+        self.problem, self.remedy = problem, remedy
+
+
 @contextmanager
 def open_corpus(path: Path) -> Iterator[BinaryIO]:
     """The file's bytes, unpacked where it is gzipped (told by its content); damaged gzip data raises CorpusError."""
@@ -109,9 +117,9 @@ def read_text(path: Path, check: RecordChecker, where: str) -> str:
 def decode(data: bytes, check: RecordChecker, where: str) -> str:
     """UTF-8 → text; what is no UTF-8 becomes a CorpusError that names the byte."""
     try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise check.error(where, f"byte {error.start + 1} is not {error.encoding}", "Save the file as UTF-8") from None
+        return decode_text(data)
+    except DataError as error:
+        raise check.error(where, error.problem, error.remedy) from None
 
 
 def json_values(path: Path, check: RecordChecker) -> Iterator[tuple[object, str]]:
@@ -169,15 +177,43 @@ def record_keys(head: str) -> set[str]:
 def parse_json(data: bytes, check: RecordChecker, where: str) -> object:
     """The JSON value in `data`; what is broken becomes a CorpusError that names the place in it."""
     try:
+        return decode_json(data)
+    except DataError as error:
+        raise check.error(where, error.problem, error.remedy) from None
+
+
+def decode_text(data: bytes) -> str:
+    """The text in `data`, or a DataError that names the byte where it is no UTF-8."""
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise _not_decoded(error) from None
+
+
+def decode_object(data: bytes) -> dict[str, Any]:
+    """The JSON object in `data`, or a DataError that says why there is none."""
+    value = decode_json(data)
+    if not isinstance(value, dict):
+        raise DataError(f"no JSON object, but {shown(value)}", "Give one JSON object, with its fields in { }")
+    return value
+
+
+def decode_json(data: bytes) -> object:
+    """The JSON value in `data`, or a DataError that names the place where it is broken."""
+    try:
         return json.loads(data)
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}" if error.lineno > 1 else f"character {error.colno}"
         problem = f"broken JSON, {error.msg.removesuffix(' at')} at {place}"
         remedy = "Correct it, or see whether the file was cut off"
     except UnicodeDecodeError as error:
-        problem, remedy = f"byte {error.start + 1} is not {error.encoding}", "Save the file as UTF-8"
+        raise _not_decoded(error) from None
     except RecursionError:
         problem, remedy = "JSON nested too deeply", "A record holds lists and objects of a few levels"
     except ValueError:  # Python's limit for digits, the only other thing that its parser refuses
         problem, remedy = "a number of thousands of digits", "Correct it"
-    raise check.error(where, problem, remedy)
+    raise DataError(problem, remedy)
+
+
+def _not_decoded(error: UnicodeDecodeError) -> DataError:
+    return DataError(f"byte {error.start + 1} is not {error.encoding}", "Save the file as UTF-8")

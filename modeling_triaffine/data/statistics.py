@@ -1,6 +1,6 @@
 """Statistics of a corpus, those that papers print and those that choose a configuration.
 
-Holds counting only; the table is printed by `examples/corpus_statistics.py`.
+Holds counting only; the table is printed by `commands/statistics.py`.
 """
 
 from __future__ import annotations

@@ -7,10 +7,11 @@ from typing import Any
 from ..configuration_triaffine import TriaffineConfig
 from ..data.statistics import Span
 from ..decoding_triaffine import decode_batch
+from ..inference import evaluating
 from ..modeling_triaffine import SpanHeadOutput, TriaffineForNestedNER
 from ..processing_triaffine import TriaffineProcessor
 from .breakdowns import candidate_recall
-from .prediction import Entities, evaluating, word_batches
+from .prediction import Entities, word_batches
 from .scoring import score_entities
 
 DEFAULT_COUNTS = tuple(range(5, 105, 5))

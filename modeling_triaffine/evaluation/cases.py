@@ -10,10 +10,11 @@ from torch import Tensor
 from ..configuration_triaffine import NONE_LABEL
 from ..data.statistics import Span
 from ..explanation.contributions import rank_of_span
+from ..inference import evaluating
 from ..modeling_triaffine import NestedNEROutput, TriaffineForNestedNER
 from ..processing_triaffine import TriaffineProcessor
 from ..triaffine_ops import at_least_float32
-from .prediction import evaluating, word_batches
+from .prediction import word_batches
 
 # A label and its probability.
 Reading = tuple[str, float]

@@ -4,9 +4,8 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from ..explanation.tables import REPLACEMENT, clean
-from ..publishing.drawing import draw_entities
-from ..publishing.html_drawing import draw_entities_html
+from ..drawing import draw_entities, draw_entities_html
+from ..drawing.names import REPLACEMENT, clean
 from .mistakes import FlawedSentence, Mention
 from .tables import Table, html_text, markdown_text
 

@@ -5,7 +5,8 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..explanation.tables import LONGEST_LABEL, shorten
+from ..drawing.names import LONGEST_LABEL, shorten
+from ..scripts import missing_extra
 from .analysis import Analysis
 from .breakdowns import GOLD_OUTCOMES, RIGHT, WRONG_TYPE
 
@@ -15,7 +16,7 @@ try:
     from matplotlib.figure import Figure
     from matplotlib.patches import Rectangle
 except ImportError:
-    raise ImportError('Figures need matplotlib: pip install "modeling_triaffine[plot]".') from None
+    raise missing_extra("Figures need matplotlib", "plot") from None
 
 DOTS_PER_INCH = 160
 # Inches.

@@ -1,34 +1,21 @@
 """What a model finds, brought beside the gold entities: in given words, and in raw text by characters."""
 
-import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-import torch
 from torch import Tensor
 from tqdm import tqdm
 
 from ..batches_triaffine import batches_by_length, feature_size
 from ..data.collator import encode_records
 from ..decoding_triaffine import decode_batch
+from ..inference import evaluating
 from ..modeling_triaffine import TriaffineForNestedNER
 from ..pipeline_triaffine import BATCHES_AT_ONCE, NestedNERPipeline
 from ..processing_triaffine import TriaffineProcessor
 from .scoring import score_entities
 
 Entities = list[dict[str, Any]]
-
-
-@contextlib.contextmanager
-def evaluating(model: TriaffineForNestedNER) -> Iterator[None]:
-    """Without dropout and gradients inside, in the mode it was in outside."""
-    was_training = model.training
-    model.eval()
-    try:
-        with torch.no_grad():
-            yield
-    finally:
-        model.train(was_training)
 
 
 def word_batches(

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from ..publishing.html_drawing import drawing_style
+from ..drawing import drawing_style
 from .analysis import Analysis
 from .sections import Section, introduction, make_sections, percent, title
 from .tables import html_text, markdown_text

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from ..batches_triaffine import Feature
 from ..configuration_triaffine import NONE_LABEL
-from ..evaluation.prediction import evaluating
+from ..inference import evaluating
 from ..modeling_triaffine import SpanHeadOutput, TriaffineForNestedNER
 from ..pipeline_triaffine import NestedNERPipeline
 from ..processing_triaffine import TriaffineProcessor

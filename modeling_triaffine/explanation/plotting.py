@@ -4,8 +4,10 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..drawing.names import LONGEST_LABEL, clean, shorten
+from ..scripts import missing_extra
 from .explaining import Explanation
-from .tables import LONGEST_LABEL, Table, clean, describe_span, make_tables, number_text, probability_text, shorten
+from .tables import Table, describe_span, make_tables, number_text, probability_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,7 +57,7 @@ def plot_explanation(explanation: Explanation, path: str | os.PathLike | None = 
     try:
         from matplotlib import style
     except ImportError:
-        raise ImportError("Plots need matplotlib: pip install 'modeling_triaffine[plot]'.") from None
+        raise missing_extra("Plots need matplotlib", "plot") from None
     suffix = "" if path is None else Path(path).suffix.lower()
     if path is not None and suffix not in FORMATS:
         raise ValueError(f"A plot cannot be saved as {path}; give a name that ends in {', '.join(FORMATS)}.")

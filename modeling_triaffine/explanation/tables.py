@@ -7,12 +7,12 @@ and the bias make pᶜ. `plotting.py` draws the same tables.
 from typing import NamedTuple
 
 from ..configuration_triaffine import NONE_LABEL
+from ..drawing.names import LONGEST_LABEL, clean, shorten
 from .explaining import Candidate, Explanation, StageScore
 
 MOST_WORDS, MOST_CANDIDATES = 24, 12
 # Characters.
-LONGEST_NAME, LONGEST_LABEL = 36, 20
-REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+LONGEST_NAME = 36
 
 
 class Row(NamedTuple):
@@ -142,17 +142,3 @@ def number_text(value: float) -> str:
 
 def probability_text(value: float) -> str:
     return f"{value:.2f}" if value >= 0.005 else "0"
-
-
-def shorten(text: str, longest: int) -> str:
-    """At most so many characters, the middle left out."""
-    text = clean(text)
-    if len(text) <= longest:
-        return text
-    kept = longest - 1
-    return f"{text[: kept - kept // 2].rstrip()}…{text[len(text) - kept // 2 :].lstrip()}"
-
-
-def clean(text: str) -> str:
-    """On one line, without characters that a terminal would act upon or an SVG must not hold."""
-    return "".join(c if c.isprintable() else REPLACEMENT for c in " ".join(text.split()))

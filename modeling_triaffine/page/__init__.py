@@ -5,10 +5,12 @@ came out and `explained.py` of why, `answers.py` brings these together, `app.py`
 their CSS and JavaScript, `serving.py` serves it all.
 """
 
+from ..scripts import missing_extra
+
 try:
     import gradio  # noqa: F401
 except ImportError as error:
-    raise ImportError(f'The page needs Gradio ({error}): pip install "modeling_triaffine[demo]".') from None
+    raise missing_extra(f"The page needs Gradio ({error})", "demo") from None
 
 from .app import build_page
 from .serving import serve_page

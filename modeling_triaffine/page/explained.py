@@ -7,8 +7,9 @@ import html
 from collections.abc import Callable, Iterable, Sequence
 
 from ..configuration_triaffine import NONE_LABEL
+from ..drawing.names import LONGEST_LABEL, shorten
 from ..explanation import Candidate, Explanation, StageScore, format_explanation
-from ..explanation.tables import LONGEST_LABEL, describe_span, number_text, probability_text, shorten
+from ..explanation.tables import describe_span, number_text, probability_text
 
 # Columns; on a narrow screen the style of the page hides those beyond NARROW.
 MOST_LABELS, NARROW = 6, 3

@@ -1,7 +1,6 @@
 """The models that a page offers: their names, loading them, examples from their cards."""
 
 import os
-import re
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -13,21 +12,19 @@ from huggingface_hub.errors import HFValidationError
 from huggingface_hub.utils import validate_repo_id
 from transformers.utils import cached_file
 
+from ..model_names import public_names
 from ..modeling_triaffine import TriaffineForNestedNER
 from ..pipeline_triaffine import NestedNERPipeline
 from ..processing_triaffine import TriaffineProcessor
 
 MOST_EXAMPLES = 5
-# Names of folders that a training gives.
-SAYS_NOTHING = re.compile(r"model|checkpoint-\d+")
 
 
 class Models:
     """Models by the name under which the page shows them.
 
     Args:
-        places: folders or Hub ids. A folder is shown under its last name, so that a page tells nobody where it lies;
-            under its last two where the last one is `model` or a checkpoint's, and under as many as tell all apart.
+        places: folders or Hub ids, shown under their [`public_names`].
         free_choice: whether any other folder or Hub id may be given as well.
         device: of torch; None: a GPU where there is one.
     """
@@ -38,7 +35,7 @@ class Models:
         self.free_choice = free_choice
         self.device = device
         paths = [str(place) for place in places]
-        self._places = dict(zip(_names(paths), paths, strict=True))
+        self._places = dict(zip(public_names(paths), paths, strict=True))
         # Beside those offered one that was asked for freely stays loaded.
         self._load = lru_cache(maxsize=len(paths) + free_choice)(self._load_from)
 
@@ -84,23 +81,6 @@ class Models:
         processor = TriaffineProcessor.from_pretrained(place, trust_remote_code=False)
         model = TriaffineForNestedNER.from_pretrained(place, trust_remote_code=False)
         return NestedNERPipeline(model=model, processor=processor, device=self.device)
-
-
-def _names(paths: Sequence[str]) -> list[str]:
-    """What each folder or Hub id is called, as short as tells them apart."""
-    whole = [str(Path(path).resolve()) if Path(path).is_dir() else path for path in paths]
-    longest = max(len(Path(path).parts) for path in whole)
-    for count in range(1, longest):
-        names = [_end(path, count) if Path(path).is_dir() else path for path in whole]
-        if len(set(names)) == len(set(whole)):
-            return names
-    return whole
-
-
-def _end(path: str, count: int) -> str:
-    """The last names of a path, so many, but more than `model`."""
-    says_nothing = SAYS_NOTHING.fullmatch(Path(path).name)
-    return Path(*Path(path).parts[-max(count, 2 if says_nothing else 1) :]).as_posix()
 
 
 def _check_hub_id(name: str) -> None:

@@ -1,7 +1,6 @@
 """Serving the page: on this machine alone unless told otherwise, and nothing in it comes from another server."""
 
 import signal
-import socket
 import sys
 import webbrowser
 from typing import Any
@@ -10,16 +9,16 @@ import gradio as gr
 import uvicorn
 from fastapi import FastAPI
 
+from ..listening import HOST, PAGE_PORT, listen, url_of
 from .style import STYLE
 
-HOST, PORT = "127.0.0.1", 7860
 # After a signal: answers under way are finished, connections that wait for news are cut.
 SECONDS_TO_CLOSE = 3
 # Nothing is ever uploaded.
 LARGEST_UPLOAD = "1b"
 
 
-def serve_page(page: gr.Blocks, host: str = HOST, port: int = PORT, open_browser: bool = False) -> None:
+def serve_page(page: gr.Blocks, host: str = HOST, port: int = PAGE_PORT, open_browser: bool = False) -> None:
     """Serves the page until the process gets SIGINT or SIGTERM; prints its address when it can be opened.
 
     Args:
@@ -31,8 +30,8 @@ def serve_page(page: gr.Blocks, host: str = HOST, port: int = PORT, open_browser
     Raises:
         OSError: the address cannot be listened at.
     """
-    with open_socket(host, port) as listening:
-        address = address_of(listening)
+    with listen(host, port) as listener:
+        address = url_of(listener)
         server = make_server(page)
         # The server closes in order when it gets a signal, and then passes it on: SIGTERM is no failure.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
@@ -40,27 +39,7 @@ def serve_page(page: gr.Blocks, host: str = HOST, port: int = PORT, open_browser
         print(f"The page is at {address} (stop it with Ctrl+C).", flush=True)
         if open_browser:
             webbrowser.open(address)
-        server.run(sockets=[listening])
-
-
-def open_socket(host: str, port: int) -> socket.socket:
-    """A socket that listens, so that nobody else can take its port."""
-    try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        return socket.create_server((host, port), family=family, backlog=128)
-    except (OSError, OverflowError) as error:
-        raise OSError(
-            f"The page cannot be served at {host}, port {port} ({error}). Give another --port, or 0 for a free one, "
-            "and as --host an address of this machine."
-        ) from None
-
-
-def address_of(listening: socket.socket) -> str:
-    """What to type into a browser on this machine."""
-    host, port = listening.getsockname()[:2]
-    if host in ("0.0.0.0", "::"):
-        host = "localhost"
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        server.run(sockets=[listener])
 
 
 def make_server(page: gr.Blocks) -> uvicorn.Server:

@@ -4,7 +4,7 @@ import html
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..publishing.html_drawing import draw_entities_html
+from ..drawing import draw_entities_html
 
 COLUMNS = ("Text", "Label", "Score", "Start", "End")
 # Beyond so many entities, or characters of the text, the drawing and the table scroll in boxes of their own.

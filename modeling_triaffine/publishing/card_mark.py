@@ -1,4 +1,4 @@
-"""How publishing tells a card that it wrote itself, and may write anew, from one that somebody has edited.
+"""How publishing tells a card that it may write anew from one that is somebody's own work.
 
 The card ends with a comment, which the Hub does not show, that holds a digest of all above it.
 """
@@ -8,6 +8,8 @@ import re
 
 MARK = "<!-- Written by modeling_triaffine ({digest}): it writes this card anew, unless somebody has edited it. -->"
 MARK_PATTERN = re.compile(re.escape(MARK).replace(re.escape("{digest}"), "([0-9a-f]{16})") + r"\s*\Z")
+# The Hub's website makes a card of front matter alone where only a licence is chosen.
+FRONT_MATTER = re.compile(r"\A\s*---\s*\n(.*?\n)?---\s*(\n|\Z)", re.DOTALL)
 # transformers pushes a card to fill in where there is none; nobody misses it.
 TEMPLATE_PHRASE = "This model card has been automatically generated"
 TEMPLATE_BLANK = "[More Information Needed]"
@@ -19,12 +21,18 @@ def mark_card(text: str) -> str:
     return f"{text}\n\n{MARK.format(digest=_digest(text))}\n"
 
 
+def is_ours(text: str) -> bool:
+    """Whether publishing has written the card, and nobody has changed it."""
+    return MARK_PATTERN.search(text) is not None and not is_edited(text)
+
+
 def is_edited(text: str) -> bool:
-    """Whether the card is somebody's own work: neither a marked one, unchanged, nor transformers' empty template."""
+    """Whether the card is somebody's own work: no marked one, unchanged, nor a draft without a text of its own."""
     mark = MARK_PATTERN.search(text)
     if mark:
         return mark[1] != _digest(text[: mark.start()])
-    return not (TEMPLATE_PHRASE in text and TEMPLATE_BLANK in text)
+    is_template = TEMPLATE_PHRASE in text and TEMPLATE_BLANK in text
+    return not is_template and FRONT_MATTER.sub("", text).strip() != ""
 
 
 def _digest(text: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..data.statistics import nested_spans
-from .drawing import draw_entities
+from ..drawing import draw_entities
 from .markdown import code_block, inline_code, inline_codes, table
 from .run_summary import Example, RunSummary
 

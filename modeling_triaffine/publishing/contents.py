@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from fnmatch import fnmatch
 from typing import NamedTuple
 
-from ..configuration_triaffine import HANDLER_FILE, REMOTE_CODE_FILES, REQUIREMENTS_FILE
 from ..processing_triaffine import VOCABULARIES_FILE
+from ..repository_triaffine import HANDLER_FILE, REMOTE_CODE_FILES, REQUIREMENTS_FILE
 from .model_card import CARD_NAME
 from .run_summary import SUMMARY_FILE
 
@@ -30,7 +30,7 @@ TOKENIZER_FILES = (
     "sentencepiece.bpe.model",
     "tokenizer.model",
 )
-PARTS = {
+MADE = {
     *CODE_FILES,
     *TOKENIZER_FILES,
     CONFIG_FILE,
@@ -39,6 +39,8 @@ PARTS = {
     CARD_NAME,
     SUMMARY_FILE,
 }
+# What others write beside a model, and nobody but them may remove.
+LEGAL_FILE = re.compile(r"(LICEN[CS]E|NOTICE)(\.txt|\.md)?|CITATION\.cff", re.IGNORECASE)
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.pickle", "*.ckpt")
 LEFT_BEHIND = (
     *PICKLES,
@@ -83,7 +85,17 @@ def sort_out(names: Iterable[str]) -> Contents:
 
 
 def is_part(name: str) -> bool:
-    return name in PARTS or WEIGHTS.fullmatch(name) is not None
+    return is_made(name) or is_legal(name)
+
+
+def is_made(name: str) -> bool:
+    """Whether publishing makes the files of this name, and may remove one that is outdated."""
+    return name in MADE or WEIGHTS.fullmatch(name) is not None
+
+
+def is_legal(name: str) -> bool:
+    """Whether a file of this name tells a licence or how to cite; it goes with the model."""
+    return LEGAL_FILE.fullmatch(name) is not None
 
 
 def is_code_repository(names: Iterable[str]) -> bool:

@@ -4,22 +4,29 @@ What a repository may consist of is decided in `contents.py`; it gets to the Hub
 """
 
 import os
+import re
 import shutil
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from ..configuration_triaffine import REMOTE_CODE_FILES, TriaffineConfig, save_remote_code
+from ..configuration_triaffine import TriaffineConfig
 from ..processing_triaffine import TriaffineProcessor
+from ..repository_triaffine import HANDLER_FILE, REMOTE_CODE_FILES, REQUIREMENTS_FILE, save_remote_code
 from ..version import __version__
-from .card_mark import is_edited, mark_card
+from .card_mark import is_edited, is_ours, mark_card
 from .card_metadata import check_repo_id
-from .contents import WEIGHTS, refuse_unknown, sort_out
+from .contents import WEIGHTS, is_legal, refuse_unknown, sort_out
 from .model_card import CARD_NAME, build_model_card
 from .run_summary import SUMMARY_FILE, RunSummary
 
 WEIGHTS_FILE = "model.safetensors"
 LICENSE_FILE = "LICENSE"
+HANDLER = Path(__file__).parents[1] / HANDLER_FILE
+# What every version of this package has written, with its own least version of transformers.
+OUR_REQUIREMENTS = re.compile(rb"torch\s+transformers>=[\d.]+\s*")
 
 LICENSE_NOTE = """\
 Copyright 2026 The modeling_triaffine developers
@@ -70,6 +77,7 @@ class Repository:
         left_behind: names in the checkpoint that are no part of a repository.
         code_repository: the repository with the code, where it is another one.
         card_is_edited: whether the card is the checkpoint's own, edited by somebody, and not written anew.
+        own_endpoint: what an endpoint reads and is the checkpoint's own, too.
     """
 
     repo_id: str
@@ -77,6 +85,7 @@ class Repository:
     left_behind: list[str] = field(default_factory=list)
     code_repository: str | None = None
     card_is_edited: bool = False
+    own_endpoint: list[str] = field(default_factory=list)
 
     def describe(self) -> str:
         """The files with their sizes, and what is left out."""
@@ -88,26 +97,36 @@ class Repository:
             lines.append(f"The code is that in {self.code_repository}.")
         if self.card_is_edited:
             lines.append(f"{CARD_NAME} was edited and stays as it is; --new-card writes it anew.")
+        for name in self.own_endpoint:
+            lines.append(f"{name} is the checkpoint's own and stays as it is; deleted there, it is written anew.")
         if self.left_behind:
             lines.append(f"Left out: {', '.join(self.left_behind)}.")
         return "\n".join(lines)
 
 
 def assemble_repository(
-    checkpoint: Path, staging: Path, repo_id: str, *, code_repository: str | None = None, new_card: bool = False
+    checkpoint: Path,
+    staging: Path,
+    repo_id: str,
+    *,
+    code_repository: str | None = None,
+    new_card: bool = False,
+    tags: Sequence[str] | None = None,
 ) -> Repository:
     """The repository of a saved model with its processor.
 
     The code is that of this package, which reads what older versions of it have saved. The card is written from the
-    run's summary, where there is one, unless somebody has edited the checkpoint's.
+    run's summary, where there is one, unless somebody has edited the checkpoint's; a handler or requirements of an
+    endpoint that are not as this package writes them stay as they are. A licence beside the model goes with it.
 
     Args:
-        checkpoint: folder of the model; only read, and its weights must stay there until they are uploaded.
+        checkpoint: folder of the model; only read, and it must stay there until its files are uploaded.
         staging: empty folder for all other files.
         repo_id: what the repository will be called, `"owner/name"`.
         code_repository: the repository that holds the code; None: the one that the checkpoint refers to, or none, and
             the code is part of this repository.
         new_card: write the card anew in any case.
+        tags: of the card that is written, beside the usual ones.
 
     Raises:
         ValueError: the checkpoint holds unknown files, is not whole, or a name is none of a repository.
@@ -122,16 +141,19 @@ def assemble_repository(
     code_repository = code_repository or config.code_repository
     if code_repository is not None:
         _check_code_name(code_repository, repo_id)
+    own_endpoint = _own_endpoint(checkpoint)
+    for name in own_endpoint:
+        shutil.copyfile(checkpoint / name, staging / name)  # what is there is not written over
     for part in (config, processor):
         part.refer_to_code(code_repository)
         part.save_pretrained(staging)
     if SUMMARY_FILE in contents.parts:
         shutil.copyfile(checkpoint / SUMMARY_FILE, staging / SUMMARY_FILE)
     own_card = None if new_card else _edited_card(checkpoint)
-    (staging / CARD_NAME).write_bytes(own_card or _new_card(checkpoint, config, repo_id))
+    (staging / CARD_NAME).write_bytes(own_card or _new_card(checkpoint, config, repo_id, tags or ()))
     files = {path.name: path for path in staging.iterdir()}
-    files |= {name: checkpoint / name for name in _weights(contents.parts)}
-    return Repository(repo_id, files, contents.left_behind, code_repository, card_is_edited=own_card is not None)
+    files |= {name: checkpoint / name for name in (*_weights(contents.parts), *filter(is_legal, contents.parts))}
+    return Repository(repo_id, files, contents.left_behind, code_repository, own_card is not None, own_endpoint)
 
 
 def assemble_code_repository(staging: Path, repo_id: str) -> Repository:
@@ -149,12 +171,16 @@ def assemble_code_repository(staging: Path, repo_id: str) -> Repository:
 def write_repository(repository: Repository, folder: Path) -> None:
     """Copies the files into a folder, which then holds them and nothing else.
 
-    What an earlier call has written there, and nobody has changed, is replaced, when all is ready to take its place.
+    The folder of an earlier call is replaced as a whole, when all is ready to take its place. Such a folder is known by
+    the card in it, as publishing wrote it: changes to the card are never lost, changes to other files there are.
 
     Raises:
-        ValueError: the folder is one that the files come from, or holds what an earlier call has not written.
+        ValueError: the folder is one that the files come from or that is worked in, or holds what an earlier call has
+            not written.
     """
     folder = folder.resolve()
+    if Path.cwd().is_relative_to(folder):
+        raise ValueError(f"{folder} is the folder you are in, or one around it, and cannot be replaced; give another.")
     if folder in {path.resolve().parent for path in repository.files.values()}:
         raise ValueError(f"{folder} is where the model lies; give another folder for its repository.")
     if folder.exists():
@@ -174,8 +200,9 @@ def _check_replaceable(folder: Path, names: set[str]) -> None:
     """Raises ValueError where a folder holds more than the repository, with the given `names`, of an earlier call."""
     there = set(os.listdir(folder))
     contents = sort_out(there - names)
-    refuse_unknown([*contents.unknown, *contents.left_behind], str(folder))
-    if there and (not (folder / CARD_NAME).is_file() or _edited_card(folder) is not None):
+    refuse_unknown([*contents.unknown, *contents.left_behind, *filter(is_legal, contents.parts)], str(folder))
+    card = folder / CARD_NAME
+    if there and not (card.is_file() and is_ours(card.read_text(encoding="utf-8"))):
         raise ValueError(
             f"{folder} holds files, and no {CARD_NAME} as publishing wrote it: an earlier dry run did not make it, "
             "or somebody has edited it since. Give another folder, or remove this one."
@@ -208,8 +235,21 @@ def _edited_card(checkpoint: Path) -> bytes | None:
     return path.read_bytes()
 
 
-def _new_card(checkpoint: Path, config: TriaffineConfig, repo_id: str) -> bytes:
+def _own_endpoint(checkpoint: Path) -> list[str]:
+    """The checkpoint's files for an endpoint that are not as this package writes them."""
+    handler, requirements = checkpoint / HANDLER_FILE, checkpoint / REQUIREMENTS_FILE
+    own = []
+    if handler.is_file() and handler.read_bytes().splitlines() != HANDLER.read_bytes().splitlines():
+        own.append(HANDLER_FILE)
+    if requirements.is_file() and not OUR_REQUIREMENTS.fullmatch(requirements.read_bytes()):
+        own.append(REQUIREMENTS_FILE)
+    return own
+
+
+def _new_card(checkpoint: Path, config: TriaffineConfig, repo_id: str, tags: Sequence[str]) -> bytes:
     card = build_model_card(config, model_name=repo_id, summary=RunSummary.load(checkpoint))
+    metadata: Any = card.data
+    metadata.tags = list(dict.fromkeys([*metadata.tags, *([tags] if isinstance(tags, str) else tags)]))
     return mark_card(str(card)).encode("utf-8")
 
 

@@ -3,9 +3,10 @@
 import contextlib
 import filecmp
 import logging
+import shlex
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,12 +14,12 @@ from huggingface_hub import CommitInfo, CommitOperationAdd, CommitOperationDelet
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError, HTTPError, LocalTokenNotFoundError
 from transformers.utils import cached_file
 
-from ..configuration_triaffine import REMOTE_CODE_FILES
 from ..modeling_triaffine import TriaffineForNestedNER
 from ..processing_triaffine import TriaffineProcessor
+from ..repository_triaffine import REMOTE_CODE_FILES
 from ..version import __version__
-from .card_mark import is_edited
-from .contents import CONFIG_FILE, PROCESSOR_FILE, is_code_repository, is_part, refuse_unknown, sort_out
+from .card_mark import is_edited, is_ours
+from .contents import CONFIG_FILE, PROCESSOR_FILE, is_code_repository, is_made, refuse_unknown, sort_out
 from .model_card import CARD_NAME
 from .repository import Repository, assemble_repository
 from .run_summary import SUMMARY_FILE
@@ -26,6 +27,10 @@ from .run_summary import SUMMARY_FILE
 logger = logging.getLogger(__name__)
 
 DEFAULT_MESSAGE = "Publish a nested NER model"
+
+
+class NotPublishedError(OSError):
+    """A model that is saved could not be published. The message is one paragraph, and says how to do it later."""
 
 
 class Upload(NamedTuple):
@@ -75,6 +80,7 @@ def publish_folder(
     *,
     code_repository: str | None = None,
     new_card: bool = False,
+    tags: Sequence[str] | None = None,
     token: str | bool | None = None,
     **options: Any,
 ) -> Upload:
@@ -82,7 +88,7 @@ def publish_folder(
     name = full_name(repo_id, token)
     with tempfile.TemporaryDirectory() as staging:
         repository = assemble_repository(
-            checkpoint, Path(staging), name, code_repository=code_repository, new_card=new_card
+            checkpoint, Path(staging), name, code_repository=code_repository, new_card=new_card, tags=tags
         )
         return upload_repository(repository, new_card=new_card, token=token, **options)
 
@@ -129,7 +135,7 @@ def upload_repository(
         added = dict(repository.files)
         if CARD_NAME in there and not new_card and _keeps_card(api, repository, info.sha):
             del added[CARD_NAME]
-        removed = sorted(name for name in there if is_part(name) and name not in repository.files)
+        removed = sorted(name for name in there if is_made(name) and name not in repository.files)
         additions = [CommitOperationAdd(name, path) for name, path in added.items()]
         commit = api.create_commit(
             repo_id,
@@ -194,6 +200,25 @@ def errors_of_hub(repo_id: str) -> Iterator[None]:
             f"The Hub ({constants.ENDPOINT}) cannot be asked for {repo_id} ({error}). See whether this machine is "
             "online and HF_HUB_OFFLINE is not set."
         ) from error
+    except RuntimeError as error:  # the client's word for large files that break off
+        reason = " ".join(str(error.__cause__ or error).split())
+        raise ConnectionError(
+            f"Files of {repo_id} could not be sent or fetched ({reason}). See to the connection, and try again."
+        ) from error
+
+
+@contextlib.contextmanager
+def saved_before(checkpoint: Path, repo_id: str) -> Iterator[None]:
+    """Around the publishing of a model that is saved in `checkpoint`: its errors say so, and how to publish it later.
+
+    Raises:
+        NotPublishedError: instead of the ValueError or OSError that [`publish_folder`] raises.
+    """
+    try:
+        yield
+    except (ValueError, OSError) as error:
+        command = shlex.join(["triaffine-ner", "publish", "--checkpoint", str(checkpoint), "--repo-id", repo_id])
+        raise NotPublishedError(f"{error} The model is saved in {checkpoint}; publish it with: {command}") from error
 
 
 def _explain(error: HfHubHTTPError, repo_id: str) -> OSError:
@@ -242,7 +267,10 @@ def _refuse_mixture(repository: Repository, there: set[str]) -> None:
 def _keeps_card(api: HfApi, repository: Repository, revision: str | None) -> bool:
     """Whether the card on the Hub, which somebody has edited there, stays."""
     there = Path(api.hf_hub_download(repository.repo_id, CARD_NAME, revision=revision)).read_text(encoding="utf-8")
-    if not is_edited(there) or there == repository.files[CARD_NAME].read_text(encoding="utf-8"):
+    if is_ours(there) or there == repository.files[CARD_NAME].read_text(encoding="utf-8"):
+        return False
+    if not is_edited(there):
+        logger.warning("The draft of a card in %s is replaced; its history keeps it.", repository.repo_id)
         return False
     if repository.card_is_edited:
         logger.warning("The card in %s is replaced; its history keeps the old one.", repository.repo_id)

@@ -15,6 +15,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ..model_names import public_names
 from ..scripts import SURROGATES
 from ..version import __version__
 from .batching import Answers, Batcher, Decoding, QueueFullError
@@ -35,10 +36,12 @@ MAX_MISTAKES, MAX_NAME_CHARACTERS = 5, 60
 
 
 def create_application(batcher: Batcher, model: str, labels: list[str], limits: Limits) -> FastAPI:
-    """The application in front of a running batcher; `model` and `labels` are what `/health` tells.
+    """The application in front of a running batcher.
 
+    `model` and `labels` are what `/health` tells: of the model, a folder or Hub id, only its [`public_names`].
     Whoever stops the server sets `application.state.stopping`: every answer closes its connection from then on.
     """
+    (name,) = public_names([model])
     application = FastAPI(
         title="triaffine-ner",
         summary="Nested named entity recognition: texts in, entities with character offsets out.",
@@ -71,7 +74,7 @@ def create_application(batcher: Batcher, model: str, labels: list[str], limits: 
     async def health() -> Health:
         return Health(
             status="stopping" if application.state.stopping else "ready",
-            model=model,
+            model=name,
             labels=labels,
             version=__version__,
             queue=Queue(waiting=batcher.num_waiting, limit=batcher.max_waiting),

@@ -81,7 +81,7 @@ class Health(BaseModel):
     """What is served, and in which state the server is."""
 
     status: Literal["ready", "stopping"] = Field(description="The model answers; or the server was told to stop.")
-    model: str = Field(description="Folder or Hub name of the model, as the server was given it.")
+    model: str = Field(description="Hub id of the model, or what its folder is called.")
     labels: list[str] = Field(description="What `entity_group` can be.")
     version: str = Field(description="Version of modeling_triaffine.")
     queue: Queue

@@ -1,4 +1,4 @@
-"""The server process: its socket, and how it stops."""
+"""The server process, and how it stops."""
 
 import asyncio
 import signal
@@ -10,33 +10,6 @@ from fastapi import FastAPI
 
 # After the signal to stop, for requests that are on their way. Their answers close the connection, so none follows.
 LAST_REQUESTS_SECONDS = 0.2
-BACKLOG = 2048  # connections that wait to be accepted
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """A listening socket; port 0 is any that is free.
-
-    Raises:
-        ValueError: the address is not of this machine, or taken.
-    """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        listener = socket.create_server((host, port), family=family, backlog=BACKLOG)
-    except OSError as error:
-        reason = str(error.strerror).partition(" (")[0]  # without the address once more
-        raise ValueError(
-            f"The server cannot listen at {host}, port {port}: {reason}. Give another --port (0 takes any that "
-            "is free), or as --host an address of this machine."
-        ) from None
-    # Connections inherit it; asyncio sets it only where the socket names its protocol, which this one does not. Without
-    # it a short answer waits 40 ms for the client's acknowledgement of its head.
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return listener
-
-
-def url_of(listener: socket.socket) -> str:
-    host, port, *_ = listener.getsockname()
-    return f"http://[{host}]:{port}" if listener.family == socket.AF_INET6 else f"http://{host}:{port}"
 
 
 class Server(uvicorn.Server):

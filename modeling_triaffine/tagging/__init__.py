@@ -5,12 +5,12 @@ the model, `output.py` the folder of what is finished, `run.py` leads the chunks
 `ray`.
 """
 
+from ..scripts import missing_extra
+
 try:
     import ray.data  # noqa: F401
 except ImportError as error:
-    raise ImportError(
-        'Tagging a corpus needs Ray Data, which is an extra: pip install "modeling_triaffine[ray]".'
-    ) from error
+    raise missing_extra("Tagging a corpus needs Ray Data", "ray") from error
 
 from .output import OutputFolder, Totals
 from .reading import Reading, find_files

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, TextIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ..data.reading import DataError, decode_object
 from ..scripts import open_output
 from .chunks import Chunk, rejection
 from .reading import output_name
@@ -76,7 +77,7 @@ class OutputFolder:
 
     def _check_options(self, path: Path, options: dict[str, Any]) -> None:
         if path.is_file():
-            before = json.loads(path.read_text(encoding="utf-8"))
+            before = _read_options(path)
             others = [name for name in options if before.get(name) != options[name]]
             if others:
                 changes = "; ".join(f"{name} was {before.get(name)}, now it is {options[name]}" for name in others)
@@ -99,6 +100,16 @@ class OutputFolder:
     def _drop_rejections_of_unfinished(self) -> None:
         with open_output(self.rejections) as output:
             output.writelines(line for line in self._read_rejections() if self.path(json.loads(line)["file"]).is_file())
+
+
+def _read_options(path: Path) -> dict[str, Any]:
+    try:
+        return decode_object(path.read_bytes())
+    except DataError as error:
+        raise ValueError(
+            f"{path} should say with which options the outputs beside it were made, and cannot be read: "
+            f"{error.problem}. Give another --output_dir."
+        ) from None
 
 
 class UnreadableFileError(Exception):

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ..data.reading import DataError, decode_object
 from .chunks import Chunk, rejection
 
 JSON_LINES = {".jsonl", ".json", ".ndjson"}
@@ -42,8 +43,8 @@ class Reading:
 def find_files(inputs: Iterable[str], output_dir: Path) -> dict[str, str]:
     """Name → absolute path of each file of the inputs, sorted by name.
 
-    A folder stands for all files within it, named by their path in it; a pattern for the files that it matches. What
-    is in the output folder is no input.
+    A folder stands for all files within it, named by their path in it, but for what is, or lies below, a name that
+    begins with "." or "_"; a pattern for the files that it matches. What is in the output folder is no input.
 
     Raises:
         ValueError: there is no such file, it has another suffix, or the outputs of two would have one name.
@@ -77,8 +78,8 @@ def output_name(name: str) -> str:
 def _matches(given: str) -> dict[str, Path]:
     folder = Path(given)
     if folder.is_dir():
-        within = (path for path in folder.rglob("[!._]*") if path.suffix in SUFFIXES and path.is_file())
-        return {path.relative_to(folder).as_posix(): path for path in within}
+        names = (path.relative_to(folder) for path in folder.rglob("*") if path.suffix in SUFFIXES and path.is_file())
+        return {name.as_posix(): folder / name for name in names if not any(part[0] in "._" for part in name.parts)}
     paths = [folder] if folder.is_file() else [Path(match) for match in glob.glob(given, recursive=True)]
     return {path.name: path for path in paths if path.is_file()}
 
@@ -180,11 +181,9 @@ def _chunks_of_lines(path: str, reading: Reading) -> Iterator[list[Line]]:
 
 def _parse(row: int, raw: bytes, reading: Reading) -> Line:
     try:
-        record = json.loads(raw.decode("utf-8").removeprefix("\ufeff"))
-    except (ValueError, RecursionError) as error:  # also of bytes that are no UTF-8, and of endless digits
-        return Line(row, raw, {}, f"no JSON: {error}")
-    if not isinstance(record, dict):
-        return Line(row, raw, {}, "no JSON object")
+        record = decode_object(raw)
+    except DataError as error:
+        return Line(row, raw, {}, error.problem)
     if reading.text_column not in record:
         return Line(row, raw, {}, f"there is no field {reading.text_column!r}")
     return Line(row, raw, record, reason_against(record[reading.text_column], reading))

@@ -10,7 +10,7 @@ from ..modeling_triaffine import TriaffineForNestedNER
 from ..publishing.card_mark import mark_card
 from ..publishing.model_card import CARD_NAME, build_model_card
 from ..publishing.run_summary import RunSummary
-from ..publishing.upload import errors_of_hub, publish_folder
+from ..publishing.upload import errors_of_hub, publish_folder, saved_before
 from .arguments import NestedNERTrainingArguments
 
 
@@ -48,6 +48,9 @@ class HubTrainer(Trainer):
             options: of [`publishing.publish_folder`], such as `code_repository`.
 
         Returns the `CommitInfo`, None on all processes but the first.
+
+        Raises:
+            NotPublishedError: the Hub did not take it; the message says how to publish what is saved.
         """
         self.callback_handler.on_push_begin(self.args, self.state, self.control)
         token = token or self.args.hub_token
@@ -59,7 +62,9 @@ class HubTrainer(Trainer):
         options |= {"commit_message": commit_message, "revision": revision or self.args.hub_revision, "token": token}
 
         def publish() -> CommitInfo:
-            return publish_folder(Path(self.args.output_dir), str(self.hub_model_id), **options).commit
+            folder, name = Path(self.args.output_dir), str(self.hub_model_id)
+            with saved_before(folder, name):
+                return publish_folder(folder, name, **options).commit
 
         return publish() if blocking else HfApi().run_as_future(publish)
 

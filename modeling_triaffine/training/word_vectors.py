@@ -1,7 +1,7 @@
 """Static word vectors from a file: fastText's `.vec` and `.bin`, word2vec's text and binary form, GloVe's text.
 
 The form is told from the file's content. Of text and word2vec files only the vectors of the words asked for come into
-memory, whatever the file's size. A fastText `.bin` is read by gensim (`pip install "modeling_triaffine[embeddings]"`),
+memory, whatever the file's size. A fastText `.bin` is read by gensim (`pip install -e '.[embeddings]'`),
 which holds it whole while it is read: about 1.7 times the file's size at most. It makes vectors of words that it does
 not hold from their sub-words.
 
@@ -19,6 +19,7 @@ import numpy as np
 
 from ..data.reading import GZIP_MAGIC, HEAD_SIZE, open_corpus
 from ..processing_triaffine import UNKNOWN
+from ..scripts import missing_extra
 
 Vectors = dict[str, np.ndarray]
 # Number of words and of numbers in a vector, above the vectors of word2vec's forms and of fastText's `.vec`.
@@ -222,10 +223,10 @@ def _fasttext_file(path: Path) -> _VectorFile:
     try:
         from gensim.models.fasttext import load_facebook_vectors
     except ImportError:
-        raise ImportError(
-            f"{path} is a fastText .bin, which gensim reads, and gensim is not installed: "
-            'pip install "modeling_triaffine[embeddings]". (The .vec file of the same vectors needs no gensim, and has '
-            "no sub-words.)"
+        raise missing_extra(
+            f"{path} is a fastText .bin (the .vec file of the same vectors needs no gensim, and has no sub-words); it "
+            "is read by gensim",
+            "embeddings",
         ) from None
     try:
         _check_fasttext_size(path)

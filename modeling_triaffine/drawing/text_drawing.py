@@ -19,6 +19,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from .names import REPLACEMENT
+
 MIN_WIDTH = 10
 LABEL_GAP = 1  # columns between a bracket and its label
 NEXT_GAP = 2  # least number of columns between a label and the next bracket: a label belongs to what is left of it
@@ -30,7 +32,6 @@ LEFT_OUT = (
     "\N{VARIATION SELECTOR-15}",
     "\N{VARIATION SELECTOR-16}",
 )
-REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 DOTTED_CIRCLE = "\N{DOTTED CIRCLE}"  # carries a mark that has no character to combine with
 
 

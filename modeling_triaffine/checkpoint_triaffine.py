@@ -1,0 +1,100 @@
+"""The weights of a saved model, looked at before they are loaded, and after: those that are not sound are refused.
+
+They are safetensors, whose headers say which tensors there are before any memory is taken for them.
+"""
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import safe_open
+from torch import nn
+from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME
+
+from .checks_triaffine import check_dtype, check_kind, listed, reading
+from .repository_triaffine import find_file
+
+
+def check_index(name_or_path: str | os.PathLike, options: dict[str, Any]) -> None:
+    """Raises ValueError for an index that is damaged, or that names weights outside of the model's folder.
+
+    `options` are those of `from_pretrained`. An index beside weights in one file is not read, here as in transformers.
+    """
+    variant = f".{options['variant']}" if options.get("variant") else ""
+    options = {**options, "force_download": False}
+    try:
+        if find_file(name_or_path, SAFE_WEIGHTS_NAME.replace(".safetensors", f"{variant}.safetensors"), options):
+            return
+        path = find_file(name_or_path, SAFE_WEIGHTS_INDEX_NAME.replace(".json", f"{variant}.json"), options)
+    except OSError:  # transformers, which looks for the same files, tells what is wrong
+        return
+    if path is None:
+        return
+    with reading(f"{path} is no sound index of weights (save the model again)"):
+        index = json.loads(Path(path).read_text(encoding="utf-8"))
+        check_kind("JSON", "index", index, dict, "an object")
+        for field in ("metadata", "weight_map"):
+            check_kind("index", field, index.get(field), dict, "an object")
+        if not index["weight_map"]:
+            raise ValueError("its `weight_map` names no tensor")
+        check_dtype("metadata", "dtype", index["metadata"].get("dtype", "float32"))
+        for name in index["weight_map"].values():
+            check_kind("index", "weight_map", name, str, "the name of a file for each tensor")
+            if Path(name).name != name or not name.endswith(".safetensors"):
+                raise ValueError(f"it names {name}, which is no safetensors file of its folder; do not use this model")
+
+
+def check_sizes(model: nn.Module, files: Sequence[str], where: str) -> None:
+    """Raises ValueError where a model, not loaded yet, is larger than what the weights' headers say is in the files.
+
+    One as large takes no more memory than its files, and whatever else does not fit is told when it is loaded.
+    """
+    shapes: dict[str, torch.Size] = {}
+    for file in files:
+        with safe_open(file, framework="pt") as weights:
+            shapes |= {name: torch.Size(weights.get_slice(name).get_shape()) for name in weights.keys()}  # noqa: SIM118
+    needed = {name: value.shape for name, value in model.named_parameters()}
+    if sum(shape.numel() for shape in needed.values()) <= sum(shape.numel() for shape in shapes.values()):
+        return
+    refuse_missing(where, set(needed) - set(shapes))
+    refuse_shapes(where, [name for name, shape in needed.items() if shape != shapes[name]])
+
+
+def refuse_missing(where: str, names: set[str]) -> None:
+    """Raises ValueError if there are any."""
+    if names:
+        raise ValueError(
+            f"{where} lack {listed(sorted(names))}, which would be random numbers; save the model again, or build one "
+            "on an encoder with from_encoder()."
+        )
+
+
+def refuse_shapes(where: str, names: Sequence[str]) -> None:
+    """Raises ValueError for tensors of other shapes than the configuration's."""
+    raise ValueError(
+        f"{where} have other shapes than its config.json says, in {listed(names)}: the two files are not of one model. "
+        "Restore the config.json that was saved with the weights, or save the model again."
+    )
+
+
+@torch.no_grad()
+def broken_weights(model: nn.Module) -> list[str]:
+    """Names of the weights that hold NaN or infinity. Those on the meta device or quantized are not looked at."""
+    return [
+        name
+        for name, weight in model.named_parameters()
+        if not weight.is_meta and weight.is_floating_point() and weight.element_size() > 1  # no float8
+        if not weight.sum(dtype=torch.float32).isfinite()  # one pass and no copy, unlike isfinite().all()
+    ]
+
+
+def refuse_broken(where: str, model: nn.Module) -> None:
+    """Raises ValueError for weights that hold NaN or infinity."""
+    if broken := broken_weights(model):
+        raise ValueError(
+            f"{where} hold numbers that are not finite (NaN or infinity), in {listed(broken)}: every score would be "
+            "one, too. Take an earlier checkpoint, or copy or download the file again."
+        )

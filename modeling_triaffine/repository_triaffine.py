@@ -1,0 +1,131 @@
+"""A saved model as a place: which files it has, how they are found, saved with their code, and pushed to the Hub.
+
+The place is a folder or a Hub repository. What the files hold is the business of those that read them.
+"""
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+from transformers.utils import cached_file, logging
+
+logger = logging.get_logger(__name__)
+
+# The flat folder that travels with a checkpoint: transformers loads these files as remote code.
+REMOTE_CODE_FILES = (
+    "repository_triaffine.py",
+    "checks_triaffine.py",
+    "checkpoint_triaffine.py",
+    "configuration_triaffine.py",
+    "triaffine_weights.py",
+    "triaffine_kernels.py",
+    "triaffine_blocks.py",
+    "triaffine_ops.py",
+    "factors_triaffine.py",
+    "words_triaffine.py",
+    "span_head_triaffine.py",
+    "modeling_triaffine.py",
+    "decoding_triaffine.py",
+    "text_triaffine.py",
+    "batches_triaffine.py",
+    "layout_triaffine.py",
+    "processing_triaffine.py",
+    "pipeline_triaffine.py",
+)
+# What a saved folder has beside it for Inference Endpoints, which read both files by these names.
+HANDLER_FILE = "handler.py"
+REQUIREMENTS_FILE = "requirements.txt"
+REQUIREMENTS = "torch\ntransformers>=5.19\n"
+
+AUTO_MAP = {
+    "AutoConfig": "configuration_triaffine.TriaffineConfig",
+    "AutoModel": "modeling_triaffine.TriaffineForNestedNER",
+    "AutoModelForTokenClassification": "modeling_triaffine.TriaffineForNestedNER",
+    "AutoProcessor": "processing_triaffine.TriaffineProcessor",
+}
+CUSTOM_PIPELINES = {
+    "token-classification": {
+        "impl": "pipeline_triaffine.NestedNERPipeline",
+        "pt": ["AutoModelForTokenClassification"],
+        "type": "text",
+    }
+}
+
+# Options of `save_pretrained` that are not of saving but of the push that follows.
+PUSH_OPTIONS = (
+    *("repo_id", "processor", "private", "token", "tags"),
+    *("revision", "create_pr", "commit_message", "commit_description"),
+)
+
+
+class PushMixin:
+    """What a configuration, a processor and a model have in common on their way to the Hub."""
+
+    def push_to_hub(self, repo_id: str, *, private: bool | None = True, **options: Any) -> Any:
+        """Uploads what `save_pretrained` writes; a new repository is private unless `private` is False."""
+        return super().push_to_hub(repo_id, private=private, **options)  # type: ignore[misc]
+
+    def save_pretrained(self, save_directory: Any, push_to_hub: bool = False, **options: Any) -> Any:
+        """Saves, and pushes with the options in `PUSH_OPTIONS` if asked to."""
+        push_options = {name: options.pop(name) for name in PUSH_OPTIONS if name in options}
+        saved = super().save_pretrained(save_directory, **options)  # type: ignore[misc]
+        if push_to_hub:
+            # As a whole: transformers would upload only what the base class has written.
+            self.push_to_hub(push_options.pop("repo_id", Path(save_directory).name), **push_options)
+        return saved
+
+
+def code_reference(reference: str, repository: str | None) -> str:
+    """`module.Class` as transformers reads it: in a file beside the configuration, or in a Hub repository."""
+    return reference if repository is None else f"{repository}--{reference}"
+
+
+def save_remote_code(folder: str | os.PathLike, origin: str = "") -> None:
+    """Writes what `trust_remote_code=True` runs into `folder`, and what an Inference Endpoint needs to run it.
+
+    A model that was itself loaded as remote code has only the files beside it that were needed so far; the others come
+    from `origin`, the folder or Hub repository it was loaded from. What an endpoint reads has names that any project
+    may use; files of these names that are there stay.
+    """
+    here = Path(__file__).parent
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    if not (target / REQUIREMENTS_FILE).exists():
+        (target / REQUIREMENTS_FILE).write_text(REQUIREMENTS, encoding="utf-8")
+    for name in REMOTE_CODE_FILES if (target / HANDLER_FILE).exists() else (*REMOTE_CODE_FILES, HANDLER_FILE):
+        source: Path | str | None = here / name
+        if not (here / name).exists():
+            lenient = {"_raise_exceptions_for_missing_entries": False, "_raise_exceptions_for_connection_errors": False}
+            source = cached_file(origin, name, **lenient) if origin else None
+        if source is None:
+            logger.warning(f"{name}, a part of the remote code, was not found and is missing in {target}.")
+        elif Path(source).resolve() != (target / name).resolve():
+            shutil.copyfile(source, target / name)
+
+
+def find_file(name_or_path: str | os.PathLike, name: str, kwargs: dict[str, Any]) -> str | None:
+    """Path of a file in a model's folder or Hub repository; None when it is not there."""
+    hub_options = ("cache_dir", "force_download", "local_files_only", "token", "revision", "subfolder", "proxies")
+    options = {option: kwargs[option] for option in hub_options if option in kwargs}
+    try:
+        return cached_file(name_or_path, name, _raise_exceptions_for_missing_entries=False, **options)
+    except OSError as error:
+        if isinstance(error.__cause__, ValueError):  # a path that is no folder, nor a name that a repository could have
+            return None
+        raise
+
+
+def describe_missing(name_or_path: str | os.PathLike, name: str) -> str:
+    has_config = find_file(name_or_path, "config.json", {}) is not None
+    if not has_config and not os.path.isdir(name_or_path):
+        return (
+            f"There is no model {name_or_path}: it is no folder, and no name of a model that the Hub or its cache on "
+            "this machine could give. Check the spelling."
+        )
+    if not has_config:
+        return f"{name_or_path} has no {name}, nor a config.json: it holds no model. Give the folder that does."
+    return (
+        f"{name_or_path} has no {name}: the model was saved there without its processor. Save the processor it was "
+        "trained with into the same place: processor.save_pretrained(...)."
+    )

@@ -1,0 +1,85 @@
+"""The demo's script: what it removes, and how its mistakes and faults are told. `make demo` itself takes minutes."""
+
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+from modeling_triaffine.training.faults import OutOfMemoryError
+
+SCRIPT = Path(__file__).resolve().parents[1] / "examples" / "demo.py"
+
+
+@pytest.fixture
+def script():
+    return runpy.run_path(str(SCRIPT))
+
+
+@pytest.fixture
+def demo(script, monkeypatch, capsys):
+    """Runs `main` on a folder, with another function in place of the long work; its exit code and standard error."""
+
+    def call(folder: Path, work=lambda folder: None) -> tuple[int, str]:
+        monkeypatch.setattr(sys, "argv", [str(SCRIPT), "--output_dir", str(folder)])
+        monkeypatch.setitem(script["main"].__globals__, "run", work)
+        code = 0
+        try:
+            script["main"]()
+        except SystemExit as end:
+            code = end.code
+        return code, capsys.readouterr().err
+
+    return call
+
+
+def make(folder: Path) -> None:
+    for name in ("corpus", "model"):
+        (folder / name).mkdir()
+        (folder / name / "file").touch()
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*"))
+
+
+def test_another_run_removes_what_the_demo_made_and_nothing_else(demo, script, tmp_path):
+    folder = tmp_path / "new" / "demo"
+    assert demo(folder, make) == (0, "")
+    (folder / "report").mkdir()
+    (folder / "report" / "report.html").touch()
+    assert demo(folder) == (0, "")
+    assert names(folder) == [script["MARK"], "report", "report/report.html"]
+
+
+@pytest.mark.parametrize("name", ["thesis.tex", "model/mine.safetensors", "corpus/train.jsonl"])
+def test_a_folder_of_something_else_is_refused_and_kept(demo, tmp_path, name):
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text("precious")
+    before = names(tmp_path)
+    code, told = demo(tmp_path, make)
+    assert code == 2
+    assert told == f"error: --output_dir {tmp_path} holds other files than those of an earlier demo; give a new or " \
+        "empty folder.\n"  # fmt: skip
+    assert names(tmp_path) == before
+
+
+def test_faults_are_told_in_one_paragraph(demo, tmp_path):
+    def too_large(folder):
+        raise OutOfMemoryError("Memory ran out.\nTake less.")
+
+    assert demo(tmp_path / "new", too_large) == (2, "error: Memory ran out. Take less.\n")
+    (tmp_path / "file").touch()
+    code, told = demo(tmp_path / "file", make)
+    assert code == 2
+    assert len(told.splitlines()) == 1
+    assert "File exists" in told
+
+
+def test_an_interrupted_demo_ends_without_a_traceback_and_can_be_run_again(demo, tmp_path):
+    def interrupted(folder):
+        (folder / "corpus").mkdir()
+        raise KeyboardInterrupt
+
+    assert demo(tmp_path, interrupted) == (130, "")
+    assert demo(tmp_path, make) == (0, "")
