@@ -120,7 +120,7 @@ def describe_machine() -> dict[str, str | int | float]:
     if processors.exists():
         names = [line.split(":")[1].strip() for line in processors.read_text().splitlines() if "model name" in line]
         machine["processor"] = names[0] if names else machine["processor"]
-    if "SC_PHYS_PAGES" in os.sysconf_names:
+    if "SC_PHYS_PAGES" in getattr(os, "sysconf_names", ()):
         machine["memory_gb"] = round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9, 1)
     if torch.cuda.is_available():
         machine["gpu"] = torch.cuda.get_device_name()

@@ -3,14 +3,22 @@
 import io
 import os
 import runpy
-import signal
 import sys
 import threading
 from pathlib import Path
 
 import pytest
+import torch
 
-from modeling_triaffine.scripts import INTERRUPTED, check_device, ending_plainly, missing_extra, open_output
+from modeling_triaffine.scripts import (
+    INTERRUPTED,
+    check_device,
+    describe_machine,
+    ending_plainly,
+    missing_extra,
+    open_output,
+)
+from modeling_triaffine.triaffine_ops import free_bytes
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 # What each script must be given before the name of its output folder.
@@ -101,7 +109,7 @@ def test_errors_of_the_program_keep_their_traceback():
 
 def test_an_interrupted_script_says_nothing(capsys):
     with pytest.raises(SystemExit) as end, ending_plainly():
-        signal.raise_signal(signal.SIGINT)
+        raise KeyboardInterrupt
     assert end.value.code == INTERRUPTED
     assert capsys.readouterr() == ("", "")
 
@@ -124,3 +132,10 @@ def test_a_missing_extra_is_installed_from_the_checkout():
     told = str(missing_extra("Serving needs FastAPI", "serve"))
     assert "Serving needs FastAPI" in told
     assert "pip install -e '.[serve]'" in told
+
+
+def test_systems_that_tell_nothing_of_their_memory(monkeypatch):
+    """As Windows, where Python has no `sysconf`."""
+    monkeypatch.delattr(os, "sysconf_names")
+    assert "memory_gb" not in describe_machine()
+    assert free_bytes(torch.device("cpu")) == 0
