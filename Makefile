@@ -5,8 +5,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 LOWEST ?= .venv-lowest
 # The tests that need an extra (or, the documents, all of them) and those of benchmarks: `make test` alone runs them.
-BESIDE_THE_CORE := data_docbin documents encoders lora onnx page parts_of_speech serving space spacy_component \
-    tag_corpus throughput word_embeddings
+BESIDE_THE_CORE := data_docbin documents encoders lora onnx page page_models parts_of_speech serving serving_process \
+    space spacy_component tag_corpus throughput word_embeddings
 
 .PHONY: demo test test-lowest nightly lint format clean
 
