@@ -1,7 +1,6 @@
 """A small training, and ways to make it fail."""
 
 import json
-import multiprocessing
 from collections.abc import Callable
 from pathlib import Path
 
@@ -56,12 +55,3 @@ def assert_same_weights(weights: dict[str, torch.Tensor], expected: dict[str, to
     assert set(weights) == set(expected)
     for name, values in expected.items():
         assert torch.equal(weights[name], values), name
-
-
-def new_process(function: Callable, *arguments: object) -> multiprocessing.Process:
-    """A process forked from a server that has imported everything already."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([function.__module__])
-    process = context.Process(target=function, args=arguments)
-    process.start()
-    return process

@@ -1,8 +1,10 @@
 """A micro corpus, model and recipe, with which the tests of training run in seconds."""
 
 import json
+import multiprocessing
 import os
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import datasets
@@ -108,6 +110,28 @@ def write_recipe(folder: Path, config: dict | None = None, training: dict | None
     (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
     (folder / "training.yaml").write_text(yaml.safe_dump(training or {}), encoding="utf-8")
     return folder
+
+
+def write_task(
+    folder: Path, training: dict, train: list[dict], validation: list[dict] = (), config: dict | None = None
+) -> Path:
+    """A recipe, and beside it the corpus, whose folder is returned."""
+    corpus = folder / "corpus"
+    corpus.mkdir()
+    write_lines(corpus / "train.jsonl", train)
+    if validation:
+        write_lines(corpus / "dev.jsonl", validation)
+    write_recipe(folder / "recipe", config, training)
+    return corpus
+
+
+def new_process(function: Callable, *arguments: object) -> multiprocessing.Process:
+    """A process forked from a server that has imported everything already."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([function.__module__])
+    process = context.Process(target=function, args=arguments)
+    process.start()
+    return process
 
 
 def script_environment(tmp_path: Path) -> dict[str, str]:

@@ -15,7 +15,7 @@ from accelerate.utils import DistributedType
 from torch.distributed.tensor import DTensor
 
 from modeling_triaffine.training.run import prepare_run, train_and_save
-from tests.micro_training import MICRO_CONFIG, MICRO_ENCODER, NO_DROPOUT, micro_records, write_lines, write_recipe
+from tests.micro_training import MICRO_CONFIG, MICRO_ENCODER, NO_DROPOUT
 from tests.two_processes import TWENTY, losses, written_by_this_process
 
 ENCODER = {**MICRO_ENCODER, "vocab_size": 300, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
@@ -27,14 +27,9 @@ SCORED = {"eval_strategy": "steps", "eval_steps": 10, "metric_for_best_model": "
 SAVED = {"save_strategy": "steps", "save_steps": 10, "save_total_limit": 5}
 
 
-def write_task(folder: Path) -> None:
-    """A corpus, and a recipe of 20 updates."""
-    (folder / "corpus").mkdir()
-    write_lines(folder / "corpus" / "train.jsonl", micro_records(40, seed=2))
-    write_lines(folder / "corpus" / "dev.jsonl", micro_records(7, seed=1))
-    config = {"encoder_config": ENCODER, **MICRO_CONFIG, **NO_DROPOUT, **TENSORS}
-    training = {**TWENTY, **RATES, **SCORED, **SAVED, "optim": "adamw_torch", "use_cpu": True, "disable_tqdm": True}
-    write_recipe(folder / "recipe", config, training)
+# 20 updates.
+TRAINING = {**TWENTY, **RATES, **SCORED, **SAVED, "optim": "adamw_torch", "use_cpu": True, "disable_tqdm": True}
+CONFIG = {"encoder_config": ENCODER, **MICRO_CONFIG, **NO_DROPOUT, **TENSORS}
 
 
 def train(folder: Path, batch_size: int) -> dict[str, Any]:

@@ -25,10 +25,9 @@ from tests.faults import (
     failing_at_batch,
     ids_of_update,
     make_loss_nan,
-    new_process,
     take_all_memory,
 )
-from tests.micro_training import micro_trainer
+from tests.micro_training import micro_trainer, new_process
 
 # ---- Numbers ----
 

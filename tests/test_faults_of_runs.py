@@ -22,8 +22,15 @@ from modeling_triaffine.training import NestedNERTrainingArguments
 from modeling_triaffine.training.checkpoints import list_checkpoints
 from modeling_triaffine.training.faults import FAILED_UPDATE_FILE, TrainingFault, check_writable
 from modeling_triaffine.training.run import prepare_run, train_and_save
-from tests.faults import RECORDS, UPDATES, assert_same_weights, new_process
-from tests.micro_training import REPOSITORY, micro_records, micro_trainer, write_lines, write_recipe
+from tests.faults import RECORDS, UPDATES, assert_same_weights
+from tests.micro_training import (
+    REPOSITORY,
+    micro_records,
+    micro_trainer,
+    new_process,
+    write_lines,
+    write_task,
+)
 from tests.tiny import tiny_model
 
 # ---- The script, in processes of its own ----
@@ -141,12 +148,7 @@ def script(options: Iterable[object], fault: str | None, errors: Path) -> tuple[
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("faults") / "corpus"
-    folder.mkdir()
-    write_lines(folder / "train.jsonl", micro_records(24, seed=1))
-    write_lines(folder / "dev.jsonl", micro_records(6, seed=2))
-    write_recipe(folder.parent / "recipe", training=TRAINING)
-    return folder
+    return write_task(tmp_path_factory.mktemp("faults"), TRAINING, micro_records(24, seed=1), micro_records(6, seed=2))
 
 
 def options_of_run(corpus: Path, output_dir: Path) -> list[object]:

@@ -22,7 +22,7 @@ from transformers import TrainerCallback
 from modeling_triaffine import TriaffineForNestedNER
 from modeling_triaffine.training.checkpoints import list_checkpoints
 from modeling_triaffine.training.run import prepare_run
-from tests.micro_training import micro_records, write_lines, write_recipe
+from tests.micro_training import micro_records, new_process, write_task
 
 KILL_POINTS = int(os.environ.get("TRIAFFINE_KILL_POINTS", "200"))
 CHAIN = 20  # processes killed, one after the other, on the way to one model
@@ -83,11 +83,8 @@ def train(corpus: Path, output_dir: Path, deadly: int | None, results) -> None:
 
 def in_own_process(corpus: Path, output_dir: Path, deadly: int | None = None) -> int | None:
     """Number of events of a training that ended; None of one that was killed."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__])
-    results = context.SimpleQueue()
-    process = context.Process(target=train, args=(corpus, output_dir, deadly, results))
-    process.start()
+    results = multiprocessing.get_context("forkserver").SimpleQueue()
+    process = new_process(train, corpus, output_dir, deadly, results)
     process.join(timeout=120)
     assert process.exitcode in (0, -signal.SIGKILL)
     return results.get() if process.exitcode == 0 else None
@@ -95,11 +92,7 @@ def in_own_process(corpus: Path, output_dir: Path, deadly: int | None = None) ->
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("kills") / "corpus"
-    folder.mkdir()
-    write_lines(folder / "train.jsonl", micro_records(40, seed=1))
-    write_recipe(folder.parent / "recipe", training=TRAINING)
-    return folder
+    return write_task(tmp_path_factory.mktemp("kills"), TRAINING, micro_records(40, seed=1))
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ The trainings run in processes of their own, which kill themselves with SIGKILL 
 """
 
 import json
-import multiprocessing
 import os
 import shutil
 import signal
@@ -23,7 +22,7 @@ from transformers import TrainerCallback
 from modeling_triaffine.training import checkpoints
 from modeling_triaffine.training.checkpoints import find_checkpoint, list_checkpoints
 from modeling_triaffine.training.run import prepare_run, train_and_save
-from tests.micro_training import REPOSITORY, micro_records, script_environment, write_lines, write_recipe
+from tests.micro_training import REPOSITORY, micro_records, new_process, script_environment, write_task
 
 # 3 epochs of 4 updates; checkpoints after updates 3, 6, 9 and 12: in the middle of epochs, and at the end of one.
 TRAINING = {
@@ -114,11 +113,8 @@ def train(corpus: Path, output_dir: Path, kill: str | None, resume: bool) -> Non
 
 
 def in_own_process(*arguments) -> int:
-    """Runs `train` in a process forked from a server that has imported everything already; returns its exit code."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__])
-    process = context.Process(target=train, args=arguments)
-    process.start()
+    """Runs `train` in a process of its own; returns its exit code."""
+    process = new_process(train, *arguments)
     process.join(timeout=120)
     assert process.exitcode is not None, "the training hangs"
     return process.exitcode
@@ -126,12 +122,7 @@ def in_own_process(*arguments) -> int:
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("resume") / "corpus"
-    folder.mkdir()
-    write_lines(folder / "train.jsonl", micro_records(23, seed=1))
-    write_lines(folder / "dev.jsonl", micro_records(9, seed=2))
-    write_recipe(folder.parent / "recipe", training=TRAINING)
-    return folder
+    return write_task(tmp_path_factory.mktemp("resume"), TRAINING, micro_records(23, seed=1), micro_records(9, seed=2))
 
 
 @pytest.fixture(scope="module")

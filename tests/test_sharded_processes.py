@@ -19,8 +19,8 @@ from modeling_triaffine import NestedNERPipeline
 from modeling_triaffine.publishing.run_summary import SUMMARY_FILE
 from modeling_triaffine.training.sharding import layer_classes
 from tests.encoders import FIELDS, save_encoder
-from tests.micro_training import REPOSITORY, micro_records, script_environment
-from tests.sharded_processes import train, write_task
+from tests.micro_training import REPOSITORY, micro_records, script_environment, write_task
+from tests.sharded_processes import CONFIG, TRAINING, train
 
 
 def launch(folder: Path) -> list[dict]:
@@ -46,7 +46,7 @@ def launch(folder: Path) -> list[dict]:
 @pytest.fixture(scope="module")
 def sharded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict]]:
     task = tmp_path_factory.mktemp("sharded")
-    write_task(task)
+    write_task(task, TRAINING, micro_records(40, seed=2), micro_records(7, seed=1), CONFIG)
     return task / "run", launch(task / "run")
 
 
