@@ -5,8 +5,9 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 LOWEST ?= .venv-lowest
 # The tests that need an extra (or, the documents, all of them) and those of benchmarks: `make test` alone runs them.
-BESIDE_THE_CORE := data_docbin documents encoders lora onnx page page_models parts_of_speech serving serving_process \
-    space spacy_component tag_corpus throughput word_embeddings
+BESIDE_THE_CORE := conversion/test_onnx.py data/test_docbin.py data/test_parts_of_speech.py \
+    model/test_encoders.py model/test_lora.py page serving tagging test_documents.py test_space.py \
+    test_spacy_component.py test_throughput.py training/test_word_embeddings.py
 
 .PHONY: demo test test-lowest nightly lint format clean
 
@@ -18,12 +19,12 @@ test: $(VENV)/.installed-test lint
 
 # With the lowest versions that setup.cfg allows.
 test-lowest: $(LOWEST)/.installed
-	$(LOWEST)/bin/python -m pytest -n 2 $(BESIDE_THE_CORE:%=--ignore=tests/test_%.py)
+	$(LOWEST)/bin/python -m pytest -n 2 $(BESIDE_THE_CORE:%=--ignore=tests/%)
 
 # The long ones: a training killed at 1,000 points, every reader and the model's files damaged thousands of times.
 nightly: $(VENV)/.installed-test
 	TRIAFFINE_KILL_POINTS=1000 TRIAFFINE_FUZZ_EXAMPLES=5000 $(BIN)/python -m pytest -n 2 \
-	    tests/test_kill_points.py tests/test_fuzzing.py
+	    tests/training/test_kill_points.py tests/test_fuzzing.py
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff format --check .

@@ -17,8 +17,8 @@ from measuring import Rows, time_interleaved
 from opt_einsum import contract
 from torch import Tensor
 
-from modeling_triaffine.scripts import describe_machine
-from modeling_triaffine.triaffine_ops import (
+from modeling_triaffine.machine import describe_machine
+from modeling_triaffine.model.triaffine_ops import (
     PairFactor,
     TriaffineFactor,
     cross_span_scores,

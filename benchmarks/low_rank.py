@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from modeling_triaffine.scripts import describe_machine
+from modeling_triaffine.machine import describe_machine
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 # Name → (rank, seed). Full tensors and the recommended rank are drawn twice.

@@ -25,11 +25,12 @@ from modeling_triaffine import (
     TriaffineProcessor,
     load_nested_ner,
 )
-from modeling_triaffine.batches_triaffine import feature_size
+from modeling_triaffine.commands.arguments import check_device
 from modeling_triaffine.data.alignment import detokenize
 from modeling_triaffine.data.collator import encode_records
 from modeling_triaffine.data.demo import demo_corpus
-from modeling_triaffine.scripts import check_device, describe_machine
+from modeling_triaffine.machine import describe_machine
+from modeling_triaffine.model.batches_triaffine import feature_size
 from modeling_triaffine.training.batching import RecordCollator, TrainingBatchSampler
 from modeling_triaffine.training.recipes import find_recipe, load_recipe
 

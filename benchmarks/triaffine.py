@@ -17,9 +17,9 @@ from measuring import Rows, peak_extra_bytes, product_rate, time_interleaved
 from torch import Tensor
 
 from modeling_triaffine import TriaffineConfig
-from modeling_triaffine.scripts import describe_machine
-from modeling_triaffine.span_head_triaffine import TriaffineSpanHead
-from modeling_triaffine.triaffine_ops import free_bytes
+from modeling_triaffine.machine import describe_machine
+from modeling_triaffine.model.span_head_triaffine import TriaffineSpanHead
+from modeling_triaffine.model.triaffine_ops import free_bytes
 
 FORMS = ["reference", "full", "full_save_memory", "low_rank"]
 SIZES = [(1, 30), (8, 30), (1, 60), (8, 60), (1, 120), (1, 192), (1, 512)]

@@ -20,7 +20,9 @@ import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from modeling_triaffine.scripts import describe_machine, ending_plainly, missing_extra, open_output
+from modeling_triaffine.errors import ending_plainly, missing_extra
+from modeling_triaffine.files import open_output
+from modeling_triaffine.machine import describe_machine
 
 EXAMPLES = Path(__file__).resolve().parent
 ABLATIONS = EXAMPLES.parent / "hub_configs" / "ablations"

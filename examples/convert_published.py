@@ -12,9 +12,10 @@ processor, appears when it is whole.
 import argparse
 from pathlib import Path
 
-from modeling_triaffine.configuration_triaffine import CHOICES
 from modeling_triaffine.conversion import CORPORA, convert_published
-from modeling_triaffine.scripts import ending_plainly, new_folder
+from modeling_triaffine.errors import ending_plainly
+from modeling_triaffine.files import new_folder
+from modeling_triaffine.model.configuration_triaffine import CHOICES
 
 
 def main() -> None:

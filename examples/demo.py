@@ -18,7 +18,7 @@ from modeling_triaffine import NestedNERPipeline, load_nested_ner
 from modeling_triaffine.data.alignment import record_as_text
 from modeling_triaffine.data.demo import write_demo_corpus
 from modeling_triaffine.drawing import draw_entities
-from modeling_triaffine.scripts import ending_plainly
+from modeling_triaffine.errors import ending_plainly
 from modeling_triaffine.training.faults import TrainingFault
 from modeling_triaffine.training.run import prepare_run, start_logging, train_and_save
 

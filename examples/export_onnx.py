@@ -13,8 +13,9 @@ from pathlib import Path
 
 from modeling_triaffine import TriaffineForNestedNER, TriaffineProcessor
 from modeling_triaffine.commands.arguments import add_model
-from modeling_triaffine.onnx_export import export_onnx
-from modeling_triaffine.scripts import ending_plainly, new_folder
+from modeling_triaffine.conversion.onnx_export import export_onnx
+from modeling_triaffine.errors import ending_plainly
+from modeling_triaffine.files import new_folder
 
 
 def main() -> None:

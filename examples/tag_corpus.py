@@ -16,8 +16,8 @@ import sys
 from pathlib import Path
 
 from modeling_triaffine.commands.arguments import add_decoding, add_model, positive_integer
-from modeling_triaffine.decoding_triaffine import check_threshold
-from modeling_triaffine.scripts import ending_plainly
+from modeling_triaffine.errors import ending_plainly
+from modeling_triaffine.model.decoding_triaffine import check_threshold
 
 REJECTED = 3
 

@@ -9,8 +9,8 @@ A run that was interrupted goes on with the same command and `--resume_from_chec
 import sys
 from pathlib import Path
 
+from modeling_triaffine.errors import INTERRUPTED, ending_plainly, exit_with_message
 from modeling_triaffine.publishing.upload import NotPublishedError
-from modeling_triaffine.scripts import INTERRUPTED, ending_plainly, exit_with_message
 from modeling_triaffine.training.faults import TrainingFault
 from modeling_triaffine.training.run import prepare_run, start_logging, train_and_save
 

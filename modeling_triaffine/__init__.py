@@ -6,13 +6,13 @@ Importing the package registers its classes with transformers' Auto classes, so 
 
 from transformers import AutoConfig, AutoModel, AutoModelForTokenClassification, AutoProcessor
 
-from .configuration_triaffine import TriaffineConfig
 from .data.collator import DataCollatorForNestedNER
 from .data.loading import load_nested_ner
 from .evaluation.metric import NestedNERMetric
-from .modeling_triaffine import TriaffineForNestedNER
-from .pipeline_triaffine import NestedNERPipeline
-from .processing_triaffine import TriaffineProcessor
+from .model.configuration_triaffine import TriaffineConfig
+from .model.modeling_triaffine import TriaffineForNestedNER
+from .model.pipeline_triaffine import NestedNERPipeline
+from .model.processing_triaffine import TriaffineProcessor
 from .publishing import push_model
 from .training import NestedNERTrainer, NestedNERTrainingArguments
 from .version import __version__

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import torch
 
-from .modeling_triaffine import TriaffineForNestedNER
+from .model.modeling_triaffine import TriaffineForNestedNER
 
 
 @contextlib.contextmanager

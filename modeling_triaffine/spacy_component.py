@@ -24,11 +24,11 @@ from typing import Any
 
 import numpy as np
 
-from .decoding_triaffine import check_overlap, check_threshold
-from .modeling_triaffine import TriaffineForNestedNER
-from .pipeline_triaffine import DEFAULT_BATCH_SIZE, NestedNERPipeline
-from .processing_triaffine import TriaffineProcessor
-from .scripts import missing_extra
+from .errors import missing_extra
+from .model.decoding_triaffine import check_overlap, check_threshold
+from .model.modeling_triaffine import TriaffineForNestedNER
+from .model.pipeline_triaffine import DEFAULT_BATCH_SIZE, NestedNERPipeline
+from .model.processing_triaffine import TriaffineProcessor
 
 try:
     from spacy import util

@@ -32,7 +32,7 @@ def shared() -> Path:
 @pytest.fixture(scope="session")
 def encoder(tmp_path_factory) -> str:
     """Folder of a tiny random BERT with its tokenizer."""
-    from tests.tiny import save_tiny_encoder
+    from tests.helpers.tiny import save_tiny_encoder
 
     return save_tiny_encoder(tmp_path_factory.mktemp("encoder"))
 
@@ -40,7 +40,7 @@ def encoder(tmp_path_factory) -> str:
 @pytest.fixture(scope="session")
 def saved_model(encoder, tmp_path_factory) -> Path:
     """Folder of a tiny model with its processor; only to be read."""
-    from tests.tiny import tiny_model, tiny_processor
+    from tests.helpers.tiny import tiny_model, tiny_processor
 
     folder = tmp_path_factory.mktemp("model")
     tiny_model(encoder).save_pretrained(folder)

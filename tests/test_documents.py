@@ -17,10 +17,10 @@ from huggingface_hub import HfApi, constants
 
 from modeling_triaffine.data.demo import write_demo_corpus
 from modeling_triaffine.training.run import prepare_run, train_and_save
-from tests.run_document import snippets
+from tests.helpers.run_document import snippets
 
 if TYPE_CHECKING:
-    from tests.hub_server import LoopbackHub
+    from tests.helpers.hub_server import LoopbackHub
 
 pytest_plugins = ("tests.hub_server",)
 

@@ -16,8 +16,11 @@ from hypothesis import strategies as st
 
 from modeling_triaffine import NestedNERPipeline, TriaffineForNestedNER
 from modeling_triaffine.data import FORMATS, CorpusError, RecordChecker
-from tests import test_data_ace, test_data_columns, test_data_exports, test_data_genia
-from tests.tiny import tiny_model, tiny_processor
+from tests.data import test_ace as test_data_ace
+from tests.data import test_columns as test_data_columns
+from tests.data import test_exports as test_data_exports
+from tests.data import test_genia as test_data_genia
+from tests.helpers.tiny import tiny_model, tiny_processor
 
 EXAMPLES = int(os.environ.get("TRIAFFINE_FUZZ_EXAMPLES", "60"))
 FUZZED = settings(

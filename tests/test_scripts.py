@@ -10,15 +10,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from modeling_triaffine.scripts import (
-    INTERRUPTED,
-    check_device,
-    describe_machine,
-    ending_plainly,
-    missing_extra,
-    open_output,
-)
-from modeling_triaffine.triaffine_ops import free_bytes
+from modeling_triaffine.commands.arguments import check_device
+from modeling_triaffine.errors import INTERRUPTED, ending_plainly, missing_extra
+from modeling_triaffine.files import open_output
+from modeling_triaffine.machine import describe_machine
+from modeling_triaffine.model.triaffine_ops import free_bytes
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 # What each script must be given before the name of its output folder.

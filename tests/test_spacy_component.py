@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from modeling_triaffine import NestedNERPipeline
-from tests.tiny import tiny_model, tiny_processor
+from tests.helpers.tiny import tiny_model, tiny_processor
 
 spacy = pytest.importorskip("spacy", reason="needs spaCy, the extra `spacy`")
 from spacy.tokenizer import Tokenizer  # noqa: E402

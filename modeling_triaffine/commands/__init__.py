@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ..scripts import ending_plainly
+from ..errors import ending_plainly
 from ..version import __version__
 
 PROGRAM = "triaffine-ner"
@@ -28,7 +28,6 @@ COMMANDS = {
     "analyse": Command("analyse", "break the scores down by length, depth, label and candidates"),
     "statistics": Command("statistics", "count what a corpus holds"),
     "convert": Command("convert", "turn a corpus into JSON lines, IOB2 or brat's form"),
-    "compress": Command("compress", "make a trained model's full tensors low-rank"),
     "publish": Command("publish", "put a trained model on the Hub, or write its repository to a folder"),
     "demo": Command("demo", "serve a page to try a model in the browser"),
     "serve": Command("serve", "serve a model over HTTP"),

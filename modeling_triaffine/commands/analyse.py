@@ -16,9 +16,10 @@ from typing import Any
 
 from ..evaluation.analysis import Analysis, NamedModel, analyse
 from ..evaluation.report import markdown_report, write_report
-from ..pipeline_triaffine import NestedNERPipeline
-from ..scripts import check_device, new_folder
+from ..files import new_folder
+from ..model.pipeline_triaffine import NestedNERPipeline
 from . import arguments as shared
+from .arguments import check_device
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -2,11 +2,12 @@
 
 import argparse
 
+import torch
 from datasets import Dataset
 
 from ..data import FORMATS, load_nested_ner
 from ..data.formats import SPLIT_OF_NAME
-from ..decoding_triaffine import OVERLAPS
+from ..model.decoding_triaffine import OVERLAPS
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
@@ -76,3 +77,13 @@ def port_number(text: str) -> int:
     if not 0 <= value <= 65535:
         raise argparse.ArgumentTypeError(f"{value} is no port; give 0 to 65535")
     return value
+
+
+def check_device(name: str | None) -> None:
+    """Raises ValueError when there is no such device."""
+    try:
+        torch.empty(0, device=name)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+        reason = "there is no such kind of device" if reason.startswith("Expected one of") else reason
+        raise ValueError(f"--device {name}: {reason}. Give cpu, or leave --device out to use a GPU if any.") from None

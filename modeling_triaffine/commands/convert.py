@@ -11,7 +11,7 @@ import argparse
 import sys
 
 from ..data import WRITERS, load_nested_ner, write_nested_ner
-from ..text_triaffine import SENTENCE_SPLITTERS
+from ..model.text_triaffine import SENTENCE_SPLITTERS
 from . import arguments as shared
 
 

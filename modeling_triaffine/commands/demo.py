@@ -10,8 +10,8 @@ model's repository is never run, and weights are read from safetensors only.
 import argparse
 import ipaddress
 
-from ..scripts import check_device
 from . import arguments as shared
+from .arguments import check_device
 
 HOST, PORT = "127.0.0.1", 7860
 

@@ -15,11 +15,12 @@ from typing import Any
 from ..data import add_context, detect_format, read_genia_documents
 from ..evaluation.prediction import predict_words, score_raw_text
 from ..evaluation.scoring import format_scores, score_entities
-from ..modeling_triaffine import TriaffineForNestedNER
-from ..pipeline_triaffine import NestedNERPipeline
-from ..processing_triaffine import TriaffineProcessor
-from ..scripts import check_device, open_output
+from ..files import open_output
+from ..model.modeling_triaffine import TriaffineForNestedNER
+from ..model.pipeline_triaffine import NestedNERPipeline
+from ..model.processing_triaffine import TriaffineProcessor
 from . import arguments as shared
+from .arguments import check_device
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -16,9 +16,9 @@ import shutil
 from pathlib import Path
 
 from ..explanation import Explanation, explain, format_explanation, plot_explanation
-from ..pipeline_triaffine import NestedNERPipeline
-from ..scripts import check_device
+from ..model.pipeline_triaffine import NestedNERPipeline
 from . import arguments as shared
+from .arguments import check_device
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

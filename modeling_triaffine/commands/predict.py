@@ -20,9 +20,10 @@ from typing import Any, TextIO
 from tqdm import tqdm
 
 from ..data.reading import DataError, decode_object, decode_text
-from ..pipeline_triaffine import NestedNERPipeline
-from ..scripts import check_device, open_output
+from ..files import open_output
+from ..model.pipeline_triaffine import NestedNERPipeline
 from . import arguments as shared
+from .arguments import check_device
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -17,7 +17,7 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from ..modeling_triaffine import TriaffineForNestedNER
+from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..publishing.repository import Repository, assemble_code_repository, assemble_repository, write_repository
 from ..publishing.upload import fetch_checkpoint, full_name, upload_repository
 

@@ -14,9 +14,9 @@ from typing import Any
 import torch
 from transformers.utils import logging
 
-from ..pipeline_triaffine import NestedNERPipeline
-from ..scripts import check_device
+from ..model.pipeline_triaffine import NestedNERPipeline
 from . import arguments as shared
+from .arguments import check_device
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

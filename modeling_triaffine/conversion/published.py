@@ -17,9 +17,9 @@ import torch
 from torch import Tensor
 from transformers import AutoConfig
 
-from ..configuration_triaffine import NONE_LABEL, TriaffineConfig
-from ..modeling_triaffine import TriaffineForNestedNER
-from ..processing_triaffine import PADDING, UNKNOWN, TriaffineProcessor, number_names
+from ..model.configuration_triaffine import NONE_LABEL, TriaffineConfig
+from ..model.modeling_triaffine import TriaffineForNestedNER
+from ..model.processing_triaffine import PADDING, UNKNOWN, TriaffineProcessor, number_names
 from .inert_checkpoint import CheckpointError, InertObject, module_tensors, read_checkpoint, submodule
 from .published_names import WITHOUT_USE, our_name
 

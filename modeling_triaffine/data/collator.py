@@ -6,9 +6,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..configuration_triaffine import NONE_LABEL
-from ..processing_triaffine import TriaffineProcessor
-from ..triaffine_ops import span_mask
+from ..model.configuration_triaffine import NONE_LABEL
+from ..model.processing_triaffine import TriaffineProcessor
+from ..model.triaffine_ops import span_mask
 
 
 def encode_records(processor: TriaffineProcessor, records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

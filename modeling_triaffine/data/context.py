@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 from datasets import Dataset, DatasetDict
 from datasets.fingerprint import Hasher
 
-from ..configuration_triaffine import CHOICES
-from ..text_triaffine import neighbouring_words
+from ..model.configuration_triaffine import CHOICES
+from ..model.text_triaffine import neighbouring_words
 from .schema import CONTEXT_FIELDS
 
 CONTEXTS = CHOICES["context"]

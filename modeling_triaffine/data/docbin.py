@@ -13,8 +13,8 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..scripts import missing_extra
-from ..text_triaffine import sentence_splitter as named_sentence_splitter
+from ..errors import missing_extra
+from ..model.text_triaffine import sentence_splitter as named_sentence_splitter
 from .documents import DEFAULT_SENTENCE_SPLITTER, in_context
 from .reading import CorpusFormat, open_corpus
 from .schema import Entity, Record, RecordChecker

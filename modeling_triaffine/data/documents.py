@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
-from ..text_triaffine import DEFAULT_WORD_SPLITTER, split_text
-from ..text_triaffine import sentence_splitter as named_sentence_splitter
-from ..text_triaffine import word_splitter as named_word_splitter
+from ..model.text_triaffine import DEFAULT_WORD_SPLITTER, split_text
+from ..model.text_triaffine import sentence_splitter as named_sentence_splitter
+from ..model.text_triaffine import word_splitter as named_word_splitter
 from .alignment import LOST_IN_A_WORD, WordSplitter, align_entities, split_words
 from .schema import CorpusError, Entity, Record, RecordChecker
 

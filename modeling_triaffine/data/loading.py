@@ -18,7 +18,7 @@ from datasets import Dataset, DatasetDict, IterableDataset, IterableDatasetDict,
 from datasets.exceptions import DatasetGenerationError
 from datasets.fingerprint import Hasher, generate_random_fingerprint
 
-from .. import text_triaffine
+from ..model import text_triaffine
 from .alignment import WordSplitter
 from .formats import FORMATS, PathLike, find_splits, format_of
 from .reading import CorpusFormat, open_corpus, read_head

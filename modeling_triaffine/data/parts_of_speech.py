@@ -11,8 +11,8 @@ from typing import Any
 
 from datasets import Dataset
 
-from ..processing_triaffine import PosTagger
-from ..scripts import missing_extra
+from ..errors import missing_extra
+from ..model.processing_triaffine import PosTagger
 
 logger = logging.getLogger(__name__)
 

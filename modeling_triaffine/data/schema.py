@@ -13,7 +13,7 @@ from typing import Any, TypedDict
 
 from datasets import Features, List, Value
 
-from ..configuration_triaffine import NONE_LABEL
+from ..model.configuration_triaffine import NONE_LABEL
 
 FEATURES = Features(
     {

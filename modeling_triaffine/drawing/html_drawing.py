@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..text_triaffine import clean_text
+from ..model.text_triaffine import clean_text
 
 # On a light and on a dark background. Told apart also without one kind of cones (`tests/test_html_drawing.py` computes
 # it), and against the background by at least 3 : 1. Labels take them in their order; from the ninth on, once more with

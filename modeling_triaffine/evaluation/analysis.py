@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 from datasets import Dataset
 
-from ..configuration_triaffine import NONE_LABEL
 from ..data import add_context
-from ..modeling_triaffine import TriaffineForNestedNER
-from ..processing_triaffine import TriaffineProcessor
+from ..model.configuration_triaffine import NONE_LABEL
+from ..model.modeling_triaffine import TriaffineForNestedNER
+from ..model.processing_triaffine import TriaffineProcessor
 from .breakdowns import confusion, scores_by_depth, scores_by_length
 from .candidates import DEFAULT_COUNTS, sweep_candidates
 from .cases import Case, make_cases

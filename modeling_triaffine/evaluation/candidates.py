@@ -4,12 +4,12 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ..configuration_triaffine import TriaffineConfig
 from ..data.statistics import Span
-from ..decoding_triaffine import decode_batch
 from ..inference import evaluating
-from ..modeling_triaffine import SpanHeadOutput, TriaffineForNestedNER
-from ..processing_triaffine import TriaffineProcessor
+from ..model.configuration_triaffine import TriaffineConfig
+from ..model.decoding_triaffine import decode_batch
+from ..model.modeling_triaffine import SpanHeadOutput, TriaffineForNestedNER
+from ..model.processing_triaffine import TriaffineProcessor
 from .breakdowns import candidate_recall
 from .prediction import Entities, word_batches
 from .scoring import score_entities

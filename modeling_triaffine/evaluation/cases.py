@@ -7,13 +7,13 @@ from typing import Any
 
 from torch import Tensor
 
-from ..configuration_triaffine import NONE_LABEL
 from ..data.statistics import Span
 from ..explanation.contributions import rank_of_span
 from ..inference import evaluating
-from ..modeling_triaffine import NestedNEROutput, TriaffineForNestedNER
-from ..processing_triaffine import TriaffineProcessor
-from ..triaffine_ops import at_least_float32
+from ..model.configuration_triaffine import NONE_LABEL
+from ..model.modeling_triaffine import NestedNEROutput, TriaffineForNestedNER
+from ..model.processing_triaffine import TriaffineProcessor
+from ..model.triaffine_ops import at_least_float32
 from .prediction import word_batches
 
 # A label and its probability.

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..drawing.names import LONGEST_LABEL, shorten
-from ..scripts import missing_extra
+from ..errors import missing_extra
 from .analysis import Analysis
 from .breakdowns import GOLD_OUTCOMES, RIGHT, WRONG_TYPE
 

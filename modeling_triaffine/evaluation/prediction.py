@@ -6,13 +6,13 @@ from typing import Any
 from torch import Tensor
 from tqdm import tqdm
 
-from ..batches_triaffine import batches_by_length, feature_size
 from ..data.collator import encode_records
-from ..decoding_triaffine import decode_batch
 from ..inference import evaluating
-from ..modeling_triaffine import TriaffineForNestedNER
-from ..pipeline_triaffine import BATCHES_AT_ONCE, NestedNERPipeline
-from ..processing_triaffine import TriaffineProcessor
+from ..model.batches_triaffine import batches_by_length, feature_size
+from ..model.decoding_triaffine import decode_batch
+from ..model.modeling_triaffine import TriaffineForNestedNER
+from ..model.pipeline_triaffine import BATCHES_AT_ONCE, NestedNERPipeline
+from ..model.processing_triaffine import TriaffineProcessor
 from .scoring import score_entities
 
 Entities = list[dict[str, Any]]

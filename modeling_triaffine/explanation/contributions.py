@@ -10,9 +10,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ..factors_triaffine import TriaffineTensor
-from ..span_head_triaffine import CrossSpanStage, SpanHeadOutput, TriaffineSpanHead
-from ..triaffine_ops import (
+from ..model.factors_triaffine import TriaffineTensor
+from ..model.span_head_triaffine import CrossSpanStage, SpanHeadOutput, TriaffineSpanHead
+from ..model.triaffine_ops import (
     TriaffineWeight,
     append_one,
     at_least_float32,

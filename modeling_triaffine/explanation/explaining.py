@@ -6,14 +6,14 @@ from typing import Any
 
 from torch import Tensor
 
-from ..batches_triaffine import Feature
-from ..configuration_triaffine import NONE_LABEL
 from ..inference import evaluating
-from ..modeling_triaffine import SpanHeadOutput, TriaffineForNestedNER
-from ..pipeline_triaffine import NestedNERPipeline
-from ..processing_triaffine import TriaffineProcessor
-from ..text_triaffine import Offsets
-from ..triaffine_ops import at_least_float32
+from ..model.batches_triaffine import Feature
+from ..model.configuration_triaffine import NONE_LABEL
+from ..model.modeling_triaffine import SpanHeadOutput, TriaffineForNestedNER
+from ..model.pipeline_triaffine import NestedNERPipeline
+from ..model.processing_triaffine import TriaffineProcessor
+from ..model.text_triaffine import Offsets
+from ..model.triaffine_ops import at_least_float32
 from .contributions import StageParts, cross_span_stage_parts, rank_of_span, span_stage_parts
 
 # Words that an error about a misplaced span lists on each side of a gap.

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..drawing.names import LONGEST_LABEL, clean, shorten
-from ..scripts import missing_extra
+from ..errors import missing_extra
 from .explaining import Explanation
 from .tables import Table, describe_span, make_tables, number_text, probability_text
 

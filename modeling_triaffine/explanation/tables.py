@@ -6,8 +6,8 @@ and the bias make pᶜ. `plotting.py` draws the same tables.
 
 from typing import NamedTuple
 
-from ..configuration_triaffine import NONE_LABEL
 from ..drawing.names import LONGEST_LABEL, clean, shorten
+from ..model.configuration_triaffine import NONE_LABEL
 from .explaining import Candidate, Explanation, StageScore
 
 MOST_WORDS, MOST_CANDIDATES = 24, 12

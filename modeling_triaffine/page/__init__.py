@@ -5,7 +5,7 @@ came out and `explained.py` of why, `answers.py` brings these together, `app.py`
 their CSS and JavaScript, `serving.py` serves it all.
 """
 
-from ..scripts import missing_extra
+from ..errors import missing_extra
 
 try:
     import gradio  # noqa: F401

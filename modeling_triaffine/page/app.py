@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import gradio as gr
 from gradio.processing_utils import save_bytes_to_cache
 
-from ..decoding_triaffine import OVERLAPS
-from ..scripts import SURROGATES
+from ..files import SURROGATES
+from ..model.decoding_triaffine import OVERLAPS
 from .answers import CHOOSE_ONE, NOTHING_YET, explain_entity, find_entities
 from .marking import Marked
 from .models import Models

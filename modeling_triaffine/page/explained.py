@@ -6,10 +6,10 @@ The command `explain` draws the same with all labels in the model's order (`expl
 import html
 from collections.abc import Callable, Iterable, Sequence
 
-from ..configuration_triaffine import NONE_LABEL
 from ..drawing.names import LONGEST_LABEL, shorten
 from ..explanation import Candidate, Explanation, StageScore, format_explanation
 from ..explanation.tables import describe_span, number_text, probability_text
+from ..model.configuration_triaffine import NONE_LABEL
 
 # Columns; on a narrow screen the style of the page hides those beyond NARROW.
 MOST_LABELS, NARROW = 6, 3

@@ -8,8 +8,8 @@ from typing import Any
 
 from torch import nn
 
-from ..pipeline_triaffine import NestedNERPipeline
-from ..text_triaffine import clean_text
+from ..model.pipeline_triaffine import NestedNERPipeline
+from ..model.text_triaffine import clean_text
 
 # Told (sentences done, sentences in all).
 Report = Callable[[int, int], None]

@@ -10,7 +10,7 @@ from typing import Any
 
 from huggingface_hub import ModelCard
 
-from ..scripts import open_output
+from ..files import open_output
 from . import card_results, card_sections
 from .card_metadata import build_metadata
 from .run_summary import RunSummary

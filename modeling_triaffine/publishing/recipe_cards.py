@@ -10,8 +10,8 @@ from pathlib import Path
 
 from huggingface_hub import ModelCard
 
-from ..configuration_triaffine import TriaffineConfig
-from ..scripts import exit_with_message
+from ..errors import exit_with_message
+from ..model.configuration_triaffine import TriaffineConfig
 from ..training.preparation import VOCABULARY_SIZES
 from ..training.recipes import TRAINING_FILE, Recipe, RecipeError, load_recipe
 from .model_card import build_model_card, save_model_card

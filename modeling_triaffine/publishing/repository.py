@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..configuration_triaffine import TriaffineConfig
-from ..processing_triaffine import TriaffineProcessor
-from ..repository_triaffine import HANDLER_FILE, REMOTE_CODE_FILES, REQUIREMENTS_FILE, save_remote_code
+from ..model.configuration_triaffine import TriaffineConfig
+from ..model.processing_triaffine import TriaffineProcessor
+from ..model.repository_triaffine import HANDLER_FILE, REMOTE_CODE_FILES, REQUIREMENTS_FILE, save_remote_code
 from ..version import __version__
 from .card_mark import is_edited, is_ours, mark_card
 from .card_metadata import check_repo_id
@@ -24,7 +24,7 @@ from .run_summary import SUMMARY_FILE, RunSummary
 
 WEIGHTS_FILE = "model.safetensors"
 LICENSE_FILE = "LICENSE"
-HANDLER = Path(__file__).parents[1] / HANDLER_FILE
+HANDLER = Path(__file__).parents[1] / "model" / HANDLER_FILE
 # What every version of this package has written, with its own least version of transformers.
 OUR_REQUIREMENTS = re.compile(rb"torch\s+transformers>=[\d.]+\s*")
 

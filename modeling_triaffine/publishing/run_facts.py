@@ -11,7 +11,7 @@ from typing import Any
 
 from ..data.alignment import detokenize
 from ..data.statistics import nested_spans
-from ..scripts import describe_machine
+from ..machine import describe_machine
 from ..version import __version__
 from .revision import source_revision
 from .run_summary import Epoch, Label

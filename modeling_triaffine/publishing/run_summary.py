@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..scripts import open_output
+from ..files import open_output
 
 SUMMARY_FILE = "run_summary.json"
 RATIOS = ("precision", "recall", "f1")

@@ -14,9 +14,9 @@ from huggingface_hub import CommitInfo, CommitOperationAdd, CommitOperationDelet
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError, HTTPError, LocalTokenNotFoundError
 from transformers.utils import cached_file
 
-from ..modeling_triaffine import TriaffineForNestedNER
-from ..processing_triaffine import TriaffineProcessor
-from ..repository_triaffine import REMOTE_CODE_FILES
+from ..model.modeling_triaffine import TriaffineForNestedNER
+from ..model.processing_triaffine import TriaffineProcessor
+from ..model.repository_triaffine import REMOTE_CODE_FILES
 from ..version import __version__
 from .card_mark import is_edited, is_ours
 from .contents import CONFIG_FILE, PROCESSOR_FILE, is_code_repository, is_made, refuse_unknown, sort_out

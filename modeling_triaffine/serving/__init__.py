@@ -4,7 +4,7 @@
 the routes and their limits, `server.py` the process and how it stops. Needs the extra `serve`.
 """
 
-from ..scripts import missing_extra
+from ..errors import missing_extra
 
 try:
     import fastapi  # noqa: F401
@@ -12,9 +12,9 @@ try:
 except ImportError as error:
     raise missing_extra("Serving a model needs FastAPI and uvicorn", "serve") from error
 
-from ..listening import listen, url_of
 from .application import create_application
 from .batching import Batcher, Decoding, QueueFullError
+from .listening import listen, url_of
 from .schema import Limits
 from .server import Server
 

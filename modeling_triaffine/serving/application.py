@@ -15,10 +15,10 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ..model_names import public_names
-from ..scripts import SURROGATES
+from ..files import SURROGATES
 from ..version import __version__
 from .batching import Answers, Batcher, Decoding, QueueFullError
+from .model_names import public_names
 from .schema import EntitiesOfText, EntitiesOfTexts, Health, Limits, OneText, PredictionRequest, Problem, Queue
 
 PROBLEMS = {

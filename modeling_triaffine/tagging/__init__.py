@@ -5,7 +5,7 @@ the model, `output.py` the folder of what is finished, `run.py` leads the chunks
 `ray`.
 """
 
-from ..scripts import missing_extra
+from ..errors import missing_extra
 
 try:
     import ray.data  # noqa: F401

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..data.reading import DataError, decode_object
-from ..scripts import open_output
+from ..files import open_output
 from .chunks import Chunk, rejection
 from .reading import output_name
 

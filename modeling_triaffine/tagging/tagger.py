@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 from transformers.utils import logging
 
-from ..configuration_triaffine import TriaffineConfig
-from ..modeling_triaffine import TriaffineForNestedNER
-from ..pipeline_triaffine import NestedNERPipeline
-from ..processing_triaffine import TriaffineProcessor
+from ..model.configuration_triaffine import TriaffineConfig
+from ..model.modeling_triaffine import TriaffineForNestedNER
+from ..model.pipeline_triaffine import NestedNERPipeline
+from ..model.processing_triaffine import TriaffineProcessor
 from .chunks import Chunk
 from .reading import Reading
 

@@ -18,9 +18,9 @@ import numpy as np
 from torch.utils.data import Sampler
 from tqdm import tqdm
 
-from ..batches_triaffine import batches_by_length, feature_size
 from ..data.collator import encode_records
-from ..processing_triaffine import TriaffineProcessor
+from ..model.batches_triaffine import batches_by_length, feature_size
+from ..model.processing_triaffine import TriaffineProcessor
 
 # Sentences are sorted by length within pools of this many batches: large enough that batches need little padding,
 # small enough that who is batched with whom changes from epoch to epoch.

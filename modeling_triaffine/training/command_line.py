@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from transformers import HfArgumentParser, PretrainedConfig
 
-from ..configuration_triaffine import TriaffineConfig
+from ..model.configuration_triaffine import TriaffineConfig
 from .arguments import DataArguments, ModelArguments, NestedNERTrainingArguments
 from .recipes import CONFIG_FILE, TRAINING_FILE, Recipe, RecipeError, find_recipe, load_recipe
 

@@ -20,7 +20,7 @@ from accelerate.utils import gather_object
 from safetensors import SafetensorError
 from torch import Tensor
 
-from ..checkpoint_triaffine import broken_weights
+from ..model.checkpoint_triaffine import broken_weights
 from . import checkpoints
 from .batching import RECORD_IDS
 

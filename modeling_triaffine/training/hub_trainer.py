@@ -6,7 +6,7 @@ from typing import Any
 from huggingface_hub import CommitInfo, HfApi
 from transformers import Trainer
 
-from ..modeling_triaffine import TriaffineForNestedNER
+from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..publishing.card_mark import mark_card
 from ..publishing.model_card import CARD_NAME, build_model_card
 from ..publishing.run_summary import RunSummary

@@ -12,13 +12,13 @@ import torch
 from datasets import Dataset, DatasetDict
 from transformers import PretrainedConfig, set_seed
 
-from ..configuration_triaffine import NONE_LABEL, TriaffineConfig
 from ..data import load_nested_ner, retokenize
 from ..data.loading import has_text
 from ..data.parts_of_speech import add_parts_of_speech, spacy_tagger
-from ..modeling_triaffine import TriaffineForNestedNER
-from ..processing_triaffine import PosTagger, TriaffineProcessor, number_names
-from ..text_triaffine import DEFAULT_WORD_SPLITTER, word_splitter
+from ..model.configuration_triaffine import NONE_LABEL, TriaffineConfig
+from ..model.modeling_triaffine import TriaffineForNestedNER
+from ..model.processing_triaffine import PosTagger, TriaffineProcessor, number_names
+from ..model.text_triaffine import DEFAULT_WORD_SPLITTER, word_splitter
 from . import checkpoints
 from .arguments import DataArguments, ModelArguments
 from .command_line import CONFIG_OPTIONS, TrainingPlan

@@ -5,7 +5,7 @@ from typing import Any
 from torch import nn
 from transformers import Trainer
 
-from ..modeling_triaffine import TriaffineForNestedNER
+from ..model.modeling_triaffine import TriaffineForNestedNER
 
 
 def check_sharding(fsdp_plugin: Any) -> None:

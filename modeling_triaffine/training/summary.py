@@ -11,12 +11,12 @@ from typing import Any
 
 from datasets import DatasetDict
 
-from ..configuration_triaffine import NONE_LABEL
 from ..evaluation.breakdowns import scores_by_length
 from ..evaluation.candidates import sweep_candidates
 from ..evaluation.scoring import score_entities
-from ..modeling_triaffine import TriaffineForNestedNER
-from ..pipeline_triaffine import NestedNERPipeline
+from ..model.configuration_triaffine import NONE_LABEL
+from ..model.modeling_triaffine import TriaffineForNestedNER
+from ..model.pipeline_triaffine import NestedNERPipeline
 from ..publishing import run_facts
 from ..publishing.run_summary import Evaluation, Example, RunSummary
 from .command_line import CONFIG_OPTIONS, TrainingPlan

@@ -21,10 +21,10 @@ from transformers.trainer_utils import EvalLoopOutput, TrainOutput
 from transformers.utils import CONFIG_NAME
 
 from ..data.collator import DataCollatorForNestedNER
-from ..decoding_triaffine import decode_batch
 from ..evaluation.scoring import score_entities
-from ..modeling_triaffine import TriaffineForNestedNER
-from ..processing_triaffine import TriaffineProcessor
+from ..model.decoding_triaffine import decode_batch
+from ..model.modeling_triaffine import TriaffineForNestedNER
+from ..model.processing_triaffine import TriaffineProcessor
 from ..publishing.card_mark import mark_card
 from ..publishing.model_card import CARD_NAME
 from . import checkpoints

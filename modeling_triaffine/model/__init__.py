@@ -1,0 +1,5 @@
+"""The model and what runs it: configuration, processor, modules, kernels, decoding, pipeline.
+
+These files, and no others, travel with a checkpoint as one flat folder. They import torch, transformers and each
+other, and nothing from the rest of the package.
+"""

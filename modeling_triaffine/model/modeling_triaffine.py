@@ -1,0 +1,303 @@
+"""The model: sub-words → words → scores of their spans → loss.
+
+`TriaffineForNestedNER` = encoder + `WordRepresentation` (`words_triaffine.py`) + `TriaffineSpanHead`
+(`span_head_triaffine.py`). Entities are read out of the scores in `decoding_triaffine.py`. Sections are those of Yuan
+et al. (Findings of ACL 2022).
+"""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from torch import Tensor, nn
+from transformers import AutoConfig, AutoModel, PreTrainedModel
+
+from .checkpoint_triaffine import check_index, check_sizes, refuse_broken, refuse_missing, refuse_shapes
+from .checks_triaffine import reading
+from .configuration_triaffine import TriaffineConfig
+from .factors_triaffine import TriaffineTensor, mlp_squared_norm
+from .repository_triaffine import PushMixin
+from .span_head_triaffine import SpanHeadOutput, TriaffineSpanHead
+from .words_triaffine import WordRepresentation, pool_subwords
+
+
+@dataclass
+class NestedNEROutput(SpanHeadOutput):
+    """[`SpanHeadOutput`] and, when asked for, the encoder's hidden states (a row a window when windowed)."""
+
+    hidden_states: tuple[Tensor, ...] | None = None
+
+
+class TriaffineForNestedNER(PushMixin, PreTrainedModel):
+    """Nested named entity recognition by span classification with triaffine attention and scoring.
+
+    ```python
+    model = TriaffineForNestedNER.from_encoder("bert-base-cased", id2label={0: "protein", 1: "DNA", 2: "None"})
+    ```
+    """
+
+    config_class = TriaffineConfig
+    base_model_prefix = ""
+    main_input_name = "input_ids"
+    # Merged with the encoder's by transformers. The stages of the head share tensors: on two devices they would fail.
+    _no_split_modules = ["TriaffineSpanHead", "WordRepresentation"]  # noqa: RUF012
+    # A model loaded in float16 has its head in float32: products of three vectors leave float16's range.
+    _keep_in_fp32_modules = ["head"]  # noqa: RUF012
+    _supports_sdpa = True
+    _supports_flash_attn = True
+    _supports_flex_attn = True
+
+    # Makes a whole repository of a model and uploads it. The package sets this (its cards and checks stay at home);
+    # a model that runs as remote code does without.
+    push_repository: Callable[..., Any] | None = None
+
+    def __init__(self, config: TriaffineConfig):
+        super().__init__(config)
+        if config.encoder_config is None:
+            raise ValueError("TriaffineForNestedNER: the configuration has no `encoder_config`; use from_encoder().")
+        with reading("TriaffineForNestedNER: transformers cannot build the encoder", "`encoder_config`"):
+            self.encoder = AutoModel.from_config(config.encoder_config, trust_remote_code=False)
+        if getattr(self.encoder, "pooler", None) is not None:
+            self.encoder.pooler = None  # nobody reads it; data-parallel training complains of unused weights
+        _check_positions(self.encoder, config.max_subwords)
+        self.supports_gradient_checkpointing = self.encoder.supports_gradient_checkpointing
+        self.words = WordRepresentation(config)
+        self.head = TriaffineSpanHead(config)
+        self.post_init()
+
+    @classmethod
+    def from_encoder(
+        cls, name_or_path: str, config: TriaffineConfig | None = None, **config_kwargs: Any
+    ) -> "TriaffineForNestedNER":
+        """A fresh model on a pretrained encoder, in float32.
+
+        Args:
+            name_or_path: folder or Hub name of any `AutoModel` encoder.
+            config: configuration without or with an encoder; the pretrained encoder's configuration is put in.
+            config_kwargs: fields of [`TriaffineConfig`], when `config` is not given; the labels at least.
+        """
+        unknown = sorted(set(config_kwargs) - set(inspect.signature(TriaffineConfig.__init__).parameters))
+        if unknown:
+            raise ValueError(f"from_encoder: TriaffineConfig has no field {', '.join(map(repr, unknown))}.")
+        encoder_config = AutoConfig.from_pretrained(name_or_path)
+        if config is None:
+            config = TriaffineConfig(encoder_config=encoder_config, **config_kwargs)
+        elif config_kwargs:
+            raise ValueError("from_encoder: give either `config` or its fields as keywords, not both.")
+        else:
+            fields = {key: value for key, value in config.to_dict().items() if key != "hidden_size"}
+            config = TriaffineConfig(**{**fields, "encoder_config": encoder_config})
+        model = cls(config)
+        pretrained, report = AutoModel.from_pretrained(name_or_path, dtype=torch.float32, output_loading_info=True)
+        missing = sorted(set(report["missing_keys"]) & set(model.encoder.state_dict()))
+        if missing:
+            raise ValueError(f"from_encoder: {name_or_path} has no weights for {', '.join(missing)}; is it an encoder?")
+        model.encoder.load_state_dict(pretrained.state_dict(), strict=False)  # a pooler is left out
+        refuse_broken(f"The weights in {name_or_path}", model.encoder)
+        model.match_low_rank_start()
+        return model
+
+    @torch.no_grad()
+    def match_low_rank_start(self) -> None:
+        """Scales the low-rank factors of a model that was never trained to the words that its encoder makes.
+
+        Drawn for words near 0, which a BiLSTM makes, they would give scores many times too large on an encoder's own
+        vectors: with these, by their mean square on random sub-words, the scores have about unit variance too.
+        """
+        if self.config.triaffine_rank is None:
+            return
+        training = self.training
+        self.eval()
+        moment = self._hidden_of_random_subwords().square().mean().item()
+        self.train(training)
+        norm = mlp_squared_norm(moment, self.config.hidden_size, self.config.triaffine_dim)
+        for module in self.head.modules():
+            if isinstance(module, TriaffineTensor):
+                module.match_inputs(norm)
+
+    def _hidden_of_random_subwords(self) -> Tensor:
+        """Word representations [4, 32, H] of sub-words that are drawn alike in every process."""
+        shape = (4, 32)
+        vocabulary = self.encoder.config.vocab_size
+        input_ids = torch.randint(vocabulary, shape, generator=torch.Generator().manual_seed(0)).to(self.device)
+        unknown = torch.zeros_like(input_ids)
+        return self.represent_words(
+            input_ids,
+            attention_mask=torch.ones_like(input_ids),
+            word_index=torch.arange(shape[1], device=self.device).expand(shape),
+            num_words=torch.full((shape[0],), shape[1], device=self.device),
+            word_ids=unknown,
+            pos_ids=unknown,
+            char_ids=unknown.unsqueeze(-1),
+        )
+
+    @classmethod
+    def from_pretrained(cls, pretrained_model_name_or_path: Any, *args: Any, **kwargs: Any) -> Any:
+        wants_report = kwargs.pop("output_loading_info", False)
+        kwargs["use_safetensors"] = True  # a pickle from a stranger could run code
+        where = f"The weights in {pretrained_model_name_or_path}"
+        if pretrained_model_name_or_path is not None:
+            check_index(pretrained_model_name_or_path, kwargs)
+        try:
+            loaded: Any = super().from_pretrained(
+                pretrained_model_name_or_path, *args, output_loading_info=True, **kwargs
+            )
+        except SafetensorError as error:
+            raise ValueError(f"{where} are damaged or cut off ({error}); copy or download the file again.") from None
+        except RuntimeError as error:
+            if "ignore_mismatched_sizes" not in str(error):
+                raise
+            refuse_shapes(where, ["the tensors of the table above"])
+        model, report = loaded
+        refuse_missing(where, report["missing_keys"])
+        refuse_broken(where, model)
+        return (model, report) if wants_report else model
+
+    @staticmethod
+    def _load_pretrained_model(*arguments: Any, **options: Any) -> Any:
+        """As of transformers, which has built the model without memory and found its files by now.
+
+        It is no public method: where its arguments have other names in another version, sizes are not checked early.
+        """
+        load = PreTrainedModel._load_pretrained_model
+        known = inspect.signature(load).bind(*arguments, **options).arguments
+        files, load_config = known.get("checkpoint_files"), known.get("load_config")
+        is_plain = not any(getattr(load_config, name, True) for name in ("hf_quantizer", "ignore_mismatched_sizes"))
+        if files and is_plain and known.get("state_dict") is None:
+            check_sizes(known["model"], files, f"The weights in {known['model'].name_or_path}")
+        return load(*arguments, **options)
+
+    def save_pretrained(  # type: ignore[override]
+        self,
+        save_directory: Any,
+        is_main_process: bool = True,
+        state_dict: dict[str, Tensor] | None = None,
+        push_to_hub: bool = False,
+        **options: Any,
+    ) -> None:
+        """As of transformers, with its order of arguments; pushes, from the main process, the whole repository."""
+        options |= {"is_main_process": is_main_process, "state_dict": state_dict}
+        super().save_pretrained(save_directory, push_to_hub and is_main_process, **options)
+
+    def push_to_hub(  # type: ignore[override]
+        self, repo_id: str, *, private: bool | None = True, **options: Any
+    ) -> Any:
+        """Uploads the whole repository: weights, code, processor, card and what an endpoint needs, in one commit.
+
+        A new repository is private unless `private` is False. `processor=` is needed where the model was not loaded
+        from a place that holds one; for the other options see [`publishing.push_model`]. As remote code, without this
+        package, a model uploads what `save_pretrained` writes, as any model of transformers does.
+        """
+        push = super().push_to_hub if self.push_repository is None else self.push_repository
+        return push(repo_id, private=private, **options)
+
+    def get_input_embeddings(self) -> nn.Module:
+        return self.encoder.get_input_embeddings()
+
+    def set_input_embeddings(self, value: nn.Module) -> None:
+        self.encoder.set_input_embeddings(value)
+
+    def resize_token_embeddings(self, *args: Any, **options: Any) -> nn.Module:  # type: ignore[override]
+        """As of the encoder, whose embeddings they are, noted where the model is built from again."""
+        embeddings: nn.Module = self.encoder.resize_token_embeddings(*args, **options)
+        assert self.config.encoder_config is not None
+        self.config.encoder_config.vocab_size = self.encoder.config.vocab_size
+        return embeddings
+
+    def _init_weights(self, module: nn.Module) -> None:
+        """Modules of ours start as their `reset_parameters` says: torch's default, or the paper's (section 1)."""
+        reset = getattr(module, "reset_parameters", None)
+        if reset is not None:
+            reset()
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor,
+        word_index: Tensor,
+        num_words: Tensor,
+        *,
+        token_type_ids: Tensor | None = None,
+        word_ids: Tensor | None = None,
+        pos_ids: Tensor | None = None,
+        char_ids: Tensor | None = None,
+        packed_words: Tensor | None = None,
+        labels: Tensor | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+    ) -> NestedNEROutput:
+        """Scores of all spans of each sentence. B sentences, S sub-words, N words, C characters.
+
+        Args:
+            input_ids, attention_mask [B, S]: sub-words with their context. S above `max_subwords` is read as windows of
+                `max_subwords` one after the other, as the processor lays out a long sentence.
+            word_index [B, S]: the word of each sub-word; -1 for specials, context and padding.
+            num_words [B]: words of each sentence.
+            token_type_ids [B, S]: 1 for context (ignored by encoders without segments).
+            word_ids, pos_ids [B, N], char_ids [B, N, C]: ids of the optional word parts.
+            packed_words [n]: index b·N + k of the batch's words, ordered by k, then b, as the processor's `pad` makes
+                it; spares a GPU the padding. N is then that of the longest sentence.
+            labels [B, N, N]: label of each span (i, j), -100 where no span is.
+        """
+        longest = None if labels is None else labels.shape[1]
+        encoded = self._encode(input_ids, attention_mask, token_type_ids, output_hidden_states)
+        hidden = self._represent_words(encoded, word_index, num_words, word_ids, pos_ids, char_ids, longest)
+        fields = dict(self.head(hidden, num_words, labels, packed_words))
+        if not output_attentions:
+            fields = {name: value for name, value in fields.items() if not name.endswith("_attentions")}
+        if output_hidden_states:
+            fields["hidden_states"] = encoded.hidden_states
+        return NestedNEROutput(**fields)
+
+    def represent_words(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor,
+        word_index: Tensor,
+        num_words: Tensor,
+        *,
+        token_type_ids: Tensor | None = None,
+        word_ids: Tensor | None = None,
+        pos_ids: Tensor | None = None,
+        char_ids: Tensor | None = None,
+    ) -> Tensor:
+        """h_1 … h_N of each sentence (section 2), what the head reads: [B, N, H]; arguments as of `forward`."""
+        encoded = self._encode(input_ids, attention_mask, token_type_ids, output_hidden_states=False)
+        return self._represent_words(encoded, word_index, num_words, word_ids, pos_ids, char_ids)
+
+    def _represent_words(self, encoded, word_index, num_words, word_ids, pos_ids, char_ids, longest=None):
+        """Words of the encoder's output; `longest` is N where it is known without asking the device."""
+        longest = max(1, int(num_words.max())) if longest is None else longest
+        states = encoded.last_hidden_state.reshape(*word_index.shape, -1)
+        words = pool_subwords(states, word_index, longest, self.config.subword_pooling)
+        return self.words(words, num_words, word_ids, pos_ids, char_ids).to(self.head.label_bias.dtype)
+
+    def _encode(self, input_ids, attention_mask, token_type_ids, output_hidden_states):
+        """Runs the encoder over rows of at most `max_subwords`; windows of long sentences become rows of their own."""
+        inputs = {"input_ids": input_ids, "attention_mask": attention_mask}
+        if token_type_ids is not None and (getattr(self.encoder.config, "type_vocab_size", 0) or 0) >= 2:
+            inputs["token_type_ids"] = token_type_ids
+        width = self.config.max_subwords
+        if input_ids.shape[1] <= width:
+            return self.encoder(**inputs, output_hidden_states=output_hidden_states)
+        inputs = {name: values.reshape(-1, width) for name, values in inputs.items()}
+        # Windows of padding only, beside a longer sentence, would attend to nothing.
+        inputs["attention_mask"] = inputs["attention_mask"].index_fill(
+            1, torch.zeros(1, dtype=torch.long, device=input_ids.device), 1
+        )
+        return self.encoder(**inputs, output_hidden_states=output_hidden_states)
+
+
+def _check_positions(encoder: nn.Module, max_subwords: int) -> None:
+    """Encoders of RoBERTa's family count positions from behind their padding index: fewer than their table has rows."""
+    table = getattr(getattr(encoder, "embeddings", None), "position_embeddings", None)
+    if isinstance(table, nn.Embedding) and table.padding_idx is not None:
+        positions = table.num_embeddings - table.padding_idx - 1
+        if max_subwords > positions:
+            raise ValueError(
+                f"`max_subwords` is {max_subwords}, but the encoder has positions for {positions} sub-words only; set "
+                f"max_subwords to at most {positions}."
+            )

@@ -1,0 +1,163 @@
+"""NestedNERPipeline: raw text in, nested entities with character offsets out."""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from torch import Tensor
+from transformers.pipelines.base import ChunkPipeline
+
+from .batches_triaffine import batches_by_length, feature_size
+from .decoding_triaffine import check_overlap, check_threshold, decode_batch, resolve_overlaps
+from .modeling_triaffine import TriaffineForNestedNER
+from .processing_triaffine import PosTagger, TriaffineProcessor
+
+# oneDNN, which computes some of torch's functions on the CPU, keeps what it made for each of the last 1,024 shapes. The
+# batches of a text come in ever new ones: memory would grow by a hundred megabytes. It reads this when first used.
+os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "16")
+
+# Batches whose sentences are sorted by length together, so that a batch holds sentences of like length.
+BATCHES_AT_ONCE = 16
+DEFAULT_BATCH_SIZE = 16
+
+
+class NestedNERPipeline(ChunkPipeline):
+    """Finds nested entities in raw text: one string, or a list, generator or data set of strings.
+
+    Args:
+        model: [`TriaffineForNestedNER`], or the folder or Hub name of one.
+        processor: the [`TriaffineProcessor`] saved with it; read from the same place when `model` is a name.
+        threshold: None takes the likeliest label of each span; a probability t keeps every span whose best entity
+            label has at least t.
+        overlap: "all" entities, "nested" (none cross) or "flat" (none share a word).
+        batch_size: sentences of average length that run through the model together; of long ones fewer.
+        pos_tagger: tags the text for a model that was trained with parts of speech; the processor's `pos_tagger`.
+
+    Returns for each text a list of {"entity_group", "score", "word", "start", "end"}, offsets in characters with an
+    exclusive end, sorted by start, then longest first. A list of texts gives a list, any other iterable a generator
+    that reads as it goes.
+
+    Sentences of like length run together, on any device. On a GPU a model loaded with
+    `attn_implementation="flash_attention_2", dtype=torch.bfloat16` leaves out what padding is left in its attention.
+
+    ```python
+    pipeline = NestedNERPipeline(model="folder-of-a-trained-model")
+    for entity in pipeline("IL-2 gene expression and NF-kappa B activation through CD28"):
+        print(entity["start"], entity["end"], entity["entity_group"], entity["word"])
+    ```
+    """
+
+    _load_processor: Any = True
+    _load_image_processor: Any = False
+    _load_feature_extractor: Any = False
+    _load_tokenizer: Any = False
+    processor: TriaffineProcessor
+
+    def __init__(
+        self,
+        model: Any,
+        processor: Any = None,
+        batch_size: int | None = None,
+        pos_tagger: PosTagger | None = None,
+        **kwargs: Any,
+    ):
+        if isinstance(model, str | os.PathLike):
+            processor = processor or TriaffineProcessor.from_pretrained(model)
+            model = TriaffineForNestedNER.from_pretrained(model)
+        if processor is None:
+            raise ValueError("NestedNERPipeline needs the processor saved with the model: give `processor=`.")
+        processor.check_fits(model.config)
+        if pos_tagger is not None:
+            processor.pos_tagger = pos_tagger
+        batch_size = DEFAULT_BATCH_SIZE if batch_size is None else batch_size
+        super().__init__(model=model.eval(), processor=processor, batch_size=batch_size, **kwargs)
+
+    def __call__(self, inputs: Any, **kwargs: Any) -> Any:  # type: ignore[override]
+        if isinstance(inputs, list | tuple):
+            return list(super().__call__((text for text in inputs), **kwargs)) if inputs else []
+        if isinstance(inputs, str | Mapping) or not isinstance(inputs, Iterable):
+            return super().__call__(inputs, **kwargs)
+        return super().__call__((text for text in inputs), **kwargs)
+
+    def _sanitize_parameters(self, **parameters: Any) -> Any:
+        unknown = set(parameters) - {"threshold", "overlap"}
+        if unknown:
+            names = ", ".join(map(repr, sorted(unknown)))
+            raise TypeError(f"NestedNERPipeline knows `threshold`, `overlap` and `batch_size`, but not {names}.")
+        check_threshold(parameters.get("threshold"))
+        check_overlap(parameters.get("overlap", "all"))
+        overlap = {name: value for name, value in parameters.items() if name == "overlap"}
+        threshold = {name: value for name, value in parameters.items() if name == "threshold"}
+        return {}, threshold, overlap
+
+    def save_pretrained(self, save_directory: str | os.PathLike, **kwargs: Any) -> None:
+        """Model and processor, with all that loading them needs."""
+        self.model.save_pretrained(save_directory, **kwargs)
+        self.processor.save_pretrained(save_directory)
+
+    def push_to_hub(self, repo_id: str, **options: Any) -> Any:
+        """Model and processor as one complete repository; see `TriaffineForNestedNER.push_to_hub`."""
+        model: Any = self.model
+        return model.push_to_hub(repo_id, processor=self.processor, **options)
+
+    def get_iterator(
+        self,
+        inputs: Iterable[str],
+        num_workers: int,
+        batch_size: int,
+        preprocess_params: dict[str, Any],
+        forward_params: dict[str, Any],
+        postprocess_params: dict[str, Any],
+    ) -> Iterator[list[dict[str, Any]]]:
+        """Entities text by text. Sentences of several texts run together, in the order of their length."""
+        if batch_size < 1:
+            raise ValueError(f"`batch_size` is {batch_size}; at least one sentence must run through the model.")
+        return self._stream(inputs, batch_size, preprocess_params, forward_params, postprocess_params)
+
+    def _stream(
+        self,
+        inputs: Iterable[str],
+        batch_size: int,
+        preprocess_params: dict[str, Any],
+        forward_params: dict[str, Any],
+        postprocess_params: dict[str, Any],
+    ) -> Iterator[list[dict[str, Any]]]:
+        sentences = (sentence for text in inputs for sentence in self.preprocess(text, **preprocess_params))
+        found: list[dict[str, Any]] = []  # in the text so far: all that is kept of its sentences
+        while pool := list(islice(sentences, batch_size * BATCHES_AT_ONCE)):
+            sizes = [feature_size(sentence["feature"]) for sentence in pool]
+            for rows in batches_by_length(sizes, batch_size):
+                batch = [pool[row] for row in rows]
+                inputs_of_model = self.processor.pad([sentence["feature"] for sentence in batch])
+                for sentence, entities in zip(batch, self.forward(inputs_of_model, **forward_params), strict=True):
+                    sentence["entities"] = entities
+            for sentence in pool:
+                found += self.processor.entities_in_text(sentence["text"], sentence["piece"], sentence["entities"])
+                if sentence["is_last"]:
+                    yield self.postprocess(found, **postprocess_params)
+                    found = []
+
+    def preprocess(self, text: Any) -> Iterator[dict[str, Any]]:  # type: ignore[override]
+        """The sentences of a text: feature, words, and whether it is the text's last."""
+        if not isinstance(text, str):
+            hint = (
+                ' (for a data set, give its column: (row["text"] for row in data))' if isinstance(text, Mapping) else ""
+            )
+            raise TypeError(f"NestedNERPipeline reads strings, not {type(text).__name__}{hint}.")
+        last = None
+        for feature, piece in self.processor.encode_text(text):
+            if last is not None:
+                yield last
+            last = {"text": text, "feature": feature, "piece": piece, "is_last": False}
+        assert last is not None  # a text without words is one empty sentence
+        yield {**last, "is_last": True}
+
+    def _forward(self, model_inputs: dict[str, Tensor], threshold: float | None = None) -> list[list[dict[str, Any]]]:  # type: ignore[override]
+        # Decoded here, where the scores are: only the entities leave the device.
+        id2label: Any = self.model.config.id2label
+        return decode_batch(self.model(**model_inputs), id2label, threshold)
+
+    def postprocess(self, entities: list[dict[str, Any]], overlap: str = "all") -> list[dict[str, Any]]:  # type: ignore[override]
+        # Over the whole text, for entities that two windows of a long sentence found may cross.
+        return resolve_overlaps(entities, overlap)

@@ -1,0 +1,295 @@
+"""The command line as a user meets it: help, prediction from files and standard input, scores, mistakes told."""
+
+import importlib
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from modeling_triaffine import NestedNERPipeline, TriaffineForNestedNER, TriaffineProcessor
+from modeling_triaffine.commands import COMMANDS
+from modeling_triaffine.data.genia import SPLIT_STARTS
+from modeling_triaffine.errors import INTERRUPTED, PIPE_CLOSED
+from modeling_triaffine.evaluation.prediction import predict_words, score_raw_text
+from tests.helpers.tiny import tiny_model, tiny_processor
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+PROGRAM = Path(sys.executable).with_name("triaffine-ner")
+TEXTS = ["The gene binds DNA. It works.", "", "protein"]
+
+
+def as_lines(*records):
+    return "".join(f"{json.dumps(record)}\n" for record in records)
+
+
+# ---- help and mistakes
+
+
+def test_help_lists_every_command(command):
+    result = command("--help")
+    assert result.code == 0
+    listed = [line.split()[0] for line in result.out.splitlines() if line.startswith("  ") and not line[2].isspace()]
+    assert set(COMMANDS) <= set(listed)
+    assert command("--version").out.startswith("triaffine-ner ")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_of_a_command_has_an_example(command, name):
+    result = command(name, "--help")
+    assert result.code == 0
+    description = result.out[result.out.index("\n\n") : result.out.index("options:")]
+    assert f"\n    triaffine-ner {name} " in description
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "the following arguments are required: COMMAND"),
+        (["predicct"], "invalid choice: 'predicct'"),
+        (["predict"], "the following arguments are required: --model"),
+        (["predict", "--model", "x", "--batch-size", "0"], "0 is too small; give at least 1"),
+    ],
+)
+def test_mistakes_on_the_command_line_end_with_code_2(command, arguments, message):
+    result = command(*arguments)
+    assert result.code == 2
+    assert message in result.err
+    assert "Traceback" not in result.err
+
+
+def test_interrupted_while_a_command_is_imported(command, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(importlib, "import_module", interrupt)
+    assert command("predict", "--help") == (INTERRUPTED, "", "")
+
+
+# ---- predict
+
+
+def test_prediction_from_a_file_of_texts_in_either_spelling(saved_model, command, tmp_path):
+    expected = NestedNERPipeline(model=saved_model)(TEXTS, threshold=0.3)
+    (tmp_path / "texts.txt").write_text("\n".join(TEXTS))
+    options = ["predict", "--model", saved_model, "--threshold", "0.3", tmp_path / "texts.txt"]
+    written = command(*options, "--batch_size", "2", "--output", tmp_path / "out" / "entities.jsonl")
+    assert (written.code, written.out) == (0, "")
+    lines = [json.loads(line) for line in (tmp_path / "out" / "entities.jsonl").read_text().splitlines()]
+    assert [line["text"] for line in lines] == TEXTS
+    spans = [[(one["start"], one["end"], one["entity_group"]) for one in line["entities"]] for line in lines]
+    assert spans == [[(one["start"], one["end"], one["entity_group"]) for one in found] for found in expected]
+    printed = command(*options, "--batch-size=2")
+    assert [json.loads(line) for line in printed.out.splitlines()] == lines
+
+
+def test_prediction_in_a_pipe(saved_model, tmp_path):
+    """The installed program and the script; the reader of the one closes the pipe early."""
+    (tmp_path / "texts.txt").write_text(f"{TEXTS[0]}\n" * 2000)
+    command = f"{PROGRAM} predict --model {saved_model} --batch-size 4 texts.txt | head -n 1; echo ${{PIPESTATUS[0]}}"
+    cut = subprocess.run(
+        ["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
+    )
+    first, code = cut.stdout.splitlines()
+    assert json.loads(first)["text"] == TEXTS[0]
+    assert int(code) == PIPE_CLOSED
+    assert "Traceback" not in cut.stderr
+    assert "BrokenPipe" not in cut.stderr
+    script = [sys.executable, str(EXAMPLES / "predict.py"), "--model", str(saved_model)]
+    piped = subprocess.run(script, input=TEXTS[0], capture_output=True, text=True, timeout=300, check=False)
+    assert piped.returncode == 0, piped.stderr
+    assert json.loads(piped.stdout)["text"] == TEXTS[0]
+
+
+def test_prediction_keeps_the_fields_of_json_lines_and_leaves_nothing_half_written(saved_model, command, tmp_path):
+    source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_text(as_lines({"id": 7, "body": TEXTS[0]}, {"body": "a \ud800 gene", "more": [1]}))
+    options = ["predict", "--model", saved_model, source, "--output", target, "--text-column", "body"]
+    assert command(*options).code == 0
+    first, second = (json.loads(line) for line in target.read_text().splitlines())
+    assert (first["id"], second["more"]) == (7, [1])
+    target.unlink()
+    source.write_text(as_lines({"body": "x"}, {"text": "y"}))
+    result = command(*options)
+    assert result.code == 2
+    told = result.err.splitlines()[-1]
+    assert told.startswith("error: ")
+    assert "in.jsonl, line 2: there is no text under 'body'" in told
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl"]
+
+
+def test_the_input_is_not_written_over(saved_model, command, tmp_path):
+    (tmp_path / "texts.txt").write_text(TEXTS[0])
+    (tmp_path / "link.txt").symlink_to(tmp_path / "texts.txt")
+    result = command("predict", "--model", saved_model, tmp_path / "texts.txt", "--output", tmp_path / "link.txt")
+    assert result.code == 2
+    assert "is the input file, which would be lost" in result.err
+    assert (tmp_path / "texts.txt").read_text() == TEXTS[0]
+
+
+def test_mistakes_in_prediction_are_told_in_one_paragraph(saved_model, command, tmp_path):
+    (tmp_path / "broken.jsonl").write_text("{")
+    for arguments, message in (
+        (["--model", saved_model, tmp_path / "broken.jsonl"], "broken.jsonl, line 1: broken JSON"),
+        (["--model", saved_model, tmp_path / "nowhere.txt"], "There is no file"),
+        (
+            ["--model", tmp_path / "nowhere", tmp_path / "broken.jsonl"],
+            "nowhere: it is no folder, and no name of a model",
+        ),
+    ):
+        result = command("predict", *arguments)
+        assert result.code == 2
+        assert message in result.err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        (b"[" * 100_000, "JSON nested too deeply"),
+        (b'{"text": "a", "n": ' + b"1" * 5000 + b"}", "a number of thousands of digits"),
+        (b'{"text": "\xff"}', "byte 11 is not utf-8"),
+        (b'[{"text": "a"}]', "no JSON object, but [{'text': 'a'}] (list). Every line must be one JSON object"),
+        (b'{"text": null}', "there is no text under 'text'"),
+        (b'{"text": "a", "entities": [1]}', "there is a field 'entities' already. Name that of the entities with"),
+    ],
+)
+@pytest.mark.parametrize("source", ["file", "standard input"])
+def test_a_line_that_cannot_be_read_is_named(saved_model, command, tmp_path, monkeypatch, line, problem, source):
+    content = b'{"text": "gene"}\n\n' + line + b"\n"
+    (tmp_path / "in.jsonl").write_bytes(content)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content), errors="surrogateescape"))
+    name = tmp_path / "in.jsonl" if source == "file" else "-"
+    result = command("predict", "--model", saved_model, "--format", "jsonl", name)
+    assert result.code == 2
+    assert f"error: {source if name == '-' else name}, line 3: {problem}" in result.err.splitlines()[-1]
+
+
+def test_entities_get_a_field_of_their_own(saved_model, command, tmp_path):
+    (tmp_path / "in.jsonl").write_text(as_lines({"text": TEXTS[0], "entities": ["mine"]}))
+    options = ["predict", "--model", saved_model, "--threshold", "0.3", tmp_path / "in.jsonl"]
+    record = json.loads(command(*options, "--entities-column", "found").out)
+    assert record["entities"] == ["mine"]
+    assert record["found"]
+
+
+@pytest.mark.parametrize("form", ["text", "jsonl"])
+@pytest.mark.parametrize("source", ["file", "standard input"])
+def test_a_byte_order_mark_is_no_part_of_the_text(saved_model, command, tmp_path, monkeypatch, form, source):
+    content = (TEXTS[0] if form == "text" else as_lines({"text": TEXTS[0]})).encode("utf-8-sig")
+    (tmp_path / "in").write_bytes(content)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    name = tmp_path / "in" if source == "file" else "-"
+    result = command("predict", "--model", saved_model, "--format", form, name)
+    assert json.loads(result.out)["text"] == TEXTS[0]
+
+
+def test_a_plain_file_that_is_no_utf_8_is_told(saved_model, command, tmp_path):
+    (tmp_path / "in.txt").write_bytes("gene\ncaf\xe9\n".encode("latin-1"))
+    result = command("predict", "--model", saved_model, tmp_path / "in.txt")
+    assert result.code == 2
+    assert "in.txt, line 2: byte 4 is not utf-8. Save the file as UTF-8." in result.err.splitlines()[-1]
+
+
+# ---- evaluate
+
+
+@pytest.fixture(scope="module")
+def marking_model(encoder, tmp_path_factory):
+    """Folder of a tiny model whose likeliest label of most spans is an entity's."""
+    folder = tmp_path_factory.mktemp("marking")
+    tiny_model(encoder, seed=2).save_pretrained(folder)
+    tiny_processor(encoder).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def evaluate(command, marking_model, tmp_path, monkeypatch):
+    """Runs `triaffine-ner evaluate` on data; its result, and the scores that it wrote."""
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
+
+    def run(*arguments):
+        output = tmp_path / "scores.json"
+        result = command("evaluate", "--model", marking_model, *arguments, "--output", output)
+        return result, json.loads(output.read_text()) if result.code == 0 else None
+
+    return run
+
+
+def test_scores_of_given_words(evaluate, marking_model, tmp_path):
+    sentences = [["gene", "binds"], ["The", "gene-protein", "binds"]]
+    model = TriaffineForNestedNER.from_pretrained(marking_model)
+    processor = TriaffineProcessor.from_pretrained(marking_model)
+    found, others = predict_words(model, processor, [{"tokens": tokens} for tokens in sentences])
+    right = [{name: entity[name] for name in ("start", "end", "type")} for entity in found]
+    wrong = {**right[0], "type": "DNA" if right[0]["type"] == "protein" else "protein"}
+    (tmp_path / "corpus").mkdir()
+    records = [
+        {"id": str(n), "doc_id": "d", "sent_id": n, "tokens": tokens, "pos": [], "entities": gold}
+        for n, (tokens, gold) in enumerate(zip(sentences, [[wrong, *right[1:]], []], strict=True))
+    ]
+    (tmp_path / "corpus" / "dev.jsonl").write_text(as_lines(*records))
+    result, scores = evaluate(tmp_path / "corpus")
+    counts = {name: scores["given_words"][name] for name in ("correct", "gold", "predicted")}
+    assert len(found) > 1
+    assert counts == {"correct": len(found) - 1, "gold": len(found), "predicted": len(found) + len(others)}
+    assert list(scores) == ["given_words"]
+    assert "Given words:" in result.out
+    assert "Raw text" not in result.out
+    assert evaluate(tmp_path / "corpus", "--split", "dev")[1] == scores
+    alone, of_the_only_split = evaluate(tmp_path / "corpus" / "dev.jsonl")
+    assert (alone.code, of_the_only_split) == (0, scores), "the only split there is, whatever its name"
+    missing, _ = evaluate(tmp_path / "corpus", "--split", "test")
+    assert missing.code == 2
+    assert "no split 'test'; give --split validation" in missing.err
+
+
+def test_scores_of_the_raw_text_of_one_split_of_genia(evaluate, tmp_path, monkeypatch):
+    for number, split in enumerate(("train", "validation", "test")):
+        monkeypatch.setitem(SPLIT_STARTS, split, number)
+    gene, protein = (f'<cons sem="G#protein_molecule">{word}</cons>' for word in ("gene", "protein"))
+    articles = [
+        f"<article><articleinfo><bibliomisc>{number}</bibliomisc></articleinfo><title><sentence>{text}</sentence></title>"
+        "</article>"
+        for number, text in enumerate((f"{gene} binds", protein, f"{gene} {gene} x"))
+    ]
+    (tmp_path / "genia.xml").write_text(f'<set xmlns:gpml="x">{"".join(articles)}</set>')
+    result, scores = evaluate(tmp_path / "genia.xml")
+    for kind in ("given_words", "raw_text"):
+        assert {name: scores[kind][name] for name in ("correct", "gold", "predicted")} == {
+            "correct": 1, "gold": 1, "predicted": 1
+        }  # fmt: skip
+    assert "Raw text:" in result.out
+    _, of_test = evaluate(tmp_path / "genia.xml", "--split", "test")
+    assert of_test["given_words"]["gold"] == of_test["raw_text"]["gold"] == 2
+
+
+def test_predicted_words_do_not_depend_on_the_batch(encoder):
+    model, processor = tiny_model(encoder), tiny_processor(encoder)
+    records = [{"tokens": ["gene"] * length} for length in (3, 1, 5, 2)]
+    together = predict_words(model, processor, records, batch_size=4, threshold=0.3)
+    alone = [predict_words(model, processor, [record], threshold=0.3)[0] for record in records]
+    spans = [[[(e["start"], e["end"], e["type"]) for e in found] for found in way] for way in (together, alone)]
+    assert spans[0] == spans[1]
+    assert any(spans[0])
+
+
+def test_raw_text_is_scored_by_characters(encoder):
+    pipeline = NestedNERPipeline(model=tiny_model(encoder), processor=tiny_processor(encoder))
+    text = "The gene-protein binds."
+    found = pipeline(text, threshold=0.3)
+    gold = [{"start": e["start"], "end": e["end"], "type": e["entity_group"]} for e in found]
+    assert gold
+    perfect = score_raw_text(pipeline, [{"text": text, "entities": gold}], threshold=0.3)
+    assert perfect["f1"] == 1
+    inside_a_word = [{**entity, "start": entity["start"] + 1} for entity in gold[:1]]
+    assert score_raw_text(pipeline, [{"text": text, "entities": inside_a_word}], threshold=0.3)["correct"] == 0
+
+
+def test_prediction_leaves_the_model_in_its_mode_and_is_without_dropout(encoder):
+    model, processor = tiny_model(encoder, mlp_dropout=0.5).train(), tiny_processor(encoder)
+    records = [{"tokens": ["gene", "binds"]}]
+    first, second = (predict_words(model, processor, records, threshold=0.0) for _ in range(2))
+    assert first == second
+    assert model.training

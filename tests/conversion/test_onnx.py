@@ -1,0 +1,117 @@
+"""The exported graph in ONNX Runtime gives the model's scores, for any number of sentences, sub-words and words."""
+
+import argparse
+import runpy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from modeling_triaffine.conversion import onnx_export
+from modeling_triaffine.conversion.onnx_export import export_onnx, graph_inputs, run_onnx
+from tests.helpers.tiny import tiny_model, tiny_processor
+
+pytest.importorskip("onnxruntime", reason="needs the extra onnx")
+# torch's exporter warns of its own inside.
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")
+
+SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "export_onnx.py"
+SENTENCE = ["IL-2", "gene", "binds", "to", "protein", "kinase", "C"]
+BATCHES = {
+    "one word": [["gene"]],
+    "one sentence": [SENTENCE],
+    "ragged": [["a", "protein"], SENTENCE * 3, ["x"], SENTENCE, ["gene", "gene", "gene"]],
+    "empty sentence": [SENTENCE, []],
+}
+CHARACTERS = {"char_vocab_size": 30, "char_embedding_size": 4, "char_lstm_hidden_size": 3}
+FORMS: dict[str, dict[str, Any]] = {
+    "low rank, characters, BiLSTM": {"triaffine_rank": 4, "lstm_layers": 2, **CHARACTERS},
+    "full": {"lstm_hidden_size": 0},
+    "linear, one stage": {
+        "attention": "linear",
+        "scoring": "linear_boundary",
+        "cross_span": False,
+        "max_span_width": 4,
+    },
+}
+
+
+@pytest.fixture(scope="module", params=FORMS.values(), ids=FORMS)
+def exported(request, encoder, tmp_path_factory):
+    """A model, its processor and the path of its graph."""
+    model, processor = tiny_model(encoder, **request.param), tiny_processor(encoder)
+    if model.config.has_chars:
+        processor.build_vocabularies([{"tokens": SENTENCE}], ["chars"])
+    path = tmp_path_factory.mktemp("onnx") / "model.onnx"
+    assert export_onnx(model, processor, path) < 1e-5
+    return model, processor, path
+
+
+@pytest.mark.parametrize("sentences", BATCHES.values(), ids=BATCHES)
+def test_outputs_are_the_models(exported, sentences):
+    model, processor, path = exported
+    batch = processor.pad(processor.encode(sentences))
+    with torch.no_grad():
+        expected = model(**batch)
+    found = run_onnx(path, graph_inputs(batch))
+    assert ("logits" in found) == model.config.cross_span
+    for name, values in found.items():
+        wanted = expected[name].numpy()
+        assert values.dtype == wanted.dtype
+        np.testing.assert_allclose(values, wanted, rtol=1e-4, atol=1e-4, err_msg=name)
+
+
+def test_padding_changes_nothing(exported):
+    _, processor, path = exported
+    together = run_onnx(path, graph_inputs(processor.pad(processor.encode(BATCHES["ragged"]))))
+    alone = run_onnx(path, graph_inputs(processor.pad(processor.encode([SENTENCE]))))
+    words = len(SENTENCE)
+    np.testing.assert_allclose(together["span_logits"][3, :words, :words], alone["span_logits"][0], rtol=0, atol=1e-4)
+
+
+def test_other_pooling_is_refused(encoder, tmp_path):
+    model = tiny_model(encoder, subword_pooling="mean")
+    with pytest.raises(ValueError, match='this one has "mean"'):
+        export_onnx(model, tiny_processor(encoder), tmp_path / "model.onnx")
+
+
+def test_graph_that_computes_something_else_is_refused(encoder, tmp_path, monkeypatch):
+    model, processor = tiny_model(encoder, cross_span=False), tiny_processor(encoder)
+
+    class Program:
+        def save(self, path):
+            path.touch()
+
+    def run_wrongly(path, inputs):
+        batch = onnx_export.example_batch(processor, (13, 1, 9, 13))
+        return {"span_logits": model(**batch).span_logits.detach().numpy() + 0.01}
+
+    monkeypatch.setattr(onnx_export, "translate", lambda *_: Program())
+    monkeypatch.setattr(onnx_export, "run_onnx", run_wrongly)
+    with pytest.raises(ValueError, match=r"up to 0\.01 from the model's.*\(bert\)"):
+        export_onnx(model, processor, tmp_path / "model.onnx")
+
+
+def test_what_torch_cannot_export_is_told(encoder, tmp_path, monkeypatch):
+    def fail(*_):
+        raise RuntimeError("Could not guard on u1.\nFor more information …")
+
+    monkeypatch.setattr(onnx_export, "translate", fail)
+    with pytest.raises(ValueError, match=r"likely for its encoder \(bert\): Could not guard on u1\.$"):
+        export_onnx(tiny_model(encoder), tiny_processor(encoder), tmp_path / "model.onnx")
+
+
+def test_failed_export_leaves_nothing(encoder, tmp_path):
+    model, processor = tiny_model(encoder, subword_pooling="first"), tiny_processor(encoder)
+    model.save_pretrained(tmp_path / "model")
+    processor.save_pretrained(tmp_path / "model")
+    run = runpy.run_path(str(SCRIPT))["run"]
+    arguments = argparse.Namespace(model=str(tmp_path / "model"), output=tmp_path / "onnx")
+    with pytest.raises(ValueError, match="subword_pooling"):
+        run(arguments)
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+    arguments.output.mkdir()
+    with pytest.raises(ValueError, match="is there already"):
+        run(arguments)

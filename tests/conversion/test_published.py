@@ -1,0 +1,476 @@
+"""Published checkpoints, pickled from stand-in classes: read without running them, and with the same scores."""
+
+import json
+import os
+import runpy
+import sys
+import zipfile
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from modeling_triaffine import NestedNERPipeline, TriaffineForNestedNER, TriaffineProcessor
+from modeling_triaffine.conversion import CheckpointError, convert_published, inert_checkpoint
+from modeling_triaffine.conversion.inert_checkpoint import module_tensors, read_checkpoint
+from tests.helpers.micro_training import REPOSITORY
+from tests.helpers.published_stand_ins import (
+    CHARS,
+    POS,
+    STAND_INS,
+    WORDS,
+    attach,
+    published_encoder,
+    published_model,
+    published_modules,
+    save_published,
+    stand_in,
+)
+from tests.helpers.reference import load_golden
+from tests.helpers.tiny import save_tiny_encoder
+
+LABELS = ["DNA", "RNA", "protein"]
+
+# File of golden arrays → classes of the published model and of its scorer.
+MODELS = {
+    "full_shared": ("SpanAttModelV3", "TriAffineParser"),
+    "full_separate": ("SpanAttModelV3", "TriAffineParser"),
+    "ablation_a_biaffine": ("SpanModel", "Biaffine"),
+    "ablation_b_no_boundary_in_scoring": ("SpanModel", "TriAffineParserWithoutScorer"),
+    "ablation_c_no_label_in_attention": ("SpanModel", "TriAffineParserWithoutLable"),
+    "ablation_d_no_boundary_in_attention": ("SpanModel", "TriAffineParserWithoutBoundary"),
+    "ablation_e_linear_attention": ("SpanModel", "TriAffineParserLinAttn"),
+    "ablation_f_linear_scoring": ("SpanModel", "TriAffineParserWithoutScorerPlusBoundary"),
+    "ablation_g_triaffine_no_cross": ("SpanModel", "TriAffineParser"),
+}
+# Name of a golden array → published name; of MLPs and linear layers the beginnings.
+GOLDEN_MLPS = {
+    "mlp_attn_head": "parser_list.0.linear_h",
+    "mlp_attn_tail": "parser_list.0.linear_t",
+    "mlp_attn_token": "parser_list.0.linear_m",
+    "mlp_score_head": "parser_list.0.linear_h1",
+    "mlp_score_tail": "parser_list.0.linear_t1",
+    "mlp_value_token": "parser_list.0.linear_m1",
+    "mlp_cross_attn_head": "linear_h2",
+    "mlp_cross_attn_tail": "linear_t2",
+    "mlp_cross_attn_span": "linear_s2",
+    "mlp_cross_score_head": "linear_h3",
+    "mlp_cross_score_tail": "linear_t3",
+    "mlp_cross_value_span": "linear_s3",
+}
+GOLDEN_LINEARS = {
+    "linear_attn_head": "parser_list.0.score0_h",
+    "linear_attn_tail": "parser_list.0.score0_t",
+    "linear_attn_token": "parser_list.0.score0_m",
+    "linear_score_head": "parser_list.0.scorer_h",
+    "linear_score_tail": "parser_list.0.scorer_t",
+    "linear_score_span": "parser_list.0.scorer1",
+    "shared_projection_layer0": "parser_list.0.linear.0",
+    "shared_projection_layer1": "parser_list.0.linear.2",
+}
+GOLDEN_TENSORS = {
+    "W": "parser_list.0.parser0.weight",
+    "V": "parser_list.0.parser1.weight",
+    "W_cross": "span_triaffine.weight",
+    "V_cross": "final_parser.weight",
+    "label_bias_cross": "final_uni",
+    "q_label": "parser_list.0.query0",
+    "V_biaffine": "parser_list.0.biaffine.parse_proj",
+    "linear_head_plus_tail": "parser_list.0.biaffine.offset_proj",
+}
+
+
+def published_tensors(path: Path) -> dict[str, torch.Tensor]:
+    """The weights of a file of golden arrays by their published names."""
+    with np.load(path) as archive:
+        arrays = {name: torch.from_numpy(archive[name]).float() for name in archive.files}
+    bias = "parser_list.0.biaffine.offset" if "V_biaffine" in arrays else "parser_list.0.uni"
+    names = {**GOLDEN_TENSORS, "label_bias": bias}
+    for kind in ("weight", "bias"):
+        names |= {f"{array}_{kind}": f"{name}.{kind}" for array, name in GOLDEN_LINEARS.items()}
+        for array, name in GOLDEN_MLPS.items():
+            names |= {f"{array}_layer{n}_{kind}": f"{name}.layers.{n}.{kind}" for n in (0, 1)}
+    return {published: arrays[name] for name, published in names.items() if name in arrays}
+
+
+def small_tensors() -> dict[str, torch.Tensor]:
+    """Random weights of the smallest head: ablation (a) on words 32 wide."""
+    generator = torch.Generator().manual_seed(0)
+    shapes = {
+        "parser_list.0.biaffine.parse_proj": (4, 16, 16),
+        "parser_list.0.biaffine.offset_proj": (16, 4),
+        "parser_list.0.biaffine.offset": (4,),
+        "parser_list.0.linear.0.weight": (16, 32),
+        "parser_list.0.linear.0.bias": (16,),
+        "parser_list.0.linear.2.weight": (16, 16),
+        "parser_list.0.linear.2.bias": (16,),
+    }
+    return {name: torch.randn(shape, generator=generator) for name, shape in shapes.items()}
+
+
+@pytest.fixture(scope="module")
+def pretrained(tmp_path_factory) -> str:
+    """A tiny encoder as wide as the words of the golden arrays."""
+    return save_tiny_encoder(tmp_path_factory.mktemp("pretrained"), hidden_size=32)
+
+
+@pytest.fixture
+def small(pretrained):
+    """The smallest published model."""
+    return published_model("SpanModel", "Biaffine", small_tensors(), published_encoder(pretrained))
+
+
+@pytest.fixture(scope="module")
+def vocabularies(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("vocabularies")
+    for name, numbers in (("word2id", WORDS), ("pos2id", POS), ("char2id", CHARS)):
+        (folder / f"{name}.json").write_text(json.dumps(numbers), encoding="utf-8")
+    return folder
+
+
+# ---- Scores ----
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_scores_are_those_of_the_published_implementation(shared, pretrained, tmp_path, name):
+    golden = shared / "golden" / f"{name}.npz"
+    kind, scorer = MODELS[name]
+    published = published_model(kind, scorer, published_tensors(golden), published_encoder(pretrained))
+    path = save_published(published, tmp_path / "best_epoch.pth")
+    head = convert_published(path, pretrained, LABELS).model.head.double()
+    reference, inputs, expected = load_golden(golden, cross_span_axis="query")
+    output, wanted = head(inputs["h"], inputs["lengths"]), reference(inputs["h"], inputs["lengths"])
+    torch.testing.assert_close(output.span_logits, wanted.span_logits, rtol=1e-12, atol=1e-12)
+    if kind == "SpanAttModelV3":
+        assert torch.equal(output.candidates, expected["topm_row_major"])
+        torch.testing.assert_close(output.logits, wanted.logits, rtol=1e-12, atol=1e-12)
+        torch.testing.assert_close(output.logits, expected["p_cross_official"], rtol=1e-9, atol=1e-9)
+    assert (head.config.cross_span, head.config.cross_span_axis) == (kind == "SpanAttModelV3", "query")
+
+
+def published_words(encoder: nn.Module, batch: dict, ids: dict) -> torch.Tensor:
+    """Word representations by torch's own bidirectional LSTMs, put together in the published order."""
+    states = encoder.bert_list[0](
+        batch["input_ids"], batch["attention_mask"], token_type_ids=batch["token_type_ids"]
+    ).last_hidden_state
+    index, lengths = batch["word_index"], batch["num_words"]
+    words = torch.stack(
+        [
+            torch.stack([states[row][index[row] == word].amax(0) for word in range(count)])
+            for row, count in enumerate(lengths.tolist())
+        ]
+    )
+    characters = ids["chars"].flatten(0, 1)
+    sizes = (characters != CHARS["[PAD]"]).sum(-1)
+    packed = pack_padded_sequence(encoder.char_embedding(characters), sizes, batch_first=True, enforce_sorted=False)
+    spelled, _ = pad_packed_sequence(encoder.char_lstm(packed)[0], batch_first=True)
+    last = spelled[torch.arange(len(sizes)), sizes - 1].unflatten(0, ids["chars"].shape[:2])
+    parts = [words, encoder.pos_embedding(ids["pos"]), encoder.word_embedding(ids["words"]), last]
+    return encoder.reduce_dim(encoder.lstm(torch.cat(parts, dim=-1))[0])
+
+
+@torch.no_grad()
+def test_words_are_represented_as_published(pretrained, vocabularies, tmp_path):
+    """Embeddings in the vocabulary's new order, inputs of the BiLSTM in ours, characters read at the last one."""
+    published = published_model("SpanModel", "Biaffine", small_tensors(), published_encoder(pretrained, parts=True))
+    path = save_published(published, tmp_path / "best_epoch.pth")
+    converted = convert_published(path, pretrained, LABELS, vocabularies, context="previous_sentence")
+    sentences = [["the", "gene", "binds"], ["a", "thing", "unheard"]]
+    tags = [["X", "NOUN", "VERB"], ["NOUN", "NOUN", "VERB"]]
+    batch = converted.processor(words=sentences, pos=tags)
+    length = max(len(word) for words in sentences for word in words)
+    ids = {
+        "words": [[WORDS.get(word, WORDS["[UNK]"]) for word in words] for words in sentences],
+        "pos": [[POS.get(tag, POS["[UNK]"]) for tag in of_sentence] for of_sentence in tags],
+        "chars": [
+            [[CHARS.get(c, CHARS["[UNK]"]) for c in w] + [CHARS["[PAD]"]] * (length - len(w)) for w in words]
+            for words in sentences
+        ],
+    }
+    encoder = published.encoder.double().eval()
+    expected = published_words(encoder, batch, {part: torch.tensor(numbers) for part, numbers in ids.items()})
+    packed = batch.pop("packed_words")
+    assert len(packed) == 6
+    actual = converted.model.double().represent_words(**batch)
+    torch.testing.assert_close(actual, expected, rtol=1e-10, atol=1e-10)
+    config = converted.model.config
+    assert (config.context, config.char_readout) == ("previous_sentence", "last_character")
+    dropouts = (config.word_dropout, config.char_dropout, config.pos_dropout, config.lstm_dropout, config.mlp_dropout)
+    assert dropouts == (0.25, 0.15, 0.2, 0.3, 0.1)
+    assert converted.left_out == [
+        "encoder.bert_list.0.embeddings.position_ids",
+        "encoder.bert_list.0.embeddings.token_type_ids",
+        "encoder.bert_list.0.pooler.dense.bias",
+        "encoder.bert_list.0.pooler.dense.weight",
+    ]
+
+
+# ---- Nothing is executed ----
+
+
+class Bomb:
+    """Makes a folder when it is unpickled."""
+
+    def __init__(self, folder: Path):
+        self.folder = str(folder)
+
+    def __reduce__(self):
+        return os.mkdir, (self.folder,)
+
+
+@pytest.mark.parametrize("archive", [True, False], ids=["archive", "legacy"])
+def test_a_checkpoint_is_never_run(small, pretrained, tmp_path, archive):
+    for place in (small, small.encoder, small.parser_list[0]):
+        place.extra = [Bomb(tmp_path / "made"), {"eval": Bomb(tmp_path / "made")}]
+    path = save_published(small, tmp_path / "best_epoch.pth", archive)
+    converted = convert_published(path, pretrained, LABELS)
+    assert not (tmp_path / "made").exists()
+    assert not any(name == "model" or name.startswith("model.") for name in sys.modules)
+    weight = converted.model.head.biaffine.weight
+    assert torch.equal(weight, small.parser_list[0].biaffine.parse_proj)
+    with pytest.raises(FileExistsError), published_modules():  # what torch itself would have done
+        torch.load(path, weights_only=False)
+    assert (tmp_path / "made").is_dir()
+
+
+def test_what_is_no_tensor_does_not_become_one(small, pretrained, tmp_path):
+    small.parser_list[0].biaffine._parameters["offset"] = Bomb(tmp_path / "made")
+    path = save_published(small, tmp_path / "best_epoch.pth")
+    with pytest.raises(CheckpointError, match=r"best_epoch\.pth .* parser_list\.0\.biaffine\.offset is no tensor"):
+        convert_published(path, pretrained, LABELS)
+    assert not (tmp_path / "made").exists()
+
+
+def pickled(tmp_path: Path, program: bytes) -> Path:
+    """A checkpoint with this pickle."""
+    path = tmp_path / "written.pth"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("archive/data.pkl", program)
+    return path
+
+
+def test_a_pickle_changes_nothing_that_a_name_stands_for(tmp_path):
+    for state in (b"}S'changed'\nI1\nsb.", b"(N}S'changed'\nI1\nstb."):
+        for name in (b"torch._utils\n_rebuild_tensor_v2", b"torch._utils\n_rebuild_parameter", b"torch\nSize"):
+            with pytest.raises(CheckpointError, match="damaged"):
+                read_checkpoint(pickled(tmp_path, b"c" + name + b"\n" + state))
+    unpickler = inert_checkpoint._InertUnpickler
+    assert not vars(unpickler._rebuild_tensor)
+    assert not vars(unpickler._rebuild_parameter)
+
+
+def test_a_pickled_dictionary_keeps_its_methods(tmp_path):
+    program = b"ccollections\nOrderedDict\n)R}S'items'\nI1\nsbS'name'\nI2\ns."
+    assert list(read_checkpoint(pickled(tmp_path, program)).root.items()) == [("name", 2)]
+
+
+class Crooked:
+    """A tensor whose place in its storage is made up."""
+
+    def __init__(self, *place):
+        self.place = place
+
+    def __reduce__(self):
+        storage = torch.arange(6.0)._typed_storage()
+        return torch._utils._rebuild_tensor_v2, (storage, *self.place, False, {})
+
+
+@pytest.mark.parametrize(
+    "place", [(0, (7,), (1,)), (3, (2, 2), (2, 1)), (-1, (2,), (1,)), (5, (2,), (-1,)), (0, (10**12,), (0,))]
+)
+def test_a_tensor_outside_its_storage_is_refused(small, pretrained, tmp_path, place):
+    small.parser_list[0].biaffine._parameters["offset"] = Crooked(*place)
+    path = save_published(small, tmp_path / "best_epoch.pth")
+    with pytest.raises(CheckpointError, match=r"do not fit|reaches beyond"):
+        convert_published(path, pretrained, LABELS)
+
+
+@pytest.mark.parametrize("archive", [True, False], ids=["archive", "legacy"])
+def test_tensors_of_every_kind_are_read(tmp_path, archive):
+    base = torch.arange(24.0).reshape(2, 3, 4)
+    tensors = {
+        "plain": base.clone(),
+        "turned": base.permute(2, 0, 1),
+        "part": base[1, 1:],
+        "expanded": torch.ones(1).expand(1, 1),
+        "halved": base.half(),
+        "doubled": base.double(),
+        "whole": torch.arange(5),
+        "flags": torch.tensor([True, False]),
+        "scalar": torch.tensor(3.5),
+        "nothing": torch.empty(0, 3),
+        "brain": base.bfloat16(),
+    }
+    module = stand_in("MLP")
+    for name, tensor in tensors.items():
+        module.register_buffer(name, tensor)
+    checkpoint = read_checkpoint(save_published(module, tmp_path / "file.pth", archive))
+    read = {name: tensor.read(checkpoint.storages) for name, tensor in module_tensors(checkpoint.root).items()}
+    assert read.keys() == tensors.keys()
+    for name, tensor in tensors.items():
+        assert read[name].dtype == tensor.dtype
+        assert torch.equal(read[name], tensor), name
+
+
+# ---- What is refused ----
+
+
+def set_score(model, **settings):
+    model.score_setting |= settings
+
+
+def other_class(model):
+    model.__class__ = STAND_INS["SpanAttModelV2"]
+
+
+def other_scorer(model):
+    model.parser_list[0].__class__ = STAND_INS["LinearTriParser"]
+
+
+def extra_tensor(model):
+    attach(model, {"parser_list.0.norm_h.weight": torch.ones(3)})
+
+
+def missing_tensor(model):
+    del model.parser_list[0].linear._modules["2"].bias
+
+
+def other_shape(model):
+    attach(model, {"parser_list.0.linear.0.weight": torch.ones(16, 31)})
+
+
+def second_encoder(model):
+    model.encoder.bert_list.append(nn.Linear(1, 1))
+
+
+def without_settings(model):
+    del model.encoder.lstm_config
+
+
+def more_heads(model):
+    model.encoder.bert_config_list = [SimpleNamespace(num_attention_heads=4, hidden_act="gelu")]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (other_class, r"it holds model\.span_att_v2\.SpanAttModelV2, not a whole model of class SpanAttModelV3 or"),
+        (other_scorer, r"its scorer is LinearTriParser, and only Biaffine, "),
+        (lambda model: set_score(model, scale="sqrt"), r"trained with scale = 'sqrt', and only 'none'"),
+        (lambda model: set_score(model, no_tri_mask=True), r"no_tri_mask = True"),
+        (lambda model: model.encoder.bert_additional_config.update(bert_output="concat-last-4"), r"bert_output = "),
+        (lambda model: model.loss_config.update(name="two"), r"the loss 'two'"),
+        (extra_tensor, r"it has no use here for parser_list\.0\.norm_h\.weight\. It comes from other code"),
+        (missing_tensor, r"it lacks what becomes head\.biaffine\.projection\.2\.bias\."),
+        (other_shape, r"another shape than its sizes say in parser_list\.0\.linear\.0\.weight \[16, 31\]"),
+        (second_encoder, r"no use here for encoder\.bert_list\.1\.bias, encoder\.bert_list\.1\.weight"),
+        (without_settings, r"it lacks 'lstm_config'"),
+        (more_heads, r"num_attention_heads 4, that in .* has 2; give the encoder"),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_other_checkpoints_are_refused(small, pretrained, tmp_path, change, message):
+    change(small)
+    path = save_published(small, tmp_path / "best_epoch.pth")
+    with pytest.raises(ValueError, match=message):
+        convert_published(path, pretrained, LABELS)
+
+
+def test_a_state_dict_is_refused(small, pretrained, tmp_path):
+    path = save_published(small.state_dict(), tmp_path / "state.pth")
+    with pytest.raises(
+        CheckpointError, match=r"holds collections.OrderedDict, not a whole model .*\(a state dict alone"
+    ):
+        convert_published(path, pretrained, LABELS)
+
+
+@pytest.mark.parametrize("archive", [True, False], ids=["archive", "legacy"])
+def test_damaged_files_are_told(small, pretrained, tmp_path, archive):
+    path = save_published(small, tmp_path / "best_epoch.pth", archive)
+    whole = path.read_bytes()
+    for size in (20, len(whole) // 2, len(whole) - 30):
+        path.write_bytes(whole[:size])
+        with pytest.raises(CheckpointError, match=r"best_epoch\.pth"):
+            convert_published(path, pretrained, LABELS)
+    path.write_text("no checkpoint", encoding="utf-8")
+    with pytest.raises(CheckpointError, match=r"was not written by torch\.save"):
+        convert_published(path, pretrained, LABELS)
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("letter.txt", "hello")
+    with pytest.raises(CheckpointError, match=r"but none of torch\.save"):
+        convert_published(path, pretrained, LABELS)
+
+
+def test_labels_and_vocabularies_must_fit(small, pretrained, vocabularies, tmp_path):
+    path = save_published(small, tmp_path / "small.pth")
+    with pytest.raises(ValueError, match="tells 3 entity labels apart, but 2 are named"):
+        convert_published(path, pretrained, LABELS[:2])
+    published = published_model("SpanModel", "Biaffine", small_tensors(), published_encoder(pretrained, parts=True))
+    path = save_published(published, tmp_path / "parts.pth")
+    with pytest.raises(ValueError, match=r"give the folder that holds word2id\.json, pos2id\.json, char2id\.json"):
+        convert_published(path, pretrained, LABELS)
+    contents = {
+        "[1]": "is no JSON object",
+        "{}": "5 rows for words.*it holds 0",
+        '{"[PAD]": 0, "[UNK]": 2, "a": 3, "b": 4, "c": 5}': "each number from 0",
+        '{"[PAD]": 0, "[UNK]": 1}': "it holds 2",
+    }
+    for content, message in contents.items():
+        (tmp_path / "word2id.json").write_text(content, encoding="utf-8")
+        with pytest.raises(ValueError, match=rf"word2id\.json .*{message}"):
+            convert_published(path, pretrained, LABELS, tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"word2id\.json"):
+        convert_published(path, pretrained, LABELS, tmp_path / "nowhere")
+    (tmp_path / "pos2id.json").write_text('{"[PAD]": 0, "X": 1}', encoding="utf-8")
+    (tmp_path / "word2id.json").write_text((vocabularies / "word2id.json").read_text(), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"pos2id\.json does not fit .* must hold \[PAD\], \[UNK\]"):
+        convert_published(path, pretrained, LABELS, tmp_path)
+
+
+# ---- The script ----
+
+
+def run_script(monkeypatch, *arguments) -> int:
+    script = REPOSITORY / "examples" / "convert_published.py"
+    monkeypatch.setattr(sys, "argv", [str(script), *map(str, arguments)])
+    try:
+        runpy.run_path(str(script), run_name="__main__")
+    except SystemExit as end:
+        return int(end.code or 0)
+    return 0
+
+
+def test_the_script_writes_a_whole_model(shared, pretrained, vocabularies, tmp_path, monkeypatch, capsys):
+    tensors = published_tensors(shared / "golden" / "full_shared.npz")
+    published = published_model("SpanAttModelV3", "TriAffineParser", tensors, published_encoder(pretrained, parts=True))
+    path = save_published(published, tmp_path / "best_epoch.pth")
+    output = tmp_path / "out" / "model"
+    options = ["--encoder", pretrained, "--vocabularies", vocabularies, "--output", output]
+    assert run_script(monkeypatch, path, "--labels", *LABELS, "--context", "document", *options) == 0
+    assert "labels DNA, RNA, protein" in capsys.readouterr().out
+    assert [file.name for file in output.parent.iterdir()] == ["model"]
+    model, processor = TriaffineForNestedNER.from_pretrained(output), TriaffineProcessor.from_pretrained(output)
+    assert list(model.config.id2label.values()) == [*LABELS, "None"]
+    assert processor.context == model.config.context == "document"
+    expected = convert_published(path, pretrained, LABELS, vocabularies, "document").model.state_dict()
+    assert all(torch.equal(value, expected[name]) for name, value in model.state_dict().items())
+    found = NestedNERPipeline(model=model, processor=processor)("the gene binds", threshold=0.0)
+    assert {entity["entity_group"] for entity in found} <= set(LABELS)
+    assert found
+
+    assert run_script(monkeypatch, path, "--labels", *LABELS, *options) == 2
+    assert "is there already" in capsys.readouterr().err
+
+
+def test_the_script_leaves_nothing_when_it_fails(small, pretrained, tmp_path, monkeypatch, capsys):
+    path = save_published(small, tmp_path / "best_epoch.pth")
+    output = tmp_path / "out" / "model"
+    assert run_script(monkeypatch, path, "--corpus", "genia", "--encoder", pretrained, "--output", output) == 2
+    message = capsys.readouterr().err
+    assert message.startswith("error: The checkpoint tells 3 entity labels apart, but 5 are named")
+    assert message.count("\n") == 1
+    assert not output.parent.exists()

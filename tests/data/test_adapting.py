@@ -1,0 +1,110 @@
+"""Data sets of other forms, such as those on the Hub."""
+
+import pytest
+from datasets import ClassLabel, Dataset, DatasetDict, Features, List, Value
+
+from modeling_triaffine.data import FEATURES, CorpusError, adapt_dataset
+from tests.helpers.corpora import spelled, triples
+
+NESTED = [("the mayor of Orsk", "Person"), ("Orsk", "City")]
+NAMES = ClassLabel(names=["O", "B-Person", "I-Person", "B-City"])
+TAGGED = Dataset.from_list(
+    [
+        {
+            "n": 4,
+            "words": ["the", "mayor", "of", "Orsk"],
+            "outer": [1, 2, 2, 2],
+            "inner": [0, 0, 0, 3],
+            "tag": ["X"] * 4,
+        },
+        {"n": 4, "words": ["slept"], "outer": [0], "inner": [0], "tag": ["V"]},
+    ],
+    features=Features(
+        {
+            "n": Value("int32"),
+            "words": List(Value("string")),
+            "outer": List(NAMES),
+            "inner": List(NAMES),
+            "tag": List(Value("string")),
+        }
+    ),
+)
+
+
+class TestAdapt:
+    def test_columns_of_class_labels(self):
+        columns = {"tokens": "words", "entities": ["outer", "inner"], "pos": "tag", "doc_id": "n"}
+        adapted = adapt_dataset(DatasetDict(train=TAGGED, test=TAGGED), columns)
+        assert list(adapted) == ["train", "test"]
+        assert adapted["train"].features == FEATURES
+        rows = list(adapted["train"])
+        assert [spelled(row) for row in rows] == [NESTED, []]
+        assert [(row["id"], row["doc_id"], row["sent_id"], row["pos"]) for row in rows] == [
+            ("dataset:0", "4", 0, ["X"] * 4),
+            ("dataset:1", "4", 1, ["V"]),
+        ]
+
+    def test_without_documents_every_row_is_one(self):
+        rows = adapt_dataset(TAGGED, {"tokens": "words", "entities": "outer"})
+        assert [(row["doc_id"], row["sent_id"], spelled(row)) for row in rows] == [
+            ("dataset:0", 0, NESTED[:1]),
+            ("dataset:1", 0, []),
+        ]
+
+    @pytest.mark.parametrize("name", ["type", "label"])
+    def test_spans_of_tokens(self, name):
+        spans = [{"start": 0, "end": 2, name: "A"}, {"start": 1, "end": 2, name: "B"}]
+        rows = Dataset.from_list([{"words": ["a", "b"], "spans": spans}])
+        assert triples(adapt_dataset(rows, {"tokens": "words", "entities": "spans"})[0]) == [(0, 2, "A"), (1, 2, "B")]
+
+    def test_spans_as_lists_of_their_fields(self):
+        label = ClassLabel(names=["A", "B"])
+        features = {"words": List(Value("string")), "spans": {name: List(Value("int32")) for name in ("start", "end")}}
+        features["spans"]["label"] = List(label)
+        rows = [{"words": ["a", "b"], "spans": {"start": [0, 1], "end": [2, 2], "label": [0, 1]}}]
+        adapted = adapt_dataset(
+            Dataset.from_list(rows, features=Features(features)), {"tokens": "words", "entities": "spans"}
+        )
+        assert triples(adapted[0]) == [(0, 2, "A"), (1, 2, "B")]
+
+    def test_texts_with_spans(self, caplog):
+        spans = [{"start": 4, "end": 8, "label": "City"}, {"start": 4, "end": 6, "label": "X"}]
+        rows = Dataset.from_list([{"sentence": "The Orsk. He ran.", "spans": spans, "key": 7}])
+        adapted = adapt_dataset(rows, {"text": "sentence", "entities": "spans", "id": "key"}, sentence_splitter="none")
+        assert [(row["id"], spelled(row)) for row in adapted] == [("7:0", [("Orsk", "City")])]
+        report = (
+            "dataset: sentences: 1; entities kept: 1 of 2; entities lost, a border inside a word: 1 "
+            "(row 0: X The [Or]sk. He ran.)."
+        )
+        assert (adapted.info.description, caplog.messages) == (report, [report])
+
+    @pytest.mark.parametrize(
+        ("row", "problem"),
+        [
+            ({"t": ["a"], "e": ["B-A", "O"]}, "dataset, row 0: field 'e' has 2 tags for 1 tokens"),
+            ({"t": ["a"], "e": ["S-A"]}, "dataset, row 0: field 'e' has the tag 'S-A'"),
+            ({"t": ["a"], "e": None}, "dataset, row 0: field 'e' is null"),
+            ({"t": [], "e": []}, "dataset, row 0: field 'tokens' is empty"),
+            ({"t": ["a"], "e": [3]}, "dataset, row 0: field 'entities[0]' should be an object, found 3"),
+            ({"t": ["a"], "e": ["B-None"]}, "dataset, row 0: field 'entities[0].type' is 'None'"),
+        ],
+    )
+    def test_errors_name_row_and_column(self, row, problem):
+        with pytest.raises(CorpusError) as caught:
+            adapt_dataset(Dataset.from_list([row]), {"tokens": "t", "entities": "e"})
+        assert str(caught.value).startswith(problem)
+
+    @pytest.mark.parametrize(
+        ("columns", "problem"),
+        [
+            ({"tokens": "words"}, r"`columns` names \['tokens'\]\. Name `entities` and either"),
+            ({"tokens": "words", "text": "x", "entities": "outer"}, "Name `entities` and either `tokens` or `text`"),
+            ({"tokens": "words", "entities": "outer", "lemma": "x"}, "Name `entities` and either"),
+            ({"text": "tag", "entities": "outer", "doc_id": "n"}, r"names \['doc_id'\] beside `text`: every text is a"),
+            ({"text": "tag", "entities": "outer", "pos": "tag"}, r"names \['pos'\] beside `text`.*Leave them out"),
+            ({"tokens": "words", "entities": ["outer", "nested"]}, r"names \['nested'\], which the data set has not"),
+        ],
+    )
+    def test_wrong_columns(self, columns, problem):
+        with pytest.raises(ValueError, match=problem):
+            adapt_dataset(TAGGED, columns)

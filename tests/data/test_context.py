@@ -1,0 +1,96 @@
+"""Context made from a document's neighbours."""
+
+import pytest
+from datasets import Dataset, DatasetDict
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from modeling_triaffine.data import FEATURES, add_context
+from modeling_triaffine.model.text_triaffine import neighbouring_words
+
+
+def sentence(doc_id, sent_id, tokens, left=None, right=None):
+    return {
+        "id": f"{doc_id}:{sent_id}",
+        "doc_id": doc_id,
+        "sent_id": sent_id,
+        "tokens": tokens.split(),
+        "pos": [],
+        "entities": [],
+        "left_tokens": left,
+        "right_tokens": right,
+    }
+
+
+def corpus(*sentences):
+    return Dataset.from_list(list(sentences), features=FEATURES)
+
+
+# Two documents, interleaved and out of order.
+MIXED = corpus(
+    sentence("x", 1, "c d e"),
+    sentence("y", 0, "m"),
+    sentence("x", 0, "a b"),
+    sentence("y", 1, "n o"),
+    sentence("x", 2, "f"),
+)
+
+
+def contexts(dataset):
+    return [(" ".join(row["left_tokens"]), " ".join(row["right_tokens"])) for row in dataset]
+
+
+@pytest.mark.parametrize(
+    ("context", "max_tokens", "expected"),
+    [
+        ("none", 9, [("", "")] * 5),
+        ("previous_sentence", 9, [("a b", ""), ("", ""), ("", ""), ("m", ""), ("c d e", "")]),
+        ("previous_sentence", 2, [("a b", ""), ("", ""), ("", ""), ("m", ""), ("d e", "")]),
+        ("document", 9, [("a b", "f"), ("", "n o"), ("", "c d e f"), ("m", ""), ("a b c d e", "")]),
+        ("document", 2, [("a b", "f"), ("", "n o"), ("", "c d"), ("m", ""), ("d e", "")]),
+        ("document", 0, [("", "")] * 5),
+    ],
+)
+def test_neighbours_of_the_document(context, max_tokens, expected):
+    filled = add_context(MIXED, context, max_tokens)
+    assert contexts(filled) == expected
+    assert filled.features == FEATURES
+    kept = ["id", "tokens", "entities"]
+    assert filled.select_columns(kept)[:] == MIXED.select_columns(kept)[:]
+
+
+@pytest.mark.parametrize("context", ["none", "previous_sentence", "document"])
+def test_own_context_stays(context):
+    own = corpus(sentence("x", 0, "a"), sentence("x", 1, "b", left=[], right=["z"]))
+    assert contexts(add_context(own, context, 9))[1] == ("", "z")
+
+
+def test_splits_have_no_common_neighbours():
+    splits = DatasetDict(train=corpus(sentence("x", 0, "a")), validation=corpus(sentence("x", 1, "b")))
+    filled = add_context(splits, "document", 9)
+    assert contexts(filled["train"]) + contexts(filled["validation"]) == [("", ""), ("", "")]
+
+
+@settings(max_examples=40, deadline=None)
+@given(lengths=st.lists(st.integers(1, 5), min_size=1, max_size=8), max_tokens=st.integers(0, 12))
+def test_document_context_surrounds_the_sentence(lengths, max_tokens):
+    """Left context, sentence and right context are one stretch of the document, as long as it can be."""
+    words = [str(number) for number in range(sum(lengths))]
+    begins = [sum(lengths[:index]) for index in range(len(lengths))]
+    rows = [
+        sentence("x", index, " ".join(words[begin : begin + length]))
+        for index, (begin, length) in enumerate(zip(begins, lengths, strict=True))
+    ]
+    left, right = neighbouring_words([row["tokens"] for row in rows], "document", max_tokens)
+    for index, (begin, length) in enumerate(zip(begins, lengths, strict=True)):
+        assert left[index] == words[max(0, begin - max_tokens) : begin]
+        assert right[index] == words[begin + length : begin + length + max_tokens]
+
+
+def test_wrong_arguments():
+    with pytest.raises(ValueError, match="There is no context 'next'"):
+        add_context(MIXED, "next", 9)
+    with pytest.raises(ValueError, match="max_tokens is -1"):
+        add_context(MIXED, "document", -1)
+    with pytest.raises(TypeError, match="was given a IterableDataset"):
+        add_context(MIXED.to_iterable_dataset(), "document", 9)

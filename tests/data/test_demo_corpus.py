@@ -1,0 +1,266 @@
+"""The demo corpus: reproducible, well-formed, nested three deep, with names that only their sentence explains."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import pytest
+
+from modeling_triaffine.data.alignment import detokenize, record_as_text
+from modeling_triaffine.data.demo import (
+    CAST,
+    GRAMMAR,
+    NAMES_OF_A_CAST,
+    demo_corpus,
+    write_demo_corpus,
+)
+from modeling_triaffine.data.schema import RecordChecker
+
+TYPES = {"PERSON", "ORGANIZATION", "LOCATION", "FACILITY", "EVENT"}
+TAGS = {"ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ", "VERB"}
+# Every word that is not an invented name.
+WORDS = {
+    word.lower() for text in (*GRAMMAR.values(), *(form for _, forms in CAST.values() for form in forms))
+    for word in re.findall(r"[A-Za-z]+", re.sub(r"\$\w+|<\w+>", " ", text))
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    return demo_corpus()
+
+
+def all_records(corpus):
+    return [record for records in corpus.values() for record in records]
+
+
+def depths(entities):
+    """For each entity, itself included, in how many it lies."""
+    return [sum(a["start"] <= e["start"] and e["end"] <= a["end"] for a in entities) for e in entities]
+
+
+def nested(entities):
+    def contains(outer, inner):
+        return outer is not inner and outer["start"] <= inner["start"] and inner["end"] <= outer["end"]
+
+    return [e for e in entities if any(contains(e, other) or contains(other, e) for other in entities)]
+
+
+def is_name(token):
+    return token.isalpha() and token.lower() not in WORDS
+
+
+def names_of(records):
+    return {token for record in records for token in record["tokens"] if is_name(token)}
+
+
+# ---------------------------------------------------------------------------------------------- form
+
+
+def test_sizes(corpus):
+    assert {split: len(records) for split, records in corpus.items()} == {"train": 1200, "validation": 150, "test": 150}
+
+
+@pytest.mark.parametrize("sentences", [10, 11, 99])
+def test_small_corpora_have_every_split(sentences):
+    small = demo_corpus(sentences=sentences)
+    assert all(small.values())
+    assert sum(map(len, small.values())) == sentences
+
+
+def test_too_small_a_corpus_is_refused():
+    with pytest.raises(ValueError, match="at least 10"):
+        demo_corpus(sentences=9)
+
+
+def test_records_pass_the_checks_of_the_readers(corpus):
+    check = RecordChecker("demo", labels=TYPES)
+    for record in all_records(corpus):
+        assert check(record, record["id"]) == record
+    assert not check.report()  # nothing dropped: no duplicates, no unknown fields
+
+
+def test_entities_do_not_cross_and_are_sorted(corpus):
+    for record in all_records(corpus):
+        spans = [(entity["start"], entity["end"]) for entity in record["entities"]]
+        assert spans == sorted(spans, key=lambda span: (span[0], -span[1]))
+        assert not any(a[0] < b[0] < a[1] < b[1] for a in spans for b in spans), record["id"]
+
+
+def test_tags_are_universal_and_names_are_proper_nouns(corpus):
+    for record in all_records(corpus):
+        assert len(record["pos"]) == len(record["tokens"])
+        assert set(record["pos"]) <= TAGS
+        for token, tag in zip(record["tokens"], record["pos"], strict=True):
+            assert token[0].isalnum() == (tag != "PUNCT"), token
+            assert token[0].isdigit() <= (tag == "NUM"), token
+            assert tag != "PROPN" or token[0].isupper(), token
+            assert is_name(token) <= (tag == "PROPN"), token
+
+
+def test_documents_group_neighbouring_sentences(corpus):
+    for records in corpus.values():
+        documents = Counter(record["doc_id"] for record in records)
+        assert all(4 <= size <= 6 for size in list(documents.values())[:-1])
+        numbering = [number for size in documents.values() for number in range(size)]
+        assert [record["sent_id"] for record in records] == numbering
+        assert [record["doc_id"] for record in records] == list(documents.elements())
+
+
+def test_sentences_look_like_sentences(corpus):
+    for record in all_records(corpus):
+        text = detokenize(record["tokens"])
+        assert re.fullmatch(r"“?[A-Z].*[.?]", text), text
+        assert not re.search(r"  | [,.?”]|“ |[$<>\[\]_|/]", text), text
+        assert 4 <= len(record["tokens"]) <= 40, text
+
+
+# ---------------------------------------------------------------------------------------------- what it is made for
+
+
+def test_depth_reaches_three_and_no_further(corpus):
+    for records in corpus.values():
+        assert max(max(depths(record["entities"]), default=0) for record in records) == 3
+
+
+def test_shares_of_nested_entities_types_and_empty_sentences(corpus):
+    for records in corpus.values():
+        entities = [entity for record in records for entity in record["entities"]]
+        num_nested = sum(len(nested(record["entities"])) for record in records)
+        assert 0.30 <= num_nested / len(entities) <= 0.50
+        types = Counter(entity["type"] for entity in entities)
+        assert types.keys() == TYPES
+        assert min(types.values()) >= 0.05 * len(entities)
+        assert 0.03 <= sum(not record["entities"] for record in records) / len(records) <= 0.2
+
+
+def test_sentences_vary(corpus):
+    sentences = [tuple(record["tokens"]) for record in corpus["train"] if record["entities"]]
+    assert len(set(sentences)) > 0.99 * len(sentences)
+    shapes = {tuple("_" if is_name(token) else token for token in sentence) for sentence in sentences}
+    assert len(shapes) > 0.8 * len(sentences)
+
+
+@pytest.mark.parametrize("seed", [13, 14])
+def test_no_name_of_one_split_occurs_in_another(seed):
+    names = {split: names_of(records) for split, records in demo_corpus(seed).items()}
+    assert all(len(found) >= NAMES_OF_A_CAST for found in names.values())
+    assert not names["train"] & names["validation"]
+    assert not names["train"] & names["test"]
+    assert not names["validation"] & names["test"]
+
+
+def test_other_words_of_validation_and_test_are_known_from_training(corpus):
+    words = {split: Counter(t.lower() for r in records for t in r["tokens"]) for split, records in corpus.items()}
+    for split in ("validation", "test"):
+        known = words[split].keys() & WORDS
+        new = sum(words[split][word] for word in known - words["train"].keys())
+        assert new <= 0.002 * words[split].total()
+
+
+def test_same_name_has_several_types(corpus):
+    types = defaultdict(set)
+    for record in corpus["train"]:
+        for entity in record["entities"]:
+            if entity["end"] - entity["start"] == 1:
+                types[record["tokens"][entity["start"]]].add(entity["type"])
+    assert sum(len(found) >= 2 for found in types.values()) > 0.2 * len(types)
+    assert any(len(found) >= 3 for found in types.values())
+
+
+def test_same_head_noun_is_an_entity_in_some_sentences_only(corpus):
+    inside, outside = Counter(), Counter()
+    for record in corpus["train"]:
+        covered = {i for entity in record["entities"] for i in range(entity["start"], entity["end"])}
+        for i, token in enumerate(record["tokens"]):
+            (inside if i in covered else outside)[token.lower()] += 1
+    for noun in ("bridge", "museum", "festival", "mayor", "founder", "police"):
+        assert inside[noun], noun
+        assert outside[noun], noun
+
+
+def test_a_sentence_tells_its_entities_whatever_the_names():
+    """No two sentences that differ in names alone are marked differently, so no name has to be guessed."""
+    marked = defaultdict(set)
+    for record in all_records(demo_corpus(seed=1, sentences=6000)):
+        shape = tuple("_" if is_name(token) else token for token in record["tokens"])
+        marked[shape].add(tuple((e["start"], e["end"], e["type"]) for e in record["entities"]))
+    repeated = [shape for shape, markings in marked.items() if len(markings) > 1]
+    assert not repeated
+    assert len(marked) < 6000  # shapes do come again, so the test has something to compare
+
+
+def test_a_name_stands_for_one_thing_within_a_document(corpus):
+    types = defaultdict(set)
+    for record in all_records(corpus):
+        for entity in record["entities"]:
+            if entity["end"] - entity["start"] == 1:
+                types[record["doc_id"], record["tokens"][entity["start"]]].add(entity["type"])
+    assert all(len(found) == 1 for found in types.values())
+
+
+# ---------------------------------------------------------------------------------------------- seed, text, files
+
+
+def test_same_seed_same_corpus_other_seed_other_corpus(corpus):
+    assert demo_corpus(13) == corpus
+    assert demo_corpus(14)["train"][:20] != corpus["train"][:20]
+
+
+def test_corpus_does_not_depend_on_the_hash_seed(tmp_path):
+    root = Path(__file__).resolve().parents[2]
+    script = "import sys; from modeling_triaffine.data import demo; demo.write_demo_corpus(sys.argv[1])"
+    environment = {**os.environ, "PYTHONHASHSEED": "1", "PYTHONPATH": str(root)}
+    subprocess.run([sys.executable, "-c", script, str(tmp_path)], cwd=root, env=environment, check=True)
+    here = write_demo_corpus(tmp_path / "here")
+    for path in here.values():
+        assert path.read_bytes() == (tmp_path / path.name).read_bytes()
+
+
+def test_detokenize():
+    tokens = ["“", "The", "roof", "leaks", ",", "”", "said", "Orsk", ",", "a", "painter", "."]
+    assert detokenize(tokens) == "“The roof leaks,” said Orsk, a painter."
+    assert detokenize([]) == ""
+
+
+def test_text_is_cut_into_the_same_tokens_again(corpus):
+    for record in all_records(corpus):
+        assert re.findall(r"\w+|[^\w\s]", detokenize(record["tokens"])) == record["tokens"]
+
+
+def test_entities_of_the_text_are_those_of_the_record(corpus):
+    for record in all_records(corpus):
+        text, entities = record_as_text(record)
+        assert text == detokenize(record["tokens"])
+        assert len(entities) == len(record["entities"])
+        for by_characters, by_words in zip(entities, record["entities"], strict=True):
+            assert by_characters["word"] == text[by_characters["start"] : by_characters["end"]]
+            assert by_characters["word"] == detokenize(record["tokens"][by_words["start"] : by_words["end"]])
+            assert by_characters["entity_group"] == by_words["type"]
+
+
+def test_written_files_hold_the_corpus(tmp_path):
+    folder = tmp_path / "new" / "demo"
+    paths = write_demo_corpus(folder, seed=3, sentences=50)
+    (folder / "train.jsonl").write_text("old", encoding="utf-8")
+    assert write_demo_corpus(folder, seed=3, sentences=50) == paths
+    assert sorted(path.name for path in folder.iterdir()) == ["test.jsonl", "train.jsonl", "validation.jsonl"]
+    read = {split: [json.loads(line) for line in path.read_text("utf-8").splitlines()] for split, path in paths.items()}
+    assert read == demo_corpus(seed=3, sentences=50)
+
+
+def test_interrupted_writing_leaves_the_old_file(tmp_path, monkeypatch):
+    write_demo_corpus(tmp_path, seed=3, sentences=20)
+    before = (tmp_path / "train.jsonl").read_bytes()
+
+    def fail(self, target):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(Path, "replace", fail)
+    with pytest.raises(OSError, match="disk full"):
+        write_demo_corpus(tmp_path, seed=4, sentences=20)
+    assert (tmp_path / "train.jsonl").read_bytes() == before

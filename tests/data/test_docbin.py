@@ -1,0 +1,104 @@
+"""spaCy's DocBin: span groups, sentences, and what cannot be read."""
+
+import sys
+
+import pytest
+
+from modeling_triaffine.data import CorpusError, load_nested_ner
+from tests.helpers.corpora import read, spelled, triples
+
+spacy = pytest.importorskip("spacy")
+
+from spacy.tokens import DocBin, Span  # noqa: E402
+
+TEXT = "the  mayor of Orsk slept.\n\nHe woke"  # two tokens of white space
+SPANS = ((0, 5, "Person"), (4, 5, "City"))
+NESTED = [("the mayor of Orsk", "Person"), ("Orsk", "City")]
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Writes documents; each is a text and span groups, name → spans (first token, last token exclusive, label)."""
+
+    def write(*documents, ents=(), sentences=False):
+        nlp = spacy.blank("en")
+        if sentences:
+            nlp.add_pipe("sentencizer")
+        docs = []
+        for text, groups in documents:
+            doc = nlp(text)
+            for name, spans in groups.items():
+                doc.spans[name] = [Span(doc, start, end, label) for start, end, label in spans]
+            doc.set_ents([Span(doc, start, end, label) for start, end, label in ents])
+            docs.append(doc)
+        DocBin(docs=docs).to_disk(tmp_path / "a.spacy")
+        return tmp_path / "a.spacy"
+
+    return write
+
+
+def test_a_span_group_becomes_entities(write):
+    records, check = read(write((TEXT, {"sc": SPANS}), ("One.", {})), "docbin")
+    assert [" ".join(record["tokens"]) for record in records] == ["the mayor of Orsk slept .", "He woke", "One ."]
+    assert [spelled(record) for record in records] == [NESTED, [], []]
+    assert [record["id"] for record in records] == ["a:0:0", "a:0:1", "a:1:0"]
+    assert not check.report()
+
+
+def test_what_no_sentence_holds_is_dropped(write):
+    groups = {"sc": ((4, 9, "X"), (1, 2, "X"), (0, 1, ""), (0, 1, "Y"))}
+    records, check = read(write((TEXT, groups)), "docbin")
+    assert [triples(record) for record in records] == [[(0, 1, "Y")], []]
+    assert check.report() == (
+        "a.spacy: sentences: 2; entities kept: 1 of 4; entities lost, over the end of a sentence: 1 "
+        "(X the  mayor of [Orsk slept.  He] woke); entities of white space dropped: 1; spans without a label "
+        "dropped: 1 ([the]  mayor of Orsk slep…)."
+    )
+
+
+def test_sentences_of_the_documents_come_first(write):
+    records, _ = read(write(("b. c", {}), sentences=True), "docbin", sentence_splitter="none")
+    assert [record["tokens"] for record in records] == [["b.", "c"]]
+    records, _ = read(write(("Bee. See", {}), sentences=True), "docbin", sentence_splitter="none")
+    assert [record["tokens"] for record in records] == [["Bee", "."], ["See"]]
+
+
+def test_entities_of_the_document_where_there_is_no_group(write):
+    records, check = read(write(("Orsk", {}), ents=[(0, 1, "City")]), "docbin")
+    assert spelled(records[0]) == [("Orsk", "City")]
+    records, check = read(write(("Orsk", {"x": [(0, 1, "Y")]}), ents=[(0, 1, "City")]), "docbin")
+    assert spelled(records[0]) == [("Orsk", "Y")]
+    assert "entities of doc.ents besides the span group ignored: 1" in check.report()
+
+
+def test_one_of_several_groups_must_be_named(write):
+    file = write(("Orsk", {"x": [(0, 1, "X")], "y": [(0, 1, "Y")]}))
+    with pytest.raises(CorpusError, match=r"its span groups are 'x', 'y'\. Say which one holds the entities: columns="):
+        read(file, "docbin")
+    assert spelled(read(file, "docbin", columns={"entities": "y"})[0][0]) == [("Orsk", "Y")]
+    assert spelled(read(file, "docbin", columns={"entities": ["x", "y"]})[0][0]) == [("Orsk", "X"), ("Orsk", "Y")]
+    with pytest.raises(CorpusError, match="its span groups are 'x', 'y'"):
+        read(file, "docbin", columns={"entities": "z"})
+    with pytest.raises(ValueError, match="name the span group"):
+        read(file, "docbin", columns={"tokens": 0})
+
+
+@pytest.mark.parametrize("content", [b"no DocBin", b"x\x9c\x03\x00\x00\x00\x00\x01"])
+def test_another_file(tmp_path, content):
+    (tmp_path / "a.spacy").write_bytes(content)
+    with pytest.raises(CorpusError, match=r"a\.spacy: spaCy cannot read it as a DocBin"):
+        read(tmp_path / "a.spacy", "docbin")
+
+
+def test_loads_and_streams_alike(write, tmp_path):
+    file = write((TEXT, {"sc": SPANS}))
+    loaded = load_nested_ner(file, cache_dir=tmp_path / "cache")["train"]
+    assert list(load_nested_ner(file, streaming=True)["train"]) == list(loaded)
+    assert spelled(loaded[0]) == NESTED
+
+
+def test_without_spacy(write, monkeypatch, tmp_path):
+    file = write(("Orsk", {}))
+    monkeypatch.setitem(sys.modules, "spacy.tokens", None)
+    with pytest.raises(ImportError, match=r"needs spaCy.*pip install -e '\.\[spacy\]'"):
+        load_nested_ner(file, cache_dir=tmp_path / "cache")

@@ -1,0 +1,148 @@
+"""Statistics of a corpus, by hand on small ones and against the published numbers on GENIA."""
+
+import json
+import runpy
+from itertools import chain
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from modeling_triaffine.data import corpus_statistics, load_nested_ner
+from modeling_triaffine.data.statistics import nested_spans, nesting_depths, quantile
+
+SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "corpus_statistics.py"
+SPANS = st.lists(
+    st.tuples(st.integers(0, 6), st.integers(1, 4)).map(lambda span: (span[0], span[0] + span[1])), max_size=9
+)
+
+
+def record(tokens, entities, pos=()):
+    return {
+        "tokens": tokens.split(),
+        "pos": list(pos),
+        "entities": [{"start": start, "end": end, "type": kind} for start, end, kind in entities],
+    }
+
+
+def test_counts():
+    statistics = corpus_statistics(
+        [
+            record(
+                "a b c d e", [(0, 4, "PER"), (1, 3, "ORG"), (1, 3, "GPE"), (2, 3, "PER"), (4, 5, "PER")], pos="NNNNN"
+            ),
+            record("a b", [(0, 1, "PER"), (0, 1, "ORG")]),  # one span, two types: not nested
+            record("a", []),
+        ],
+        max_candidates=3,
+    )
+    assert statistics == {
+        "sentences": 3,
+        "tokens": 8,
+        "entities": 7,
+        "nested_entities": 4,
+        "entities_by_type": {"GPE": 1, "ORG": 2, "PER": 4},
+        "sentences_with_pos": 1,
+        "most_entities": 5,
+        "longest_sentence": 5,
+        "nesting_depth": 3,
+        "sentence_lengths": {1: 1, 2: 1, 5: 1},
+        "entity_lengths": {1: 4, 2: 2, 4: 1},
+        "entities_per_sentence": {0: 1, 2: 1, 5: 1},
+        "entity_depths": {1: 4, 2: 2, 3: 1},
+        "max_candidates": 3,
+        "sentences_above_max_candidates": 1,
+        "spans_above_max_candidates": 1,
+    }
+
+
+def test_nothing():
+    statistics = corpus_statistics([])
+    assert (statistics["sentences"], statistics["entities"], statistics["most_entities"]) == (0, 0, 0)
+
+
+@given(SPANS)
+def test_nested_means_deep_or_containing(spans):
+    depths, nested = nesting_depths(spans), nested_spans(spans)
+    assert set(depths) == set(spans)
+    for span, depth in depths.items():
+        outer = [o for o in spans if o != span and o[0] <= span[0] and span[1] <= o[1]]
+        inner = [i for i in spans if i != span and span[0] <= i[0] and i[1] <= span[1]]
+        assert (span in nested) == bool(outer or inner)
+        assert depth == 1 + max((depths[o] for o in outer), default=0)
+
+
+@given(st.lists(st.integers(0, 20), min_size=1), st.floats(0.01, 1))
+def test_quantile(values, share):
+    distribution = {value: values.count(value) for value in values}
+    result = quantile(distribution, share)
+    assert sum(value <= result for value in values) >= share * len(values)
+    assert sum(value < result for value in values) < share * len(values)
+
+
+def test_genia_has_the_published_numbers(shared, tmp_path):
+    corpus = load_nested_ner(shared / "data" / "genia", cache_dir=tmp_path)
+    statistics = corpus_statistics(chain.from_iterable(corpus.values()))
+    names = ("sentences", "entities", "nested_entities", "most_entities", "longest_sentence")
+    assert [statistics[name] for name in names] == [16_692, 50_509, 9_064, 25, 149]
+    assert statistics["sentences_above_max_candidates"] == 0
+    assert statistics["sentences_with_pos"] == 16_692
+    dev = corpus_statistics(corpus["validation"])
+    assert [dev[name] for name in names] == [1_669, 4_367, 799, 18, 131]
+
+
+class TestCommand:
+    @pytest.fixture
+    def run(self, tmp_path, monkeypatch, capsys):
+        """Runs the command on a small corpus; gives what it printed, and its error where it stopped with one."""
+        monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
+        for name, count in (("train", 4), ("dev", 1)):
+            entities = [(start, start + 1, "PER") for start in range(count)]
+            short = [record(words, []) for words in ["a b"] * 40 + ["a b c"] * 3]
+            (tmp_path / f"{name}.jsonl").write_text(
+                "".join(f"{json.dumps(one)}\n" for one in (*short, record("a b c d", entities)))
+            )
+
+        def run(*arguments):
+            monkeypatch.setattr("sys.argv", [SCRIPT.name, str(tmp_path), *arguments])
+            error = None
+            try:
+                runpy.run_path(str(SCRIPT), run_name="__main__")
+            except SystemExit as stop:
+                error = stop.code
+            printed = capsys.readouterr()
+            return printed.out, printed.err, error
+
+        return run
+
+    def test_table_and_warning(self, run):
+        out, err, error = run("--max_candidates", "3")
+        lines = [line.split() for line in out.splitlines()]
+        assert lines[0] == ["train", "validation", "total"]
+        assert ["entities", "4", "1", "5"] in lines
+        for name, *numbers in (
+            ("words in a sentence, median", "2", "2", "2"),
+            ("words in a sentence, 95 %", "3", "3", "3"),
+            ("words in a sentence, most", "4", "4", "4"),
+            ("entities in a sentence, median", "0", "0", "0"),
+            ("entities in a sentence, most", "4", "1", "4"),
+        ):
+            assert [*name.split(), *numbers] in lines
+        assert ["type", "PER", "4", "1", "5"] in lines
+        assert "train: 1 sentences have more entities than max_candidates = 3; 1 entities are out" in err
+        assert "recall cannot exceed 75.00%" in err
+        assert error is None
+
+    def test_json_of_one_split(self, run):
+        out, err, _ = run("--splits", "dev", "--json")
+        statistics = json.loads(out)
+        assert list(statistics) == ["validation"]
+        assert statistics["validation"]["entities_by_type"] == {"PER": 1}
+        assert "warning:" not in err
+
+    def test_user_errors_are_one_line(self, run):
+        _, printed, code = run("--splits", "test")
+        assert code == 2
+        assert "error: " in printed
+        assert printed.endswith("has no split ['test']. It has ['train', 'validation'].\n")

@@ -1,0 +1,213 @@
+"""Texts annotated by characters: how they are cut and what becomes of their entities, whatever the text is."""
+
+import inspect
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from modeling_triaffine.data import CorpusError, RecordChecker
+from modeling_triaffine.data.documents import (
+    MAX_SENTENCE_WORDS,
+    AnnotatedText,
+    Annotation,
+    in_context,
+    sentences_of,
+)
+from modeling_triaffine.model.processing_triaffine import TriaffineProcessor
+from modeling_triaffine.model.text_triaffine import word_splitter
+from tests.helpers.corpora import spelled
+
+
+def annotation(*fragments, kind="X", noted=None):
+    return Annotation(name="T1", fragments=fragments, type=kind, spelled=noted, where="line 1")
+
+
+def cut(text, *annotations, labels=None, **options):
+    check = RecordChecker("a.txt", labels)
+    return list(sentences_of(AnnotatedText("a", text, annotations, "a"), check, **options)), check
+
+
+class TestEntities:
+    def test_follow_into_the_sentences(self):
+        text = "The mayor of Orsk slept. Orsk did not."
+        records, check = cut(text, annotation((0, 17), kind="Person"), annotation((13, 17)), annotation((25, 29)))
+        assert [record["tokens"] for record in records] == [
+            ["The", "mayor", "of", "Orsk", "slept", "."],
+            ["Orsk", "did", "not", "."],
+        ]
+        assert [spelled(record) for record in records] == [
+            [("The mayor of Orsk", "Person"), ("Orsk", "X")],
+            [("Orsk", "X")],
+        ]
+        assert [(record["id"], record["doc_id"], record["sent_id"]) for record in records] == [
+            ("a:0", "a", 0),
+            ("a:1", "a", 1),
+        ]
+        assert not check.report()
+
+    def test_white_space_at_borders_makes_no_difference(self):
+        records, check = cut("in Orsk .", annotation((2, 8)))
+        assert spelled(records[0]) == [("Orsk", "X")]
+        assert not check.report()
+
+    def test_a_border_inside_a_word_is_shown_with_the_text_around(self):
+        text = "It is the very long story of wild-type CD28-mediated growth."
+        _, check = cut(text, annotation((39, 41), kind="protein"))
+        assert check.report() == (
+            "a.txt: sentences: 1; entities kept: 0 of 1; entities lost, a border inside a word: 1 "
+            "(a: protein … story of wild-type [CD]28-mediated growth.)."
+        )
+
+    def test_three_examples_stand_for_all(self):
+        _, check = cut("abcd", *[annotation((0, end)) for end in (1, 2, 3, 1)])
+        assert "a border inside a word: 4 (a: X [a]bcd | a: X [ab]cd | a: X [abc]d | …)" in check.report()
+
+    def test_over_the_end_of_a_sentence(self):
+        text = "He ran. They sat."
+        records, check = cut(text, annotation((3, 12)))
+        assert [spelled(record) for record in records] == [[], []]
+        assert "entities lost, over the end of a sentence: 1 (a: X He [ran. They] sat.)" in check.report()
+        (record,), check = cut(text, annotation((3, 12)), sentence_splitter="none")
+        assert spelled(record) == [("ran . They", "X")]
+
+    def test_fragments_with_white_space_between_are_one(self):
+        (record,), check = cut("Orsk\n  University", annotation((7, 17), (0, 4)))
+        assert spelled(record) == [("Orsk University", "X")]
+        assert not check.report()
+
+    def test_discontinuous_ones_are_dropped(self):
+        (record,), check = cut("left and right lung", annotation((0, 4), (15, 19)))
+        assert spelled(record) == []
+        assert "discontinuous entities dropped: 1 (a: X [left and right lung])" in check.report()
+
+    def test_white_space_alone_is_dropped(self):
+        _, check = cut("a  b", annotation((1, 3)))
+        assert "entities of white space dropped: 1 (line 1: T1)" in check.report()
+
+    def test_outside_the_text(self):
+        with pytest.raises(
+            CorpusError, match=r"a\.txt, line 1: field 'T1' runs from 2 to 5, the text has 4 characters"
+        ):
+            cut("abcd", annotation((2, 5)))
+
+    def test_unknown_label(self):
+        with pytest.raises(CorpusError, match=r"line 1: field 'T1\.type' is 'X', which is not among"):
+            cut("abcd", annotation((0, 4)), labels=["Y"])
+
+
+class TestText:
+    def test_is_cut_by_the_splitters_given(self):
+        records, _ = cut("one-two\nthree. Four", word_splitter=word_splitter("whitespace"), sentence_splitter="lines")
+        assert [record["tokens"] for record in records] == [["one-two"], ["three.", "Four"]]
+
+    def test_long_sentences_are_cut_as_the_processor_cuts_them(self):
+        default = inspect.signature(TriaffineProcessor.__init__).parameters["max_sentence_words"].default
+        assert default == MAX_SENTENCE_WORDS
+        records, check = cut(
+            "a " * (MAX_SENTENCE_WORDS + 1), annotation((2 * MAX_SENTENCE_WORDS - 2, 2 * MAX_SENTENCE_WORDS + 1))
+        )
+        assert [len(record["tokens"]) for record in records] == [MAX_SENTENCE_WORDS, 1]
+        assert "over the end of a sentence: 1" in check.report()
+
+    def test_without_a_word(self):
+        records, check = cut(" \n")
+        assert records == []
+        assert check.report() == "a.txt: texts without a word ignored: 1 (a)."
+
+    def test_lone_surrogate(self):
+        with pytest.raises(CorpusError, match=r"field 'text' holds '\\ud800', half of a surrogate pair"):
+            cut("a \ud800")
+
+
+class TestWaysOfCounting:
+    """What tools count is told by the text that they noted."""
+
+    @pytest.mark.parametrize(
+        ("text", "span"),
+        [
+            ("😀 to Orsk", (5, 9)),  # characters
+            ("😀 to Orsk", (6, 10)),  # UTF-16 units
+            ("to\r\nOrsk", (4, 8)),  # line ends as they are
+            ("to\r\nOrsk", (3, 7)),  # line ends as one
+            ("\ufeffto Orsk", (4, 8)),  # with the byte order mark
+            ("\ufeffto Orsk", (3, 7)),  # without it
+            ("\ufeffto\r\nOrsk", (3, 7)),
+            ("😀\r\n\r\nOrsk", (4, 8)),  # UTF-16 units, line ends as one
+        ],
+    )
+    def test_is_found_out(self, text, span):
+        records, check = cut(text, annotation(span, noted="Orsk"))
+        assert spelled(records[-1]) == [("Orsk", "X")]
+        assert "\ufeff" not in records[0]["tokens"][0]
+        converted = text[slice(*span)] != "Orsk"
+        assert ("annotated with other counts of characters, converted: 1" in check.report()) == converted
+
+    def test_is_not_guessed_without_what_was_noted(self):
+        (record,), _ = cut("😀 to Orsk", annotation((6, 8)))
+        assert spelled(record) == []
+        with pytest.raises(CorpusError, match="runs from 6 to 10, the text has 9 characters"):
+            cut("😀 to Orsk", annotation((6, 10)))
+
+    def test_one_way_must_fit_all(self):
+        with pytest.raises(CorpusError) as caught:
+            cut("😀 to Orsk", annotation((6, 10), noted="Orsk"), annotation((2, 4), noted="to"))
+        problem = "field 'T1' runs from 6 to 10, the text has 9 characters"
+        rule = "Start and end count characters from 0, the end is exclusive: 0 <= start < end <= number of characters"
+        assert str(caught.value) == f"a.txt, line 1: {problem}. {rule}."
+
+    def test_other_text_than_noted(self):
+        with pytest.raises(CorpusError) as caught:
+            cut("the mayor of Orsk", annotation((4, 9), noted="Orsk"))
+        assert str(caught.value) == (
+            "a.txt, line 1: 'T1' is noted as 'Orsk', but from 4 to 9 the text is 'the [mayor] of Orsk'. Give the text "
+            "that was annotated, unchanged."
+        )
+
+    @pytest.mark.parametrize("noted", ["a b", "a   b", "a\nb", "a\\nb", " a b "])
+    def test_white_space_of_what_was_noted_makes_no_difference(self, noted):
+        (record,), _ = cut("a\nb", annotation((0, 3), noted=noted))
+        assert spelled(record) == [("a b", "X")]
+
+
+@pytest.mark.parametrize(
+    ("text", "span", "shown"),
+    [
+        ("the mayor", (0, 3), "[the] mayor"),
+        ("a" * 21 + "\nb", (21, 22), "…" + "a" * 20 + "[ ]b"),
+        ("b" + "a" * 21, (0, 1), "[b]" + "a" * 20 + "…"),
+        ("a" * 30 + "b" * 30, (0, 60), f"[{'a' * 20}…{'b' * 20}]"),
+    ],
+)
+def test_in_context(text, span, shown):
+    assert in_context(text, *span) == shown
+
+
+TEXTS = st.text(
+    st.one_of(st.sampled_from("aB.! \n\r\t-😀　。\ufeff\x00\x1c\x85\u2028"), st.characters(exclude_categories=["Cs"])),
+    max_size=60,
+)
+
+
+@settings(deadline=None)
+@given(TEXTS, st.sampled_from(["punctuation", "lines", "none"]), st.data())
+def test_any_text_is_cut_and_every_entity_kept_or_counted(text, sentence_splitter, data):
+    """Words are the text without its white space; what is kept spells what was annotated; nothing disappears."""
+    borders = st.tuples(st.integers(0, len(text)), st.integers(0, len(text))).filter(lambda pair: pair[0] < pair[1])
+    spans = data.draw(st.lists(st.lists(borders, min_size=1, max_size=2), max_size=5)) if text else []
+    annotations = [annotation(*fragments, kind=f"X{number}") for number, fragments in enumerate(spans)]
+    records, check = cut(text, *annotations, sentence_splitter=sentence_splitter)
+    words = "".join(token for record in records for token in record["tokens"])
+    assert bare(words) == bare(text.replace("\ufeff", " ", 1) if text.startswith("\ufeff") else text)
+    kept = [(record, entity) for record in records for entity in record["entities"]]
+    for record, entity in kept:
+        fragments = spans[int(entity["type"][1:])]
+        start, end = min(start for start, _ in fragments), max(end for _, end in fragments)
+        found = "".join(record["tokens"][entity["start"] : entity["end"]])
+        assert bare(found) == bare((" " + text[1:] if text.startswith("\ufeff") else text)[start:end])
+    assert check.entities_kept == len(kept)
+    assert check.entities_kept + check.entities_dropped == len(spans)
+
+
+def bare(text):
+    return "".join(text.split())

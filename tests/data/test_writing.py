@@ -1,0 +1,246 @@
+"""Writers: what was written is read again as the same records, and what a format cannot hold is told."""
+
+from argparse import ArgumentParser
+
+import pytest
+from datasets import Dataset, DatasetDict
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from modeling_triaffine.commands import convert
+from modeling_triaffine.data import FEATURES, WRITERS, load_nested_ner, write_nested_ner
+from modeling_triaffine.data.writing import write_brat, write_iob2, write_json_lines
+from modeling_triaffine.model.text_triaffine import word_splitter
+from tests.helpers.corpora import read, spelled, triples
+
+EXACTLY = {"word_splitter": word_splitter("whitespace"), "sentence_splitter": "lines"}
+"""How brat's texts are read to have the words and sentences that were written."""
+
+
+def record(tokens, *entities, number=0, doc_id="a", **fields):
+    """A sentence; its entities are (start, end, type)."""
+    return {
+        "id": f"{doc_id}:{number}",
+        "doc_id": doc_id,
+        "sent_id": number,
+        "tokens": tokens.split() if isinstance(tokens, str) else tokens,
+        "pos": [],
+        "entities": [{"start": start, "end": end, "type": kind} for start, end, kind in entities],
+        "left_tokens": None,
+        "right_tokens": None,
+        **fields,
+    }
+
+
+def ordered(records):
+    """Records whose entities are in one order, whatever order the columns had."""
+    return [{**one, "entities": sorted(triples(one))} for one in records]
+
+
+# Characters that have broken readers elsewhere, and any other; brat's words have no white space in them.
+CHARACTERS = st.sampled_from('aB#-|"\\O😀é。\u200b\x00') | st.characters(exclude_categories=["Cs", "Z", "Cc"])
+TOKENS = st.lists(
+    st.text(CHARACTERS, min_size=1, max_size=5).filter(lambda word: word[0] != "\ufeff"), min_size=1, max_size=7
+)
+SPACED_TOKENS = st.lists(
+    st.text(CHARACTERS | st.sampled_from(" \u2028\x85\x1c"), min_size=1, max_size=5), min_size=1, max_size=7
+)
+TYPES = st.sampled_from(["A", "B", "I-A", "O", "Person/Name", "Ⅳ"])
+
+
+@st.composite
+def corpora(draw, tokens=TOKENS, with_pos=False):
+    """Sentences of some documents, numbered from 0, with entities that nest and cross."""
+    records = []
+    for doc_id in draw(st.lists(st.sampled_from(["a", "b.c", "d/e", "f g"]), unique=True, min_size=1)):
+        for number in range(draw(st.integers(1, 3))):
+            words = draw(tokens)
+            ends = [(start, end) for end in range(1, len(words) + 1) for start in range(end)]
+            spans = draw(st.lists(st.tuples(st.sampled_from(ends), TYPES), unique=True, max_size=6))
+            pos = draw(st.sampled_from([[], ["X", *["_"] * (len(words) - 1)]])) if with_pos else []
+            entities = [(start, end, kind) for (start, end), kind in spans]
+            records.append(record(words, *entities, number=number, doc_id=doc_id, pos=pos))
+    return records
+
+
+class TestIdentity:
+    @settings(deadline=None, max_examples=50)
+    @given(corpora(SPACED_TOKENS, with_pos=True), st.sampled_from([None, [], ["so"]]))
+    def test_json_lines(self, tmp_path_factory, records, context):
+        records = [{**one, "id": f" {one['id']}\n", "left_tokens": context, "right_tokens": context} for one in records]
+        file = tmp_path_factory.mktemp("written") / "a.jsonl"
+        assert not write_json_lines(records, file)
+        assert read(file)[0] == records
+
+    @settings(deadline=None, max_examples=50)
+    @given(corpora(SPACED_TOKENS, with_pos=True))
+    def test_iob2(self, tmp_path_factory, records):
+        records = [{**one, "id": f"id {one['id']}"} for one in records]
+        file = tmp_path_factory.mktemp("written") / "a.conll"
+        assert not write_iob2(records, file)
+        again, check = read(file)
+        assert ordered(again) == ordered(records)
+        assert not check.report()
+
+    @settings(deadline=None, max_examples=50)
+    @given(corpora())
+    def test_brat(self, tmp_path_factory, records):
+        folder = tmp_path_factory.mktemp("written") / "a"
+        assert not write_brat(records, folder)
+        again, check = read(folder, **EXACTLY)
+        assert sorted(ordered(again), key=lambda one: one["id"]) == sorted(ordered(records), key=lambda one: one["id"])
+        assert not check.report()
+
+    @pytest.mark.parametrize("format", WRITERS)
+    def test_of_splits(self, tmp_path, format):
+        nested = record("the mayor of Orsk", (0, 4, "Person"), (3, 4, "City"))
+        splits = {"train": [nested, record("slept", number=1)], "validation": [nested], "test": [nested]}
+        corpus = DatasetDict({split: Dataset.from_list(rows, features=FEATURES) for split, rows in splits.items()})
+        lost = write_nested_ner(corpus, tmp_path / "new" / "corpus", format)
+        assert lost == {split: {} for split in splits}
+        again = load_nested_ner(
+            tmp_path / "new" / "corpus", cache_dir=tmp_path / "cache", **(EXACTLY if format == "brat" else {})
+        )
+        assert {split: list(rows) for split, rows in again.items()} == splits
+
+
+class TestColumns:
+    def test_each_level_and_what_crosses_has_a_column(self, tmp_path):
+        write_iob2(
+            [record("a b c", (0, 2, "X"), (1, 3, "Y"), (0, 1, "Z"), (0, 2, "W")), record("d", number=1)], tmp_path / "a"
+        )
+        assert (tmp_path / "a").read_text() == (
+            "# global.columns = FORM NER:1 NER:2 NER:3\n"
+            "# newdoc id = a\n# sent_id = a:0\n"
+            "a\tB-W\tB-X\tB-Z\nb\tI-W\tI-X\tB-Y\nc\tO\tO\tI-Y\n\n"
+            "# sent_id = a:1\nd\tO\tO\tO\n\n"
+        )
+
+    @pytest.mark.parametrize(
+        ("broken", "problem"),
+        [
+            (record(["a\tb"]), r"'a\\tb', with a tab or a line end"),
+            (record(["a\n"]), r"'a\\n', with a tab or a line end"),
+            (record("a", (0, 1, "X\r")), r"'B-X\\r', with a tab or a line end"),
+            (record("-DOCSTART- a"), "-DOCSTART- as its first token"),
+            (record("a", id=" a"), "the id ' a', with white space at its end"),
+            (record("a", doc_id=""), "the doc_id '', with white space"),
+            (record("a", doc_id="a\nb"), r"the doc_id 'a\\nb', with white space"),
+        ],
+    )
+    def test_what_they_cannot_hold(self, tmp_path, broken, problem):
+        with pytest.raises(
+            ValueError, match=rf"^Sentence .* has {problem}.*: iob2 cannot hold it\. Change it, or write json"
+        ):
+            write_iob2([broken], tmp_path / "a")
+
+    def test_what_they_leave_out_is_counted(self, tmp_path):
+        records = [record("a", number=3, left_tokens=[], right_tokens=[]), record("a", doc_id="b", pos=["_"])]
+        assert write_iob2(records, tmp_path / "a") == {
+            "numbers of sentences": 1,
+            "sentences with a context of their own": 1,
+            "sentences with tags that are all '_'": 1,
+        }
+
+    def test_nothing(self, tmp_path):
+        assert write_iob2([], tmp_path / "a") == {}
+
+
+class TestBrat:
+    def test_a_sentence_is_a_line(self, tmp_path):
+        records = [record("the mayor", (0, 2, "X")), record("of Orsk", (1, 2, "Y"), (0, 2, "Z"), number=1)]
+        write_brat(records, tmp_path / "b")
+        assert (tmp_path / "b" / "a.txt").read_text() == "the mayor\nof Orsk\n"
+        assert (
+            tmp_path / "b" / "a.ann"
+        ).read_text() == "T1\tX 0 9\tthe mayor\nT2\tY 13 17\tOrsk\nT3\tZ 10 17\tof Orsk\n"
+
+    @pytest.mark.parametrize("doc_id", ["", ".", "..", "../a", "/a", "a//b", "a/", "./a", ".a", "b/.a", "a\0"])
+    def test_document_names_stay_in_the_folder(self, tmp_path, doc_id):
+        with pytest.raises(
+            ValueError, match=r"has the doc_id .*, which cannot be the name of a file: brat cannot hold"
+        ):
+            write_brat([record("a", doc_id=doc_id)], tmp_path / "b")
+        assert not list((tmp_path / "b").iterdir())
+
+    @pytest.mark.parametrize(
+        ("broken", "problem"),
+        [
+            (record("a", (0, 1, "two words")), "the type 'two words', with white space"),
+            (record(["a\nb"]), "a token with a line end in it"),
+        ],
+    )
+    def test_what_it_cannot_hold(self, tmp_path, broken, problem):
+        with pytest.raises(ValueError, match=rf"has {problem}: brat cannot hold it"):
+            write_brat([broken], tmp_path / "b")
+
+    def test_what_it_leaves_out_is_counted(self, tmp_path):
+        records = [
+            record("a", number=5, pos=["X"]),
+            record(["a b", "\ufeffc"], doc_id="b", left_tokens=[], right_tokens=[]),
+            record(["w"] * 300, doc_id="c", id="mine"),
+        ]
+        assert write_brat(records, tmp_path / "b") == {
+            "ids": 2,
+            "numbers of sentences": 1,
+            "sentences too long to be read in one piece": 1,
+            "sentences with a context of their own": 1,
+            "sentences with part-of-speech tags": 1,
+            "tokens with white space in them": 2,
+        }
+
+
+class TestFolder:
+    def test_must_be_new_or_empty(self, tmp_path):
+        (tmp_path / "file").write_text("x")
+        with pytest.raises(FileExistsError, match=r"is not empty\. Name a new folder"):
+            write_nested_ner({"train": [record("a")]}, tmp_path, "json_lines")
+
+    @pytest.mark.parametrize("format", ["iob2", "brat"])
+    def test_nothing_is_left_of_what_failed(self, tmp_path, format):
+        with pytest.raises(ValueError, match="cannot hold it"):
+            write_nested_ner({"train": [record("a")], "test": [record("a"), record(["a\nb"])]}, tmp_path, format)
+        assert not list(tmp_path.iterdir())
+        write_nested_ner({"train": [record("a")]}, tmp_path, format)  # it is as empty as before
+
+    def test_unknown_format(self, tmp_path):
+        with pytest.raises(ValueError, match=r"There is no writer of 'genia'\. Choose one of json_lines, iob2, brat"):
+            write_nested_ner({"train": []}, tmp_path / "new", "genia")
+        assert not (tmp_path / "new").exists()
+
+
+class TestConvert:
+    @pytest.fixture
+    def run(self, tmp_path, monkeypatch):
+        monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
+
+        def run(*arguments):
+            parser = ArgumentParser()
+            convert.add_arguments(parser)
+            convert.run(parser.parse_args(list(map(str, arguments))))
+
+        return run
+
+    def test_from_texts_to_columns_and_back(self, tmp_path, run, capsys):
+        (tmp_path / "train.jsonl").write_text('{"text": "Orsk. He ran", "label": [[0, 4, "City"]]}\n')
+        run(tmp_path, tmp_path / "columns", "--to", "iob2", "--sentences", "none")
+        run(tmp_path / "columns", tmp_path / "lines")
+        (row,) = load_nested_ner(tmp_path / "lines", cache_dir=tmp_path / "cache")["train"]
+        assert (row["tokens"], spelled(row)) == (["Orsk", ".", "He", "ran"], [("Orsk", "City")])
+        told = capsys.readouterr()
+        assert told.err.count("train: 1 sentences with 1 entities written.\n") == 2
+        assert not told.out
+
+    def test_what_is_not_kept_is_told(self, tmp_path, run, capsys):
+        (tmp_path / "a.conll").write_text("Orsk NNP B-NP B-City\n")
+        run(tmp_path / "a.conll", tmp_path / "out", "--to", "brat", "--columns", "tokens=0", "pos=1", "entities=3")
+        assert (
+            "train: 1 sentences with 1 entities written; sentences with part-of-speech tags not kept: 1."
+            in capsys.readouterr().err
+        )
+
+    @pytest.mark.parametrize("column", ["entities", "entities=a", "tokens=", "=1"])
+    def test_wrong_columns(self, run, tmp_path, column, capsys):
+        (tmp_path / "a.conll").write_text("Orsk B-City\n")
+        with pytest.raises((SystemExit, ValueError)):
+            run(tmp_path / "a.conll", tmp_path / "out", "--columns", column)

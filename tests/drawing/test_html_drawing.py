@@ -1,0 +1,318 @@
+"""Entities drawn in HTML: the text once, brackets that nest, pieces of what crosses, safety, colours for every eye."""
+
+import itertools
+import math
+import re
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from modeling_triaffine.drawing.html_drawing import (
+    LINES,
+    MOST_LANES,
+    PALETTE,
+    draw_entities_html,
+    drawing_style,
+    relative_luminance,
+    text_colour_on,
+)
+from modeling_triaffine.model.text_triaffine import clean_text
+
+VELMAR = "The mayor of Port Velmar resigned."
+
+
+def entity(start, end, label="A", **more):
+    return {"entity_group": label, "start": start, "end": end, **more}
+
+
+@dataclass
+class Piece:
+    """A bracket as the browser would see it."""
+
+    attributes: dict
+    around: list["Piece"]
+    text: str = ""
+
+    @property
+    def key(self):
+        return int(self.attributes["data-start"]), int(self.attributes["data-end"]), self.attributes["data-label"]
+
+    @property
+    def classes(self):
+        return self.attributes["class"].split()
+
+    @property
+    def lane(self):
+        return int(re.fullmatch(r"--lane:(\d+)", self.attributes["style"])[1])
+
+
+@dataclass
+class Reader(HTMLParser):
+    """Reads a drawing back; any tag that a drawing does not consist of is an error."""
+
+    text: str = ""
+    pieces: list[Piece] = field(default_factory=list)
+    legend: list[str] = field(default_factory=list)
+    note: str = ""
+    style: str = ""
+
+    def __post_init__(self):
+        super().__init__()
+        self.open = []
+
+    def handle_starttag(self, tag, attributes):
+        attributes = dict(attributes)
+        assert tag in {"div", "style", "ul", "li", "span", "p"}, tag
+        if tag == "span":
+            around = [piece for _, piece in self.open if piece is not None]
+            self.pieces.append(Piece(attributes, around))
+        if tag == "li":
+            self.legend.append("")
+        self.open.append((attributes.get("class", tag), self.pieces[-1] if tag == "span" else None))
+
+    def handle_endtag(self, tag):
+        self.open.pop()
+
+    def handle_data(self, data):
+        names = [name for name, _ in self.open]
+        if "style" in names:
+            self.style += data
+        elif "text" in names:
+            self.text += data
+            for _, piece in self.open:
+                if piece is not None:
+                    piece.text += data
+        elif "note" in names:
+            self.note += data
+        else:
+            self.legend[-1] += data
+
+
+def read(text, entities, labels=()):
+    reader = Reader()
+    reader.feed(draw_entities_html(text, entities, labels))
+    reader.close()
+    assert reader.open == []
+    return reader
+
+
+@st.composite
+def texts_with_entities(draw):
+    text = draw(st.text(min_size=1, max_size=30))
+    places = st.integers(0, len(text))
+    spans = draw(st.lists(st.tuples(places, places, st.sampled_from("AB<")), max_size=8))
+    return text, [entity(min(a, b), max(a, b), label) for a, b, label in spans if a != b]
+
+
+@given(texts_with_entities())
+def test_the_text_is_there_once_and_every_entity_covers_its_part_of_it(case):
+    text, entities = case
+    reader = read(text, entities)
+    assert reader.text == clean_text(text)
+    pieces = {}
+    for piece in reader.pieces:
+        pieces.setdefault(piece.key, []).append(piece)
+    assert set(pieces) == {(one["start"], one["end"], one["entity_group"]) for one in entities}
+    for (start, end, _), parts in pieces.items():
+        assert "".join(part.text for part in parts) == reader.text[start:end]
+        assert ["continued" in part.classes for part in parts] == [False] + [True] * (len(parts) - 1)
+        assert ["cut" in part.classes for part in parts] == [True] * (len(parts) - 1) + [False]
+        assert ["tabindex" in part.attributes for part in parts] == [True] + [False] * (len(parts) - 1)
+        assert len({part.lane for part in parts}) == 1
+
+
+@given(texts_with_entities())
+def test_what_overlaps_has_lanes_of_its_own_and_the_longer_lies_deeper(case):
+    lanes = {piece.key: piece.lane for piece in read(*case).pieces}
+    for (one, lane), (other, deeper) in itertools.permutations(lanes.items(), 2):
+        if one[0] < other[1] and other[0] < one[1]:
+            assert lane != deeper
+            if one[1] - one[0] < other[1] - other[0]:
+                assert lane < deeper
+
+
+@given(texts_with_entities(), st.randoms())
+def test_the_order_of_the_entities_makes_no_difference(case, random):
+    text, entities = case
+    shuffled = random.sample(entities, len(entities))
+    assert draw_entities_html(text, entities + shuffled) == draw_entities_html(text, shuffled)
+
+
+def test_nested_entities_are_nested_elements():
+    reader = read(VELMAR, [entity(13, 24, "LOCATION", score=0.987), entity(0, 24, "PERSON")])
+    outer, inner = reader.pieces
+    assert (outer.text, inner.text) == ("The mayor of Port Velmar", "Port Velmar")
+    assert inner.around == [outer]
+    assert (inner.lane, outer.lane) == (0, 1)
+    assert inner.attributes["aria-label"] == inner.attributes["title"] == "LOCATION 0.99"
+    assert outer.attributes["aria-label"] == "PERSON"
+    assert "--lanes:2" in draw_entities_html(VELMAR, [entity(13, 24), entity(0, 24)])
+
+
+def test_of_two_that_cross_one_is_cut():
+    pieces = read("one two three", [entity(0, 7, "A"), entity(4, 13, "B")]).pieces
+    assert [(piece.key[2], piece.text) for piece in pieces] == [("A", "one two"), ("B", "two"), ("B", " three")]
+    assert pieces[1].around == [pieces[0]]
+    assert pieces[2].around == []
+
+
+def test_markup_shows_as_text():
+    text = "<script>alert(1)</script> & <img src=x onerror=\"alert('2')\">"
+    label = "\"><img src=x onerror='alert(3)'>"
+    reader = read(text, [entity(0, 8, label, score=0.5)], [label])
+    assert reader.text == text
+    (piece,) = reader.pieces
+    assert piece.attributes["data-label"] == label
+    assert set(piece.attributes) == {
+        *("class", "style", "data-start", "data-end", "data-label", "title", "tabindex", "role", "aria-label")
+    }
+    assert reader.legend == [f"{label} 1"]
+
+
+def test_an_embedded_drawing_leaves_style_and_legend_to_the_page():
+    found = [entity(13, 24, "LOCATION"), entity(0, 24, "PERSON")]
+    alone = draw_entities_html(VELMAR, found, ["PERSON", "LOCATION"])
+    embedded = draw_entities_html(VELMAR, found, ["PERSON", "LOCATION"], embedded=True)
+    style, legend = f"<style>{drawing_style(2)}</style>", re.search(r"<ul.*</ul>", alone)[0]
+    assert embedded == alone.replace(style, "").replace(legend, "").replace(' tabindex="0"', "")
+    assert len(embedded) < len(alone) - len(style)
+
+
+def test_text_without_entities_is_one_piece_of_text():
+    text = "word " * 20_000
+    drawn = draw_entities_html(text, [])
+    assert drawn.count("<") == draw_entities_html("", []).count("<")
+    assert read(text, []).legend == []
+
+
+def test_long_text_with_many_entities_stays_light():
+    text = "word " * 20_000
+    drawn = draw_entities_html(text, [entity(n, n + 4, score=0.5) for n in range(0, len(text), 15)])
+    assert len(drawn) < 250 * (len(text) // 15) + len(text)
+
+
+def test_colours_follow_the_order_of_the_labels():
+    labels = ["PERSON", "LOCATION", "EVENT"]
+
+    def kind(found, label):
+        pieces = read(VELMAR, [entity(n, n + 1, name) for n, name in enumerate(found)], labels).pieces
+        return next(piece.classes[1] for piece in pieces if piece.key[2] == label)
+
+    assert kind(["LOCATION"], "LOCATION") == kind(["EVENT", "LOCATION", "PERSON"], "LOCATION") == "kind-1"
+    assert kind(["ZOO", "ARK", "EVENT"], "ZOO") == "kind-4"
+    legend = read(VELMAR, [entity(0, 1, "EVENT"), entity(2, 3, "ARK"), entity(4, 5, "EVENT")], labels).legend
+    assert legend == ["EVENT 2", "ARK 1"]
+
+
+def test_labels_beyond_the_palette_have_other_lines():
+    labels = [f"L{n}" for n in range(len(PALETTE) * len(LINES))]
+    style = read("", [], labels).style
+    looks = re.findall(r"\.kind-\d+ \{ --colour: (light-dark\(.*?\)); .*?--pattern: (\w+); \}", style)
+    assert len(looks) == len(labels) == len(set(looks))
+
+
+def test_what_overlaps_too_much_is_counted_not_drawn():
+    depth = MOST_LANES + 2
+    reader = read("x" * 100, [entity(n, 100 - n) for n in range(depth)])
+    assert len(reader.pieces) == MOST_LANES
+    assert "2 entities overlap" in reader.note
+    assert reader.legend == [f"A {depth}"]
+
+
+@pytest.mark.parametrize(
+    ("given_entity", "message"),
+    [
+        (entity(2, 2), "runs from 2 to 2"),
+        (entity(0, 99), "text of 3 characters"),
+        (entity(-1, 1), "runs from -1"),
+        (entity("0", 1), "runs from '0'"),
+        ({"entity_group": "A", "end": 1}, "runs from None"),
+        ({"start": 0, "end": 1}, "has no entity_group"),
+    ],
+)
+def test_ill_formed_entities_are_told(given_entity, message):
+    with pytest.raises(ValueError, match=message):
+        draw_entities_html("abc", [given_entity])
+
+
+def contrast(one, other):
+    dark, light = sorted((relative_luminance(one), relative_luminance(other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+# The page's backgrounds and plain ones.
+BACKGROUNDS = (("#ffffff", "#f8fafc"), ("#000000", "#1e293b"))
+
+
+def test_contrast_of_labels_and_brackets():
+    for colours in PALETTE:
+        for colour, backgrounds in zip(colours, BACKGROUNDS, strict=True):
+            assert contrast(text_colour_on(colour), colour) >= 4.5  # WCAG 1.4.3, AA
+            assert all(contrast(colour, background) >= 3 for background in backgrounds)  # WCAG 1.4.11
+
+
+def test_luminance_is_that_of_wcag():
+    assert relative_luminance("#ffffff") == pytest.approx(1)
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+    assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.005)  # a well-known value
+
+
+# Machado, Oliveira and Fernandes (2009), severity 1: what is seen without one kind of cones, in linear RGB.
+SIGHTS = {
+    "all cones": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
+    "no long-wave cones": (
+        (0.152286, 1.052583, -0.204868),
+        (0.114503, 0.786281, 0.099216),
+        (-0.003882, -0.048116, 1.051998),
+    ),
+    "no middle-wave cones": (
+        (0.367322, 0.860646, -0.227968),
+        (0.280085, 0.672501, 0.047413),
+        (-0.011820, 0.042940, 0.968881),
+    ),
+    "no short-wave cones": (
+        (1.255528, -0.076749, -0.178779),
+        (-0.078411, 0.930809, 0.147602),
+        (0.004733, 0.691367, 0.303900),
+    ),
+}
+# Okabe and Ito's palette of 2002, the usual one for every eye, comes to 0.076 by this measure.
+LEAST_DISTANCE = 0.1
+
+
+def product(matrix, vector):
+    return [sum(a * b for a, b in zip(row, vector, strict=True)) for row in matrix]
+
+
+def oklab(linear):
+    """Ottosson's (2020) space, in which distances are about as large as differences look."""
+    cones = product(
+        (
+            (0.4122214708, 0.5363325363, 0.0514459929),
+            (0.2119034982, 0.6806995451, 0.1073969566),
+            (0.0883024619, 0.2817188376, 0.6299787005),
+        ),
+        linear,
+    )
+    return product(
+        (
+            (0.2104542553, 0.7936177850, -0.0040720468),
+            (1.9779984951, -2.4285922050, 0.4505937099),
+            (0.0259040371, 0.7827717662, -0.8086757660),
+        ),
+        [max(0.0, value) ** (1 / 3) for value in cones],
+    )
+
+
+@pytest.mark.parametrize("sight", SIGHTS)
+@pytest.mark.parametrize("mode", [0, 1], ids=["light", "dark"])
+def test_colours_can_be_told_apart(sight, mode):
+    seen = []
+    for colours in PALETTE:
+        channels = [int(colours[mode][place : place + 2], 16) / 255 for place in (1, 3, 5)]
+        linear = [value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4 for value in channels]
+        seen.append(oklab([min(1.0, max(0.0, value)) for value in product(SIGHTS[sight], linear)]))
+    assert min(math.dist(*pair) for pair in itertools.combinations(seen, 2)) >= LEAST_DISTANCE

@@ -1,0 +1,327 @@
+"""Analyses of a model: candidates, cases, comparison of two models, all of them together, and the command."""
+
+import importlib
+import json
+import sys
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from modeling_triaffine.commands import analyse as analyse_command
+from modeling_triaffine.data.collator import encode_records
+from modeling_triaffine.evaluation import significance
+from modeling_triaffine.evaluation.analysis import NamedModel, analyse
+from modeling_triaffine.evaluation.candidates import sweep_candidates
+from modeling_triaffine.evaluation.cases import make_cases
+from modeling_triaffine.evaluation.figures import draw_figures
+from modeling_triaffine.evaluation.mistakes import list_mistakes
+from modeling_triaffine.evaluation.prediction import predict_words
+from modeling_triaffine.evaluation.report import html_report, markdown_report
+from modeling_triaffine.evaluation.scoring import score_entities
+from modeling_triaffine.evaluation.significance import paired_bootstrap
+from modeling_triaffine.model.decoding_triaffine import decode_batch
+from tests.helpers.analysed import FINDS, HOSTILE, analyse_hostile, entities, make_records
+from tests.helpers.micro_training import micro_dataset, write_lines
+from tests.helpers.tiny import tiny_model, tiny_processor
+
+
+@pytest.fixture
+def model(encoder):
+    return tiny_model(encoder, **FINDS)
+
+
+@pytest.fixture(scope="module")
+def processor(encoder):
+    return tiny_processor(encoder)
+
+
+@pytest.fixture(scope="module")
+def analysis(encoder):
+    return analyse_hostile(encoder)
+
+
+@torch.no_grad()
+def run_alone(model, processor, record):
+    return model(**processor.pad(encode_records(processor, [record])))
+
+
+# ---- candidates
+
+
+def test_each_number_of_candidates_is_as_if_the_model_had_it(model, processor):
+    records = make_records()
+    references = [record["entities"] for record in records]
+    rows = sweep_candidates(model, processor, records, counts=[100, 2, 6, 2], batch_size=3)
+    assert [row["max_candidates"] for row in rows] == [2, 6, 100]
+    for row in rows:
+        model.config.max_candidates = row["max_candidates"]
+        predictions, found = [], 0
+        for record in records:
+            output = run_alone(model, processor, record)
+            predictions += decode_batch(output, model.config.id2label)
+            kept = {(i, j + 1) for i, j in output.candidates[0].tolist()}
+            found += sum((entity["start"], entity["end"]) in kept for entity in record["entities"])
+        assert row["scores"] == score_entities(predictions, references)
+        assert row["candidates"] == {"found": found, "gold": 7, "recall": found / 7}
+    assert rows[0]["candidates"]["found"] < rows[-1]["candidates"]["found"] == 7
+    assert rows[0]["scores"]["predicted"] != rows[-1]["scores"]["predicted"]
+
+
+def test_the_model_is_left_as_it_was_whatever_happens(model, processor, monkeypatch):
+    model.train()
+    sweep_candidates(model, processor, make_records(), counts=[1, 3])
+    assert (model.config.max_candidates, model.training) == (6, True)
+
+    def fail(*_):
+        raise RuntimeError
+
+    monkeypatch.setattr(type(model.head), "forward", fail)
+    with pytest.raises(RuntimeError):
+        sweep_candidates(model, processor, make_records(), counts=[1, 3])
+    assert (model.config.max_candidates, model.training) == (6, True)
+
+
+def test_what_has_no_candidates_is_told(encoder, model, processor):
+    with pytest.raises(ValueError, match="0 is no number of candidates"):
+        sweep_candidates(model, processor, make_records(), counts=[5, 0])
+    without = tiny_model(encoder, cross_span=False)
+    with pytest.raises(ValueError, match="no cross-span stage"):
+        sweep_candidates(without, processor, make_records())
+    corpus = micro_dataset(make_records())
+    analysis = analyse(NamedModel("m", without, processor), corpus, "c")
+    assert (analysis.candidates, analysis.max_candidates) == (None, None)
+    assert "## Candidates" not in markdown_report(analysis)
+    with pytest.raises(ValueError, match="no cross-span stage"):
+        analyse(NamedModel("m", without, processor), corpus, "c", counts=[5])
+
+
+# ---- cases
+
+
+@pytest.mark.parametrize(
+    "fields", [{}, {"cross_span": False}, {"max_span_width": 2}], ids=["full", "no-cross-span", "narrow"]
+)
+def test_cases_say_what_the_model_says(encoder, processor, fields):
+    model = tiny_model(encoder, **FINDS | fields)
+    names = model.config.id2label
+    records = make_records()
+    cases = make_cases(model, processor, records)
+    assert [case.id for case in cases] == [record["id"] for record in records]
+    for case, record in zip(cases, records, strict=True):
+        output, words = run_alone(model, processor, record), record["tokens"]
+        width = fields.get("max_span_width", len(words))
+        spans = [(i, j) for i, j in product(range(len(words)), repeat=2) if i <= j]
+        probability = {(i, j): output.span_logits[0, i, j].softmax(-1) for i, j in spans}
+        ranked = sorted((span for span in spans if span[1] - span[0] < width), key=lambda s: -probability[s][:-1].max())
+        final = {}
+        if output.candidates is not None:
+            final = {
+                (i, j): logits.softmax(-1)
+                for (i, j), logits in zip(output.candidates[0].tolist(), output.logits[0], strict=True)
+            }
+        gold = {(entity["start"], entity["end"] - 1) for entity in record["entities"]}
+        found = {s for table in (probability, final) for s, row in table.items() if names[int(row.argmax())] != "None"}
+        assert case.num_spans == len(spans)
+        assert [(span.start, span.end - 1) for span in case.spans] == sorted(gold | found, key=lambda s: (s[0], -s[1]))
+        for span in case.spans:
+            at = span.start, span.end - 1
+            assert span.text == " ".join(words[span.start : span.end])
+            assert span.gold == sorted(e["type"] for e in record["entities"] if (e["start"], e["end"] - 1) == at)
+            assert span.label == names[int(probability[at].argmax())]
+            assert span.probability == pytest.approx(probability[at].max().item(), rel=1e-5)
+            assert span.rank == (ranked.index(at) + 1 if at in ranked else None)
+            assert span.final_label == (names[int(final[at].argmax())] if at in final else None)
+            assert span.final_probability == (pytest.approx(final[at].max().item(), rel=1e-5) if at in final else None)
+    shown = [span for case in cases for span in case.spans]
+    assert any(span.final_label is None for span in shown)
+    assert any(span.rank is None for span in shown) == ("max_span_width" in fields)
+
+
+# ---- comparison of two models
+
+GOLD = [entities((0, 1, "LOC"), (2, 4, "ORG")), entities((0, 2, "LOC")), entities((1, 2, "ORG"))]
+BETTER = [GOLD[0], GOLD[1], entities((0, 2, "ORG"))]
+WORSE = [GOLD[0][:1], GOLD[1], []]
+
+sentences = st.lists(
+    st.builds(
+        lambda start, label: {"start": start, "end": start + 1, "type": label},
+        st.integers(0, 3),
+        st.sampled_from(["LOC", "ORG"]),
+    ),
+    max_size=4,
+)
+
+
+def test_bootstrap_is_that_of_all_samples():
+    """With three sentences all 27 samples can be listed; 40,000 drawn ones come close to them."""
+    sides = {"better": BETTER, "worse": WORSE}
+    whole = score_entities(BETTER, GOLD)["f1"] - score_entities(WORSE, GOLD)["f1"]
+    differences = []
+    for rows in product(range(3), repeat=3):
+        gold = [GOLD[row] for row in rows]
+        f1 = {name: score_entities([side[row] for row in rows], gold)["f1"] for name, side in sides.items()}
+        differences.append(f1["better"] - f1["worse"])
+    drawn = paired_bootstrap(BETTER, WORSE, GOLD, samples=40_000)
+    assert drawn["difference"] == pytest.approx(whole)
+    assert drawn["wins"] == pytest.approx(np.mean(np.array(differences) > 0), abs=0.01)
+    extreme = np.mean(np.abs(np.array(differences) - whole) >= abs(whole) - 1e-12)
+    assert 0 < extreme < 1
+    assert drawn["p_value"] == pytest.approx(extreme, abs=0.01)
+    assert drawn["interval"] == pytest.approx([min(differences), max(differences)])  # 1 of 27 is 3.7 %
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.tuples(sentences, sentences, sentences), min_size=1, max_size=5))
+def test_bootstrap_of_swapped_models_is_the_mirror_image(rows):
+    first, second, gold = (list(side) for side in zip(*rows, strict=True))
+    there = paired_bootstrap(first, second, gold, samples=50)
+    back = paired_bootstrap(second, first, gold, samples=50)
+    assert there["difference"] == pytest.approx(score_entities(first, gold)["f1"] - score_entities(second, gold)["f1"])
+    assert there["difference"] == -back["difference"]
+    assert there["interval"] == pytest.approx([-value for value in reversed(back["interval"])])
+    assert there["p_value"] == back["p_value"]
+    assert there["wins"] + back["wins"] <= 1
+
+
+def test_bootstrap_of_equal_models():
+    result = paired_bootstrap(BETTER, BETTER, GOLD, samples=20)
+    assert (result["difference"], result["interval"], result["p_value"], result["wins"]) == (0, [0, 0], 1, 0)
+
+
+def test_bootstrap_depends_on_its_seed_alone(monkeypatch):
+    whole = paired_bootstrap(BETTER, WORSE, GOLD, samples=500, seed=7)
+    monkeypatch.setattr(significance, "_DRAWN_AT_ONCE", 100)
+    assert paired_bootstrap(BETTER, WORSE, GOLD, samples=500, seed=7) == whole
+    assert paired_bootstrap(BETTER, WORSE, GOLD, samples=500, seed=8) != whole
+
+
+def test_bootstrap_p_value_of_a_clear_difference_is_small_but_not_zero():
+    gold = [entities((0, 1, "LOC"))] * 30
+    result = paired_bootstrap(gold, [[] for _ in gold], gold, samples=99)
+    assert result["difference"] == 1.0
+    assert result["p_value"] == 1 / 100
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([], [], []), "no sentences to compare"),
+        (([[]], [[], []], [[]]), "predictions for 2 sentences and references for 1"),
+        (([[], []], [[]], [[]]), "predictions for 2 sentences and references for 1"),
+        (([[], [{"start": 1}]], [[], []], [[], []]), "predictions, sentence 1, entity 0: end missing"),
+    ],
+)
+def test_bootstrap_tells_ill_formed_input(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        paired_bootstrap(*arguments)
+    with pytest.raises(ValueError, match="draw at least 1"):
+        paired_bootstrap([[]], [[]], [[]], samples=0)
+
+
+# ---- the whole
+
+
+def test_analysis_is_made_of_its_parts(analysis, encoder):
+    records = make_records(HOSTILE)
+    references = [record["entities"] for record in records]
+    model, processor = tiny_model(encoder, **FINDS), tiny_processor(encoder)
+    predictions = predict_words(model, processor, records)
+    assert analysis.scores == score_entities(predictions, references, ["DNA", "protein"])
+    assert analysis.scores["predicted"] > 0
+    assert (analysis.sentences, analysis.max_candidates) == (4, 6)
+    assert analysis.unknown_labels == sorted(["RNA", HOSTILE])
+    assert analysis.candidates == sweep_candidates(model, processor, records, [2, 6, 40])
+    assert analysis.sentences_with_errors == list_mistakes(predictions, records)
+    assert [case.id for case in analysis.cases] == ["s2", "s0"]
+    others = predict_words(tiny_model(encoder, **FINDS | {"seed": 4}), processor, records)
+    assert analysis.comparison.scores == score_entities(others, references, ["DNA", "protein"])
+    assert analysis.comparison.bootstrap == paired_bootstrap(predictions, others, references)
+
+
+def test_sentences_that_are_not_there_are_told(model, processor):
+    with pytest.raises(ValueError, match="no sentence 'x', 'y'; its 4 ids begin with 's0', 's1', 's2'"):
+        analyse(NamedModel("m", model, processor), micro_dataset(make_records()), "c", sentences=["s1", "x", "y"])
+
+
+def test_analysis_without_any_entity_has_a_report(encoder, processor):
+    records = [{**record, "entities": []} for record in make_records()]
+    model = tiny_model(encoder, cross_span=False)
+    model.head.label_bias.data[-1] = 1e3
+    analysis = analyse(NamedModel("m", model, processor), micro_dataset(records), "c")
+    assert analysis.scores["predicted"] == analysis.scores["gold"] == 0
+    assert "4 sentences of c, with 0 entities" in markdown_report(analysis)
+    assert "Sentences with errors" not in markdown_report(analysis)
+    assert "--lane-height" not in html_report(analysis, {})
+    assert set(draw_figures(analysis)) == {"by_label.svg", "by_label.png"}
+
+
+# ---- the command
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    write_lines(tmp_path / "dev.jsonl", make_records())
+    return tmp_path / "dev.jsonl"
+
+
+def run_options(saved_model, *options):
+    return "analyse", "--model", saved_model, "--split", "train", "--candidates", "3", "6", *options
+
+
+def test_command_prints_tables_and_writes_the_report(saved_model, corpus, command, tmp_path):
+    output = tmp_path / "new" / "report"
+    options = run_options(saved_model, "--compare", saved_model, "--sentences", "s0", "--output", output)
+    result = command(*options, "--data", corpus)
+    assert result.code == 0, result.err
+    assert result.out.startswith("# Analysis of ")
+    assert "**s0: The IL2 gene binds protein !**" in result.out
+    written = json.loads((output / "report.json").read_text())
+    assert [row["max_candidates"] for row in written["candidates"]] == [3, 6]
+    assert written["comparison"]["bootstrap"]["p_value"] == 1
+    assert (output / "report.html").read_text().startswith("<!doctype html>")
+    assert (output / "candidates.png").exists()
+    again = command(*options, "--data", corpus)
+    assert again.code == 2
+    assert "is there already; give the name of a new folder" in again.err
+
+
+def test_command_takes_the_corpus_in_two_places(saved_model, corpus, command):
+    first = command("analyse", corpus, "--model", saved_model, "--split", "train", "--candidates", "3")
+    second = command("analyse", "--model", saved_model, "--split", "train", "--candidates", "3", "--data", corpus)
+    assert first.code == second.code == 0
+    assert first.out == second.out
+    assert command("analyse", "--model", saved_model).code == 2
+    assert command("analyse", corpus, "--data", corpus, "--model", saved_model).code == 2
+
+
+def test_command_without_matplotlib(saved_model, corpus, command, tmp_path, monkeypatch):
+    monkeypatch.delitem(sys.modules, "modeling_triaffine.evaluation.figures")
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    options = run_options(saved_model, "--data", corpus)
+    assert command(*options).code == 0
+    refused = command(*options, "--output", tmp_path / "report")
+    assert refused.code == 2
+    assert refused.out == ""  # told before the model runs
+    assert "pip install -e '.[plot]'" in refused.err
+    assert not (tmp_path / "report").exists()
+    assert command(*options, "--output", tmp_path / "report", "--no-figures").code == 0
+    assert {path.name for path in (tmp_path / "report").iterdir()} == {"report.html", "report.md", "report.json"}
+    monkeypatch.undo()
+    importlib.import_module("modeling_triaffine.evaluation.figures")
+
+
+def test_command_leaves_no_half_written_report(saved_model, corpus, command, tmp_path, monkeypatch):
+    def fail(analysis, folder, figures):
+        (folder / "report.html").write_text("half")
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(analyse_command, "write_report", fail)
+    result = command(*run_options(saved_model, "--data", corpus, "--output", tmp_path / "report", "--no-figures"))
+    assert result.code == 2
+    assert "the disk is full" in result.err
+    assert [path.name for path in tmp_path.iterdir()] == [corpus.name]

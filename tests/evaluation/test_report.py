@@ -1,0 +1,233 @@
+"""The report of an analysis: its tables, its page and its folder."""
+
+import json
+import re
+import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
+from html.parser import HTMLParser
+from itertools import product
+
+import pytest
+
+from modeling_triaffine.evaluation.candidates import DEFAULT_COUNTS
+from modeling_triaffine.evaluation.cases import Case, CaseSpan
+from modeling_triaffine.evaluation.figures import draw_figures
+from modeling_triaffine.evaluation.mistakes import list_mistakes
+from modeling_triaffine.evaluation.report import html_report, markdown_report, write_report
+from modeling_triaffine.evaluation.scoring import score_entities
+from modeling_triaffine.evaluation.sections import MOST_SENTENCES, SHOWN_COUNTS
+from modeling_triaffine.evaluation.tables import Table, html_text, markdown_text
+from tests.helpers.analysed import HOSTILE, analyse_hostile, entities
+
+
+@pytest.fixture(scope="module")
+def analysis(encoder):
+    return analyse_hostile(encoder)
+
+
+@pytest.fixture(scope="module")
+def figures(analysis):
+    return draw_figures(analysis)
+
+
+# ---- tables
+
+
+def test_table_in_markdown():
+    table = Table("Ca|ption", ["name", "n"], [["a|b", "1"], ["c", "1000"]], "lr")
+    assert table.markdown().splitlines() == [
+        "**Ca\\|ption**",
+        "",
+        "| name |    n |",
+        "| ---- | ---: |",
+        "| a\\|b |    1 |",
+        "| c    | 1000 |",
+    ]
+
+
+def test_table_in_html():
+    root = ElementTree.fromstring(Table("<b>", ["name", "n"], [["a&b", "<1>"]], "lr").html())
+    assert root.find("figcaption").text == "<b>"
+    assert [cell.text for cell in root.iter("td")] == ["<1>"]
+    assert [(cell.text, cell.get("class")) for cell in root.iter("th")] == [("name", "l"), ("n", "r"), ("a&b", "l")]
+
+
+@pytest.mark.parametrize(
+    ("text", "markdown", "html"),
+    [
+        ("cell_type", "cell_type", "cell_type"),
+        ("_x_ *y*", r"\_x\_ \*y\*", "_x_ *y*"),
+        ("<b>&amp;", r"\<b\>\&amp;", "&lt;b&gt;&amp;amp;"),
+        ("a\n# b\x00", "a # b\N{REPLACEMENT CHARACTER}", "a # b\N{REPLACEMENT CHARACTER}"),
+        ("[a](b) $x$ ~~c~~ \\", r"\[a\](b) \$x\$ \~\~c\~\~ \\", "[a](b) $x$ ~~c~~ \\"),
+        ('"it\'s"', '"it\'s"', "&quot;it&#x27;s&quot;"),
+    ],
+)
+def test_text_is_no_markup(text, markdown, html):
+    assert (markdown_text(text), html_text(text)) == (markdown, html)
+
+
+# ---- the report
+
+
+class Page(HTMLParser):
+    """What a page holds: tags, addresses and text; every tag that is opened must be closed in its turn."""
+
+    VOID = ("meta", "img")
+
+    def __init__(self, page):
+        super().__init__()
+        self.open, self.tags, self.addresses, self.styles, self.text = [], [], [], [], ""
+        self.source = page
+        self.feed(page)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        self.addresses += [value for name, value in attributes if name in ("src", "href", "srcset", "data")]
+        self.styles += [value for name, value in attributes if name == "style"]
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def test_page_is_closed_in_itself_and_shows_markup_as_text(analysis, figures):
+    page = Page(html_report(analysis, figures))
+    assert "script" not in page.tags
+    assert page.tags.count("img") == 5
+    assert all(address.startswith(("#part", "data:image/svg+xml;base64,")) for address in page.addresses)
+    assert all(re.fullmatch(r"--lanes?:\d+", style) for style in page.styles)
+    assert HOSTILE in page.text
+    assert "url(" not in page.text
+    for part in (
+        "Scores by label",
+        "Scores by length",
+        "Errors",
+        "Sentences with errors",
+        "Candidates",
+        "Comparison",
+        "Cases",
+        "s0: The IL2 gene",
+    ):
+        assert part in page.text
+
+
+def test_page_and_markdown_say_the_same(analysis):
+    page, text = html_report(analysis, {}), markdown_report(analysis)
+    assert "<img" not in page
+    assert "![" not in text
+    rows = [line for line in text.splitlines() if line.startswith("| ") and not line.startswith(("| -", "| :"))]
+    assert page.count("<tr>") == len(rows) > 30
+    for value in ("precision", f"{100 * analysis.scores['f1']:.2f}"):
+        assert value in page
+        assert value in text
+
+
+def cells_of(text, first):
+    """The cells of the first row of a Markdown table that begins so."""
+    row = next(line for line in text.splitlines() if line.startswith(f"| {first} "))
+    return [cell.strip() for cell in row.strip("|").split("|")]
+
+
+def test_numbers_of_the_report(analysis):
+    text = markdown_report(analysis)
+    scores = analysis.scores["by_label"]["DNA"]
+    ratios = [f"{100 * scores[ratio]:.2f}" for ratio in ("precision", "recall", "f1")]
+    assert cells_of(text, "DNA") == ["DNA", *ratios, str(scores["predicted"]), str(scores["gold"])]
+    found = analysis.comparison.bootstrap
+    assert f"p = {found['p_value']:.4f}" in text
+    assert f"by {100 * found['difference']:+.2f}".replace("-", "−") in text
+
+
+def test_labels_with_the_names_of_parts_have_rows_of_their_own(analysis):
+    gold = [entities((0, 1, "all"), (0, 1, "flat"))]
+    scores = score_entities(gold, gold)
+    without_flat = {label: row for label, row in scores["by_label"].items() if label != "flat"}
+    mine, other = scores | {"by_label": without_flat}, replace(analysis.comparison, scores=scores)
+    text = markdown_report(replace(analysis, scores=mine, comparison=other))
+    rows = [line for line in text[text.index("## Comparison") :].splitlines() if line.startswith(("| all", "| flat"))]
+    assert [row.split()[3] for row in rows] == ["100.00", "100.00", "0.00", "100.00"]
+
+
+def test_case_without_candidates_in_the_report(analysis):
+    span = CaseSpan(0, 2, "IL2 gene", ["DNA", "RNA"], "DNA", 0.75, None, None, None)
+    text = markdown_report(replace(analysis, cases=[Case("s", "IL2 gene .", 6, [span])]))
+    assert cells_of(text, "IL2 gene") == ["IL2 gene", "0–2", "DNA", "0.750", "–", "–", "–", "DNA, RNA"]
+
+
+def test_sentences_with_errors_are_drawn_and_their_mistakes_listed(analysis):
+    gold = entities((0, 2, "ORG"), (1, 2, "LOC"))
+    record = {"id": "s<7>", "tokens": ["the", "Oxav", "\u2028", "`[x]`"], "entities": gold}
+    sentences = list_mistakes([entities((0, 3, "ORG"), (1, 2, "LOC"), (3, 4, "LOC"))], [record])
+    report = replace(analysis, sentences_with_errors=sentences)
+    text = markdown_report(report)
+    part = text[text.index("### s") : text.index("## Candidates")]
+    assert "1 of the 4 sentences have mistakes, those with most of them first." in text
+    assert part.rstrip().split("\n") == [
+        "### s\\<7\\>",
+        "",
+        "Gold:",
+        "",
+        "    the Oxav \N{REPLACEMENT CHARACTER} `[x]`",
+        "        ╰──╯ LOC",
+        "    ╰──────╯ ORG",
+        "",
+        "Predicted:",
+        "",
+        "    the Oxav \N{REPLACEMENT CHARACTER} `[x]`",
+        "        ╰──╯ LOC",
+        "               ╰───╯ LOC",
+        "    ╰────────╯ ORG",
+        "",
+        "**2 mistakes**",
+        "",
+        "| mistake        | gold           | predicted        |",
+        "| -------------- | -------------- | ---------------- |",
+        "| wrong boundary | the Oxav (ORG) | the Oxav \N{REPLACEMENT CHARACTER} (ORG) |",
+        "| invented       | –              | \\`\\[x\\]\\` (LOC)  |",
+    ]
+    page = Page(html_report(report, {}))
+    assert page.text.count("the Oxav \N{REPLACEMENT CHARACTER} `[x]`") == 2
+    drawn = re.findall(r'<span class="entity[^>]* data-start="(\d+)" data-end="(\d+)" data-label="(\w+)"', page.source)
+    assert drawn == [("0", "8", "ORG"), ("4", "8", "LOC"), ("0", "10", "ORG"), ("4", "8", "LOC"), ("11", "16", "LOC")]
+
+
+def test_the_report_shows_some_sentences_with_errors_and_json_all(analysis, tmp_path):
+    (sentence, *_) = analysis.sentences_with_errors
+    many = [replace(sentence, id=f"many-{number}") for number in range(MOST_SENTENCES + 3)]
+    write_report(replace(analysis, sentences_with_errors=many), tmp_path, {})
+    text = (tmp_path / "report.md").read_text()
+    assert "23 of the 4 sentences have mistakes, here the 20 with most of them, in report.json all." in text
+    assert re.findall("### (many-\\d+)", text) == [one.id for one in many[:MOST_SENTENCES]]
+    written = json.loads((tmp_path / "report.json").read_text())["sentences_with_errors"]
+    assert [one["id"] for one in written] == [one.id for one in many]
+
+
+def test_of_the_candidates_tried_by_default_some_are_shown(analysis):
+    def shown(counts):
+        rows = [{**analysis.candidates[0], "max_candidates": count} for count in counts]
+        text = markdown_report(replace(analysis, candidates=rows, max_candidates=35))
+        part = text[text.index("## Candidates") : text.index("## Comparison")]
+        return [int(number) for number in re.findall(r"^\| +(\d+) \|", part, re.MULTILINE)], "leaves some" in part
+
+    assert shown(DEFAULT_COUNTS) == (sorted({35, *SHOWN_COUNTS}), True)
+    assert shown(range(1, 31)) == (list(range(1, 31)), False)
+
+
+def test_report_folder(analysis, figures, tmp_path):
+    write_report(analysis, tmp_path, figures)
+    names = {"by_label", "by_length", "by_depth", "errors", "candidates"}
+    expected = {f"{name}.{form}" for name, form in product(names, ("svg", "png"))}
+    assert {path.name for path in tmp_path.iterdir()} == {"report.html", "report.md", "report.json"} | expected
+    for name in names:
+        assert ElementTree.fromstring(figures[f"{name}.svg"]).tag.endswith("svg")
+        assert figures[f"{name}.png"].startswith(b"\x89PNG")
+        assert f"]({name}.png)" in (tmp_path / "report.md").read_text()
+    assert json.loads((tmp_path / "report.json").read_text()) == json.loads(json.dumps(analysis.to_dict()))
+    assert draw_figures(analysis) == figures  # the same analysis gives the same files

@@ -1,0 +1,458 @@
+"""Explanations: the parts of a score add up to the model's own, in every configuration; data, errors, tables, plots."""
+
+import importlib
+import importlib.util
+import itertools
+import json
+import sys
+import threading
+import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from modeling_triaffine import NestedNERPipeline
+from modeling_triaffine.explanation import (
+    Candidate,
+    Explanation,
+    LabelExplanation,
+    StageScore,
+    TextSpan,
+    explain,
+    format_explanation,
+    plot_explanation,
+)
+from modeling_triaffine.explanation.contributions import cross_span_stage_parts, rank_of_span, span_stage_parts
+from modeling_triaffine.explanation.tables import make_tables
+from modeling_triaffine.model import span_head_triaffine
+from modeling_triaffine.model.configuration_triaffine import TriaffineConfig
+from modeling_triaffine.model.span_head_triaffine import TriaffineSpanHead
+from modeling_triaffine.model.triaffine_ops import (
+    cross_span_scores,
+    inside_attention_reference,
+    triaffine_pairs_reference,
+)
+from tests.helpers.tiny import tiny_model, tiny_processor
+from tests.model.test_span_head import FACTORS
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+TEXT = "It works. The IL-2 gene binds protein! DNA"
+SPAN = (14, 23)  # IL-2 gene
+# SPAN is a candidate of this model, and an entity.
+FOUND = {"seed": 3, "max_candidates": 20, "triaffine_init_std": 3.0}
+
+WITHOUT_ATTENTION = [
+    {"attention": "none", "scoring": scoring, "cross_span": False} for scoring in ("biaffine", "biaffine_shared")
+]
+WITH_ATTENTION = [{"attention": a, "scoring": s, "cross_span": False} for a, s in FACTORS]
+CROSS_SPAN = [
+    *({"attention": a, "scoring": s, "share_triaffine": False} for a, s in FACTORS),
+    *({"attention": a, "share_triaffine": True} for a in ("triaffine", "triaffine_no_label")),
+]
+CROSS_SPAN = [fields | {"cross_span_axis": axis} for fields in CROSS_SPAN for axis in ("key", "query")]
+
+
+def name_of(fields):
+    return "-".join(str(value) for value in fields.values())
+
+
+def run_head(num_words=5, **fields):
+    """A head in float64 with random words of one sentence, and its output."""
+    torch.manual_seed(0)
+    sizes = {"num_labels": 4, "hidden_size": 6, "triaffine_dim": 5, "max_candidates": 4, "triaffine_init_std": 0.5}
+    head = TriaffineSpanHead(TriaffineConfig(**(sizes | fields))).double().eval()
+    hidden = torch.randn(1, num_words, 6, dtype=torch.double)
+    with torch.no_grad():
+        return head, hidden, head(hidden, torch.tensor([num_words]))
+
+
+def all_spans(num_words):
+    return list(itertools.combinations_with_replacement(range(num_words), 2))
+
+
+def assert_equal(found, expected):
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-10)
+
+
+# ---- the parts against the definition
+
+
+@pytest.mark.parametrize("rank", [None, 2])
+@pytest.mark.parametrize("fields", WITH_ATTENTION, ids=name_of)
+@torch.no_grad()
+def test_words_add_up_to_the_span_score(fields, rank):
+    head, hidden, output = run_head(**fields, triaffine_rank=rank)
+    attention_factor, boundaries = head.attention(hidden)
+    attention = inside_attention_reference(attention_factor)[0].expand(4, -1, -1, -1)
+    values = head.scoring(hidden, boundaries)[0].whole_cube()[0]
+    for i, j in all_spans(5):
+        parts = span_stage_parts(head, hidden, output, (i, j))
+        assert_equal(parts.contributions.sum(-1) + parts.bias, output.span_logits[0, i, j])
+        assert_equal(parts.logits, output.span_logits[0, i, j])
+        assert_equal(parts.attention, attention[:, i, j, i : j + 1])
+        assert_equal(parts.contributions, (attention * values)[:, i, j, i : j + 1])
+
+
+@pytest.mark.parametrize("rank", [None, 2])
+@pytest.mark.parametrize("fields", CROSS_SPAN, ids=name_of)
+@torch.no_grad()
+def test_candidates_add_up_to_the_final_score(fields, rank, monkeypatch):
+    given = []
+
+    def spy(attention, scoring, *arguments):
+        given.append(triaffine_pairs_reference(*scoring)[0])
+        return cross_span_scores(attention, scoring, *arguments)
+
+    monkeypatch.setattr(span_head_triaffine, "cross_span_scores", spy)
+    head, hidden, output = run_head(**fields, triaffine_rank=rank)
+    related = given[0].permute(1, 2, 0)  # t [l, g, R]
+    terms = output.cross_span_attentions[0] * related
+    for position in range(4):
+        parts = cross_span_stage_parts(head, hidden, output, position)
+        assert_equal(parts.contributions.sum(-1) + parts.bias, output.logits[0, position])
+        assert_equal(parts.logits, output.logits[0, position])
+        assert_equal(parts.attention.sum(-1), torch.ones(4, dtype=torch.double))
+        expected = terms[position] if fields["cross_span_axis"] == "key" else terms[:, position]
+        assert_equal(parts.contributions, expected.T)
+
+
+@pytest.mark.parametrize("fields", WITHOUT_ATTENTION, ids=name_of)
+@torch.no_grad()
+def test_scores_without_attention_have_no_parts(fields):
+    head, hidden, output = run_head(**fields)
+    parts = span_stage_parts(head, hidden, output, (1, 3))
+    assert_equal(parts.logits, output.span_logits[0, 1, 3])
+    assert (parts.attention, parts.contributions) == (None, None)
+
+
+@torch.no_grad()
+def test_one_word_and_one_entity_label():
+    head, hidden, output = run_head(num_words=1, num_labels=2)
+    for parts in (span_stage_parts(head, hidden, output, (0, 0)), cross_span_stage_parts(head, hidden, output, 0)):
+        assert_equal(parts.attention, torch.ones(2, 1, dtype=torch.double))
+        assert_equal(parts.contributions[:, 0] + parts.bias, parts.logits)
+
+
+@pytest.mark.parametrize("max_width", [None, 2])
+def test_rank_is_the_order_of_candidates(max_width):
+    _, _, output = run_head(max_span_width=max_width)
+    spans = [(i, j) for i, j in all_spans(5) if max_width is None or j - i < max_width]
+    ranks = {span: rank_of_span(output, span, max_width) for span in spans}
+    assert sorted(ranks.values()) == [(rank, len(spans)) for rank in range(1, len(spans) + 1)]
+    first = {span for span, (rank, _) in ranks.items() if rank <= 4}
+    assert first == {tuple(span) for span in output.candidates[0].tolist()}
+
+
+# ---- texts
+
+
+@pytest.fixture(scope="module")
+def pipeline(encoder):
+    model = tiny_model(encoder, **FOUND).double()
+    return NestedNERPipeline(model=model, processor=tiny_processor(encoder))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"cross_span_axis": "query", "triaffine_rank": 3},
+        {"cross_span": False, "attention": "triaffine_no_label"},
+        {"cross_span": False, "attention": "none", "scoring": "biaffine"},
+    ],
+    ids=name_of,
+)
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-10), (torch.float32, 1e-6)], ids=str)
+def test_an_explanation_multiplies_out_to_the_scores_of_the_model(encoder, fields, dtype, tolerance):
+    model = tiny_model(encoder, **FOUND | fields).to(dtype)
+    processor = tiny_processor(encoder, context="document")
+    pipeline = NestedNERPipeline(model=model, processor=processor)
+    sentences = [dict(model(**processor.pad([feature]))) for feature, _ in processor.encode_text(TEXT)]
+    with_candidates = set()
+    places = {SPAN: (1, 1, 4), (10, 13): (1, 0, 0), (14, 38): (1, 1, 7), (39, 42): (2, 0, 0)}
+    for span, (sentence, i, j) in places.items():
+        explanation = explain(pipeline, TEXT, span)
+        output = sentences[sentence]
+        for number, label in enumerate(explanation.labels):
+            stage = label.span_stage
+            assert stage.logit == pytest.approx(output["span_logits"][0, i, j, number].item(), abs=tolerance)
+            if fields.get("attention") != "none":
+                assert stage.bias + sum(stage.contributions) == pytest.approx(stage.logit, abs=tolerance)
+                assert len(stage.attention) == len(stage.contributions) == len(explanation.words) == j - i + 1
+            if stage := label.cross_span_stage:
+                with_candidates.add(span)
+                row = output["candidates"][0].tolist().index([i, j])
+                assert stage.logit == pytest.approx(output["logits"][0, row, number].item(), abs=tolerance)
+                assert stage.bias + sum(stage.contributions) == pytest.approx(stage.logit, abs=tolerance)
+                assert len(stage.attention) == len(stage.contributions) == len(explanation.candidates)
+        assert sum(label.final.probability for label in explanation.labels) == pytest.approx(1)
+    assert bool(with_candidates) == model.config.cross_span
+
+
+def test_an_explanation_says_what_the_pipeline_finds(pipeline):
+    found = pipeline(TEXT)
+    assert SPAN in [(entity["start"], entity["end"]) for entity in found]
+    for entity in found:
+        explanation = explain(pipeline, TEXT, (entity["start"], entity["end"]))
+        scores = {label.label: label.final.probability for label in explanation.labels}
+        assert explanation.predicted == entity["entity_group"]
+        assert scores[entity["entity_group"]] == pytest.approx(entity["score"], abs=1e-12)
+        own = [c for c in explanation.candidates if (c.start, c.end) == (entity["start"], entity["end"])]
+        assert [(c.label, c.probability) for c in own] == [(entity["entity_group"], pytest.approx(entity["score"]))]
+
+
+def test_an_explanation_is_plain_data_with_offsets_into_the_text(pipeline):
+    explanation = explain(pipeline, TEXT, SPAN)
+    data = json.loads(json.dumps(explanation.to_dict()))
+    assert data["span"] == {"text": "IL-2 gene", "start": 14, "end": 23}
+    assert data["sentence"]["text"] == "The IL-2 gene binds protein!"
+    assert [word["text"] for word in data["words"]] == ["IL", "-", "2", "gene"]
+    for piece in (data["sentence"], *data["words"], *data["candidates"]):
+        assert TEXT[piece["start"] : piece["end"]] == piece["text"]
+    assert [label["label"] for label in data["labels"]] == ["DNA", "protein", "None"]
+    assert (data["is_candidate"], data["cross_span_axis"], len(data["candidates"])) == (True, "key", 20)
+    assert data["labels"][0]["span_stage"]["attention"] == explanation.labels[0].span_stage.attention
+
+
+def test_what_is_no_candidate_has_no_cross_span_part_and_is_none(pipeline):
+    texts = ["The", "IL", "-", "2", "gene", "binds", "protein", "!"]
+    starts = [10, 14, 16, 17, 19, 24, 30, 37]
+    explanations = [explain(pipeline, TEXT, (starts[i], starts[j] + len(texts[j]))) for i, j in all_spans(len(starts))]
+    for explanation in explanations:
+        assert explanation.num_spans == 36
+        assert explanation.is_candidate == (explanation.rank <= 20)
+        if not explanation.is_candidate:
+            assert explanation.predicted == "None"
+            assert explanation.candidates is None
+            assert all(label.cross_span_stage is None for label in explanation.labels)
+    assert sum(explanation.is_candidate for explanation in explanations) == 20
+
+
+def test_a_model_in_training_is_explained_without_dropout_and_stays_in_training(encoder):
+    pipeline = NestedNERPipeline(model=tiny_model(encoder, mlp_dropout=0.5, **FOUND), processor=tiny_processor(encoder))
+    expected = explain(pipeline, TEXT, SPAN)
+    pipeline.model.train()
+    assert explain(pipeline, TEXT, SPAN) == expected
+    assert pipeline.model.training
+
+
+def test_what_other_threads_ask_of_the_model_meanwhile_is_not_explained(encoder):
+    pipeline = NestedNERPipeline(model=tiny_model(encoder, **FOUND), processor=tiny_processor(encoder))
+    expected = explain(pipeline, TEXT, SPAN)
+    asked = []
+
+    def ask(*_):
+        hook.remove()
+        other = threading.Thread(target=lambda: asked.append(pipeline("protein binds DNA gene")))
+        other.start()
+        other.join()
+
+    hook = pipeline.model.words.register_forward_hook(ask)
+    assert explain(pipeline, TEXT, SPAN) == expected
+    assert asked
+
+
+@pytest.mark.parametrize("rank", [None, 2])
+def test_a_model_of_remote_code_is_explained_as_ours(encoder, rank, tmp_path, monkeypatch):
+    model, processor = tiny_model(encoder, triaffine_rank=rank, **FOUND), tiny_processor(encoder)
+    folder = tmp_path / f"remote_copy_{rank}"
+    model.save_pretrained(folder)
+    monkeypatch.syspath_prepend(tmp_path)
+    remote = importlib.import_module(f"{folder.name}.modeling_triaffine").TriaffineForNestedNER.from_pretrained(folder)
+    assert type(remote) is not type(model)
+    expected = explain(NestedNERPipeline(model=model, processor=processor), TEXT, SPAN)
+    assert explain(NestedNERPipeline(model=remote, processor=processor), TEXT, SPAN) == expected
+
+
+@pytest.mark.parametrize(
+    ("span", "message"),
+    [
+        (
+            (15, 23),
+            r"15:23 \('L-2 gene'\) does not begin and end with words.*near it are 14:16 \('IL'\), 16:17 .*'gene'",
+        ),
+        ((13, 14), r"near it are 10:13 \('The'\), 14:16 \('IL'\)\."),
+        ((13, 23), r"does not begin and end with words"),
+        ((3, 13), r"runs over the end of a sentence.*3:9 \('works.'\), 10:13 \('The'\)"),
+        ((9, 10), r"near it are 8:9 \('\.'\), 10:13 \('The'\)"),
+        ((5, 5), "5:5 does not lie in the text of 42 characters"),
+        ((38, 43), "38:43 does not lie in the text"),
+        ((-1, 3), "does not lie in the text"),
+    ],
+)
+def test_misplaced_spans_are_told_what_is_near(pipeline, span, message):
+    with pytest.raises(ValueError, match=message):
+        explain(pipeline, TEXT, span)
+
+
+def test_white_space_around_and_texts_without_words(pipeline):
+    with pytest.raises(ValueError, match=r"near it are 2:6 \('gene'\)\."):
+        explain(pipeline, "  gene  ", (0, 1))
+    with pytest.raises(ValueError, match=r"near it are 2:6 \('gene'\)\."):
+        explain(pipeline, "  gene  ", (7, 8))
+    with pytest.raises(ValueError, match="holds no words"):
+        explain(pipeline, "   ", (0, 1))
+
+
+def test_a_span_wider_than_the_model_scores_is_refused(encoder):
+    pipeline = NestedNERPipeline(model=tiny_model(encoder, max_span_width=3), processor=tiny_processor(encoder))
+    assert len(explain(pipeline, TEXT, (16, 23)).words) == 3
+    with pytest.raises(ValueError, match="has 4 words, but the model scores spans of at most 3"):
+        explain(pipeline, TEXT, SPAN)
+
+
+# ---- tables and plots
+
+
+def stage_scores(labels, terms, seed):
+    """Made-up scores that add up, one a label."""
+    generator = torch.Generator().manual_seed(seed)
+    attention = torch.randn(labels, terms, generator=generator).mul(2).softmax(-1)
+    contributions = attention * torch.randn(labels, terms, generator=generator) * 9
+    bias = torch.randn(labels, generator=generator)
+    logits = contributions.sum(-1) + bias
+    columns = (logits, logits.softmax(-1), bias, attention, contributions)
+    return [StageScore(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+
+
+def made_up(words, candidates, labels):
+    names = [*labels, "None"]
+    before, after = (stage_scores(len(names), len(texts), n) for n, texts in enumerate((words, candidates)))
+    best = max(range(len(names)), key=lambda label: after[label].logit)
+    return Explanation(
+        span=TextSpan(" ".join(words), 0, 1),
+        sentence=TextSpan(" ".join(words), 0, 1),
+        words=[TextSpan(word, 0, 1) for word in words],
+        candidates=[Candidate(text, n, n + 1, names[n % len(names)], 0.5) for n, text in enumerate(candidates)],
+        labels=[LabelExplanation(*row) for row in zip(names, before, after, strict=True)],
+        predicted=names[best],
+        rank=1,
+        num_spans=500,
+        is_candidate=True,
+        cross_span_axis="query",
+    )
+
+
+ODD_WORDS = ["$x^2$", "\\frac{1}", "<b>&", "nul\x00esc\x1b[31m", "line\nbreak", "\ud800", "W" * 90]
+LARGE = made_up(
+    words=ODD_WORDS * 5,
+    candidates=["$\\alpha$ and " + "long " * n for n in range(30)],
+    labels=["a_very_long_label_of_many_characters", "cell$_line$", *(f"LABEL_{n}" for n in range(17))],
+)
+SMALL = made_up(words=["x"], candidates=["x"], labels=["A"])
+WITHOUT_CANDIDATES = replace(
+    SMALL,
+    labels=[replace(label, cross_span_stage=None) for label in SMALL.labels],
+    candidates=None,
+    predicted="None",
+    is_candidate=False,
+)
+WITHOUT_PARTS = replace(
+    WITHOUT_CANDIDATES,
+    labels=[
+        replace(label, span_stage=replace(label.span_stage, attention=None, contributions=None))
+        for label in WITHOUT_CANDIDATES.labels
+    ],
+    is_candidate=None,
+)
+SHAPES = {"large": LARGE, "small": SMALL, "no-candidate": WITHOUT_CANDIDATES, "no-attention": WITHOUT_PARTS}
+
+
+@pytest.mark.parametrize("explanation", [LARGE, SMALL, WITHOUT_CANDIDATES], ids=["large", "small", "no-candidate"])
+def test_every_column_of_a_table_adds_up(explanation):
+    for table in make_tables(explanation):
+        for label, logit in enumerate(table.logit.numbers):
+            assert sum(row.numbers[label] for row in [*table.terms, table.bias]) == pytest.approx(logit, abs=1e-5)
+
+
+def test_tables_show_what_likely_labels_attend_to_and_sum_up_the_rest():
+    words, candidates = make_tables(LARGE)
+    assert (len(words.terms), words.terms[-1].name) == (25, "11 other words")
+    assert (len(candidates.terms), candidates.terms[-1].name) == (13, "18 other candidates")
+    assert candidates.heading == "Candidates that the span is seen from"
+    final = [label.final for label in LARGE.labels]
+    likely = max(range(len(final)), key=lambda label: final[label].probability)
+    most = max(final[likely].attention)
+    assert most in [row.attention[likely] for row in candidates.terms[:-1]]
+
+
+def test_text_holds_the_likeliest_labels_that_fit():
+    lines = format_explanation(LARGE, width=100).splitlines()
+    assert max(map(len, lines[3:])) <= 100
+    assert LARGE.predicted[:6] in lines[3]
+    assert lines[-1].endswith("least likely labels are left out.")
+    assert all(line.isprintable() for line in lines)
+    narrow = format_explanation(SMALL, width=1).splitlines()
+    assert narrow[3].split() == [SMALL.predicted]
+    assert "probability by pᶜ" not in format_explanation(WITHOUT_CANDIDATES)
+    assert "for it is no candidate" in format_explanation(WITHOUT_CANDIDATES)
+    assert "without attention to inside words" in format_explanation(WITHOUT_PARTS)
+
+
+@pytest.mark.parametrize("explanation", SHAPES.values(), ids=SHAPES)
+def test_all_that_is_written_in_a_plot_stays_on_it(explanation):
+    pytest.importorskip("matplotlib")
+    figure = plot_explanation(explanation)
+    figure.draw_without_rendering()
+    texts = [text for text in figure.findobj(lambda artist: hasattr(artist, "get_text")) if text.get_text()]
+    written = " ".join(text.get_text() for text in texts)
+    for table in make_tables(explanation):
+        assert all(row.name in written for row in table.rows)
+    for text in texts:
+        if text.get_visible():
+            box = text.get_window_extent()
+            assert box.x0 >= 0 <= box.y0, text
+            assert box.x1 <= figure.bbox.x1, text
+            assert box.y1 <= figure.bbox.y1, text
+
+
+def test_plots_are_saved_by_suffix_and_hold_odd_characters_as_written(tmp_path):
+    pytest.importorskip("matplotlib")
+    plot_explanation(made_up(words=ODD_WORDS, candidates=["x"], labels=["$"]), tmp_path / "odd.svg")
+    for name in ("one.png", "one.svg", "two.svg"):
+        plot_explanation(SMALL, tmp_path / name)
+    assert (tmp_path / "one.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
+    written = [element.text for element in ElementTree.parse(tmp_path / "odd.svg").iter() if element.text]
+    for expected in ("$x^2$", "\\frac{1}", "<b>&", "nul\N{REPLACEMENT CHARACTER}esc\N{REPLACEMENT CHARACTER}[31m"):
+        assert expected in written
+    with pytest.raises(ValueError, match=r"one\.txt; give a name that ends in \.png, \.svg, \.pdf"):
+        plot_explanation(LARGE, tmp_path / "one.txt")
+
+
+def test_plots_without_matplotlib_say_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match=r"need matplotlib, of the extra `plot`: .*pip install -e '\.\[plot\]'"):
+        plot_explanation(SMALL)
+
+
+# ---- the command
+
+
+def test_the_command_prints_and_draws(saved_model, command, tmp_path):
+    options = ["explain", "--model", saved_model, "--text", TEXT, "--span", "IL-2 gene", "--device", "cpu"]
+    drawn = command(*options, "--output", tmp_path / "new" / "one.svg")
+    assert "Inside words: contribution (attention α)" in drawn.out
+    assert (tmp_path / "new" / "one.svg").exists()
+    expected = explain(NestedNERPipeline(model=saved_model, device="cpu"), TEXT, SPAN)
+    assert json.loads(command(*options, "--format", "json").out) == expected.to_dict()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--span", "IL-3"], "'IL-3' does not occur in the text"),
+        (["--span", ""], "'' does not occur"),
+        (["--span", "e"], "occurs 4 times in the text; give one as --offsets: 12 13, 20 21, 22 23, 34 35"),
+        (["--offsets", "15", "23"], "does not begin and end with words"),
+        (["--span", "gene", "--output", "x.gif"], "x.gif; give a name that ends in"),
+    ],
+)
+def test_mistakes_are_told_in_one_paragraph(saved_model, command, options, message):
+    result = command("explain", "--model", saved_model, "--text", TEXT, "--device", "cpu", *options)
+    assert result.code == 2
+    told = result.err.strip().splitlines()[-1]
+    assert told.startswith("error: ")
+    assert message in told

@@ -1,0 +1,62 @@
+"""A checkpoint as a training leaves it, and what is on the Hub: for the tests of publishing."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from huggingface_hub import HfApi
+
+from modeling_triaffine import TriaffineForNestedNER
+from modeling_triaffine.model.repository_triaffine import REMOTE_CODE_FILES
+from modeling_triaffine.publishing import RunSummary, build_model_card
+from modeling_triaffine.publishing.card_mark import mark_card
+from modeling_triaffine.publishing.run_summary import Evaluation
+from tests.helpers.tiny import tiny_model, tiny_processor
+
+if TYPE_CHECKING:
+    from tests.helpers.hub_server import LoopbackHub
+
+NAME, CODE = "owner/name", "owner/code"
+MODEL_FILES = {"config.json", "model.safetensors", "processor_config.json", "tokenizer.json", "tokenizer_config.json"}
+MODEL_FILES |= {"vocabularies.json", "README.md", "run_summary.json"}
+CODE_FILES = {*REMOTE_CODE_FILES, "handler.py", "requirements.txt"}
+LEFT_BEHIND = ["all_results.json", "checkpoint-3", "log_history.json", "test_predictions.jsonl", "training_args.bin"]
+ROW = {"precision": 0.75, "recall": 0.5, "f1": 0.6, "correct": 3, "predicted": 4, "gold": 6}
+SCORES = {**ROW, "by_label": {"DNA": ROW}, "flat": ROW, "nested": ROW}
+SUMMARY = RunSummary(dataset="micro", training_seconds=1.0, evaluation=Evaluation("test", 6, SCORES))
+
+
+def save_checkpoint(folder: Path, encoder: str) -> Path:
+    """A tiny model as a training leaves it."""
+    processor = tiny_processor(encoder)
+    processor.build_vocabularies([{"tokens": ["gene", "binds"], "pos": []}], ["chars"])
+    sizes = {"char_vocab_size": len(processor.vocabularies["chars"]), "char_embedding_size": 3}
+    model = tiny_model(encoder, **sizes, char_lstm_hidden_size=2)
+    model.save_pretrained(folder)
+    processor.save_pretrained(folder)
+    SUMMARY.save(folder)
+    card = build_model_card(model.config, model_name=folder.name, summary=SUMMARY)
+    (folder / "README.md").write_text(mark_card(str(card)))
+    for name in LEFT_BEHIND:
+        (folder / name).mkdir() if name.startswith("checkpoint") else (folder / name).write_text("{}")
+    (folder / "checkpoint-3" / "optimizer.pt").write_bytes(b"pickle")
+    return folder
+
+
+def train_on(checkpoint: Path) -> Path:
+    """The checkpoint with other weights."""
+    model = TriaffineForNestedNER.from_pretrained(checkpoint)
+    with torch.no_grad():
+        model.head.label_bias.add_(torch.tensor([0.4, -0.2, 0.1]))
+    model.save_pretrained(checkpoint)
+    return checkpoint
+
+
+def files_of(hub: "LoopbackHub", name: str = NAME) -> dict[str, bytes]:
+    """What is on the Hub, but for the file that every repository starts with."""
+    _, files = hub.repositories[name].resolve("main")
+    return {path: file.content for path, file in files.items() if path != ".gitattributes"}
+
+
+def api_of(hub: "LoopbackHub") -> HfApi:
+    return HfApi(endpoint=hub.endpoint, token=hub.token)

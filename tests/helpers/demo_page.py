@@ -1,0 +1,48 @@
+"""Models for the demo page, what is asked of them, and the page as a visitor uses it."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+import yaml
+
+from tests.helpers.tiny import tiny_model, tiny_processor
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+TEXT = "The gene binds DNA."
+MARKUP = "<script>window.hurt=1</script> gene <img src=x onerror=window.hurt=2> ${window.hurt=3} {{x}} `"
+# A model from a stranger: its name, its labels and its card are markup.
+HOSTILE = '<img src=x onerror=window.hurt=4> "c"'
+HOSTILE_LABELS = ["<img src=x onerror=window.hurt=7>", "\"'><svg onload=window.hurt=5>", "None"]
+# Results of a fresh browser on a busy machine.
+PATIENCE = 60_000  # milliseconds
+
+
+def save_model(folder: Path, encoder: str, examples: list[str], **fields) -> Path:
+    """A tiny model that takes every candidate for an entity, and its card."""
+    model = tiny_model(encoder, **fields)
+    with torch.no_grad():
+        model.head.label_bias[-1] -= 3
+    model.save_pretrained(folder)
+    tiny_processor(encoder).save_pretrained(folder)
+    widget = yaml.safe_dump({"widget": [{"text": example} for example in examples]})
+    (folder / "README.md").write_text(f"---\n{widget}---\n# Model\n", encoding="utf-8")
+    return folder
+
+
+def find(visited: "Page", text: str, awaited: str = "#drawing .text") -> "Page":
+    visited.fill("#text textarea", text)
+    visited.click("#find")
+    visited.wait_for_selector(awaited)
+    return visited
+
+
+def save_models(folder: Path, encoder: str) -> dict[str, Path]:
+    """A harmless model and a stranger's, by name."""
+    hostile = {"id2label": dict(enumerate(HOSTILE_LABELS))}
+    return {
+        "tiny": save_model(folder / "tiny", encoder, ["protein binds gene", "gene"]),
+        HOSTILE: save_model(folder / HOSTILE, encoder, [MARKUP], **hostile),
+    }

@@ -1,0 +1,57 @@
+"""A small training, and ways to make it fail."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+from modeling_triaffine import NestedNERTrainer
+from modeling_triaffine.training.faults import FAILED_UPDATE_FILE
+from tests.helpers.micro_training import micro_records
+
+# 2 epochs of 6 batches.
+RECORDS = micro_records(12, seed=4)
+UPDATES = {"num_train_epochs": 2, "per_device_train_batch_size": 2, "save_strategy": "steps", "save_steps": 1}
+UPDATES["save_total_limit"] = 99
+
+
+def failing_at_batch(number: int, fail: Callable) -> Callable:
+    """A forward hook of the model that lets `fail(output)` happen at its `number`-th batch."""
+    batches = 0
+
+    def hook(_module, _inputs, output):
+        nonlocal batches
+        batches += 1
+        if batches == number:
+            fail(output)
+
+    return hook
+
+
+def make_loss_nan(output) -> None:
+    output.loss = output.loss * float("nan")
+
+
+def take_all_memory(_output) -> None:
+    torch.empty(2**60, dtype=torch.uint8)
+
+
+def failed_update(folder: Path) -> dict:
+    return json.loads((folder / FAILED_UPDATE_FILE).read_text(encoding="utf-8"))
+
+
+def ids_of_update(trainer: NestedNERTrainer, update: int, accumulation: int) -> list[list[str]]:
+    """The ids of the records in each batch of an update, as the sampler cuts them."""
+    sampler = trainer.get_train_dataloader().batch_sampler
+    in_an_epoch = len(sampler) // accumulation
+    epoch, place = divmod(update - 1, in_an_epoch)
+    sampler.set_epoch(epoch)
+    batches = list(sampler)[place * accumulation : (place + 1) * accumulation]
+    return [[trainer.train_dataset[row]["id"] for row in batch] for batch in batches]
+
+
+def assert_same_weights(weights: dict[str, torch.Tensor], expected: dict[str, torch.Tensor]) -> None:
+    assert set(weights) == set(expected)
+    for name, values in expected.items():
+        assert torch.equal(weights[name], values), name

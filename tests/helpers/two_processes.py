@@ -1,0 +1,123 @@
+"""What each of several processes does in `test_two_processes.py`: python two_processes.py FOLDER [UPDATE TO DIE AFTER]
+
+With an update given, only the last training is done, and the second process dies in it.
+"""
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import TrainerCallback
+
+from modeling_triaffine import NestedNERTrainer
+from tests.helpers.micro_training import micro_records, micro_trainer
+
+# 20 updates of 8 sentences over all processes.
+RATES = dict.fromkeys(("learning_rate", "encoder_learning_rate", "embeddings_learning_rate"), 0.1)
+TWENTY = {"num_train_epochs": 4, "logging_steps": 1, "optim": "sgd", "max_grad_norm": 1.0, **RATES}
+TWENTY_RECORDS = micro_records(40, seed=2)
+# 4 epochs of 3 updates; a kill after update 7 leaves a checkpoint in the middle of an epoch.
+INTERRUPTED = {"num_train_epochs": 4, "save_strategy": "steps", "save_steps": 2, "per_device_train_batch_size": 2}
+
+
+class Die(TrainerCallback):
+    def __init__(self, update: int):
+        self.update = update
+
+    def on_step_end(self, args, state, control, **kwargs):
+        if state.global_step == self.update and args.process_index == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def weights_after_training(trainer: NestedNERTrainer) -> dict[str, torch.Tensor]:
+    trainer.model.double()  # so that only a real difference is one
+    trainer.train()
+    return trainer.model.state_dict()
+
+
+def losses(trainer: NestedNERTrainer) -> list[float]:
+    return [row["loss"] for row in trainer.state.log_history if "loss" in row]
+
+
+def written_by_this_process(folder: Path) -> set[str]:
+    """The names of the files that this process opens for writing in a folder from now on; the set grows."""
+    written: set[str] = set()
+
+    def audit(event: str, arguments: tuple) -> None:
+        if event == "open" and isinstance(arguments[0], str | os.PathLike):
+            path, _, flags = arguments
+            if Path(path).is_relative_to(folder) and flags & (os.O_WRONLY | os.O_RDWR):
+                written.add(Path(path).name)
+
+    def save(state: Any, target: Any, *arguments: Any, **options: Any) -> None:  # opens its file unseen, in C++
+        if isinstance(target, str | os.PathLike):
+            written.add(Path(target).name)
+        torch_save(state, target, *arguments, **options)
+
+    sys.addaudithook(audit)
+    torch_save, torch.save = torch.save, save
+    return written
+
+
+def train_and_score(folder: Path) -> dict[str, Any]:
+    batches = {"per_device_train_batch_size": 4, "per_device_eval_batch_size": 2, "save_strategy": "epoch"}
+    trainer = micro_trainer(folder, micro_records(8), micro_records(7, seed=1), optim="sgd", **batches)
+    weights_after_training(trainer)
+    result = {
+        "processes": trainer.accelerator.num_processes,
+        "metrics": trainer.evaluate(),
+        "predictions": trainer.predict_entities(trainer.eval_dataset),
+    }
+    trainer.save_model()
+    return result
+
+
+def twenty_losses(folder: Path) -> list[float]:
+    trainer = micro_trainer(folder / "twenty", TWENTY_RECORDS, per_device_train_batch_size=4, **TWENTY)
+    trainer.train()
+    return losses(trainer)
+
+
+def resume(folder: Path, batches: dict[str, int]) -> dict[str, Any]:
+    """Which weights differ after a training that went on from a checkpoint in the middle of its second epoch."""
+    options = {**batches, "num_train_epochs": 2, "save_strategy": "steps", "save_steps": 1, "save_total_limit": 99}
+    trainers = [micro_trainer(folder, micro_records(12), config={"mlp_dropout": 0.3}, **options) for _ in range(2)]
+    trainers[0].train()
+    step = trainers[0].state.max_steps // 2 + 1
+    trainers[1].train(resume_from_checkpoint=str(folder / f"checkpoint-{step}"))
+    whole, resumed = (trainer.model.state_dict() for trainer in trainers)
+    differing = [part for part in whole if not torch.equal(whole[part], resumed[part])]
+    return {"updates": trainers[0].state.max_steps, "checkpoint": step, "differing": differing}
+
+
+def train_interrupted(folder: Path, update_to_die_after: int | None = None) -> None:
+    """A training that goes on where it was, and saves its model."""
+    trainer = micro_trainer(folder, micro_records(12), config={"mlp_dropout": 0.3}, **INTERRUPTED)
+    if update_to_die_after is not None:
+        trainer.add_callback(Die(update_to_die_after))
+    trainer.train(resume_from_checkpoint=True)
+    trainer.save_model()
+
+
+def main() -> None:
+    folder = Path(sys.argv[1])
+    if len(sys.argv) > 2:
+        train_interrupted(folder / "killed", int(sys.argv[2]))
+    written = written_by_this_process(folder)
+    result = train_and_score(folder)
+    result["twenty_losses"] = twenty_losses(folder)
+    for batches in ({"per_device_train_batch_size": 2}, {"max_subwords_per_batch": 24}):
+        [name] = batches
+        result[name] = resume(folder / name, batches)
+    train_interrupted(folder / "uninterrupted")
+    train_interrupted(folder / "killed")
+    result["written"] = sorted(written)
+    (folder / f"process_{os.environ['RANK']}.json").write_text(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,250 @@
+"""Damaged and hostile model folders: refused in one paragraph, before they take memory or run code."""
+
+import functools
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import PreTrainedModel
+
+from modeling_triaffine import NestedNERPipeline, TriaffineForNestedNER, TriaffineProcessor
+from tests.helpers.tiny import tiny_model, tiny_processor
+
+CONFIG, PROCESSOR, VOCABULARIES = "config.json", "processor_config.json", "vocabularies.json"
+WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
+VOCABULARY = {"[PAD]": 0, "[UNK]": 1}
+
+
+@pytest.fixture(scope="module")
+def good_model(encoder, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("good") / "model"
+    processor = tiny_processor(encoder)
+    processor.build_vocabularies([{"tokens": ["gene"], "pos": ["N"]}], ["words", "pos", "chars"])
+    sizes = {
+        f"{part}_vocab_size": len(processor.vocabularies[name])
+        for part, name in (("word", "words"), ("pos", "pos"), ("char", "chars"))
+    }
+    parts = {"word_embedding_size": 3, "pos_embedding_size": 3, "char_embedding_size": 4, "char_lstm_hidden_size": 2}
+    tiny_model(encoder, **sizes, **parts).save_pretrained(folder)
+    processor.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def model_folder(good_model, tmp_path) -> Path:
+    return Path(shutil.copytree(good_model, tmp_path / "model"))
+
+
+def change(path: Path, fields: Any) -> None:
+    """Puts the fields of a dict into the JSON file that is there; anything else takes the file's place."""
+    content = json.loads(path.read_text()) if path.exists() else {}
+    for name, value in fields.items() if isinstance(fields, dict) else ():
+        content[name] = content[name] | value if name == "encoder_config" and isinstance(value, dict) else value
+    path.write_text(json.dumps(content if isinstance(fields, dict) else fields))
+
+
+def test_the_folder_is_good(model_folder):
+    assert NestedNERPipeline(model=model_folder)("gene binds protein", threshold=0.0)
+
+
+CONFIGURATIONS: list[tuple[Any, str]] = [
+    ({"mlp_dropout": "0.1"}, "`mlp_dropout` is '0.1'; give a number of at least 0 and below 1"),
+    ({"mlp_dropout": None}, "`mlp_dropout` is None"),
+    ({"aux_loss_weight": "x"}, "`aux_loss_weight` is 'x'"),
+    ({"aux_loss_weight": float("nan")}, "`aux_loss_weight` is nan; give a number of at least 0"),
+    ({"triaffine_init_std": [1]}, r"`triaffine_init_std` is \[1\]"),
+    ({"cross_span": "no"}, "`cross_span` is 'no'; give true or false"),
+    ({"id2label": ["DNA", "None"]}, "list"),
+    ({"id2label": {"0": ["DNA"], "1": "protein", "2": "None"}}, r"`id2label` is \['DNA'\]; give every label's name"),
+    ({"label2id": [1]}, "`label2id`"),
+    ({"label2id": {"DNA": [1], "None": 2}}, r"`label2id` gives 'DNA' the id \[1\]"),
+    ({"num_labels": "3"}, "restore it"),
+    ({"encoder_config": "bert"}, "`encoder_config` is 'bert'"),
+    ({"encoder_config": None}, "no `encoder_config`"),
+    ({"encoder_config": {"model_type": ["bert"]}}, "`encoder_config`"),
+    ({"encoder_config": {"num_hidden_layers": "x"}}, "`encoder_config`.*'num_hidden_layers' expected int"),
+    ({"encoder_config": {"num_hidden_layers": 10**6}}, "`num_hidden_layers` is 1000000; give a whole number from 0 to"),
+    ({"encoder_config": {"num_attention_heads": 0}}, "cannot build the encoder"),
+    ({"encoder_config": {"hidden_act": "nope"}}, "cannot build the encoder.*'nope'"),
+    ({"encoder_config": {"vocab_size": 10**9}}, "other shapes.*word_embeddings"),
+    ({"dtype": "nope"}, "nope"),
+    ({"dtype": 5}, "`dtype` is 5; give the name of one of torch's dtypes"),
+    ({"auto_map": {"AutoConfig": 5}}, "config"),
+    ({"auto_map": [5]}, r"`auto_map` is \[5\]"),
+    ({"triaffine_dim": 10**9}, "`triaffine_dim` is 1000000000; give a whole number from 1 to"),
+    ({"lstm_layers": 400}, "`lstm_layers` is 400; give a whole number from 1 to 16"),
+    ({"max_candidates": 10**12}, "`max_candidates` is 1000000000000"),
+    ([], "config.json"),
+]
+PROCESSORS: list[tuple[Any, str]] = [
+    ({"max_subwords": "192"}, "`max_subwords` is '192'; give a whole number from 8 to"),
+    ({"max_subwords": None}, "`max_subwords` is None"),
+    ({"max_subwords": 192.0}, r"`max_subwords` is 192\.0"),
+    ({"max_sentence_words": 10**9}, "`max_sentence_words` is 1000000000; give a whole number from 1 to"),
+    ({"vocabulary_parts": 5}, "`vocabulary_parts` is 5; give a list"),
+    ({"vocabulary_parts": ["foo"]}, r"`vocabulary_parts` holds \['foo'\]; choose among words"),
+    ({"sentence_splitter": ["lines"]}, r"`sentence_splitter` is \['lines'\]"),
+    ([], "processor_config.json"),
+]
+VOCABULARY_FILES: list[tuple[Any, str]] = [
+    ([], "vocabularies.json is damaged"),
+    ({"words": ["gene"]}, r"`words` is \['gene'\]; give names with their ids"),
+    ({"words": {"[PAD]": 0}}, r"the vocabulary of words has no \[UNK\]"),
+    ({"words": {**VOCABULARY, "gene": 10**6}}, "words gives 'gene' the id 1000000"),
+    ({"words": {**VOCABULARY, "gene": -1}}, "words gives 'gene' the id -1"),
+    ({"words": {**VOCABULARY, "gene": 2.0}}, r"words gives 'gene' the id 2\.0"),
+    (
+        {"chars": VOCABULARY | {f"c{n}": n for n in range(2, 100)}},
+        "vocabulary of chars has more entries than the model",
+    ),
+]
+DAMAGED = [
+    *((CONFIG, *case) for case in CONFIGURATIONS),
+    *((PROCESSOR, *case) for case in PROCESSORS),
+    *((VOCABULARIES, *case) for case in VOCABULARY_FILES),
+    ("tokenizer_config.json", {"tokenizer_class": 5}, "tokenizer_config.json"),
+    ("tokenizer_config.json", {"cls_token": "[NEW]"}, r"ids up to (\d+), the encoder has vectors of \1 sub-words"),
+    ("tokenizer.json", [], "tokenizer.json"),
+]
+
+
+@pytest.mark.parametrize(("name", "fields", "message"), DAMAGED, ids=lambda value: str(value)[:60])
+def test_damaged_fields_are_refused_in_one_paragraph(model_folder, name, fields, message):
+    change(model_folder / name, fields)
+    with pytest.raises((ValueError, OSError), match=message) as refusal:
+        NestedNERPipeline(model=model_folder)
+    assert "\n" not in str(refusal.value)
+
+
+# ---- weights
+
+
+@pytest.mark.parametrize(
+    "index", [{}, [], {"weight_map": []}, {"weight_map": {"a": 5}}, {"weight_map": {}, "metadata": {}}], ids=str
+)
+def test_damaged_index_beside_good_weights_is_not_read_and_alone_is_refused(model_folder, index):
+    (model_folder / INDEX).write_text(json.dumps(index))
+    assert TriaffineForNestedNER.from_pretrained(model_folder)
+    (model_folder / WEIGHTS).rename(model_folder / "model-1.safetensors")
+    with pytest.raises(ValueError, match=rf"{INDEX} is no sound index of weights \(save the model again\)"):
+        TriaffineForNestedNER.from_pretrained(model_folder)
+
+
+@pytest.mark.parametrize("metadata", [5, {"dtype": "nope"}, {"dtype": 5}], ids=str)
+def test_index_with_damaged_metadata_is_refused(model_folder, metadata):
+    (model_folder / WEIGHTS).rename(model_folder / "model-1.safetensors")
+    index = {"metadata": metadata, "weight_map": {"head.label_bias": "model-1.safetensors"}}
+    (model_folder / INDEX).write_text(json.dumps(index))
+    with pytest.raises(ValueError, match=f"{INDEX} is no sound index"):
+        TriaffineForNestedNER.from_pretrained(model_folder)
+
+
+@pytest.mark.parametrize("variant", [None, "fp16"])
+@pytest.mark.parametrize("subfolder", ["", "inner"])
+def test_index_never_leads_out_of_its_folder(encoder, tmp_path, subfolder, variant):
+    folder = tmp_path / "model" / subfolder
+    model = tiny_model(encoder)
+    model.save_pretrained(folder, max_shard_size="20KB", variant=variant)
+    model.save_pretrained(folder.parent / "other")
+    options = {"subfolder": subfolder, "variant": variant}
+    assert TriaffineForNestedNER.from_pretrained(tmp_path / "model", **options)
+    (path,) = folder.glob("*.index*.json")
+    index = json.loads(path.read_text())
+    index["weight_map"]["head.label_bias"] = f"../other/{WEIGHTS}"
+    path.write_text(json.dumps(index))
+    with pytest.raises(
+        ValueError, match=r"names \.\./other/model\.safetensors, which is no safetensors file of its fo"
+    ):
+        TriaffineForNestedNER.from_pretrained(tmp_path / "model", **options)
+
+
+def test_pickles_are_not_read_where_the_configuration_names_them(model_folder):
+    torch.save({}, model_folder / "adapter_model.bin")
+    change(model_folder / CONFIG, {"transformers_weights": "adapter_model.bin"})
+    assert TriaffineForNestedNER.from_pretrained(model_folder)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"triaffine_dim": 4000}, r"other shapes than its config\.json says, in head\..* and \d+ more: the two"),
+        (
+            {"lstm_layers": 16},
+            r"lack words\.lstm\.backward_layers\.10\.bias_hh_l0, .* and \d+ more, which would be random",
+        ),
+        ({"encoder_config": {"num_hidden_layers": 200}}, r"lack encoder\..* and \d+ more, which would be random"),
+    ],
+    ids=str,
+)
+def test_models_larger_than_their_weights_are_refused_before_they_take_memory(
+    model_folder, monkeypatch, fields, message
+):
+    load = functools.wraps(PreTrainedModel._load_pretrained_model)(lambda *_: pytest.fail("memory was taken"))
+    monkeypatch.setattr(PreTrainedModel, "_load_pretrained_model", load)
+    change(model_folder / CONFIG, fields)
+    with pytest.raises(ValueError, match=message) as refusal:
+        TriaffineForNestedNER.from_pretrained(model_folder)
+    assert len(str(refusal.value)) < 1000
+
+
+def test_models_load_where_transformers_names_its_arguments_otherwise(model_folder, monkeypatch):
+    load = PreTrainedModel._load_pretrained_model
+    monkeypatch.setattr(PreTrainedModel, "_load_pretrained_model", lambda *arguments: load(*arguments))
+    assert TriaffineForNestedNER.from_pretrained(model_folder)
+
+
+def test_sizes_are_counted_over_all_shards_and_in_any_precision(encoder, tmp_path):
+    tiny_model(encoder).to(torch.bfloat16).save_pretrained(tmp_path, max_shard_size="20KB")
+    assert len(list(tmp_path.glob("*.safetensors"))) > 1
+    for dtype in (torch.float32, torch.float16, "auto"):
+        assert TriaffineForNestedNER.from_pretrained(tmp_path, dtype=dtype)
+
+
+def test_weights_of_another_model_are_told_where_the_user_did_not_ask_for_them(model_folder):
+    weights = load_file(model_folder / WEIGHTS)
+    weights["head.label_bias"] = torch.zeros(90, 90)
+    save_file(weights, model_folder / WEIGHTS, metadata={"format": "pt"})
+    with pytest.raises(ValueError, match=r"have other shapes than its config\.json says"):
+        TriaffineForNestedNER.from_pretrained(model_folder)
+    _, report = TriaffineForNestedNER.from_pretrained(
+        model_folder, ignore_mismatched_sizes=True, output_loading_info=True
+    )
+    assert report["mismatched_keys"]
+
+
+# ---- code
+
+
+def test_a_strangers_tokenizer_does_not_ask_the_terminal_to_run_its_code(model_folder, monkeypatch, tmp_path):
+    """What would be read there may be a text to predict on: its first line would be the answer."""
+    run = tmp_path / "run"
+    (model_folder / "evil.py").write_text(
+        f"open({str(run)!r}, 'w')\nfrom transformers import PreTrainedTokenizerFast as Evil\n"
+    )
+    code = {"auto_map": {"AutoTokenizer": ["evil.Evil", "evil.Evil"]}, "tokenizer_class": "Evil"}
+    change(model_folder / "tokenizer_config.json", code)
+    monkeypatch.setattr("builtins.input", lambda _: "y")
+    for options in ({}, {"trust_remote_code": None}):
+        with pytest.raises(ValueError, match="custom code"):
+            TriaffineProcessor.from_pretrained(model_folder, **options)
+    assert not run.exists()
+
+
+HUB_KERNEL = "evil/flash-attn"
+
+
+@pytest.mark.parametrize("field", ["attn_implementation", "_attn_implementation", "experts_implementation"])
+@pytest.mark.parametrize("of_encoder", [False, True])
+def test_a_file_does_not_choose_how_attention_is_computed(model_folder, field, of_encoder):
+    """It could name code on the Hub, which transformers downloads and runs."""
+    fields = {field: HUB_KERNEL}
+    change(model_folder / CONFIG, {"encoder_config": fields} if of_encoder else fields)
+    model = TriaffineForNestedNER.from_pretrained(model_folder)
+    for config in (model.config, model.encoder.config):
+        assert HUB_KERNEL not in (config._attn_implementation, config._experts_implementation)
+    chosen = TriaffineForNestedNER.from_pretrained(model_folder, attn_implementation="eager")
+    assert chosen.encoder.config._attn_implementation == "eager"

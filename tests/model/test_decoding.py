@@ -1,0 +1,107 @@
+"""Scores to entities: argmax, thresholds, overlap policies."""
+
+import itertools
+from types import SimpleNamespace
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from modeling_triaffine.model.decoding_triaffine import decode_batch, resolve_overlaps
+
+ID2LABEL = {0: "DNA", 1: "protein", 2: "None"}
+
+
+def candidate_output():
+    probabilities = torch.tensor([[[0.7, 0.2, 0.1], [0.1, 0.3, 0.6], [0.1, 0.8, 0.1]], [[0.9, 0.05, 0.05]] * 3])
+    candidates = torch.tensor([[[0, 2], [1, 1], [2, 2]], [[0, 0], [0, 0], [0, 0]]])
+    mask = torch.tensor([[True, True, True], [True, False, False]])
+    return SimpleNamespace(logits=probabilities.log(), candidates=candidates, candidate_mask=mask)
+
+
+def spans(entities):
+    return [(entity["start"], entity["end"], entity["type"]) for entity in entities]
+
+
+def test_argmax_drops_none_and_padding():
+    first, second = decode_batch(candidate_output(), ID2LABEL)
+    assert spans(first) == [(0, 3, "DNA"), (2, 3, "protein")]
+    assert spans(second) == [(0, 1, "DNA")]
+    assert first[0]["score"] == pytest.approx(0.7)
+
+
+def test_threshold_finds_entities_that_none_outweighs():
+    first, _ = decode_batch(candidate_output(), ID2LABEL, threshold=0.25)
+    assert spans(first) == [(0, 3, "DNA"), (1, 2, "protein"), (2, 3, "protein")]
+    assert spans(decode_batch(candidate_output(), ID2LABEL, threshold=0.75)[0]) == [(2, 3, "protein")]
+
+
+def test_span_scores_are_read_without_candidates():
+    logits = torch.zeros(1, 2, 2, 3)
+    logits[..., 2] = 5.0
+    logits[0, 0, 1] = torch.tensor([9.0, 0.0, 0.0])
+    output = SimpleNamespace(logits=None, span_logits=logits)
+    assert spans(decode_batch(output, ID2LABEL)[0]) == [(0, 2, "DNA")]
+
+
+entities = st.lists(
+    st.builds(
+        lambda start, width, score: {"start": start, "end": start + width, "type": "DNA", "score": score},
+        st.integers(0, 12),
+        st.integers(1, 6),
+        st.floats(0, 1),
+    ),
+    max_size=12,
+    unique_by=lambda entity: (entity["start"], entity["end"]),
+)
+
+
+@given(entities)
+def test_overlap_policies(found):
+    everything, nested, flat = (resolve_overlaps(found, overlap) for overlap in ("all", "nested", "flat"))
+    for kept in (everything, nested, flat):
+        assert kept == sorted(kept, key=lambda e: (e["start"], -e["end"]))
+    assert len(everything) == len(found)
+    for one, other in itertools.combinations(nested, 2):
+        crossing = one["start"] < other["start"] < one["end"] < other["end"]
+        assert not crossing
+    for one, other in itertools.combinations(flat, 2):
+        assert one["end"] <= other["start"]
+    if found:
+        best = max(found, key=lambda e: (e["score"], e["end"] - e["start"], -e["start"]))
+        assert best in nested
+        assert best in flat
+
+
+@given(entities)
+def test_what_stays_is_decided_entity_by_entity_from_the_likeliest_on(found):
+    def in_conflict(one, other, overlap):
+        first, second = sorted((one, other), key=lambda e: (e["start"], -e["end"]))
+        overlapping = second["start"] < first["end"]
+        return overlapping and (
+            overlap == "flat" or (first["start"] < second["start"] and first["end"] < second["end"])
+        )
+
+    for overlap in ("nested", "flat"):
+        kept = []
+        for entity in sorted(found, key=lambda e: (-e["score"], e["start"] - e["end"], e["start"])):
+            if not any(in_conflict(entity, other, overlap) for other in kept):
+                kept.append(entity)
+        assert resolve_overlaps(found, overlap) == sorted(kept, key=lambda e: (e["start"], -e["end"]))
+
+
+def test_policies_on_an_example():
+    outer = {"start": 0, "end": 4, "type": "DNA", "score": 0.6}
+    inner = {"start": 1, "end": 2, "type": "protein", "score": 0.9}
+    crossing = {"start": 3, "end": 6, "type": "DNA", "score": 0.5}
+    assert resolve_overlaps([inner, crossing, outer], "all") == [outer, inner, crossing]
+    assert resolve_overlaps([inner, crossing, outer], "nested") == [outer, inner]
+    assert resolve_overlaps([inner, crossing, outer], "flat") == [inner, crossing]
+
+
+def test_bad_arguments_are_told():
+    with pytest.raises(ValueError, match="threshold"):
+        decode_batch(candidate_output(), ID2LABEL, threshold=1.5)
+    with pytest.raises(ValueError, match="'all', 'nested', 'flat'"):
+        decode_batch(candidate_output(), ID2LABEL, overlap="longest")

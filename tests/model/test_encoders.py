@@ -1,0 +1,163 @@
+"""Ten architectures as the encoder: trained for a step, saved and loaded with equal scores; what some cannot do."""
+
+import peft
+import pytest
+import torch
+from torch import nn
+from transformers import AutoModel, AutoProcessor
+
+from modeling_triaffine import DataCollatorForNestedNER, NestedNERTrainer, TriaffineForNestedNER, TriaffineProcessor
+from modeling_triaffine.data.collator import encode_records
+from modeling_triaffine.training import NestedNERTrainingArguments
+from tests.helpers.encoders import FIELDS, save_encoder
+from tests.helpers.micro_training import micro_dataset
+from tests.helpers.tiny import tiny_model
+
+MAX_SUBWORDS = 24
+SENTENCES = [
+    ["IL2", "gene", "binds"],
+    ["protein"],
+    ["the", "gene", "protein", "binds", "the", "DNA", "."],
+    ["the", "gene"] * MAX_SUBWORDS,  # more than the encoder reads at once
+]
+ENTITIES = [
+    [{"start": 0, "end": 2, "type": "DNA"}, {"start": 0, "end": 1, "type": "protein"}],
+    [],
+    [{"start": 1, "end": 3, "type": "protein"}],
+    [{"start": 1, "end": 2, "type": "DNA"}],
+]
+RECORDS = [
+    {"id": str(n), "doc_id": "d", "sent_id": n, "tokens": tokens, "pos": [], "entities": entities}
+    for n, (tokens, entities) in enumerate(zip(SENTENCES, ENTITIES, strict=True))
+]
+# The architectures that transformers cannot checkpoint.
+NO_CHECKPOINTING = {"albert", "mpnet"}
+# Weights that no gradient reaches: Longformer's global attention, which has no sub-words here. Several processes train
+# such an encoder with `ddp_find_unused_parameters=True` only.
+UNUSED = {"longformer": {f"{name}_global" for name in ("query", "key", "value")}}
+
+
+@pytest.fixture(scope="module", params=FIELDS)
+def architecture(request) -> str:
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def folder(architecture, tmp_path_factory) -> str:
+    """A saved encoder of the architecture; only to be read."""
+    return save_encoder(architecture, tmp_path_factory.mktemp(architecture))
+
+
+@pytest.fixture
+def model(folder) -> TriaffineForNestedNER:
+    return tiny_model(folder, max_subwords=MAX_SUBWORDS)
+
+
+@pytest.fixture
+def processor(folder) -> TriaffineProcessor:
+    return TriaffineProcessor.from_encoder(folder, max_subwords=MAX_SUBWORDS)
+
+
+def batch_of(model, processor, records=RECORDS) -> dict[str, torch.Tensor]:
+    return DataCollatorForNestedNER(processor, model.config.label2id)(encode_records(processor, records))
+
+
+def test_scores_are_equal_after_a_step_of_training_and_reloading(architecture, model, processor, tmp_path):
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    arguments = NestedNERTrainingArguments(
+        str(tmp_path),
+        max_steps=1,
+        encoder_learning_rate=1e-3,
+        warmup_steps=0,
+        gradient_checkpointing=architecture not in NO_CHECKPOINTING,
+        eval_strategy="no",
+        save_strategy="no",
+        load_best_model_at_end=False,
+        disable_tqdm=True,
+        use_cpu=True,
+    )
+    trainer = NestedNERTrainer(model, arguments, processing_class=processor, train_dataset=micro_dataset(RECORDS))
+    trainer.train()
+    trainer.save_model()
+    moved = {name.split(".")[0] for name, value in model.state_dict().items() if not torch.equal(value, before[name])}
+    assert moved == {"encoder", "words", "head"}
+
+    model.eval()
+    loaded = AutoModel.from_pretrained(tmp_path)
+    assert type(loaded.encoder) is type(model.encoder)
+    inputs = AutoProcessor.from_pretrained(tmp_path)(words=SENTENCES)
+    with torch.no_grad():
+        expected, output = model(**inputs), loaded(**inputs)
+    assert torch.equal(output.span_logits, expected.span_logits)
+    assert torch.equal(output.logits, expected.logits)
+
+
+def test_words_are_cut_as_in_running_text(processor):
+    """The pieces of words behind the first: tokenizers differ in whether a text begins with a space."""
+    in_text = processor.tokenizer("the gene binds", add_special_tokens=False)["input_ids"]
+    feature = processor.encode([["the", "gene", "binds"]])[0]
+    assert list(feature["word_index"]) == [-1, 0, 1, 2, -1]
+    assert list(feature["input_ids"][2:4]) == in_text[-2:]
+
+
+def test_a_batch_does_not_change_a_sentence(model, processor):
+    model.double()
+    with torch.no_grad():
+        together = model(**batch_of(model, processor))
+        for n, record in enumerate(RECORDS):
+            alone = model(**batch_of(model, processor, [record]))
+            size = len(record["tokens"])
+            torch.testing.assert_close(
+                together.span_logits[n, :size, :size], alone.span_logits[0], rtol=1e-9, atol=1e-9
+            )
+
+
+def test_gradient_checkpointing_computes_again_and_changes_nothing(architecture, model, processor):
+    if architecture in NO_CHECKPOINTING:
+        with pytest.raises(ValueError, match="does not support"):
+            model.gradient_checkpointing_enable()
+        return
+    model.train()
+    batch = batch_of(model, processor)
+    calls = []
+    linear = (
+        module for name, module in model.encoder.named_modules() if ".0." in name and isinstance(module, nn.Linear)
+    )
+    next(linear).register_forward_hook(lambda *_: calls.append(1))  # the first in the first layer
+
+    def gradient() -> tuple[torch.Tensor, int]:
+        torch.manual_seed(0)
+        model.zero_grad()
+        calls.clear()
+        model(**batch).loss.backward()
+        return model.encoder.get_input_embeddings().weight.grad.clone(), len(calls)
+
+    plain, once = gradient()
+    model.gradient_checkpointing_enable()
+    again, twice = gradient()
+    assert twice == 2 * once
+    torch.testing.assert_close(again, plain)
+
+
+def test_every_weight_is_trained_but_those_known_to_be_idle(architecture, model, processor):
+    model(**batch_of(model, processor)).loss.backward()
+    idle = {name.split(".")[-2] for name, value in model.named_parameters() if value.grad is None}
+    assert idle == UNUSED.get(architecture, set())
+
+
+def test_adapters_train_instead_of_the_encoder_and_are_merged_into_it(model, processor):
+    batch = batch_of(model, processor)
+    plain = set(model.state_dict())
+    with torch.no_grad():
+        before = model(**batch).span_logits
+    adapters = peft.LoraConfig(target_modules="all-linear", init_lora_weights=False)  # not zero: as if trained
+    model.encoder = peft.get_peft_model(model.encoder, adapters)
+    output = model(**batch)
+    output.loss.backward()
+    trained = {name for name, value in model.encoder.named_parameters() if value.grad is not None}
+    assert trained
+    assert all("lora_" in name for name in trained)
+    assert not torch.allclose(output.span_logits, before)
+    model.encoder = model.encoder.merge_and_unload()
+    torch.testing.assert_close(model(**batch).span_logits, output.span_logits)
+    assert set(model.state_dict()) == plain

@@ -1,0 +1,124 @@
+"""Every golden array of the published implementation, matched in float64 to 1e-9."""
+
+import pytest
+import torch
+
+from modeling_triaffine.model.triaffine_ops import candidate_attention, inside_attention_reference, span_mask
+from tests.helpers.reference import golden_gradients, load_golden
+
+ABLATIONS = [
+    "ablation_a_biaffine",
+    "ablation_b_no_boundary_in_scoring",
+    "ablation_c_no_label_in_attention",
+    "ablation_d_no_boundary_in_attention",
+    "ablation_e_linear_attention",
+    "ablation_f_linear_scoring",
+    "ablation_g_triaffine_no_cross",
+    "ablation_x_linear_attention_linear_scoring",
+]
+FULL = ["full_shared", "full_separate"]
+
+
+def close(actual, expected, where=None):
+    if where is not None:
+        actual, expected = actual[where], expected[where]
+    torch.testing.assert_close(actual.double(), expected.double(), rtol=1e-9, atol=1e-9)
+
+
+def check_gradients(head, arrays, hidden, prefix):
+    pairs = golden_gradients(head, arrays, prefix)
+    assert pairs
+    for name, (actual, expected) in pairs.items():
+        torch.testing.assert_close(
+            actual, expected, rtol=1e-9, atol=1e-9, msg=lambda text, name=name: f"{name}: {text}"
+        )
+    close(hidden.grad, arrays[f"{prefix}h"])
+
+
+def attention_cube(head, hidden):
+    factor, _ = head.attention(hidden)
+    # [B, R, i, j, k] → [b, i, j, k, r], the axes of the arrays
+    return inside_attention_reference(factor).permute(0, 2, 3, 4, 1)
+
+
+def inside_mask(lengths, num_words):
+    words = torch.arange(num_words)
+    return span_mask(lengths, num_words)[..., None] & (words >= words[:, None, None]) & (words <= words[:, None])
+
+
+@pytest.mark.parametrize("name", ABLATIONS)
+@pytest.mark.parametrize("reference", [False, True], ids=["fast", "reference"])
+def test_ablation(shared, name, reference):
+    head, inputs, expected = load_golden(shared / "golden" / f"{name}.npz")
+    head.reference = reference
+    hidden = inputs["h"].requires_grad_()
+    output = head(hidden, inputs["lengths"], inputs["labels"])
+    close(output.span_logits, expected["p"], span_mask(inputs["lengths"], hidden.shape[1]))
+    close(output.loss_aux, expected["loss_aux"])
+    assert output.candidates is output.logits is output.loss_main is None
+    if "alpha" in expected:
+        close(attention_cube(head, hidden), expected["alpha"], inside_mask(inputs["lengths"], hidden.shape[1]))
+    output.loss.backward()
+    check_gradients(head, expected, hidden, next(name.removesuffix("h") for name in expected if name.endswith(".h")))
+
+
+@pytest.mark.parametrize("name", FULL)
+@pytest.mark.parametrize(("axis", "suffix"), [("key", "paper"), ("query", "official")])
+@pytest.mark.parametrize("reference", [False, True], ids=["fast", "reference"])
+def test_full_model(shared, name, axis, suffix, reference):
+    head, inputs, expected = load_golden(shared / "golden" / f"{name}.npz", cross_span_axis=axis)
+    head.reference = reference
+    hidden = inputs["h"].requires_grad_()
+    num_words = hidden.shape[1]
+    output = head(hidden, inputs["lengths"], inputs["labels"])
+    spans, insides = span_mask(inputs["lengths"], num_words), inside_mask(inputs["lengths"], num_words)
+    factor, boundaries = head.attention(hidden)
+    scoring, _ = head.scoring(hidden, boundaries)
+    close(factor.whole_cube().permute(0, 2, 3, 4, 1), expected["s_unmasked"], insides)
+    close(scoring.whole_cube().permute(0, 2, 3, 4, 1), expected["o"], insides)
+    close(attention_cube(head, hidden), expected["alpha"], insides)
+    close(output.span_logits, expected["p"], spans)
+    assert torch.equal(output.candidates, expected["topm_row_major"])
+    assert output.candidate_mask.all()
+    close(output.cross_span_attentions, expected[f"beta_{suffix}"])
+    close(output.logits, expected[f"p_cross_{suffix}"])
+    close(output.loss_aux, expected["loss_aux_official"])
+    close(output.loss_main, expected[f"loss_main_{suffix}"])
+    close(output.loss, expected[f"loss_total_{suffix}"])
+    output.loss.backward()
+    check_gradients(head, expected, hidden, f"grad_{suffix}.")
+
+
+def test_attention_of_every_span_as_candidate(shared):
+    """`max_candidates` is read at every call: with all spans as candidates the typed output holds the whole α."""
+    head, inputs, expected = load_golden(shared / "golden" / "full_shared.npz")
+    head.config.max_candidates = 28
+    output = head(inputs["h"], inputs["lengths"])
+    for sentence, length in enumerate(inputs["lengths"]):
+        mask = output.candidate_mask[sentence]
+        assert mask.sum() == length * (length + 1) // 2
+        for (i, j), attention in zip(output.candidates[sentence][mask], output.span_attentions[sentence], strict=False):
+            close(attention[i : j + 1], expected["alpha"][sentence, i, j, i : j + 1])
+
+
+def test_candidate_representations(shared):
+    head, inputs, expected = load_golden(shared / "golden" / "full_shared.npz")
+    candidates = expected["topm_row_major"]
+    factor, _ = head.attention(inputs["h"])
+    attention = candidate_attention(factor, candidates, inputs["h"].shape[1])
+    spans = attention @ head.scoring.inside(inputs["h"]).unsqueeze(1)
+    close(spans.transpose(1, 2), expected["span_repr_topm"])
+
+
+def test_sentence_with_fewer_spans_than_candidates(shared):
+    """The published code lets invalid spans in here; this model never does, and agrees on all that is valid."""
+    head, inputs, expected = load_golden(shared / "golden" / "full_shared_short.npz")
+    output = head(inputs["h"], inputs["lengths"], inputs["labels"])
+    spans, insides = span_mask(inputs["lengths"], 7), inside_mask(inputs["lengths"], 7)
+    close(output.span_logits, expected["p"], spans)
+    close(attention_cube(head, inputs["h"]), expected["alpha"], insides)
+    close(output.loss_aux, expected["loss_aux_official"])
+    assert torch.equal(output.candidates[0], expected["topm_row_major"][0])
+    close(output.logits[0], expected["p_cross_paper"][0])
+    assert output.candidate_mask.sum(-1).tolist() == [5, 3]
+    assert output.candidates[1, :3].tolist() == [[0, 0], [0, 1], [1, 1]]

@@ -1,0 +1,79 @@
+"""LoRA on the encoder by PEFT: a run is resumed, keeps its best checkpoint, and merged leaves an ordinary model."""
+
+from pathlib import Path
+
+import peft
+import pytest
+import torch
+from safetensors.torch import load_file
+from transformers import AutoModel, AutoProcessor
+
+from modeling_triaffine import NestedNERTrainer, TriaffineForNestedNER
+from tests.helpers.micro_training import micro_records, micro_trainer
+
+RECORDS = micro_records(16)
+INPUTS = {"words": [record["tokens"] for record in RECORDS[:4]]}
+
+
+def lora_trainer(folder: Path) -> NestedNERTrainer:
+    """Eight updates in two epochs, checkpointed; embeddings below the adapters are frozen, as PEFT does it."""
+    trainer = micro_trainer(
+        folder,
+        RECORDS,
+        RECORDS[:4],
+        per_device_train_batch_size=4,
+        num_train_epochs=2,
+        eval_strategy="epoch",
+        save_strategy="epoch",
+        save_total_limit=2,
+        load_best_model_at_end=True,
+        metric_for_best_model="loss",
+        gradient_checkpointing=True,
+    )
+    adapters = peft.LoraConfig(r=4, target_modules="all-linear")
+    trainer.model.encoder = peft.get_peft_model(trainer.model.encoder, adapters)
+    return trainer
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory) -> NestedNERTrainer:
+    trainer = lora_trainer(tmp_path_factory.mktemp("lora"))
+    trainer.train()
+    return trainer
+
+
+def test_only_adapters_of_the_encoder_move(trained, tmp_path):
+    start = lora_trainer(tmp_path).model.state_dict()
+    moved = {name for name, value in trained.model.state_dict().items() if not torch.equal(value, start[name])}
+    in_encoder = {name for name in moved if name.startswith("encoder.")}
+    assert {part for name in in_encoder for part in ("lora_A", "lora_B") if part in name} == {"lora_A", "lora_B"}
+    assert all("lora_" in name for name in in_encoder)
+    assert {name.split(".")[0] for name in moved} == {"encoder", "words", "head"}
+
+
+def test_resumed_training_ends_with_the_same_weights(trained, tmp_path):
+    resumed = lora_trainer(tmp_path)
+    resumed.train(resume_from_checkpoint=str(Path(trained.args.output_dir) / "checkpoint-4"))
+    assert resumed.state.global_step == trained.state.global_step == 8
+    expected = trained.model.state_dict()
+    for name, value in resumed.model.state_dict().items():
+        assert torch.equal(value, expected[name]), name
+
+
+def test_checkpoint_with_adapters_is_not_taken_for_a_model(trained):
+    with pytest.raises(ValueError, match=r"lack encoder\."):
+        TriaffineForNestedNER.from_pretrained(Path(trained.args.output_dir) / "checkpoint-8")
+
+
+def test_merged_model_is_saved_as_any_other(trained, tmp_path):
+    inputs = trained.processing_class(**INPUTS)
+    model = trained.model.eval()
+    with torch.no_grad():
+        expected = model(**inputs)
+        model.encoder = model.encoder.merge_and_unload()
+        trained.save_model(str(tmp_path))
+        output = AutoModel.from_pretrained(tmp_path)(**AutoProcessor.from_pretrained(tmp_path)(**INPUTS))
+    plain = micro_trainer(tmp_path / "plain", RECORDS).model
+    assert set(load_file(tmp_path / "model.safetensors")) == set(plain.state_dict())
+    torch.testing.assert_close(output.span_logits, expected.span_logits)
+    torch.testing.assert_close(output.logits, expected.logits)

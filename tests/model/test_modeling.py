@@ -1,0 +1,274 @@
+"""The whole model: every part and encoder option, independence of batch and padding, saving and loading."""
+
+import json
+
+import pytest
+import torch
+from accelerate import infer_auto_device_map
+from safetensors.torch import load, save_file
+from transformers import AutoModel, AutoModelForTokenClassification
+
+from modeling_triaffine import DataCollatorForNestedNER, TriaffineConfig, TriaffineForNestedNER
+from tests.helpers.tiny import LABELS, save_tiny_encoder, tiny_model, tiny_processor
+
+SENTENCES = [["IL2", "gene", "binds"], ["protein"], ["the", "gene", "protein", "binds", "DNA", "."]]
+ENTITIES = [
+    [{"start": 0, "end": 2, "type": "DNA"}, {"start": 0, "end": 1, "type": "protein"}],
+    [],
+    [{"start": 1, "end": 3, "type": "protein"}],
+]
+PARTS = {
+    "word_embedding_size": 3,
+    "pos_embedding_size": 2,
+    "char_embedding_size": 3,
+    "char_lstm_hidden_size": 2,
+    "word_vocab_size": 20,
+    "pos_vocab_size": 10,
+    "char_vocab_size": 50,
+}
+VARIANTS = {
+    "full": {},
+    "rank": {"triaffine_rank": 3},
+    "no_cross_span": {"cross_span": False},
+    "biaffine": {"attention": "none", "scoring": "biaffine", "cross_span": False},
+    "no_lstm": {"lstm_hidden_size": 0},
+    "word_parts": PARTS,
+    "word_parts_no_lstm": {**PARTS, "lstm_hidden_size": 0},
+}
+
+
+def make_batch(encoder, model, order=(0, 1, 2)):
+    processor = tiny_processor(encoder)
+    records = [{"tokens": words, "pos": ["X"] * len(words)} for words in SENTENCES]
+    if model.config.has_words:
+        processor.build_vocabularies(records, ["words", "pos", "chars"])
+    features = processor.encode(SENTENCES, [record["pos"] for record in records])
+    for feature, entities in zip(features, ENTITIES, strict=True):
+        feature["entities"] = entities
+    collator = DataCollatorForNestedNER(processor, model.config.label2id)
+    return collator([features[n] for n in order])
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_loss_and_gradients_do_not_depend_on_order_or_padding(encoder, variant):
+    model = tiny_model(encoder, **VARIANTS[variant]).double()
+
+    def run(batch):
+        model.zero_grad()
+        output = model(**batch)
+        output.loss.backward()
+        return output, {name: value.grad.clone() for name, value in model.named_parameters()}
+
+    plain, gradients = run(make_batch(encoder, model))
+    assert set(gradients) == {name for name, _ in model.named_parameters()}
+    turned, turned_gradients = run(make_batch(encoder, model, (2, 0, 1)))
+    torch.testing.assert_close(turned.loss, plain.loss, rtol=1e-9, atol=1e-9)
+    for name in gradients:
+        torch.testing.assert_close(turned_gradients[name], gradients[name], rtol=1e-7, atol=1e-9)
+    # One by one: the mean of the sentences' own losses, and the same scores.
+    alone = [model(**make_batch(encoder, model, (n,))) for n in range(3)]
+    torch.testing.assert_close(torch.stack([one.loss for one in alone]).mean(), plain.loss, rtol=1e-9, atol=1e-9)
+    for n, one in enumerate(alone):
+        size = one.span_logits.shape[1]
+        torch.testing.assert_close(one.span_logits[0], plain.span_logits[n, :size, :size], rtol=1e-7, atol=1e-7)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_saved_model_gives_equal_scores_to_the_last_bit(encoder, tmp_path, variant):
+    model = tiny_model(encoder, **VARIANTS[variant])
+    model.save_pretrained(tmp_path)
+    batch = make_batch(encoder, model)
+    expected = model(**batch)
+    for auto_class in (AutoModel, AutoModelForTokenClassification, TriaffineForNestedNER):
+        loaded = auto_class.from_pretrained(tmp_path)
+        assert type(loaded) is TriaffineForNestedNER
+        output = loaded(**batch)
+        assert torch.equal(output.loss, expected.loss)
+        assert torch.equal(output.span_logits, expected.span_logits)
+    assert [path.suffix for path in tmp_path.iterdir() if path.suffix in {".bin", ".pt", ".pkl"}] == []
+
+
+def test_attention_maps_and_hidden_states_on_request(encoder):
+    model = tiny_model(encoder)
+    batch = make_batch(encoder, model)
+    plain = model(**batch)
+    assert plain.span_attentions is plain.cross_span_attentions is plain.hidden_states is None
+    full = model(**batch, output_attentions=True, output_hidden_states=True)
+    count = full.candidates.shape[1]
+    assert full.span_attentions.shape == (3, count, 6, 3)
+    assert full.cross_span_attentions.shape == (3, count, count, 3)
+    assert len(full.hidden_states) == 3
+    real = full.candidate_mask
+    torch.testing.assert_close(full.span_attentions.sum(2)[real], torch.ones(int(real.sum()), 3))
+    torch.testing.assert_close(full.cross_span_attentions.sum(2)[real], torch.ones(int(real.sum()), 3))
+
+
+@pytest.mark.parametrize("pooling", ["max", "first", "mean"])
+def test_windowed_sentence_is_scored_whole_and_equally_in_any_batch(encoder, pooling):
+    model = tiny_model(encoder, max_subwords=16, subword_pooling=pooling)
+    processor = tiny_processor(encoder, max_subwords=16)
+    features = processor.encode([["gene", "xyz"] * 15, ["protein", "binds"]])
+    together, alone = model(**processor.pad(features)), model(**processor.pad(features[:1]))
+    assert together.span_logits.shape[1] == 30
+    torch.testing.assert_close(alone.span_logits[0], together.span_logits[0], rtol=1e-4, atol=1e-5)
+    short = model(**processor.pad(features[1:]))
+    torch.testing.assert_close(short.span_logits[0], together.span_logits[1, :2, :2], rtol=1e-4, atol=1e-5)
+
+
+def test_empty_sentences_have_a_result(encoder):
+    model = tiny_model(encoder)
+    processor = tiny_processor(encoder)
+    batch = processor.pad(processor.encode([[], ["gene"]]))
+    output = model(**batch)
+    assert output.candidate_mask.sum(-1).tolist() == [0, 1]
+    assert output.logits.isfinite().all()
+    alone = model(**processor.pad(processor.encode([[]])))
+    assert alone.candidate_mask.sum() == 0
+
+
+def test_initialisation_is_torchs_own_and_the_papers(encoder):
+    torch.manual_seed(0)
+    fields = {"id2label": dict(enumerate(LABELS)), "triaffine_dim": 40, "lstm_hidden_size": 30, **PARTS}
+    model = TriaffineForNestedNER.from_encoder(encoder, **fields)
+    assert model.head.attention.triaffine.weight.std().item() == pytest.approx(0.01, rel=0.05)
+    linear = model.head.attention.inside[3]
+    assert linear.weight.abs().max() <= 1 / 40**0.5
+    assert linear.weight.std().item() == pytest.approx(1 / (3 * 40) ** 0.5, rel=0.1)
+    assert (linear.bias != 0).all()
+    assert model.words.char_embedding.weight.std().item() == pytest.approx(1, rel=0.2)
+    pretrained = AutoModel.from_pretrained(encoder)
+    for name, value in model.encoder.named_parameters():
+        assert torch.equal(value, pretrained.state_dict()[name])
+
+
+def test_missing_word_part_is_told(encoder):
+    model = tiny_model(encoder, **PARTS)
+    batch = make_batch(encoder, model)
+    del batch["pos_ids"]
+    with pytest.raises(ValueError, match="`pos_ids` was not given"):
+        model(**batch)
+
+
+def test_from_encoder_takes_a_config_or_fields(encoder):
+    config = TriaffineConfig(num_labels=3, hidden_size=999, triaffine_dim=7, lstm_hidden_size=4)
+    model = TriaffineForNestedNER.from_encoder(encoder, config)
+    assert model.config.hidden_size == 16
+    assert model.config.triaffine_dim == 7
+    with pytest.raises(ValueError, match="not both"):
+        TriaffineForNestedNER.from_encoder(encoder, config, triaffine_dim=3)
+    with pytest.raises(ValueError, match="from_encoder"):
+        TriaffineForNestedNER(TriaffineConfig(num_labels=3))
+
+
+def test_shapes_that_do_not_match_the_configuration_are_refused(encoder, tmp_path):
+    tiny_model(encoder).save_pretrained(tmp_path)
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"triaffine_dim": 9}))
+    with pytest.raises(ValueError, match=r"other shapes than its config\.json says"):
+        TriaffineForNestedNER.from_pretrained(tmp_path)
+
+
+def test_gradient_checkpointing_changes_nothing(encoder):
+    model = tiny_model(encoder).train()
+    batch = make_batch(encoder, model)
+
+    runs = []
+    model.encoder.encoder.layer[0].attention.register_forward_hook(lambda *_: runs.append(1))
+
+    def gradient():
+        torch.manual_seed(3)
+        model.zero_grad()
+        model(**batch).loss.backward()
+        return model.encoder.get_input_embeddings().weight.grad.clone()
+
+    plain = gradient()
+    assert len(runs) == 1
+    model.gradient_checkpointing_enable()
+    torch.testing.assert_close(gradient(), plain)
+    assert len(runs) == 1 + 2  # forward, and again for the backward pass
+
+
+def test_half_precision_encoders_and_configurations_become_float32_models(encoder, tmp_path):
+    AutoModel.from_pretrained(encoder).half().save_pretrained(tmp_path)
+    model = tiny_model(str(tmp_path))
+    assert {value.dtype for value in model.parameters()} == {torch.float32}
+    assert model(**make_batch(encoder, model)).loss.isfinite()
+    model.to(torch.bfloat16).save_pretrained(tmp_path / "bf16")
+    loaded = AutoModel.from_pretrained(tmp_path / "bf16")
+    assert {value.dtype for value in loaded.parameters()} == {torch.bfloat16}
+    assert loaded(**make_batch(encoder, model)).loss.dtype == torch.float32
+
+
+def test_fields_changed_while_loading_are_checked(encoder, tmp_path):
+    tiny_model(encoder).save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match="`cross_span_axis` is 'keys'"):
+        TriaffineForNestedNER.from_pretrained(tmp_path, cross_span_axis="keys")
+    with pytest.raises(ValueError, match="no field 'max_candidate'"):
+        tiny_model(encoder, max_candidate=3)
+
+
+def test_encoder_with_shifted_positions_limits_the_subwords():
+    encoder = {"model_type": "roberta", "hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1}
+    encoder |= {"intermediate_size": 8, "vocab_size": 20, "max_position_embeddings": 34, "pad_token_id": 1}
+    TriaffineForNestedNER(TriaffineConfig(encoder_config=encoder, num_labels=3, triaffine_dim=4, max_subwords=32))
+    with pytest.raises(ValueError, match="at most 32"):
+        TriaffineForNestedNER(TriaffineConfig(encoder_config=encoder, num_labels=3, triaffine_dim=4, max_subwords=33))
+
+
+def test_resized_embeddings_are_saved_and_loaded(encoder, tmp_path):
+    model = tiny_model(encoder)
+    embeddings = model.resize_token_embeddings(300)
+    assert embeddings is model.get_input_embeddings()
+    model.save_pretrained(tmp_path)
+    loaded = TriaffineForNestedNER.from_pretrained(tmp_path)
+    assert torch.equal(loaded.get_input_embeddings().weight, embeddings.weight)
+    assert loaded.encoder.config.vocab_size == 300
+
+
+def test_devices_share_the_model_between_its_parts_but_no_part(encoder):
+    """As `device_map="auto"` does it, however large the first device is."""
+    model = tiny_model(encoder, **PARTS)
+    size = sum(weight.nbytes for weight in model.parameters())
+    for share in range(5, 100, 5):
+        memory = {0: size * share // 100, 1: 2 * size}
+        places = infer_auto_device_map(model, memory, no_split_module_classes=list(model._no_split_modules))
+        assert not [name for name in places if name.startswith(("head.", "words."))]
+
+
+def test_damaged_or_incomplete_weights_are_refused(encoder, tmp_path):
+    tiny_model(encoder).save_pretrained(tmp_path)
+    path = tmp_path / "model.safetensors"
+    whole = path.read_bytes()
+    weights = load(whole)
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ValueError, match="damaged or cut off"):
+        TriaffineForNestedNER.from_pretrained(tmp_path)
+    del weights["head.label_bias"]
+    save_file(weights, path, metadata={"format": "pt"})
+    with pytest.raises(ValueError, match=r"lack head\.label_bias, which would be random"):
+        AutoModel.from_pretrained(tmp_path)
+
+
+def test_pickled_weights_are_never_read(encoder, tmp_path):
+    model = tiny_model(encoder)
+    model.save_pretrained(tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    torch.save(model.state_dict(), tmp_path / "pytorch_model.bin")
+    for options in ({}, {"use_safetensors": False}):
+        with pytest.raises(OSError, match="safetensors"):
+            TriaffineForNestedNER.from_pretrained(tmp_path, **options)
+
+
+@pytest.mark.parametrize(("rank", "dim"), [(16, 32), (64, 128)])
+@pytest.mark.parametrize("lstm_hidden_size", [0, 32])
+def test_low_rank_scores_start_with_about_unit_variance(tmp_path, rank, dim, lstm_hidden_size):
+    """Whether words come near 0 from a BiLSTM or at full size from the encoder, whose numbers have variance 1 here."""
+    encoder = save_tiny_encoder(tmp_path, hidden_size=64)
+    labels = {"id2label": dict(enumerate([*map(str, range(15)), "None"]))}
+    sizes = {"triaffine_rank": rank, "triaffine_dim": dim, "lstm_hidden_size": lstm_hidden_size}
+    model = tiny_model(encoder, **labels, **sizes)
+    hidden = model._hidden_of_random_subwords()
+    attention, boundaries = model.head.attention(hidden)
+    scoring, _ = model.head.scoring(hidden, boundaries)
+    for factor in (attention, scoring):
+        assert 0.5 < factor.whole_cube().square().mean().sqrt() < 2

@@ -1,0 +1,103 @@
+"""Numbers stay finite and repeatable where they could not: half precision, extreme sizes, deterministic algorithms."""
+
+import pytest
+import torch
+
+from modeling_triaffine import NestedNERPipeline, TriaffineForNestedNER
+from modeling_triaffine.model.decoding_triaffine import decode_batch
+from tests.helpers.tiny import tiny_model, tiny_processor
+from tests.model.test_span_head import make_head, random_labels
+
+RANKS = pytest.mark.parametrize("rank", [None, 3], ids=["full", "low rank"])
+HUGE = 60000.0  # float16 ends at 65504
+
+
+def check_finite(output) -> None:
+    for name, values in output.items():
+        assert values.isfinite().all(), name
+
+
+def words(*sentences: str) -> dict[str, list[list[str]]]:
+    return {"words": [sentence.split() for sentence in sentences]}
+
+
+@RANKS
+@pytest.mark.parametrize("scale", [1e-7, 1.0, 100.0, HUGE])
+def test_bfloat16_head_is_finite_whatever_it_reads(rank, scale):
+    head, hidden, lengths = make_head(triaffine_rank=rank)
+    hidden = (scale * hidden).clamp(-HUGE, HUGE).bfloat16().requires_grad_()
+    output = head.bfloat16()(hidden, lengths, random_labels(lengths, 4, 5))
+    check_finite(output)
+    output.loss.backward()
+    assert hidden.grad.isfinite().all()
+    assert all(parameter.grad.isfinite().all() for parameter in head.parameters())
+
+
+@RANKS
+@pytest.mark.parametrize("scale", [1e-7, 1.0, 100.0, HUGE])
+def test_head_is_finite_under_autocast_to_float16(rank, scale):
+    head, hidden, lengths = make_head(triaffine_rank=rank)
+    hidden = (scale * hidden).clamp(-HUGE, HUGE).half().requires_grad_()
+    with torch.autocast("cpu", torch.float16):
+        output = head.float()(hidden, lengths, random_labels(lengths, 4, 5))
+    check_finite(output)
+    output.loss.backward()
+    assert all(parameter.grad.isfinite().all() for parameter in head.parameters())
+
+
+@RANKS
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_model_loaded_in_half_precision_is_finite(encoder, tmp_path, dtype, rank):
+    """With encoder outputs as large as its last layer norm can make them, and one sentence of one word repeated."""
+    model = tiny_model(encoder, triaffine_rank=rank)
+    with torch.no_grad():
+        model.encoder.encoder.layer[-1].output.LayerNorm.weight.fill_(1e3)
+    model.save_pretrained(tmp_path)
+    loaded = TriaffineForNestedNER.from_pretrained(tmp_path, dtype=dtype).eval()
+    assert loaded.encoder.dtype == dtype
+    assert loaded.head.label_bias.dtype == (torch.float32 if dtype == torch.float16 else dtype)
+    inputs = tiny_processor(encoder)(**words("gene binds protein", "gene " * 40, "x"))
+    with torch.no_grad():
+        check_finite(loaded(**inputs))
+    pipeline = NestedNERPipeline(model=loaded, processor=tiny_processor(encoder))
+    assert all(0 <= entity["score"] <= 1 for entity in pipeline("gene binds gene", threshold=0.0))
+
+
+@RANKS
+@pytest.mark.parametrize("num_labels", [2, 200])
+def test_few_and_many_labels(encoder, num_labels, rank):
+    names = {**{number: f"L{number}" for number in range(num_labels - 1)}, num_labels - 1: "None"}
+    model = tiny_model(encoder, id2label=names, triaffine_rank=rank, max_candidates=300)
+    inputs = tiny_processor(encoder)(**words("gene " * 12, "protein"))
+    labels = torch.full((2, 12, 12), -100)
+    labels[:, 0, 0] = 0
+    output = model(**inputs, labels=labels)
+    check_finite(output)
+    # More candidates allowed than there are spans: every span of both sentences is one, and nothing else.
+    assert output.candidate_mask.sum(1).tolist() == [12 * 13 // 2, 1]
+    output.loss.backward()
+    assert all(p.grad is None or p.grad.isfinite().all() for p in model.parameters())
+    found = decode_batch(output, model.config.id2label, threshold=0.0)
+    assert [len(entities) for entities in found] == [12 * 13 // 2, 1]
+
+
+@RANKS
+def test_training_and_prediction_repeat_under_deterministic_algorithms(encoder, rank):
+    def step() -> tuple[list, list[torch.Tensor]]:
+        model = tiny_model(encoder, triaffine_rank=rank).train()
+        inputs = tiny_processor(encoder)(**words("gene binds protein gene", "the gene", "x"))
+        labels = torch.full((3, 4, 4), -100)
+        labels[:, 0, 0] = 1
+        torch.manual_seed(0)
+        output = model(**inputs, labels=labels)
+        output.loss.backward()
+        gradients = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
+        return decode_batch(output, model.config.id2label, threshold=0.1), gradients
+
+    torch.use_deterministic_algorithms(True)
+    try:
+        (found, gradients), (again, same_gradients) = step(), step()
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert found == again
+    assert all(torch.equal(one, other) for one, other in zip(gradients, same_gradients, strict=True))

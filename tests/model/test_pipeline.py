@@ -1,0 +1,193 @@
+"""Raw text in, entities out: offsets, batching, policies, inputs of every kind, odd text."""
+
+from itertools import pairwise
+
+import pytest
+import torch
+from datasets import Dataset
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from transformers import pipeline as transformers_pipeline
+
+from modeling_triaffine import NestedNERPipeline
+from tests.helpers.tiny import tiny_model, tiny_processor
+
+TEXTS = [
+    "The IL-2 gene binds protein. It is DNA! No gene here.",
+    "",
+    "gene",
+    "naïve café — 中文 gene, emoji 👩‍🔬 and שלום gene.",
+]
+
+
+@pytest.fixture(scope="module")
+def finder(encoder):
+    return NestedNERPipeline(model=tiny_model(encoder), processor=tiny_processor(encoder))
+
+
+def rounded(entities):
+    return [[{**entity, "score": round(entity["score"], 4)} for entity in of_text] for of_text in entities]
+
+
+def test_entities_carry_the_text_as_written_sorted_by_start_then_longest(finder):
+    for text, entities in zip(TEXTS, finder(TEXTS, threshold=0.2), strict=True):
+        assert entities == sorted(entities, key=lambda e: (e["start"], -e["end"]))
+        for entity in entities:
+            assert list(entity) == ["entity_group", "score", "word", "start", "end"]
+            assert text[entity["start"] : entity["end"]] == entity["word"]
+            assert entity["entity_group"] in {"DNA", "protein"}
+            assert 0.2 <= entity["score"] <= 1
+    assert finder(TEXTS, threshold=0.0)[0]
+
+
+def test_one_text_many_texts_and_streams_agree(finder):
+    expected = rounded([finder(text, threshold=0.2) for text in TEXTS])
+    assert rounded(finder(TEXTS, threshold=0.2)) == expected
+    assert rounded(finder(tuple(TEXTS), threshold=0.2, batch_size=1)) == expected
+    assert rounded(finder((text for text in TEXTS), threshold=0.2, batch_size=3)) == expected
+    rows = Dataset.from_dict({"text": TEXTS})
+    assert rounded(finder(rows["text"], threshold=0.2)) == expected
+    assert rounded(finder((row["text"] for row in rows), threshold=0.2)) == expected
+    assert finder([]) == []
+    assert finder("") == []
+
+
+def test_entities_of_a_long_sentence_come_out_once(encoder):
+    """Windows of eight words that share four: every span of up to five words is scored, and counts in one of them."""
+    model = tiny_model(encoder, cross_span=False)
+    pipeline = NestedNERPipeline(model=model, processor=tiny_processor(encoder, max_sentence_words=8))
+    words = [f"{chr(97 + n)}" for n in range(21)]
+    found = pipeline(" ".join(words), threshold=0.0)
+    spans = [(entity["start"] // 2, (entity["end"] + 1) // 2) for entity in found]
+    assert spans == sorted(set(spans), key=lambda span: (span[0], -span[1]))
+    assert {(start, start + width) for width in range(1, 6) for start in range(22 - width)} <= set(spans)
+    flat = pipeline(" ".join(words), threshold=0.0, overlap="flat")
+    assert len(flat) > 2
+    assert all(one["end"] <= other["start"] for one, other in pairwise(flat))
+
+
+def test_batches_hold_about_equally_many_subwords(finder, monkeypatch):
+    sizes = []
+    forward = finder.forward
+
+    def counted(inputs, **options):
+        sizes.append(tuple(inputs["input_ids"].shape))
+        return forward(inputs, **options)
+
+    monkeypatch.setattr(finder, "forward", counted)
+    texts = ["x y", "x y z a b c d e f g h i j k l m n o p q r s t u v w"] + ["x y z"] * 5
+    finder(texts, batch_size=4)
+    subwords = 5 * 5 + 4 + 28
+    assert sum(sentences for sentences, _ in sizes) == len(texts)
+    assert max(sentences for sentences, _ in sizes) == 4
+    assert all(sentences == 1 or sentences * width <= 4 * subwords / 7 + 1 for sentences, width in sizes)
+
+
+def test_streams_are_read_as_they_go(finder):
+    read = []
+
+    def texts():
+        for number in range(10_000):
+            read.append(number)
+            yield "gene binds."
+
+    stream = finder(texts(), batch_size=2)
+    next(iter(stream))
+    assert len(read) < 200
+
+
+def test_overlap_policies(finder):
+    [text] = TEXTS[:1]
+    found = {policy: finder(text, threshold=0.0, overlap=policy) for policy in ("all", "nested", "flat")}
+    assert len(found["all"]) > len(found["nested"]) > len(found["flat"]) > 0
+    for one, other in zip(found["flat"], found["flat"][1:], strict=False):
+        assert one["end"] <= other["start"]
+
+
+def test_transformers_own_pipeline_function_gives_it(encoder, tmp_path):
+    model, processor = tiny_model(encoder), tiny_processor(encoder)
+    model.save_pretrained(tmp_path)
+    processor.save_pretrained(tmp_path)
+    found = NestedNERPipeline(model=str(tmp_path))(TEXTS[0], threshold=0.2)
+    assert found == NestedNERPipeline(model=model, processor=processor)(TEXTS[0], threshold=0.2)
+    for arguments in (("token-classification",), ()):
+        stock = transformers_pipeline(*arguments, model=str(tmp_path), trust_remote_code=True, threshold=0.2)
+        assert type(stock).__name__ == "NestedNERPipeline"
+        assert stock(TEXTS[0]) == found
+
+
+def test_mistakes_are_told(encoder, finder):
+    with pytest.raises(TypeError, match="'aggregation_strategy'"):
+        finder("x", aggregation_strategy="simple")
+    with pytest.raises(ValueError, match="threshold"):
+        finder("x", threshold=2)
+    with pytest.raises(ValueError, match="overlap"):
+        finder("x", overlap="longest")
+    with pytest.raises(TypeError, match="reads strings, not int"):
+        finder(3)
+    with pytest.raises(TypeError, match=r"reads strings, not dict.*column"):
+        finder([{"text": "x"}])
+    with pytest.raises(ValueError, match="processor"):
+        NestedNERPipeline(model=finder.model)
+    with pytest.raises(ValueError, match="max_subwords=192"):
+        NestedNERPipeline(model=finder.model, processor=tiny_processor(encoder, max_subwords=50))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30, deadline=None)
+@given(text=st.text(st.characters(exclude_categories=()), max_size=50))
+def test_any_text_has_a_result_whose_offsets_slice_back(finder, text):
+    for entity in finder(text, threshold=0.3):
+        assert text[entity["start"] : entity["end"]] == entity["word"] != ""
+
+
+def test_texts_without_words_run_through_models_with_word_parts(encoder):
+    processor = tiny_processor(encoder)
+    processor.build_vocabularies([{"tokens": ["gene"], "pos": ["X"]}], ["words", "pos", "chars"])
+    sizes = {f"{part}_vocab_size": 9 for part in ("word", "pos", "char")}
+    sizes |= {f"{part}_embedding_size": 2 for part in ("word", "pos", "char")}
+    model = tiny_model(encoder, **sizes, char_lstm_hidden_size=2)
+    assert NestedNERPipeline(model=model, processor=processor)(["", " ", "gene"], threshold=0.9)[:2] == [[], []]
+    with pytest.raises(ValueError, match="The model reads words, pos, chars beside sub-words"):
+        NestedNERPipeline(model=model, processor=tiny_processor(encoder))
+
+
+def test_a_tagger_gives_raw_text_its_parts_of_speech(encoder, tmp_path):
+    processor = tiny_processor(encoder)
+    processor.build_vocabularies([{"tokens": ["gene", "x"], "pos": ["LONG", "SHORT"]}], ["pos"])
+    model = tiny_model(encoder, pos_vocab_size=4, pos_embedding_size=8)
+    with torch.no_grad():
+        model.words.pos_embedding.weight *= 20  # so that tags show in the scores
+
+    def tagger(sentences):
+        return [["LONG" if len(word) > 2 else "SHORT" for word in words] for words in sentences]
+
+    model.save_pretrained(tmp_path)
+    processor.save_pretrained(tmp_path)
+    untagged = NestedNERPipeline(model=tmp_path)("gene x", threshold=0.0)
+    found = NestedNERPipeline(model=tmp_path, pos_tagger=tagger)("gene x", threshold=0.0)
+    stock = transformers_pipeline(model=str(tmp_path), trust_remote_code=True, pos_tagger=tagger)
+    assert stock("gene x", threshold=0.0) == found
+    assert rounded([untagged]) != rounded([found])
+    scored = model(**processor(words=[["gene", "x"]], pos=[["LONG", "SHORT"]]))
+    best = scored.logits.softmax(-1)[..., :-1].amax(-1).flatten().tolist()
+    assert [entity["score"] for entity in sorted(found, key=lambda e: (e["start"], e["end"]))] == pytest.approx(best)
+
+
+def test_zero_threshold_finds_every_span_and_nothing_else(encoder):
+    for fields in ({"cross_span": False}, {}):
+        pipeline = NestedNERPipeline(model=tiny_model(encoder, **fields), processor=tiny_processor(encoder))
+        found = pipeline(["gene binds it", "gene"], threshold=0.0)
+        assert [len(entities) for entities in found] == [6, 1]
+
+
+def test_call_overrides_what_was_chosen_before(encoder, finder):
+    strict = NestedNERPipeline(model=finder.model, processor=finder.processor, threshold=0.999, overlap="flat")
+    assert strict(TEXTS[0]) == []
+    assert strict(TEXTS[0], threshold=None, overlap="all") == finder(TEXTS[0])
+    with pytest.raises(ValueError, match="batch_size"):
+        finder(TEXTS, batch_size=0)
+
+
+def test_saved_pipeline_loads_again(finder, tmp_path):
+    finder.save_pretrained(tmp_path)
+    assert NestedNERPipeline(model=tmp_path)(TEXTS[0], threshold=0.2) == finder(TEXTS[0], threshold=0.2)

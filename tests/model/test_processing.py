@@ -1,0 +1,369 @@
+"""Words and raw text to tensors: layout with context, windows, odd words, vocabularies, round trips."""
+
+import itertools
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+from transformers import AutoProcessor, PretrainedConfig, PreTrainedTokenizerFast, ProcessorMixin
+
+from modeling_triaffine import TriaffineConfig, TriaffineProcessor
+from modeling_triaffine.model import processing_triaffine
+from modeling_triaffine.model.batches_triaffine import batches_by_length
+from modeling_triaffine.model.text_triaffine import neighbouring_words
+from tests.helpers.tiny import tiny_model, tiny_processor
+
+
+@pytest.fixture
+def processor(encoder):
+    return tiny_processor(encoder, max_subwords=16)
+
+
+def tokens(processor, feature):
+    return processor.tokenizer.convert_ids_to_tokens(feature["input_ids"])
+
+
+def test_layout_with_context_on_both_sides(processor):
+    [feature] = processor.encode([["gene", "x"]], None, [["a", "b"]], [["c"]])
+    assert tokens(processor, feature) == ["[CLS]", *"ab", "[SEP]", "gene", "x", "[SEP]", "c", "[SEP]"]
+    assert feature["token_type_ids"].tolist() == [1, 1, 1, 0, 0, 0, 0, 1, 1]
+    assert feature["word_index"].tolist() == [-1, -1, -1, -1, 0, 1, -1, -1, -1]
+    assert feature["num_words"] == 2
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "layout", "segments"),
+    [
+        ([], [], "[CLS] gene [SEP]", [0, 0, 0]),
+        (["a"], [], "[CLS] a [SEP] gene [SEP]", [1, 1, 0, 0, 0]),
+        ([], ["a"], "[CLS] gene [SEP] a [SEP]", [0, 0, 0, 1, 1]),
+    ],
+)
+def test_empty_parts_are_left_out(processor, left, right, layout, segments):
+    [feature] = processor.encode([["gene"]], None, [left], [right])
+    assert tokens(processor, feature) == layout.split()
+    assert feature["token_type_ids"].tolist() == segments
+
+
+def test_context_is_cut_evenly_around_the_sentence_and_specials_stay(processor):
+    words = ["gene"] * 6
+    [feature] = processor.encode([words], None, [list("abcdefgh")], [list("stuvwxyz")])
+    assert tokens(processor, feature) == ["[CLS]", *"fgh", "[SEP]", *words, "[SEP]", *"stu", "[SEP]"]
+    [feature] = processor.encode([words], None, [list("gh")], [list("stuvwxyz")])
+    assert tokens(processor, feature) == ["[CLS]", *"gh", "[SEP]", *words, "[SEP]", *"stuv", "[SEP]"]
+    [feature] = processor.encode([["gene"] * 13], None, [["a"]], [["b"]])
+    assert "a" not in tokens(processor, feature)
+    assert len(feature["input_ids"]) == 15
+
+
+@pytest.mark.parametrize("count", [14, 15, 16, 21, 22, 40, 100])
+def test_windows_hold_every_word_once_where_it_is_most_central(processor, count):
+    [feature] = processor.encode([["gene"] * count])
+    width = len(feature["input_ids"])
+    index = feature["word_index"]
+    assert index[index >= 0].tolist() == sorted(range(count), key=lambda word: np.flatnonzero(index == word)[0])
+    assert sorted(index[index >= 0].tolist()) == list(range(count))
+    if count <= 14:
+        assert width == count + 2
+        return
+    assert width % 16 == 0
+    for window, row in enumerate(feature["input_ids"].reshape(-1, 16)):
+        assert processor.tokenizer.convert_ids_to_tokens(row)[::15] == ["[CLS]", "[SEP]"]
+        inside = np.flatnonzero(index.reshape(-1, 16)[window] >= 0)
+        # Half a window of overlap: an inner word has at least a quarter of a window of context on each side.
+        if 0 < window < width // 16 - 2:
+            assert inside.min() >= 4
+            assert inside.max() <= 12
+
+
+def test_word_longer_than_any_window_counts_with_all_its_subwords(processor):
+    [feature] = processor.encode([["x", "y" * 50, "z"]])
+    index = feature["word_index"]
+    assert (index == 1).sum() == 50
+    assert (index == 0).sum() == (index == 2).sum() == 1
+
+
+def test_words_without_subwords_become_unknown(processor):
+    words = ["gene", "\x00", "\u200b", "x", "\ud800", "", "👩‍🔬", "שלום", "e\u0301"]
+    [feature] = processor.encode([words])
+    index = feature["word_index"]
+    assert set(index[index >= 0].tolist()) == set(range(len(words)))
+    assert (np.diff(index[index >= 0]) >= 0).all()
+    assert feature["input_ids"][index == 1] == processor.tokenizer.unk_token_id
+
+
+def test_empty_sentence_and_empty_text(processor):
+    [feature] = processor.encode([[]])
+    assert tokens(processor, feature) == ["[CLS]", "[SEP]"]
+    assert feature["num_words"] == 0
+    [(feature, piece)] = processor.encode_text(" \n ")
+    assert (feature["num_words"], piece.offsets) == (0, [])
+
+
+def test_padding_only_fills_up(processor):
+    features = processor.encode([["gene"] * 3, ["x"], ["gene"] * 20])
+    short, whole = processor.pad(features[:2]), processor.pad(features)
+    assert short["input_ids"].shape == (2, 5)
+    assert whole["input_ids"].shape[1] % 16 == 0
+    for name, padding in {"attention_mask": 0, "token_type_ids": 0, "word_index": -1, "input_ids": 0}.items():
+        assert torch.equal(whole[name][:2, :5], short[name])
+        assert (whole[name][1, 3:] == padding).all()
+    assert whole["num_words"].tolist() == [3, 1, 20]
+
+
+@pytest.mark.parametrize("words", [[3, 1, 2], [1], [0, 2], [0], [2, 0, 2]])
+def test_packed_words_are_the_real_words_by_position(processor, words):
+    batch = processor.pad(processor.encode([["x"] * count for count in words]))
+    longest = max(1, *words)
+    expected = [b * longest + k for k in range(longest) for b, count in enumerate(words) if count > k]
+    assert batch["packed_words"].tolist() == expected
+    assert batch["packed_words"].dtype == torch.int64
+    assert set(batch) <= set(processor.model_input_names)
+
+
+@given(
+    sizes=st.lists(st.tuples(st.integers(2, 50), st.integers(0, 9)), max_size=60),
+    batch_size=st.none() | st.integers(1, 9),
+    max_subwords=st.none() | st.integers(1, 200),
+)
+def test_batches_by_length_hold_at_most_so_many_subwords(sizes, batch_size, max_subwords):
+    if batch_size is None and max_subwords is None:
+        return
+    batches = batches_by_length(sizes, batch_size, max_subwords)
+    rows = [row for batch in batches for row in batch]
+    assert rows == sorted(range(len(sizes)), key=lambda row: (-sizes[row][0], -sizes[row][1], row))
+    if max_subwords is None:
+        max_subwords = math.ceil(batch_size * sum(subwords for subwords, _ in sizes) / max(1, len(sizes)))
+    for batch, following in itertools.zip_longest(batches, batches[1:]):
+        longest, _ = sizes[batch[0]]
+        assert len(batch) == 1 or len(batch) * longest <= max_subwords
+        assert batch_size is None or len(batch) <= batch_size
+        # No batch but the last could have held one more.
+        assert following is None or len(batch) == batch_size or (len(batch) + 1) * longest > max_subwords
+
+
+def test_call_takes_text_or_words(processor):
+    by_words = processor(words=["gene", "x", "."])
+    by_text = processor("gene x.")
+    assert all(torch.equal(by_words[name], by_text[name]) for name in by_words)
+    assert processor(text=["gene. It binds.", "x"])["num_words"].tolist() == [2, 3, 1]
+    with pytest.raises(ValueError, match="either"):
+        processor()
+
+
+@pytest.mark.parametrize("context", ["none", "previous_sentence", "document"])
+def test_text_gets_the_context_that_records_get(encoder, context):
+    processor = tiny_processor(encoder, max_subwords=24, context=context)
+    # One-word sentences too: context reaches over many of them, and over the chunks that a text is read in.
+    words = [[f"A{n}", "gene", "."] if n % 3 else ["Gene", "."] for n in range(150)]
+    text = " ".join(" ".join(sentence[:-1]) + "." for sentence in words)
+    features = [feature for feature, _ in processor.encode_text(text)]
+    assert len(features) == 150
+    left, right = neighbouring_words(words, context, 24)
+    for one, other in zip(features, processor.encode(words, None, left, right), strict=True):
+        assert one["input_ids"].tolist() == other["input_ids"].tolist()
+
+
+def test_windows_of_a_long_sentence_have_what_stands_around_them_as_context(encoder):
+    processor = tiny_processor(encoder, max_subwords=64, context="document", max_sentence_words=8)
+    letters = "ABCDEFGHIJKLMNOPQRST"
+    before, *windows, after = processor.encode_text(f"Gene! {' '.join(letters)}! Protein!")
+    assert [len(piece.offsets) for _, piece in windows] == [8, 8, 8, 8, 5]
+    [whole] = processor.encode([["Gene", "!", *letters, "!", "Protein", "!"]])
+    in_order = tokens(processor, whole)[1:-1]
+    for feature, _ in (before, *windows, after):
+        read = [token for token in tokens(processor, feature) if token not in ("[CLS]", "[SEP]")]
+        assert read == in_order
+
+
+def test_vocabularies_travel(encoder, tmp_path):
+    processor = tiny_processor(encoder)
+    records = [{"tokens": ["Gene", "x", "x"], "pos": ["NOUN", "X", "X"]}]
+    processor.build_vocabularies(records, ["words", "pos", "chars"])
+    processor.save_pretrained(tmp_path)
+    loaded = AutoProcessor.from_pretrained(tmp_path)
+    assert isinstance(loaded, TriaffineProcessor)
+    for one in (processor, loaded):
+        feature = one.encode([["x", "GENE", "new"]], [["X", "NOUN", "ODD"]])[0]
+        assert feature["word_ids"].tolist() == [2, 1, 1]
+        assert feature["pos_ids"].tolist() == [2, 3, 1]
+        assert feature["char_ids"].shape == (3, 4)
+        assert feature["char_ids"][0].tolist() == [one.vocabularies["chars"]["x"], 0, 0, 0]
+    with pytest.raises(ValueError, match="choose among"):
+        processor.build_vocabularies(records, ["shapes"])
+
+
+def by_length(sentences):
+    """A tagger that a test can foretell."""
+    return [["LONG" if len(word) > 2 else "SHORT" for word in words] for words in sentences]
+
+
+@pytest.fixture
+def tagged(processor):
+    """A processor of a model that reads parts of speech."""
+    processor.build_vocabularies([{"tokens": ["x", "gene"], "pos": ["SHORT", "LONG"]}], ["pos"])
+    return processor
+
+
+def test_sentences_without_parts_of_speech_get_the_taggers(tagged):
+    seen = []
+    tagged.pos_tagger = lambda sentences: seen.extend(sentences) or by_length(sentences)
+    words = [["x", "gene"], ["gene", "x"], [], ["gene"]]
+    features = tagged.encode(words, [[], ["SHORT", "SHORT"], [], []])
+    long, short = (tagged.vocabularies["pos"][tag] for tag in ("LONG", "SHORT"))
+    assert [feature["pos_ids"].tolist() for feature in features] == [[short, long], [short, short], [], [long]]
+    assert seen == [["x", "gene"], ["gene"]]
+    [(feature, _)] = tagged.encode_text("gene x")
+    assert feature["pos_ids"].tolist() == [long, short]
+
+
+def test_text_without_parts_of_speech_is_warned_of_once(tagged, caplog):
+    processing_triaffine.logger.warning_once.__func__.cache_clear()
+    for _ in range(2):
+        features = tagged.encode([["x", "gene"], ["x"]])
+    assert [feature["pos_ids"].tolist() for feature in features] == [[1, 1], [1]]
+    assert caplog.text.count("trained with parts of speech") == 1
+    caplog.clear()
+    processing_triaffine.logger.warning_once.__func__.cache_clear()
+    tagged.encode([["x"], []], [["SHORT"], []])
+    tagged.vocabulary_parts = []
+    tagged.encode([["x"]])
+    assert not caplog.text
+
+
+def test_a_tagger_must_tag_every_word(tagged):
+    tagged.pos_tagger = lambda sentences: [["LONG"]] * len(sentences)
+    with pytest.raises(ValueError, match=r"A sentence of 2 words \(x gene\) has 1 tags"):
+        tagged.encode([["x", "gene"]])
+    tagged.pos_tagger = lambda sentences: []
+    with pytest.raises(ValueError, match="was given 2 sentences and tagged 0"):
+        tagged.encode([["x"], ["gene"]])
+
+
+def test_a_tagger_is_neither_saved_nor_copied(tagged, tmp_path):
+    class Large:
+        def __call__(self, sentences):
+            return by_length(sentences)
+
+        def __deepcopy__(self, memo):
+            raise AssertionError("copied")
+
+    tagged.pos_tagger = Large()
+    assert "Large" not in repr(tagged)
+    tagged.save_pretrained(tmp_path)
+    assert "tagger" not in "".join(path.read_text() for path in tmp_path.glob("*.json"))
+    assert TriaffineProcessor.from_pretrained(tmp_path).pos_tagger is None
+    assert isinstance(tagged.pos_tagger, Large)
+
+
+def test_words_spelled_like_padding_have_no_number_of_their_own(processor):
+    """Else the vocabulary would have fewer entries than its highest number says."""
+    processor.build_vocabularies([{"tokens": ["[PAD]", "x", "[UNK]", "gene"], "pos": []}], ["words"])
+    assert processor.vocabularies["words"] == {"[PAD]": 0, "[UNK]": 1, "gene": 2, "x": 3}
+
+
+def test_options_travel(encoder, tmp_path):
+    options = {"max_subwords": 40, "context": "document", "word_splitter": "whitespace", "sentence_splitter": "lines"}
+    tiny_processor(encoder, **options).save_pretrained(tmp_path)
+    loaded = TriaffineProcessor.from_pretrained(tmp_path)
+    assert {name: getattr(loaded, name) for name in options} == options
+    assert str(tmp_path) not in (tmp_path / "processor_config.json").read_text()
+
+
+def test_missing_vocabulary_is_told(encoder, tmp_path):
+    processor = tiny_processor(encoder)
+    processor.build_vocabularies([{"tokens": ["x"], "pos": []}], ["chars"])
+    processor.save_pretrained(tmp_path)
+    (tmp_path / "vocabularies.json").write_text(json.dumps({"words": {}}))
+    with pytest.raises(ValueError, match="no vocabulary of chars"):
+        TriaffineProcessor.from_pretrained(tmp_path)
+    (tmp_path / "vocabularies.json").unlink()
+    with pytest.raises(FileNotFoundError, match=r"vocabularies\.json.*not complete"):
+        TriaffineProcessor.from_pretrained(tmp_path)
+
+
+def test_bad_options_are_told(encoder):
+    with pytest.raises(ValueError, match="context"):
+        tiny_processor(encoder, context="all")
+    with pytest.raises(ValueError, match="max_subwords"):
+        tiny_processor(encoder, max_subwords=3)
+    with pytest.raises(ValueError, match="max_sentence_words"):
+        tiny_processor(encoder, max_sentence_words=-1)
+    with pytest.raises(ValueError, match="sentence_splitter"):
+        tiny_processor(encoder, sentence_splitter="commas")
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@given(text=st.text(st.characters(exclude_categories=()), max_size=80))
+def test_any_text_is_encoded_and_every_word_is_seen(processor, text):
+    for feature, piece in processor.encode_text(text):
+        index = feature["word_index"]
+        assert set(index[index >= 0].tolist()) == set(range(feature["num_words"]))
+        assert feature["num_words"] == len(piece.offsets)
+
+
+def test_model_folder_without_processor_is_told(encoder, tmp_path):
+    tiny_model(encoder).save_pretrained(tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"no processor_config\.json.*Save the processor"):
+        TriaffineProcessor.from_pretrained(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["byte_level", "metaspace"])
+def test_words_are_cut_as_in_running_text(kind):
+    """Tokenizers that take a word without a space before it for the rest of another one get that space."""
+    byte_level, metaspace = pre_tokenizers.ByteLevel(False), pre_tokenizers.Metaspace(prepend_scheme="never")
+    pre_tokenizer = byte_level if kind == "byte_level" else metaspace
+    backend = Tokenizer(models.BPE(unk_token="[UNK]"))
+    backend.pre_tokenizer = pre_tokenizer
+    names = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
+    trainer = trainers.BpeTrainer(special_tokens=list(names.values()), show_progress=False)
+    backend.train_from_iterator(["x the gene of the protein", "the gene binds the other"] * 5, trainer)
+    processor = TriaffineProcessor(PreTrainedTokenizerFast(tokenizer_object=backend, **names))
+    [feature] = processor.encode([["x", "the", "gene"]])
+    running = processor.tokenizer(" x the gene", add_special_tokens=False)["input_ids"]
+    assert feature["input_ids"][1:-1].tolist() == running
+
+
+def test_words_that_spell_special_tokens_are_words(processor):
+    [feature] = processor.encode([["[SEP]", "a", "[PAD]"]])
+    inside = feature["input_ids"][1:-1]
+    assert processor.tokenizer.sep_token_id not in inside
+    assert processor.tokenizer.pad_token_id not in inside
+
+
+def test_lists_of_different_lengths_are_told(processor):
+    processor.build_vocabularies([{"tokens": ["x"], "pos": ["X"]}], ["pos"])
+    with pytest.raises(ValueError, match=r"A sentence of 3 words \(a b c\) has 1 tags"):
+        processor.encode([["a", "b", "c"]], [["X"]])
+    with pytest.raises(ValueError, match="`left_tokens` is given for 1 sentences, `words` for 2"):
+        processor.encode([["a"], ["b"]], None, [["c"]])
+    with pytest.raises(ValueError, match="no text and no sentence"):
+        processor(text=[])
+
+
+def test_damaged_or_missing_files_are_told(encoder, tmp_path):
+    processor = tiny_processor(encoder)
+    processor.build_vocabularies([{"tokens": ["x"], "pos": []}], ["chars"])
+    processor.save_pretrained(tmp_path)
+    (tmp_path / "vocabularies.json").write_text("{")
+    with pytest.raises(ValueError, match=r"vocabularies\.json is damaged"):
+        TriaffineProcessor.from_pretrained(tmp_path)
+    (tmp_path / "tokenizer.json").unlink()
+    with pytest.raises(FileNotFoundError, match=r"no tokenizer\.json"):
+        TriaffineProcessor.from_pretrained(tmp_path)
+
+
+def test_options_of_a_push_reach_it_whole(encoder, tmp_path, monkeypatch):
+    """Also those that only transformers knows."""
+    pushed = []
+    for base in (ProcessorMixin, PretrainedConfig):
+        monkeypatch.setattr(base, "push_to_hub", lambda _, repo_id, **options: pushed.append((repo_id, options)))
+    tiny_processor(encoder).save_pretrained(tmp_path, push_to_hub=True, repo_id="owner/name", tags=["genes"])
+    TriaffineConfig(num_labels=3).push_to_hub("owner/config", tags=["genes"])
+    options = {"private": True, "tags": ["genes"]}
+    assert pushed == [("owner/name", options), ("owner/config", options)]

@@ -1,0 +1,290 @@
+"""The span head against an independent derivation in numpy, word by word, straight from the paper's equations."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+
+from modeling_triaffine.model.configuration_triaffine import TriaffineConfig
+from modeling_triaffine.model.span_head_triaffine import TriaffineSpanHead
+
+FACTORS = [
+    ("triaffine", "triaffine"),
+    ("triaffine_no_label", "triaffine"),
+    ("label", "triaffine"),
+    ("linear", "triaffine"),
+    ("triaffine", "linear"),
+    ("triaffine", "linear_boundary"),
+    ("triaffine", "linear_boundary_shared"),
+    ("linear", "linear_boundary"),
+]
+
+
+def make_head(lengths=(1, 5, 3), seed=0, **fields):
+    torch.manual_seed(seed)
+    fields = {
+        "num_labels": 4,
+        "hidden_size": 6,
+        "triaffine_dim": 5,
+        "max_candidates": 4,
+        "triaffine_init_std": 0.5,
+    } | fields
+    head = TriaffineSpanHead(TriaffineConfig(**fields)).double().eval()
+    hidden = torch.randn(len(lengths), max(lengths), 6, dtype=torch.double)
+    return head, hidden, torch.tensor(lengths)
+
+
+def random_labels(lengths, num_labels, num_words, seed=1):
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.full((len(lengths), num_words, num_words), -100)
+    for row, length in enumerate(lengths.tolist()):
+        for i, j in itertools.combinations_with_replacement(range(length), 2):
+            labels[row, i, j] = torch.randint(num_labels, (), generator=generator)
+    return labels
+
+
+class Numpy:
+    """Sections 1, 3, 4 and 6 for one sentence, with loops over spans, words and labels."""
+
+    def __init__(self, head, hidden):
+        self.weights = {name: value.detach().numpy() for name, value in head.named_parameters()}
+        self.config, self.hidden = head.config, hidden.numpy()
+        self.labels, self.words = head.config.num_labels, len(hidden)
+
+    def mlp(self, name, values):
+        layers = sorted({key.rsplit(".", 1)[0] for key in self.weights if key.startswith(f"{name}.")})
+        for number, layer in enumerate(layers):
+            values = self.linear(layer, np.maximum(values, 0) if number else values)
+        return values
+
+    def linear(self, name, values):
+        return values @ self.weights[f"{name}.weight"].T + self.weights[f"{name}.bias"]
+
+    def tensor(self, name):
+        """W as [label, inside, head, tail], rebuilt from its factors when it is of low rank."""
+        if f"{name}.weight" in self.weights:
+            return self.weights[f"{name}.weight"]
+        factors = (self.weights[f"{name}.{part}"] for part in ("inside", "head", "tail"))
+        return np.einsum("rcp,rap,rep->rcae", *factors)
+
+    def triaffine(self, u, v, w, tensor):
+        return np.einsum("a,e,c,cae->", np.append(u, 1), np.append(v, 1), w, tensor)
+
+    def attention_score(self, i, j, k, label):
+        inside = self.mlp("attention.inside", self.hidden[k])
+        if self.config.attention == "label":
+            return self.weights["attention.query"][label] @ inside
+        head, tail = (self.mlp(f"attention.boundaries.{end}", self.hidden[n]) for end, n in (("head", i), ("tail", j)))
+        if self.config.attention == "linear":
+            parts = (("head", head), ("tail", tail), ("inside", inside))
+            return sum(self.linear(f"attention.linear_{part}", value)[label] for part, value in parts)
+        tensor = self.tensor("attention.triaffine")
+        return self.triaffine(head, tail, inside, tensor[label if len(tensor) > 1 else 0])
+
+    def attention(self, i, j, label):
+        scores = np.array([self.attention_score(i, j, k, label) for k in range(i, j + 1)])
+        return np.exp(scores - scores.max()) / np.exp(scores - scores.max()).sum()
+
+    def span(self, i, j, label):
+        """h_ijr: the representation that the decomposition never builds."""
+        return self.attention(i, j, label) @ self.mlp("scoring.inside", self.hidden[i : j + 1])
+
+    def score(self, i, j, label):
+        scoring, bias = self.config.scoring, self.weights["label_bias"][label]
+        if scoring == "biaffine":
+            head, tail = (
+                np.append(self.mlp(f"biaffine.boundaries.{e}", self.hidden[n]), 1)
+                for e, n in (("head", i), ("tail", j))
+            )
+            return head @ self.weights["biaffine.weight"][label] @ tail + bias
+        span = self.span(i, j, label)
+        if scoring == "triaffine":
+            ends = (self.mlp(f"scoring.boundaries.{e}", self.hidden[n]) for e, n in (("head", i), ("tail", j)))
+            return self.triaffine(*ends, span, self.tensor("scoring.triaffine")[label]) + bias
+        total = self.linear("scoring.linear_inside", span)[label] + bias
+        if scoring != "linear":
+            owner = "attention" if scoring == "linear_boundary_shared" else "scoring"
+            for end, n in (("head", i), ("tail", j)):
+                total += self.linear(f"scoring.linear_{end}", self.mlp(f"{owner}.boundaries.{end}", self.hidden[n]))[
+                    label
+                ]
+        return total
+
+    def cross_scores(self, candidates):
+        shares = self.config.share_triaffine
+        attention = self.tensor("attention.triaffine" if shares else "cross_span.attention_triaffine")
+        scoring = self.tensor("scoring.triaffine" if shares else "cross_span.scoring_triaffine")
+        bias = self.weights["label_bias" if shares else "cross_span.label_bias"]
+        count = len(candidates)
+        final = np.zeros((count, self.labels))
+        for label in range(self.labels):
+            q, t = np.zeros((count, count)), np.zeros((count, count))
+            for (row, (i, j)), (column, span) in itertools.product(enumerate(candidates), enumerate(candidates)):
+                h = self.span(*span, label)
+                for out, part, tensor in ((q, "attention", attention), (t, "scoring", scoring)):
+                    ends = (
+                        self.mlp(f"cross_span.{part}_boundaries.{e}", self.hidden[n])
+                        for e, n in (("head", i), ("tail", j))
+                    )
+                    related = self.mlp(f"cross_span.{part}_span", h)
+                    out[row, column] = self.triaffine(*ends, related, tensor[label if len(tensor) > 1 else 0])
+            axis = 1 if self.config.cross_span_axis == "key" else 0
+            beta = np.exp(q - q.max(axis, keepdims=True))
+            beta /= beta.sum(axis, keepdims=True)
+            final[:, label] = (beta * t).sum(axis) + bias[label]
+        return final
+
+
+@pytest.mark.parametrize("rank", [None, 3], ids=["full", "rank3"])
+@pytest.mark.parametrize(("attention", "scoring"), [*FACTORS, ("none", "biaffine")])
+def test_span_scores(attention, scoring, rank):
+    head, hidden, lengths = make_head(attention=attention, scoring=scoring, cross_span=False, triaffine_rank=rank)
+    scores = head(hidden, lengths).span_logits.detach().numpy()
+    for sentence, length in enumerate(lengths.tolist()):
+        reference = Numpy(head, hidden[sentence, :length])
+        for i, j in itertools.combinations_with_replacement(range(length), 2):
+            expected = [reference.score(i, j, label) for label in range(4)]
+            np.testing.assert_allclose(scores[sentence, i, j], expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("rank", [None, 3], ids=["full", "rank3"])
+@pytest.mark.parametrize("axis", ["key", "query"])
+@pytest.mark.parametrize(
+    ("attention", "share"), [("triaffine", True), ("triaffine", False), ("triaffine_no_label", True), ("label", False)]
+)
+def test_cross_span_scores(attention, share, axis, rank):
+    head, hidden, lengths = make_head(
+        attention=attention, share_triaffine=share, cross_span_axis=axis, triaffine_rank=rank
+    )
+    output = head(hidden, lengths)
+    for sentence, length in enumerate(lengths.tolist()):
+        mask = output.candidate_mask[sentence]
+        assert mask.sum() == min(4, length * (length + 1) // 2)
+        candidates = output.candidates[sentence][mask].tolist()
+        expected = Numpy(head, hidden[sentence, :length]).cross_scores(candidates)
+        np.testing.assert_allclose(output.logits[sentence][mask].detach().numpy(), expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("reduction", ["sentence", "batch"])
+def test_losses(reduction):
+    head, hidden, lengths = make_head(loss_reduction=reduction, aux_loss_weight=0.5)
+    labels = random_labels(lengths, 4, 5)
+    output = head(hidden, lengths, labels)
+    log_probability = output.span_logits.log_softmax(-1)
+    final = output.logits.log_softmax(-1)
+    aux, main = [], []
+    for row, length in enumerate(lengths.tolist()):
+        spans = list(itertools.combinations_with_replacement(range(length), 2))
+        aux.append(torch.stack([-log_probability[row, i, j, labels[row, i, j]] for i, j in spans]))
+        chosen = output.candidates[row][output.candidate_mask[row]].tolist()
+        main.append(torch.stack([-final[row, n, labels[row, i, j]] for n, (i, j) in enumerate(chosen)]))
+
+    def mean(losses):
+        return (
+            torch.cat(losses).mean() if reduction == "batch" else torch.stack([loss.mean() for loss in losses]).mean()
+        )
+
+    torch.testing.assert_close(output.loss_aux, mean(aux))
+    torch.testing.assert_close(output.loss_main, mean(main))
+    torch.testing.assert_close(output.loss, 0.5 * mean(aux) + mean(main))
+
+
+def test_candidates_are_the_likeliest_spans():
+    head, hidden, lengths = make_head()
+    output = head(hidden, lengths)
+    probability = output.span_logits.softmax(-1)[..., :-1].amax(-1)
+    for row, length in enumerate(lengths.tolist()):
+        spans = list(itertools.combinations_with_replacement(range(length), 2))
+        best = sorted(spans, key=lambda span: -probability[row][span])[:4]
+        mask = output.candidate_mask[row]
+        assert [tuple(span) for span in output.candidates[row][mask].tolist()] == sorted(best)
+
+
+def test_no_gradient_through_the_choice_of_candidates_or_to_padding():
+    head, hidden, lengths = make_head()
+    output = head(hidden.requires_grad_(), lengths, random_labels(lengths, 4, 5))
+    assert not output.candidates.requires_grad
+    output.loss.backward()
+    for row, length in enumerate(lengths.tolist()):
+        assert (hidden.grad[row, length:] == 0).all()
+        assert (hidden.grad[row, :length] != 0).any()
+
+
+@pytest.mark.parametrize("fields", [{}, {"triaffine_rank": 2}, {"attention": "linear", "cross_span": False}])
+def test_padding_and_order_do_not_matter(fields):
+    """A sentence has the same scores, loss share and gradient alone, padded, and anywhere in a batch."""
+    head, hidden, lengths = make_head(**fields)
+    labels = random_labels(lengths, 4, 5)
+
+    def run(order, extra):
+        head.zero_grad()
+        wide = torch.nn.functional.pad(hidden[order], (0, 0, 0, extra), value=7.0)
+        output = head(wide, lengths[order], torch.nn.functional.pad(labels[order], (0, extra, 0, extra), value=-100))
+        output.loss.backward()
+        return output, [parameter.grad.clone() for parameter in head.parameters()]
+
+    plain, gradients = run([0, 1, 2], 0)
+    turned, turned_gradients = run([2, 0, 1], 3)
+    torch.testing.assert_close(turned.loss, plain.loss, rtol=1e-12, atol=1e-12)
+    for one, other in zip(gradients, turned_gradients, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-12)
+    torch.testing.assert_close(turned.span_logits[1:, :5, :5], plain.span_logits[:2])
+
+
+def test_max_span_width_leaves_wider_spans_out():
+    head, hidden, lengths = make_head()
+    labels = random_labels(lengths, 4, 5)
+    free = head(hidden, lengths, labels)
+    head.config.max_span_width = 2
+    narrow = head(hidden, lengths, labels.clone())
+    assert (narrow.candidates[..., 1] - narrow.candidates[..., 0]).max() == 1
+    for i, j in itertools.combinations_with_replacement(range(5), 2):
+        if j - i < 2:
+            torch.testing.assert_close(narrow.span_logits[1, i, j], free.span_logits[1, i, j])
+        else:
+            assert narrow.span_logits[1, i, j].argmax() == 3
+    assert narrow.loss_aux != free.loss_aux
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_keeps_softmax_and_losses_in_float32(dtype):
+    head, hidden, lengths = make_head()
+    labels = random_labels(lengths, 4, 5)
+    exact = head(hidden, lengths, labels)
+    output = head.to(dtype)(hidden.to(dtype), lengths, labels)
+    assert output.loss_aux.dtype == output.loss_main.dtype == output.span_attentions.dtype == torch.float32
+    torch.testing.assert_close(output.loss.double(), exact.loss, rtol=0.1, atol=0.1)
+
+
+def test_shape_of_the_stored_weights_is_the_documented_one():
+    head, _, _ = make_head()
+    assert head.attention.triaffine.weight.shape == (4, 5, 6, 6)
+    head, _, _ = make_head(triaffine_rank=3)
+    shapes = {name: tuple(value.shape) for name, value in head.scoring.triaffine.named_parameters()}
+    assert shapes == {"head": (4, 6, 3), "inside": (4, 5, 3), "tail": (4, 6, 3)}
+    assert "head=(4, 6, 3)" in repr(head)
+
+
+def test_scores_of_a_low_rank_tensor_start_with_about_unit_variance():
+    torch.manual_seed(0)
+    for rank, dim in ((4, 32), (64, 96)):
+        config = TriaffineConfig(num_labels=3, hidden_size=64, triaffine_dim=dim, triaffine_rank=rank)
+        head = TriaffineSpanHead(config).eval()
+        hidden = 0.1 * torch.randn(4, 12, 64)
+        factor, _ = head.attention(hidden)
+        assert 0.1 < factor.whole_cube().std() < 3
+
+
+@pytest.mark.parametrize("rank", [None, 3], ids=["full", "rank3"])
+def test_compiled_head_is_the_same(rank):
+    """Traced with its breaks, forward and backward; the compiler's own code is not made here."""
+    head, hidden, lengths = make_head(triaffine_rank=rank)
+    labels = random_labels(lengths, 4, 5)
+    expected = head(hidden, lengths, labels)
+    expected_gradients = torch.autograd.grad(expected.loss, list(head.parameters()))
+    compiled = torch.compile(head, backend="aot_eager")(hidden, lengths, labels)
+    torch.testing.assert_close(compiled.loss, expected.loss)
+    gradients = torch.autograd.grad(compiled.loss, list(head.parameters()))
+    for one, other in zip(gradients, expected_gradients, strict=True):
+        torch.testing.assert_close(one, other)

@@ -1,0 +1,127 @@
+"""Splitting raw text into sentences and words: offsets that slice back, nothing lost but white space."""
+
+import itertools
+import json
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import pre_tokenizers
+
+from modeling_triaffine.model import text_triaffine
+from modeling_triaffine.model.text_triaffine import (
+    clean_text,
+    neighbouring_words,
+    sentence_splitter,
+    split_at_punctuation,
+    split_text,
+    whole_text,
+    word_splitter,
+)
+
+
+def pieces(text, offsets):
+    return [text[start:end] for start, end in offsets]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("One ends. Two starts.", ["One ends.", "Two starts."]),
+        ("Dr. Orel met J. Doe et al. (1998) in the U.S. Then he left.", None),
+        (
+            "It binds p50 (Fig. 3). It does not. 5 mM was used.",
+            ["It binds p50 (Fig. 3).", "It does not.", "5 mM was used."],
+        ),
+        ('"Why?" she asked. "No!" Then rain...', ['"Why?" she asked.', '"No!"', "Then rain..."]),
+        ("a title\n\nThe text", ["a title", "The text"]),
+        ("hard\nwrapped line. And on", ["hard\nwrapped line.", "And on"]),
+        ("第一句。第二句！", ["第一句。", "第二句！"]),
+        ("Éclair. Été froid.", ["Éclair.", "Été froid."]),
+        ("Er zahlte 5 Euro. über alles. À demain.", ["Er zahlte 5 Euro. über alles.", "À demain."]),
+        ("." * 100_000 + "x", ["." * 100_000 + "x"]),
+        ("", []),
+        (" \n\t ", []),
+    ],
+)
+def test_sentences(text, sentences):
+    found = pieces(text, split_at_punctuation(text))
+    if sentences is None:  # abbreviations and initials end nothing
+        sentences = [text]
+    assert found == sentences
+
+
+def test_words_end_at_punctuation_and_symbols():
+    split = word_splitter("punctuation")
+    text = "IL-2/NF-kappa B (CD4+) 中文 don't"
+    assert pieces(text, split(text)) == [
+        *["IL", "-", "2", "/", "NF", "-", "kappa", "B", "(", "CD4", "+", ")"],
+        *["中", "文", "don", "'", "t"],
+    ]
+    assert pieces(text, word_splitter("whitespace")(text)) == text.split()
+
+
+def test_any_pre_tokenizer_serves_and_travels_as_json():
+    state = json.loads(pre_tokenizers.Split("_", "removed").__getstate__())
+    assert word_splitter(state)("ab_c") == [(0, 2), (3, 4)]
+    with pytest.raises(ValueError, match="cannot read"):
+        word_splitter({"type": "Nothing"})
+    with pytest.raises(ValueError, match="word_splitter"):
+        word_splitter("spaces")
+    with pytest.raises(ValueError, match="sentence_splitter"):
+        sentence_splitter("commas")
+
+
+@given(st.text(st.characters(exclude_categories=()), max_size=60))
+def test_offsets_slice_back_to_all_that_is_no_white_space(text):
+    cut = split_text(text, split_at_punctuation, word_splitter("punctuation"), 7)
+    offsets = [offset for piece in cut for offset in piece.offsets]
+    assert offsets == sorted(offsets)
+    assert all(start < end for start, end in offsets)
+    assert all(first[1] <= second[0] for first, second in itertools.pairwise(offsets))
+    # The tokenizers library and Python differ on a few control characters: these may stand inside a word.
+    assert "".join("".join(pieces(text, offsets)).split()) == "".join(text.split())
+    assert len(clean_text(text)) == len(text)
+
+
+def test_long_sentences_are_cut_and_nothing_is_lost():
+    text = " ".join(f"w{n}" for n in range(25))
+    cut = list(split_text(text, split_at_punctuation, word_splitter("whitespace"), 10))
+    assert [len(piece.offsets) for piece in cut] == [10, 10, 5]
+    assert pieces(text, [offset for piece in cut for offset in piece.offsets]) == text.split()
+
+
+@given(st.integers(1, 40), st.integers(1, 9), st.data())
+def test_windows_of_a_long_sentence_own_each_entity_once(length, size, data):
+    shared = data.draw(st.integers(0, size // 2))
+    text = "x " * length
+    windows = list(split_text(text, split_at_punctuation, word_splitter("whitespace"), size, shared))
+    owned = Counter()
+    seen = set()
+    for window in windows:
+        words = [start // 2 for start, _ in window.offsets]
+        for start, end in itertools.combinations(range(len(words) + 1), 2):
+            span = words[start], words[end - 1] + 1
+            seen.add(span)
+            owned[span] += window.owns(start, end)
+    assert set(owned.values()) == {1}
+    assert seen >= {(start, start + width) for width in range(1, shared + 2) for start in range(length - width + 1)}
+    assert [len(window.offsets) for window in windows[:-1]] == [size] * (len(windows) - 1)
+
+
+def test_a_sentence_cut_in_stretches_has_the_same_words(monkeypatch):
+    text = "IL-2 gene,\u3000and  CD28. " * 20
+    whole = list(split_text(text, whole_text, word_splitter("punctuation"), 8, shared=4))
+    monkeypatch.setattr(text_triaffine, "_CHARACTERS_AT_ONCE", 12)
+    assert list(split_text(text, whole_text, word_splitter("punctuation"), 8, shared=4)) == whole
+
+
+def test_neighbouring_words():
+    sentences = [["a", "b"], ["c"], ["d", "e", "f"]]
+    assert neighbouring_words(sentences, "none", 9) == ([[], [], []], [[], [], []])
+    assert neighbouring_words(sentences, "previous_sentence", 9) == ([[], ["a", "b"], ["c"]], [[], [], []])
+    left, right = neighbouring_words(sentences, "document", 2)
+    assert left == [[], ["a", "b"], ["b", "c"]]
+    assert right == [["c", "d"], ["d", "e"], []]
+    assert neighbouring_words(sentences, "document", 2, slice(1, 2)) == ([left[1]], [right[1]])

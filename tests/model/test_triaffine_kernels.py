@@ -1,0 +1,383 @@
+"""Triton's kernels against the dense cube: values and gradients in Triton's interpreter, and what a GPU would be given.
+
+Triton decides between compiler and interpreter when functions are defined, its own library's when it is imported, which
+another test of this process may have done long ago. So the interpreter runs in a process of its own, started with
+TRITON_INTERPRET=1, and checks are sent there; this process compiles. Neither disturbs the other, nor other tests.
+"""
+
+import importlib.util
+import multiprocessing
+import sys
+from concurrent.futures import ProcessPoolExecutor
+
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from modeling_triaffine.model import triaffine_blocks, triaffine_kernels, triaffine_ops
+from modeling_triaffine.model.triaffine_blocks import pack_words
+from modeling_triaffine.model.triaffine_kernels import (
+    KeyFactors,
+    ProductFactors,
+    triton_is_available,
+    triton_span_scores,
+)
+from tests.model import test_triaffine_ops as test_ops
+from tests.model.test_span_head import make_head
+
+needs_triton = pytest.mark.skipif(not triton_is_available(), reason="Triton is not installed")
+FORMS = [(attention, scoring) for attention in ("product", "keys") for scoring in ("product", "keys")]
+# Largest deviation from float64 of the same inputs, as part of the largest number. Products a · b and gradients of
+# scores are rounded to the inputs' type before they are multiplied on: half a unit in the 8th bit in bfloat16, in the
+# 11th in float16, of parts that may cancel; seen are 1.5 % and 0.07 %.
+TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-5, torch.float16: 4e-3, torch.bfloat16: 3e-2}
+
+
+@pytest.fixture(scope="module")
+def interpreted():
+    """Calls a function of this module in a process where Triton interprets."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TRITON_INTERPRET", "1")
+        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), prepare_interpreter) as pool:
+            yield lambda function, *arguments: pool.submit(function, *arguments).result()
+
+
+def prepare_interpreter():
+    """Triton's interpreter stores bfloat16 as integers and `tl.dot` would multiply these: shows it the numbers."""
+    import numpy
+    import triton.language as tl
+    from triton.runtime.interpreter import InterpreterBuilder, TensorHandle
+
+    torch.set_num_threads(1)
+    multiply = InterpreterBuilder.create_dot
+
+    def numbers(handle):
+        if handle.dtype != tl.bfloat16:
+            return handle
+        return TensorHandle((handle.data.astype(numpy.uint32) << 16).view(numpy.float32), tl.float32)
+
+    def create_dot(self, left, right, *arguments):
+        return multiply(self, numbers(left), numbers(right), *arguments)
+
+    InterpreterBuilder.create_dot = create_dot
+
+
+def draw(form, groups, words, width, dtype, device="cpu"):
+    """Factors of scores of about unit variance; the strided ones have their axes in another order in memory."""
+
+    def normal(*shape):
+        return torch.randn(*shape, dtype=torch.float64)
+
+    tails = normal(groups, words, width) / width**0.5
+    if form == "product":
+        factors = ProductFactors(normal(groups, words, width), normal(groups, words, width), tails)
+    elif form == "strided product":
+        heads, insides = normal(words, groups, width).transpose(0, 1), normal(width, words).T.expand(groups, -1, -1)
+        factors = ProductFactors(heads, insides, tails)
+    elif form == "keys":
+        factors = KeyFactors(normal(groups, words, words, width), normal(groups, words, words), tails)
+    else:
+        keys = normal(words, width, groups, words).permute(2, 3, 0, 1)
+        factors = KeyFactors(keys, normal(words, words, groups).permute(2, 1, 0), tails)
+    return type(factors)(*(part.to(device, dtype).requires_grad_() for part in factors))
+
+
+def dense_span_scores(attention, scoring):
+    """The definition, the whole cube [G, N, N, N] at once."""
+    s, o = (
+        torch.einsum("giw,gkw,gjw->gijk", *factors)
+        if isinstance(factors, ProductFactors)
+        else torch.einsum("gikw,gjw->gijk", factors.keys, factors.tails) + factors.bias.unsqueeze(2)
+        for factors in (attention, scoring)
+    )
+    words = torch.arange(s.shape[1], device=s.device)
+    inside = (words >= words[:, None, None]) & (words <= words[:, None])
+    return (s.masked_fill(~inside, -torch.inf).softmax(-1).where(inside, 0) * o).sum(-1)
+
+
+def in_double(factors):
+    return type(factors)(*(part.detach().double().requires_grad_() for part in factors))
+
+
+def values_and_gradients(scores, attention, scoring):
+    """p and the gradients of all factors, from a gradient of p that is the same at every call, for i > j as well."""
+    p = scores(attention, scoring)
+    upstream = torch.arange(p.numel(), device=p.device, dtype=p.dtype).cos().view_as(p)
+    return [p, *torch.autograd.grad(p, [*attention, *scoring], upstream)]
+
+
+def check_agreement(attention, scoring, tolerance):
+    actual = values_and_gradients(triton_span_scores, attention, scoring)
+    expected = values_and_gradients(dense_span_scores, in_double(attention), in_double(scoring))
+    assert actual[0].tril(-1).count_nonzero() == 0
+    assert [part.dtype for part in actual[1:]] == [part.dtype for part in (*attention, *scoring)]
+    for one, other in zip(actual, expected, strict=True):
+        largest = max(1.0, other.abs().max().item())
+        torch.testing.assert_close(one.double(), other, rtol=0, atol=tolerance * largest)
+
+
+def check_form(forms, groups, words, widths, dtypes, tolerance, device="cpu"):
+    torch.manual_seed(0)
+    attention, scoring = (
+        draw(form, groups, words, width, dtype, device)
+        for form, width, dtype in zip(forms, widths, dtypes, strict=True)
+    )
+    check_agreement(attention, scoring, tolerance)
+
+
+@needs_triton
+@pytest.mark.parametrize(("groups", "words", "widths"), [(3, 1, (16, 1)), (1, 2, (3, 40)), (1, 17, (3, 16))], ids=str)
+@pytest.mark.parametrize("forms", FORMS, ids="-".join)
+def test_every_form_agrees_with_the_dense_cube(interpreted, forms, groups, words, widths):
+    interpreted(check_form, forms, groups, words, widths, (torch.float64,) * 2, TOLERANCE[torch.float64])
+
+
+@needs_triton
+def test_spans_longer_than_a_block(interpreted):
+    assert triaffine_kernels.BLOCK < 33
+    interpreted(check_form, ("product", "keys"), 1, 33, (3, 1), (torch.float64,) * 2, TOLERANCE[torch.float64])
+
+
+def check_rising_scores():
+    """The maximum of the softmax rises from block to block."""
+    torch.manual_seed(0)
+    attention, scoring = draw("keys", 1, 40, 3, torch.float64), draw("product", 1, 40, 3, torch.float64)
+    with torch.no_grad():
+        attention.bias.add_(torch.arange(40) / 8)
+        torch.testing.assert_close(
+            triton_span_scores(attention, scoring), dense_span_scores(attention, scoring), rtol=0, atol=1e-10
+        )
+
+
+@needs_triton
+def test_scores_that_rise_from_block_to_block(interpreted):
+    interpreted(check_rising_scores)
+
+
+@needs_triton
+@pytest.mark.parametrize("forms", [("strided product", "strided keys"), ("strided keys", "strided product")], ids=str)
+def test_any_strides(interpreted, forms):
+    interpreted(check_form, forms, 3, 5, (3, 16), (torch.float64,) * 2, TOLERANCE[torch.float64])
+
+
+@needs_triton
+@pytest.mark.parametrize(
+    "dtypes",
+    [(torch.float32,) * 2, (torch.bfloat16,) * 2, (torch.float16,) * 2, (torch.bfloat16, torch.float32)],
+    ids=str,
+)
+def test_lower_precision(interpreted, dtypes):
+    tolerance = max(TOLERANCE[dtype] for dtype in dtypes)
+    interpreted(check_form, ("product", "keys"), 1, 9, (16, 40), dtypes, tolerance)
+    interpreted(check_form, ("keys", "product"), 1, 5, (16, 40), dtypes, tolerance)
+
+
+def check_extremes(form):
+    """Scores of ±10,000 and more: p is a mean of o still, and nothing is infinite or NaN."""
+    torch.manual_seed(0)
+    attention, scoring = (draw(form, 1, 9, 3, torch.float32) for form in (form, "keys"))
+    with torch.no_grad():
+        for part in attention[:-1]:
+            part *= 1e4 if form == "keys" else 1e2
+    p, *gradients = values_and_gradients(triton_span_scores, attention, scoring)
+    o = (torch.einsum("gikw,gjw->gijk", scoring.keys, scoring.tails) + scoring.bias.unsqueeze(2)).detach()
+    assert all(part.isfinite().all() for part in (p, *gradients))
+    assert p.tril(-1).count_nonzero() == 0
+    assert o.min() - 1e-5 <= p.min()
+    assert p.max() <= o.max() + 1e-5
+
+
+@needs_triton
+@pytest.mark.parametrize("form", ["product", "keys"])
+def test_extreme_scores(interpreted, form):
+    interpreted(check_extremes, form)
+
+
+def check_outside_is_not_read():
+    """What stands where k < i changes nothing, not even NaN."""
+    torch.manual_seed(0)
+    attention, scoring = draw("keys", 1, 5, 3, torch.float64), draw("keys", 1, 5, 3, torch.float64)
+    expected = values_and_gradients(triton_span_scores, attention, scoring)
+    words = torch.arange(5)
+    with torch.no_grad():
+        for factors in (attention, scoring):
+            factors.keys[:, words[:, None] > words] = torch.nan
+            factors.bias[:, words[:, None] > words] = torch.nan
+    actual = values_and_gradients(triton_span_scores, attention, scoring)
+    assert all(map(torch.equal, actual, expected))
+
+
+@needs_triton
+def test_what_is_outside_of_spans_is_not_read(interpreted):
+    interpreted(check_outside_is_not_read)
+
+
+def check_single_gradients():
+    torch.manual_seed(0)
+    attention, scoring = draw("product", 1, 3, 3, torch.float64), draw("keys", 1, 3, 3, torch.float64)
+    inputs = [*attention, *scoring]
+    _, *together = values_and_gradients(triton_span_scores, attention, scoring)
+    for place, expected in enumerate(together):
+        for other, part in enumerate(inputs):
+            part.requires_grad_(place == other)
+        p = triton_span_scores(attention, scoring)
+        upstream = torch.arange(p.numel(), dtype=p.dtype).cos().view_as(p)
+        (actual,) = torch.autograd.grad(p, inputs[place], upstream)
+        assert torch.equal(actual, expected)
+
+
+@needs_triton
+def test_each_gradient_alone(interpreted):
+    interpreted(check_single_gradients)
+
+
+class LargestTensor(TorchDispatchMode):
+    """Notes the size, in bytes, of the largest tensor that an operation returns."""
+
+    size = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        self.size = max([self.size, *(leaf.nbytes for leaf in tree_leaves(result) if torch.is_tensor(leaf))])
+        return result
+
+
+def check_memory():
+    attention, scoring = draw("product", 1, 17, 3, torch.float32), draw("product", 1, 17, 3, torch.float32)
+    with LargestTensor() as largest:
+        values_and_gradients(triton_span_scores, attention, scoring)
+    assert largest.size == 17 * 17 * torch.float32.itemsize
+
+
+@needs_triton
+def test_nothing_is_larger_than_p(interpreted):
+    interpreted(check_memory)
+
+
+class Compiler:
+    """Stands for Triton's driver: a GPU of compute capability 8.0, for which kernels are compiled but not run."""
+
+    def get_current_target(self):
+        from triton.backends.compiler import GPUTarget
+
+        return GPUTarget("cuda", 80, 32)
+
+    def get_current_device(self):
+        return 0
+
+    def get_current_stream(self, device):
+        return 0
+
+
+@needs_triton
+@pytest.mark.filterwarnings("ignore:TRITON_DEFAULT_FP_FUSION")
+@pytest.mark.skipif(torch.cuda.is_available(), reason="the test on CUDA compiles what it runs")
+def test_kernels_compile_for_a_gpu(monkeypatch, tmp_path):
+    from triton.runtime import JITFunction, driver
+
+    if not isinstance(triaffine_kernels._forward_kernel, JITFunction):
+        pytest.skip("TRITON_INTERPRET is set: nothing is compiled")
+    compiled = {}
+    run = JITFunction.run
+
+    def compile_only(kernel, *arguments, **options):
+        options["warmup"] = True
+        compiled[kernel.__name__] = run(kernel, *arguments, **options)
+
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(driver, "_active", Compiler())
+    monkeypatch.setattr(JITFunction, "run", compile_only)
+    attention, scoring = draw("keys", 1, 2, 256, torch.bfloat16), draw("product", 1, 2, 64, torch.bfloat16)
+    values_and_gradients(triton_span_scores, attention, scoring)
+    assert compiled.keys() == {"_forward_kernel", "_insides_kernel", "_tails_kernel"}
+    for kernel in compiled.values():
+        assert "mma.sync" in kernel.asm["ptx"]  # on tensor cores
+        assert kernel.metadata.shared <= 32 * 1024  # as the module says
+
+
+@needs_triton
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("forms", FORMS, ids="-".join)
+@pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
+@pytest.mark.parametrize(("groups", "words", "widths"), [(3, 17, (40, 3)), (2, 100, (256, 64))], ids=str)
+def test_on_cuda(dtype, forms, groups, words, widths):
+    check_form(forms, groups, words, widths, (dtype,) * 2, TOLERANCE[dtype], "cuda")
+    torch.manual_seed(0)
+    attention, scoring = (draw(form, 3, 65, 16, dtype, "cuda") for form in forms)
+    first, second = (values_and_gradients(triton_span_scores, attention, scoring) for _ in range(2))
+    assert all(map(torch.equal, first, second))
+
+
+def check_span_stage(kinds):
+    """The whole span stage by the kernels against the reference, from factors to p, α and their gradients."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(triaffine_ops, "kernels_work", lambda device: True)
+        attention, scoring = (test_ops.make_factor((2, 6, 2, 4), kind, seed) for seed, kind in enumerate(kinds))
+        lengths = torch.tensor([6, 3])
+        actual = test_ops.span_stage(triaffine_ops.span_scores, attention, scoring, lengths)
+        expected = test_ops.span_stage(triaffine_ops.span_scores_reference, attention, scoring, lengths)
+        test_ops.assert_same(actual, expected, 1e-10)
+
+
+@needs_triton
+@pytest.mark.parametrize("kinds", [("full", "full"), ("shared rank", "rank"), ("full", "additive")], ids=str)
+def test_span_stage_by_the_kernels(interpreted, kinds):
+    interpreted(check_span_stage, kinds)
+
+
+def check_trial():
+    """As it comes about in a prediction in half precision; kernels that are wrong are found out."""
+    device = torch.device("cpu")
+    with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16):
+        triaffine_blocks.try_kernels(device)
+        with pytest.MonkeyPatch.context() as patch:
+            scores = triaffine_blocks.triton_span_scores
+            patch.setattr(triaffine_blocks, "triton_span_scores", lambda *factors: 1.1 * scores(*factors))
+            with pytest.raises(AssertionError):
+                triaffine_blocks.try_kernels(device)
+
+
+@needs_triton
+def test_kernels_are_tried_before_they_are_used(interpreted):
+    interpreted(check_trial)
+    assert not triaffine_blocks.kernels_work(torch.device("cpu"))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("rank", [None, 3], ids=["full", "rank3"])
+def test_head_never_waits_for_the_device(rank):
+    head, hidden, lengths = make_head(triaffine_rank=rank)
+    head, hidden, lengths = head.float().cuda(), hidden.float().cuda(), lengths.cuda()
+    labels = torch.zeros(*hidden.shape[:2], hidden.shape[1], dtype=torch.long, device="cuda")
+    packed = pack_words(lengths.cpu(), hidden.shape[1])[0].cuda()
+    head(hidden, lengths, labels, packed).loss.backward()  # tries and compiles the kernels
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        head(hidden, lengths, labels, packed).loss.backward()
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
+@needs_triton
+def test_factors_that_do_not_fit():
+    product, keys = draw("product", 1, 3, 4, torch.float32), draw("keys", 1, 3, 4, torch.float32)
+    with pytest.raises(ValueError, match="scoring: KeyFactors has shapes"):
+        triton_span_scores(product, keys._replace(bias=keys.bias[..., :2]))
+    with pytest.raises(ValueError, match="scoring: ProductFactors has shapes"):
+        triton_span_scores(keys, draw("product", 1, 2, 4, torch.float32))
+    with pytest.raises(ValueError, match="attention: ProductFactors needs one floating-point type"):
+        triton_span_scores(product._replace(tails=product.tails.double()), keys)
+    with pytest.raises(ValueError, match="move both to one device"):
+        triton_span_scores(product, KeyFactors(*(part.to("meta") for part in keys)))
+
+
+def test_without_triton(monkeypatch):
+    monkeypatch.setitem(sys.modules, "triton", None)
+    spec = importlib.util.spec_from_file_location("kernels_without_triton", triaffine_kernels.__file__)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert not module.triton_is_available()
+    factors = draw("product", 1, 2, 3, torch.float32)
+    with pytest.raises(RuntimeError, match="pip install triton"):
+        module.triton_span_scores(factors, factors)

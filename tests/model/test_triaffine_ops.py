@@ -1,0 +1,259 @@
+"""Tensor functions: blocks against the whole cube, values and gradients, on odd sizes; selection; masks; pooling."""
+
+import pytest
+import torch
+
+from modeling_triaffine.model import triaffine_ops
+from modeling_triaffine.model.triaffine_blocks import cut_into_blocks, pack_words, pad_words
+from modeling_triaffine.model.triaffine_ops import (
+    AdditiveFactor,
+    PairFactor,
+    TriaffineFactor,
+    candidate_attention,
+    cross_span_scores,
+    cross_span_scores_reference,
+    inside_attention_reference,
+    masked_softmax,
+    select_candidates,
+    span_loss,
+    span_mask,
+    span_scores,
+    span_scores_reference,
+)
+from modeling_triaffine.model.words_triaffine import BiLSTM, pool_subwords
+
+# Sentences, words, labels, width of the triaffine. One word; one label; ragged; a kept cube of attention scores (width²
+# above sentences · labels · words²); several blocks (more than 64 words).
+SIZES = [(1, 1, 1, 4), (2, 7, 3, 4), (3, 5, 2, 17), (2, 21, 1, 3), (1, 70, 1, 3)]
+KINDS = [
+    ("full", "full"),
+    ("rank", "rank"),
+    ("shared", "full"),
+    ("shared rank", "rank"),
+    ("full", "additive"),
+    ("additive", "full"),
+    ("additive", "rank"),
+    ("rank", "additive"),
+]
+
+
+def make_factor(sizes, kind, seed=0, dtype=torch.double):
+    """A factor with random vectors, and weights that give scores of about unit variance.
+
+    "shared" attention has one label for all.
+    """
+    batch, words, labels, dim = sizes
+    generator = torch.Generator().manual_seed(seed)
+    labels = 1 if kind.startswith("shared") else labels
+
+    def draw(*shape, scale=1.0):
+        return (scale * torch.randn(*shape, dtype=torch.double, generator=generator)).to(dtype).requires_grad_()
+
+    if kind == "additive":
+        return AdditiveFactor(*(draw(batch, words, labels) for _ in range(3)))
+    if kind.endswith("rank"):
+        weight = tuple(draw(labels, width, 3, scale=0.8 * width**-0.5) for width in (dim + 1, dim, dim + 1))
+    else:
+        weight = draw(labels, dim, dim + 1, dim + 1, scale=dim**-1.5)
+    return TriaffineFactor(draw(batch, words, dim + 1), draw(batch, words, dim), draw(batch, words, dim + 1), weight)
+
+
+def leaves(*factors):
+    parts = [part for factor in factors for part in factor]
+    return [leaf for part in parts for leaf in (part if isinstance(part, tuple) else (part,))]
+
+
+def ragged_lengths(sizes):
+    return torch.tensor([max(1, sizes[1] - 2 * row) for row in range(sizes[0])])
+
+
+def span_stage(score, attention, scoring, lengths, max_width=None, **options):
+    """p of the real spans, α of some candidates, and the gradients of a random function of both."""
+    num_words = attention.insides.shape[1]
+    found = score(attention, scoring, lengths, max_width, **options)
+    p = found.scores * span_mask(lengths, num_words, max_width).unsqueeze(1)
+    candidates = torch.stack([torch.zeros_like(lengths), lengths.clamp(max=max_width or num_words) - 1], -1)
+    rows = candidate_attention(attention, candidates.unsqueeze(1), num_words, found.attention_cube)
+    total = sum((part.double() * torch.arange(part.numel()).view_as(part).cos()).sum() for part in (p, rows))
+    inputs = leaves(attention, scoring)
+    gradients = torch.autograd.grad(total, inputs, allow_unused=True)
+    # What shifts all scores of a span alike has no gradient, which is told as None or as 0.
+    gradients = [torch.zeros_like(leaf) if grad is None else grad for leaf, grad in zip(inputs, gradients, strict=True)]
+    return [p, rows, *gradients]
+
+
+def assert_same(actual, expected, tolerance):
+    for one, other in zip(actual, expected, strict=True):
+        scale = max(1.0, other.abs().max().item())
+        torch.testing.assert_close(one.double(), other.double(), rtol=tolerance, atol=tolerance * scale)
+
+
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+@pytest.mark.parametrize("kinds", KINDS, ids=str)
+@pytest.mark.parametrize("kept_bytes", [0, None], ids=["again", "kept"])
+def test_blocks_agree_with_the_whole_cube(sizes, kinds, kept_bytes):
+    attention, scoring = (make_factor(sizes, kind, seed) for seed, kind in enumerate(kinds))
+    lengths = ragged_lengths(sizes)
+    expected = span_stage(span_scores_reference, attention, scoring, lengths)
+    actual = span_stage(span_scores, attention, scoring, lengths, kept_bytes=kept_bytes)
+    assert_same(actual, expected, 1e-10)
+
+
+@pytest.mark.parametrize("kinds", KINDS, ids=str)
+@pytest.mark.parametrize("width", [1, 3, 20])
+def test_narrow_spans(kinds, width):
+    attention, scoring = (make_factor((2, 20, 2, 4), kind, seed) for seed, kind in enumerate(kinds))
+    lengths = torch.tensor([20, 11])
+    expected = span_stage(span_scores_reference, attention, scoring, lengths, width)
+    assert_same(span_stage(span_scores, attention, scoring, lengths, width), expected, 1e-10)
+
+
+@pytest.mark.parametrize("kinds", [("full", "full"), ("rank", "rank"), ("additive", "full")], ids=str)
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float, 1e-5), (torch.bfloat16, 0.05)], ids=str)
+@pytest.mark.parametrize("sizes", [(2, 7, 3, 8), (1, 33, 2, 8)], ids=str)
+def test_lower_precision(kinds, dtype, tolerance, sizes):
+    """Against the float64 reference of the same numbers, relative to the largest of each kind."""
+    attention, scoring = (make_factor(sizes, kind, seed, dtype) for seed, kind in enumerate(kinds))
+    exact = [make_factor(sizes, kind, seed, dtype) for seed, kind in enumerate(kinds)]
+    exact = [_converted(factor) for factor in exact]
+    lengths = ragged_lengths(sizes)
+    expected = span_stage(span_scores_reference, *exact, lengths)
+    actual = span_stage(span_scores, attention, scoring, lengths)
+    assert actual[0].dtype == actual[1].dtype == torch.float32  # softmax and sums
+    for one, other in zip(actual, expected, strict=True):
+        assert (one.double() - other).abs().max() <= tolerance * other.abs().max().clamp(min=1)
+
+
+def _converted(factor):
+    def convert(part):
+        if isinstance(part, tuple):
+            return tuple(map(convert, part))
+        return part.detach().double().requires_grad_()
+
+    return type(factor)(*map(convert, factor))
+
+
+@pytest.mark.parametrize("kinds", [("full", "full"), ("rank", "rank")], ids=str)
+def test_autocast_computes_products_in_half_precision_and_gives_gradients_in_full(kinds):
+    attention, scoring = (make_factor((2, 9, 2, 8), kind, seed, torch.float) for seed, kind in enumerate(kinds))
+    lengths = torch.tensor([9, 4])
+    expected = span_stage(span_scores_reference, attention, scoring, lengths)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        actual = span_stage(span_scores, attention, scoring, lengths)
+    assert {part.dtype for part in actual} == {torch.float32}
+    for one, other in zip(actual, expected, strict=True):
+        assert 0 < (one - other).abs().max() <= 0.05 * other.abs().max()
+
+
+@pytest.mark.parametrize("sizes", [(1, 1, 1, 4), (2, 7, 3, 4), (1, 63, 1, 3)], ids=str)
+@pytest.mark.parametrize("kind", ["full", "rank"])
+@pytest.mark.parametrize("axis", ["key", "query"])
+def test_cross_span_scores_are_their_definition(sizes, kind, axis):
+    batch, candidates, labels, dim = sizes
+    attention, scoring = (make_factor(sizes, kind, seed) for seed in (0, 1))
+    attention, scoring = (PairFactor(*factor) for factor in (attention, scoring))
+    spans = torch.randn(batch, labels, candidates, dim, dtype=torch.double, requires_grad=True)
+    mask = torch.arange(candidates) < ragged_lengths(sizes).unsqueeze(1)
+    inputs = [spans, *leaves(attention, scoring)]
+
+    def run(score):
+        scores, weights = score(attention._replace(spans=spans), scoring._replace(spans=spans), mask, axis)
+        total = (scores * torch.arange(scores.numel()).view_as(scores).cos() * mask.unsqueeze(-1)).sum()
+        gradients = torch.autograd.grad(total, inputs, allow_unused=True)
+        return [scores * mask.unsqueeze(-1), weights, *(gradient for gradient in gradients if gradient is not None)]
+
+    assert_same(run(cross_span_scores), run(cross_span_scores_reference), 1e-10)
+
+
+@pytest.mark.parametrize("layout", ["padded", "packed by the host"])
+@pytest.mark.parametrize("kinds", [("full", "full"), ("full", "additive"), ("rank", "rank")], ids=str)
+def test_layouts_of_other_devices_change_nothing(layout, kinds, monkeypatch):
+    """Where the host does not know the lengths: words padded, or packed by an index that came with the batch."""
+    attention, scoring = (make_factor((3, 10, 2, 4), kind, seed) for seed, kind in enumerate(kinds))
+    lengths = torch.tensor([10, 2, 9])
+    expected = span_stage(span_scores, attention, scoring, lengths)
+
+    def plan(lengths, num_words, max_width, packed, numbers):
+        packed, counts = pad_words(3, 10, lengths.device) if packed is None else (packed, None)
+        return cut_into_blocks(3, 10, max_width, packed, counts, numbers)
+
+    monkeypatch.setattr(triaffine_ops, "plan_blocks", plan)
+    packed = None
+    if layout != "padded":
+        packed = torch.tensor([b * 10 + k for k in range(10) for b in range(3) if lengths[b] > k])
+        assert torch.equal(pack_words(lengths, 10)[0], packed)
+    assert_same(span_stage(span_scores, attention, scoring, lengths, packed=packed), expected, 1e-12)
+
+
+@pytest.mark.parametrize("kind", ["full", "rank", "additive"])
+def test_attention_of_candidates_is_that_of_the_cube(kind):
+    factor = make_factor((2, 6, 3, 4), kind)
+    cube = inside_attention_reference(factor)
+    candidates = torch.tensor([[[0, 0], [1, 4], [5, 5]], [[0, 5], [2, 3], [0, 0]]])
+    rows = candidate_attention(factor, candidates, 6)
+    for sentence in range(2):
+        for row, (i, j) in enumerate(candidates[sentence].tolist()):
+            torch.testing.assert_close(rows[sentence, :, row], cube[sentence, :, i, j])
+            torch.testing.assert_close(rows[sentence, :, row].sum(-1), torch.ones(3, dtype=torch.double))
+            assert (rows[sentence, :, row, :i] == 0).all()
+            assert (rows[sentence, :, row, j + 1 :] == 0).all()
+
+
+def test_softmax_over_nothing_is_zero_and_has_finite_gradients():
+    scores = torch.randn(2, 3, requires_grad=True)
+    mask = torch.tensor([[True, False, True], [False, False, False]])
+    result = masked_softmax(scores, mask, dim=-1)
+    assert result[1].tolist() == [0, 0, 0]
+    result.square().sum().backward()
+    assert scores.grad.isfinite().all()
+
+
+def test_equal_scores_are_ranked_by_position_whatever_the_padding():
+    lengths = torch.tensor([4, 2])
+    for width in (4, 9):
+        candidates, mask = select_candidates(torch.zeros(2, width, width, 3), span_mask(lengths, width), 5)
+        assert candidates[0][mask[0]].tolist() == [[0, 0], [0, 1], [0, 2], [0, 3], [1, 1]]
+        assert candidates[1][mask[1]].tolist() == [[0, 0], [0, 1], [1, 1]]
+
+
+def test_loss_ignores_sentences_without_spans():
+    logits, labels = torch.randn(2, 3, 4), torch.tensor([[0, 1, -100], [-100, -100, -100]])
+    mask = torch.ones(2, 3, dtype=torch.bool)
+    alone = span_loss(logits[:1], labels[:1], mask[:1], "sentence")
+    torch.testing.assert_close(span_loss(logits, labels, mask, "sentence"), alone)
+    assert span_loss(logits[1:], labels[1:], mask[1:], "sentence") == 0
+
+
+@pytest.mark.parametrize(
+    ("how", "expected"),
+    [("max", [[3.0, 5.0], [0.0, 0.0], [7.0, 8.0]]), ("first", [[1.0, 5.0], [0.0, 0.0], [7.0, 8.0]])],
+)
+def test_pooling(how, expected):
+    states = torch.tensor([[[9.0, 9.0], [1.0, 5.0], [3.0, 2.0], [7.0, 8.0], [9.0, 9.0]]])
+    pooled = pool_subwords(states, torch.tensor([[-1, 0, 0, 2, -1]]), 3, how)
+    assert pooled.tolist() == [expected]
+    mean = pool_subwords(states, torch.tensor([[-1, 0, 0, 2, -1]]), 3, "mean")
+    assert mean.tolist() == [[[2.0, 3.5], [0.0, 0.0], [7.0, 8.0]]]
+
+
+def test_first_subword_of_a_word_that_is_spread_over_windows():
+    index = torch.tensor([[-1, 0, 1, 1, -1, -1, 1, 1, 2, -1]])
+    states = torch.arange(10.0).view(1, 10, 1)
+    assert pool_subwords(states, index, 3, "first").flatten().tolist() == [1, 2, 8]
+
+
+def test_bilstm_is_torchs_own_over_packed_rows():
+    torch.manual_seed(0)
+    ours = BiLSTM(3, 4, 2, 0.0).double()
+    torchs = torch.nn.LSTM(3, 4, 2, bidirectional=True, batch_first=True).double()
+    with torch.no_grad():
+        for layer, (ahead, back) in enumerate(zip(ours.forward_layers, ours.backward_layers, strict=True)):
+            for part in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
+                getattr(torchs, f"{part}_l{layer}").copy_(getattr(ahead, f"{part}_l0"))
+                getattr(torchs, f"{part}_l{layer}_reverse").copy_(getattr(back, f"{part}_l0"))
+    values, lengths = torch.randn(3, 6, 3, dtype=torch.double), torch.tensor([6, 1, 4])
+    packed = torch.nn.utils.rnn.pack_padded_sequence(values, lengths, batch_first=True, enforce_sorted=False)
+    expected, _ = torch.nn.utils.rnn.pad_packed_sequence(torchs(packed)[0], batch_first=True)
+    actual = ours(values, lengths)
+    for row, length in enumerate(lengths.tolist()):
+        torch.testing.assert_close(actual[row, :length], expected[row, :length])

@@ -1,0 +1,140 @@
+"""Contractions with full tensors: where their gradients go, and who may ask for them."""
+
+import pytest
+import torch
+
+from modeling_triaffine.model import triaffine_weights
+from modeling_triaffine.model.triaffine_weights import contract_pairs, contract_words, hold_weight, pad_boundaries
+from tests.model.test_span_head import make_head, random_labels
+
+
+def make_weight(**options):
+    torch.manual_seed(0)
+    parameter = torch.nn.Parameter(torch.randn(2, 3, 4, 4, dtype=torch.double))
+    return parameter, hold_weight(parameter, **options)
+
+
+def loss_of(weight):
+    words = torch.arange(15, dtype=torch.double).view(5, 3).cos()
+    pairs = torch.arange(8, dtype=torch.double).view(2, 4).sin()
+    contracted = [contract_words(words, weight, label).square().sum() for label in (0, 1)]
+    return torch.stack(contracted).sum() + contract_pairs(pairs, pairs.flip(0), weight).square().sum()
+
+
+def expected_gradient(parameter):
+    words = torch.arange(15, dtype=torch.double).view(5, 3).cos()
+    pairs = torch.arange(8, dtype=torch.double).view(2, 4).sin()
+    contracted = torch.einsum("nc,rcae->nrae", words, parameter)
+    spans = torch.einsum("na,ne,rcae->rnc", pairs, pairs.flip(0), parameter)
+    return torch.autograd.grad(contracted.square().sum() + spans.square().sum(), parameter)[0]
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_gradients_of_all_contractions_arrive_and_accumulate(in_place):
+    parameter, weight = make_weight(in_place=in_place)
+    expected = expected_gradient(parameter)
+    loss_of(weight).backward()
+    torch.testing.assert_close(parameter.grad, expected)
+    loss_of(hold_weight(parameter, in_place=in_place)).backward()
+    torch.testing.assert_close(parameter.grad, 2 * expected)
+
+
+def test_in_place_gradient_stays_the_same_memory():
+    parameter, weight = make_weight(in_place=True)
+    parameter.grad = torch.ones_like(parameter)
+    memory = parameter.grad.data_ptr()
+    loss_of(weight).backward()
+    assert parameter.grad.data_ptr() == memory
+    torch.testing.assert_close(parameter.grad, 1 + expected_gradient(parameter))
+
+
+def test_label_without_any_contraction_has_gradient_zero():
+    parameter, weight = make_weight()
+    contract_words(torch.ones(1, 3, dtype=torch.double), weight, 1).sum().backward()
+    assert (parameter.grad[0] == 0).all()
+    assert (parameter.grad[1] == 1).all()
+
+
+@pytest.mark.parametrize("order", [(0, None), (None, 0)], ids=["pairs first", "words first"])
+def test_contraction_of_all_labels_beside_one_of_a_single_label(order):
+    parameter, weight = make_weight()
+    words, pairs = torch.ones(1, 3, dtype=torch.double), torch.ones(1, 4, dtype=torch.double)
+    total = torch.zeros((), dtype=torch.double)
+    for label in order:  # what is made last comes first in the backward pass
+        made = contract_pairs(pairs, pairs, weight) if label is None else contract_words(words, weight, label)
+        total = total + made.sum()
+    total.backward()
+    assert (parameter.grad[0] == 2).all()
+    assert (parameter.grad[1] == 1).all()
+
+
+def test_gradients_left_by_a_partial_backward_are_forgotten():
+    parameter, weight = make_weight()
+    words = torch.ones(1, 3, dtype=torch.double, requires_grad=True)
+    loss = contract_words(words, weight, 0).sum()
+    torch.autograd.grad(loss, words, retain_graph=True)
+    loss.backward()
+    assert (parameter.grad[0] == 1).all()
+
+
+def test_gradient_of_a_tensor_that_is_computed():
+    scale = torch.ones((), dtype=torch.double, requires_grad=True)
+    parameter, _ = make_weight()
+    loss = loss_of(hold_weight(scale * parameter))
+    loss.backward()
+    torch.testing.assert_close(scale.grad, (parameter * expected_gradient(parameter)).sum())
+
+
+def test_frozen_tensor():
+    parameter, _ = make_weight()
+    weight = hold_weight(parameter.requires_grad_(False), in_place=True)
+    words = torch.ones(1, 3, dtype=torch.double, requires_grad=True)
+    contract_words(words, weight, 0).sum().backward()
+    torch.testing.assert_close(words.grad, parameter[0].sum((1, 2)).view(1, 3))
+    assert parameter.grad is None
+
+
+def test_in_place_is_refused_where_a_hook_would_be_passed_over():
+    parameter, _ = make_weight()
+    parameter.register_hook(lambda gradient: gradient)
+    with pytest.raises(ValueError, match=r"save_memory\(False\)"):
+        hold_weight(parameter, in_place=True)
+
+
+def test_second_derivatives_are_refused():
+    parameter, weight = make_weight()
+    (gradient,) = torch.autograd.grad(loss_of(weight), parameter, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        gradient.sum().backward()
+
+
+def test_padding_for_tensor_cores_changes_nothing(monkeypatch):
+    """What happens on CUDA: a, e padded to whole multiples, here on the CPU."""
+    expected_parameter, weight = make_weight()
+    loss_of(weight).backward()
+    monkeypatch.setattr(triaffine_weights, "_padding", lambda values: -values.shape[-1] % 8)
+    parameter, weight = make_weight()
+    pairs = torch.arange(8, dtype=torch.double).view(2, 4).sin()
+    heads, tails = pad_boundaries(pairs), pad_boundaries(pairs.flip(0))
+    assert heads.shape == (2, 8)
+    words = torch.arange(15, dtype=torch.double).view(5, 3).cos()
+    contracted = [contract_words(words, weight, label) for label in (0, 1)]
+    assert contracted[0].shape == (5, 8, 8)
+    loss = torch.stack(contracted).square().sum() + contract_pairs(heads, tails, weight).square().sum()
+    loss.backward()
+    torch.testing.assert_close(parameter.grad, expected_parameter.grad)
+
+
+@pytest.mark.parametrize("shares", [True, False])
+def test_head_with_least_memory_gives_the_same_gradients(shares):
+    def gradients(save_memory):
+        head, hidden, lengths = make_head(share_triaffine=shares)
+        head.save_memory(save_memory)
+        labels = random_labels(lengths, 4, hidden.shape[1])
+        for _ in range(2):
+            head(hidden, lengths, labels).loss.backward()
+        return {name: value.grad for name, value in head.named_parameters()}
+
+    usual, least = gradients(False), gradients(True)
+    for name, gradient in usual.items():
+        torch.testing.assert_close(least[name], gradient, msg=name)

@@ -1,0 +1,179 @@
+"""What is around the demo page: the models it offers, their examples, and its command."""
+
+import argparse
+import importlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+pytest.importorskip("gradio", reason="needs the extra demo")
+
+from modeling_triaffine import page
+from modeling_triaffine.commands import demo
+from modeling_triaffine.page import build_page
+from modeling_triaffine.page.models import Models
+from modeling_triaffine.page.views import show_error
+from modeling_triaffine.serving import listening
+from tests.helpers.demo_page import HOSTILE, PATIENCE, TEXT, find, save_model, save_models
+
+pytest_plugins = ("tests.browser",)
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def models(encoder, tmp_path_factory) -> dict[str, Path]:
+    return save_models(tmp_path_factory.mktemp("models"), encoder)
+
+
+# ---- models
+
+
+def test_models_are_shown_under_as_much_of_their_names_as_tells_them_apart(tmp_path):
+    for place in ("a/model", "b/model", "b/other", "c/b/model", "a/checkpoint-12"):
+        (tmp_path / place).mkdir(parents=True)
+
+    def names(*places):
+        return Models([tmp_path / place for place in places]).names
+
+    assert names("b/other") == ["other"]
+    assert names("a/model", "a/checkpoint-12", "b/other") == ["a/model", "a/checkpoint-12", "other"]
+    assert names("b/model", "c/b/model") == [f"{tmp_path.name}/b/model", "c/b/model"]
+    assert names("b/other", "b/other") == ["other"]
+    assert Models([tmp_path / "b/other", "owner/other"]).names == ["other", "owner/other"]
+    with pytest.raises(ValueError, match="no model to show"):
+        Models([])
+
+
+def test_only_offered_models_are_loaded_unless_the_choice_is_free(models):
+    offered = Models([models["tiny"]])
+    assert offered.pipeline("tiny") is offered.pipeline("tiny")
+    for name in (str(models[HOSTILE]), "owner/name"):
+        with pytest.raises(ValueError, match="is not offered here; choose one of tiny"):
+            offered.pipeline(name)
+        assert offered.examples(name) == []
+    with pytest.raises(ValueError, match="Choose a model"):
+        offered.pipeline(None)
+    free = Models([models["tiny"]], free_choice=True)
+    assert len(free.pipeline(str(models[HOSTILE]))(TEXT)) > 0
+
+
+def test_messages_do_not_tell_where_a_model_lies(tmp_path):
+    (tmp_path / "broken").mkdir()
+    with pytest.raises(ValueError, match=r"broken has no processor_config\.json") as error:
+        Models([tmp_path / "broken"]).pipeline("broken")
+    assert str(tmp_path) not in str(error.value)
+
+
+def test_code_of_a_repository_is_not_run(encoder, tmp_path):
+    folder = save_model(tmp_path / "mine", encoder, [])
+    for path in folder.glob("*.py"):
+        path.write_text("raise SystemExit('run')\n")
+    tokenizer = json.loads((folder / "tokenizer_config.json").read_text())
+    tokenizer["auto_map"] = {"AutoTokenizer": ["text_triaffine.Tokenizer", "text_triaffine.Tokenizer"]}
+    (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer))
+    assert Models([folder]).pipeline("mine")(TEXT)
+
+
+@pytest.mark.parametrize("named", ["kernels-community/flash-attn", {"encoder_config": "owner/attention"}])
+def test_code_of_an_attention_on_the_hub_is_not_run(encoder, tmp_path, named):
+    """Where `kernels` is installed, transformers would fetch what a configuration names."""
+    folder = save_model(tmp_path / "mine", encoder, [])
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "attn_implementation": named}))
+    model: Any = Models([folder]).pipeline("mine").model
+    assert model.config._attn_implementation == model.encoder.config._attn_implementation == "sdpa"
+
+
+@pytest.mark.parametrize("card", ["", "no front matter", "---\nwidget: 7\n---\n", "---\n[\n---\n", "---\n- 1\n---\n"])
+def test_a_card_without_examples_has_none(tmp_path, card):
+    (tmp_path / "README.md").write_text(card)
+    assert Models([tmp_path]).examples(tmp_path.name) == []
+
+
+def test_examples_of_a_card_are_its_texts(tmp_path):
+    widget = [{"text": "one"}, {"text": 2}, "three", {"text": " "}, {"src": "x"}, *({"text": str(n)} for n in range(9))]
+    (tmp_path / "README.md").write_text(f"---\n{yaml.safe_dump({'widget': widget})}---\n")
+    assert Models([tmp_path]).examples(tmp_path.name) == ["one", "0", "1", "2", "3"]
+
+
+def test_given_examples_replace_those_of_the_card(models):
+    configuration = str(build_page([models["tiny"]], examples=["one of mine"], device="cpu").get_config_file())
+    assert "one of mine" in configuration
+    assert "protein binds gene" not in configuration
+
+
+def test_errors_are_one_line():
+    assert show_error(ValueError("a\n  <b>")) == '<p class="error" role="alert">a &lt;b&gt;</p>'
+
+
+# ---- the command
+
+
+def test_only_loopback_addresses_leave_the_choice_free(monkeypatch):
+    built = []
+    monkeypatch.setattr(page, "build_page", lambda *_, free_choice, **__: built.append(free_choice))
+    monkeypatch.setattr(page, "serve_page", lambda *_, **__: None)
+    hosts = {"127.0.0.1": True, "localhost": True, "::1": True, "0.0.0.0": False, "192.168.1.2": False, "box": False}
+    for host in hosts:
+        demo.run(arguments(["--model", "m", "--host", host]))
+    assert built == list(hosts.values())
+
+
+def arguments(options: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    demo.add_arguments(parser)
+    return parser.parse_args(options)
+
+
+def test_the_page_is_served_on_loopback_by_default():
+    given = arguments(["--model", "a", "b"])
+    assert (given.model, given.host, given.port, given.open) == (["a", "b"], listening.HOST, listening.PAGE_PORT, False)
+    assert demo.is_loopback(listening.HOST)
+    with pytest.raises(SystemExit):
+        arguments(["--model", "a", "--port", "70000"])
+
+
+def test_the_command_serves_until_it_is_stopped_and_leaves_no_files(browser, models, tmp_path):
+    cache = tmp_path / "cache"
+    program = "from modeling_triaffine.commands import main; main()"
+    options = ["demo", "--model", models["tiny"], "--port", "0", "--device", "cpu"]
+    environment = {**os.environ, "GRADIO_TEMP_DIR": str(cache), "PYTHONPATH": str(REPOSITORY)}
+    command = [sys.executable, "-c", program, *map(str, options)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(command, text=True, env=environment, **pipes) as process:
+        try:
+            printed = process.stdout.readline()
+            address = printed.split()[4]
+            assert printed == f"The page is at {address} (stop it with Ctrl+C).\n"
+            visited = browser.new_page()
+            visited.set_default_timeout(PATIENCE)
+            visited.goto(address)
+            find(visited, TEXT)
+            visited.wait_for_selector("#download")
+            assert [path.name for path in cache.rglob("*") if path.is_file()] == ["entities.json"]
+            visited.close()
+        finally:
+            process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE / 1000) == 0
+    assert [path for path in cache.rglob("*") if path.is_file()] == []
+
+
+def test_without_gradio_the_extra_is_named(monkeypatch):
+    monkeypatch.delitem(sys.modules, page.__name__)
+    monkeypatch.setitem(sys.modules, "gradio", None)
+    with pytest.raises(ImportError, match=r"The page needs Gradio .*of the extra `demo`.*pip install -e '\.\[demo\]'"):
+        importlib.import_module(page.__name__)
+
+
+def test_mistakes_of_the_command_are_told(command, tmp_path):
+    told = command("demo", "--model", tmp_path)
+    assert (told.code, told.out) == (2, "")
+    assert told.err.startswith(f"error: {tmp_path.name} has no processor_config.json")

@@ -1,0 +1,465 @@
+"""The demo page in a real browser: finding, drawing, explaining, downloading, and what it refuses."""
+
+import json
+import threading
+import urllib.error
+import urllib.request
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+pytest.importorskip("gradio", reason="needs the extra demo")
+
+from modeling_triaffine import NestedNERPipeline
+from modeling_triaffine.explanation import explain, format_explanation
+from modeling_triaffine.explanation.tables import number_text
+from modeling_triaffine.page import build_page
+from modeling_triaffine.page.explained import MOST_CANDIDATES, MOST_LABELS, TEXT_WIDTH, show_explanation
+from modeling_triaffine.page.marking import mark_text
+from modeling_triaffine.page.serving import make_server
+from modeling_triaffine.page.views import LONGEST_TEXT, MOST_ENTITIES, show_drawing, show_table
+from modeling_triaffine.serving.listening import listen, url_of
+from tests.helpers.demo_page import HOSTILE, HOSTILE_LABELS, MARKUP, PATIENCE, TEXT, find, save_models
+from tests.helpers.tiny import tiny_model, tiny_processor
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, BrowserContext, Page
+
+pytest_plugins = ("tests.browser",)
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+LAPTOP, PHONE = {"width": 1366, "height": 768}, {"width": 390, "height": 844}
+
+
+@pytest.fixture(scope="module")
+def models(encoder, tmp_path_factory) -> dict[str, Path]:
+    return save_models(tmp_path_factory.mktemp("models"), encoder)
+
+
+@pytest.fixture(scope="module")
+def pipeline(models) -> NestedNERPipeline:
+    return NestedNERPipeline(model=models["tiny"], device="cpu")
+
+
+@pytest.fixture(scope="module")
+def address(models, tmp_path_factory) -> Iterator[str]:
+    """Of a page with both models, served by a thread."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GRADIO_TEMP_DIR", str(tmp_path_factory.mktemp("cache")))
+        server = make_server(build_page(list(models.values()), free_choice=True, device="cpu"))
+    with listen("127.0.0.1", 0) as listener:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        yield url_of(listener)
+        server.should_exit = True
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def context(browser: "Browser") -> Iterator["BrowserContext"]:
+    """One cache for all pages: the scripts are fetched and read once."""
+    context = browser.new_context(viewport=LAPTOP)
+    context.set_default_timeout(PATIENCE)
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def visit(context, address) -> Iterator[Callable[..., "Page"]]:
+    """Opens the page; at the end of the test nothing was asked of other machines and no markup has run."""
+    asked: list[str] = []
+    mistakes: list[str] = []
+    pages: list[Page] = []
+
+    def open_page(**size) -> "Page":
+        visited = context.new_page()
+        pages.append(visited)
+        if size:
+            visited.set_viewport_size(size)
+        visited.on("request", lambda request: asked.append(request.url))
+        visited.on("pageerror", lambda error: mistakes.append(str(error)))
+        visited.on("dialog", lambda dialog: mistakes.append(dialog.message))
+        visited.goto(address)
+        visited.wait_for_selector("#text textarea")
+        return visited
+
+    yield open_page
+    hurt = [visited.evaluate("window.hurt ?? null") for visited in pages]
+    for visited in pages:
+        visited.close()
+    assert hurt == [None] * len(hurt)
+    assert mistakes == []
+    assert asked
+    assert [url for url in asked if not url.startswith((f"{address}/", "data:", f"blob:{address}/"))] == []
+
+
+def choose_model(visited: "Page", name: str) -> None:
+    visited.fill("#model input", "")
+    visited.locator("#model input").press_sequentially(name)
+    # Enter takes the first name that the list still holds.
+    visited.wait_for_function(
+        "(name) => [...document.querySelectorAll('[role=option]')].every((one) => one.textContent.includes(name))",
+        arg=name,
+    )
+    visited.press("#model input", "Enter")
+
+
+def drawn_entities(visited: "Page") -> list[tuple]:
+    """(start, end, label, text) of the whole entities, pieces put together."""
+    pieces = visited.eval_on_selector_all(
+        "#drawing .entity", "(all) => all.map((one) => [{...one.dataset}, one.textContent])"
+    )
+    texts: dict[tuple, str] = {}
+    for data, text in pieces:
+        key = (int(data["start"]), int(data["end"]), data["label"])
+        texts[key] = texts.get(key, "") + text
+    return sorted((*key, text) for key, text in texts.items())
+
+
+def as_drawn(entities: list[dict]) -> list[tuple]:
+    return sorted((e["start"], e["end"], e["entity_group"], e["word"]) for e in entities)
+
+
+def table_rows(visited: "Page") -> list[list[str]]:
+    return visited.eval_on_selector_all(
+        "#table tbody tr", "(rows) => rows.map((row) => [...row.cells].map((cell) => cell.textContent))"
+    )
+
+
+def test_entities_of_a_typed_text_are_drawn_and_listed(visit, pipeline):
+    visited = visit()
+    visited.locator("#text textarea").press_sequentially(TEXT)
+    visited.press("#text textarea", "Shift+Enter")
+    visited.wait_for_selector("#drawing .text")
+    expected = pipeline(TEXT)
+    assert len(expected) > 2
+    assert drawn_entities(visited) == as_drawn(expected)
+    assert visited.text_content("#drawing .text") == TEXT
+    assert table_rows(visited) == [
+        [e["word"], e["entity_group"], f"{e['score']:.3f}", str(e["start"]), str(e["end"])] for e in expected
+    ]
+
+
+def test_inner_brackets_lie_within_outer_ones(visit, pipeline):
+    visited = find(visit(), TEXT)
+    boxes = visited.eval_on_selector_all(
+        "#drawing .entity",
+        "(all) => all.map((one) => ({...one.getBoundingClientRect().toJSON(), ...one.dataset}))",
+    )
+    nested = [
+        (inner, outer)
+        for inner in boxes
+        for outer in boxes
+        if int(outer["start"]) <= int(inner["start"]) and int(inner["end"]) <= int(outer["end"])
+        if (inner["start"], inner["end"]) != (outer["start"], outer["end"])
+        # A piece of an entity that crosses another one does not hold all that the entity holds.
+        if [outer["start"], outer["end"]] not in [[b["start"], b["end"]] for b in boxes if b is not outer]
+    ]
+    assert len(nested) >= 2
+    for inner, outer in nested:
+        assert outer["left"] <= inner["left"] < inner["right"] <= outer["right"]
+        assert inner["bottom"] < outer["bottom"]
+
+
+def test_a_phone_shows_all_without_scrolling_sideways(visit):
+    visited = find(visit(**PHONE), f"{TEXT} " * 5)
+    visited.locator("#drawing .entity .entity").first.click()
+    visited.wait_for_selector("#explanation table")
+    assert visited.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
+    boxes = visited.eval_on_selector_all(
+        "#drawing .entity", "(all) => all.flatMap((one) => [...one.getClientRects()].map((box) => box.toJSON()))"
+    )
+    assert all(box["left"] >= 0 and box["right"] <= PHONE["width"] for box in boxes)
+
+
+@pytest.mark.parametrize("text", [MARKUP, "<b>"])
+def test_markup_in_the_text_shows_as_text(visit, text):
+    visited = find(visit(), text)
+    assert visited.text_content("#drawing .text") == text
+    assert visited.locator("#drawing .text :not(span.entity)").count() == 0
+    assert {row[0] for row in table_rows(visited)} == {word for _, _, _, word in drawn_entities(visited)}
+    assert visited.locator("#table td :not(span)").count() == 0
+    if text == "<b>":  # of three words all spans are candidates
+        assert "<b>" in {row[0] for row in table_rows(visited)}
+
+
+def test_markup_of_a_model_shows_as_text(visit):
+    visited = visit()
+    choose_model(visited, HOSTILE)
+    visited.locator("#examples button").get_by_text("window.hurt=1").click()
+    visited.wait_for_function("(text) => document.querySelector('#text textarea').value == text", arg=MARKUP)
+    visited.click("#find")
+    visited.wait_for_selector("#drawing .text")
+    label = drawn_entities(visited)[0][2]
+    assert label in HOSTILE_LABELS
+    assert any(label in item for item in visited.locator("#drawing .legend li").all_text_contents())
+    visited.locator("#table tbody tr").first.press("Enter")
+    visited.wait_for_selector("#explanation table")
+    made_of = "figcaption, strong, span, table, thead, tbody, tr, th, td, bdi, p, details, summary, pre"
+    assert visited.locator(f"#explanation figure :not({made_of})").count() == 0
+    assert visited.locator("#explanation thead th").count() == len(HOSTILE_LABELS)
+
+
+def test_examples_come_from_the_card(visit):
+    visited = visit()
+    assert [text.strip() for text in visited.locator("#examples button").all_text_contents()] == [
+        "protein binds gene",
+        "gene",
+    ]
+    visited.locator("#examples button").first.click()
+    visited.wait_for_function("document.querySelector('#text textarea').value == 'protein binds gene'")
+
+
+@pytest.mark.parametrize("text", ["", " \n "])
+def test_an_empty_text_is_no_mistake(visit, text):
+    visited = find(visit(), text, "#drawing :text('There is no text yet')")
+    assert visited.locator("#drawing .error").count() == 0
+    assert visited.locator("#download").count() == 0
+
+
+@pytest.mark.parametrize("size", [LAPTOP, PHONE], ids=["laptop", "phone"])
+def test_nothing_is_cut_and_the_button_stays_in_sight(visit, size):
+    visited = visit(**size)
+    visited.click("#options button")
+    visited.wait_for_selector("#overlap label")
+    bottom = visited.locator("#find").evaluate("(button) => button.getBoundingClientRect().bottom")
+    assert bottom <= size["height"]
+    find(visited, f"{TEXT} " * 12)
+    visited.locator("#table tbody tr").first.click()
+    visited.wait_for_selector("#explanation table")
+    hidden = """(all) => all.filter((one) =>
+        one.scrollHeight > one.clientHeight + 1 && getComputedStyle(one).overflowY != 'visible')"""
+    for sheet in ("drawing", "explanation", "table"):
+        assert visited.eval_on_selector_all(f"#{sheet} *", f"(all) => ({hidden})(all).length") == 0
+    tops = [visited.locator(f"#{sheet}").bounding_box() for sheet in ("drawing", "explanation", "table")]
+    assert [box["y"] for box in tops] == sorted(box["y"] for box in tops)
+    assert len({box["x"] for box in tops}) == 1
+    columns = visited.locator("#explanation thead th").evaluate_all(
+        "(all) => all.filter((one) => one.offsetWidth).map((one) => one.getBoundingClientRect().right)"
+    )
+    assert max(columns) <= size["width"]
+
+
+def test_only_what_is_long_scrolls_in_boxes_of_its_own():
+    def entities(count):
+        return [{"start": n, "end": n + 1, "word": "x", "entity_group": "A", "score": 1.0} for n in range(count)]
+
+    few, many = entities(MOST_ENTITIES), entities(MOST_ENTITIES + 1)
+    assert len(few) == 200
+    for show, mark in ((show_drawing, '<div class="long">'), (show_table, 'entity-table long">')):
+        assert mark not in show("x" * LONGEST_TEXT, few, ["A"])
+        assert mark in show("x" * LONGEST_TEXT, many, ["A"])
+        assert mark in show("x" * (LONGEST_TEXT + 1), few, ["A"])
+
+
+def test_a_text_of_20_000_words(visit):
+    text = ("The gene " * 20 + "binds DNA.\n") * 477
+    assert len(text.split()) > 20_000
+    visited = find(visit(), text)
+    assert visited.text_content("#drawing .text") == text
+    drawn = drawn_entities(visited)
+    assert len(drawn) > 1000
+    assert all(text[start:end] == word for start, end, _, word in drawn)
+    assert len(table_rows(visited)) == len(drawn)
+    visited.locator("#table tbody tr").last.click()
+    visited.wait_for_selector("#explanation table")
+
+
+def test_progress_is_told_by_sentences(pipeline):
+    text = "The gene binds. " * 40
+    told = []
+    done = mark_text(pipeline, "tiny", text, None, "all", lambda *progress: told.append(progress))
+    assert done.entities == pipeline(text)
+    assert [total for _, total in told] == [40] * len(told)
+    steps = [sentences for sentences, _ in told]
+    assert len(steps) > 1
+    assert steps == sorted(set(steps))
+    assert steps[-1] == 40
+
+
+def explained(visited: "Page") -> str:
+    return visited.text_content("#explanation pre")
+
+
+@pytest.mark.parametrize(
+    "way", ["click on the bracket", "Enter on the bracket", "click on the row", "space on the row"]
+)
+def test_a_chosen_entity_is_explained(visit, pipeline, way):
+    visited = find(visit(), TEXT)
+    assert "Choose an entity" in visited.text_content("#explanation")
+    entity = next(e for e in pipeline(TEXT) if e["word"] == "gene")
+    place = f"[data-start='{entity['start']}'][data-end='{entity['end']}']"
+    key = {"Enter": "Enter", "space": "Space"}.get(way.split()[0])
+    part = visited.locator(f"#table tr{place}" if "row" in way else f"#drawing .entity[tabindex]{place}")
+    part.press(key) if key else part.click()
+    visited.wait_for_selector("#explanation table")
+    expected = explain(pipeline, TEXT, (entity["start"], entity["end"]))
+    assert explained(visited) == format_explanation(expected, TEXT_WIDTH)
+    assert visited.text_content("#explanation figcaption").startswith("“gene”")
+    for where in ("#drawing", "#table"):
+        chosen = visited.locator(f"{where} [aria-current]")
+        assert chosen.count() == visited.locator(f"{where} {place}").count() > 0
+        assert chosen.first.get_attribute("data-start") == str(entity["start"])
+
+
+def explanation_rows(explanation) -> list[list[list[str]]]:
+    """Of each part of the table its rows as texts, the part's heading left out."""
+    table = ElementTree.fromstring(show_explanation(explanation)).find("table")
+    return [[["".join(cell.itertext()) for cell in row] for row in list(part)[1:]] for part in table.iter("tbody")]
+
+
+def make_pipeline(encoder: str, **fields) -> NestedNERPipeline:
+    return NestedNERPipeline(model=tiny_model(encoder, **fields), processor=tiny_processor(encoder), device="cpu")
+
+
+def test_what_adds_most_to_the_predicted_label_comes_first(encoder):
+    explanation = explain(make_pipeline(encoder, max_candidates=20), TEXT, (4, 8))
+    labels = sorted(explanation.labels, key=lambda label: -label.final.logit)
+    scores = [label.cross_span_stage for label in labels]
+    count = len(explanation.candidates)
+    assert count > MOST_CANDIDATES + 1
+    ranked = sorted(range(count), key=lambda number: -abs(scores[0].contributions[number]))
+    probabilities, words, candidates = explanation_rows(explanation)
+    assert [row[1:] for row in candidates[:MOST_CANDIDATES]] == [
+        [number_text(score.contributions[number]) for score in scores] for number in ranked[:MOST_CANDIDATES]
+    ]
+    others = [sum(score.contributions[number] for number in ranked[MOST_CANDIDATES:]) for score in scores]
+    assert candidates[MOST_CANDIDATES:] == [
+        [f"{count - MOST_CANDIDATES} other candidates", *map(number_text, others)],
+        ["label bias", *(number_text(score.bias) for score in scores)],
+        ["logit pᶜ", *(number_text(score.logit) for score in scores)],
+    ]
+    assert [row[0] for row in words] == ["gene", "label bias", "logit p"]
+    assert [row[1] for row in probabilities] == [
+        f"{labels[0].span_stage.probability:.2f}",
+        f"{labels[0].final.probability:.2f}",
+    ]
+
+
+def test_an_explanation_of_many_labels_shows_the_likeliest_and_counts_the_others(pipeline):
+    explanation = explain(pipeline, TEXT, (4, 8))
+    none = explanation.labels[-1]
+    rivals = [replace(none, label=f"L{n}") for n in range(6)]
+    many = replace(explanation, labels=[*explanation.labels[:-1], *rivals, none])
+    figure = ElementTree.fromstring(show_explanation(many))
+    head = ["".join(cell.itertext()) for cell in figure.iter("th") if cell.get("scope") == "col"]
+    assert head[0] == explanation.predicted
+    assert len(head) == MOST_LABELS
+    hints = {note.get("class"): note.text for note in figure.iter("p")}
+    assert hints == {
+        "hint wide": "3 less likely labels are left out.",
+        "hint narrow": "6 less likely labels are left out.",
+    }
+
+
+@pytest.mark.parametrize(
+    ("fields", "parts"),
+    [
+        ({"cross_span": False}, [[""], ["gene", "label bias", "logit p"]]),
+        ({"attention": "none", "scoring": "biaffine", "cross_span": False}, [[""], ["label bias", "logit p"]]),
+        ({"max_candidates": 1}, [[""], ["gene", "label bias", "logit p"]]),
+    ],
+    ids=["no-cross-span", "no-attention", "no-candidate"],
+)
+def test_an_explanation_without_a_part_leaves_it_out(encoder, fields, parts):
+    pipeline = make_pipeline(encoder, **fields)
+    explained = [explain(pipeline, TEXT, span) for span in ((4, 8), (4, 14))]
+    explanation = next(one for one in explained if not one.is_candidate)
+    names = [word.text for word in explanation.words]
+    rows = [[row[0] for row in part] for part in explanation_rows(explanation)]
+    assert rows == [part if "gene" not in part else [*names, *part[1:]] for part in parts]
+
+
+def test_the_next_chosen_entity_takes_the_place_of_the_last(visit):
+    visited = find(visit(), TEXT)
+    rows = visited.locator("#table tbody tr")
+    for number in range(2):
+        rows.nth(number).click()
+        word = rows.nth(number).locator("td").first.text_content()
+        visited.wait_for_function(
+            "(start) => document.querySelector('#explanation pre')?.textContent.startsWith(start)", arg=f"“{word}”"
+        )
+    assert visited.locator("#table [aria-current]").count() == 1
+
+
+def test_options_are_the_pipelines(visit, pipeline):
+    visited = visit()
+    visited.click("#options button")
+    visited.click("#overlap label:has-text('share a word')")
+    find(visited, TEXT)
+    flat = pipeline(TEXT, overlap="flat")
+    assert len(flat) < len(pipeline(TEXT))
+    assert drawn_entities(visited) == as_drawn(flat)
+    visited.click("#keep label:has-text('probability')")
+    visited.fill("#threshold input[type=number]", "0.95")
+    visited.press("#threshold input[type=number]", "Enter")
+    assert pipeline(TEXT, threshold=0.95) == []
+    find(visited, TEXT, "#drawing :text('No entities were found')")
+    assert visited.text_content("#drawing .text") == TEXT
+    assert visited.locator("#table tr").count() == 0
+
+
+def test_the_download_is_the_result(visit, pipeline):
+    visited = find(visit(), f"{TEXT} é 👩‍🔬")
+    with visited.expect_download() as download:
+        visited.click("#download")
+    assert download.value.suggested_filename == "entities.json"
+    content = json.loads(Path(download.value.path()).read_text(encoding="utf-8"))
+    text = f"{TEXT} é 👩‍🔬"
+    assert content == {
+        "model": "tiny",
+        "threshold": None,
+        "overlap": "all",
+        "text": text,
+        "entities": pipeline(text),
+    }
+
+
+@pytest.mark.parametrize("name", ["/nowhere/<img src=x onerror=window.hurt=6>", "owner/unknown"])
+def test_a_mistake_is_one_paragraph(visit, name):
+    visited = visit()
+    choose_model(visited, name)
+    find(visited, TEXT, "#drawing [role=alert]")
+    shown = visited.locator("#drawing [role=alert]")
+    assert shown.evaluate("(one) => [one.tagName, one.childElementCount]") == ["P", 0]
+    assert name in shown.text_content()
+    assert "Traceback" not in shown.text_content()
+    # The page goes on.
+    choose_model(visited, "tiny")
+    find(visited, TEXT)
+
+
+def status(url: str, **request) -> int:
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, **request)) as answer:
+            return answer.status
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def test_nothing_but_the_page_is_served(address, models):
+    with urllib.request.urlopen(f"{address}/gradio_api/info") as answer:
+        assert json.load(answer) == {"named_endpoints": {}, "unnamed_endpoints": {}}
+    for name in ("find", "explain"):  # only in turn, as the page itself asks
+        call = {"data": b'{"data": []}', "headers": {"Content-Type": "application/json"}}
+        assert status(f"{address}/gradio_api/run/{name}", **call) == 404
+    for path in (models["tiny"] / "config.json", REPOSITORY / "setup.cfg", "/etc/passwd"):
+        assert status(f"{address}/gradio_api/file={path}") in (403, 404)
+    border = "border"
+    body = f'--{border}\r\nContent-Disposition: form-data; name="files"; filename="f"\r\n\r\nfile\r\n--{border}--\r\n'
+    headers = {"Content-Type": f"multipart/form-data; boundary={border}"}
+    assert status(f"{address}/gradio_api/upload", data=body.encode(), headers=headers) == 413
+    for path in ("docs", "redoc", "openapi.json", "monitoring"):
+        assert status(f"{address}/{path}") in (403, 404)
+
+
+def test_the_served_document_names_no_other_server_to_load_from(address, models):
+    with urllib.request.urlopen(address) as answer:
+        document = answer.read().decode()
+    for source in ("fonts.googleapis", "fonts.gstatic", "cdn.", "cdnjs", "unpkg"):
+        assert source not in document
+    assert str(models["tiny"].parent) not in document

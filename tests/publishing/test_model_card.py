@@ -1,0 +1,486 @@
+"""The model card: each block from what is known of a run, honest where nothing is, safe from what names may hold."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from huggingface_hub import ModelCard, metadata_load
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from modeling_triaffine.drawing import draw_entities
+from modeling_triaffine.publishing import build_model_card, card_sections, recipe_cards, save_model_card
+from modeling_triaffine.publishing.markdown import code_block, inline_code
+from modeling_triaffine.publishing.run_summary import Example, Label, RunSummary
+from modeling_triaffine.training.recipes import RecipeError
+from tests.helpers.cards import (
+    NESTED,
+    SENTENCE,
+    cells,
+    find,
+    make_config,
+    make_evaluation,
+    make_row,
+    make_summary,
+    section,
+)
+from tests.helpers.micro_training import REPOSITORY, write_recipe
+
+NAME = "tester/nested-genia"
+HOSTILE = "a|b`c``*_<script>\n---\n# d\r\n[x](y) $e$ www.f.org \u2028 @g\n```\n~~~\n"
+SECTIONS = [
+    "What it is for",
+    "Use",
+    "Demo page and endpoint",
+    "Labels",
+    "Scores",
+    "Model",
+    "Training",
+    "Citation",
+]
+
+
+def make_card(summary: RunSummary | None = None, config: Any = None, **options: Any) -> ModelCard:
+    return build_model_card(config or make_config(), model_name=NAME, summary=summary, **options)
+
+
+def without_code(text: str) -> str:
+    """Markdown without its code blocks, as long as their fences may be."""
+    return re.sub(r"^(`{3,}).*?^\1$", "", text, flags=re.DOTALL | re.MULTILINE)
+
+
+# ---- The whole ----
+
+
+def test_the_sections_and_their_order():
+    card = make_card(make_summary())
+    assert re.findall(r"^# (.*)", without_code(card.text), re.MULTILINE) == ["nested-genia"]
+    assert re.findall(r"^## (.*)", card.text, re.MULTILINE) == SECTIONS
+    assert re.findall(r"^### (.*)", card.text, re.MULTILINE) == [
+        *("Flat and nested", "By length", "Candidate recall"),
+        *("Epochs", "Hyper-parameters", "Hardware and versions"),
+    ]
+
+
+def test_without_a_run_nothing_is_claimed():
+    card = make_card()
+    assert card.data.to_dict().keys() == {"library_name", "pipeline_tag", "tags", "metrics"}
+    assert section(card, "Scores") == "Not trained yet: there are no numbers to show."
+    for part in ("Epochs", "Hyper-parameters", "Hardware and versions"):
+        assert section(card, part, "###") == "Not trained yet."
+    assert section(card, "Labels") == "3: `protein`, `cell_type`, `DNA`"
+    opening = card.text.split("\n## ")[0]
+    assert "No training run is on record for this model" in opening
+    assert "an illustration, not an output of this model" in opening
+    assert not re.search(r"\d\.\d|%", re.sub(r"https?://\S+|2110\.07480|threshold=0\.9", "", card.text))
+    assert re.findall(r"^## (.*)", card.text, re.MULTILINE) == SECTIONS
+
+
+def test_a_trained_model_without_scores_says_so():
+    card = make_card(make_summary(evaluation=None, training_table=[]))
+    assert section(card, "Scores") == "Trained, but not scored: there are no numbers to show."
+    assert section(card, "Epochs", "###") == "Trained without validation: there is no table to show."
+    assert "model-index" not in card.data.to_dict()
+    assert "1 h 2 min 5 s" in section(card, "Hardware and versions", "###")
+
+
+# ---- Metadata ----
+
+
+def test_metadata():
+    card = make_card(make_summary())
+    metadata = yaml.safe_load(find(r"\A---\n(.*?)\n---\n", str(card))[1])
+    assert metadata["library_name"] == "transformers"
+    assert metadata["pipeline_tag"] == "token-classification"
+    assert {"nested-ner", "triaffine"} <= set(metadata["tags"])
+    assert metadata["metrics"] == ["precision", "recall", "f1"]
+    assert (metadata["language"], metadata["license"]) == ("en", "apache-2.0")
+    assert (metadata["base_model"], metadata["datasets"]) == ("tester/encoder", ["tester/genia"])
+    assert metadata["widget"] == [{"text": SENTENCE}, {"text": "Another."}]
+
+
+def test_a_data_set_with_a_title_is_named_but_not_linked():
+    card = make_card(make_summary(dataset="Our minutes, 1990-2020"))
+    assert card.data.get("datasets") is None
+    assert {result.dataset_name for result in card.data.eval_results} == {"Our minutes, 1990-2020"}
+    assert "`Our minutes, 1990-2020`" in section(card, "Scores")
+
+
+def test_scores_of_an_unnamed_data_set_are_said_to_be_such():
+    card = make_card(make_summary(dataset=None))
+    assert {result.dataset_name for result in card.data.eval_results} == {"unnamed data set"}
+    assert section(card, "Scores").startswith("On the 1,854 sentences of the `test` split. ")
+
+
+def test_scores_stand_in_the_model_index(tmp_path: Path):
+    summary = make_summary()
+    loaded = ModelCard.load(save_model_card(tmp_path, make_card(summary)))
+    assert loaded.data.model_name == NAME
+    assert {result.metric_type: result.metric_value for result in loaded.data.eval_results} == {
+        ratio: summary.evaluation.scores[ratio] for ratio in ("precision", "recall", "f1")
+    }
+    assert {(result.task_type, result.dataset_type, result.dataset_split) for result in loaded.data.eval_results} == {
+        ("token-classification", "tester/genia", "test")
+    }
+
+
+# ---- What it is ----
+
+
+def test_a_nested_example_is_drawn_in_the_first_screen():
+    opening = make_card(make_summary(examples=[Example("Bare."), Example(SENTENCE, NESTED)])).text.split("\n## ")[0]
+    drawn = find(r"```text\n(.*?)\n```", opening)[1]
+    assert drawn.splitlines() == ["The IL-2 gene.", "    ╰──╯ protein", "    ╰───────╯ DNA"]
+    assert "in a sentence that it was not trained on" in opening
+    assert "illustration" not in opening
+    assert "on record" not in opening
+
+
+def test_the_illustration_counts_its_characters_rightly():
+    example = card_sections.ILLUSTRATION
+    words = [example.text[entity["start"] : entity["end"]] for entity in example.entities]
+    assert words == [entity["word"] for entity in example.entities] == ["Bank of England", "England"]
+    opening = make_card().text.split("\n## ")[0]
+    assert draw_entities(example.text, example.entities) in opening
+
+
+@pytest.mark.parametrize(
+    ("labels", "changes", "expected"),
+    [
+        ([], {}, "entities of 3 kinds (`protein`, `cell_type`, `DNA`) in text of the kind it was trained on (language "
+                 "`en`, data set `tester/genia`)"),
+        ([], {"language": ["en", "de"], "dataset": None}, "trained on (language `en`, `de`):"),
+        (["LABEL_0"], {"language": None, "dataset": None}, "marking entities of one kind (`LABEL_0`) in text of the "
+                                                           "kind it was trained on:"),
+    ],
+    ids=["all", "languages", "one"],
+)  # fmt: skip
+def test_purpose_and_limits(labels: list[str], changes: dict[str, Any], expected: str):
+    text = section(make_card(make_summary(**changes), make_config(*labels)), "What it is for")
+    assert expected in find(r"\*\*Made for\*\* (.*?)\n\n", text)[0]
+    limits = find(r"\*\*Not made for\*\*\n\n(.*)", text)[1]
+    for limit in ("other kinds of text", "two labels on exactly the same words", "decisions about people"):
+        assert re.search(rf"^- .*{limit}", limits, re.MULTILINE)
+
+
+def test_labels_with_examples_of_the_training_data():
+    text = section(make_card(make_summary()), "Labels")
+    assert "| Label | In the 15,023 training sentences | For instance |" in text
+    assert cells(text) == [
+        ["`protein`", "30,000", "`IL-2`, `NF-kappa B`"],
+        ["`cell_type`", "7", "`T cells`"],
+        ["`DNA`", "0", ""],
+    ]
+
+
+def test_labels_that_have_no_names_yet():
+    card = make_card(config=make_config("LABEL_0", "LABEL_1"))
+    assert section(card, "Labels") == "Not trained yet: the labels will be those of the training data."
+    assert "marking entities in text of the kind" in section(card, "What it is for")
+
+
+def test_labels_whose_examples_must_not_be_shown_are_counted_all_the_same():
+    counted = {"protein": Label(2), "DNA": Label(1)}
+    text = section(make_card(make_summary(labels=counted, training_sentences=None)), "Labels")
+    assert "| Label | In the training sentences |\n" in text
+    assert cells(text) == [["`protein`", "2"], ["`cell_type`", "–"], ["`DNA`", "1"]]
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, ["`triaffine`", "`triaffine`", "the 30 best spans of a sentence", "width 320, full tensors"]),
+        ({"cross_span": False, "triaffine_rank": 64}, ["`triaffine`", "`triaffine`", "not used", "width 320, rank 64"]),
+        (
+            {"cross_span": False, "attention": "none", "scoring": "biaffine", "max_span_width": 8},
+            ["`none`", "`biaffine`", "not used", "width 320, full tensors", "8 words"],
+        ),
+    ],
+)
+def test_model_table_says_what_is_used(changes: dict[str, Any], expected: list[str]):
+    encoder, *rows = cells(section(make_card(make_summary(), make_config(**changes)), "Model"))
+    assert encoder[1] == "[`tester/encoder`](https://huggingface.co/tester/encoder) (`bert`, 6 layers, 384 wide)"
+    assert [value for _, value in rows] == [*expected, "1,234,567 parameters"]
+
+
+@pytest.mark.parametrize(
+    ("from_scratch", "expected"),
+    [(True, "`bert`, 6 layers, 384 wide, trained from scratch"), (False, "`bert`, 6 layers, 384 wide")],
+    ids=["scratch", "unpublished"],
+)
+def test_an_encoder_without_a_published_name(from_scratch: bool, expected: str):
+    summary = make_summary(base_model=None, from_scratch=from_scratch)
+    assert cells(section(make_card(summary), "Model"))[0] == ["Encoder", expected]
+
+
+# ---- How it is used ----
+
+
+@pytest.mark.parametrize("summary", [None, make_summary()], ids=["planned", "trained"])
+def test_use_in_ten_lines_of_python_with_the_repository_in_it(summary: RunSummary | None):
+    use = section(make_card(summary), "Use")
+    code = find(r"```python\n(from .*?)\n```", use)[1]
+    compile(code, "card", "exec")
+    assert len(code.splitlines()) <= 10
+    assert f'pipeline("token-classification", model="{NAME}", trust_remote_code=True)' in code
+    assert "pin `revision`" in use
+    assert "`end` exclusive" in use
+
+
+def test_nested_output_is_preferred_and_what_the_code_prints(capsys: pytest.CaptureFixture):
+    examples = [Example("Bare."), Example("A flat one.", [NESTED[1]]), Example(SENTENCE, NESTED)]
+    use = section(make_card(make_summary(examples=examples)), "Use")
+    code = find(r"```python\nfrom transformers import pipeline\n\nner = [^\n]*\n(text = .*?)\n\n", use)[1]
+    exec(code, {"ner": {SENTENCE: NESTED}.get})
+    assert capsys.readouterr().out == find(r"The loop prints:\n\n```text\n(.*?)```", use)[1]
+    assert "4 13 DNA IL-2 gene\n4 8 protein IL-2\n" in use
+    assert "The loop prints" not in section(make_card(make_summary(examples=[Example("Bare.")])), "Use")
+
+
+@pytest.mark.parametrize("summary", [None, make_summary()], ids=["planned", "trained"])
+def test_the_hosted_widget_is_explained_and_page_and_endpoint_are_offered(summary: RunSummary | None):
+    text = section(make_card(summary), "Demo page and endpoint")
+    assert "hosted inference widget does not run repositories with custom code" in text
+    assert f"```bash\ntriaffine-ner demo --model {NAME}\n```" in text
+    assert "`examples/space`" in text
+    assert "`handler.py`" in text
+    assert ("`widget` entries" in text) == (summary is not None)
+
+
+def test_code_in_a_repository_of_its_own():
+    card = make_card(config=make_config(code_repository="someone/code"))
+    use = section(card, "Use")
+    assert "[someone/code](https://huggingface.co/someone/code)" in use
+    assert "pin `code_revision`" in use
+    assert "which stand without code here" in section(card, "Demo page and endpoint")
+
+
+def test_citation():
+    citation = section(make_card(), "Citation")
+    for part in ("Yuan, Zheng and Tan, Chuanqi and Huang, Songfang and Huang, Fei", "2110.07480", "ACL 2022"):
+        assert part in citation
+
+
+# ---- What was measured ----
+
+
+def test_scores_by_label_with_the_total_first():
+    text = section(make_card(make_summary()), "Scores").split("### ")[0]
+    assert text.startswith("On the 1,854 sentences of the `test` split of `tester/genia`. ")
+    assert "in percent" in text
+    label = ["50.00", "25.00", "33.33", "1", "2", "4"]
+    assert cells(text) == [
+        ["**all**", "75.00", "60.00", "66.67", "3", "4", "5"],
+        ["`protein`", *label],
+        ["`cell_type`", *label],
+        ["`DNA`", *label],
+    ]
+
+
+def test_flat_and_nested_apart_and_scores_by_length():
+    card = make_card(make_summary())
+    total = ["**all**", "75.00", "60.00", "66.67", "3", "4", "5"]
+    flat_and_nested = section(card, "Flat and nested", "###")
+    assert "contain another one or lie inside one" in flat_and_nested
+    assert cells(flat_and_nested) == [
+        total,
+        ["flat", "66.67", "66.67", "66.67", "2", "3", "3"],
+        ["nested", "100.00", "50.00", "66.67", "1", "1", "2"],
+    ]
+    assert cells(section(card, "By length", "###")) == [
+        total,
+        ["`1`", "100.00", "66.67", "80.00", "2", "2", "3"],
+        ["`3-4`", "50.00", "50.00", "50.00", "1", "2", "2"],
+    ]
+
+
+def test_candidate_recall_is_explained():
+    text = section(make_card(make_summary()), "Candidate recall", "###")
+    assert "keeps the 30 likeliest, the candidates" in text
+    assert "the most that recall can be: **99.50 %** of the gold entities (1,990 of 2,000)" in text
+    without = make_summary(evaluation=make_evaluation(candidate_recall=None))
+    assert section(make_card(without), "Candidate recall", "###") == "Not measured."
+    filterless = make_card(without, make_config(cross_span=False))
+    assert "filters no candidates" in section(filterless, "Candidate recall", "###")
+
+
+def test_training_table_by_epoch_with_the_kept_weights_in_bold():
+    text = section(make_card(make_summary()), "Epochs", "###")
+    assert cells(text) == [
+        ["1", "–", "0.2500", "50.00", "25.00", "33.33", "40.00", "20.00"],
+        [f"**{cell}**" for cell in ("1.5", "0.1250", "–", "75.00", "60.00", "66.67", "70.00", "60.00")],
+    ]
+    assert "In bold: the weights that were kept." in text
+
+
+def test_hyper_parameters():
+    settings = {**make_summary().settings, "note": HOSTILE}
+    rows = cells(section(make_card(make_summary(settings=settings)), "Hyper-parameters", "###"))
+    assert rows[:4] == [
+        ["`recipe`", "`genia`"],
+        ["`learning_rate`", "`3e-05`"],
+        ["`num_train_epochs`", "`15`"],
+        ["`cross_span`", "`True`"],
+    ]
+    assert [row[0] for row in rows[4:]] == ["`note`"]
+
+
+def test_hardware_and_versions():
+    assert cells(section(make_card(make_summary()), "Hardware and versions", "###")) == [
+        ["Training time", "1 h 2 min 5 s"],
+        ["Processes", "2, on 2 GPU"],
+        ["Processor", "<code>Xeon&#40;R&#41;</code>"],
+        ["Cores", "`2`"],
+        ["GPU", "`H200`"],
+        ["Memory in GB", "`25.3`"],
+        ["`modeling_triaffine`", "`0.1.0`"],
+        ["`torch`", "`2.13.0`"],
+    ]
+    resumed = make_summary(training_seconds=0.2, resumed=True, processes=1, gpus=0)
+    rows = cells(section(make_card(resumed), "Hardware and versions", "###"))
+    assert rows[0][1] == "under 1 s since the interrupted run was taken up again"
+    assert rows[1][1] == "1, on the CPU"
+
+
+# ---- Names that would break a card ----
+
+
+def hostile_summary() -> RunSummary:
+    return make_summary(
+        dataset=HOSTILE,
+        language=HOSTILE,
+        license=HOSTILE,
+        recipe=HOSTILE,
+        settings={HOSTILE: HOSTILE},
+        evaluation=make_evaluation(HOSTILE, "DNA", split=HOSTILE, by_length={HOSTILE: make_row(1, 1, 1)}),
+        labels={HOSTILE: Label(1, [HOSTILE]), "DNA": Label(2, [])},
+        examples=[Example(HOSTILE, [{**NESTED[0], "entity_group": HOSTILE, "word": HOSTILE}])],
+        hardware={HOSTILE: HOSTILE},
+        versions={HOSTILE: HOSTILE},
+    )
+
+
+def test_hostile_names_stay_in_their_cells():
+    card = make_card(hostile_summary(), make_config(HOSTILE, "DNA"))
+    prose = without_code(card.text)
+    assert re.findall(r"^## (.*)", prose, re.MULTILINE) == SECTIONS
+    assert "<script>" not in prose
+    assert "www.f" not in prose
+    assert not re.search(r"^(~~~|```|---)", prose, re.MULTILINE)
+    assert {len(row) for row in cells(section(card, "Scores"))} == {7}
+    assert {len(row) for row in cells(section(card, "Labels"))} == {3}
+    assert {len(row) for row in cells(section(card, "Training"))} == {8, 2}
+    assert card.data.get("widget") == [{"text": " ".join(HOSTILE.split())}]
+    assert card.data.get("datasets") is None
+    assert ModelCard(str(card)).text == card.text
+
+
+text = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=30)
+
+
+@given(name=text)
+@settings(max_examples=100, deadline=None)
+def test_any_name_becomes_one_inline_code(name: str):
+    code = inline_code(name)
+    assert code.splitlines() == [code]
+    plain, escaped = find(r"\A(?:`([\w .,:/+-]+)`|<code>((?:[^\W_]| |&#\d+;)*)</code>)\Z", code).groups()
+    decoded = plain or re.sub(r"&#(\d+);", lambda match: chr(int(match[1])), escaped)
+    assert decoded == " ".join(name.split())
+
+
+@given(content=st.text(st.sampled_from("`~a \n"), max_size=40))
+@settings(max_examples=100, deadline=None)
+def test_no_content_ends_its_code_block(content: str):
+    first, *lines, last = code_block(content, "text").split("\n")
+    fence = first.removesuffix("text")
+    assert set(fence) == {"`"}
+    assert last == fence
+    assert "\n".join(lines) == content
+    assert not any(line.strip().startswith(fence) for line in lines)
+
+
+@given(sentence=text, dataset=text)
+@settings(max_examples=100, deadline=None)
+def test_metadata_survives_any_text_but_for_white_space(sentence: str, dataset: str):
+    card = make_card(make_summary(dataset=dataset, examples=[Example(sentence)]))
+    again = ModelCard(str(card))
+    assert again.data.get("widget") == [{"text": " ".join(sentence.split())}]
+    assert again.data.eval_results[0].dataset_name == (" ".join(dataset.split()) or "unnamed data set")
+    assert again.text == card.text
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"model_name": "/home/tester/model"}, r"`model_name` is '/home/tester/model'.*Give an id"),
+        ({"summary": RunSummary(base_model="../encoder")}, r"`base_model` is '../encoder'"),
+    ],
+)
+def test_errors_name_the_argument(change: dict[str, Any], message: str):
+    with pytest.raises(ValueError, match=message):
+        build_model_card(make_config(), **{"model_name": NAME, **change})
+
+
+def test_saving_replaces_the_card_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    folder = tmp_path / "new" / "model"
+    card = make_card()
+    assert save_model_card(folder, card) == folder / "README.md"
+    assert (folder / "README.md").read_text(encoding="utf-8") == str(card)
+    assert metadata_load(folder / "README.md") == card.data.to_dict()
+
+    def fail(*_: object) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr("os.replace", fail)
+    with pytest.raises(OSError, match="disk full"):
+        save_model_card(folder, make_card(config=make_config("other")))
+    assert (folder / "README.md").read_text(encoding="utf-8") == str(card)
+    assert [path.name for path in folder.iterdir()] == ["README.md"]
+
+
+# ---- Cards of recipes ----
+
+LIBRARY = REPOSITORY / "hub_configs"
+RECIPES = sorted(path.parent for path in LIBRARY.glob("*/training.yaml"))
+
+
+@pytest.mark.parametrize("folder", RECIPES, ids=lambda folder: folder.name)
+def test_the_cards_of_the_recipes_are_up_to_date(folder: Path):
+    written = (folder / "README.md").read_text(encoding="utf-8")
+    assert written == str(recipe_cards.build_recipe_card(folder)), (
+        "run: python -m modeling_triaffine.publishing.recipe_cards hub_configs/"
+    )
+
+
+def test_a_recipes_card(tmp_path: Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch):
+    training = {"purpose": "For **tests**.\n", "model_name_or_path": "tester/encoder", "learning_rate": "1e-3"}
+    folder = write_recipe(tmp_path / "some-recipe", training=training)
+    monkeypatch.setattr("sys.argv", ["recipe_cards", str(tmp_path)])
+    recipe_cards.main()
+    assert capsys.readouterr().out == f"{folder / 'README.md'}\n"
+    card = ModelCard.load(folder / "README.md")
+    assert card.data.base_model == "tester/encoder"
+    assert card.text.strip().startswith("# some-recipe\n\nFor **tests**.\n\nNot trained yet: this is a recipe")
+    assert find(r"python examples/train\.py --recipe (\S+)", section(card, "Training a model"))[1] == folder.name
+    settings = dict(cells(section(card, "Hyper-parameters", "###")))
+    assert settings["`recipe`"] == "`some-recipe`"
+    assert (settings["`learning_rate`"], settings["`triaffine_rank`"]) == ("`1e-3`", "`4`")
+    assert not {"`purpose`", "`encoder_config`", "`model_name_or_path`"} & set(settings)
+    for place in ("Labels", "Scores"):
+        assert section(card, place).startswith("Not trained yet: ")
+    for place in ("Epochs", "Hardware and versions"):
+        assert section(card, place, "###") == "Not trained yet."
+
+
+def test_recipes_without_a_card_to_make(tmp_path: Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch):
+    with pytest.raises(RecipeError, match="There is no recipe in"):
+        recipe_cards.write_recipe_cards(tmp_path)
+    purposeless = write_recipe(tmp_path / "purposeless", training={"learning_rate": 1})
+    monkeypatch.setattr("sys.argv", ["recipe_cards", str(tmp_path)])
+    with pytest.raises(SystemExit) as end:
+        recipe_cards.main()
+    assert end.value.code == 2
+    assert "training.yaml does not say under `purpose:`" in capsys.readouterr().err
+    assert not (purposeless / "README.md").exists()

@@ -1,0 +1,403 @@
+"""Publishing with the Hub's real client: what is uploaded, what stays at home, and what strangers make of it."""
+
+import configparser
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from huggingface_hub import ModelCard
+
+from modeling_triaffine import NestedNERTrainer, TriaffineConfig, TriaffineForNestedNER, TriaffineProcessor
+from modeling_triaffine.model.handler import EndpointHandler
+from modeling_triaffine.model.repository_triaffine import REMOTE_CODE_FILES, REQUIREMENTS
+from modeling_triaffine.publishing import push_model
+from modeling_triaffine.publishing.card_mark import is_edited, mark_card
+from modeling_triaffine.publishing.card_metadata import TAGS
+from modeling_triaffine.training.run import prepare_run, train_and_save
+from tests.helpers.checkpoint_to_publish import (
+    CODE,
+    CODE_FILES,
+    LEFT_BEHIND,
+    MODEL_FILES,
+    NAME,
+    api_of,
+    files_of,
+    save_checkpoint,
+    train_on,
+)
+from tests.helpers.micro_training import REPOSITORY, micro_records, micro_trainer, write_lines, write_recipe
+from tests.helpers.stranger import TEXT, ask_a_stranger, expected_answer
+from tests.helpers.tiny import tiny_model, tiny_processor
+
+pytest_plugins = ("tests.hub_server",)
+
+
+@pytest.fixture
+def checkpoint(encoder, tmp_path) -> Path:
+    return save_checkpoint(tmp_path / "checkpoint", encoder)
+
+
+def train_and_push(folder: Path, name: str) -> NestedNERTrainer:
+    """Trains as `examples/train.py` does, with `--push_to_hub`."""
+    data = [
+        write_lines(folder / f"{split}.jsonl", micro_records(12, seed)) for seed, split in enumerate(("train", "dev"))
+    ]
+    options = ["--recipe", write_recipe(folder / "recipe", training={"num_train_epochs": 1, "use_cpu": True})]
+    options += ["--train_file", data[0], "--validation_file", data[1], "--output_dir", folder / "out"]
+    run = prepare_run([str(option) for option in options] + ["--push_to_hub", "--hub_model_id", name])
+    train_and_save(run)
+    return run.trainer
+
+
+# ---- What a stranger sees
+
+
+def test_strangers_use_what_was_published(checkpoint, online, command, tmp_path):
+    """A second push updates, a pinned revision stays; two models share code, pinned or not; endpoint; offline."""
+
+    def publish(name: str, *options: object) -> str:
+        result = command("publish", "--checkpoint", checkpoint, "--repo-id", name, *options)
+        assert result.code == 0, result.err
+        return online.repositories[name].branches["main"]
+
+    assert command("publish", "--code-only", "--repo-id", CODE).code == 0
+    shared = online.repositories[CODE].branches["main"]
+    old = publish(NAME)
+    publish("owner/old", "--code-repo", CODE)
+    first = expected_answer(checkpoint)
+    train_on(checkpoint)
+    publish(NAME)
+    publish("owner/new", "--code-repo", CODE)
+    second = expected_answer(checkpoint)
+    assert first["scores"] != second["scores"]
+    edited = files_of(online, CODE)["modeling_triaffine.py"] + b"\n\nTriaffineForNestedNER.EDITION = 2\n"
+    api_of(online).upload_file(path_or_fileobj=edited, path_in_repo="modeling_triaffine.py", repo_id=CODE)
+
+    requests: list[dict[str, Any]] = [
+        {"inputs": TEXT, "parameters": {"threshold": 0.2}},
+        {"inputs": [TEXT, ""], "parameters": {"threshold": 0.2, "overlap": "all"}},
+    ]
+    again = tmp_path / "again"
+    answers = ask_a_stranger(
+        tmp_path,
+        ("load", {"name": NAME}),
+        ("load", {"name": NAME, "revision": old}),
+        ("load", {"name": "owner/old", "code_revision": shared}),
+        ("load", {"name": "owner/new", "save_to": str(again)}),
+        ("load", {"name": str(again)}),
+        ("serve", {"name": NAME, "requests": requests}),
+        environment=online.environment(),
+    )
+    newest = {**second, "edition": 2}
+    assert answers == [second, first, first, newest, newest, [second["found"], [second["found"], []]]]
+
+    online.stop()
+    offline = online.environment() | {"HF_HUB_OFFLINE": "1"}
+    answers = ask_a_stranger(tmp_path, ("load", {"name": NAME}), ("load", {"name": "owner/new"}), environment=offline)
+    assert answers == [second, newest]
+
+
+def test_all_ways_write_the_same_repository(checkpoint, online, command, encoder, tmp_path):
+    """The command, its dry run, the model and the trainer; each privately, in one commit."""
+    result = command("publish", "--checkpoint", checkpoint, "--repo-id", NAME)
+    assert result.code == 0, result.err
+    assert f"Left out: {', '.join(LEFT_BEHIND)}." in result.out
+    assert "Published privately: " in result.out
+    published = files_of(online)
+    assert set(published) == MODEL_FILES | CODE_FILES
+
+    options = ["--checkpoint", checkpoint, "--repo-id", NAME, "--dry-run", "--output", tmp_path / "dry"]
+    assert command("publish", *options).code == 0
+    assert {path.name: path.read_bytes() for path in (tmp_path / "dry").iterdir()} == published
+
+    TriaffineForNestedNER.from_pretrained(checkpoint).push_to_hub("name", commit_message="From memory")
+    of_model = files_of(online, "tester/name")
+    assert of_model.pop("README.md").decode().count("tester/name") > 2
+    assert of_model == {name: content for name, content in published.items() if name != "README.md"}
+
+    trained = train_and_push(tmp_path, "owner/trained")
+    of_run = files_of(online, "owner/trained")
+    assert set(of_run) == set(published) - {"vocabularies.json"}  # its model reads no characters
+    assert of_run["model.safetensors"] == (tmp_path / "out" / "model.safetensors").read_bytes()
+    card = ModelCard(of_run["README.md"].decode())
+    assert card.data.model_name == "owner/trained"
+    assert {result.metric_type for result in card.data.eval_results} == {"precision", "recall", "f1"}
+    # What did not change is not committed again.
+    assert trained.push_to_hub(blocking=False).result().oid == online.repositories["owner/trained"].branches["main"]
+
+    for repository in online.repositories.values():
+        assert repository.private
+        assert len(repository.commits) == 2  # the empty one, and that of the files
+
+
+def test_training_to_be_published_refuses_unknown_files_before_it_begins(online, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "train.log").write_text("of a shell")
+    with pytest.raises(ValueError, match=r"out holds what is no part of a published model: train\.log\."):
+        train_and_push(tmp_path, NAME)
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"train.log"}
+
+
+def test_trainer_opens_a_repository_when_told_to(online, tmp_path):
+    micro_trainer(tmp_path, micro_records(4), push_to_hub=True, hub_model_id=NAME, hub_private_repo=False)
+    assert not online.repositories[NAME].private
+
+
+# ---- Updates
+
+
+def test_update_removes_what_is_no_part_any_more_and_nothing_else(checkpoint, online, command):
+    options = ("--checkpoint", checkpoint, "--repo-id", NAME)
+    assert command("publish", *options, "--public", "--message", "First").code == 0
+    assert not online.repositories[NAME].private
+    unknown = {"notes.txt": b"by somebody", "images/a.png": b"png", "all_results.json": b"{}"}
+    outdated = {"model-00001-of-00002.safetensors": b"x", "vocab.txt": b"x"}
+    for name, content in {**unknown, **outdated}.items():
+        api_of(online).upload_file(path_or_fileobj=content, path_in_repo=name, repo_id=NAME)
+    before = len(online.repositories[NAME].commits)
+
+    assert command("publish", "--code-only", "--repo-id", CODE).code == 0
+    result = command("publish", *options, "--code-repo", CODE)
+    assert result.code == 0, result.err
+    assert f"The code is that in {CODE}." in result.out
+    assert f"Removed, no longer part of it: {', '.join(sorted({*outdated, *CODE_FILES}))}." in result.out
+    assert "Published for everybody: " in result.out  # as it was: nobody asked to close it
+    files = files_of(online)
+    assert set(files) == MODEL_FILES | set(unknown)
+    assert len(online.repositories[NAME].commits) == before + 1
+    references = json.loads(files["config.json"])
+    assert {reference.split("--")[0] for reference in references["auto_map"].values()} == {CODE}
+    assert references["custom_pipelines"]["token-classification"]["impl"].startswith(f"{CODE}--")
+    assert json.loads(files["processor_config.json"])["auto_map"]["AutoProcessor"].startswith(f"{CODE}--")
+    assert set(files_of(online, CODE)) == {*REMOTE_CODE_FILES, "LICENSE", "README.md"}
+
+
+def test_licences_travel_and_are_not_removed(checkpoint, online, command, tmp_path):
+    options = ("--checkpoint", checkpoint, "--repo-id", NAME)
+    notices = {"LICENSE.txt": b"For all.", "NOTICE": b"By us.", "CITATION.cff": b"title: Ours\n"}
+    for name, content in notices.items():
+        (checkpoint / name).write_bytes(content)
+    assert command("publish", *options).code == 0
+    assert notices.items() <= files_of(online).items()
+    (checkpoint / "NOTICE").unlink()
+    api_of(online).upload_file(path_or_fileobj=b"Chosen there.", path_in_repo="LICENSE", repo_id=NAME)
+    (checkpoint / "LICENSE.txt").write_bytes(b"For some.")
+    assert "Removed" not in command("publish", *options).out
+    notices |= {"LICENSE.txt": b"For some.", "LICENSE": b"Chosen there."}
+    assert notices.items() <= files_of(online).items()
+    for _ in range(2):  # a dry run replaces what it has written, with the licences that there are
+        result = command("publish", "--checkpoint", NAME, "--repo-id", NAME, "--dry-run", "--output", tmp_path / "dry")
+        assert result.code == 0, result.err
+    assert {name: (tmp_path / "dry" / name).read_bytes() for name in notices} == notices
+
+
+def test_what_an_endpoint_reads_is_kept_if_it_is_not_ours(checkpoint, online, command):
+    """A handler with one line changed is the owner's; requirements that another version wrote are not."""
+    options = ("--checkpoint", checkpoint, "--repo-id", NAME)
+    handler, requirements = checkpoint / "handler.py", checkpoint / "requirements.txt"
+    written = {path.name: path.read_bytes() for path in (handler, requirements)}
+    own = written["handler.py"].replace(b'("threshold", "overlap")', b'("threshold",)')
+    assert own != written["handler.py"]
+    handler.write_bytes(own)
+    requirements.write_text("torch\ntransformers>=5.3\n")
+    result = command("publish", *options)
+    assert "handler.py is the checkpoint's own and stays as it is" in result.out
+    assert "requirements.txt is" not in result.out
+    assert files_of(online)["handler.py"] == own
+    assert files_of(online)["requirements.txt"] == written["requirements.txt"]
+
+    requirements.write_text("torch\ntransformers>=5.3\nmyclient\n")
+    assert "requirements.txt is the checkpoint's own" in command("publish", *options).out
+    assert b"myclient" in files_of(online)["requirements.txt"]
+
+    requirements.unlink()
+    handler.write_bytes(written["handler.py"].replace(b"\n", b"\r\n"))
+    assert "own and stays" not in command("publish", *options).out
+    assert written.items() <= files_of(online).items()
+
+
+def test_reference_to_shared_code_stays(checkpoint, online, command, tmp_path):
+    """A model that was loaded from a repository without code is published without code, from there or from memory."""
+    assert command("publish", "--code-only", "--repo-id", CODE).code == 0
+    assert command("publish", "--checkpoint", checkpoint, "--repo-id", NAME, "--code-repo", CODE).code == 0
+    assert command("publish", "--checkpoint", NAME, "--repo-id", "owner/copy").code == 0
+    TriaffineForNestedNER.from_pretrained(NAME).push_to_hub("owner/pushed")
+    for name in ("owner/copy", "owner/pushed"):
+        assert set(files_of(online, name)) == MODEL_FILES
+    assert files_of(online, "owner/copy")["model.safetensors"] == files_of(online)["model.safetensors"]
+
+
+def test_branch_is_made_and_a_private_repository_stays_so(checkpoint, online, command):
+    options = ("publish", "--checkpoint", checkpoint, "--repo-id", NAME)
+    assert command(*options, "--branch", "trial").code == 0
+    assert files_of(online) == {}
+    _, files = online.repositories[NAME].resolve("trial")
+    assert set(files) > MODEL_FILES
+    assert f"{NAME} was there and stays private" in command(*options, "--public").out
+    assert online.repositories[NAME].private
+
+
+# ---- The card
+
+
+def test_card_is_written_from_the_summary_under_the_new_name(checkpoint, online):
+    """Of a model that is still the one it was loaded as; another has no scores yet."""
+    model = TriaffineForNestedNER.from_pretrained(checkpoint)
+    push_model(model, NAME)
+    card = ModelCard(files_of(online)["README.md"].decode())
+    assert card.data.model_name == NAME
+    assert {result.metric_value for result in card.data.eval_results} == {0.75, 0.5, 0.6}
+    assert not is_edited(files_of(online)["README.md"].decode())
+
+    with torch.no_grad():
+        model.head.label_bias.zero_()
+    push_model(model, NAME)
+    assert "run_summary.json" not in files_of(online)
+    card = ModelCard(files_of(online)["README.md"].decode())
+    assert card.data.eval_results is None
+    assert "60.00" not in card.text
+
+
+def test_edited_card_is_kept(checkpoint, online, command, caplog):
+    options = ("--checkpoint", checkpoint, "--repo-id", NAME)
+    assert command("publish", *options).code == 0
+    written = files_of(online)["README.md"].decode()
+    on_hub = written.replace("# name", "# Our name")
+    api_of(online).upload_file(path_or_fileobj=on_hub.encode(), path_in_repo="README.md", repo_id=NAME)
+    assert command("publish", *options).code == 0
+    assert files_of(online)["README.md"].decode() == on_hub
+    assert f"The card in {NAME} was edited there and stays" in caplog.text
+
+    at_home = (checkpoint / "README.md").read_text().replace("# checkpoint", "# My name")
+    (checkpoint / "README.md").write_text(at_home)
+    result = command("publish", *options)
+    assert "README.md was edited and stays as it is" in result.out
+    assert files_of(online)["README.md"].decode() == at_home
+    assert f"The card in {NAME} is replaced" in caplog.text
+
+    assert command("publish", *options, "--new-card").code == 0
+    assert files_of(online)["README.md"].decode() == written
+
+
+@pytest.mark.parametrize("draft", ["---\nlicense: mit\n---\n", "---\r\n---", "\n"])
+def test_card_without_a_text_gives_way(checkpoint, online, command, caplog, draft):
+    """The Hub's website makes one of front matter where a licence is chosen for a new repository."""
+    api_of(online).create_repo(NAME)
+    api_of(online).upload_file(path_or_fileobj=draft.encode(), path_in_repo="README.md", repo_id=NAME)
+    (checkpoint / "README.md").write_bytes(draft.encode())
+    result = command("publish", "--checkpoint", checkpoint, "--repo-id", NAME)
+    assert "was edited" not in result.out
+    card = ModelCard(files_of(online)["README.md"].decode())
+    assert card.data.model_name == NAME
+    assert f"The draft of a card in {NAME} is replaced; its history keeps it." in caplog.text
+
+
+def test_mark_of_a_card():
+    card = mark_card("---\nlicense: mit\n---\n\n# Name\n")
+    assert not is_edited(card)
+    assert not is_edited(card.replace("\n", "\r\n"))
+    assert not is_edited(str(ModelCard(card)))
+    assert is_edited(card.replace("Name", "name"))
+    assert is_edited(card + "More.\n")
+    assert is_edited("# Name\n")
+    assert is_edited("---\nlicense: mit\n---\n\nBy us.\n")
+    assert is_edited("---\n\nBetween two rules.\n")
+    assert not is_edited("This model card has been automatically generated.\n\n[More Information Needed]\n")
+
+
+# ---- Models and processors on their own
+
+
+def test_model_without_processor_asks_for_it(encoder, online, tmp_path):
+    model, processor = tiny_model(encoder), tiny_processor(encoder)
+    with pytest.raises(ValueError, match=r"not loaded from anywhere.*processor=processor"):
+        model.push_to_hub(NAME)
+    model.save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match=r"has no processor_config\.json.*Or give it"):
+        TriaffineForNestedNER.from_pretrained(tmp_path).push_to_hub(NAME)
+    assert online.requests == []
+    lost = TriaffineForNestedNER.from_pretrained(tmp_path)
+    shutil.rmtree(tmp_path)
+    with pytest.raises(ValueError, match="Or give it"):
+        lost.push_to_hub(NAME)
+    lost.push_to_hub(NAME, processor=processor)
+    assert set(files_of(online)) >= CODE_FILES
+    model.save_pretrained(tmp_path, push_to_hub=True, repo_id=NAME, processor=processor)
+    assert set(files_of(online)) == (MODEL_FILES | CODE_FILES) - {"vocabularies.json", "run_summary.json"}
+
+
+def test_tags_come_to_those_of_the_card(encoder, online, tmp_path):
+    model, processor = tiny_model(encoder), tiny_processor(encoder)
+    model.push_to_hub(NAME, processor=processor, tags=["chemistry", "triaffine"])
+    tags = ModelCard(files_of(online)["README.md"].decode()).data.tags
+    assert tags == [*TAGS, "chemistry"]
+    model.save_pretrained(tmp_path, push_to_hub=True, repo_id=NAME, processor=processor, tags="law")
+    assert ModelCard(files_of(online)["README.md"].decode()).data.tags == [*TAGS, "law"]
+
+
+def test_saving_takes_the_positional_arguments_of_transformers(checkpoint, online, tmp_path):
+    """The second one says whether this is the main process; for configuration and processor, whether to push."""
+    model = TriaffineForNestedNER.from_pretrained(checkpoint)
+    model.save_pretrained(tmp_path / "main", True)
+    model.save_pretrained(tmp_path / "other", False)
+    assert (tmp_path / "main" / "model.safetensors").exists()
+    assert not (tmp_path / "other" / "model.safetensors").exists()
+    assert online.repositories == {}
+    model.config.save_pretrained(tmp_path / "configuration", True)
+    TriaffineProcessor.from_pretrained(checkpoint).save_pretrained(tmp_path / "processor", True)
+    assert {name.split("/")[1] for name in online.repositories} == {"configuration", "processor"}
+
+
+def test_model_of_remote_code_pushes_what_it_saves(encoder, online, monkeypatch):
+    """Without the package there is no card; the rest is whole, and as private."""
+    monkeypatch.setattr(TriaffineForNestedNER, "push_repository", None)
+    tiny_model(encoder).push_to_hub(NAME)
+    assert set(files_of(online)) == {"config.json", "model.safetensors", "README.md", *CODE_FILES}
+    assert online.repositories[NAME].private
+
+
+def test_processor_and_configuration_push_themselves_whole(checkpoint, online, tmp_path):
+    processor = TriaffineProcessor.from_pretrained(checkpoint)
+    processor.save_pretrained(tmp_path / "processor", push_to_hub=True, repo_id="owner/processor")
+    TriaffineConfig.from_pretrained(checkpoint).push_to_hub("owner/config")
+    assert CODE_FILES | {"vocabularies.json", "processor_config.json", "tokenizer.json"} <= set(
+        files_of(online, "owner/processor")
+    )
+    assert CODE_FILES | {"config.json"} <= set(files_of(online, "owner/config"))
+    assert all(repository.private for repository in online.repositories.values())
+    # The card that transformers leaves for others to fill in gives way.
+    push_model(TriaffineForNestedNER.from_pretrained(checkpoint), "owner/processor")
+    assert not is_edited(files_of(online, "owner/processor")["README.md"].decode())
+
+
+# ---- The endpoint
+
+
+def test_handler_tells_what_is_wrong_with_a_request(saved_model):
+    handler = EndpointHandler(path=str(saved_model))
+    assert handler({"inputs": []}) == []
+    assert handler({"inputs": TEXT, "parameters": None}) == handler({"inputs": [TEXT], "options": {}})[0]
+    for request, message in (
+        (["inputs"], "object with `inputs`"),
+        ({"text": TEXT}, "object with `inputs`"),
+        ({"inputs": 3}, "a text or a list of texts"),
+        ({"inputs": [TEXT, None]}, "a text or a list of texts"),
+        ({"inputs": TEXT, "parameters": 0.5}, "`parameters` must be an object"),
+        ({"inputs": TEXT, "parameters": {"treshold": 0.5}}, "but not 'treshold'"),
+        ({"inputs": TEXT, "parameters": {"threshold": "0.5"}}, "`threshold` is '0.5'"),
+        ({"inputs": TEXT, "parameters": {"threshold": 2}}, "`threshold` is 2"),
+        ({"inputs": TEXT, "parameters": {"overlap": "none"}}, "`overlap` is 'none'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            handler(request)  # type: ignore[arg-type]
+
+
+def test_requirements_of_an_endpoint_are_those_of_the_package():
+    package = configparser.ConfigParser()
+    package.read(REPOSITORY / "setup.cfg")
+    needed = package["options"]["install_requires"].split()
+    (transformers,) = [line for line in needed if line.startswith("transformers")]
+    assert REQUIREMENTS.split() == ["torch", transformers]

@@ -1,0 +1,279 @@
+"""What publishing refuses, how it tells what the Hub refuses, and the dry run."""
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from huggingface_hub import HfApi, constants
+from transformers import AutoModelForTokenClassification
+
+from modeling_triaffine import TriaffineForNestedNER
+from modeling_triaffine.model.repository_triaffine import REMOTE_CODE_FILES
+from modeling_triaffine.publishing.upload import NotPublishedError, publish_folder, saved_before
+from tests.helpers.checkpoint_to_publish import (
+    CODE,
+    CODE_FILES,
+    LEFT_BEHIND,
+    MODEL_FILES,
+    NAME,
+    api_of,
+    files_of,
+    save_checkpoint,
+    train_on,
+)
+from tests.helpers.stranger import expected_answer
+from tests.helpers.tiny import tiny_model, tiny_processor
+
+pytest_plugins = ("tests.hub_server",)
+
+
+@pytest.fixture
+def checkpoint(encoder, tmp_path) -> Path:
+    return save_checkpoint(tmp_path / "checkpoint", encoder)
+
+
+# ---- Refusals
+
+
+def unknown_file(checkpoint: Path) -> list[object]:
+    (checkpoint / "patients.csv").write_text("secret")
+    (checkpoint / "data").mkdir()
+    return []
+
+
+def without_weights(checkpoint: Path) -> list[object]:
+    (checkpoint / "model.safetensors").rename(checkpoint / "pytorch_model.bin")
+    return []
+
+
+def cut_weights(checkpoint: Path) -> list[object]:
+    os.truncate(checkpoint / "model.safetensors", 1000)
+    return []
+
+
+def without_vocabularies(checkpoint: Path) -> list[object]:
+    (checkpoint / "vocabularies.json").unlink()
+    return []
+
+
+def other_output(checkpoint: Path) -> list[object]:
+    output = checkpoint.parent / "output"
+    output.mkdir()
+    (output / "thesis.tex").write_text("years of work")
+    return ["--output", output, "--dry-run"]
+
+
+def output_is_the_run(checkpoint: Path) -> list[object]:
+    """The folder of the run is written to, and one of its checkpoints is what is published."""
+    run = checkpoint.parent / "run"
+    shutil.copytree(checkpoint, run / "checkpoint-3")
+    (run / "README.md").write_text((checkpoint / "README.md").read_text())
+    return ["--checkpoint", run / "checkpoint-3", "--output", run, "--dry-run"]
+
+
+def output_is_a_clone(checkpoint: Path) -> list[object]:
+    clone = checkpoint.parent / "clone"
+    (clone / ".git").mkdir(parents=True)
+    (clone / ".git" / "HEAD").write_text("ref: refs/heads/main")
+    return ["--output", clone, "--dry-run"]
+
+
+def output_is_a_model(checkpoint: Path) -> list[object]:
+    other = checkpoint.parent / "other"
+    TriaffineForNestedNER.from_pretrained(checkpoint).save_pretrained(other)
+    return ["--output", other, "--dry-run"]
+
+
+def output_has_a_licence(checkpoint: Path) -> list[object]:
+    """Of somebody who works on in what a dry run has written."""
+    shutil.copytree(checkpoint, checkpoint.parent / "licensed", ignore=shutil.ignore_patterns(*LEFT_BEHIND))
+    (checkpoint.parent / "licensed" / "LICENSE").write_text("For us alone.")
+    return ["--output", checkpoint.parent / "licensed", "--dry-run"]
+
+
+def output_is_a_draft(checkpoint: Path) -> list[object]:
+    other = checkpoint.parent / "other"
+    TriaffineForNestedNER.from_pretrained(checkpoint).save_pretrained(other)
+    (other / "README.md").write_text("---\nlicense: mit\n---\n")
+    return ["--output", other, "--dry-run"]
+
+
+def output_was_edited(checkpoint: Path) -> list[object]:
+    shutil.copytree(checkpoint, checkpoint.parent / "edited", ignore=shutil.ignore_patterns(*LEFT_BEHIND))
+    with (checkpoint.parent / "edited" / "README.md").open("a") as card:
+        card.write("Years of work.")
+    return ["--output", checkpoint.parent / "edited", "--dry-run"]
+
+
+@pytest.mark.parametrize(
+    ("mistake", "message"),
+    [
+        (output_is_the_run, "run holds what is no part of a published model: checkpoint-3."),
+        (output_is_a_clone, "clone holds what is no part of a published model: .git."),
+        (output_is_a_model, "other holds files, and no README.md as publishing wrote it"),
+        (output_is_a_draft, "other holds files, and no README.md as publishing wrote it"),
+        (output_has_a_licence, "licensed holds what is no part of a published model: LICENSE."),
+        (output_was_edited, "edited holds files, and no README.md as publishing wrote it"),
+        (unknown_file, "checkpoint holds what is no part of a published model: data, patients.csv."),
+        (without_weights, "no file named model.safetensors"),
+        (cut_weights, "are damaged or cut off"),
+        (without_vocabularies, "has no vocabularies.json"),
+        (other_output, "output holds what is no part of a published model: thesis.tex."),
+        (lambda checkpoint: ["--output", checkpoint, "--dry-run"], "is where the model lies"),
+        (lambda checkpoint: ["--output", checkpoint.parent / "new"], "add --dry-run"),
+        (lambda checkpoint: ["--repo-id", "a//b"], "'a//b', which cannot be a repository"),
+        (lambda checkpoint: ["--code-repo", NAME], "is to hold the model and to be its code repository, too"),
+        (lambda checkpoint: ["--code-repo", CODE], f"The Hub has no model {CODE}"),
+        (lambda checkpoint: ["--checkpoint", "owner/nothing"], "There is no folder owner/nothing. The Hub has no"),
+    ],
+)
+def test_mistakes_are_told_and_nothing_is_written(checkpoint, online, command, tmp_path, mistake, message):
+    before = {path for path in checkpoint.parent.rglob("*") if "hub_cache" not in path.parts}
+    more = mistake(checkpoint)
+    made = {path for path in checkpoint.parent.rglob("*") if "hub_cache" not in path.parts} - before
+    result = command("publish", "--checkpoint", checkpoint, "--repo-id", NAME, *more)
+    assert result.code == 2
+    assert message in " ".join(result.err.split())
+    assert "Traceback" not in result.err
+    assert online.repositories == {}
+    after = {path for path in checkpoint.parent.rglob("*") if "hub_cache" not in path.parts}
+    assert after - before == made
+
+
+def test_unknown_file_in_a_checkpoint_of_the_hub_is_refused(checkpoint, online, command):
+    assert command("publish", "--checkpoint", checkpoint, "--repo-id", NAME).code == 0
+    api_of(online).upload_file(path_or_fileobj=b"x", path_in_repo="data/patients.csv", repo_id=NAME)
+    result = command("publish", "--checkpoint", NAME, "--repo-id", "owner/copy")
+    assert result.code == 2
+    assert f"{NAME} holds what is no part of a published model: data." in result.err
+
+
+def test_code_and_models_do_not_replace_each_other(checkpoint, online, command):
+    assert command("publish", "--code-only", "--repo-id", CODE).code == 0
+    shared = files_of(online, CODE)
+    lacking = "owner/lacking"
+    api_of(online).create_repo(lacking)
+    result = command("publish", "--checkpoint", checkpoint, "--repo-id", NAME, "--code-repo", lacking)
+    assert f"{lacking} lacks {min(REMOTE_CODE_FILES)}" in result.err
+    assert f"--code-only --repo-id {lacking}" in result.err
+    result = command("publish", "--checkpoint", checkpoint, "--repo-id", CODE)
+    assert f"{CODE} holds the code that models in other repositories refer to" in result.err
+    assert files_of(online, CODE) == shared
+
+    assert command("publish", "--checkpoint", checkpoint, "--repo-id", NAME, "--code-repo", CODE).code == 0
+    model = files_of(online)
+    result = command("publish", "--code-only", "--repo-id", NAME)
+    assert f"{NAME} holds a model" in result.err
+    assert files_of(online) == model
+
+
+def test_hub_that_refuses_is_told_in_one_paragraph(checkpoint, online, command, monkeypatch):
+    def publish() -> str:
+        result = command("publish", "--checkpoint", checkpoint, "--repo-id", NAME)
+        assert result.code == 2
+        assert "Traceback" not in result.err
+        return result.err.splitlines()[-1]
+
+    for token, message in {
+        online.reading_token: f"does not let you write to {NAME}. The owner must be you",
+        "hf_unknown": "there is no valid token. Log in with `hf auth login`",
+    }.items():
+        monkeypatch.setenv("HF_TOKEN", token)
+        assert message in publish()
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    assert f"The Hub ({online.endpoint}) cannot be asked for {NAME}" in publish()
+    assert online.repositories == {}
+
+
+def test_large_file_that_breaks_off_is_told(checkpoint, online, command, monkeypatch):
+    """The Hub's client raises no error of its own for it."""
+
+    def break_off(*_: Any, **options: Any) -> None:
+        raise RuntimeError("Error while uploading 'model.safetensors' to the Hub.") from ConnectionResetError("reset")
+
+    monkeypatch.setattr(HfApi, "create_commit", break_off)
+    result = command("publish", "--checkpoint", checkpoint, "--repo-id", NAME)
+    assert result.code == 2
+    told = f"error: Files of {NAME} could not be sent or fetched (reset). See to the connection, and try again."
+    assert result.err.splitlines()[-1] == told
+
+
+def test_model_that_is_saved_tells_how_to_publish_it_later(checkpoint, online, monkeypatch, tmp_path):
+    folder = checkpoint.rename(tmp_path / "my run")
+    later = f"The model is saved in {folder}; publish it with: "
+    later += f"triaffine-ner publish --checkpoint '{folder}' --repo-id {NAME}"
+    monkeypatch.setenv("HF_TOKEN", "hf_unknown")
+    with pytest.raises(NotPublishedError, match="Log in with") as refused, saved_before(folder, NAME):
+        publish_folder(folder, NAME)
+    assert str(refused.value).endswith(later)
+    assert "\n" not in str(refused.value)
+    (folder / "patients.csv").write_text("secret")
+    with pytest.raises(NotPublishedError, match=r"patients\.csv") as refused, saved_before(folder, NAME):
+        publish_folder(folder, NAME)
+    assert str(refused.value).endswith(later)
+
+
+def test_change_by_somebody_else_is_not_undone(checkpoint, online, command, monkeypatch):
+    assert command("publish", "--checkpoint", checkpoint, "--repo-id", NAME).code == 0
+    create_commit = HfApi.create_commit
+
+    def after_another(self, *arguments: Any, **options: Any) -> Any:
+        create_commit(self, NAME, [], commit_message="nothing")
+        online.repositories[NAME].add_commit("main", dict(online.repositories[NAME].resolve("main")[1]))
+        return create_commit(self, *arguments, **options)
+
+    monkeypatch.setattr(HfApi, "create_commit", after_another)
+    result = command("publish", "--checkpoint", train_on(checkpoint), "--repo-id", NAME)
+    assert result.code == 2
+    assert f"{NAME} was changed by somebody else just now" in result.err
+
+
+# ---- Dry run
+
+
+def test_dry_run_needs_no_hub_and_replaces_its_own_folder(checkpoint, command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    options = ("publish", "--checkpoint", checkpoint, "--repo-id", NAME, "--dry-run")
+    result = command(*options)
+    assert result.code == 0, result.err
+    folder = tmp_path / "name"
+    assert "Written to name; nothing was uploaded." in result.out
+    for path in folder.iterdir():
+        assert f"  {path.name} " in result.out
+    assert expected_answer(folder) == expected_answer(checkpoint)
+    (folder / "model-00001-of-00002.safetensors").write_bytes(b"outdated")
+    shutil.rmtree(checkpoint / "checkpoint-3")
+    assert command(*options).code == 0
+    assert {path.name for path in folder.iterdir()} == MODEL_FILES | CODE_FILES
+    assert command("publish", "--code-only", "--repo-id", CODE, "--dry-run").code == 0
+    assert command("publish", "--code-only", "--repo-id", CODE, "--dry-run").code == 0
+    assert {path.name for path in (tmp_path / "code").iterdir()} == {*REMOTE_CODE_FILES, "LICENSE", "README.md"}
+
+
+@pytest.mark.parametrize("output", [".", ".."])
+def test_dry_run_does_not_replace_the_folder_one_is_in(checkpoint, command, tmp_path, monkeypatch, output):
+    options = ("publish", "--checkpoint", checkpoint, "--repo-id", NAME, "--dry-run", "--output")
+    outer = tmp_path / "outer"
+    assert command(*options, outer).code == 0
+    inner = outer / "tokenizer.model"  # of a name that a repository may hold
+    (inner if output == ".." else outer).mkdir(exist_ok=True)
+    monkeypatch.chdir(inner if output == ".." else outer)
+    result = command(*options, output)
+    assert result.code == 2
+    assert f"{outer} is the folder you are in, or one around it" in result.err
+    assert Path.cwd().exists()
+    assert (outer / "config.json").exists()
+
+
+def test_weights_in_several_files_stay_whole(encoder, command, tmp_path):
+    folder = tmp_path / "sharded"
+    tiny_model(encoder).save_pretrained(folder, max_shard_size="20kB")
+    tiny_processor(encoder).save_pretrained(folder)
+    shards = {path.name for path in folder.glob("model*")}
+    assert len(shards) > 2
+    options = ("--checkpoint", folder, "--repo-id", NAME, "--dry-run", "--output", tmp_path / "dry")
+    assert command("publish", *options).code == 0
+    assert {path.name for path in (tmp_path / "dry").glob("model*")} == shards
+    assert AutoModelForTokenClassification.from_pretrained(tmp_path / "dry").config.num_labels == 3

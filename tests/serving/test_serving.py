@@ -1,0 +1,377 @@
+"""The service within one process: what is batched, and how every request is answered."""
+
+import asyncio
+import json
+import threading
+import time
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from fastapi.testclient import TestClient
+
+from modeling_triaffine import NestedNERPipeline
+from modeling_triaffine.model.decoding_triaffine import OVERLAPS
+from modeling_triaffine.serving import Batcher, Decoding, Limits, QueueFullError, create_application
+from modeling_triaffine.serving.batching import GivenUpError
+from modeling_triaffine.serving.schema import EntitiesOfText, EntitiesOfTexts, Health, Options
+from modeling_triaffine.version import __version__
+from tests.helpers.served_model import TEXTS, WAIT, save_finding_model
+from tests.helpers.tiny import LABELS
+
+JSON_BODY = {"Content-Type": "application/json"}
+
+
+class Finder:
+    """In place of a pipeline: notes its calls, waits where told to, and fails on a text that says "fail"."""
+
+    def __init__(self, is_blocked: bool = False):
+        self.calls: list[tuple[list[str], float | None, str]] = []
+        self.is_called, self.may_go_on = threading.Event(), threading.Event()
+        if not is_blocked:
+            self.may_go_on.set()
+
+    def __call__(self, texts, threshold, overlap):
+        self.calls.append((list(texts), threshold, overlap))
+        self.is_called.set()
+        assert self.may_go_on.wait(WAIT)
+        if "fail" in texts:
+            raise RuntimeError("out of memory")
+        return [[{"word": text}] for text in texts]
+
+
+def batcher_of(finder, texts=64, characters=1000, waiting=100):
+    return Batcher(finder, texts, characters, waiting)
+
+
+def words(future):
+    return [[entity["word"] for entity in entities] for entities in future.result(WAIT)]
+
+
+# ---- batching
+
+
+def test_what_comes_while_a_batch_runs_runs_together_in_order():
+    finder = Finder(is_blocked=True)
+    with batcher_of(finder) as batcher:
+        first = batcher.submit(["a"], Decoding())
+        assert finder.is_called.wait(WAIT)
+        others = [batcher.submit(texts, Decoding()) for texts in (["b", "c"], [], ["d"])]
+        assert batcher.num_waiting == 3
+        finder.may_go_on.set()
+        assert [words(future) for future in (first, *others)] == [[["a"]], [["b"], ["c"]], [], [["d"]]]
+    assert [texts for texts, *_ in finder.calls] == [["a"], ["b", "c", "d"]]
+
+
+def test_only_requests_of_one_decoding_run_together():
+    finder = Finder(is_blocked=True)
+    with batcher_of(finder) as batcher:
+        futures = [batcher.submit(["a"], Decoding())]
+        assert finder.is_called.wait(WAIT)
+        for text, decoding in (("b", Decoding(0.5)), ("c", Decoding(0.5, "flat")), ("d", Decoding(0.5))):
+            futures.append(batcher.submit([text], decoding))
+        finder.may_go_on.set()
+        assert [words(future) for future in futures] == [[["a"]], [["b"]], [["c"]], [["d"]]]
+    assert finder.calls == [(["a"], None, "all"), (["b", "d"], 0.5, "all"), (["c"], 0.5, "flat")]
+
+
+@pytest.mark.parametrize(
+    ("bounds", "expected"),
+    [
+        ({"texts": 2}, [["a"], ["bb", "c"], ["dd"], ["e", "f", "g"], ["h"]]),
+        ({"texts": 1}, [["a"], ["bb"], ["c"], ["dd"], ["e", "f", "g"], ["h"]]),
+        ({"characters": 3}, [["a"], ["bb", "c"], ["dd"], ["e", "f", "g"], ["h"]]),
+        ({"characters": 5}, [["a"], ["bb", "c", "dd"], ["e", "f", "g", "h"]]),
+    ],
+)
+def test_batches_keep_within_the_bounds_and_requests_are_never_divided(bounds, expected):
+    finder = Finder(is_blocked=True)
+    with batcher_of(finder, **bounds) as batcher:
+        batcher.submit(["a"], Decoding())
+        assert finder.is_called.wait(WAIT)
+        for texts in (["bb"], ["c"], ["dd"], ["e", "f", "g"], ["h"]):
+            batcher.submit(texts, Decoding())
+        finder.may_go_on.set()
+    assert [texts for texts, *_ in finder.calls] == expected
+
+
+def test_a_failure_is_of_its_own_request_alone(caplog):
+    finder = Finder(is_blocked=True)
+    with batcher_of(finder) as batcher:
+        batcher.submit(["a"], Decoding())
+        assert finder.is_called.wait(WAIT)
+        good, bad, fine = (batcher.submit(texts, Decoding()) for texts in (["b"], ["x", "fail"], ["c"]))
+        finder.may_go_on.set()
+        assert (words(good), words(fine)) == ([["b"]], [["c"]])
+        with pytest.raises(RuntimeError, match="out of memory"):
+            bad.result(WAIT)
+        assert words(batcher.submit(["d"], Decoding())) == [["d"]]
+    [record] = caplog.records
+    assert "failed" in record.message
+    assert record.exc_info is not None
+
+
+def test_what_is_given_up_ends_at_the_next_step_of_the_model():
+    is_called = threading.Event()
+
+    def find_entities(texts, threshold, overlap):
+        is_called.set()
+        while True:  # a model with much to do
+            batcher.check()
+
+    batcher = batcher_of(find_entities)
+    with batcher:
+        running = batcher.submit(["a", "b"], Decoding())
+        assert is_called.wait(WAIT)
+        waiting = batcher.submit(["c"], Decoding())
+        batcher.give_up()
+    for future in (running, waiting):
+        with pytest.raises(GivenUpError):
+            future.result(0)
+
+
+def test_waiting_requests_are_bounded_and_cancelled_ones_are_not_run():
+    finder = Finder(is_blocked=True)
+    with batcher_of(finder, waiting=2) as batcher:
+        batcher.submit(["a"], Decoding())
+        assert finder.is_called.wait(WAIT)
+        cancelled, kept = batcher.submit(["b"], Decoding()), batcher.submit(["c"], Decoding())
+        with pytest.raises(QueueFullError, match="2 requests wait"):
+            batcher.submit(["d"], Decoding())
+        assert cancelled.cancel()
+        finder.may_go_on.set()
+        assert words(kept) == [["c"]]
+        with pytest.raises(CancelledError):
+            cancelled.result(WAIT)
+    assert [texts for texts, *_ in finder.calls] == [["a"], ["c"]]
+
+
+def test_leaving_answers_what_was_submitted():
+    with batcher_of(Finder(), texts=1) as batcher:
+        futures = [batcher.submit([str(number)], Decoding()) for number in range(20)]
+    assert [future.done() and words(future) for future in futures] == [[[str(number)]] for number in range(20)]
+
+
+# ---- the application
+
+
+def client_of(finder, **options):
+    """A client of an application with small limits, and its running batcher."""
+    batcher = batcher_of(finder, **options)
+    limits = Limits(body_bytes=2000, texts=5, text_characters=100)
+    return TestClient(create_application(batcher, "tiny", LABELS[:-1], limits)), batcher
+
+
+@pytest.fixture(scope="module")
+def model(encoder, tmp_path_factory) -> str:
+    return save_finding_model(tmp_path_factory.mktemp("model"), encoder)
+
+
+@pytest.fixture(scope="module")
+def find_entities(model):
+    return NestedNERPipeline(model=model)
+
+
+@pytest.fixture
+def client(find_entities):
+    client, batcher = client_of(find_entities)
+    with batcher:
+        yield client
+
+
+def test_one_text_and_many_are_answered_as_the_pipeline_answers(client, find_entities):
+    options = {"threshold": 0.2, "overlap": "flat"}
+    answer = client.post("/predict", json={"texts": TEXTS, **options})
+    assert answer.status_code == 200
+    found = EntitiesOfTexts.model_validate(answer.json(), strict=True, extra="forbid").model_dump()["entities"]
+    expected = find_entities(TEXTS, **options)
+    assert found == expected
+    assert any(expected)
+    assert expected != find_entities(TEXTS)
+    for text in TEXTS:
+        answer = client.post("/predict", json={"text": text})
+        found = EntitiesOfText.model_validate(answer.json(), strict=True, extra="forbid").model_dump()["entities"]
+        assert found == find_entities(text)
+    assert client.post("/predict", json={"texts": []}).json() == {"entities": []}
+
+
+def test_lone_surrogates_are_text(client):
+    body = '{"text": "The \\ud800 gene", "threshold": 0}'
+    answer = client.post("/predict", content=body, headers=JSON_BODY)
+    assert answer.status_code == 200
+    assert any("\ud800" in entity["word"] for entity in json.loads(answer.content.decode("utf-8"))["entities"])
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "detail"),
+    [
+        ('{"texts": "x"}', 422, "texts: Input should be a valid list."),
+        ('{"texts": ["x", 3]}', 422, "texts.1: Input should be a valid string."),
+        ("{}", 422, "text: Field required."),
+        ("[]", 422, "body: Input should be a valid dictionary"),
+        ("", 422, "body: Field required."),
+        ("{", 422, "The body is no JSON: Expecting property name"),
+        ('{"text": null}', 422, "text: Input should be a valid string."),
+        ('{"text": "x", "texts": []}', 422, "text: Extra inputs are not permitted."),
+        ('{"text": "x", "treshold": 1}', 422, "treshold: Extra inputs are not permitted."),
+        ('{"text": "x", "threshold": 1.5}', 422, "threshold: Input should be less than or equal to 1."),
+        ('{"text": "x", "threshold": NaN}', 422, "threshold: "),
+        ('{"text": "x", "threshold": "0.5"}', 422, "threshold: Input should be a valid number."),
+        ('{"text": "x", "overlap": "some"}', 422, "overlap: Input should be 'all', 'nested' or 'flat'."),
+        ('{"text": "x", "\\ud800": 1}', 422, "body: Input should be a valid string"),
+        ('{"text": "x", "\\udc00\\ud800": 1, "threshold": "\\ud800"}', 422, ""),
+        (json.dumps({"text": "x", "y" * 500: 1}), 422, f"{'y' * 60}: Extra"),
+        (json.dumps({"text": "x", **{str(number): 1 for number in range(8)}}), 422, "and 3 more mistakes."),
+        (json.dumps({"text": "x" * 101}), 422, "A text has 101 characters, the limit is 100;"),
+        (json.dumps({"texts": ["x", "x" * 101]}), 422, "A text has 101 characters, the limit is 100;"),
+        (json.dumps({"texts": ["x"] * 6}), 422, "texts: There are 6, the limit is 5;"),
+        (json.dumps({"text": "x" * 2000}), 413, "The body has more than 2000 bytes;"),
+        ("[" * 1999, 400, "error parsing the body"),
+        (b'{"text": "\xff"}', 400, "error parsing the body"),
+    ],
+)
+def test_mistakes_are_told_in_json(client, body, status, detail):
+    answer = client.post("/predict", content=body, headers=JSON_BODY)
+    assert answer.status_code == status
+    assert list(answer.json()) == ["detail"]
+    assert detail in answer.json()["detail"]
+    assert len(answer.json()["detail"]) < 500
+
+
+def test_texts_just_within_the_limits_are_answered(client):
+    assert client.post("/predict", json={"texts": ["gene " * 20] * 5}).status_code == 200
+
+
+def test_only_json_is_read(client):
+    answer = client.post("/predict", data={"text": "x"})
+    assert (answer.status_code, "Content-Type: application/json" in answer.json()["detail"]) == (415, True)
+
+
+def test_other_methods_and_pages_are_refused(client):
+    answer = client.get("/predict")
+    assert (answer.status_code, answer.headers["Allow"], answer.json()) == (
+        405,
+        "POST",
+        {"detail": "Method Not Allowed"},
+    )
+    assert client.post("/health").status_code == 405
+    # FastAPI's own pages load scripts from elsewhere.
+    assert [client.get(page).status_code for page in ("/", "/docs", "/redoc")] == [404] * 3
+
+
+def test_schema_names_all_that_is_sent_and_answered(client):
+    schema = client.get("/openapi.json").json()
+    predict = schema["paths"]["/predict"]["post"]
+    assert set(predict["responses"]) == {"200", "400", "413", "415", "422", "500", "503"}
+    [body] = predict["requestBody"]["content"].values()
+    forms = [schema["components"]["schemas"][form["$ref"].rpartition("/")[2]] for form in body["schema"]["oneOf"]]
+    assert [(form["required"], form["additionalProperties"]) for form in forms] == [
+        (["text"], False),
+        (["texts"], False),
+    ]
+    assert all("description" in field for form in forms for field in form["properties"].values())
+    assert get_args(Options.model_fields["overlap"].annotation) == OVERLAPS
+
+
+def test_health_tells_what_is_served(client):
+    health = Health.model_validate(client.get("/health").json(), strict=True, extra="forbid")
+    assert (health.status, health.model, health.labels) == ("ready", "tiny", ["DNA", "protein"])
+    assert (health.version, health.queue.waiting, health.queue.limit) == (__version__, 0, 100)
+    assert health.limits == Limits(body_bytes=2000, texts=5, text_characters=100)
+
+
+def test_health_does_not_tell_where_the_model_lies(model):
+    limits = Limits(body_bytes=2000, texts=5, text_characters=100)
+    name = Path(model).name
+    for given, told in ((model, name), (f"{model}/", name), ("owner/name", "owner/name")):
+        application = create_application(batcher_of(Finder()), given, [], limits)
+        assert TestClient(application).get("/health").json()["model"] == told
+
+
+def test_a_failing_request_is_answered_500_and_the_next_one_200():
+    client, batcher = client_of(Finder())
+    with batcher:
+        answer = client.post("/predict", json={"text": "fail"})
+        assert answer.status_code == 500
+        assert "failed" in answer.json()["detail"]
+        assert "memory" not in answer.text
+        assert client.post("/predict", json={"text": "go"}).json() == {"entities": [{"word": "go"}]}
+
+
+def test_a_full_queue_is_answered_503():
+    finder = Finder(is_blocked=True)
+    client, batcher = client_of(finder, waiting=1)
+    with batcher, ThreadPoolExecutor() as threads:
+        running = threads.submit(client.post, "/predict", json={"text": "a"})
+        assert finder.is_called.wait(WAIT)
+        waiting = threads.submit(client.post, "/predict", json={"text": "b"})
+        wait_until(lambda: client.get("/health").json()["queue"]["waiting"] == 1)
+        refused = client.post("/predict", json={"text": "c"})
+        assert (refused.status_code, int(refused.headers["Retry-After"]) > 0) == (503, True)
+        assert refused.json()["detail"].startswith("1 requests wait")
+        finder.may_go_on.set()
+        assert [answer.result(WAIT).status_code for answer in (running, waiting)] == [200, 200]
+
+
+def test_while_stopping_answers_close_their_connections(client):
+    assert "connection" not in client.get("/health").headers
+    client.app.state.stopping = True
+    for answer in (client.get("/health"), client.post("/predict", json={"text": "gene"}), client.get("/nothing")):
+        assert answer.headers["connection"] == "close"
+    assert client.get("/health").json()["status"] == "stopping"
+
+
+def test_a_request_whose_client_is_gone_is_not_run():
+    finder = Finder(is_blocked=True)
+    client, batcher = client_of(finder)
+
+    with batcher:
+        batcher.submit(["a"], Decoding())
+        assert finder.is_called.wait(WAIT)
+        messages = [{"type": "http.request", "body": b'{"text": "gone"}'}, {"type": "http.disconnect"}]
+        asyncio.run(asgi_request(client.app, messages))
+        finder.may_go_on.set()
+    assert [texts for texts, *_ in finder.calls] == [["a"]]
+
+
+def test_a_request_that_is_given_up_at_the_end_is_told_so():
+    finder = Finder(is_blocked=True)
+    client, batcher = client_of(finder)
+    client.app.state.stopping = True
+
+    async def ask_in_vain():
+        asked = asyncio.ensure_future(asgi_request(client.app, [{"type": "http.request", "body": b'{"text": "a"}'}]))
+        while not finder.is_called.is_set():
+            await asyncio.sleep(0.01)
+        asked.cancel()
+        return await asked
+
+    with batcher:
+        start, body = asyncio.run(ask_in_vain())
+        finder.may_go_on.set()
+    assert (start["status"], (b"connection", b"close") in start["headers"]) == (503, True)
+    assert "stopped" in json.loads(body["body"])["detail"]
+
+
+async def asgi_request(application, messages):
+    """What the application sends to a client from whom these messages come, and then nothing."""
+    sent = []
+
+    async def receive():
+        return messages.pop(0) if messages else await asyncio.Future()
+
+    async def send(message):
+        sent.append(message)
+
+    headers = [(name.lower().encode(), value.encode()) for name, value in JSON_BODY.items()]
+    scope = {"type": "http", "method": "POST", "path": "/predict", "query_string": b"", "headers": headers}
+    await application(scope, receive, send)
+    return sent
+
+
+def wait_until(is_true):
+    end = time.monotonic() + WAIT
+    while not is_true():
+        assert time.monotonic() < end, "it did not come to pass"
+        time.sleep(0.01)

@@ -1,0 +1,429 @@
+"""Corpora tagged through Ray: what is read, what is written, and that killed processes lose and double nothing."""
+
+import datetime
+import importlib.util
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import ray
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from modeling_triaffine import NestedNERPipeline
+from modeling_triaffine.tagging import Actors, OutputFolder, Reading, Tagging, describe_model, find_files, run
+from modeling_triaffine.tagging import output as output_module
+from modeling_triaffine.tagging.chunks import Chunk
+from modeling_triaffine.tagging.reading import read_chunks
+from modeling_triaffine.tagging.tagger import Tagger
+
+SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "tag_corpus.py"
+TEXTS = [f"gene {number} binds protein x{number} . Does it ?" for number in range(30)]
+DOOM = 17  # the row whose chunk takes its actor down
+WAITING_TIME = 300  # seconds
+
+
+class DyingTagger(Tagger):
+    """Kills its own process, once, when it has tagged a chunk and not told anyone."""
+
+    def tag(self, texts):
+        found = super().tag(texts)
+        doom = Path(self.tagging.model).with_name("doom")
+        if TEXTS[DOOM] in texts and doom.exists():
+            doom.unlink()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return found
+
+
+@pytest.fixture(scope="module")
+def cluster() -> str:
+    """The address of a Ray of two CPUs, to which this process is connected."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_worker_niceness", "0")  # on a busy machine, Ray's 15 makes actors wait for all others
+        ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    yield ray.get_runtime_context().gcs_address
+    ray.shutdown()
+
+
+@pytest.fixture(scope="module")
+def tag():
+    """`main` of the script, with arguments, in this process; its exit code."""
+    spec = importlib.util.spec_from_file_location("tag_corpus", SCRIPT)
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+
+    def call(*arguments: object) -> int:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys, "argv", [str(SCRIPT), *map(str, arguments)])
+            with pytest.raises(SystemExit) as end:
+                script.main()
+        return end.value.code
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def expected(saved_model) -> list[list[dict]]:
+    """The entities of `TEXTS`, found by the pipeline alone."""
+    found = NestedNERPipeline(model=saved_model)(TEXTS, threshold=0.3)
+    assert sum(map(len, found)) > len(TEXTS)
+    return found
+
+
+def write_lines(path: Path, lines: list) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(
+        b"".join((line if isinstance(line, bytes) else json.dumps(line).encode()) + b"\n" for line in lines)
+    )
+    return path
+
+
+def rounded(found: list[list[dict]]) -> list[list[dict]]:
+    """Without what the company of other texts in a batch may change."""
+    return [[entity | {"score": pytest.approx(entity["score"], abs=1e-5)} for entity in each] for each in found]
+
+
+def rejections(folder: Path) -> list[tuple]:
+    lines = map(json.loads, (folder / "rejected.jsonl").read_text(encoding="utf-8").splitlines())
+    return [(line["file"], line["row"], line["reason"], line["record"]) for line in lines]
+
+
+def when_written(folder: Path) -> dict[str, int]:
+    """Finished outputs and when they were written."""
+    return {path.name: path.stat().st_mtime_ns for path in sorted(folder.glob("*.parquet"))}
+
+
+class TestThroughRay:
+    @pytest.fixture(scope="class")
+    def corpus(self, tmp_path_factory) -> Path:
+        """The same texts as JSON lines, with bad ones between them, and as Parquet; a damaged file and an empty one."""
+        folder = tmp_path_factory.mktemp("corpus")
+        good = [{"id": number, "text": text} for number, text in enumerate(TEXTS)]
+        write_lines(folder / "a.jsonl", [b"{", *good[:10], {"text": None}, *good[10:], b"[1]"])
+        (folder / "b.parquet").write_bytes(b"PAR1 and nothing else")
+        write_lines(folder / "c.jsonl", [])
+        (folder / "sub").mkdir()
+        dates = [datetime.date(2020, 1, 1 + number) for number in range(len(TEXTS))]
+        table = pa.table({"when": dates, "text": TEXTS, "lot": pa.array(["x"] * len(TEXTS)).dictionary_encode()})
+        pq.write_table(table, folder / "sub" / "d.parquet")
+        return folder
+
+    @pytest.fixture(scope="class")
+    def tagged(self, cluster, corpus, saved_model, tag, tmp_path_factory) -> tuple[Path, int]:
+        """The output folder and the exit code of a run during which an actor's process is killed."""
+        folder = tmp_path_factory.mktemp("tagged")
+        doom = saved_model.with_name("doom")
+        doom.touch()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(run, "Tagger", DyingTagger)
+            options = ["--output_dir", folder / "out", "--threshold", 0.3, "--chunk_size", 4, "--actors", 2]
+            code = tag(corpus, "--model", saved_model, *options)
+        assert not doom.exists()
+        return folder / "out", code
+
+    def test_entities_are_those_of_the_pipeline(self, tagged, corpus, expected):
+        lines, table = pq.read_table(tagged[0] / "a.parquet"), pq.read_table(tagged[0] / "sub" / "d.parquet")
+        assert lines["id"].to_pylist() == list(range(len(TEXTS)))
+        assert lines["text"].to_pylist() == table["text"].to_pylist() == TEXTS
+        assert lines["entities"].to_pylist() == rounded(expected)
+        assert table["entities"].to_pylist() == rounded(expected)
+        assert table.drop_columns(["entities"]).equals(pq.read_table(corpus / "sub" / "d.parquet"))
+
+    def test_every_other_row_is_rejected_once(self, tagged):
+        folder, code = tagged
+        found = rejections(folder)
+        assert [(file, row) for file, row, _, _ in found] == [
+            ("a.jsonl", 1), ("a.jsonl", 12), ("a.jsonl", 33), ("b.parquet", None)
+        ]  # fmt: skip
+        assert [record for _, _, _, record in found] == ["{", '{"text": null}', "[1]", None]
+        assert code == 3
+        assert sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()) == [
+            "a.parquet", "c.parquet", "options.json", "rejected.jsonl", "sub/d.parquet"
+        ]  # fmt: skip
+        assert pq.read_table(folder / "c.parquet").num_rows == 0
+
+    def test_other_options_are_refused(self, tagged, corpus, saved_model, tag, capsys):
+        assert tag(corpus, "--model", saved_model, "--output_dir", tagged[0], "--threshold", 0.4) == 2
+        assert "threshold was 0.3, now it is 0.4" in capsys.readouterr().err
+
+    def test_a_killed_script_goes_on(self, cluster, saved_model, expected, tag, tmp_path, capsys):
+        """Of three files the first is finished and the second begun when the script is killed."""
+        corpus, out = tmp_path / "corpus", tmp_path / "out"
+        records = [{"id": number, "text": text} for number, text in enumerate(TEXTS)]
+        write_lines(corpus / "a.jsonl", [*records, {"text": 1}])
+        write_lines(corpus / "b.jsonl", [{"text": 2}, *records * 30])
+        write_lines(corpus / "c.jsonl", records)
+        arguments = [corpus, "--model", saved_model, "--output_dir", out, "--threshold", 0.3, "--chunk_size", 5]
+        command = [sys.executable, SCRIPT, *arguments, "--actors", 1]
+        script = subprocess.Popen([*map(str, command)], env={**os.environ, "RAY_ADDRESS": cluster})
+        deadline = time.monotonic() + WAITING_TIME
+        while not (out / "a.parquet").exists():
+            assert script.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        script.kill()
+        script.wait()
+        first = when_written(out)
+        assert list(first) == ["a.parquet"]
+
+        assert tag(*arguments, "--actors", 1) == 3
+        assert "960 rows of 3 files are tagged" in capsys.readouterr().out
+        finished = when_written(out)
+        assert finished["a.parquet"] == first["a.parquet"]
+        assert [(file, row) for file, row, _, _ in rejections(out)] == [("a.jsonl", 31), ("b.jsonl", 1)]
+        for name, times in (("a", 1), ("b", 30), ("c", 1)):
+            table = pq.read_table(out / f"{name}.parquet")
+            assert table["id"].to_pylist() == list(range(len(TEXTS))) * times
+            assert table["entities"].to_pylist() == rounded(expected) * times
+        assert not list(out.rglob("*.incomplete"))
+
+        assert tag(*arguments) == 3
+        assert when_written(out) == finished
+
+
+def test_actors_that_never_start_are_refused():
+    machine = {"CPU": 2.0, "GPU": 1.0}
+    assert Actors(gpus=0).fitted(machine) == Actors(2, 1, 0)
+    assert Actors().fitted(machine) == Actors(1, 1, 1)
+    assert Actors(gpus=0.5).fitted(machine) == Actors(2, 1, 0.5)
+    assert Actors().fitted({"CPU": 3.0}) == Actors(3, 1, 0)
+    for actors in (Actors(3, gpus=0), Actors(cpus=4), Actors(gpus=2)):
+        with pytest.raises(ValueError, match="There is no room"):
+            actors.fitted(machine)
+
+
+class TestReading:
+    def read(self, path: Path, **options) -> list[Chunk]:
+        chunks = list(read_chunks("name", str(path), Reading(**options)))
+        assert len({str(chunk.table.schema) for chunk in chunks if chunk.failure is None}) <= 1
+        for chunk in chunks:
+            unpacked = Chunk.unpack(chunk.pack())
+            assert unpacked.table.equals(chunk.table)
+            assert unpacked.rows == list(chunk.rows)
+        return chunks
+
+    def test_bad_lines(self, tmp_path):
+        bad = {
+            b"{": "broken JSON",
+            b'{"text": "\xff"}': "byte 11 is not utf-8",
+            b"[" * 100_000: "JSON nested too deeply",
+            b'{"text": "a", "n": ' + b"1" * 5000 + b"}": "a number of thousands of digits",
+            b'["text"]': "no JSON object, but ['text'] (list)",
+            b'{"txt": "a"}': "there is no field 'text'",
+            b'{"text": null}': "'text' is null",
+            b'{"text": 1}': "'text' is no string, but int",
+            b'{"text": "12345678901"}': "'text' has 11 characters, more than 10",
+            b'{"text": "\\ud800"}': "half of a surrogate pair",
+        }
+        good = {"text": "0123456789"}
+        lines = [b'\xef\xbb\xbf{"text": "first"}\r', b" ", *bad, good]
+        chunks = self.read(write_lines(tmp_path / "a.jsonl", lines), max_characters=10, chunk_size=3)
+        rejected = [line for chunk in chunks for line in chunk.rejected]
+        assert [line["row"] for line in rejected] == list(range(3, 3 + len(bad)))
+        for line, (raw, reason) in zip(rejected, bad.items(), strict=True):
+            assert reason in line["reason"]
+            assert line["record"] == raw.decode("utf-8", "backslashreplace")
+        assert [row for chunk in chunks for row in chunk.rows] == [1, 3 + len(bad)]
+        assert pa.concat_tables(chunk.table for chunk in chunks).to_pylist() == [{"text": "first"}, good]
+
+    def test_columns_of_json(self, tmp_path):
+        """A type where one holds all values as they are, or else JSON."""
+        values = {
+            "number": [1, 2.5, None],
+            "list": [[], ["a"], None],
+            "object": [{"a": 1}, {"b": {"c": "d"}}, None],
+            "mixed": [1, "1", [1]],
+            "truth": [True, 1, None],
+            "empty": [{}, {}, None],
+            "large": [2**70, 1, None],
+            "half": ["\ud800", "a", None],
+        }
+        as_json = {"mixed", "truth", "empty", "large", "half"}
+        records = [{"text": "a"} | {name: each[row] for name, each in values.items()} for row in range(3)]
+        records[0].pop("number")
+        records.append({"text": "b", "late": 1})
+        chunks = self.read(write_lines(tmp_path / "a.jsonl", records), chunk_size=2)
+        table = pa.concat_tables(chunk.table for chunk in chunks)
+        for name in as_json:
+            found = [None if value is None else json.loads(value) for value in table[name].to_pylist()]
+            assert found == [*values[name], None]
+        assert table["number"].to_pylist() == [None, 2.5, None, None]
+        assert table["list"].to_pylist() == [*values["list"], None]
+        assert table["object"].to_pylist()[:2] == [{"a": 1, "b": None}, {"a": None, "b": {"c": "d"}}]
+        assert table["late"].to_pylist() == [None, None, None, 1]
+
+    scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=3)
+    values = st.recursive(scalars, lambda each: st.lists(each, max_size=2) | st.dictionaries(st.text(max_size=2), each))
+    records = values | st.dictionaries(st.sampled_from(["text", "a", "b"]), values | st.text(max_size=3))
+
+    @given(st.lists(records, max_size=8), st.integers(1, 5))
+    @settings(deadline=None, max_examples=100)
+    def test_every_line_is_a_row_or_rejected(self, tmp_path_factory, records, size):
+        folder = tmp_path_factory.mktemp("lines")
+        chunks = self.read(write_lines(folder / "a.jsonl", records), chunk_size=size)
+        if chunks[-1].failure is None:
+            rows = [row for chunk in chunks for row in chunk.rows]
+            rejected = [line["row"] for chunk in chunks for line in chunk.rejected]
+            assert sorted([*rows, *rejected]) == list(range(1, len(records) + 1))
+            table = pa.concat_tables(chunk.table for chunk in chunks)
+            assert table["text"].to_pylist() == [records[row - 1]["text"] for row in rows]
+            pq.write_table(table, folder / "a.parquet")
+        else:
+            assert "exactly representable" in chunks[-1].failure
+
+    def test_rows_of_parquet(self, tmp_path):
+        table = pa.table({"id": [1, 2, 3, 4], "text": ["a", None, "long", "b"], "day": [datetime.date(2020, 1, 1)] * 4})
+        pq.write_table(table, tmp_path / "a.parquet")
+        chunks = self.read(tmp_path / "a.parquet", max_characters=3, chunk_size=3)
+        assert [list(chunk.rows) for chunk in chunks] == [[1], [4]]
+        assert pa.concat_tables(chunk.table for chunk in chunks).equals(table.take([0, 3]))
+        packed = Chunk.unpack(chunks[0].pack()).rejected
+        assert [line["row"] for line in packed] == [2, 3]
+        assert packed[0] == {
+            "file": "name",
+            "row": 2,
+            "reason": "'text' is null",
+            "record": {"id": 2, "text": None, "day": "2020-01-01"},
+        }
+
+    @pytest.mark.parametrize(
+        ("table", "reason"),
+        [
+            ({"txt": ["a"]}, "there is no column 'text', but txt"),
+            ({"text": [1]}, "holds int64, not strings"),
+            ({"text": ["a"], "entities": [1]}, "there is a column 'entities' already"),
+        ],
+    )
+    def test_files_that_cannot_be_read(self, tmp_path, table, reason):
+        pq.write_table(pa.table(table), tmp_path / "a.parquet")
+        (chunk,) = self.read(tmp_path / "a.parquet")
+        assert reason in chunk.failure
+
+    def test_json_lines_with_entities_keep_them(self, tmp_path):
+        path = write_lines(tmp_path / "a.jsonl", [{"text": "a", "entities": [1]}])
+        assert "--entities_column" in self.read(path)[-1].failure
+        assert self.read(path, entities_column="found")[-1].failure is None
+
+    def test_files_are_found(self, tmp_path):
+        names = ("in/a.jsonl", "in/b/a.parquet", "in/_a.json", "in/note.txt", "in/out/a.parquet", "c/a.parquet")
+        hidden = ("in/.git/a.json", "in/b/_temporary/0/a.parquet", "in/b/.ipynb_checkpoints/c/a.jsonl")
+        for name in (*names, *hidden, "c/b.ndjson"):
+            write_lines(tmp_path / name, [])
+        folder, other, out = tmp_path / "in", tmp_path / "c", tmp_path / "in" / "out"
+        assert find_files([str(folder)], out) == {name: str(folder / name) for name in ("a.jsonl", "b/a.parquet")}
+        assert list(find_files([f"{folder}/a.*", f"{other}/*.ndjson"], out)) == ["a.jsonl", "b.ndjson"]
+        for inputs, reason in (
+            (["nowhere"], "nowhere: there is no"),
+            ([f"{folder}/note.txt"], ".txt is none of"),
+            ([str(folder), str(other)], "would both be a.parquet"),
+            ([f"{other}/a.parquet", f"{folder}/b/a.parquet"], "would have the same output"),
+        ):
+            with pytest.raises(ValueError, match=reason):
+                find_files(inputs, out)
+
+
+class TestOutput:
+    def chunk(self, numbers: list[int], **fields) -> Chunk:
+        return Chunk("a.jsonl", pa.table({"n": numbers}), **fields)
+
+    def test_an_unfinished_file_leaves_nothing(self, tmp_path):
+        folder = OutputFolder(tmp_path, {})
+        line = {"file": "a.jsonl", "row": 1, "reason": "bad", "record": None}
+
+        def breaking():
+            yield self.chunk([1], rejected=[line])
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            folder.write("a.jsonl", breaking())
+        with open(folder.rejections, "a", encoding="utf-8") as rejections:
+            rejections.write('{"file": "a.js')  # as a killed process leaves it
+        folder = OutputFolder(tmp_path, {})
+        assert rejections_of(folder) == []
+        folder.write("a.jsonl", [self.chunk([1], rejected=[line]), self.chunk([2])])
+        assert OutputFolder(tmp_path, {}).totals() == (1, 2, 1, 0)
+
+    def test_a_file_that_cannot_be_read_to_its_end_is_tried_again(self, tmp_path):
+        folder = OutputFolder(tmp_path, {})
+        folder.write("a.jsonl", [self.chunk([1]), self.chunk([], failure="damaged")])
+        assert folder.totals() == (0, 0, 0, 1)
+        assert not list(tmp_path.rglob("*.parquet*"))
+        folder = OutputFolder(tmp_path, {})
+        folder.write("a.jsonl", [self.chunk([1])])
+        assert folder.totals() == (1, 1, 0, 0)
+
+    def test_chunks_are_joined_to_row_groups(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(output_module, "ROW_GROUP_BYTES", 24)  # three integers
+        folder = OutputFolder(tmp_path, {})
+        folder.write("sub/a.jsonl", [self.chunk([number]) for number in range(7)])
+        with pq.ParquetFile(tmp_path / "sub" / "a.parquet") as file:
+            assert file.num_row_groups == 3
+            assert file.read()["n"].to_pylist() == list(range(7))
+
+    def test_folders_of_something_else_are_refused(self, tmp_path):
+        (tmp_path / "thesis.tex").touch()
+        with pytest.raises(ValueError, match="holds other files"):
+            OutputFolder(tmp_path, {})
+
+    @pytest.mark.parametrize(
+        ("content", "problem"),
+        [(b"[1]", r"no JSON object, but \[1\]"), (b"{", "broken JSON"), (b"\xff", "byte 1 is not utf-8")],
+    )
+    def test_damaged_options_are_named(self, tmp_path, content, problem):
+        (tmp_path / "options.json").write_bytes(content)
+        with pytest.raises(ValueError, match=rf"options\.json should say .* {problem}.*another --output_dir"):
+            OutputFolder(tmp_path, {})
+
+
+def rejections_of(folder: OutputFolder) -> list[tuple]:
+    return rejections(folder.folder)
+
+
+class TestTagger:
+    def make(self, saved_model, monkeypatch, fails) -> Tagger:
+        """A tagger whose model fails on texts of which `fails` is true."""
+        tagger = Tagger(Tagging(str(saved_model)), Reading(), "cpu")
+        tag = tagger.tag
+
+        def failing(texts):
+            if any(map(fails, texts)):
+                raise RuntimeError("out of memory")
+            return tag(texts)
+
+        monkeypatch.setattr(tagger, "tag", failing)
+        return tagger
+
+    def test_a_text_that_the_model_fails_on_is_rejected(self, saved_model, monkeypatch):
+        chunk = Chunk("a", pa.table({"text": ["gene", "bad", "protein"]}), [1, 3, 4], [{"row": 2}])
+        tagged = self.make(saved_model, monkeypatch, lambda text: text == "bad").tag_chunk(chunk)
+        assert tagged.rows == [1, 4]
+        assert tagged.table["text"].to_pylist() == ["gene", "protein"]
+        assert tagged.rejected == [
+            {"row": 2},
+            {"file": "a", "row": 3, "reason": "the model failed: out of memory", "record": {"text": "bad"}},
+        ]
+
+    def test_a_machine_that_fails_is_not_the_fault_of_texts(self, saved_model, monkeypatch):
+        tagger = self.make(saved_model, monkeypatch, lambda text: True)
+        with pytest.raises(RuntimeError, match="out of memory"):
+            tagger.tag_chunk(Chunk("a", pa.table({"text": ["gene"]}), [1]))
+
+    def test_another_state_of_a_model_is_another_model(self, saved_model, tmp_path):
+        copy = shutil.copytree(saved_model, tmp_path / saved_model.name)
+        assert describe_model(str(copy)) == describe_model(str(saved_model))
+        (copy / "README.md").write_text("Another card.")
+        assert describe_model(str(copy)) == describe_model(str(saved_model))
+        weights = bytearray((copy / "model.safetensors").read_bytes())
+        weights[-1] ^= 1
+        (copy / "model.safetensors").write_bytes(weights)
+        assert describe_model(str(copy)) != describe_model(str(saved_model))
+        with pytest.raises(OSError, match="nowhere"):
+            describe_model(str(tmp_path / "nowhere"))

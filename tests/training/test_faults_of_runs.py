@@ -1,0 +1,377 @@
+"""Faults in whole runs: what the script says of them in processes of its own, of folders, checkpoints and settings.
+
+The faults are real ones: files that the system does not take, files that are cut off.
+"""
+
+import os
+import runpy
+import shutil
+import sys
+import traceback
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import datasets
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import AutoModel
+
+from modeling_triaffine import NestedNERTrainer, TriaffineForNestedNER
+from modeling_triaffine.training import NestedNERTrainingArguments
+from modeling_triaffine.training.checkpoints import list_checkpoints
+from modeling_triaffine.training.faults import FAILED_UPDATE_FILE, TrainingFault, check_writable
+from modeling_triaffine.training.run import prepare_run, train_and_save
+from tests.helpers.faults import RECORDS, UPDATES, assert_same_weights
+from tests.helpers.micro_training import (
+    REPOSITORY,
+    micro_records,
+    micro_trainer,
+    new_process,
+    write_lines,
+    write_task,
+)
+from tests.helpers.tiny import tiny_model
+
+# ---- The script, in processes of its own ----
+
+
+TRAINING = {
+    "max_steps": 9,
+    "per_device_train_batch_size": 4,
+    "eval_strategy": "steps",
+    "eval_steps": 3,
+    "save_strategy": "steps",
+    "save_steps": 3,
+    "logging_steps": 1,
+    "learning_rate": 1e-2,
+    "use_cpu": True,
+    "disable_tqdm": True,
+}
+
+
+def limit_files(share: Callable[[int, int], int]) -> Callable[[NestedNERTrainer], None]:
+    """No file may grow beyond a size: `share` of that of the weights and of the optimizer's state in a checkpoint."""
+    import resource
+
+    def at_save(trainer: NestedNERTrainer) -> None:
+        [checkpoint] = list_checkpoints(trainer.args.output_dir)
+        sizes = [(checkpoint / name).stat().st_size for name in ("model.safetensors", "optimizer.pt")]
+        resource.setrlimit(resource.RLIMIT_FSIZE, (share(*sizes), resource.RLIM_INFINITY))
+
+    return at_save
+
+
+def before_second_checkpoint(act: Callable[[NestedNERTrainer], None]) -> None:
+    original, calls = NestedNERTrainer._save_checkpoint, []
+
+    def save(self, model, trial):
+        calls.append(1)
+        if len(calls) == 2:
+            act(self)
+        original(self, model, trial)
+
+    NestedNERTrainer._save_checkpoint = save
+
+
+def before_the_model(act: Callable[[NestedNERTrainer], None]) -> None:
+    original = NestedNERTrainer.save_model
+
+    def save(self, *arguments, **options):
+        if self._staging is None:
+            act(self)
+        original(self, *arguments, **options)
+
+    NestedNERTrainer.save_model = save
+
+
+def break_program() -> None:
+    def predict(*_arguments, **_options):
+        raise KeyError("an error of the program")
+
+    NestedNERTrainer.predict = predict
+
+
+def break_fifth_loss() -> None:
+    original, calls = NestedNERTrainer.compute_loss, []
+
+    def compute_loss(self, *arguments, **options):
+        calls.append(1)
+        return original(self, *arguments, **options) * (float("nan") if len(calls) == 5 else 1)
+
+    NestedNERTrainer.compute_loss = compute_loss
+
+
+FAULTS: dict[str, tuple[Callable[[], None], str]] = {
+    "loss": (break_fifth_loss, r"The loss of update 5 is nan"),
+    "weights": (
+        lambda: before_second_checkpoint(limit_files(lambda weights, _optimizer: weights // 2)),
+        r"The checkpoint of update 6 could not be written to .*File too large",
+    ),
+    "optimizer": (
+        lambda: before_second_checkpoint(limit_files(lambda weights, optimizer: (weights + optimizer) // 2)),
+        r"The checkpoint of update 6 could not be written to .*not all of it was taken",
+    ),
+    "model": (
+        lambda: before_the_model(limit_files(lambda weights, _optimizer: weights // 2)),
+        r"The finished model could not be written to .*File too large",
+    ),
+}
+
+
+def run_script(options: list[str], fault: str | None, errors: Path) -> None:
+    """What a process of its own does: examples/train.py, its standard error in a file."""
+    torch.set_num_threads(1)
+    datasets.config.HF_DATASETS_CACHE = errors.parent / "cache"
+    os.dup2(os.open(errors, os.O_CREAT | os.O_TRUNC | os.O_WRONLY), 2)
+    sys.stderr = os.fdopen(2, "w", closefd=False)
+    if fault == "program":
+        break_program()
+    elif fault is not None:
+        FAULTS[fault][0]()
+    sys.argv = ["train.py", *options]
+    try:
+        runpy.run_path(str(REPOSITORY / "examples" / "train.py"), run_name="__main__")
+    except Exception:
+        traceback.print_exc()
+        sys.exit(1)
+    finally:
+        sys.stderr.flush()
+
+
+def script(options: Iterable[object], fault: str | None, errors: Path) -> tuple[int | None, str]:
+    """Exit code of the script and what it told on standard error."""
+    process = new_process(run_script, [*map(str, options)], fault, errors)
+    process.join(timeout=120)
+    return process.exitcode, errors.read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_task(tmp_path_factory.mktemp("faults"), TRAINING, micro_records(24, seed=1), micro_records(6, seed=2))
+
+
+def options_of_run(corpus: Path, output_dir: Path) -> list[object]:
+    return ["--recipe", corpus.parent / "recipe", "--train_file", corpus, "--output_dir", output_dir]
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(corpus: Path) -> Path:
+    folder = corpus.parent / "uninterrupted"
+    code, told = script(options_of_run(corpus, folder), None, corpus.parent / "errors.txt")
+    assert code == 0, told
+    return folder
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs limits of resources")
+@pytest.mark.parametrize("fault", FAULTS)
+def test_the_script_tells_a_fault_and_goes_on_afterwards(tmp_path, corpus, uninterrupted, fault, capfd) -> None:
+    options = options_of_run(corpus, tmp_path / "out")
+    code, told = script(options, fault, tmp_path / "errors.txt")
+    assert code == 2, told
+    assert "Traceback" not in told
+    (paragraph,) = (line for line in told.splitlines() if line.startswith("error: "))
+    assert told.rstrip().endswith(paragraph)
+    assert_matches(FAULTS[fault][1], paragraph)
+    whole = list_checkpoints(tmp_path / "out")
+    assert whole[-1].name in paragraph
+    for checkpoint in whole:
+        TriaffineForNestedNER.from_pretrained(checkpoint)
+    left = {path.name for path in (tmp_path / "out").iterdir()} - {path.name for path in whole}
+    assert left == ({FAILED_UPDATE_FILE} if fault == "loss" else set())
+
+    code, told = script([*options, "--resume_from_checkpoint"], None, tmp_path / "errors.txt")
+    assert code == 0, told
+    assert_same_weights(*(load_file(folder / "model.safetensors") for folder in (tmp_path / "out", uninterrupted)))
+
+
+def assert_matches(pattern: str, text: str) -> None:
+    with pytest.raises(AssertionError, match=pattern):
+        raise AssertionError(text)
+
+
+def test_the_script_shows_where_the_program_is_wrong(tmp_path, corpus) -> None:
+    code, told = script(options_of_run(corpus, tmp_path / "out"), "program", tmp_path / "errors.txt")
+    assert code == 1
+    assert "Traceback" in told
+    assert "KeyError: 'an error of the program'" in told
+
+
+# ---- Folders and checkpoints ----
+
+
+def test_a_folder_that_cannot_be_written_to_is_told_before_anything_is_done(tmp_path, corpus) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    for folder in (file, file / "below", file / "far" / "below"):
+        with pytest.raises(OSError, match=r"--output_dir .* cannot be written to .*file is a file"):
+            prepare_run([*map(str, options_of_run(corpus, folder))])
+    if Path("/proc/self").exists():
+        with pytest.raises(OSError, match=r"/proc/outputs cannot be written to"):
+            check_writable("/proc/outputs")
+    trainer = micro_trainer(tmp_path / "out", RECORDS)
+    trainer.args.output_dir = str(file / "below")
+    with pytest.raises(TrainingFault, match="cannot be written to"):
+        trainer.train()
+    check_writable(tmp_path / "new" / "folder")
+    assert {path.name for path in tmp_path.iterdir()} == {"file", "out"}
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def cut_off(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def flip_a_byte(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    path.write_bytes(content)
+
+
+@pytest.fixture(scope="module")
+def checkpointed(tmp_path_factory) -> Path:
+    """A folder with the checkpoints of two updates."""
+    folder = tmp_path_factory.mktemp("checkpointed")
+    micro_trainer(folder, RECORDS[:4], **{**UPDATES, "num_train_epochs": 1}).train()
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("optimizer.pt", cut_off),
+        ("optimizer.pt", flip_a_byte),
+        ("scheduler.pt", cut_off),
+        ("rng_state.pth", flip_a_byte),
+        ("trainer_state.json", cut_off),
+        ("model.safetensors", cut_off),
+    ],
+)
+def test_training_does_not_go_on_from_a_damaged_checkpoint(tmp_path, checkpointed, name, damage) -> None:
+    folder = shutil.copytree(checkpointed, tmp_path / "out")
+    damage(folder / "checkpoint-2" / name)
+    trainer = micro_trainer(folder, RECORDS[:4], **UPDATES)
+    with pytest.raises(ValueError, match=rf"checkpoint-2 is damaged or cut off \({name}: .*from another.*checkpoint-1"):
+        trainer.train(resume_from_checkpoint=True)
+    shutil.rmtree(folder / "checkpoint-2")
+    trainer.train(resume_from_checkpoint=True)
+
+
+def test_a_damaged_checkpoint_is_told_before_anything_is_loaded(corpus, tmp_path, uninterrupted) -> None:
+    folder = shutil.copytree(uninterrupted, tmp_path / "out")
+    checkpoint = list_checkpoints(folder)[-1]
+    cut_off(checkpoint / "optimizer.pt")
+    options = [*options_of_run(corpus, folder), "--resume_from_checkpoint"]
+    with pytest.raises(ValueError, match=rf"{checkpoint.name} is damaged"):
+        prepare_run([*map(str, options)])
+
+
+# ---- Loading ----
+
+
+def test_weights_that_are_no_numbers_are_named_when_they_are_loaded(encoder, tmp_path) -> None:
+    tiny_model(encoder).save_pretrained(tmp_path)
+    path = tmp_path / "model.safetensors"
+    weights = load_file(path)
+    for name, value in (("head.label_bias", float("nan")), ("encoder.embeddings.word_embeddings.weight", float("inf"))):
+        broken = {**weights, name: weights[name].clone()}
+        broken[name].flatten()[-1] = value
+        save_file(broken, path, metadata={"format": "pt"})
+        for load in (TriaffineForNestedNER.from_pretrained, AutoModel.from_pretrained):
+            with pytest.raises(ValueError, match=rf"hold numbers that are not finite .* in {name}:"):
+                load(tmp_path)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_large_weights_are_loaded_in_every_precision(encoder, tmp_path, dtype) -> None:
+    model = tiny_model(encoder)
+    model.encoder.embeddings.word_embeddings.weight.data.fill_(60000)
+    model.save_pretrained(tmp_path)
+    loaded = TriaffineForNestedNER.from_pretrained(tmp_path, dtype=dtype)
+    assert loaded.encoder.embeddings.word_embeddings.weight.dtype == dtype
+
+
+def test_loading_by_device_map_looks_only_at_weights_that_are_there(encoder, tmp_path) -> None:
+    tiny_model(encoder).save_pretrained(tmp_path)
+    for device in ("cpu", "meta"):
+        model = TriaffineForNestedNER.from_pretrained(tmp_path, device_map={"": device})
+        assert {weight.device.type for weight in model.parameters()} == {device}
+
+
+def test_an_encoder_with_weights_that_are_no_numbers_is_refused(encoder, tmp_path) -> None:
+    broken = AutoModel.from_pretrained(encoder)
+    broken.encoder.layer[0].output.dense.bias.data[0] = float("nan")
+    broken.save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match=r"not finite .* in encoder\.layer\.0\.output\.dense\.bias"):
+        TriaffineForNestedNER.from_encoder(str(tmp_path), id2label={0: "x", 1: "None"})
+
+
+def test_labels_that_the_model_does_not_know_are_told_when_it_goes_on(tmp_path, corpus, uninterrupted) -> None:
+    records = micro_records(6)
+    records[2]["entities"][0]["type"] = "virus"
+    file = write_lines(tmp_path / "other.jsonl", records)
+    other = ["--train_file", file, "--validation_file", file]
+    scored = ["--model_name_or_path", uninterrupted, "--output_dir", tmp_path / "scored", "--do_train", "False"]
+    resumed = [*options_of_run(corpus, uninterrupted), "--resume_from_checkpoint"]
+    for options in ([*scored, *other], [*resumed, *other]):
+        with pytest.raises(ValueError, match=r"data has entities of type virus \(the first in sentence '2'\)"):
+            prepare_run([*map(str, options)])
+
+
+def test_a_checkpoint_without_its_vocabulary_is_told(tmp_path, corpus) -> None:
+    folder = tmp_path / "out"
+    options = [*options_of_run(corpus, folder), "--char_embedding_size", "4", "--char_lstm_hidden_size", "4"]
+    options += ["--max_steps", "3"]
+    train_and_save(prepare_run([*map(str, options)]))
+    (folder / "checkpoint-3" / "vocabularies.json").unlink()
+    with pytest.raises(FileNotFoundError, match=r"checkpoint-3 has no vocabularies\.json"):
+        prepare_run([*map(str, options), "--resume_from_checkpoint"])
+
+
+# ---- Settings ----
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"num_train_epochs": 0}, "num_train_epochs is 0 and max_steps -1, so there is nothing to train"),
+        ({"num_train_epochs": -1}, "num_train_epochs is -1"),
+        ({"num_train_epochs": float("nan")}, "num_train_epochs is nan"),
+        ({"per_device_train_batch_size": 0}, "per_device_train_batch_size is 0; the least is 1"),
+        ({"per_device_eval_batch_size": -4}, "per_device_eval_batch_size is -4"),
+        ({"gradient_accumulation_steps": 0}, "gradient_accumulation_steps is 0"),
+        ({"learning_rate": -1e-3}, "^learning_rate is -0.001; give a number of 0 or more"),
+        ({"encoder_learning_rate": float("nan")}, "encoder_learning_rate is nan"),
+        ({"embeddings_learning_rate": float("inf")}, "embeddings_learning_rate is inf"),
+        ({"weight_decay": -0.1}, "weight_decay is -0.1"),
+        ({"max_grad_norm": -1}, "max_grad_norm is -1"),
+        ({"warmup_steps": -1}, "warmup_steps is -1"),
+        ({"warmup_steps": 1.5}, "warmup_steps is 1.5; give a whole number"),
+        ({"warmup_steps": 10, "max_steps": 10}, "warmup_steps is 10, but the training has 10 updates"),
+        ({"adam_beta2": 1.0}, "adam_beta2 is 1; it must be at least 0 and below 1"),
+        ({"seed": -1}, "seed is -1"),
+    ],
+)
+def test_numbers_without_sense_are_refused(tmp_path, options, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        NestedNERTrainingArguments(str(tmp_path), use_cpu=True, **options)
+
+
+def test_numbers_with_sense_are_taken(tmp_path) -> None:
+    options = {"encoder_learning_rate": 0, "num_train_epochs": 0, "max_steps": 5, "warmup_steps": 0.5}
+    assert NestedNERTrainingArguments(str(tmp_path), use_cpu=True, **options).max_steps == 5
+
+
+# ---- The end of a run ----
+
+
+def test_a_model_that_marks_nothing_is_told(tmp_path, corpus, caplog) -> None:
+    options = [*options_of_run(corpus, tmp_path / "out"), "--learning_rate", "0", "--encoder_learning_rate", "0"]
+    run = prepare_run([*map(str, options), "--max_steps", "3"])
+    run.trainer.model.head.label_bias.data[-1] = 50.0  # None, whatever else is scored
+    train_and_save(run)
+    told = [record.message for record in caplog.records if "marks no entity" in record.message]
+    assert told == [
+        "The model marks no entity in the validation data: 3 updates were too few; raise --num_train_epochs, or the "
+        "learning rates."
+    ]

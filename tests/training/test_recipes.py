@@ -1,0 +1,382 @@
+"""The paper's recipes against its table, each model's size, a short training of one; a run's folder as a recipe."""
+
+import math
+import shutil
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+import datasets
+import pytest
+import torch
+import yaml
+from safetensors.torch import load_file
+from transformers import AutoConfig
+
+from modeling_triaffine import TriaffineConfig, TriaffineForNestedNER
+from modeling_triaffine.publishing.contents import sort_out
+from modeling_triaffine.publishing.revision import REVISION, source_revision
+from modeling_triaffine.publishing.run_summary import RunSummary
+from modeling_triaffine.training.command_line import TrainingPlan, parse_training_plan
+from modeling_triaffine.training.run import prepare_run, train_and_save
+from tests.helpers.micro_training import REPOSITORY, micro_records, write_lines, write_recipe
+
+LIBRARY = REPOSITORY / "hub_configs"
+
+# ---- The table of the paper ----
+
+
+class Row(NamedTuple):
+    """A column of the table of hyper-parameters (Yuan et al., appendix), and the labels of its corpus in order."""
+
+    encoder: str
+    vectors: str
+    vector_size: int
+    epochs: int
+    encoder_rate: float
+    embeddings_rate: float
+    task_rate: float
+    batch: int
+    dim: int
+    dropout: float
+    labels: str
+    context: str
+
+
+FASTTEXT, BIOWORDVEC = ("cc.en.300.bin", 300), ("BioWordVec_PubMed_MIMICIII_d200.bin", 200)
+BERT, BIOBERT, ALBERT = "google-bert/bert-large-cased", "dmis-lab/biobert-v1.1", "albert/albert-xxlarge-v2"
+ACE, KBP = ("PER LOC ORG GPE FAC VEH WEA", "document"), ("GPE FAC ORG PER LOC", "document")
+GENIA = ("protein cell_type cell_line DNA RNA", "previous_sentence")
+TABLE = {
+    "ace2004-bert": Row(BERT, *FASTTEXT, 50, 1e-5, 1e-4, 1e-5, 8, 256, 0.1, *ACE),
+    "ace2005-bert": Row(BERT, *FASTTEXT, 50, 3e-5, 5e-4, 3e-5, 72, 256, 0.1, *ACE),
+    "kbp2017-bert": Row(BERT, *FASTTEXT, 50, 1e-5, 1e-4, 1e-5, 8, 256, 0.1, *KBP),
+    "genia-biobert": Row(BIOBERT, *BIOWORDVEC, 15, 3e-5, 5e-4, 3e-5, 48, 320, 0.2, *GENIA),
+    "ace2004-albert": Row(ALBERT, *FASTTEXT, 10, 1e-5, 1e-4, 1e-5, 8, 256, 0.1, *ACE),
+    "ace2005-albert": Row(ALBERT, *FASTTEXT, 10, 1e-5, 1e-4, 1e-5, 8, 256, 0.1, *ACE),
+    "kbp2017-albert": Row(ALBERT, *FASTTEXT, 10, 3e-5, 5e-4, 3e-5, 72, 256, 0.2, *KBP),
+}
+COMMON_TO_MODELS = {
+    **{"attention": "triaffine", "scoring": "triaffine", "cross_span": True, "share_triaffine": True},
+    **{"cross_span_axis": "key", "loss_reduction": "sentence", "aux_loss_weight": 1.0, "subword_pooling": "max"},
+    **{"max_candidates": 30, "triaffine_init_std": 0.01, "triaffine_rank": None, "max_subwords": 192},
+    **{"pos_embedding_size": 50, "char_embedding_size": 50, "char_lstm_hidden_size": 25, "char_readout": "both_ends"},
+    **{"lstm_hidden_size": 512, "lstm_layers": 2, "lstm_dropout": 0.2, "encoder_dropout": 0.0},
+    **dict.fromkeys(("word_dropout", "pos_dropout", "char_dropout"), 0.2),
+}
+COMMON_TO_TRAININGS = {
+    **{"weight_decay": 0.01, "max_grad_norm": 0.1, "adam_epsilon": 1e-8, "lr_scheduler_type": "linear"},
+    **{"warmup_steps": 0, "train_sampling_strategy": "random", "seed": 42},
+}
+# What the encoders' own repositories on the Hub say.
+BERT_FIELDS = {
+    **{"vocab_size": 28996, "hidden_act": "gelu", "hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1},
+    **{"max_position_embeddings": 512, "type_vocab_size": 2, "initializer_range": 0.02, "layer_norm_eps": 1e-12},
+}
+ENCODERS = {
+    BERT: {
+        **{"model_type": "bert", "hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16},
+        **{"intermediate_size": 4096, **BERT_FIELDS},
+    },
+    BIOBERT: {
+        **{"model_type": "bert", "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12},
+        **{"intermediate_size": 3072, **BERT_FIELDS},
+    },
+    ALBERT: {
+        **{"model_type": "albert", "hidden_size": 4096, "num_hidden_layers": 12, "num_attention_heads": 64},
+        **{"intermediate_size": 16384, "embedding_size": 128, "num_hidden_groups": 1, "inner_group_num": 1},
+        **{"vocab_size": 30000, "hidden_act": "gelu_new", "hidden_dropout_prob": 0, "attention_probs_dropout_prob": 0},
+        **{"max_position_embeddings": 512, "type_vocab_size": 2, "initializer_range": 0.02, "layer_norm_eps": 1e-12},
+    },
+}
+
+
+def plan_of(name: str, *arguments: object) -> TrainingPlan:
+    return parse_training_plan(["--recipe", name, "--output_dir", "out", *map(str, arguments)], LIBRARY)
+
+
+def fields_of(holder: object, names: dict) -> dict:
+    return {name: getattr(holder, name) for name in names}
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_a_recipe_trains_as_the_table_says(name: str) -> None:
+    row, plan = TABLE[name], plan_of(name)
+    training = plan.training
+    assert (plan.model.model_name_or_path, plan.model.word_vectors) == (row.encoder, row.vectors)
+    assert training.num_train_epochs == row.epochs
+    rates = (training.encoder_learning_rate, training.embeddings_learning_rate, training.learning_rate)
+    assert rates == (row.encoder_rate, row.embeddings_rate, row.task_rate)
+    assert training.per_device_train_batch_size * training.gradient_accumulation_steps == row.batch
+    assert fields_of(training, COMMON_TO_TRAININGS) == COMMON_TO_TRAININGS
+    licensed = not name.startswith("genia")
+    assert (plan.data.card_examples == 0) == licensed, "the text of a licensed corpus has no place in a card"
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_a_recipe_describes_the_model_of_the_table(name: str) -> None:
+    row, config = TABLE[name], AutoConfig.from_pretrained(LIBRARY / name)
+    assert isinstance(config, TriaffineConfig)
+    assert list(config.id2label.values()) == [*row.labels.split(), "None"]
+    assert (config.triaffine_dim, config.mlp_dropout, config.context) == (row.dim, row.dropout, row.context)
+    assert config.word_embedding_size == row.vector_size
+    assert fields_of(config, COMMON_TO_MODELS) == COMMON_TO_MODELS
+    assert fields_of(config.encoder_config, ENCODERS[row.encoder]) == ENCODERS[row.encoder]
+
+
+@pytest.mark.parametrize("name", sorted(path.parent.name for path in LIBRARY.glob("*/training.yaml")))
+def test_training_makes_the_model_that_the_recipes_configuration_describes(name: str) -> None:
+    """Field by field, what `--recipe NAME` builds a model of is what `AutoConfig` loads."""
+    config = AutoConfig.from_pretrained(LIBRARY / name)
+    config._name_or_path = ""  # where it was read from
+    assert TriaffineConfig(**plan_of(name).config).to_dict() == config.to_dict()
+
+
+# ---- Sizes ----
+
+
+def linear(inputs: int, outputs: int) -> int:
+    return (inputs + 1) * outputs
+
+
+def bilstm(inputs: int, size: int) -> int:
+    """One layer in both directions: four gates, with torch's two biases each."""
+    return 2 * 4 * size * (inputs + size + 2)
+
+
+def transformer_layer(hidden: int, inner: int) -> int:
+    """Query, key, value and output; two linear layers; two norms."""
+    return 4 * linear(hidden, hidden) + linear(hidden, inner) + linear(inner, hidden) + 4 * hidden
+
+
+def encoder_size(fields: dict) -> int:
+    """Embeddings with their norm, and the layers, which ALBERT has one of for all; without a pooler."""
+    hidden, albert = fields["hidden_size"], fields["model_type"] == "albert"
+    width = fields["embedding_size"] if albert else hidden
+    tables = fields["vocab_size"] + fields["max_position_embeddings"] + fields["type_vocab_size"]
+    layers = 1 if albert else fields["num_hidden_layers"]
+    widening = linear(width, hidden) if albert else 0
+    return (tables + 2) * width + widening + layers * transformer_layer(hidden, fields["intermediate_size"])
+
+
+def words_size(hidden: int, vectors: int, vocabulary: int = 2) -> int:
+    """Three tables, the characters' BiLSTM, two layers of BiLSTM, the way back to the encoder's width."""
+    tables = vocabulary * (vectors + 50 + 50)
+    stack = bilstm(hidden + vectors + 50 + 2 * 25, 512) + bilstm(1024, 512)
+    return tables + bilstm(50, 25) + stack + linear(1024, hidden)
+
+
+def head_size(hidden: int, d: int, labels: int) -> int:
+    """W, V and b, shared by both stages; ten MLPs of two layers on words, two of one layer on span representations.
+
+    The ten: head, tail and inside words for attention and for scoring, head and tail for each again across spans.
+    """
+    tensors = 2 * labels * d * (d + 1) ** 2
+    return tensors + labels + 10 * (linear(hidden, d) + linear(d, d)) + 2 * linear(d, d)
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_a_recipes_model_has_the_papers_size(name: str) -> None:
+    """Counted from the equations; nothing of the gigabytes is allocated."""
+    row = TABLE[name]
+    with torch.device("meta"):
+        model = TriaffineForNestedNER(AutoConfig.from_pretrained(LIBRARY / name))
+    hidden, labels = ENCODERS[row.encoder]["hidden_size"], len(row.labels.split()) + 1
+    expected = {
+        "encoder": encoder_size(ENCODERS[row.encoder]),
+        "words": words_size(hidden, row.vector_size),
+        "head": head_size(hidden, row.dim, labels),
+    }
+    sizes = {part: sum(math.prod(weights.shape) for weights in getattr(model, part).parameters()) for part in expected}
+    assert sizes == expected
+    assert sum(weights.numel() for weights in model.parameters()) == sum(expected.values())
+
+
+def test_base_berts_size_is_the_well_known_one() -> None:
+    """108,310,272 with the pooler, which the model leaves out: the formula counts right."""
+    assert encoder_size(ENCODERS[BIOBERT]) + linear(768, 768) == 108_310_272
+
+
+# ---- Training by name ----
+
+
+@pytest.fixture
+def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with `train.jsonl` and `dev.jsonl`, with parts of speech; nothing goes to the user's cache."""
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    for seed, (split, count) in enumerate({"train": 12, "dev": 4}.items()):
+        records = micro_records(count, seed)
+        for record in records:
+            record["pos"] = ["NOUN" if token == "gene" else "X" for token in record["tokens"]]
+        write_lines(folder / f"{split}.jsonl", records)
+    return folder
+
+
+def shrunken(name: str, corpus: Path, output_dir: Path, encoder: str, *more: object) -> list[str]:
+    """The command that trains a recipe by its name, with a tiny encoder and head; all else is the recipe's."""
+    sizes = ("--triaffine_dim", 6, "--lstm_hidden_size", 5, "--num_train_epochs", 2, "--use_cpu", "--disable_tqdm", 1)
+    data = ("--train_file", corpus, "--output_dir", output_dir)
+    return [str(part) for part in ("--recipe", name, "--model_name_or_path", encoder, *data, *sizes, *more)]
+
+
+def write_vectors(path: Path, size: int) -> Path:
+    """Vectors of two words of the micro corpus, as text."""
+    lines = [f"{word} {' '.join([number] * size)}" for word, number in (("gene", "0.5"), ("binds", "-0.25"))]
+    path.write_text(f"2 {size}\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def test_a_recipe_trains_by_its_name_with_all_parts_of_a_word(tmp_path: Path, corpus: Path, encoder: str) -> None:
+    row = TABLE["genia-biobert"]
+    vectors = write_vectors(tmp_path / "vectors.vec", row.vector_size)
+    arguments = shrunken("genia-biobert", corpus, tmp_path / "out", encoder, "--word_vectors", vectors)
+    run = prepare_run(arguments, LIBRARY)
+    processor, model = run.trainer.processing_class, run.trainer.model
+    assert set(processor.vocabularies) == {"words", "pos", "chars"}
+    gene = model.words.word_embedding.weight[processor.vocabularies["words"]["gene"]]
+    assert torch.equal(gene, torch.full((row.vector_size,), 0.5))
+    before = {name: value.clone() for name, value in model.state_dict().items() if name.startswith("words.")}
+    metrics = train_and_save(run)
+
+    assert math.isfinite(metrics["train_loss"])
+    assert math.isfinite(metrics["eval_loss"])
+    config = AutoConfig.from_pretrained(tmp_path / "out")
+    assert list(config.label2id) == [*row.labels.split(), "None"]
+    assert (config.context, config.mlp_dropout, config.max_candidates) == ("previous_sentence", 0.2, 30)
+    after = model.state_dict()
+    unmoved = [name for name in before if torch.equal(before[name].to(after[name].device), after[name])]
+    assert unmoved == []
+    summary = RunSummary.load(tmp_path / "out")
+    assert (summary.recipe, summary.settings["gradient_accumulation_steps"]) == ("genia-biobert", 6)
+
+
+def test_what_a_recipe_needs_and_does_not_find_is_told_and_can_be_left_out(
+    tmp_path: Path, corpus: Path, encoder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    arguments = shrunken("genia-biobert", corpus, tmp_path / "out", encoder)
+    with pytest.raises((ValueError, OSError), match=r"BioWordVec_PubMed_MIMICIII_d200\.bin"):
+        prepare_run(arguments, LIBRARY)
+    without_vectors = ("--word_vectors=", "--word_embedding_size", "0")
+    untagged = ("--train_file", write_lines(tmp_path / "plain.jsonl", micro_records(4)))
+    untagged += ("--validation_file", untagged[1])
+    arguments = [*arguments, *map(str, untagged), *without_vectors]
+    with pytest.raises(ValueError, match=r"no training sentence has parts of speech.*--pos_tagger.*--pos_embedding_si"):
+        prepare_run(arguments, LIBRARY)
+    run = prepare_run([*arguments, "--pos_embedding_size", "0"], LIBRARY)
+    assert list(run.trainer.processing_class.vocabularies) == ["chars"]
+
+
+def test_an_empty_value_takes_back_what_the_recipe_says() -> None:
+    plan = plan_of("ace2004-bert", "--word_vectors=", "--language", "")
+    assert (plan.model.word_vectors, plan.data.language) == (None, None)
+    assert not {"word_vectors", "language"} & set(plan.options)
+
+
+# ---- A run's folder as a recipe ----
+
+
+def weights_of(folder: Path) -> dict[str, torch.Tensor]:
+    return load_file(folder / "model.safetensors")
+
+
+@pytest.fixture(params=["from scratch", "pretrained"])
+def finished(
+    tmp_path: Path, corpus: Path, encoder: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> Path:
+    """The folder of a run whose files were named from another folder, with dropout, and not by defaults alone."""
+    monkeypatch.chdir(tmp_path)
+    training = {"num_train_epochs": 2, "learning_rate": 1e-2, "embeddings_learning_rate": 1e-2, "max_grad_norm": 1.0}
+    write_recipe(tmp_path / "recipe", training={**training, "use_cpu": True})
+    options = ["--recipe", "recipe", "--train_file", "corpus", "--output_dir", "first", "--seed", "7"]
+    options += ["--word_vectors", write_vectors(tmp_path / "vectors.vec", 3).name, "--pos_embedding_size", "2"]
+    options += ["--char_embedding_size", "4", "--char_lstm_hidden_size", "3", "--hub_token", "secret"]
+    if request.param == "pretrained":
+        shutil.copytree(encoder, tmp_path / "encoder")
+        options += ["--model_name_or_path", "encoder"]
+    train_and_save(prepare_run(options))
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    return tmp_path / "first"
+
+
+def test_a_run_can_be_repeated_from_its_folder_alone(finished: Path) -> None:
+    again = finished.parent / "again"
+    shutil.rmtree(finished.parent / "recipe")
+    metrics = train_and_save(prepare_run(["--recipe", str(finished), "--output_dir", str(again)]))
+
+    first, second = weights_of(finished), weights_of(again)
+    assert first.keys() == second.keys()
+    assert [name for name in first if not torch.equal(first[name], second[name])] == []
+    assert (finished / "config.json").read_text() == (again / "config.json").read_text()
+    summaries = [RunSummary.load(folder) for folder in (finished, again)]
+    assert summaries[0].training_table == summaries[1].training_table
+    assert summaries[0].settings == summaries[1].settings
+    assert summaries[0].settings["seed"] == 7
+    assert metrics["eval_f1"] == summaries[1].evaluation.scores["f1"]
+
+    other = finished.parent / "other seed"
+    train_and_save(prepare_run(["--recipe", str(finished), "--output_dir", str(other), "--seed", "8"]))
+    assert not torch.equal(weights_of(other)["head.label_bias"], first["head.label_bias"]), "the seed decides nothing"
+
+
+def test_a_runs_recipe_says_what_was_given_and_nothing_of_one_run(finished: Path) -> None:
+    text = (finished / "training.yaml").read_text(encoding="utf-8")
+    written = yaml.safe_load(text)
+    expected = {"learning_rate": 1e-2, "num_train_epochs": 2.0, "seed": 7, "use_cpu": True}
+    # Left to their defaults, which another version may change.
+    expected |= {"encoder_learning_rate": 3e-5, "weight_decay": 0.01, "lr_scheduler_type": "linear", "warmup_steps": 0}
+    assert {name: written[name] for name in expected} == expected
+    assert written["train_file"] == str(finished.parent / "corpus")
+    assert written["word_vectors"] == str(finished.parent / "vectors.vec")
+    assert not {"output_dir", "hub_token", "resume_from_checkpoint", "recipe", "purpose"} & set(written)
+    assert "secret" not in text
+    assert "training.yaml" in sort_out(path.name for path in finished.iterdir()).left_behind
+
+
+# ---- The revision of the source ----
+
+
+@pytest.fixture
+def git(tmp_path: Path):
+    """Runs git in a new repository with one commit, of the file `tracked.py`."""
+    if shutil.which("git") is None:
+        pytest.skip("needs git")
+
+    def run(*arguments: str) -> str:
+        identity = ("-c", "user.name=Tester", "-c", "user.email=tester@example.org", "-c", "commit.gpgsign=false")
+        command = ["git", "-C", str(tmp_path), *identity, *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    run("init", "--quiet")
+    (tmp_path / "tracked.py").write_text("one\n")
+    run("add", "tracked.py")
+    run("commit", "--quiet", "--message", "first")
+    return run
+
+
+def test_the_revision_is_the_commit_of_a_tracked_file(git, tmp_path: Path) -> None:
+    commit = git("rev-parse", "HEAD")
+    git("tag", "v1")
+    assert source_revision(tmp_path / "tracked.py") == {REVISION: commit}
+    (tmp_path / "tracked.py").write_text("two\n")
+    assert source_revision(tmp_path / "tracked.py") == {REVISION: f"{commit}-dirty"}
+    (tmp_path / "installed.py").write_text("not of this repository\n")
+    assert source_revision(tmp_path / "installed.py") == {}
+
+
+def test_without_git_there_is_no_revision_and_no_error(git, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert source_revision(tmp_path / "nowhere" / "file.py") == {}
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert source_revision(tmp_path / "tracked.py") == {}
+
+
+def test_a_run_records_the_revision(tmp_path: Path, corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("modeling_triaffine.publishing.run_facts.source_revision", lambda: {REVISION: "abc"})
+    recipe = write_recipe(tmp_path / "recipe", training={"num_train_epochs": 1, "use_cpu": True})
+    options = ["--recipe", recipe, "--train_file", corpus, "--output_dir", tmp_path / "out"]
+    train_and_save(prepare_run([*map(str, options)]))
+    assert RunSummary.load(tmp_path / "out").versions[REVISION] == "abc"
+    assert "| `git revision` | `abc` |" in (tmp_path / "out" / "README.md").read_text(encoding="utf-8")

@@ -1,0 +1,407 @@
+"""Whole runs of `examples/train.py`: recipes, command line, what a model starts from, mistakes, what is left behind."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pytest
+import torch
+from huggingface_hub import ModelCard
+from safetensors.torch import load_file
+from transformers import AutoModel, AutoProcessor
+
+from modeling_triaffine.publishing.card_mark import is_edited
+from modeling_triaffine.publishing.run_summary import SUMMARY_FILE, RunSummary
+from modeling_triaffine.training import NestedNERTrainingArguments
+from modeling_triaffine.training.command_line import CommandLineError, parse_training_plan
+from modeling_triaffine.training.preparation import label_names
+from modeling_triaffine.training.recipes import RecipeError, load_recipe
+from modeling_triaffine.training.run import prepare_run, train_and_save
+from modeling_triaffine.training.vocabularies import learn_tokenizer
+from tests.helpers.cards import cells, section
+from tests.helpers.micro_training import (
+    REPOSITORY,
+    micro_dataset,
+    micro_records,
+    script_environment,
+    write_lines,
+    write_recipe,
+)
+
+RECIPES = REPOSITORY / "hub_configs"
+
+
+@pytest.fixture
+def micro_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the splits of a corpus; what `datasets` prepares of it stays out of the user's cache."""
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    for seed, (name, count) in enumerate({"train": 24, "dev": 6, "test": 6}.items()):
+        write_lines(folder / f"{name}.jsonl", micro_records(count, seed))
+    return folder
+
+
+# ---- Recipes and command line ----
+
+
+def parse(recipe: Path, *arguments: str):
+    return parse_training_plan(["--recipe", str(recipe), "--output_dir", str(recipe / "out"), *arguments])
+
+
+def test_command_line_wins_over_recipe_and_recipe_over_defaults(tmp_path: Path) -> None:
+    recipe = write_recipe(
+        tmp_path / "recipe", training={"learning_rate": "1e-3", "num_train_epochs": 7, "do_predict": True}
+    )
+    default = NestedNERTrainingArguments(output_dir=str(tmp_path))
+    plan = parse(recipe)
+    assert (plan.training.learning_rate, plan.training.num_train_epochs) == (1e-3, 7)
+    assert plan.training.do_predict
+    assert plan.training.max_grad_norm == default.max_grad_norm
+    assert plan.config["triaffine_rank"] == 4
+
+    plan = parse(recipe, "--learning_rate", "0.5", "--no_do_train", "--triaffine_rank=none", "--attention", "label")
+    assert (plan.training.learning_rate, plan.training.num_train_epochs) == (0.5, 7)
+    assert not plan.training.do_train
+    assert (plan.config["triaffine_rank"], plan.config["attention"]) == (None, "label")
+    assert plan.config["triaffine_dim"] == 8
+
+
+def test_the_purpose_of_a_recipe_is_no_option(tmp_path: Path) -> None:
+    folder = write_recipe(tmp_path / "recipe", training={"purpose": "For **tests**.", "learning_rate": 1})
+    recipe = load_recipe(folder)
+    assert recipe.purpose == "For **tests**."
+    assert recipe.training == {"learning_rate": 1}
+    assert parse(folder).training.learning_rate == 1
+    with pytest.raises(CommandLineError, match="--purpose"):
+        parse(folder, "--purpose", "another")
+
+
+def test_an_option_set_to_its_default_still_wins_over_the_recipe(tmp_path: Path) -> None:
+    recipe = write_recipe(tmp_path / "recipe", training={"weight_decay": 0.5, "do_train": False})
+    plan = parse(recipe, "--weight_decay", "0.01", "--do_train", "--triaffine_dim", "256")
+    assert (plan.training.weight_decay, plan.training.do_train) == (0.01, True)
+    assert plan.config["triaffine_dim"] == 256
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [([], None), (["--resume_from_checkpoint"], "latest"), (["--resume_from_checkpoint", "there"], "there")],
+    ids=["not", "latest", "path"],
+)
+def test_resume_flag_with_and_without_a_path(tmp_path: Path, arguments: list[str], expected: str | None) -> None:
+    assert parse(write_recipe(tmp_path / "recipe"), *arguments).training.resume_from_checkpoint == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--lerning_rate", "1"], "lerning_rate"),
+        (["--learning_rat", "1"], "learning_rat"),
+        (["--learning_rate", "fast"], "learning.rate: invalid float value: 'fast'"),
+        (["--train_sampling_strategy", "sequential"], "group_by_length or random"),
+        (["--hub_strategy", "every_save"], "only .end. is possible"),
+        (["--label_smoothing_factor", "0.1"], "label_smoothing_factor has no effect"),
+        (["--output_dir", ""], "--output_dir is missing"),
+    ],
+)
+def test_options_that_cannot_be_are_errors(tmp_path: Path, arguments: list[str], message: str) -> None:
+    with pytest.raises(CommandLineError, match=message):
+        parse(write_recipe(tmp_path / "recipe"), *arguments)
+
+
+@pytest.mark.parametrize(
+    ("config", "training", "message"),
+    [
+        ({}, {"lerning_rate": 1}, "training.yaml, 'lerning_rate'"),
+        ({}, {"learning_rate": "fast"}, "training.yaml, 'learning_rate'.*invalid float value"),
+        ({}, {"triaffine_dim": 3}, "'triaffine_dim'.*config.json"),
+        ({"triafine_dim": 3}, {}, "config.json has fields .*triafine_dim"),
+    ],
+)
+def test_bad_recipes_name_file_and_field(tmp_path: Path, config: dict, training: dict, message: str) -> None:
+    with pytest.raises(RecipeError, match=message):
+        parse(write_recipe(tmp_path / "recipe", config, training))
+
+
+def test_recipes_that_cannot_be_read(tmp_path: Path) -> None:
+    recipe = write_recipe(tmp_path / "recipe")
+    (recipe / "training.yaml").write_text("- a list\n", encoding="utf-8")
+    with pytest.raises(RecipeError, match=r"must hold options by name"):
+        parse(recipe)
+    (recipe / "training.yaml").write_text("purpose: [1]\n", encoding="utf-8")
+    with pytest.raises(RecipeError, match=r"training\.yaml, 'purpose' must be a text; it is \[1\]"):
+        parse(recipe)
+    (recipe / "training.yaml").write_text("a: [", encoding="utf-8")
+    with pytest.raises(RecipeError, match=r"training\.yaml cannot be read"):
+        parse(recipe)
+    (recipe / "config.json").unlink()
+    with pytest.raises(RecipeError, match=r"has no config\.json"):
+        parse(recipe)
+    with pytest.raises(RecipeError, match=r"'nothing'.*: ace2004-albert, .*demo, genia-biobert, genia-minilm"):
+        parse_training_plan(["--recipe", "nothing"], library=RECIPES)
+
+
+# ---- Tokenizer, labels ----
+
+
+def test_the_same_sentences_give_the_same_tokenizer() -> None:
+    sentences = [record["tokens"] for record in micro_records(50)]
+    first, second = (learn_tokenizer(sentences, vocab_size=280).backend_tokenizer.to_str() for _ in range(2))
+    assert first == second
+    tokenizer = learn_tokenizer(sentences, vocab_size=280)
+    assert len(tokenizer) == 280
+    assert tokenizer.unk_token_id not in tokenizer(["gene", "Ωmega-3"], is_split_into_words=True)["input_ids"]
+
+
+def test_labels_are_those_of_the_training_data_in_order_and_none() -> None:
+    assert label_names(micro_dataset(micro_records(9))) == ["DNA", "protein", "None"]
+
+
+# ---- Whole runs ----
+
+
+def run_options(corpus: Path, recipe: Path, output_dir: Path, *more: str) -> list[str]:
+    options = [
+        "--recipe",
+        recipe,
+        "--train_file",
+        corpus,
+        "--output_dir",
+        output_dir,
+        "--use_cpu",
+        "--disable_tqdm",
+        "1",
+    ]
+    return [*map(str, options), *more]
+
+
+def check_summary_of_run(folder: Path, metrics: dict[str, float], dataset: Any, private: list[Path]) -> RunSummary:
+    """The summary that a run on micro records, scored on its test data, has left in `folder`, beside its card."""
+    summary = RunSummary.load(folder)
+    assert summary.is_trained
+    assert summary.training_seconds == metrics["train_runtime"]
+    assert 0 < metrics["test_f1"] < 1, "nothing would be told apart"
+    assert not any(str(path) in (folder / SUMMARY_FILE).read_text(encoding="utf-8") for path in private)
+    scores = summary.evaluation.scores
+    assert (summary.evaluation.split, summary.evaluation.sentences) == ("test", len(dataset["test"]))
+    assert [scores[ratio] for ratio in ("precision", "recall", "f1")] == [
+        metrics[f"test_{ratio}"] for ratio in ("precision", "recall", "f1")
+    ]
+    assert [scores[kind]["f1"] for kind in ("flat", "nested")] == [metrics["test_flat_f1"], metrics["test_nested_f1"]]
+    assert sum(row["gold"] for row in summary.evaluation.by_length.values()) == scores["gold"]
+    assert scores["recall"] <= summary.evaluation.candidate_recall["recall"] <= 1
+    assert summary.evaluation.candidate_recall["gold"] == scores["gold"]
+    (kept,) = (row for row in summary.training_table if row.kept)
+    assert [kept.validation_loss, kept.f1] == pytest.approx([metrics["eval_loss"], metrics["eval_f1"]], rel=1e-6)
+    entities = [entity["type"] for entities in dataset["train"]["entities"] for entity in entities]
+    assert {name: label.count for name, label in summary.labels.items()} == {
+        name: entities.count(name) for name in ("DNA", "protein")
+    }
+    return summary
+
+
+def check_card_of_run(folder: Path, metrics: dict[str, float], summary: RunSummary) -> None:
+    """The numbers of the card are those of the run."""
+    text = (folder / "README.md").read_text(encoding="utf-8")
+    assert not is_edited(text)
+    card = ModelCard(text)
+    (total, *by_label) = cells(section(card, "Scores").split("### ")[0])
+    assert total[1:4] == [f"{100 * metrics[f'test_{ratio}']:.2f}" for ratio in ("precision", "recall", "f1")]
+    assert {row[0]: row[3] for row in by_label} == {
+        f"`{name}`": f"{100 * metrics[f'test_f1_{name}']:.2f}" for name in ("DNA", "protein")
+    }
+    flat_and_nested = {row[0]: row[3] for row in cells(section(card, "Flat and nested", "###"))}
+    for kind in ("flat", "nested"):
+        assert flat_and_nested[kind] == f"{100 * metrics[f'test_{kind}_f1']:.2f}"
+    epochs = cells(section(card, "Epochs", "###"))
+    assert len(epochs) == len(summary.training_table)
+    assert re.search(rf"\*\*{100 * metrics['eval_f1']:.2f}\*\*", section(card, "Epochs", "###"))
+    assert card.data.eval_results[2].metric_value == metrics["test_f1"]
+    assert f"{summary.parameters:,} parameters" in section(card, "Model")
+
+
+def test_a_run_leaves_a_model_that_loads_and_nothing_unfinished(tmp_path: Path, micro_corpus: Path) -> None:
+    rates = dict.fromkeys(("learning_rate", "encoder_learning_rate", "embeddings_learning_rate"), 1e-2)
+    steps = {"num_train_epochs": 6, "per_device_train_batch_size": 4, "logging_steps": 6, "max_grad_norm": 1.0}
+    training = {**rates, **steps, "dataset_name": "micro"}
+    recipe = write_recipe(tmp_path / "recipe", training=training)
+    output_dir = tmp_path / "my model"
+    run = prepare_run(run_options(micro_corpus, recipe, output_dir, "--do_predict"))
+    metrics = train_and_save(run)
+
+    assert {"train_loss", "eval_f1", "test_f1", "test_f1_DNA"} <= set(metrics)
+    assert json.loads((output_dir / "all_results.json").read_text(encoding="utf-8")) == metrics
+    summary = check_summary_of_run(output_dir, metrics, run.dataset, private=[tmp_path, Path.home()])
+    check_card_of_run(output_dir, metrics, summary)
+    assert (summary.dataset, summary.recipe, summary.from_scratch) == ("micro", "recipe", True)
+    assert summary.settings["learning_rate"] == 1e-2
+    assert summary.settings["triaffine_rank"] == 4
+    assert [row.epoch for row in summary.training_table] == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+    assert all(row.training_loss > 0 for row in summary.training_table)
+    assert summary.labels["DNA"].examples[0] in ("alpha gene", "beta gene")
+    assert len(summary.examples) == 3
+    predictions = [json.loads(line) for line in (output_dir / "test_predictions.jsonl").open(encoding="utf-8")]
+    assert [record["id"] for record in predictions] == list(run.dataset["test"]["id"])
+    assert not (output_dir / "_incomplete").exists()
+    assert not list(output_dir.rglob("training_args.bin"))
+
+    model = AutoModel.from_pretrained(output_dir)
+    for name, value in run.trainer.model.state_dict().items():
+        assert torch.equal(model.state_dict()[name], value), name
+    processor = AutoProcessor.from_pretrained(output_dir)
+    sentence = [["the", "alpha", "gene"]]
+    assert torch.equal(
+        processor(words=sentence)["input_ids"], run.trainer.processing_class(words=sentence)["input_ids"]
+    )
+
+
+def test_a_trained_model_can_be_scored_without_training(tmp_path: Path, micro_corpus: Path) -> None:
+    recipe = write_recipe(tmp_path / "recipe")
+    trained_folder, scored_folder = tmp_path / "trained", tmp_path / "scored"
+    options = ("--char_embedding_size", "4", "--char_lstm_hidden_size", "4", "--num_train_epochs", "1")
+    options += ("--card_examples", "0", "--cross_span", "false")
+    before = train_and_save(prepare_run(run_options(micro_corpus, recipe, trained_folder, *options)))
+    again = ["--model_name_or_path", str(trained_folder), "--train_file", str(micro_corpus), "--no_do_train"]
+    run = prepare_run([*again, "--output_dir", str(scored_folder), "--use_cpu"])
+    after = train_and_save(run)
+    summary = RunSummary.load(trained_folder)
+    assert summary.examples == []
+    assert {name: label.examples for name, label in summary.labels.items()} == {"DNA": [], "protein": []}
+    assert (summary.evaluation.split, summary.evaluation.candidate_recall) == ("validation", None)
+    assert summary.evaluation.scores["f1"] == before["eval_f1"]
+    card = (trained_folder / "README.md").read_text(encoding="utf-8")
+    assert not any(word in card for word in ("kappa", "alpha gene", "beta gene", "widget:"))
+    assert after["eval_loss"] == pytest.approx(before["eval_loss"], rel=1e-6)
+    assert [path.name for path in scored_folder.iterdir()] == ["all_results.json"]
+    with pytest.raises(ValueError, match=r"triaffine_dim is to be 9, but the model in .* was made with 8"):
+        prepare_run([*again, "--output_dir", str(scored_folder), "--use_cpu", "--triaffine_dim", "9"])
+
+
+def test_a_new_run_starts_from_a_checkpoint_with_other_rates(tmp_path: Path, micro_corpus: Path) -> None:
+    recipe = write_recipe(tmp_path / "recipe")
+    first, second = tmp_path / "first", tmp_path / "second"
+    train_and_save(prepare_run(run_options(micro_corpus, recipe, first, "--num_train_epochs", "1")))
+    (checkpoint,) = first.glob("checkpoint-*")
+    options = ("--model_name_or_path", str(checkpoint), "--learning_rate", "1e-5", "--num_train_epochs", "1")
+    run = prepare_run(run_options(micro_corpus, recipe, second, *options))
+    for name, weights in load_file(checkpoint / "model.safetensors").items():
+        assert torch.equal(run.trainer.model.state_dict()[name], weights), name
+    train_and_save(run)
+    rates = [row["learning_rate"] for row in run.trainer.state.log_history if "learning_rate" in row]
+    assert max(rates) <= 1e-5
+    assert (second / "config.json").is_file()
+
+
+def unknown_label(corpus: Path) -> list[str]:
+    records = micro_records(3)
+    records[1]["entities"][0]["type"] = "virus"
+    return ["--validation_file", str(write_lines(corpus.parent / "other.jsonl", records))]
+
+
+@pytest.mark.parametrize(
+    ("mistake", "message"),
+    [
+        (unknown_label, r"The validation data has entities of type virus \(the first.*'1'\).*it knows DNA, protein\."),
+        (lambda corpus: ["--max_train_samples", "0"], r"train sentences is limited to 0"),
+        (lambda corpus: ["--no_do_train"], r"nothing to train and no trained model"),
+        (lambda corpus: ["--output_dir", str(corpus / "train.jsonl")], r"--output_dir .*train\.jsonl is a file"),
+        (lambda corpus: ["--model_name_or_path", str(corpus / "none")], r"none: there is no such folder"),
+        (lambda corpus: ["--train_file", str(corpus / "nothing.jsonl")], r"nothing\.jsonl"),
+        (lambda corpus: ["--train_file", str(corpus / "train.jsonl")], r"There is no validation data"),
+        (lambda corpus: ["--resume_from_checkpoint", str(corpus)], r"is no checkpoint to go on from"),
+        (
+            lambda corpus: ["--word_vectors", "some.vec"],
+            r"--word_vectors some\.vec: there is no such file\. Say where it lies",
+        ),
+        (lambda corpus: ["--pos_embedding_size", "5"], r"no training sentence has parts of speech"),
+        (lambda corpus: ["--hub_model_id", "a//b"], r"`model_name` is 'a//b'"),
+        (lambda corpus: ["--dataset_name", str(corpus)], r"--dataset_name is .* looks like a folder"),
+        (lambda corpus: ["--attention", "magic"], r"`attention` is 'magic'; choose one of"),
+    ],
+    ids=[
+        "label",
+        "limit",
+        "no_model",
+        "output",
+        "encoder",
+        "file",
+        "validation",
+        "checkpoint",
+        "vectors",
+        "pos",
+        "name",
+        "data",
+        "attention",
+    ],
+)
+def test_a_mistake_is_noticed_before_training(tmp_path: Path, micro_corpus: Path, mistake, message: str) -> None:
+    recipe = write_recipe(tmp_path / "recipe")
+    with pytest.raises((ValueError, OSError), match=message):
+        prepare_run(run_options(micro_corpus, recipe, tmp_path / "out", *mistake(micro_corpus)))
+
+
+def test_checkpoints_of_an_earlier_run_are_not_trained_over(tmp_path: Path, micro_corpus: Path) -> None:
+    checkpoint = tmp_path / "out" / "checkpoint-3"
+    checkpoint.mkdir(parents=True)
+    (checkpoint / "trainer_state.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"already holds checkpoint-3 .*--resume_from_checkpoint"):
+        prepare_run(run_options(micro_corpus, write_recipe(tmp_path / "recipe"), tmp_path / "out"))
+
+
+def test_more_entities_than_candidates_are_warned_of(tmp_path: Path, micro_corpus: Path, caplog) -> None:
+    recipe = write_recipe(tmp_path / "recipe")
+    prepare_run(run_options(micro_corpus, recipe, tmp_path / "out", "--max_candidates", "1", "--max_span_width", "1"))
+    assert "more than the 1 candidates" in caplog.text
+    assert "more than 1 words, which are not scored" in caplog.text
+
+
+def test_the_script_tells_a_mistake_in_one_paragraph(tmp_path: Path) -> None:
+    command = [sys.executable, str(REPOSITORY / "examples" / "train.py"), "--recipe", "demo", "--nonsense", "3"]
+    done = subprocess.run(command, env=script_environment(tmp_path), capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert done.stderr.startswith("error: ")
+    assert "--nonsense" in done.stderr
+
+
+def test_a_trial_on_few_sentences_keeps_all_labels(tmp_path: Path, micro_corpus: Path) -> None:
+    recipe = write_recipe(tmp_path / "recipe")
+    records = micro_records(6)
+    records[0]["entities"] = records[0]["entities"][:1]
+    train = write_lines(tmp_path / "few.jsonl", records)
+    options = ("--max_train_samples", "1", "--train_file", str(train), "--validation_file", str(train))
+    run = prepare_run(run_options(micro_corpus, recipe, tmp_path / "out", *options))
+    assert set(run.trainer.model.config.label2id) == {"DNA", "protein", "None"}
+    assert len(run.dataset["train"]) == 1
+
+
+def test_retokenized_data_has_the_words_of_raw_text(tmp_path: Path, micro_corpus: Path) -> None:
+    recipe = write_recipe(tmp_path / "recipe")
+    records = micro_records(4)
+    records[0]["tokens"][0] = "IL-2"
+    train = write_lines(tmp_path / "hyphens.jsonl", records)
+    options = ("--retokenize", "--train_file", str(train), "--validation_file", str(train))
+    run = prepare_run(run_options(micro_corpus, recipe, tmp_path / "out", *options))
+    assert run.dataset["train"][0]["tokens"][:3] == ["IL", "-", "2"]
+    assert run.dataset["train"][0]["entities"][0]["start"] == records[0]["entities"][0]["start"] + 2
+
+
+def test_scores_are_told_in_a_line_an_epoch(tmp_path: Path, micro_corpus: Path, caplog, capfd) -> None:
+    recipe = write_recipe(tmp_path / "recipe")
+    run = prepare_run(run_options(micro_corpus, recipe, tmp_path / "out", "--num_train_epochs", "2"))
+    with caplog.at_level("INFO", logger="modeling_triaffine"):
+        train_and_save(run)
+    told = [line for line in caplog.messages if line.startswith("Epoch")]
+    history = [row for row in run.trainer.state.log_history if "eval_f1" in row]
+    assert [line.split(",")[0] for line in told] == ["Epoch 1 of 2", "Epoch 2 of 2"]
+    for line, row in zip(told, history, strict=True):
+        assert f"F1 {100 * row['eval_f1']:.1f} (flat" in line
+        assert "training loss" in line  # however few updates an epoch has
+    captured = capfd.readouterr()
+    assert "eval_f1" not in captured.out + captured.err
+    assert "it/s" not in captured.err  # no bars where there is no terminal

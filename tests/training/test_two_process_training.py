@@ -1,0 +1,101 @@
+"""Two real processes on the CPU train, score, save and resume as one does; one that is killed takes nothing with it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from transformers import AutoModel
+
+from modeling_triaffine.evaluation.scoring import score_entities
+from tests.helpers.micro_training import REPOSITORY, micro_records, micro_trainer, script_environment
+from tests.helpers.two_processes import TWENTY, TWENTY_RECORDS, losses, weights_after_training
+
+DIES_AFTER = 7
+
+
+def launch(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
+    configuration = REPOSITORY / "examples" / "accelerate" / "cpu_2_processes.yaml"
+    return subprocess.run(
+        [
+            *(sys.executable, "-m", "accelerate.commands.launch", "--config_file", str(configuration)),
+            *(str(REPOSITORY / "tests" / "two_processes.py"), str(folder), *arguments),
+        ],
+        env=script_environment(folder),
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+@pytest.fixture(scope="module")
+def two_processes(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict]]:
+    """The folder that two real processes wrote into, and the result of each."""
+    folder = tmp_path_factory.mktemp("two")
+    killed = launch(folder, str(DIES_AFTER))
+    assert killed.returncode != 0
+    assert "Signal 9 (SIGKILL) received by" in killed.stderr
+    assert [path.name for path in (folder / "killed").glob("checkpoint-*")] == ["checkpoint-6"]
+    done = launch(folder)
+    # Processes may abort when the interpreter ends, after all work is done: what they wrote is what counts.
+    results = [json.loads(path.read_text()) for path in sorted(folder.glob("process_*.json"))]
+    assert [result["processes"] for result in results] == [2, 2], done.stderr
+    return folder, results
+
+
+def test_they_train_and_score_as_one_does(tmp_path, two_processes):
+    folder, results = two_processes
+    options = {"optim": "sgd", "per_device_train_batch_size": 8}
+    alone = micro_trainer(tmp_path, micro_records(8), micro_records(7, seed=1), **options)
+    weights = weights_after_training(alone)
+    metrics = alone.evaluate()
+    for result in results:
+        for name in ("eval_loss", "eval_f1", "eval_nested_f1"):
+            assert result["metrics"][name] == pytest.approx(metrics[name], rel=1e-9), name
+        scores = score_entities(result["predictions"], alone.eval_dataset["entities"])
+        assert scores["f1"] == result["metrics"]["eval_f1"]
+    saved = AutoModel.from_pretrained(folder, dtype=torch.float64).state_dict()
+    for name, value in weights.items():
+        torch.testing.assert_close(saved[name], value, rtol=0, atol=1e-10, msg=name)
+
+
+def test_their_losses_are_those_of_one_process(tmp_path, two_processes):
+    _, results = two_processes
+    alone = micro_trainer(tmp_path, TWENTY_RECORDS, per_device_train_batch_size=8, **TWENTY)
+    alone.train()
+    expected = losses(alone)
+    assert len(expected) == 20
+    assert expected[-1] < 0.8 * expected[0]
+    for result in results:  # the first process logs, the others have nothing
+        if result["twenty_losses"]:
+            assert result["twenty_losses"] == pytest.approx(expected, abs=1e-5)
+    assert any(result["twenty_losses"] for result in results)
+
+
+def test_they_write_whole_checkpoints_and_resume_in_the_middle_of_an_epoch(two_processes):
+    folder, results = two_processes
+    assert (folder / "checkpoint-1" / "rng_state_1.pth").is_file()
+    assert not (folder / "_incomplete").exists()
+    for batches in ("per_device_train_batch_size", "max_subwords_per_batch"):
+        updates, checkpoint = results[0][batches]["updates"], results[0][batches]["checkpoint"]
+        assert results[1][batches]["updates"] == updates
+        assert updates / 2 < checkpoint < updates
+        assert (folder / batches / f"checkpoint-{checkpoint}" / "rng_state_1.pth").is_file()
+        assert [result[batches]["differing"] for result in results] == [[], []]
+
+
+def test_a_killed_process_is_made_up_for(two_processes):
+    folder, _ = two_processes
+    whole, resumed = (load_file(folder / name / "model.safetensors") for name in ("uninterrupted", "killed"))
+    assert set(whole) == set(resumed)
+    for name, values in whole.items():
+        assert torch.equal(resumed[name], values), name
+
+
+def test_only_the_main_process_writes(two_processes):
+    _, results = two_processes
+    assert {"config.json", "trainer_state.json", "rng_state_0.pth"} <= set(results[0]["written"])
+    assert results[1]["written"] == ["rng_state_1.pth"]

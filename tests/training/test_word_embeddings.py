@@ -1,0 +1,264 @@
+"""Static word vectors: files that their own library has written, every form of them, and what a model makes of them."""
+
+import gzip
+import logging
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from gensim.models import FastText, KeyedVectors
+from gensim.models.fasttext import save_facebook_model
+
+from modeling_triaffine import TriaffineForNestedNER, TriaffineProcessor
+from modeling_triaffine.model.processing_triaffine import number_names
+from modeling_triaffine.training.run import prepare_run, train_and_save
+from modeling_triaffine.training.word_vectors import read_word_vectors
+from tests.helpers.micro_training import micro_records, write_lines, write_recipe
+
+SIZE = 7
+STORED = ["the", "gene", "IL-2", "naïve", "中文"]
+ASKED = ["gene", "Gene", "naïve", "中文", "unheard-of", "IL-2"]
+
+
+@pytest.fixture(scope="module")
+def fasttext() -> FastText:
+    """A fastText model with sub-words, hardly trained."""
+    model = FastText(vector_size=SIZE, min_count=1, bucket=50, workers=1, seed=1)
+    model.build_vocab([STORED])
+    model.train([STORED], total_examples=1, epochs=1)
+    return model
+
+
+@pytest.fixture(scope="module")
+def keyed(fasttext) -> KeyedVectors:
+    """The same vectors, of words alone."""
+    vectors = KeyedVectors(SIZE)
+    vectors.add_vectors(STORED, [fasttext.wv[word] for word in STORED])
+    return vectors
+
+
+def glove(path: Path, vectors: KeyedVectors) -> Path:
+    lines = (f"{word} {' '.join(map(str, vectors[word].tolist()))}\n" for word in STORED)
+    path.write_text("".join(lines), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def files(fasttext, keyed, tmp_path_factory) -> dict[str, Path]:
+    """The same vectors in every form, written by gensim where it writes that form."""
+    folder = tmp_path_factory.mktemp("vectors")
+    named = {name: folder / name for name in ("words.bin", "words.vec", "words.w2v", "words.newlines")}
+    save_facebook_model(fasttext, str(named["words.bin"]))
+    keyed.save_word2vec_format(str(named["words.vec"]), binary=False)
+    keyed.save_word2vec_format(str(named["words.w2v"]), binary=True)
+    # word2vec's own program ends each vector with a new line.
+    entries = (f"{word} ".encode() + keyed[word].tobytes() + b"\n" for word in STORED)
+    named["words.newlines"].write_bytes(f"{len(STORED)} {SIZE}\n".encode() + b"".join(entries))
+    # So does fastText's `.vec` with a space at the end of each line.
+    named["words.trailing"] = folder / "words.trailing"
+    named["words.trailing"].write_bytes(named["words.vec"].read_bytes().replace(b"\n", b" \n"))
+    named["glove.txt"] = glove(folder / "glove.txt", keyed)
+    named["glove.txt.gz"] = folder / "glove.txt.gz"
+    named["glove.txt.gz"].write_bytes(gzip.compress(named["glove.txt"].read_bytes()))
+    return named
+
+
+def check(vectors, keyed, stored):
+    assert vectors.size == SIZE
+    for word in stored:
+        assert vectors.vectors[word].dtype == np.float32
+        np.testing.assert_allclose(vectors.vectors[word], keyed[word], rtol=1e-5)
+
+
+TEXT, BINARY = "text", "word2vec binary"
+FORMS = {
+    "words.vec": TEXT,
+    "words.trailing": TEXT,
+    "glove.txt": TEXT,
+    "glove.txt.gz": TEXT,
+    "words.w2v": BINARY,
+    "words.newlines": BINARY,
+}
+
+
+@pytest.mark.parametrize(("name", "form"), FORMS.items())
+def test_words_asked_for_are_found(files, keyed, name, form):
+    vectors = read_word_vectors(files[name], ASKED)
+    assert vectors.form == form
+    assert vectors.vectors.keys() == {"gene", "naïve", "中文", "IL-2"}
+    check(vectors, keyed, vectors.vectors)
+    assert (vectors.exact, vectors.lower_cased, vectors.composed, vectors.unknown) == (4, 1, 0, ["unheard-of"])
+    assert "6 distinct words, 4 found as written, 1 in lower case, 0 made of sub-words, 1 unknown ('unheard-of')" in (
+        vectors.report()
+    )
+
+
+def test_fasttext_makes_vectors_of_subwords(files, keyed, fasttext):
+    vectors = read_word_vectors(files["words.bin"], [*ASKED, ""])
+    assert vectors.form == "fastText binary"
+    check(vectors, keyed, ["gene", "naïve", "中文", "IL-2"])
+    np.testing.assert_allclose(vectors.vectors["unheard-of"], fasttext.wv["unheard-of"], rtol=1e-5)
+    assert vectors.vectors["unheard-of"].any()
+    # A word in lower case comes before its sub-words, and a word without sub-words has none.
+    assert (vectors.exact, vectors.lower_cased, vectors.composed, vectors.unknown) == (4, 1, 1, [""])
+    assert "Gene" not in vectors.vectors
+
+
+@pytest.mark.parametrize("name", ["words.bin", "words.vec", "words.w2v", "glove.txt"])
+def test_all_words_of_the_file_are_kept_on_wish(files, keyed, name):
+    vectors = read_word_vectors(files[name], ["gene", "unheard-of"], keep_all=True)
+    assert vectors.vectors.keys() - {"unheard-of"} == set(STORED)
+    check(vectors, keyed, STORED)
+    assert vectors.exact == 1
+
+
+def test_words_with_spaces_and_words_that_come_twice(tmp_path):
+    path = tmp_path / "vectors.txt"
+    path.write_text("alpha 1 2\n. . . 3 4\nalpha 5 6\n1 7 8\n. 9 9\n", encoding="utf-8")
+    vectors = read_word_vectors(path, ["alpha", ". . .", "1", "."])
+    found = {word: vector.tolist() for word, vector in vectors.vectors.items()}
+    assert found == {"alpha": [1, 2], ". . .": [3, 4], "1": [7, 8], ".": [9, 9]}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", r"no word vectors of a known form"),
+        (b"just a text\nof two lines\n", r"no word vectors of a known form.* GloVe's text"),
+        (b"\x80\x04\x95pickled", r"no word vectors of a known form"),
+        (b"PK\x03\x04rest", r"is a ZIP archive; unpack it"),
+        (b"3 2\na 1 2\nb 1\nc 3 4\n", r"line 3: there are 1 numbers after the word instead of 2"),
+        (b"1 3\na 1 2\n", r"line 2: there are 2 numbers after the word instead of 3"),
+        (b"2 2\na 1 2\nb 1 x\n", r"line 3: could not convert"),
+        (b"2 2\na 1 nan\nb 1 2\n", r"vector of 'a' holds numbers that are not finite"),
+        (b"2 2\na \0\0\0\0\0\0\0\0b \0\0\0\0", r"is cut off: it holds 1 of 2 words"),
+        (gzip.compress(b"1 2\na \0\0\0\0\0\0\0\0"), r"gzipped binary file.* gunzip"),
+        (gzip.compress(b"2 2\na 1 2\nb 1 2\n" * 99)[:-9], r"gzip data is damaged or cut off"),
+        (b"\xba\x16\x4f\x2f\x0c\0\0\0broken", r"cannot be read as fastText word vectors"),
+    ],
+)
+def test_files_that_are_none_or_damaged(tmp_path, content, message):
+    path = tmp_path / "vectors"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=rf"vectors.*{message}"):
+        read_word_vectors(path, ["a", "b"])
+
+
+def test_a_damaged_fasttext_file_is_told(files, tmp_path):
+    path = tmp_path / "words.bin"
+    whole = files["words.bin"].read_bytes()
+    for size in (50, 100, len(whole) // 2):  # in its header, among its words, among its vectors
+        path.write_bytes(whole[:size])
+        with pytest.raises(ValueError, match=r"words\.bin cannot be read as fastText word vectors"):
+            read_word_vectors(path, ["gene"])
+
+
+def test_without_gensim_it_is_told_what_to_install(files, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "gensim.models.fasttext", None)
+    with pytest.raises(ImportError, match=r"pip install -e '.\[embeddings\]'"):
+        read_word_vectors(files["words.bin"], ["gene"])
+    assert read_word_vectors(files["words.vec"], ["gene"]).exact == 1
+
+
+def test_the_table_has_the_mean_for_unknown_words(files):
+    vectors = read_word_vectors(files["words.vec"], STORED)
+    table = vectors.table(number_names(vectors.vectors))
+    assert table.shape == (len(STORED) + 2, SIZE)
+    assert not table[0].any()
+    np.testing.assert_allclose(table[1], np.mean(list(vectors.vectors.values()), axis=0), rtol=1e-5)
+    np.testing.assert_array_equal(table[2:], list(vectors.vectors.values()))
+
+
+# ---- In training ----
+
+
+def options(corpus: Path, folder: Path, *more: object) -> list[str]:
+    recipe = write_recipe(folder / "recipe")
+    plan = {"recipe": recipe, "train_file": corpus, "output_dir": folder / "out", "num_train_epochs": 1}
+    plan |= {"disable_tqdm": 1, "card_examples": 0}
+    return [*(str(part) for name, value in plan.items() for part in (f"--{name}", value)), "--use_cpu", *map(str, more)]
+
+
+@pytest.fixture
+def corpus(tmp_path) -> Path:
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    write_lines(folder / "train.jsonl", micro_records(12))
+    validation = micro_records(6, seed=1)
+    validation[0]["tokens"][0] = "later"
+    write_lines(folder / "dev.jsonl", validation)
+    return folder
+
+
+@pytest.fixture
+def vectors_file(tmp_path) -> Path:
+    """Vectors of some words of the corpus, of one that only its validation data have, and of one that none has."""
+    path = tmp_path / "vectors.vec"
+    words = {"kappa": "1 2 3", "alpha": "4 5 6", "later": "7 8 9", "elsewhere": "0 0 1"}
+    path.write_text("4 3\n" + "".join(f"{word} {vector}\n" for word, vector in words.items()), encoding="utf-8")
+    return path
+
+
+def test_a_new_model_starts_with_the_vectors(tmp_path, corpus, vectors_file, caplog):
+    with caplog.at_level(logging.INFO):
+        run = prepare_run(options(corpus, tmp_path, "--word_vectors", vectors_file))
+    model, words = run.trainer.model, run.trainer.processing_class.vocabularies["words"]
+    assert list(words) == ["[PAD]", "[UNK]", "kappa", "alpha", "later"]
+    weight = model.words.word_embedding.weight
+    assert weight.tolist() == [[0, 0, 0], [4, 5, 6], [1, 2, 3], [4, 5, 6], [7, 8, 9]]
+    assert (model.config.word_vocab_size, model.config.word_embedding_size) == (5, 3)
+    assert "3 found as written, 0 in lower case, 0 made of sub-words, 6 unknown ('and', 'beta', 'binds'," in caplog.text
+    [feature] = run.trainer.processing_class.encode([["Kappa", "beta", "kappa"]])
+    assert feature["word_ids"].tolist() == [2, 1, 2]
+
+
+def test_trained_vectors_travel_with_the_model(tmp_path, corpus, vectors_file):
+    run = prepare_run(options(corpus, tmp_path, "--word_vectors", vectors_file, "--keep_all_word_vectors"))
+    before = run.trainer.model.words.word_embedding.weight.detach().clone()
+    train_and_save(run)
+    model = TriaffineForNestedNER.from_pretrained(tmp_path / "out")
+    processor = TriaffineProcessor.from_pretrained(tmp_path / "out")
+    words = processor.vocabularies["words"]
+    assert list(words)[2:] == ["kappa", "alpha", "later", "elsewhere"]
+    after = model.words.word_embedding.weight
+    assert torch.equal(after, run.trainer.model.words.word_embedding.weight)
+    assert not torch.equal(after[words["kappa"]], before[words["kappa"]]), "seen in training"
+    assert processor.encode([["elsewhere"]])[0]["word_ids"].tolist() == [5]
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--word_embedding_size", "4"], r"word_embedding_size is 4, but the vectors in .* have 3 numbers"),
+        (["--word_vectors", "words.txt"], r"words\.txt has vectors of none of the words of the data"),
+        (["--word_vectors", "none.txt"], r"none\.txt"),
+    ],
+)
+def test_vectors_that_do_not_fit_are_told(tmp_path, corpus, vectors_file, monkeypatch, more, message):
+    monkeypatch.chdir(tmp_path)
+    Path("words.txt").write_text("mot 1 2 3\n", encoding="utf-8")
+    with pytest.raises((ValueError, OSError), match=message):
+        prepare_run(options(corpus, tmp_path, "--word_vectors", vectors_file, *more))
+
+
+def test_keeping_all_vectors_of_no_file_is_told(tmp_path, corpus):
+    with pytest.raises(ValueError, match=r"--keep_all_word_vectors is given without a file"):
+        prepare_run(options(corpus, tmp_path, "--keep_all_word_vectors"))
+
+
+def test_a_trained_model_keeps_its_own_vectors(tmp_path, corpus, vectors_file, caplog):
+    train_and_save(prepare_run(options(corpus, tmp_path, "--word_vectors", vectors_file)))
+    again = ["--model_name_or_path", tmp_path / "out", "--output_dir", tmp_path / "again", "--no_do_train"]
+    run = prepare_run(options(corpus, tmp_path, "--word_vectors", vectors_file, *again))
+    assert "keeps its own vectors" in caplog.text
+    assert run.trainer.model.config.word_vocab_size == 5
+
+
+def test_a_zip_archive_of_vectors_is_told(tmp_path, files):
+    path = tmp_path / "vectors.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.write(files["words.vec"], "words.vec")
+    with pytest.raises(ValueError, match="is a ZIP archive; unpack it"):
+        read_word_vectors(path, ["gene"])
