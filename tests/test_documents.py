@@ -22,7 +22,7 @@ from tests.helpers.run_document import snippets
 if TYPE_CHECKING:
     from tests.helpers.hub_server import LoopbackHub
 
-pytest_plugins = ("tests.hub_server",)
+pytest_plugins = ("tests.helpers.hub_server",)
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 DOCUMENTS = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]

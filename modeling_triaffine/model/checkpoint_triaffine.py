@@ -29,7 +29,9 @@ def check_index(name_or_path: str | os.PathLike, options: dict[str, Any]) -> Non
         if find_file(name_or_path, SAFE_WEIGHTS_NAME.replace(".safetensors", f"{variant}.safetensors"), options):
             return
         path = find_file(name_or_path, SAFE_WEIGHTS_INDEX_NAME.replace(".json", f"{variant}.json"), options)
-    except OSError:  # transformers, which looks for the same files, tells what is wrong
+    except (ConnectionError, FileNotFoundError):  # there is no model, see `check_available`
+        raise
+    except OSError:  # transformers, which looks for the same files, says what is wrong
         return
     if path is None:
         return

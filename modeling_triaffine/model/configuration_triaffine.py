@@ -53,7 +53,8 @@ NUMBERS: dict[str, tuple[float, float]] = {
 SWITCHES = ("cross_span", "share_triaffine")
 # Chosen where a model is loaded, not by its file: it could name code on the Hub to compute attention with, or a pickle.
 LOADING_FIELDS = (
-    *("attn_implementation", "_attn_implementation", "experts_implementation", "_experts_implementation"),
+    *("attn_implementation", "_attn_implementation", "_attn_implementation_internal"),
+    *("experts_implementation", "_experts_implementation", "_experts_implementation_internal"),
     *("transformers_weights", "fusion_config"),
 )
 # Fields of an encoder's configuration that do not travel in ours.

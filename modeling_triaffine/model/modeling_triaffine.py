@@ -19,7 +19,7 @@ from .checkpoint_triaffine import check_index, check_sizes, refuse_broken, refus
 from .checks_triaffine import reading
 from .configuration_triaffine import TriaffineConfig
 from .factors_triaffine import TriaffineTensor, mlp_squared_norm
-from .repository_triaffine import PushMixin
+from .repository_triaffine import PushMixin, check_available
 from .span_head_triaffine import SpanHeadOutput, TriaffineSpanHead
 from .words_triaffine import WordRepresentation, pool_subwords
 
@@ -82,6 +82,7 @@ class TriaffineForNestedNER(PushMixin, PreTrainedModel):
         unknown = sorted(set(config_kwargs) - set(inspect.signature(TriaffineConfig.__init__).parameters))
         if unknown:
             raise ValueError(f"from_encoder: TriaffineConfig has no field {', '.join(map(repr, unknown))}.")
+        check_available(name_or_path, {})
         encoder_config = AutoConfig.from_pretrained(name_or_path)
         if config is None:
             config = TriaffineConfig(encoder_config=encoder_config, **config_kwargs)
@@ -187,9 +188,10 @@ class TriaffineForNestedNER(PushMixin, PreTrainedModel):
     ) -> Any:
         """Uploads the whole repository: weights, code, processor, card and what an endpoint needs, in one commit.
 
-        A new repository is private unless `private` is False. `processor=` is needed where the model was not loaded
-        from a place that holds one; for the other options see [`publishing.push_model`]. As remote code, without this
-        package, a model uploads what `save_pretrained` writes, as any model of transformers does.
+        A new repository is private unless `private` is False. The processor is `processor=`, or the one saved where the
+        model was loaded from; without either, `processor.push_to_hub(repo_id)` completes the repository. For the other
+        options see [`publishing.push_model`]. As remote code, without this package, a model uploads what
+        `save_pretrained` writes, as any model of transformers does.
         """
         push = super().push_to_hub if self.push_repository is None else self.push_repository
         return push(repo_id, private=private, **options)

@@ -22,7 +22,15 @@ from .batches_triaffine import PADDING_VALUES, Feature, pad_features, stack_arra
 from .checks_triaffine import check_integer, check_kind, reading
 from .configuration_triaffine import CHOICES, INTEGERS
 from .layout_triaffine import lay_out
-from .repository_triaffine import AUTO_MAP, PushMixin, code_reference, describe_missing, find_file, save_remote_code
+from .repository_triaffine import (
+    AUTO_MAP,
+    PushMixin,
+    check_available,
+    code_reference,
+    describe_missing,
+    find_file,
+    save_remote_code,
+)
 from .text_triaffine import (
     DEFAULT_WORD_SPLITTER,
     Piece,
@@ -112,6 +120,7 @@ class TriaffineProcessor(PushMixin, ProcessorMixin):
     @classmethod
     def from_encoder(cls, name_or_path: str, **options: Any) -> "TriaffineProcessor":
         """The processor for a pretrained encoder; `options` as of the class."""
+        check_available(name_or_path, {})
         return cls(AutoTokenizer.from_pretrained(name_or_path, add_prefix_space=True), **options)
 
     def __call__(

@@ -8,6 +8,14 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from huggingface_hub import constants, get_hf_file_metadata, hf_hub_url, try_to_load_from_cache
+from huggingface_hub.errors import (
+    GatedRepoError,
+    HfHubHTTPError,
+    HFValidationError,
+    HTTPError,
+    RepositoryNotFoundError,
+)
 from transformers.utils import cached_file, logging
 
 logger = logging.get_logger(__name__)
@@ -59,8 +67,18 @@ PUSH_OPTIONS = (
 )
 
 
+# How long a Hub may take to answer for a model that is not on this machine, unless HF_HUB_ETAG_TIMEOUT says otherwise.
+HUB_PATIENCE = 4.0  # seconds
+
+
 class PushMixin:
-    """What a configuration, a processor and a model have in common on their way to the Hub."""
+    """What a configuration, a processor and a model have in common on their way to and from the Hub."""
+
+    @classmethod
+    def from_pretrained(cls, pretrained_model_name_or_path: Any, *args: Any, **options: Any) -> Any:
+        """As in transformers, but a model that cannot be reached raises within seconds."""
+        check_available(pretrained_model_name_or_path, options)
+        return super().from_pretrained(pretrained_model_name_or_path, *args, **options)  # type: ignore[misc]
 
     def push_to_hub(self, repo_id: str, *, private: bool | None = True, **options: Any) -> Any:
         """Uploads what `save_pretrained` writes; a new repository is private unless `private` is False."""
@@ -104,28 +122,82 @@ def save_remote_code(folder: str | os.PathLike, origin: str = "") -> None:
             shutil.copyfile(source, target / name)
 
 
-def find_file(name_or_path: str | os.PathLike, name: str, kwargs: dict[str, Any]) -> str | None:
-    """Path of a file in a model's folder or Hub repository; None when it is not there."""
-    hub_options = ("cache_dir", "force_download", "local_files_only", "token", "revision", "subfolder", "proxies")
-    options = {option: kwargs[option] for option in hub_options if option in kwargs}
+def check_available(name_or_path: str | os.PathLike | None, options: dict[str, Any]) -> None:
+    """Asks the Hub once for a model that is not on this machine.
+
+    transformers asks six times for each file, which takes 23 seconds where the Hub refuses the connection and minutes
+    where it does not answer.
+
+    Args:
+        name_or_path: folder or Hub name; None, a folder and a name that is in the cache are not looked up.
+        options: those of `from_pretrained`.
+
+    Raises:
+        ConnectionError: the Hub does not answer within `HUB_PATIENCE`, or is out of order.
+        FileNotFoundError: it has no model of this name.
+    """
+    name, revision = str(name_or_path), options.get("revision")
+    if name_or_path is None or os.path.exists(name) or constants.HF_HUB_OFFLINE or options.get("local_files_only"):
+        return
+    file = "/".join(filter(None, (options.get("subfolder"), "config.json")))
+    is_default = constants.HF_HUB_ETAG_TIMEOUT == constants.DEFAULT_ETAG_TIMEOUT
+    patience = HUB_PATIENCE if is_default else constants.HF_HUB_ETAG_TIMEOUT
     try:
-        return cached_file(name_or_path, name, _raise_exceptions_for_missing_entries=False, **options)
+        if isinstance(try_to_load_from_cache(name, file, options.get("cache_dir"), revision), str):
+            return
+        get_hf_file_metadata(hf_hub_url(name, file, revision=revision), options.get("token"), patience)
+    except (HFValidationError, GatedRepoError):  # transformers says at once what is wrong
+        return
+    except RepositoryNotFoundError as error:
+        raise FileNotFoundError(
+            f"There is no model {name}: neither a folder, nor a model on the Hub that you may read. Check the spelling; "
+            "for a private model, log in with `hf auth login` or set HF_TOKEN."
+        ) from error
+    except HTTPError as error:
+        if isinstance(error, HfHubHTTPError) and error.response.status_code < 500:
+            return  # of this file; others may be there
+        reason = " ".join(str(error).split())
+        raise ConnectionError(
+            f"{name} is neither a folder nor in the cache of this machine, and the Hub ({constants.ENDPOINT}) does not "
+            f"answer ({reason}). Check the spelling and the connection; HF_HUB_ETAG_TIMEOUT sets how many seconds to "
+            "wait."
+        ) from error
+
+
+def find_file(name_or_path: str | os.PathLike, name: str, options: dict[str, Any]) -> str | None:
+    """Path of a file in a model's folder or Hub repository; None if it is not there.
+
+    Args:
+        name_or_path: folder or Hub name.
+        name: of the file.
+        options: those of `from_pretrained`.
+
+    Raises:
+        OSError: the Hub cannot be reached, or refuses.
+    """
+    check_available(name_or_path, options)
+    hub_options = ("cache_dir", "force_download", "local_files_only", "token", "revision", "subfolder", "proxies")
+    given = {option: options[option] for option in hub_options if option in options}
+    try:
+        return cached_file(name_or_path, name, _raise_exceptions_for_missing_entries=False, **given)
     except OSError as error:
-        if isinstance(error.__cause__, ValueError):  # a path that is no folder, nor a name that a repository could have
+        if isinstance(error.__cause__, ValueError):  # neither a folder nor a name that a repository could have
             return None
         raise
 
 
 def describe_missing(name_or_path: str | os.PathLike, name: str) -> str:
+    """Why a file of a model is missing, and what to do about it."""
     has_config = find_file(name_or_path, "config.json", {}) is not None
     if not has_config and not os.path.isdir(name_or_path):
         return (
-            f"There is no model {name_or_path}: it is no folder, and no name of a model that the Hub or its cache on "
-            "this machine could give. Check the spelling."
+            f"There is no model {name_or_path}: neither a folder, nor a name that the Hub or its cache on this machine "
+            "has a model for. Check the spelling."
         )
     if not has_config:
-        return f"{name_or_path} has no {name}, nor a config.json: it holds no model. Give the folder that does."
+        return f"{name_or_path} has neither {name} nor config.json: it is not a model folder. Give the one that is."
     return (
-        f"{name_or_path} has no {name}: the model was saved there without its processor. Save the processor it was "
-        "trained with into the same place: processor.save_pretrained(...)."
+        f"{name_or_path} has no {name}: the model was saved there without its processor. Save the processor that it "
+        "was trained with in the same place: processor.save_pretrained(...)."
     )
+

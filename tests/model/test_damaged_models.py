@@ -237,11 +237,14 @@ def test_a_strangers_tokenizer_does_not_ask_the_terminal_to_run_its_code(model_f
 HUB_KERNEL = "evil/flash-attn"
 
 
-@pytest.mark.parametrize("field", ["attn_implementation", "_attn_implementation", "experts_implementation"])
+@pytest.mark.parametrize(
+    "field", [f"{name}{end}" for name in ("attn", "experts") for end in ("_implementation", "_implementation_internal")]
+)
+@pytest.mark.parametrize("prefix", ["", "_"])
 @pytest.mark.parametrize("of_encoder", [False, True])
-def test_a_file_does_not_choose_how_attention_is_computed(model_folder, field, of_encoder):
-    """It could name code on the Hub, which transformers downloads and runs."""
-    fields = {field: HUB_KERNEL}
+def test_a_file_does_not_choose_how_attention_is_computed(model_folder, prefix, field, of_encoder):
+    """It could name code on the Hub, which transformers downloads and runs (CVE-2026-4372)."""
+    fields = {prefix + field: HUB_KERNEL}
     change(model_folder / CONFIG, {"encoder_config": fields} if of_encoder else fields)
     model = TriaffineForNestedNER.from_pretrained(model_folder)
     for config in (model.config, model.encoder.config):

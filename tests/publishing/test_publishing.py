@@ -32,7 +32,7 @@ from tests.helpers.micro_training import REPOSITORY, micro_records, micro_traine
 from tests.helpers.stranger import TEXT, ask_a_stranger, expected_answer
 from tests.helpers.tiny import tiny_model, tiny_processor
 
-pytest_plugins = ("tests.hub_server",)
+pytest_plugins = ("tests.helpers.hub_server",)
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ from tests.helpers.checkpoint_to_publish import (
 from tests.helpers.stranger import expected_answer
 from tests.helpers.tiny import tiny_model, tiny_processor
 
-pytest_plugins = ("tests.hub_server",)
+pytest_plugins = ("tests.helpers.hub_server",)
 
 
 @pytest.fixture

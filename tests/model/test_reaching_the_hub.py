@@ -1,0 +1,65 @@
+"""Models that are not on this machine: an answer within seconds, whatever the Hub does."""
+
+import socket
+import time
+from collections.abc import Iterator
+
+import pytest
+from huggingface_hub import constants
+
+from modeling_triaffine import NestedNERPipeline, TriaffineConfig, TriaffineForNestedNER, TriaffineProcessor
+from modeling_triaffine.model import repository_triaffine
+from tests.helpers.tiny import tiny_model
+
+pytest_plugins = ("tests.helpers.hub_server",)
+
+NAME = "owner/nothing"
+LOADERS = {
+    "model": TriaffineForNestedNER.from_pretrained,
+    "processor": TriaffineProcessor.from_pretrained,
+    "configuration": TriaffineConfig.from_pretrained,
+    "pipeline": lambda name: NestedNERPipeline(model=name),
+    "encoder": lambda name: TriaffineForNestedNER.from_encoder(name, num_labels=3),
+    "tokenizer": TriaffineProcessor.from_encoder,
+}
+
+
+@pytest.fixture
+def silent_port() -> Iterator[int]:
+    """Of a server that accepts connections and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+@pytest.mark.parametrize("loader", LOADERS.values(), ids=LOADERS)
+@pytest.mark.parametrize("state", ["closed", "silent"])
+def test_an_unreachable_hub_is_told_within_seconds(online, monkeypatch, silent_port, state, loader):
+    if state == "closed":
+        online.stop()
+    else:
+        endpoint = f"http://127.0.0.1:{silent_port}"
+        template = constants.HUGGINGFACE_CO_URL_TEMPLATE.replace(online.endpoint, endpoint)
+        monkeypatch.setattr(constants, "ENDPOINT", endpoint)
+        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+        assert repository_triaffine.HUB_PATIENCE < 5
+        monkeypatch.setattr(repository_triaffine, "HUB_PATIENCE", 0.2)
+    start = time.monotonic()
+    with pytest.raises(ConnectionError, match=f"{NAME} is neither a folder.*{constants.ENDPOINT}") as refusal:
+        loader(NAME)
+    assert time.monotonic() - start < 2
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("loader", LOADERS.values(), ids=LOADERS)
+def test_a_name_that_is_not_on_the_hub_is_told(online, loader):
+    with pytest.raises(FileNotFoundError, match=rf"no model {NAME}:.*HF_TOKEN") as refusal:
+        loader(NAME)
+    assert "\n" not in str(refusal.value)
+    assert len(online.requests) == 1
+
+
+def test_what_is_in_the_cache_loads_without_the_hub(online, encoder):
+    tiny_model(encoder).config.push_to_hub("owner/name")
+    assert TriaffineConfig.from_pretrained("owner/name")
+    online.stop()
+    assert TriaffineConfig.from_pretrained("owner/name").num_labels == 3
