@@ -93,7 +93,7 @@ class NestedNERPipeline(ChunkPipeline):
 
     def save_pretrained(self, save_directory: str | os.PathLike, **kwargs: Any) -> None:
         """Model and processor, with all that loading them needs."""
-        self.model.save_pretrained(save_directory, **kwargs)
+        self.model.save_pretrained(save_directory, **{"processor": self.processor, **kwargs})  # for a push
         self.processor.save_pretrained(save_directory)
 
     def push_to_hub(self, repo_id: str, **options: Any) -> Any:

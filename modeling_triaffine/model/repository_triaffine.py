@@ -80,9 +80,10 @@ class PushMixin:
         check_available(pretrained_model_name_or_path, options)
         return super().from_pretrained(pretrained_model_name_or_path, *args, **options)  # type: ignore[misc]
 
-    def push_to_hub(self, repo_id: str, *, private: bool | None = True, **options: Any) -> Any:
-        """Uploads what `save_pretrained` writes; a new repository is private unless `private` is False."""
-        return super().push_to_hub(repo_id, private=private, **options)  # type: ignore[misc]
+    def push_to_hub(self, repo_id: str, *, private: bool | None = True, processor: Any = None, **options: Any) -> Any:
+        """Uploads what `save_pretrained` writes, and `processor` after it; private unless `private` is False."""
+        pushed = super().push_to_hub(repo_id, private=private, **options)  # type: ignore[misc]
+        return pushed if processor is None else processor.push_to_hub(repo_id, private=private, **options)
 
     def save_pretrained(self, save_directory: Any, push_to_hub: bool = False, **options: Any) -> Any:
         """Saves, and pushes with the options in `PUSH_OPTIONS` if asked to."""
@@ -150,8 +151,8 @@ def check_available(name_or_path: str | os.PathLike | None, options: dict[str, A
         return
     except RepositoryNotFoundError as error:
         raise FileNotFoundError(
-            f"There is no model {name}: neither a folder, nor a model on the Hub that you may read. Check the spelling; "
-            "for a private model, log in with `hf auth login` or set HF_TOKEN."
+            f"There is no model {name}: neither a folder, nor a model on the Hub that you may read. Check the "
+            "spelling; for a private model, log in with `hf auth login` or set HF_TOKEN."
         ) from error
     except HTTPError as error:
         if isinstance(error, HfHubHTTPError) and error.response.status_code < 500:
@@ -200,4 +201,3 @@ def describe_missing(name_or_path: str | os.PathLike, name: str) -> str:
         f"{name_or_path} has no {name}: the model was saved there without its processor. Save the processor that it "
         "was trained with in the same place: processor.save_pretrained(...)."
     )
-

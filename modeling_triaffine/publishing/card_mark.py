@@ -6,6 +6,9 @@ The card ends with a comment, which the Hub does not show, that holds a digest o
 import hashlib
 import re
 
+import yaml
+from huggingface_hub import ModelCard
+
 MARK = "<!-- Written by modeling_triaffine ({digest}): it writes this card anew, unless somebody has edited it. -->"
 MARK_PATTERN = re.compile(re.escape(MARK).replace(re.escape("{digest}"), "([0-9a-f]{16})") + r"\s*\Z")
 # The Hub's website makes a card of front matter alone where only a licence is chosen.
@@ -21,6 +24,11 @@ def mark_card(text: str) -> str:
     return f"{text}\n\n{MARK.format(digest=_digest(text))}\n"
 
 
+def unmarked(text: str) -> str:
+    """The card without its mark."""
+    return MARK_PATTERN.sub("", text)
+
+
 def is_ours(text: str) -> bool:
     """Whether publishing has written the card, and nobody has changed it."""
     return MARK_PATTERN.search(text) is not None and not is_edited(text)
@@ -31,8 +39,28 @@ def is_edited(text: str) -> bool:
     mark = MARK_PATTERN.search(text)
     if mark:
         return mark[1] != _digest(text[: mark.start()])
+    return not is_draft(text)
+
+
+def is_draft(text: str) -> bool:
+    """Whether the card has no text of its own: front matter alone, or the template of transformers."""
     is_template = TEMPLATE_PHRASE in text and TEMPLATE_BLANK in text
-    return not is_template and FRONT_MATTER.sub("", text).strip() != ""
+    return is_template or FRONT_MATTER.sub("", text).strip() == ""
+
+
+def take_over_metadata(card: ModelCard, draft: str) -> None:
+    """Puts what a draft's front matter says, such as the licence chosen on the Hub, into the metadata of `card`.
+
+    Lists are joined, other fields are the draft's.
+    """
+    front_matter = FRONT_MATTER.match(draft)
+    fields = yaml.safe_load(front_matter[1] or "") if front_matter else None
+    for name, value in (fields if isinstance(fields, dict) else {}).items():
+        own = card.data.get(name)
+        if isinstance(own, list) and isinstance(value, list):
+            card.data[name] = own + [item for item in value if item not in own]
+        elif value:
+            card.data[name] = value
 
 
 def _digest(text: str) -> str:

@@ -30,17 +30,10 @@ TOKENIZER_FILES = (
     "sentencepiece.bpe.model",
     "tokenizer.model",
 )
-MADE = {
-    *CODE_FILES,
-    *TOKENIZER_FILES,
-    CONFIG_FILE,
-    PROCESSOR_FILE,
-    VOCABULARIES_FILE,
-    CARD_NAME,
-    SUMMARY_FILE,
-}
+OF_PROCESSOR = {*TOKENIZER_FILES, PROCESSOR_FILE, VOCABULARIES_FILE}
+MADE = {*CODE_FILES, *OF_PROCESSOR, CONFIG_FILE, CARD_NAME, SUMMARY_FILE}
 # What others write beside a model, and nobody but them may remove.
-LEGAL_FILE = re.compile(r"(LICEN[CS]E|NOTICE)(\.txt|\.md)?|CITATION\.cff", re.IGNORECASE)
+LEGAL_FILE = re.compile(r"(LICEN[CS]E|COPYING|NOTICE)([._-][\w.-]+)?|CITATION\.cff", re.IGNORECASE)
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.pickle", "*.ckpt")
 LEFT_BEHIND = (
     *PICKLES,

@@ -16,7 +16,7 @@ from ..model.configuration_triaffine import TriaffineConfig
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.repository_triaffine import HANDLER_FILE, REMOTE_CODE_FILES, REQUIREMENTS_FILE, save_remote_code
 from ..version import __version__
-from .card_mark import is_edited, is_ours, mark_card
+from .card_mark import is_draft, is_edited, is_ours, mark_card, take_over_metadata
 from .card_metadata import check_repo_id
 from .contents import WEIGHTS, is_legal, refuse_unknown, sort_out
 from .model_card import CARD_NAME, build_model_card
@@ -112,6 +112,7 @@ def assemble_repository(
     code_repository: str | None = None,
     new_card: bool = False,
     tags: Sequence[str] | None = None,
+    with_processor: bool = True,
 ) -> Repository:
     """The repository of a saved model with its processor.
 
@@ -127,6 +128,7 @@ def assemble_repository(
             the code is part of this repository.
         new_card: write the card anew in any case.
         tags: of the card that is written, beside the usual ones.
+        with_processor: False publishes a model that has none yet.
 
     Raises:
         ValueError: the checkpoint holds unknown files, is not whole, or a name is none of a repository.
@@ -136,15 +138,19 @@ def assemble_repository(
     contents = sort_out(os.listdir(checkpoint))
     refuse_unknown(contents.unknown, str(checkpoint))
     config = TriaffineConfig.from_pretrained(checkpoint)
-    processor = TriaffineProcessor.from_pretrained(checkpoint)
-    processor.check_fits(config)
+    parts: list[TriaffineConfig | TriaffineProcessor] = [config]
+    if with_processor:
+        processor = TriaffineProcessor.from_pretrained(checkpoint)
+        processor.check_fits(config)
+        parts.append(processor)
     code_repository = code_repository or config.code_repository
     if code_repository is not None:
         _check_code_name(code_repository, repo_id)
-    own_endpoint = _own_endpoint(checkpoint)
+    endpoint = [checkpoint / name for name in (HANDLER_FILE, REQUIREMENTS_FILE)]
+    own_endpoint = [path.name for path in endpoint if path.is_file() and is_own_endpoint(path)]
     for name in own_endpoint:
         shutil.copyfile(checkpoint / name, staging / name)  # what is there is not written over
-    for part in (config, processor):
+    for part in parts:
         part.refer_to_code(code_repository)
         part.save_pretrained(staging)
     if SUMMARY_FILE in contents.parts:
@@ -235,21 +241,20 @@ def _edited_card(checkpoint: Path) -> bytes | None:
     return path.read_bytes()
 
 
-def _own_endpoint(checkpoint: Path) -> list[str]:
-    """The checkpoint's files for an endpoint that are not as this package writes them."""
-    handler, requirements = checkpoint / HANDLER_FILE, checkpoint / REQUIREMENTS_FILE
-    own = []
-    if handler.is_file() and handler.read_bytes().splitlines() != HANDLER.read_bytes().splitlines():
-        own.append(HANDLER_FILE)
-    if requirements.is_file() and not OUR_REQUIREMENTS.fullmatch(requirements.read_bytes()):
-        own.append(REQUIREMENTS_FILE)
-    return own
+def is_own_endpoint(path: Path) -> bool:
+    """Whether a file for an endpoint, a handler or its requirements, is not as this package writes it."""
+    if path.name == REQUIREMENTS_FILE:
+        return not OUR_REQUIREMENTS.fullmatch(path.read_bytes())
+    return path.read_bytes().splitlines() != HANDLER.read_bytes().splitlines()
 
 
 def _new_card(checkpoint: Path, config: TriaffineConfig, repo_id: str, tags: Sequence[str]) -> bytes:
     card = build_model_card(config, model_name=repo_id, summary=RunSummary.load(checkpoint))
     metadata: Any = card.data
     metadata.tags = list(dict.fromkeys([*metadata.tags, *([tags] if isinstance(tags, str) else tags)]))
+    own = checkpoint / CARD_NAME
+    if own.is_file() and is_draft(draft := own.read_text(encoding="utf-8")):
+        take_over_metadata(card, draft)
     return mark_card(str(card)).encode("utf-8")
 
 

@@ -10,18 +10,26 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from huggingface_hub import CommitInfo, CommitOperationAdd, CommitOperationDelete, HfApi, constants, snapshot_download
+from huggingface_hub import (
+    CommitInfo,
+    CommitOperationAdd,
+    CommitOperationDelete,
+    HfApi,
+    ModelCard,
+    constants,
+    snapshot_download,
+)
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError, HTTPError, LocalTokenNotFoundError
 from transformers.utils import cached_file
 
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import TriaffineProcessor
-from ..model.repository_triaffine import REMOTE_CODE_FILES
+from ..model.repository_triaffine import HANDLER_FILE, REMOTE_CODE_FILES, REQUIREMENTS_FILE
 from ..version import __version__
-from .card_mark import is_edited, is_ours
-from .contents import CONFIG_FILE, PROCESSOR_FILE, is_code_repository, is_made, refuse_unknown, sort_out
+from .card_mark import is_draft, is_ours, mark_card, take_over_metadata, unmarked
+from .contents import CONFIG_FILE, OF_PROCESSOR, PROCESSOR_FILE, is_code_repository, is_made, refuse_unknown, sort_out
 from .model_card import CARD_NAME
-from .repository import Repository, assemble_repository
+from .repository import Repository, assemble_repository, is_own_endpoint
 from .run_summary import SUMMARY_FILE
 
 logger = logging.getLogger(__name__)
@@ -58,20 +66,23 @@ def push_model(
     Args:
         model: the model.
         repo_id: `"owner/name"`, or the name alone for a repository of one's own.
-        processor: default: the one saved where the model was loaded from.
+        processor: default: the one saved where the model was loaded from. Without either, the model is published
+            alone, and a processor that is in the repository, pushed before or after, stays.
         max_shard_size: larger weights are cut into several files.
         token: of the Hub; default: that of `hf auth login` or `HF_TOKEN`.
         options: of [`upload_repository`], `private` and `commit_message` for instance, and of [`publish_folder`].
 
     Raises:
-        ValueError, OSError: there is no processor, or the Hub refuses; in one paragraph.
+        ValueError, OSError: model and processor do not fit, or the Hub refuses; in one paragraph.
     """
     processor = processor or _find_processor(model, token)
     with tempfile.TemporaryDirectory() as folder:
         model.save_pretrained(folder, max_shard_size=max_shard_size)
-        processor.save_pretrained(folder)
+        if processor is not None:
+            processor.save_pretrained(folder)
         _bring_card(Path(folder), str(model.config.name_or_path), token)
-        return publish_folder(Path(folder), repo_id, token=token, **options).commit
+        options |= {"with_processor": processor is not None, "token": token}
+        return publish_folder(Path(folder), repo_id, **options).commit
 
 
 def publish_folder(
@@ -81,6 +92,7 @@ def publish_folder(
     code_repository: str | None = None,
     new_card: bool = False,
     tags: Sequence[str] | None = None,
+    with_processor: bool = True,
     token: str | bool | None = None,
     **options: Any,
 ) -> Upload:
@@ -88,7 +100,13 @@ def publish_folder(
     name = full_name(repo_id, token)
     with tempfile.TemporaryDirectory() as staging:
         repository = assemble_repository(
-            checkpoint, Path(staging), name, code_repository=code_repository, new_card=new_card, tags=tags
+            checkpoint,
+            Path(staging),
+            name,
+            code_repository=code_repository,
+            new_card=new_card,
+            tags=tags,
+            with_processor=with_processor,
         )
         return upload_repository(repository, new_card=new_card, token=token, **options)
 
@@ -107,7 +125,8 @@ def upload_repository(
     """Uploads the files and removes those of older versions, in one commit: nobody ever sees half of it.
 
     Files that publishing does not know stay. So does a card that was edited on the Hub, unless the repository's own was
-    edited, too, or `new_card` says otherwise.
+    edited, too, or `new_card` says otherwise, and what an endpoint reads, in the same way. A card without a text gives
+    way; what its front matter says goes into the new one. A model without its processor leaves the one that is there.
 
     Args:
         repository: the files.
@@ -132,10 +151,15 @@ def upload_repository(
         info = api.model_info(repo_id, revision=revision)
         there = {file.rfilename for file in info.siblings or []}
         _refuse_mixture(repository, there)
-        added = dict(repository.files)
-        if CARD_NAME in there and not new_card and _keeps_card(api, repository, info.sha):
-            del added[CARD_NAME]
+        added: dict[str, Path | bytes] = dict(repository.files)
+        if CARD_NAME in there and not new_card:
+            _merge_card(api, repository, info.sha, added)
+        _keep_endpoint(api, repository, info.sha, added, there)
         removed = sorted(name for name in there if is_made(name) and name not in repository.files)
+        if CONFIG_FILE in repository.files and PROCESSOR_FILE not in repository.files:
+            removed = [name for name in removed if name not in OF_PROCESSOR]
+            if PROCESSOR_FILE not in there:
+                logger.warning("%s has no processor yet: processor.push_to_hub(%r).", repo_id, repo_id)
         additions = [CommitOperationAdd(name, path) for name, path in added.items()]
         commit = api.create_commit(
             repo_id,
@@ -264,34 +288,45 @@ def _refuse_mixture(repository: Repository, there: set[str]) -> None:
         raise ValueError(f"{repository.repo_id} holds {kind}, which would be replaced; give another name.")
 
 
-def _keeps_card(api: HfApi, repository: Repository, revision: str | None) -> bool:
-    """Whether the card on the Hub, which somebody has edited there, stays."""
+def _merge_card(api: HfApi, repository: Repository, revision: str | None, added: dict[str, Path | bytes]) -> None:
+    """Leaves out the card where the one on the Hub stays, and takes over the front matter of a draft there."""
     there = Path(api.hf_hub_download(repository.repo_id, CARD_NAME, revision=revision)).read_text(encoding="utf-8")
-    if is_ours(there) or there == repository.files[CARD_NAME].read_text(encoding="utf-8"):
-        return False
-    if not is_edited(there):
+    ours = repository.files[CARD_NAME].read_text(encoding="utf-8")
+    if is_ours(there) or there == ours:
+        return
+    if is_draft(there):
         logger.warning("The draft of a card in %s is replaced; its history keeps it.", repository.repo_id)
-        return False
-    if repository.card_is_edited:
+        if not repository.card_is_edited:
+            card = ModelCard(unmarked(ours))
+            take_over_metadata(card, there)
+            added[CARD_NAME] = mark_card(str(card)).encode("utf-8")
+    elif repository.card_is_edited:
         logger.warning("The card in %s is replaced; its history keeps the old one.", repository.repo_id)
-        return False
-    logger.warning("The card in %s was edited there and stays; a new one (--new-card) replaces it.", repository.repo_id)
-    return True
-
-
-def _find_processor(model: TriaffineForNestedNER, token: str | bool | None) -> TriaffineProcessor:
-    origin = model.config.name_or_path
-    if not origin:
-        raise ValueError(
-            "push_to_hub: this model was not loaded from anywhere, so its processor is not known. Give it: "
-            "model.push_to_hub(repo_id, processor=processor)."
+    else:
+        logger.warning(
+            "The card in %s was edited there and stays; a new one (--new-card) replaces it.", repository.repo_id
         )
+        del added[CARD_NAME]
+
+
+def _keep_endpoint(
+    api: HfApi, repository: Repository, revision: str | None, added: dict[str, Path | bytes], there: set[str]
+) -> None:
+    """Leaves out what an endpoint reads where somebody's own is on the Hub, and none with the model."""
+    for name in {HANDLER_FILE, REQUIREMENTS_FILE} & there & set(added) - set(repository.own_endpoint):
+        if is_own_endpoint(Path(api.hf_hub_download(repository.repo_id, name, revision=revision))):
+            logger.warning("%s in %s is not as publishing wrote it and stays.", name, repository.repo_id)
+            del added[name]
+
+
+def _find_processor(model: TriaffineForNestedNER, token: str | bool | None) -> TriaffineProcessor | None:
+    """The processor saved where the model was loaded from; None where there is none."""
+    origin = model.config.name_or_path
     try:
-        return TriaffineProcessor.from_pretrained(origin, token=token)
+        return TriaffineProcessor.from_pretrained(origin, token=token) if origin else None
     except OSError as error:
-        raise ValueError(
-            f"push_to_hub: {error} Or give it: model.push_to_hub(repo_id, processor=processor)."
-        ) from error
+        logger.warning("The model is published without a processor: %s", error)
+        return None
 
 
 def _bring_card(folder: Path, origin: str, token: str | bool | None) -> None:

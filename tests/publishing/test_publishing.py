@@ -2,7 +2,6 @@
 
 import configparser
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,13 @@ import pytest
 import torch
 from huggingface_hub import ModelCard
 
-from modeling_triaffine import NestedNERTrainer, TriaffineConfig, TriaffineForNestedNER, TriaffineProcessor
+from modeling_triaffine import (
+    NestedNERPipeline,
+    NestedNERTrainer,
+    TriaffineConfig,
+    TriaffineForNestedNER,
+    TriaffineProcessor,
+)
 from modeling_triaffine.model.handler import EndpointHandler
 from modeling_triaffine.model.repository_triaffine import REMOTE_CODE_FILES, REQUIREMENTS
 from modeling_triaffine.publishing import push_model
@@ -177,7 +182,7 @@ def test_update_removes_what_is_no_part_any_more_and_nothing_else(checkpoint, on
 
 def test_licences_travel_and_are_not_removed(checkpoint, online, command, tmp_path):
     options = ("--checkpoint", checkpoint, "--repo-id", NAME)
-    notices = {"LICENSE.txt": b"For all.", "NOTICE": b"By us.", "CITATION.cff": b"title: Ours\n"}
+    notices = {"LICENSE.txt": b"For all.", "NOTICE": b"By us.", "CITATION.cff": b"title: Ours\n", "COPYING": b"Copy."}
     for name, content in notices.items():
         (checkpoint / name).write_bytes(content)
     assert command("publish", *options).code == 0
@@ -213,7 +218,13 @@ def test_what_an_endpoint_reads_is_kept_if_it_is_not_ours(checkpoint, online, co
     assert "requirements.txt is the checkpoint's own" in command("publish", *options).out
     assert b"myclient" in files_of(online)["requirements.txt"]
 
+    handler.unlink()  # what the owner changed on the Hub stays, too
+    assert command("publish", *options).code == 0
+    assert files_of(online)["handler.py"] == own
+    api_of(online).delete_file("handler.py", NAME)
+
     requirements.unlink()
+    api_of(online).delete_file("requirements.txt", NAME)
     handler.write_bytes(written["handler.py"].replace(b"\n", b"\r\n"))
     assert "own and stays" not in command("publish", *options).out
     assert written.items() <= files_of(online).items()
@@ -293,6 +304,19 @@ def test_card_without_a_text_gives_way(checkpoint, online, command, caplog, draf
     card = ModelCard(files_of(online)["README.md"].decode())
     assert card.data.model_name == NAME
     assert f"The draft of a card in {NAME} is replaced; its history keeps it." in caplog.text
+    assert card.data.license == ("mit" if "mit" in draft else None)
+
+
+def test_front_matter_chosen_on_the_hub_goes_into_our_card(encoder, online):
+    draft = b"---\nlicense: cc-by-4.0\ntags:\n- medicine\n---\n"
+    api_of(online).create_repo(NAME)
+    api_of(online).upload_file(path_or_fileobj=draft, path_in_repo="README.md", repo_id=NAME)
+    tiny_model(encoder).push_to_hub(NAME, processor=tiny_processor(encoder))
+    card = ModelCard(files_of(online)["README.md"].decode())
+    assert (card.data.license, card.data.tags) == ("cc-by-4.0", [*TAGS, "medicine"])
+    assert card.data.pipeline_tag == "token-classification"
+    assert "## Use" in card.text
+    assert not is_edited(files_of(online)["README.md"].decode())
 
 
 def test_mark_of_a_card():
@@ -311,22 +335,40 @@ def test_mark_of_a_card():
 # ---- Models and processors on their own
 
 
-def test_model_without_processor_asks_for_it(encoder, online, tmp_path):
+OF_A_FRESH_MODEL = (MODEL_FILES | CODE_FILES) - {"vocabularies.json", "run_summary.json"}
+
+
+@pytest.mark.parametrize("first", ["model", "processor"])
+def test_model_and_processor_are_pushed_one_by_one_in_either_order(encoder, online, caplog, first):
+    """As with any model of transformers; what comes second leaves what is there, the card included."""
+    parts = {"model": tiny_model(encoder), "processor": tiny_processor(encoder)}
+    second = "processor" if first == "model" else "model"
+    parts[first].push_to_hub(NAME)
+    assert ("has no processor yet" in caplog.text) == (first == "model")
+    parts[second].push_to_hub(NAME)
+    assert set(files_of(online)) == OF_A_FRESH_MODEL
+    assert online.repositories[NAME].private
+    assert not is_edited(files_of(online)["README.md"].decode())
+    assert NestedNERPipeline(model=NAME)(TEXT) is not None
+
+
+def test_model_with_its_processor_is_one_commit(encoder, online, caplog, tmp_path):
     model, processor = tiny_model(encoder), tiny_processor(encoder)
-    with pytest.raises(ValueError, match=r"not loaded from anywhere.*processor=processor"):
-        model.push_to_hub(NAME)
-    model.save_pretrained(tmp_path)
-    with pytest.raises(ValueError, match=r"has no processor_config\.json.*Or give it"):
-        TriaffineForNestedNER.from_pretrained(tmp_path).push_to_hub(NAME)
-    assert online.requests == []
-    lost = TriaffineForNestedNER.from_pretrained(tmp_path)
-    shutil.rmtree(tmp_path)
-    with pytest.raises(ValueError, match="Or give it"):
-        lost.push_to_hub(NAME)
-    lost.push_to_hub(NAME, processor=processor)
-    assert set(files_of(online)) >= CODE_FILES
-    model.save_pretrained(tmp_path, push_to_hub=True, repo_id=NAME, processor=processor)
-    assert set(files_of(online)) == (MODEL_FILES | CODE_FILES) - {"vocabularies.json", "run_summary.json"}
+    model.push_to_hub(NAME, processor=processor)
+    model.save_pretrained(tmp_path / "saved", push_to_hub=True, repo_id="owner/saved", processor=processor)
+    pipeline = NestedNERPipeline(model=model, processor=processor)
+    pipeline.save_pretrained(tmp_path / "pipeline", push_to_hub=True, repo_id="owner/pipeline")
+    for name in (NAME, "owner/saved", "owner/pipeline"):
+        assert set(files_of(online, name)) == OF_A_FRESH_MODEL
+        assert len(online.repositories[name].commits) == 2  # the empty one, and that of the files
+    assert "processor" not in caplog.text
+
+
+def test_model_of_a_place_without_processor_is_published_alone(encoder, online, caplog, tmp_path):
+    tiny_model(encoder).save_pretrained(tmp_path)
+    TriaffineForNestedNER.from_pretrained(tmp_path).push_to_hub(NAME)
+    assert "has no processor_config.json" in caplog.text
+    assert "processor_config.json" not in files_of(online)
 
 
 def test_tags_come_to_those_of_the_card(encoder, online, tmp_path):
