@@ -16,6 +16,7 @@ from datasets import concatenate_datasets
 
 from ..data import corpus_statistics, load_nested_ner
 from ..data.statistics import quantile
+from ..drawing.tables import Table
 from . import arguments as shared
 
 Statistics = dict[str, Any]
@@ -75,13 +76,7 @@ def table(columns: dict[str, Statistics]) -> str:
     for key, label in {"entities_by_type": "type", "entity_depths": "entities at depth"}.items():
         for value in sorted({value for column in columns.values() for value in column[key]}):
             rows[f"{label} {value}"] = [f"{column[key].get(value, 0):,}" for column in columns.values()]
-    first = max(len(label) for label in rows)
-    widths = [max(len(cell) for cell in cells) for cells in zip(columns, *rows.values(), strict=True)]
-    lines = {"": list(columns), **rows}
-    return "\n".join(
-        f"{label:<{first}}  " + "  ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
-        for label, cells in lines.items()
-    )
+    return Table(["", *columns], [[label, *cells] for label, cells in rows.items()]).text()
 
 
 def candidate_warning(name: str, statistics: Statistics) -> str:

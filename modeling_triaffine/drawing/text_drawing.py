@@ -14,24 +14,17 @@ would join characters into one of another width (joiners and variation selectors
 """
 
 import re
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .names import REPLACEMENT
+from .safe_text import text_width, visible_character
 
 MIN_WIDTH = 10
 LABEL_GAP = 1  # columns between a bracket and its label
 NEXT_GAP = 2  # least number of columns between a label and the next bracket: a label belongs to what is left of it
 LINE_ENDS = ("\r\n", "\n", "\r")
 SPACES = (" ", "\N{IDEOGRAPHIC SPACE}")  # text is wrapped behind these
-LEFT_OUT = (
-    "\N{ZERO WIDTH JOINER}",
-    "\N{ZERO WIDTH NON-JOINER}",
-    "\N{VARIATION SELECTOR-15}",
-    "\N{VARIATION SELECTOR-16}",
-)
 DOTTED_CIRCLE = "\N{DOTTED CIRCLE}"  # carries a mark that has no character to combine with
 
 
@@ -75,7 +68,7 @@ class _Bracket:
     @property
     def drawn_end(self) -> int:
         """The first column behind the label."""
-        return self.right + LABEL_GAP + _columns(self.entity.label)
+        return self.right + LABEL_GAP + text_width(self.entity.label)
 
     def draw(self) -> str:
         left, right = "╰" if self.opens else "▸", "╯" if self.closes else "▸"
@@ -112,8 +105,8 @@ def draw_entities(text: str, entities: Iterable[Mapping[str, Any]], width: int =
     found = {_read_entity(entity, index, len(text)) for index, entity in enumerate(entities)}
     ordered = sorted(found, key=lambda entity: (entity.start, -entity.end, entity.label))
     drawn = _draw(text, ordered, width)
-    if any(_columns(line) > width for line in drawn):
-        label_room = max(LABEL_GAP + _columns(entity.label) for entity in ordered)
+    if any(text_width(line) > width for line in drawn):
+        label_room = max(LABEL_GAP + text_width(entity.label) for entity in ordered)
         drawn = _draw(text, ordered, max(width - label_room, width // 2))
     return "\n".join(drawn).rstrip("\n")
 
@@ -139,7 +132,7 @@ def _read_entity(entity: Mapping[str, Any], index: int, text_length: int) -> _En
             f"Entity {index} runs from {start!r} to {end!r} in a text of {text_length} characters; "
             "0 <= start < end <= length is needed, counted in characters, the end exclusive."
         )
-    return _Entity(start, end, "".join(_shown(character)[0] for character in str(entity["entity_group"])))
+    return _Entity(start, end, "".join(visible_character(character)[0] for character in str(entity["entity_group"])))
 
 
 # ---- text: characters → cells → lines
@@ -152,7 +145,7 @@ def _cells(text: str) -> list[_Cell]:
         if character in LINE_ENDS:
             cells.append(_Cell(" ", 1, start, end, ends_line=True))
             continue
-        shown, columns = _shown(character)
+        shown, columns = visible_character(character)
         if columns == 0 and cells and not cells[-1].ends_line:
             base = cells.pop()
             cells.append(_Cell(base.shown + shown, base.columns, base.start, end))
@@ -161,26 +154,6 @@ def _cells(text: str) -> list[_Cell]:
         else:
             cells.append(_Cell(shown, columns, start, end))
     return cells
-
-
-def _shown(character: str) -> tuple[str, int]:
-    """What is drawn for a character, and in how many columns; no column: it combines with what stands before it."""
-    code, category = ord(character), unicodedata.category(character)
-    if character in LEFT_OUT:
-        return "", 0
-    if code < 0x20:
-        return chr(0x2400 + code), 1  # the control pictures, ␀ to ␟
-    if code == 0x7F:
-        return "\N{SYMBOL FOR DELETE}", 1
-    if category in ("Cc", "Cf", "Cs", "Zl", "Zp"):
-        return REPLACEMENT, 1
-    if category in ("Mn", "Me") or 0x1160 <= code <= 0x11FF:  # the latter: vowels and finals of decomposed Hangul
-        return character, 0
-    return character, 2 if unicodedata.east_asian_width(character) in "WF" else 1
-
-
-def _columns(text: str) -> int:
-    return sum(_shown(character)[1] for character in text)
 
 
 def _wrap(cells: Iterable[_Cell], columns: int) -> list[list[_Cell]]:

@@ -5,7 +5,7 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 from ..drawing import draw_entities, draw_entities_html
-from ..drawing.names import REPLACEMENT, clean
+from ..drawing.safe_text import REPLACEMENT, clean
 from .mistakes import FlawedSentence, Mention
 from .tables import Table, html_text, markdown_text
 

@@ -5,7 +5,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..drawing.names import LONGEST_LABEL, shorten
+from ..drawing.safe_text import LONGEST_LABEL, shorten
 from ..errors import missing_extra
 from .analysis import Analysis
 from .breakdowns import GOLD_OUTCOMES, RIGHT, WRONG_TYPE

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..data.statistics import nested_spans
+from ..drawing.tables import Table
 
 Entity = tuple[int, int, str]  # start, end (exclusive), type
 
@@ -189,13 +190,34 @@ def format_scores(scores: Mapping[str, Any]) -> str:
         ("flat", scores["flat"]),
         ("nested", scores["nested"]),
     ]
-    width = max(len(name) for name, _ in rows)
-    lines = [f"{'':{width}}  precision   recall       f1  predicted     gold"]
-    for name, row in rows:
-        ratios = f"{100 * row['precision']:9.2f}  {100 * row['recall']:7.2f}  {100 * row['f1']:7.2f}"
-        lines.append(f"{name:{width}}  {ratios}  {row['predicted']:9d}  {row['gold']:7d}")
-    lines.append("flat, nested: precision of those predicted so, recall of those that are so in gold")
-    return "\n".join(lines)
+    note = "flat, nested: precision of those predicted so, recall of those that are so in gold"
+    return f"{score_table('', rows).text()}\n{note}"
+
+
+def score_table(first_column: str, rows: Iterable[tuple[str, Mapping[str, Any]]], caption: str = "") -> Table:
+    """Scores by name as a table: ratios in percent, and how many entities were predicted and are in gold.
+
+    A ratio that nothing was counted for is shown as –, see [`percentages`].
+    """
+    cells = [[name, *percentages(row), row["predicted"], row["gold"]] for name, row in rows]
+    return Table([first_column, "precision", "recall", "F1", "predicted", "gold"], cells, caption)
+
+
+def percentages(scores: Mapping[str, Any]) -> list[str | None]:
+    """Precision, recall and F1 in percent with two decimals, as shown in tables; None for what is undefined.
+
+    Precision is undefined without predictions, recall without gold entities, F1 where one of the two is. Recall is
+    undefined, too, where nothing was predicted and yet gold entities were found: the row is of flat or of nested
+    entities, and the predictions that found them are of the other kind.
+    """
+    has_precision = scores["predicted"] > 0
+    has_recall = scores["gold"] > 0 and (has_precision or scores["found"] == 0)
+    defined = {"precision": has_precision, "recall": has_recall, "f1": has_precision and has_recall}
+    return [percent(scores[ratio]) if is_defined else None for ratio, is_defined in defined.items()]
+
+
+def percent(ratio: float) -> str:
+    return f"{100 * ratio:.2f}"
 
 
 def _count_sentence(predicted: set[Entity], gold: set[Entity]) -> EntityCounts:

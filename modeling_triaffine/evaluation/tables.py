@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ..drawing.names import clean
+from ..drawing.safe_text import clean
 
 # What Markdown takes for markup within a line; of underscores those at the border of a word.
 _MARKUP = re.compile(r"[\\`*|<>\[\]&~$]|\b_|_\b")

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..drawing.names import LONGEST_LABEL, clean, shorten
+from ..drawing.safe_text import LONGEST_LABEL, clean, shorten
 from ..errors import missing_extra
 from .explaining import Explanation
 from .tables import Table, describe_span, make_tables, number_text, probability_text

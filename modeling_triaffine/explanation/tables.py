@@ -6,7 +6,7 @@ and the bias make pᶜ. `plotting.py` draws the same tables.
 
 from typing import NamedTuple
 
-from ..drawing.names import LONGEST_LABEL, clean, shorten
+from ..drawing.safe_text import LONGEST_LABEL, clean, shorten
 from ..model.configuration_triaffine import NONE_LABEL
 from .explaining import Candidate, Explanation, StageScore
 

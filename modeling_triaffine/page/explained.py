@@ -6,7 +6,7 @@ The command `explain` draws the same with all labels in the model's order (`expl
 import html
 from collections.abc import Callable, Iterable, Sequence
 
-from ..drawing.names import LONGEST_LABEL, shorten
+from ..drawing.safe_text import LONGEST_LABEL, shorten
 from ..explanation import Candidate, Explanation, StageScore, format_explanation
 from ..explanation.tables import describe_span, number_text, probability_text
 from ..model.configuration_triaffine import NONE_LABEL

@@ -245,10 +245,26 @@ def test_table_rows_and_numbers():
     table = format_scores(score_entities(PREDICTED, GOLD))
     header, *rows, footnote = table.splitlines()
     assert footnote.startswith("flat, nested: precision of those predicted so")
-    assert header.split() == ["precision", "recall", "f1", "predicted", "gold"]
+    assert header.split() == ["precision", "recall", "F1", "predicted", "gold"]
     assert [row.split()[0] for row in rows] == ["all", "LOC", "ORG", "PER", "flat", "nested"]
     assert rows[0].split() == ["all", "50.00", "40.00", "44.44", "4", "5"]
     assert len({len(line) for line in (header, *rows)}) == 1
+
+
+def test_ratios_that_nothing_was_counted_for_are_not_shown_as_numbers():
+    gold = [entities((0, 4, "ORG"), (1, 2, "LOC")), entities((0, 1, "PER"))]
+    # ORG is found as a flat entity, though nested in gold; no LOC is predicted, and no MISC is in gold.
+    predicted = [entities((0, 4, "ORG")), entities((1, 2, "MISC"))]
+    table = format_scores(score_entities(predicted, gold))
+    assert [line.split() for line in table.splitlines()[1:-1]] == [
+        ["all", "50.00", "33.33", "40.00", "2", "3"],
+        ["LOC", "–", "0.00", "–", "0", "1"],
+        ["MISC", "0.00", "–", "–", "1", "0"],
+        ["ORG", "100.00", "100.00", "100.00", "1", "1"],
+        ["PER", "–", "0.00", "–", "0", "1"],
+        ["flat", "50.00", "0.00", "0.00", "2", "1"],
+        ["nested", "–", "–", "–", "0", "2"],
+    ]
 
 
 def test_table_tells_a_label_called_flat_from_the_row_flat():

@@ -1,0 +1,129 @@
+"""A table as aligned text, Markdown or HTML. Cells may hold any text: it shows as text in all three.
+
+>>> table = Table(["label", "F1", "gold"], [["PERSON", "81.25", 1024], ["a|b", None, 0]])
+>>> print(table.text())
+label      F1   gold
+PERSON  81.25  1,024
+a|b         –      0
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .safe_text import clean, html_text, inline_code, markdown_text, text_width
+
+MISSING = "–"
+GAP = "  "  # between the columns of a text table
+_NUMBER = re.compile(r"[+−-]?\d[\d,]*(\.\d+)?( ?%)?( ± \d+(\.\d+)?)?")
+
+
+class Code(str):
+    """A cell set as code in Markdown and HTML: names of labels, options, files."""
+
+
+class Strong(str):
+    """A cell set in bold in Markdown and HTML."""
+
+
+Cell = str | int | None
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of cells under named columns; the first column names the rows.
+
+    Attributes:
+        columns: The header.
+        rows: A cell for each column: text ([`Code`] and [`Strong`] set it off), an integer (written with thousands
+            separators), or None (shown as –).
+        caption: The title above the table, if any.
+
+    Columns of numbers are aligned to the right.
+
+    Raises:
+        ValueError: A row has more or fewer cells than there are columns.
+    """
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    caption: str = ""
+
+    def __post_init__(self) -> None:
+        for number, row in enumerate(self.rows):
+            if len(row) != len(self.columns):
+                raise ValueError(f"Row {number} has {len(row)} cells for {len(self.columns)} columns: {list(row)!r}.")
+
+    def text(self) -> str:
+        """Plain text with aligned columns. Spaces at the beginning of a cell indent it."""
+        lines = [[_text_cell(cell) for cell in line] for line in (self.columns, *self.rows)]
+        caption = [clean(self.caption), ""] if self.caption else []
+        return "\n".join([*caption, *(GAP.join(line).rstrip() for line in self._padded(lines))])
+
+    def markdown(self) -> str:
+        """A Markdown table (GFM), padded so that its source is aligned, too."""
+        header, *rows = self._padded(
+            [[_markdown_cell(cell) for cell in line] for line in (self.columns, *self.rows)], 3
+        )
+        rule = [
+            "-" * (text_width(cell) - 1) + (":" if is_right else "-")
+            for cell, is_right in zip(header, self._right_aligned(), strict=True)
+        ]
+        caption = [f"**{markdown_text(self.caption)}**", ""] if self.caption else []
+        return "\n".join([*caption, *(f"| {' | '.join(line)} |" for line in (header, rule, *rows))])
+
+    def html(self) -> str:
+        """A `<table>`; cells of right-aligned columns have the class `number`."""
+        caption = f"<caption>{html_text(self.caption)}</caption>\n" if self.caption else ""
+        header = self._html_row(self.columns, '<th scope="col"{}>{}</th>', '<th scope="col"{}>{}</th>')
+        rows = "".join(self._html_row(row, '<th scope="row"{}>{}</th>', "<td{}>{}</td>") for row in self.rows)
+        return f"<table>\n{caption}<thead>\n{header}</thead>\n<tbody>\n{rows}</tbody>\n</table>"
+
+    def _html_row(self, cells: Sequence[Cell], first: str, other: str) -> str:
+        forms = [first, *[other] * (len(cells) - 1)]
+        classes = [' class="number"' if is_right else "" for is_right in self._right_aligned()]
+        parts = zip(forms, classes, map(_html_cell, cells), strict=True)
+        return f"<tr>{''.join(form.format(kind, cell) for form, kind, cell in parts)}</tr>\n"
+
+    def _right_aligned(self) -> list[bool]:
+        """For each column, whether all that it holds are numbers, at least one."""
+        written = ([_written(row[place]) for row in self.rows] for place in range(len(self.columns)))
+        filled = ([cell for cell in cells if cell not in ("", MISSING)] for cells in written)
+        return [bool(cells) and all(map(_NUMBER.fullmatch, cells)) for cells in filled]
+
+    def _padded(self, lines: Sequence[Sequence[str]], least: int = 0) -> list[list[str]]:
+        """The cells of each line, filled up to the width of their columns: `least` terminal columns or more."""
+        widths = [max(least, *map(text_width, cells)) for cells in zip(*lines, strict=True)]
+        fits = list(zip(widths, self._right_aligned(), strict=True))
+        return [
+            [_pad(cell, width, is_right) for cell, (width, is_right) in zip(line, fits, strict=True)] for line in lines
+        ]
+
+
+def _pad(cell: str, width: int, is_right: bool) -> str:
+    room = " " * (width - text_width(cell))
+    return room + cell if is_right else cell + room
+
+
+def _written(cell: Cell) -> str:
+    if cell is None:
+        return MISSING
+    return f"{cell:,}" if isinstance(cell, int) else cell
+
+
+def _text_cell(cell: Cell) -> str:
+    text = _written(cell)
+    return " " * (len(text) - len(text.lstrip(" "))) + clean(text)
+
+
+def _markdown_cell(cell: Cell) -> str:
+    if isinstance(cell, Code):
+        return inline_code(cell)
+    text = markdown_text(_written(cell))
+    return f"**{text}**" if isinstance(cell, Strong) else text
+
+
+def _html_cell(cell: Cell) -> str:
+    text = html_text(_written(cell))
+    tag = "code" if isinstance(cell, Code) else "strong" if isinstance(cell, Strong) else None
+    return f"<{tag}>{text}</{tag}>" if tag else text

@@ -1,0 +1,117 @@
+"""Tables as text, Markdown and HTML: the same cells come out of each, whatever they contain."""
+
+import doctest
+from html.parser import HTMLParser
+
+import pytest
+from markdown_it import MarkdownIt
+
+from modeling_triaffine.drawing import tables
+from modeling_triaffine.drawing.safe_text import text_width
+from modeling_triaffine.drawing.tables import Code, Strong, Table
+
+HOSTILE = [
+    "a|b",
+    "`tick` ``two``",
+    "two\nlines\r\n\u2028 | three",
+    "<script>alert('1')</script>",
+    "&lt;b&gt; &amp;",
+    "[link](javascript:x) ![i](j)",
+    "_a_ __b__ *c* **d** ~~e~~ $f$",
+    "\\| \\",
+    "\u202egnirts\u202c \u2066x\u2069",
+    "\x1b[31mred\x07\x00",
+    "\ud800",
+    "  -- ",
+    "株式会社 e\u0301",
+]
+SHOWN = [
+    "a|b",
+    "`tick` ``two``",
+    "two lines | three",
+    "<script>alert('1')</script>",
+    "&lt;b&gt; &amp;",
+    "[link](javascript:x) ![i](j)",
+    "_a_ __b__ *c* **d** ~~e~~ $f$",
+    "\\| \\",
+    "�gnirts� �x�",
+    "�[31mred��",
+    "�",
+    "--",
+    "株式会社 e\u0301",
+]
+
+
+class Cells(HTMLParser):
+    """The text of each cell, the tags within cells, and the classes of the cells."""
+
+    def __init__(self, source):
+        super().__init__()
+        self.cells, self.tags, self.classes = [], [], []
+        self.feed(source)
+        self.close()
+
+    def handle_starttag(self, tag, attributes):
+        if tag in ("td", "th"):
+            self.cells.append("")
+            self.classes.append(dict(attributes).get("class", dict(attributes).get("style")))
+        elif tag not in ("table", "thead", "tbody", "tr", "caption"):
+            self.tags.append(tag)
+
+    def handle_data(self, data):
+        if self.cells and data.strip():
+            self.cells[-1] += data.rstrip("\n")
+
+
+def rendered(markdown):
+    return Cells(MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(markdown))
+
+
+def test_the_example_of_the_module():
+    assert doctest.testmod(tables) == doctest.TestResults(failed=0, attempted=2)
+
+
+@pytest.mark.parametrize("kind", [str, Code, Strong])
+def test_hostile_cells_show_as_text_in_every_form(kind):
+    table = Table([kind("|`<b>"), "n"], [[kind(text), 1] for text in HOSTILE], caption="<i>`|\x1b")
+    expected = ["|`<b>", "n", *(cell for text in SHOWN for cell in (text, "1"))]
+    page = Cells(table.html())
+    assert page.cells == expected
+    assert set(page.tags) <= {"code", "strong"}
+    assert "<caption>&lt;i&gt;`|�</caption>" in table.html()
+    read = rendered(table.markdown().partition("\n\n")[2])
+    assert read.cells == expected
+    assert set(read.tags) <= {"code", "strong"}
+    caption, blank, *lines = table.text().splitlines()
+    assert (caption, blank) == ("<i>`|�", "")
+    assert [line.removesuffix("  1").strip() for line in lines[1:]] == SHOWN
+    assert len({text_width(line) for line in lines}) == 1
+
+
+def test_numbers_are_aligned_to_the_right():
+    rows = [["a", "+1.5", "0–2", 12_345, "72.31 ± 0.12"], ["b", None, "7", -7, "3 %"]]
+    table = Table(["name", "score", "words", "count", "mean"], rows)
+    assert table.text().splitlines() == [
+        "name  score  words   count          mean",
+        "a      +1.5  0–2    12,345  72.31 ± 0.12",
+        "b         –  7          -7           3 %",
+    ]
+    assert table.markdown().splitlines()[1] == "| ---- | ----: | ----- | -----: | -----------: |"
+    assert Cells(table.html()).classes == [None, "number", None, "number", "number"] * 3
+    assert rendered(table.markdown()).cells == Cells(table.html()).cells
+
+
+def test_leading_spaces_indent_in_text_alone():
+    table = Table(["", "n"], [["all", 1], ["  all", 2]])
+    assert table.text().splitlines()[1:] == ["all    1", "  all  2"]
+    assert Cells(table.html()).cells[2::2] == ["all", "all"]
+
+
+def test_tables_without_rows_or_numbers_are_aligned_to_the_left():
+    assert Table(["a", "bc"], []).markdown() == "| a   | bc  |\n| --- | --- |"
+    assert Table(["a", "bc"], [["x", None]]).text() == "a  bc\nx  –"
+
+
+def test_a_row_of_another_length_is_refused():
+    with pytest.raises(ValueError, match=r"Row 1 .* 1 cells for 2 columns: \['c'\]"):
+        Table(["a", "b"], [["a", "b"], ["c"]])
