@@ -23,7 +23,7 @@ from modeling_triaffine.page.views import show_error
 from modeling_triaffine.serving import listening
 from tests.helpers.demo_page import HOSTILE, PATIENCE, TEXT, find, save_model, save_models
 
-pytest_plugins = ("tests.browser",)
+pytest_plugins = ("tests.helpers.browser",)
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

@@ -29,7 +29,7 @@ from tests.helpers.tiny import tiny_model, tiny_processor
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
 
-pytest_plugins = ("tests.browser",)
+pytest_plugins = ("tests.helpers.browser",)
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 LAPTOP, PHONE = {"width": 1366, "height": 768}, {"width": 390, "height": 844}
