@@ -190,8 +190,7 @@ def _build_config(
         cross_span_axis="query",
         char_readout="last_character",
         subword_pooling=_settings(root).get("subword_aggr", "first"),
-        context=context,
-        **fields,
+        **{**fields, "context": context},
     )
 
 

@@ -1,56 +1,24 @@
-"""TriaffineConfig: every choice that makes a nested-NER triaffine model, checked when it is built.
+"""TriaffineConfig: every choice that makes a nested-NER triaffine model, validated when it is set.
 
-It writes the references to the remote code of a checkpoint, too, since the configuration is what every saved folder
-holds. What the choices compute stands in `triaffine_ops.py` and `modeling_triaffine.py`.
+It also writes the references to the remote code of a checkpoint, because every saved folder holds a configuration.
+What the choices compute is in `triaffine_ops.py` and `modeling_triaffine.py`.
 """
 
 import copy
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+import functools
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from huggingface_hub.dataclasses import strict, validated_field
+from huggingface_hub.errors import StrictDataclassError
 from transformers import AutoConfig, PretrainedConfig
 
-from .checks_triaffine import check_dtype, check_integer, check_kind, check_number, reading, shortened
+from .checks_triaffine import check_dtype, check_integer, check_kind, reading, shortened
 from .repository_triaffine import AUTO_MAP, CUSTOM_PIPELINES, PushMixin, code_reference, save_remote_code
 
 NONE_LABEL = "None"
-
-ATTENTIONS = ("triaffine", "triaffine_no_label", "label", "linear", "none")
-SCORINGS = ("triaffine", "linear", "linear_boundary", "linear_boundary_shared", "biaffine", "biaffine_shared")
-CHOICES: dict[str, tuple[str, ...]] = {
-    "attention": ATTENTIONS,
-    "scoring": SCORINGS,
-    "cross_span_axis": ("key", "query"),
-    "loss_reduction": ("sentence", "batch"),
-    "subword_pooling": ("max", "first", "mean"),
-    "char_readout": ("both_ends", "last_character"),
-    "context": ("none", "previous_sentence", "document"),
-}
-
-# The least and the most of each size and count. The most is far above any use: what a damaged or hostile file says is
-# refused before it fills the memory.
-INTEGERS: dict[str, tuple[int, int]] = {
-    "hidden_size": (1, 2**16),
-    "triaffine_dim": (1, 2**14),
-    "triaffine_rank": (1, 2**14),
-    "max_candidates": (1, 2**12),
-    "max_span_width": (1, 2**16),
-    "max_subwords": (1, 2**16),
-    **{f"{part}_vocab_size": (0, 2**26) for part in ("word", "pos", "char")},
-    **{f"{part}_embedding_size": (0, 2**14) for part in ("word", "pos", "char")},
-    "char_lstm_hidden_size": (0, 2**14),
-    "lstm_hidden_size": (0, 2**14),
-    "lstm_layers": (1, 16),
-}
-OPTIONAL = ("hidden_size", "triaffine_rank", "max_span_width")  # may be None
-ENCODER_LAYERS = (0, 256)
-# The least of each number, and what it is below.
-NUMBERS: dict[str, tuple[float, float]] = {
-    "aux_loss_weight": (0.0, float("inf")),
-    "triaffine_init_std": (1e-9, float("inf")),
-    **{f"{part}_dropout": (0.0, 1.0) for part in ("encoder", "word", "pos", "char", "lstm", "mlp")},
-}
-SWITCHES = ("cross_span", "share_triaffine")
+MAX_SUBWORDS = 2**16
 # Chosen where a model is loaded, not by its file: it could name code on the Hub to compute attention with, or a pickle.
 LOADING_FIELDS = (
     *("attn_implementation", "_attn_implementation", "_attn_implementation_internal"),
@@ -62,6 +30,89 @@ LOCAL_FIELDS = ("trust_remote_code", "_name_or_path", "dtype", "torch_dtype")
 WHERE = "TriaffineConfig"
 
 
+@dataclass(frozen=True)
+class ConfigOption:
+    """A field of [`TriaffineConfig`] that a user sets.
+
+    Attributes:
+        type: int, float, bool or str.
+        choices: the values a str may have; empty for the other types.
+        optional: whether the field may be None.
+        doc: its meaning, one line.
+    """
+
+    name: str
+    type: type
+    choices: tuple[str, ...]
+    optional: bool
+    default: Any
+    doc: str
+
+
+def _option(default: Any, doc: str, least: float = 0, most: float | None = None, below: float | None = None) -> Any:
+    """A field with its meaning and, for a number, its bounds: at least `least`, at most `most` or below `below`.
+
+    The upper bounds of sizes are far above any use: a damaged or hostile file is refused before it fills the memory.
+    """
+
+    def check(value: float | None) -> None:
+        if value is None or (most is None and below is None):
+            return
+        if most is not None and not least <= value <= most:
+            raise ValueError(f"give a whole number from {least} to {most}.")
+        if below is not None and not least <= value < below:  # NaN is in no bounds
+            raise ValueError(f"give a number of at least {least:g} and below {below:g}.")
+
+    return validated_field(check, default=default, metadata={"doc": doc})
+
+
+def _size(default: int | None, doc: str, most: int = 2**14) -> Any:
+    return _option(default, doc, least=1, most=most)
+
+
+def _part(doc: str, most: int = 2**14) -> Any:
+    """The size of a part of the word representation that is off by default."""
+    return _option(0, f"{doc}; 0 switches it off", most=most)
+
+
+def _dropout(default: float, place: str) -> Any:
+    return _option(default, f"dropout probability {place}", below=1)
+
+
+def _raising_value_errors(cls: Any) -> Any:
+    """Makes the errors of a strict dataclass ValueErrors of one paragraph, as for any other bad argument."""
+
+    def converted(method: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(method)
+        def run(self: Any, *args: Any, **kwargs: Any) -> None:
+            try:
+                method(self, *args, **kwargs)
+            except StrictDataclassError as error:
+                cause = error.__cause__
+                raise ValueError(_describe(cause, *args) if method is set_field else str(cause)) from error
+
+        return run
+
+    def _describe(cause: BaseException | None, name: str, value: Any) -> str:
+        wanted = str(cause)
+        if isinstance(cause, TypeError):
+            wanted = _describe_type(cls.__dataclass_fields__[name].type)
+        return f"{WHERE}: `{name}` is {shortened(value)}; {wanted}"
+
+    set_field = cls.__setattr__
+    cls.__setattr__, cls.__init__, cls.validate = map(converted, (set_field, cls.__init__, cls.validate))
+    return cls
+
+
+def _describe_type(annotation: Any) -> str:
+    choices = [kind for kind in get_args(annotation) if isinstance(kind, str)]
+    if choices:
+        return f"choose one of {', '.join(map(repr, choices))}."
+    return f"give a value of type {annotation.__name__ if isinstance(annotation, type) else annotation}."
+
+
+@_raising_value_errors
+@strict
 class TriaffineConfig(PushMixin, PretrainedConfig):
     """Configuration of [`TriaffineForNestedNER`].
 
@@ -71,126 +122,98 @@ class TriaffineConfig(PushMixin, PretrainedConfig):
 
     Args:
         encoder_config: configuration of the word encoder (any `AutoModel` architecture), as object or dict.
+        hidden_size: width H of a word representation; the encoder's own width when not given.
         id2label, label2id, num_labels: the labels; the last one is `"None"`, "no entity". With `num_labels=R` alone
             they are named LABEL_0 … LABEL_{R-2}, None.
-        hidden_size: width H of a word representation; the encoder's own width when not given.
-        triaffine_dim: width d of the triaffine inputs.
-        max_candidates: m, how many spans of a sentence enter the cross-span stage.
-        attention: how the inside words of a span are weighed (section 3, ablations (a), (c)-(e)).
-        scoring: how a span's representation is scored (section 4, ablations (a), (b), (f)).
-        cross_span: whether candidates look at each other (section 6); without it the model is (g).
-        cross_span_axis: `"key"` takes the softmax over the related spans (paper), `"query"` over the scored ones
-            (what the published code computes).
-        share_triaffine: cross-span stage re-uses the tensors W, V and the label bias of the span stage.
-        triaffine_rank: rank ρ of the triaffine tensors as sums of rank-one terms; None keeps them full.
-        max_span_width: widest span scored, in words; None scores all.
-        aux_loss_weight: μ_aux, weight of the span stage's loss.
-        loss_reduction: `"sentence"`: mean over sentences of the mean over a sentence's spans; `"batch"`: one mean
-            over all spans of the batch.
-        triaffine_init_std: σ of W and V when they are full.
-        subword_pooling: how a word's sub-words become one vector.
-        word_vocab_size, word_embedding_size: static word vectors (0 = off).
-        pos_vocab_size, pos_embedding_size: part-of-speech embeddings (0 = off).
-        char_vocab_size, char_embedding_size, char_lstm_hidden_size: character BiLSTM, sizes a direction (0 = off).
-        char_readout: where the character BiLSTM is read: `"both_ends"`, each direction's last state, or
-            `"last_character"`, both directions there (what the published code computes).
-        lstm_hidden_size, lstm_layers: BiLSTM over the words, size a direction (0 = off).
-        encoder_dropout, word_dropout, pos_dropout, char_dropout, lstm_dropout, mlp_dropout: dropout probabilities of
-            the encoder's output, of each embedding, between BiLSTM layers, and between MLP layers.
-        max_subwords: sub-words the encoder sees at once, specials included; longer sentences are windowed.
-        context: neighbouring sentences shown to the encoder around a sentence.
+
+    Each other field stands below with its type, default, meaning and bounds; `TriaffineConfig.options()` returns them.
 
     Raises:
-        ValueError: a choice that does not exist, sizes that do not fit, labels without `"None"` as the last one.
+        ValueError: a value out of its bounds (also when a field is set later), choices or sizes that do not fit
+            together (also by `validate()`), labels without `"None"` as the last one.
     """
 
     model_type = "triaffine_ner"
     sub_configs = {"encoder_config": AutoConfig}  # noqa: RUF012 - the form transformers reads
 
-    def __init__(
-        self,
-        encoder_config: PretrainedConfig | dict[str, Any] | None = None,
-        id2label: dict[int, str] | None = None,
-        label2id: dict[str, int] | None = None,
-        num_labels: int | None = None,
-        hidden_size: int | None = None,
-        triaffine_dim: int = 256,
-        max_candidates: int = 30,
-        attention: str = "triaffine",
-        scoring: str = "triaffine",
-        cross_span: bool = True,
-        cross_span_axis: str = "key",
-        share_triaffine: bool = True,
-        triaffine_rank: int | None = None,
-        max_span_width: int | None = None,
-        aux_loss_weight: float = 1.0,
-        loss_reduction: str = "sentence",
-        triaffine_init_std: float = 0.01,
-        subword_pooling: str = "max",
-        word_vocab_size: int = 0,
-        word_embedding_size: int = 0,
-        pos_vocab_size: int = 0,
-        pos_embedding_size: int = 0,
-        char_vocab_size: int = 0,
-        char_embedding_size: int = 0,
-        char_lstm_hidden_size: int = 0,
-        char_readout: str = "both_ends",
-        lstm_hidden_size: int = 512,
-        lstm_layers: int = 2,
-        encoder_dropout: float = 0.0,
-        word_dropout: float = 0.2,
-        pos_dropout: float = 0.2,
-        char_dropout: float = 0.2,
-        lstm_dropout: float = 0.2,
-        mlp_dropout: float = 0.1,
-        max_subwords: int = 192,
-        context: str = "none",
-        **kwargs: Any,
-    ):
-        self.encoder_config = _as_encoder_config(encoder_config)
-        if hidden_size is None and self.encoder_config is not None:
-            hidden_size = self.encoder_config.hidden_size
-        self.hidden_size = hidden_size  # type: ignore[assignment]
-        self.triaffine_dim = triaffine_dim
-        self.max_candidates = max_candidates
-        self.attention = attention
-        self.scoring = scoring
-        self.cross_span = cross_span
-        self.cross_span_axis = cross_span_axis
-        self.share_triaffine = share_triaffine
-        self.triaffine_rank = triaffine_rank
-        self.max_span_width = max_span_width
-        self.aux_loss_weight = aux_loss_weight
-        self.loss_reduction = loss_reduction
-        self.triaffine_init_std = triaffine_init_std
-        self.subword_pooling = subword_pooling
-        self.word_vocab_size = word_vocab_size
-        self.word_embedding_size = word_embedding_size
-        self.pos_vocab_size = pos_vocab_size
-        self.pos_embedding_size = pos_embedding_size
-        self.char_vocab_size = char_vocab_size
-        self.char_embedding_size = char_embedding_size
-        self.char_lstm_hidden_size = char_lstm_hidden_size
-        self.char_readout = char_readout
-        self.lstm_hidden_size = lstm_hidden_size
-        self.lstm_layers = lstm_layers
-        self.encoder_dropout = encoder_dropout
-        self.word_dropout = word_dropout
-        self.pos_dropout = pos_dropout
-        self.char_dropout = char_dropout
-        self.lstm_dropout = lstm_dropout
-        self.mlp_dropout = mlp_dropout
-        self.max_subwords = max_subwords
-        self.context = context
-        id2label = _resolve_labels(id2label, label2id, num_labels)
-        super().__init__(id2label=id2label, label2id={name: i for i, name in id2label.items()}, **kwargs)
-        self.check()
-
-    if TYPE_CHECKING:  # transformers allows None for what is always there here
+    if TYPE_CHECKING:  # what they are once the configuration is built
+        encoder_config: PretrainedConfig | None = None
+        hidden_size: int = 0
         id2label: dict[int, str]
         label2id: dict[str, int]
         num_labels: int
-        hidden_size: int
+    else:
+        encoder_config: PretrainedConfig | dict[str, Any] | None = None
+        hidden_size: int | None = _size(None, "", most=2**16)
+
+    triaffine_dim: int = _size(256, "width d of the triaffine inputs")
+    max_candidates: int = _size(30, "m, how many spans of a sentence enter the cross-span stage", most=2**12)
+    attention: Literal["triaffine", "triaffine_no_label", "label", "linear", "none"] = _option(
+        "triaffine", "how the inside words of a span are weighed (section 3, ablations (a), (c)-(e))"
+    )
+    scoring: Literal[
+        "triaffine", "linear", "linear_boundary", "linear_boundary_shared", "biaffine", "biaffine_shared"
+    ] = _option("triaffine", "how a span's representation is scored (section 4, ablations (a), (b), (f))")
+    cross_span: bool = _option(True, "whether candidates attend to each other (section 6); False is ablation (g)")
+    cross_span_axis: Literal["key", "query"] = _option(
+        "key", "the softmax of the cross-span attention: over the related spans (key) or the scored ones (query)"
+    )
+    share_triaffine: bool = _option(
+        True, "whether the cross-span stage reuses the tensors W, V and the label bias of the span stage"
+    )
+    triaffine_rank: int | None = _size(None, "rank of the triaffine tensors as sums of rank-one terms; None: full")
+    max_span_width: int | None = _size(None, "widest span that is scored, in words; None: all", most=2**16)
+    aux_loss_weight: float | int = _option(1.0, "weight of the span stage's loss", below=float("inf"))
+    loss_reduction: Literal["sentence", "batch"] = _option(
+        "sentence", "mean over sentences of the mean over a sentence's spans, or one mean over all spans of the batch"
+    )
+    triaffine_init_std: float | int = _option(
+        0.01, "standard deviation of full W and V at the start", least=1e-9, below=float("inf")
+    )
+    subword_pooling: Literal["max", "first", "mean"] = _option("max", "how a word's sub-words become one vector")
+    word_vocab_size: int = _part("vocabulary of static word vectors", most=2**26)
+    word_embedding_size: int = _part("width of static word vectors")
+    pos_vocab_size: int = _part("vocabulary of parts of speech", most=2**26)
+    pos_embedding_size: int = _part("width of part-of-speech embeddings")
+    char_vocab_size: int = _part("vocabulary of characters", most=2**26)
+    char_embedding_size: int = _part("width of character embeddings")
+    char_lstm_hidden_size: int = _part("width of the character BiLSTM, each direction")
+    char_readout: Literal["both_ends", "last_character"] = _option(
+        "both_ends", "where the character BiLSTM is read: each direction's last state, or both at the last character"
+    )
+    lstm_hidden_size: int = _option(
+        512, "width of the BiLSTM over words, each direction; 0 switches it off", most=2**14
+    )
+    lstm_layers: int = _size(2, "layers of the BiLSTM over words", most=16)
+    encoder_dropout: float | int = _dropout(0.0, "of the encoder's output")
+    word_dropout: float | int = _dropout(0.2, "of static word vectors")
+    pos_dropout: float | int = _dropout(0.2, "of part-of-speech embeddings")
+    char_dropout: float | int = _dropout(0.2, "of character embeddings")
+    lstm_dropout: float | int = _dropout(0.2, "between BiLSTM layers")
+    mlp_dropout: float | int = _dropout(0.1, "between MLP layers")
+    max_subwords: int = _size(
+        192, "sub-words the encoder reads at once, specials included; longer sentences are windowed", most=MAX_SUBWORDS
+    )
+    context: Literal["none", "previous_sentence", "document"] = _option(
+        "none", "neighbouring sentences shown to the encoder around a sentence"
+    )
+
+    def __post_init__(self, num_labels: int | None = None, **kwargs: Any) -> None:
+        self.encoder_config = _as_encoder_config(self.encoder_config)
+        if self.hidden_size is None and self.encoder_config is not None:
+            self.hidden_size = self.encoder_config.hidden_size
+        self.id2label = _resolve_labels(self.id2label, self.label2id, num_labels)
+        self.label2id = {name: i for i, name in self.id2label.items()}
+        super().__post_init__(**kwargs)
+
+    @classmethod
+    def options(cls) -> list[ConfigOption]:
+        """The fields a user sets, in the order of their declaration: all but the labels and what the encoder gives."""
+        return [
+            ConfigOption(field.name, *_read_type(field.type), field.default, field.metadata["doc"])
+            for field in fields(cls)
+            if field.metadata.get("doc")
+        ]
 
     @property
     def has_words(self) -> bool:
@@ -243,22 +266,7 @@ class TriaffineConfig(PushMixin, PretrainedConfig):
             save_remote_code(save_directory, self._name_or_path)
         super().save_pretrained(save_directory, push_to_hub, **options)
 
-    def check(self) -> None:
-        """Raises ValueError for a choice that does not exist or sizes that do not fit; a model checks its own."""
-        for name, choices in CHOICES.items():
-            if getattr(self, name) not in choices:
-                _fail(f"`{name}` is {getattr(self, name)!r}; choose one of {', '.join(map(repr, choices))}")
-        for name, (least, most) in INTEGERS.items():
-            if getattr(self, name) is not None or name not in OPTIONAL:
-                check_integer(WHERE, name, getattr(self, name), least, most)
-        for name, limits in NUMBERS.items():
-            check_number(WHERE, name, getattr(self, name), *limits)
-        for name in SWITCHES:
-            check_kind(WHERE, name, getattr(self, name), bool, "true or false")
-        self._check_combination()
-        self._check_encoder()
-
-    def _check_combination(self) -> None:
+    def validate_combination(self) -> None:
         """Attention, scoring and cross-span stage must have what each takes from the other."""
         biaffine = self.scoring in ("biaffine", "biaffine_shared")
         if biaffine != (self.attention == "none"):
@@ -289,11 +297,12 @@ class TriaffineConfig(PushMixin, PretrainedConfig):
         if (self.char_embedding_size > 0) != (self.char_lstm_hidden_size > 0):
             _fail("`char_embedding_size` and `char_lstm_hidden_size` are switched on together, or both are 0")
 
-    def _check_encoder(self) -> None:
+    def validate_encoder(self) -> None:
+        """The encoder must be as wide as the words and have positions for all sub-words."""
         if self.encoder_config is None:
             return
         layers = getattr(self.encoder_config, "num_hidden_layers", 0)
-        check_integer(f"{WHERE}: encoder_config", "num_hidden_layers", layers, *ENCODER_LAYERS)
+        check_integer(f"{WHERE}: encoder_config", "num_hidden_layers", layers, 0, 256)
         if self.hidden_size != self.encoder_config.hidden_size:
             _fail(
                 f"`hidden_size` is {self.hidden_size}, but the encoder's width is {self.encoder_config.hidden_size}; "
@@ -307,6 +316,14 @@ class TriaffineConfig(PushMixin, PretrainedConfig):
             )
 
 
+def _read_type(annotation: Any) -> tuple[type, tuple[str, ...], bool]:
+    """Type, choices and whether None is allowed, of a field's annotation."""
+    kinds = get_args(annotation)
+    if kinds and isinstance(kinds[0], str):
+        return str, kinds, False
+    return (kinds[0] if kinds else annotation), (), type(None) in kinds
+
+
 def _as_encoder_config(encoder_config: PretrainedConfig | dict[str, Any] | None) -> PretrainedConfig | None:
     """A copy of the encoder's configuration without what belongs to the place it was read from.
 
@@ -314,7 +331,6 @@ def _as_encoder_config(encoder_config: PretrainedConfig | dict[str, Any] | None)
     """
     if encoder_config is None:
         return None
-    check_kind(WHERE, "encoder_config", encoder_config, (dict, PretrainedConfig), "an encoder's full configuration")
     if isinstance(encoder_config, dict):
         values = {key: value for key, value in encoder_config.items() if key not in LOCAL_FIELDS}
         if "model_type" not in values:
@@ -381,3 +397,6 @@ def _labels_by_id(field: str, pairs: Iterable[tuple[Any, Any]]) -> dict[int, str
 
 def _fail(message: str) -> None:
     raise ValueError(f"{WHERE}: {message}.")
+
+
+CHOICES = {option.name: option.choices for option in TriaffineConfig.options() if option.choices}

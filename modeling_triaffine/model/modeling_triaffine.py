@@ -7,7 +7,7 @@ et al. (Findings of ACL 2022).
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import torch
@@ -79,7 +79,7 @@ class TriaffineForNestedNER(PushMixin, PreTrainedModel):
             config: configuration without or with an encoder; the pretrained encoder's configuration is put in.
             config_kwargs: fields of [`TriaffineConfig`], when `config` is not given; the labels at least.
         """
-        unknown = sorted(set(config_kwargs) - set(inspect.signature(TriaffineConfig.__init__).parameters))
+        unknown = sorted(set(config_kwargs) - {"num_labels", *(field.name for field in fields(TriaffineConfig))})
         if unknown:
             raise ValueError(f"from_encoder: TriaffineConfig has no field {', '.join(map(repr, unknown))}.")
         check_available(name_or_path, {})
@@ -89,8 +89,8 @@ class TriaffineForNestedNER(PushMixin, PreTrainedModel):
         elif config_kwargs:
             raise ValueError("from_encoder: give either `config` or its fields as keywords, not both.")
         else:
-            fields = {key: value for key, value in config.to_dict().items() if key != "hidden_size"}
-            config = TriaffineConfig(**{**fields, "encoder_config": encoder_config})
+            given = {key: value for key, value in config.to_dict().items() if key != "hidden_size"}
+            config = TriaffineConfig(**{**given, "encoder_config": encoder_config})
         model = cls(config)
         pretrained, report = AutoModel.from_pretrained(name_or_path, dtype=torch.float32, output_loading_info=True)
         missing = sorted(set(report["missing_keys"]) & set(model.encoder.state_dict()))
@@ -247,12 +247,12 @@ class TriaffineForNestedNER(PushMixin, PreTrainedModel):
         longest = None if labels is None else labels.shape[1]
         encoded = self._encode(input_ids, attention_mask, token_type_ids, output_hidden_states)
         hidden = self._represent_words(encoded, word_index, num_words, word_ids, pos_ids, char_ids, longest)
-        fields = dict(self.head(hidden, num_words, labels, packed_words))
+        output = dict(self.head(hidden, num_words, labels, packed_words))
         if not output_attentions:
-            fields = {name: value for name, value in fields.items() if not name.endswith("_attentions")}
+            output = {name: value for name, value in output.items() if not name.endswith("_attentions")}
         if output_hidden_states:
-            fields["hidden_states"] = encoded.hidden_states
-        return NestedNEROutput(**fields)
+            output["hidden_states"] = encoded.hidden_states
+        return NestedNEROutput(**output)
 
     def represent_words(
         self,

@@ -20,7 +20,7 @@ from transformers.utils import logging
 
 from .batches_triaffine import PADDING_VALUES, Feature, pad_features, stack_arrays
 from .checks_triaffine import check_integer, check_kind, reading
-from .configuration_triaffine import CHOICES, INTEGERS
+from .configuration_triaffine import CHOICES, MAX_SUBWORDS
 from .layout_triaffine import lay_out
 from .repository_triaffine import (
     AUTO_MAP,
@@ -54,7 +54,7 @@ PosTagger = Callable[[list[Sequence[str]]], Iterable[Sequence[str]]]
 MAX_CHARACTERS = 64
 MAX_CHARACTERS_OF_SUBWORDS = 256
 # The least and the most of the options that are numbers: the span scores of a sentence grow with its words squared.
-LIMITS = {"max_subwords": (8, INTEGERS["max_subwords"][1]), "max_sentence_words": (1, 4096)}
+LIMITS = {"max_subwords": (8, MAX_SUBWORDS), "max_sentence_words": (1, 4096)}
 # What transformers notes of how a tokenizer was loaded, and would save with it.
 LOADING_OPTIONS = ("is_local", "local_files_only")
 # Sentences of a text that are encoded together, so that memory does not grow with the text.

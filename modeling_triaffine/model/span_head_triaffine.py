@@ -147,7 +147,7 @@ class TriaffineSpanHead(nn.Module):
             raise ValueError(
                 "TriaffineSpanHead: the configuration has no `hidden_size` and no encoder; set hidden_size."
             )
-        config.check()  # fields may have been set since it was built
+        config.validate()  # fields may have been set since it was built
         self.config = config
         self.label_bias = nn.Parameter(torch.empty(config.num_labels))
         if config.attention == "none":

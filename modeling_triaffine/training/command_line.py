@@ -5,7 +5,6 @@ The options are the fields of the dataclasses in `arguments.py` and, for the mod
 """
 
 import argparse
-import inspect
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,12 +18,8 @@ from .arguments import DataArguments, ModelArguments, NestedNERTrainingArguments
 from .recipes import CONFIG_FILE, TRAINING_FILE, Recipe, RecipeError, find_recipe, load_recipe
 
 # Fields of the configuration that follow from the encoder and the data, and are never given by hand.
-DERIVED_FIELDS = {"self", "kwargs", "encoder_config", "id2label", "label2id", "num_labels", "hidden_size"}
-CONFIG_OPTIONS = {
-    name: parameter.default
-    for name, parameter in inspect.signature(TriaffineConfig.__init__).parameters.items()
-    if name not in DERIVED_FIELDS
-}
+DERIVED_FIELDS = {"encoder_config", "id2label", "label2id", "num_labels", "hidden_size"}
+CONFIG_OPTIONS = {option.name: option.default for option in TriaffineConfig.options()}
 # Of those, a recipe may still give the encoder (which may be trained from scratch) and the order of the labels.
 RECIPE_FIELDS = {"encoder_config", "id2label"}
 FIELDS_OF_EVERY_CONFIG = {

@@ -1,11 +1,14 @@
 """TriaffineConfig: defaults, labels, every refusal, round trips."""
 
 import json
+from pathlib import Path
 
 import pytest
 from transformers import AutoConfig, BertConfig
 
 from modeling_triaffine import TriaffineConfig
+
+SAVED_EARLIER = Path(__file__).parent / "data" / "config_before_dataclass.json"
 
 
 def test_defaults_are_the_full_model_of_the_paper():
@@ -33,48 +36,113 @@ def test_round_trip_through_json(tmp_path):
     assert type(loaded.encoder_config) is BertConfig
 
 
+def test_a_configuration_saved_by_an_earlier_release_loads_and_saves_unchanged(tmp_path):
+    (tmp_path / "config.json").write_text(SAVED_EARLIER.read_text())
+    TriaffineConfig.from_pretrained(tmp_path).save_pretrained(tmp_path / "again")
+    saved, again = (json.loads((path / "config.json").read_text()) for path in (tmp_path, tmp_path / "again"))
+    for one in (saved, again):
+        del one["transformers_version"]
+        # Fields of the encoder that transformers adds or leaves out, version by version.
+        one["encoder_config"] = {name: one["encoder_config"][name] for name in ("model_type", "hidden_size")}
+    assert again == saved
+
+
+def test_options_are_what_a_user_sets_with_type_choices_and_default():
+    options = {option.name: option for option in TriaffineConfig.options()}
+    assert not {"encoder_config", "hidden_size", "id2label", "label2id", "dtype"} & set(options)
+    config = TriaffineConfig(num_labels=2)
+    for name, option in options.items():
+        assert getattr(config, name) == option.default
+        assert option.default is None if option.optional else type(option.default) is option.type
+        assert (option.default in option.choices) == (option.type is str)
+        assert option.doc
+    assert options["attention"].choices[0] == "triaffine"
+    assert options["triaffine_rank"].type is int
+
+
 def test_keys_of_json_become_numbers_and_label2id_alone_is_enough():
     assert TriaffineConfig(id2label={"0": "a", "1": "None"}).id2label == {0: "a", 1: "None"}
     assert TriaffineConfig(label2id={"None": 1, "a": 0}).id2label == {0: "a", 1: "None"}
 
 
 @pytest.mark.parametrize(
-    ("fields", "message"),
+    ("name", "value"),
     [
-        ({"attention": "biaffine"}, r"`attention` is 'biaffine'; choose one of 'triaffine'"),
-        ({"scoring": "quadratic"}, "`scoring`"),
-        ({"cross_span_axis": "rows"}, "`cross_span_axis`"),
-        ({"loss_reduction": "sum"}, "`loss_reduction`"),
-        ({"subword_pooling": "last"}, "`subword_pooling`"),
-        ({"context": "all"}, "`context`"),
-        ({"attention": "none"}, "do not fit"),
-        ({"scoring": "biaffine", "cross_span": False}, "do not fit"),
-        ({"attention": "none", "scoring": "biaffine"}, "set cross_span=False"),
-        ({"attention": "label", "scoring": "linear_boundary_shared", "cross_span": False}, "linear_boundary"),
-        ({"attention": "label"}, "share_triaffine=False or cross_span=False"),
-        ({"scoring": "linear"}, "share_triaffine=False or cross_span=False"),
-        ({"triaffine_dim": 0}, "`triaffine_dim` is 0"),
-        ({"triaffine_rank": 0}, "`triaffine_rank`"),
-        ({"max_span_width": -1}, "`max_span_width`"),
-        ({"max_candidates": 2.5}, "`max_candidates` is 2.5"),
-        ({"mlp_dropout": 1.0}, "`mlp_dropout`"),
-        ({"triaffine_init_std": 0}, "`triaffine_init_std`"),
-        ({"pos_embedding_size": 50}, "`pos_vocab_size` is 0"),
-        ({"char_lstm_hidden_size": 25}, "switched on together"),
-        ({"id2label": {0: "DNA", 1: "O"}}, 'must be "None"'),
-        ({"id2label": {0: "None", 1: "DNA"}}, 'must be "None"'),
-        ({"id2label": {0: "DNA", 2: "None"}}, "number at least two labels"),
-        ({"id2label": {0: "DNA", 1: "DNA", 2: "None"}}, "same name"),
-        ({"id2label": {0: "DNA", 1: "None"}, "num_labels": 3}, "leave num_labels out"),
-        ({"id2label": {0: "DNA", 1: "None"}, "label2id": {"DNA": 1, "None": 0}}, "inverse"),
-        ({"encoder_config": {"hidden_size": 8}}, "model_type"),
-        ({"encoder_config": {"model_type": "bert", "hidden_size": 24}, "hidden_size": 8}, "the encoder's width is 24"),
-        ({"encoder_config": {"model_type": "bert", "max_position_embeddings": 64}}, "at most 64"),
+        *(("attention", value) for value in ("biaffine", 3, None, ["triaffine"])),
+        *((name, "other") for name in ("scoring", "cross_span_axis", "loss_reduction", "subword_pooling", "context")),
+        *((name, value) for name in ("triaffine_dim", "max_candidates") for value in (0, 2.5, True, "8", 2**30, None)),
+        *((name, value) for name in ("triaffine_rank", "max_span_width") for value in (0, -1, 1.0)),
+        *(("mlp_dropout", value) for value in (1.0, -0.1, float("nan"), "0.1", True, None)),
+        *(("aux_loss_weight", value) for value in (float("inf"), float("nan"), -1)),
+        *(("triaffine_init_std", value) for value in (0, float("nan"))),
+        *(("cross_span", value) for value in (1, "true", None)),
+        ("char_vocab_size", -1),
+        ("hidden_size", 2**30),
+        ("encoder_config", "bert-base-cased"),
     ],
 )
-def test_refusals(fields, message):
-    with pytest.raises(ValueError, match=message):
-        TriaffineConfig(**({"num_labels": 4} if "id2label" not in fields else {}) | fields)
+def test_a_value_out_of_its_bounds_is_refused_by_name_when_built_and_when_set(name, value):
+    with pytest.raises(ValueError, match=f"`{name}` is ") as built:
+        TriaffineConfig(**{name: value})
+    config = TriaffineConfig()
+    before = getattr(config, name)
+    with pytest.raises(ValueError, match=f"`{name}` is ") as set_later:
+        setattr(config, name, value)
+    assert str(built.value) == str(set_later.value)
+    assert "\n" not in str(built.value)
+    assert getattr(config, name) == before
+
+
+@pytest.mark.parametrize(
+    ("fields", "facts"),
+    [
+        ({"attention": "none"}, ("'none'", "'triaffine'")),
+        ({"scoring": "biaffine", "cross_span": False}, ("'biaffine'", 'attention="none"')),
+        ({"attention": "none", "scoring": "biaffine"}, ("cross_span=False",)),
+        ({"attention": "label", "scoring": "linear_boundary_shared", "cross_span": False}, ('"linear_boundary"',)),
+        ({"attention": "label"}, ("share_triaffine=False", "cross_span=False")),
+        ({"scoring": "linear"}, ("share_triaffine=False", "cross_span=False")),
+        ({"pos_embedding_size": 50}, ("`pos_vocab_size` is 0",)),
+        ({"char_lstm_hidden_size": 25}, ("`char_embedding_size`",)),
+        ({"encoder_config": {"hidden_size": 8}}, ("model_type",)),
+        ({"encoder_config": {"model_type": "bert", "hidden_size": 24}, "hidden_size": 8}, ("8", "24")),
+        ({"encoder_config": {"model_type": "bert", "max_position_embeddings": 64}}, ("192", "64")),
+        ({"encoder_config": {"model_type": "bert", "num_hidden_layers": 9999}}, ("`num_hidden_layers` is 9999",)),
+    ],
+)
+def test_choices_and_sizes_that_do_not_fit_together(fields, facts):
+    with pytest.raises(ValueError, match="TriaffineConfig") as error:
+        TriaffineConfig(num_labels=4, **fields)
+    assert all(fact in str(error.value) for fact in facts)
+
+
+def test_fields_set_later_are_validated_together():
+    config = TriaffineConfig(num_labels=4)
+    config.attention = "label"
+    with pytest.raises(ValueError, match="share_triaffine=False"):
+        config.validate()
+
+
+@pytest.mark.parametrize(
+    ("fields", "fact"),
+    [
+        ({"id2label": {0: "DNA", 1: "O"}}, '"None"'),
+        ({"id2label": {0: "None", 1: "DNA"}}, '"None"'),
+        ({"id2label": {0: "DNA", 2: "None"}}, "[0, 2]"),
+        ({"id2label": {0: "None"}}, "[0]"),
+        ({"id2label": {"x": "DNA", 1: "None"}}, "'x'"),
+        ({"id2label": {0: 3, 1: "None"}}, "3"),
+        ({"id2label": ["DNA", "None"]}, "['DNA', 'None']"),
+        ({"id2label": {0: "DNA", 1: "DNA", 2: "None"}}, "same name"),
+        ({"id2label": {0: "DNA", 1: "None"}, "num_labels": 3}, "`num_labels` is 3"),
+        ({"id2label": {0: "DNA", 1: "None"}, "label2id": {"DNA": 1, "None": 0}}, "`label2id`"),
+        ({"num_labels": 1}, "`num_labels` is 1"),
+    ],
+)
+def test_labels_that_cannot_be(fields, fact):
+    with pytest.raises(ValueError, match="TriaffineConfig") as error:
+        TriaffineConfig(**fields)
+    assert fact in str(error.value)
 
 
 def test_code_and_auto_classes_are_named_in_the_saved_folder(tmp_path):
