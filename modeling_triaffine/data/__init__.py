@@ -1,17 +1,16 @@
-"""Corpora of nested entities: readers into one schema, writers, context, statistics, alignment with other words.
+"""Corpora of nested entities: readers and writers, context, statistics, retokenization, and the collator for training.
 
-`load_nested_ner` is the way in: what it gives is `datasets` in the form of `FEATURES`, whatever the corpus looked like.
-`write_nested_ner` is the way out.
-The collator, which makes batches of it, is in `collator.py`.
+`load_nested_ner` reads every format into the one schema of `FEATURES`, `write_nested_ner` writes it. Not here: how the
+processor encodes text (`model/`) and how batches are drawn in training (`training/`).
 """
 
 from .adapting import adapt_dataset
 from .alignment import RetokenizationReport, WordSplitter, align_entities, retokenize
 from .context import add_context
+from .corpus_format import CorpusFormat
 from .formats import FORMATS, detect_format
 from .genia import read_genia_documents
 from .loading import load_nested_ner
-from .reading import CorpusFormat
 from .schema import FEATURES, CorpusError, Entity, Record, RecordChecker
 from .statistics import corpus_statistics
 from .writing import WRITERS, write_nested_ner

@@ -1,4 +1,4 @@
-"""Data sets of any other form, such as those on the Hub, → the schema of this package."""
+"""Converts data sets with other columns, such as those on the Hub, to the schema of this package."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .alignment import WordSplitter
 from .context import AnyDataset
 from .documents import DEFAULT_SENTENCE_SPLITTER, sentences_of
 from .iob2 import TAG, decode_tags
+from .json_forms import annotated_text
 from .schema import FEATURES, Record, RecordChecker, shown
-from .text_spans import annotated_text
 
 logger = logging.getLogger(__name__)
 
 COLUMNS = {"tokens", "text", "entities", "pos", "id", "doc_id"}
 OF_TOKENS = {"pos", "doc_id"}
-"""What texts cannot have."""
+"""Columns that do not apply to texts."""
 
 
 def adapt_dataset(
@@ -31,23 +31,24 @@ def adapt_dataset(
     word_splitter: WordSplitter | None = None,
     sentence_splitter: str = DEFAULT_SENTENCE_SPLITTER,
 ) -> AnyDataset:
-    """A data set that was loaded by `datasets.load_dataset`, in the schema of this package (`FEATURES`).
+    """Converts a data set loaded by `datasets.load_dataset` to the schema of this package (`FEATURES`).
 
     Args:
-        dataset: rows of tokens or of texts; a `DatasetDict` is adapted split by split.
-        columns: what is in which column. Either `tokens` or `text`; `entities`: of tokens, the column or columns of
-            IOB2 tags (strings or class labels), or a column of spans that count tokens; of texts, a column of spans
-            that count characters, in the forms that "text_spans" has. Perhaps `id`; of tokens, perhaps `pos` and
-            `doc_id`. Without that, and of texts always, every row is a document of its own.
+        dataset: rows of tokens or of texts; a `DatasetDict` is converted split by split.
+        columns: field → column. Either `tokens` or `text`; `entities`: for tokens, one or several columns of IOB2 tags
+            (strings or class labels) or a column of spans by tokens; for texts, a column of spans by characters, in the
+            forms of the format "text_spans". Optionally `id`, and for tokens `pos` and `doc_id`; without `doc_id`, and
+            for texts, every row is a document of its own.
         labels: the entity types allowed; None allows any.
-        word_splitter, sentence_splitter: how texts are cut, see `load_nested_ner`.
+        word_splitter, sentence_splitter: how texts are split, see `load_nested_ner`.
 
     Returns:
-        Of the same kind; what was dropped is logged as one warning a split and kept in `info.description`.
+        A data set of the same kind; what was dropped is logged as one warning for each split and kept in
+        `info.description`.
 
     Raises:
-        CorpusError: names split, row and field of what is not as it should be.
-        ValueError: `columns` names what is not there.
+        CorpusError: a row is invalid; the message names split, row and field.
+        ValueError: `columns` names unknown fields or columns.
 
     >>> corpus = adapt_dataset(  # doctest: +SKIP
     ...     load_dataset("GermanEval/germeval_14"), {"tokens": "tokens", "entities": ["ner_tags", "nested_ner_tags"]}
@@ -75,16 +76,16 @@ def _check_columns(dataset: Dataset, columns: Mapping[str, Any]) -> None:
     given = set(columns)
     if "entities" not in given or len(given & {"tokens", "text"}) != 1 or not given <= COLUMNS:
         raise ValueError(
-            f"`columns` names {sorted(given)}. Name `entities` and either `tokens` or `text`, perhaps pos, id, doc_id."
+            f"`columns` names {sorted(given)}. Name `entities`, `tokens` or `text`, and optionally pos, id, doc_id."
         )
     if "text" in given and (unused := sorted(given & OF_TOKENS)):
         raise ValueError(
-            f"`columns` names {unused} beside `text`: every text is a document of its own, and tags belong to given "
-            "tokens. Leave them out, or name `tokens`."
+            f"`columns` names {unused} besides `text`, which apply to tokens: every text is a document of its own, and "
+            "has no tags. Leave them out, or name `tokens`."
         )
     named = [name for value in columns.values() for name in ([value] if isinstance(value, str) else value)]
     if missing := sorted(set(named) - set(dataset.column_names)):
-        raise ValueError(f"`columns` names {missing}, which the data set has not. It has {dataset.column_names}.")
+        raise ValueError(f"`columns` names {missing}, but the data set has {dataset.column_names}.")
 
 
 def _from_tokens(dataset: Dataset, columns: Mapping[str, Any], name: str, check: RecordChecker) -> Iterator[Record]:
@@ -119,7 +120,7 @@ def _from_texts(
 
 
 def _rows(dataset: Dataset) -> Iterator[dict[str, Any]]:
-    """The rows with class labels by name, and objects in lists where the table keeps lists of their fields."""
+    """The rows with names of class labels, and lists of objects in place of objects of lists."""
     for row in dataset:
         yield {name: _readable(value, dataset.features[name]) for name, value in row.items()}
 
@@ -140,21 +141,21 @@ def _readable(value: Any, feature: Any) -> Any:
 
 
 def _entities(values: Any, column: str, num_tokens: int, where: str, check: RecordChecker) -> Sequence[Any]:
-    """What a column says of a sentence: tags, or spans that are checked later."""
+    """The entities in a column of tags, or its spans, which are checked later."""
     if not isinstance(values, list):
-        raise check.error(where, f"field '{column}' is {shown(values)}", "It must be a list, of tags or of spans")
+        raise check.error(where, f"field '{column}' is {shown(values)}", "It must be a list of tags or of spans")
     if not values or not all(isinstance(value, str) for value in values):
         return [_span(value) for value in values]
     if len(values) != num_tokens:
         problem = f"field '{column}' has {len(values)} tags for {num_tokens} tokens"
-        raise check.error(where, problem, "Give one tag a token")
+        raise check.error(where, problem, "Give one tag for each token")
     if wrong := [tag for tag in values if not TAG.fullmatch(tag)]:
         raise check.error(where, f"field '{column}' has the tag {wrong[0]!r}", "IOB2 tags are O, B-type, I-type")
     return list(decode_tags(values, check))
 
 
 def _span(value: Any) -> Any:
-    """A span that calls its type its label has it by its own name."""
+    """The span with its `label` renamed to `type`."""
     if isinstance(value, Mapping) and "label" in value and "type" not in value:
         return {**{name: value[name] for name in value if name != "label"}, "type": value["label"]}
     return value

@@ -1,7 +1,8 @@
-"""Text ↔ words: entities aligned, corpora cut anew into the words of another splitter, tokens as running text.
+"""Text ↔ words: aligning entities, retokenizing corpora with another word splitter, detokenizing.
 
-Corpora cut tokens in their own way (GENIA at the borders of its entities), raw text is cut by a splitter that knows no
-entities. A model that shall read raw text is trained on the splitter's words; what these cannot express is counted.
+Corpora tokenize in their own way (GENIA at the boundaries of its entities), raw text is split by a splitter that does
+not know the entities. A model for raw text is trained on the splitter's words; entities that they cannot express are
+counted.
 """
 
 from __future__ import annotations
@@ -21,20 +22,21 @@ from .schema import CONTEXT_FIELDS, FEATURES, Entity
 logger = logging.getLogger(__name__)
 
 WordSplitter = Callable[[str], Sequence[tuple[int, int]]]
-"""Text → its words as (start, end) in characters, end exclusive, in order and without overlap."""
+"""Text → its words as (start, end) in characters, end exclusive, in order and without overlaps."""
 
 LOST_COLUMN = "lost_entities"
-LOST_IN_A_WORD = "entities lost, a border inside a word"
+LOST_IN_A_WORD = "entities with a boundary inside a word dropped"
+LOST_ACROSS_SENTENCES = "entities across sentences dropped"
 
 NO_SPACE_BEFORE = frozenset([*",.;:?!%)]}”’", "'s", "'t", "n't", "'re", "'ve", "'ll", "'d", "'m"])
 NO_SPACE_AFTER = frozenset("([{“‘$")
 
 
 def split_words(text: str, word_splitter: WordSplitter) -> list[tuple[int, int]]:
-    """The splitter's words, checked; none where the text is white space alone.
+    """Applies a splitter and checks its words; a text of white space has none.
 
     Raises:
-        ValueError: words are empty, overlap, are out of order or lie outside the text, or there are none.
+        ValueError: words are empty, overlap, are out of order or outside of the text, or there are none.
     """
     words = [(start, end) for start, end in word_splitter(text)]
     ends = [0, *(end for _, end in words)]
@@ -44,8 +46,8 @@ def split_words(text: str, word_splitter: WordSplitter) -> list[tuple[int, int]]
         or any(not ends[i] <= s < e for i, (s, e) in enumerate(words))
     ):
         raise ValueError(
-            f"The word splitter must give (start, end) of at least one word, in order, without overlap and inside the "
-            f"text's {len(text)} characters; for {text[:60]!r} it gave {words[:8]}."
+            f"The word splitter must return (start, end) of at least one word, in order, without overlaps and within "
+            f"the text's {len(text)} characters; for {text[:60]!r} it returned {words[:8]}."
         )
     return words
 
@@ -53,18 +55,18 @@ def split_words(text: str, word_splitter: WordSplitter) -> list[tuple[int, int]]
 def align_entities(
     text: str, entities_by_characters: Iterable[Entity], word_spans: Sequence[tuple[int, int]]
 ) -> tuple[list[Entity], list[Entity]]:
-    """Entities by characters → (entities by words, those that have no such form).
+    """Aligns entities with words: returns (entities by words, entities that cannot be aligned).
 
-    An entity covers the words that lie inside it; white space at its borders makes no difference. It is lost where one
-    of its borders falls inside a word, or where it covers no word at all.
+    An entity covers the words inside it; white space at its boundaries is ignored. It is lost if one of its boundaries
+    falls inside a word, or if it covers no word.
 
     Args:
-        text: the text that both sides count in.
+        text: the text whose characters are counted.
         entities_by_characters: `start`, `end` (exclusive) in characters.
         word_spans: (start, end) of each word in characters, in order.
 
     Raises:
-        ValueError: an entity lies outside the text.
+        ValueError: an entity is outside of the text.
 
     >>> align_entities("CD28-mediated", [{"start": 0, "end": 4, "type": "protein"}], [(0, 4), (4, 5), (5, 13)])
     ([{'start': 0, 'end': 1, 'type': 'protein'}], [])
@@ -77,8 +79,8 @@ def align_entities(
     for entity in entities_by_characters:
         start, end = entity["start"], entity["end"]
         if not 0 <= start < end <= len(text):
-            raise ValueError(f"Entity {dict(entity)} lies outside its text of {len(text)} characters.")
-        first, stop = bisect_right(ends, start), bisect_left(starts, end)  # the words that touch the entity
+            raise ValueError(f"Entity {dict(entity)} is outside of its text of {len(text)} characters.")
+        first, stop = bisect_right(ends, start), bisect_left(starts, end)  # the words that overlap the entity
         if first < stop and start <= starts[first] and ends[stop - 1] <= end:
             aligned.append(Entity(start=first, end=stop, type=entity["type"]))
         else:
@@ -88,14 +90,14 @@ def align_entities(
 
 @dataclass
 class RetokenizationReport:
-    """What cutting a data set anew has cost.
+    """What retokenizing a data set lost.
 
     Attributes:
         sentences: sentences of the data set.
         entities: entities before.
-        lost: those that no sequence of the new words spells.
+        lost: entities that do not align with the new words.
         lost_by_type: the same by type.
-        pos_dropped: sentences whose part-of-speech tags, made for other words, were dropped.
+        pos_dropped: sentences whose part-of-speech tags, which belong to the old words, were dropped.
     """
 
     sentences: int = 0
@@ -108,7 +110,7 @@ class RetokenizationReport:
         by_type = ", ".join(f"{kind} {count}" for kind, count in sorted(self.lost_by_type.items()))
         share = 100 * self.lost / max(self.entities, 1)
         return (
-            f"{self.sentences} sentences cut anew: {self.lost} of {self.entities} entities lost ({share:.2f} %"
+            f"{self.sentences} sentences retokenized: {self.lost} of {self.entities} entities lost ({share:.2f} %"
             f"{': ' + by_type if by_type else ''}); part-of-speech tags dropped in {self.pos_dropped} sentences."
         )
 
@@ -116,29 +118,29 @@ class RetokenizationReport:
 def retokenize(
     dataset: Dataset | DatasetDict, word_splitter: WordSplitter
 ) -> tuple[Dataset, RetokenizationReport] | tuple[DatasetDict, dict[str, RetokenizationReport]]:
-    """Cuts a data set into the words of another splitter.
+    """Splits a data set into the words of another splitter.
 
-    A record's tokens, joined by single spaces, are the text that is cut; its context likewise. Entities follow by
-    characters, those that cannot are counted. Part-of-speech tags belong to the old words and are dropped, and
-    counted: tag the new ones where the model reads tags. For GENIA prefer `load_nested_ner(path, word_splitter=…)`,
-    which cuts the sentences as they were written.
+    The tokens of a record, joined by single spaces, are the text that is split; the same holds for its context.
+    Entities are aligned by characters; those that cannot be aligned are counted. Part-of-speech tags belong to the old
+    words and are dropped and counted: tag the new words if the model uses tags. For GENIA prefer
+    `load_nested_ner(path, word_splitter=…)`, which splits the sentences as they were written.
 
     Args:
-        dataset: `Dataset` of the schema, or a `DatasetDict` of such.
+        dataset: a `Dataset` of the schema, or a `DatasetDict` of such data sets.
         word_splitter: text → [(start, end)] in characters.
 
     Returns:
-        The data set and a `RetokenizationReport`; for a `DatasetDict`, a report a split.
+        The data set and a `RetokenizationReport`; for a `DatasetDict`, one report for each split.
 
     Raises:
         TypeError: the data set is a streaming one.
-        ValueError: a sentence is white space alone, and so has no word; the message names it.
+        ValueError: a sentence consists of white space and so has no words; the message names it.
     """
     if isinstance(dataset, Dataset):
         return _retokenize_split(dataset, word_splitter)
     if not isinstance(dataset, DatasetDict):
         raise TypeError(
-            f"retokenize needs a Dataset or DatasetDict, whose losses can be counted, and was given a "
+            f"retokenize needs a Dataset or DatasetDict, whose losses can be counted, but got a "
             f"{type(dataset).__name__}. Load the corpus without streaming=True."
         )
     parts = {split: _retokenize_split(part, word_splitter) for split, part in dataset.items()}
@@ -151,7 +153,7 @@ def _retokenize_split(dataset: Dataset, word_splitter: WordSplitter) -> tuple[Da
         retokenize_record,
         fn_kwargs={"word_splitter": word_splitter},
         features=Features({**dataset.features, LOST_COLUMN: FEATURES["entities"]}),
-        desc="Cutting into words anew",
+        desc="Retokenizing",
     )
     lost = Counter(entity["type"] for entities in resplit[LOST_COLUMN] for entity in entities)
     report = RetokenizationReport(
@@ -167,7 +169,7 @@ def _retokenize_split(dataset: Dataset, word_splitter: WordSplitter) -> tuple[Da
 
 
 def retokenize_record(record: dict[str, Any], word_splitter: WordSplitter) -> dict[str, Any]:
-    """One record cut anew (see `retokenize`), with the entities that were lost, by old words, in `lost_entities`."""
+    """Retokenizes one record (see `retokenize`); `lost_entities` are the entities that were lost, by old words."""
     text = " ".join(record["tokens"])
     starts = list(accumulate((len(token) + 1 for token in record["tokens"]), initial=0))
     by_characters = [
@@ -176,7 +178,7 @@ def retokenize_record(record: dict[str, Any], word_splitter: WordSplitter) -> di
     ]
     words = split_words(text, word_splitter)
     if not words:
-        raise ValueError(f"Sentence {record['id']!r} is white space alone: there is no word in it. Remove it.")
+        raise ValueError(f"Sentence {record['id']!r} consists of white space and has no words. Remove it.")
     entities, lost = align_entities(text, by_characters, words)
     old_word = {start: index for index, start in enumerate(starts)}
     changed = {
@@ -193,12 +195,12 @@ def retokenize_record(record: dict[str, Any], word_splitter: WordSplitter) -> di
 
 
 def detokenize(tokens: Sequence[str]) -> str:
-    """The tokens as running text, spaced as English is: none before closing marks, none after opening ones."""
+    """The tokens as running text with English spacing: none before closing marks, none after opening ones."""
     return "".join(_spaced(tokens))
 
 
 def record_as_text(record: Mapping[str, Any]) -> tuple[str, list[dict[str, Any]]]:
-    """A record as text with its gold entities by characters, in the form the pipeline predicts them (score 1.0)."""
+    """A record as text with its gold entities by characters, in the form of the pipeline's output (score 1.0)."""
     pieces = list(_spaced(record["tokens"]))
     ends = list(accumulate(map(len, pieces)))
     text = "".join(pieces)
@@ -213,7 +215,7 @@ def record_as_text(record: Mapping[str, Any]) -> tuple[str, list[dict[str, Any]]
 
 
 def _spaced(tokens: Sequence[str]) -> Iterator[str]:
-    """Every token with the space before it, if any."""
+    """Every token, with the space before it if there is one."""
     for before, token in zip(("", *tokens), tokens, strict=False):
         joined = not before or token in NO_SPACE_BEFORE or before in NO_SPACE_AFTER
         yield token if joined else f" {token}"

@@ -1,13 +1,12 @@
-"""brat's standoff form: a text (`.txt`) and its annotations (`.ann`) for every document, in a folder or folders in it.
+"""Reads brat's standoff format: a text (`.txt`) and its annotations (`.ann`) for every document of a folder.
 
     T1	Person 0 17	the mayor of Orsk
     T2	City 13 17	Orsk
 
-Text-bound annotations (T) are the entities; offsets count characters, and are checked against the text that brat noted
-behind them. brat ends a fragment at every line end: fragments with only white space between them are one entity.
-Really discontinuous entities are dropped and counted: no span of words is what the annotator marked, and the stretch
-from first to last fragment is something that was not marked. Relations, events, attributes and notes are ignored and
-counted; what triggers an event stays an entity, as for brat's own converters.
+Text-bound annotations (T) are the entities; offsets count characters and are checked against the text that brat quotes.
+brat ends a fragment at every line end: fragments separated by white space alone are one entity. Truly discontinuous
+entities are dropped and counted, since the span from their first to their last fragment is not what was annotated.
+Relations, events, attributes and notes are ignored and counted; event triggers are entities, as in brat's converters.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from .alignment import WordSplitter
-from .documents import BYTE_ORDER_MARK, DEFAULT_SENTENCE_SPLITTER, AnnotatedText, Annotation, sentences_of
-from .reading import CorpusFormat, read_text
-from .schema import Record, RecordChecker
+from .corpus_format import TEXT_OPTIONS, CorpusFormat
+from .documents import BYTE_ORDER_MARK, AnnotatedText, Annotation, reader_of_texts
+from .reading import read_text
+from .schema import RecordChecker
 
 TEXT_SUFFIX, ANNOTATION_SUFFIX = ".txt", ".ann"
 TYPE_AND_OFFSETS = re.compile(r"(\S+) ([0-9]{1,15} [0-9]{1,15}(?:;[0-9]{1,15} [0-9]{1,15})*)")
@@ -34,22 +33,15 @@ OTHER_ANNOTATIONS = {
 }
 
 
-def read_brat(
-    path: Path,
-    check: RecordChecker,
-    word_splitter: WordSplitter | None = None,
-    sentence_splitter: str = DEFAULT_SENTENCE_SPLITTER,
-) -> Iterator[Record]:
-    """The sentences of all documents, in the order of their names.
+def read_brat(path: Path, check: RecordChecker) -> Iterator[AnnotatedText]:
+    """Reads all documents in the order of their names.
 
     Args:
-        path: a folder, searched with all folders in it, or one `.ann` file with its text beside it.
-        check: counts what is dropped or ignored.
-        word_splitter, sentence_splitter: see `sentences_of`.
+        path: a folder, searched recursively, or one `.ann` file with its text beside it.
+        check: counts what is ignored.
 
     Raises:
-        CorpusError: names file, line and annotation: annotations without text, a line of another form, offsets outside
-            the text or on other text than brat noted.
+        CorpusError: annotations without text, or an invalid line; the message names file and line.
     """
     files = brat_documents(path)
     annotated = [file for file in files if file.suffix == ANNOTATION_SUFFIX]
@@ -57,13 +49,13 @@ def read_brat(
         check.note(f"texts without {ANNOTATION_SUFFIX} ignored", example=lonely.name)
     for file in annotated:
         name = file.relative_to(path if path.is_dir() else path.parent).as_posix()
-        yield from sentences_of(_read_document(file, name, check), check, word_splitter, sentence_splitter)
+        yield _read_document(file, name, check)
 
 
 def brat_documents(path: Path) -> list[Path]:
-    """The texts and annotations in a folder, or of one `.ann`; none where nothing is annotated.
+    """The texts and annotations in a folder, or of one `.ann`; empty if nothing is annotated.
 
-    Hidden files and folders are passed over: brat has none, archives of other systems leave some.
+    Hidden files and folders are skipped: brat writes none, but archives of some systems leave them behind.
     """
     if not path.is_dir():
         files = [path, path.with_suffix(TEXT_SUFFIX)]
@@ -81,8 +73,8 @@ def _read_document(file: Path, name: str, check: RecordChecker) -> AnnotatedText
     """One `.ann` with the text beside it; `name` is its path in the corpus."""
     text_file = file.with_suffix(TEXT_SUFFIX)
     if not text_file.is_file():
-        problem = f"there is no {text_file.name} beside it, the text that it annotates"
-        raise check.error(name, problem, f"Put it there, or remove {file.name}")
+        problem = f"the text that it annotates, {text_file.name}, is not in its folder"
+        raise check.error(name, problem, f"Add it, or remove {file.name}")
     lines = read_text(file, check, name).removeprefix(BYTE_ORDER_MARK).split("\n")
     annotations = []
     for number, line in enumerate(lines, start=1):
@@ -92,7 +84,7 @@ def _read_document(file: Path, name: str, check: RecordChecker) -> AnnotatedText
         elif line[:1] in OTHER_ANNOTATIONS:
             check.note(f"{OTHER_ANNOTATIONS[line[0]]} ignored")
         elif line.strip():
-            problem = f"{line[:40]!r} is no annotation"
+            problem = f"{line[:40]!r} is not an annotation"
             remedy = f"An annotation begins with T or one of {' '.join(OTHER_ANNOTATIONS)}"
             raise check.error(f"{name}, line {number}", problem, remedy)
     doc_id = name.removesuffix(ANNOTATION_SUFFIX)
@@ -104,20 +96,20 @@ def _text_bound(line: str, where: str, check: RecordChecker) -> Annotation:
     name, *fields = line.split("\t", 2)
     found = TYPE_AND_OFFSETS.fullmatch(fields[0]) if len(fields) == 2 else None
     if found is None:
-        problem = f"{line[:60]!r} is no text-bound annotation"
-        remedy = "It has three fields with tabs between: an id, type and offsets ('Person 0 4'), the text"
+        problem = f"{line[:60]!r} is not a text-bound annotation"
+        remedy = "It has three fields separated by tabs: an id, type and offsets ('Person 0 4'), the text"
         raise check.error(where, problem, remedy)
     offsets = [tuple(map(int, fragment.split())) for fragment in found[2].split(";")]
     fragments = tuple((start, end) for start, end in offsets)
-    return Annotation(name=name, fragments=fragments, type=found[1], spelled=fields[1], where=where)
+    return Annotation(name=name, fragments=fragments, type=found[1], quote=fields[1], where=where)
 
 
 BRAT = CorpusFormat(
     name="brat",
-    description="brat's standoff form, a folder of .txt and .ann",
+    description="brat's standoff format, a folder of .txt and .ann",
     suffixes=(ANNOTATION_SUFFIX,),
-    recognizes=lambda head: False,  # a file is told by its name, beside which its text lies
-    read=read_brat,
-    options=("word_splitter", "sentence_splitter"),
+    recognizes=lambda head: False,  # by its name alone, which leads to its text
+    read=reader_of_texts(read_brat),
+    options=TEXT_OPTIONS,
     documents=brat_documents,
 )

@@ -1,4 +1,4 @@
-"""Batches for training: the processor pads, the collator adds the labels of all spans and nothing else."""
+"""Batches for training: the processor pads, the collator adds the labels of all spans."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from ..model.triaffine_ops import span_mask
 
 
 def encode_records(processor: TriaffineProcessor, records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Features of records with `tokens`, and `pos`, `left_tokens`, `right_tokens`, `entities` where there are any."""
+    """Encodes records with `tokens` and optionally `pos`, `left_tokens`, `right_tokens` and `entities`."""
     optional = {name: [record.get(name) or [] for record in records] for name in ("pos", "left_tokens", "right_tokens")}
     features = processor.encode([record["tokens"] for record in records], **optional)
     for feature, record in zip(features, records, strict=True):
@@ -22,16 +22,15 @@ def encode_records(processor: TriaffineProcessor, records: Sequence[Mapping[str,
 
 
 class DataCollatorForNestedNER:
-    """Pads encoded sentences and makes the label matrix [B, N, N] of their entities.
+    """Pads encoded sentences and builds the label matrix [B, N, N] of their entities.
 
-    Label of span (i, j), both inclusive: the entity's, None's where there is none, -100 where no span is (i > j, beyond
-    the sentence). Of two types on one span the matrix holds the last in label order; `lost` counts the others.
+    The label of span (i, j), both inclusive, is that of its entity, None's id if there is no entity, or -100 if it is
+    not a span (i > j, or beyond the sentence). Of two types of one span, the matrix has the last one in label order;
+    `lost` counts the others. Features without `entities` give a batch without labels.
 
     Args:
-        processor: the [`TriaffineProcessor`] the sentences were encoded with.
+        processor: the [`TriaffineProcessor`] that encoded the sentences.
         label2id: label ids of the model's configuration.
-
-    A feature without `entities` makes a batch without labels.
     """
 
     def __init__(self, processor: TriaffineProcessor, label2id: Mapping[str, int]):
@@ -64,7 +63,7 @@ class DataCollatorForNestedNER:
         if label is None or entity["type"] == NONE_LABEL:
             known = ", ".join(name for name in self.label2id if name != NONE_LABEL)
             raise ValueError(
-                f"The data has an entity of type {entity['type']!r}, which the model has no label for; it knows "
-                f"{known}. Train with all types of the data, or drop the entities of this one."
+                f"The data has an entity of type {entity['type']!r}, for which the model has no label; its labels are "
+                f"{known}. Train with all types of the data, or remove the entities of this type."
             )
         return label

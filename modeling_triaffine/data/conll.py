@@ -1,6 +1,6 @@
-"""What files of the CoNLL family share: blocks of lines, comments, and how documents and sentences are called.
+"""The common part of the CoNLL family: paragraphs of lines, comments, and the ids of documents and sentences.
 
-Holds no format of its own: `iob2.py` and `conllu.py` do.
+The formats themselves are in `iob2.py` and `conllu.py`.
 """
 
 from __future__ import annotations
@@ -13,51 +13,51 @@ from .reading import decode, open_corpus
 from .schema import RecordChecker
 
 
-def line_blocks(path: Path, check: RecordChecker) -> Iterator[list[tuple[int, str]]]:
-    """The blocks of lines between blank lines, each line with its number; line ends are taken off.
+def numbered_paragraphs(path: Path, check: RecordChecker) -> Iterator[list[tuple[int, str]]]:
+    """The groups of lines between blank lines, each line with its number and without its line end.
 
     Raises:
         CorpusError: a line is not UTF-8.
     """
-    block: list[tuple[int, str]] = []
+    paragraph: list[tuple[int, str]] = []
     with open_corpus(path) as lines:
         for number, data in enumerate(lines, start=1):
             line = decode(data, check, f"line {number}").removeprefix("\ufeff" if number == 1 else "").rstrip("\r\n")
             if line.strip():
-                block.append((number, line))
-            elif block:
-                yield block
-                block = []
-    if block:
-        yield block
+                paragraph.append((number, line))
+            elif paragraph:
+                yield paragraph
+                paragraph = []
+    if paragraph:
+        yield paragraph
 
 
 def comment_field(line: str) -> tuple[str, str]:
-    """What a comment of the CoNLL-U family says: "# newdoc id = a" → ("newdoc id", "a"); no "=", no value."""
+    """Name and value of a comment: "# newdoc id = a" → ("newdoc id", "a"); without "=" the value is empty."""
     name, _, value = line.removeprefix("#").partition("=")
     return " ".join(name.split()), value.strip()
 
 
-class Documents:
-    """Gives sentences their ids, by what comments say, and counts where they say nothing.
+class SentenceIds:
+    """Gives sentences the ids in the comments before them, and numbers them where there are none.
 
     Before the first document begins, every sentence is a document of its own.
     """
 
     def __init__(self, stem: str):
         self.stem = stem
-        self.number = 0  # of sentences without a document, and documents without a name
+        self.number = 0  # of unnamed documents so far
         self.doc_id: str | None = None
         self.sent_id = 0
         self.id = ""
 
     def start(self, doc_id: str = "") -> None:
-        """A document begins."""
+        """Begins a document."""
         self.doc_id = doc_id or f"{self.stem}:{self._count()}"
         self.sent_id = 0
 
     def read_comment(self, line: str) -> None:
-        """Takes what `# newdoc id = …` and `# sent_id = …` say of the sentences that follow, of the next one."""
+        """Reads `# newdoc id = …`, for the following sentences, and `# sent_id = …`, for the next one."""
         name, value = comment_field(line)
         if name in ("newdoc", "newdoc id"):
             self.start(value)

@@ -1,7 +1,7 @@
-"""Context of a sentence, made from its neighbours in the document.
+"""The context of a sentence, from its neighbours in the document.
 
-Which words those are is decided in `text_triaffine.py`, for raw text and records alike; how many sub-words of them the
-encoder sees is the processor's matter.
+Which words those are is decided in `text_triaffine.py`, for raw text and records alike; the processor decides how many
+of their sub-words the encoder sees.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ AnyDataset = TypeVar("AnyDataset", Dataset, DatasetDict)
 
 
 def add_context(dataset: AnyDataset, context: str, max_tokens: int) -> AnyDataset:
-    """Fills in `left_tokens` and `right_tokens` where the corpus brings none of its own.
+    """Fills in `left_tokens` and `right_tokens` if the corpus has no context of its own.
 
-    Neighbours are the sentences of the same `doc_id`, in the order of `sent_id`, within the data set given (within each
-    split of a `DatasetDict`). Records that bring their own context (lists, not null) are kept as they are.
+    Neighbours are the sentences of the same `doc_id`, in the order of `sent_id`, within the data set (within each split
+    of a `DatasetDict`). Records with their own context (lists, not null) are not changed.
 
     Args:
-        dataset: of the schema; order and columns stay.
-        context: "none": nothing, both sides empty; "previous_sentence": the sentence before on the left, nothing on the
-            right (the published setting on GENIA); "document": as many neighbouring words as there are, on both sides.
-        max_tokens: the most words a side, the nearest ones; a sentence is cut where it is reached.
+        dataset: of the schema; order and columns are kept.
+        context: "none": both sides are empty; "previous_sentence": the previous sentence on the left, nothing on the
+            right (the published setting on GENIA); "document": all neighbouring words on both sides.
+        max_tokens: the maximum number of words on each side, the nearest ones.
 
     Raises:
         ValueError: `context` is none of these, or `max_tokens` is negative.
-        TypeError: the data set is a streaming one, whose neighbours are not at hand.
+        TypeError: the data set is a streaming one.
     """
     if context not in CONTEXTS:
         raise ValueError(f"There is no context {context!r}. Choose one of {', '.join(CONTEXTS)}.")
     if max_tokens < 0:
-        raise ValueError(f"max_tokens is {max_tokens}, but a number of words cannot be negative. Give 0 or more.")
+        raise ValueError(f"max_tokens is {max_tokens}, which is negative. Give the maximum number of words, 0 or more.")
     if isinstance(dataset, DatasetDict):
         return DatasetDict({split: add_context(part, context, max_tokens) for split, part in dataset.items()})
     if not isinstance(dataset, Dataset):
         raise TypeError(
-            f"add_context needs a Dataset or DatasetDict, and was given a {type(dataset).__name__}, which does not "
-            f"hold a sentence's neighbours. Load the corpus without streaming=True."
+            f"add_context needs a Dataset or DatasetDict, but got a {type(dataset).__name__}, in which the neighbours "
+            "of a sentence are not accessible. Load the corpus without streaming=True."
         )
     neighbours = _neighbours_by_row(dataset, context, max_tokens)
 
@@ -59,13 +59,13 @@ def add_context(dataset: AnyDataset, context: str, max_tokens: int) -> AnyDatase
         fill_in,
         with_indices=True,
         features=dataset.features,
-        new_fingerprint=Hasher.hash([dataset._fingerprint, context, max_tokens]),  # else all the words are hashed
+        new_fingerprint=Hasher.hash([dataset._fingerprint, context, max_tokens]),  # otherwise all words are hashed
         desc="Adding context",
     )
 
 
 def _neighbours_by_row(dataset: Dataset, context: str, max_tokens: int) -> dict[int, tuple[list[str], list[str]]]:
-    """Words on the left and on the right of each row's sentence; nothing for context "none"."""
+    """Row → the words on the left and on the right of its sentence; empty for context "none"."""
     if context == "none":
         return {}
     documents: dict[str, list[tuple[int, int]]] = defaultdict(list)

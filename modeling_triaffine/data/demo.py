@@ -1,19 +1,19 @@
-"""The demo corpus: English sentences about towns, companies and people that do not exist, with nested entities.
+"""The demo corpus: English sentences about fictitious towns, companies and people, with nested entities.
 
-Holds the grammar the sentences are written with and the generator (`demo_corpus`, `write_demo_corpus`). The corpus is
-for first steps, tests and timing; scores on it say that training works and nothing about real text.
+Contains the grammar of the sentences and the generator (`demo_corpus`, `write_demo_corpus`). The corpus is for first
+steps, tests and timing; scores on it show that training works and say nothing about real text.
 
-How entities are marked:
+Annotation rules:
 
-- An entity is a name of one of five types, or a definite phrase of such a type around a name ("the mayor of Orsk").
-  "a nurse from Orsk" and "the Orsk prize" hold an entity and are none. "the" belongs to the largest phrase it opens.
-  Titles stay outside.
-- Nesting is at most three deep: [the rector of [the University of [Orsk]]].
-- A name says nothing about its type: the same word is a person here, a town, a company or a part of a longer name
-  there. Its sentence always tells which. Within a document a name stands for one thing.
-- The names of one split never occur in another one; all other words are shared. Names are put together from
-  syllables; a likeness to a real one is chance.
-- Cutting the text at white space and around punctuation gives the tokens again.
+- An entity is a name of one of five types, or a definite phrase of such a type that contains a name ("the mayor of
+  Orsk"). "a nurse from Orsk" and "the Orsk prize" contain an entity and are not entities. "the" belongs to the largest
+  phrase that it begins. Titles are not part of an entity.
+- Entities are nested up to three levels deep: [the rector of [the University of [Orsk]]].
+- A name is ambiguous: the same word is a person in one document, and a town, a company or part of a longer name in
+  others. Its sentence always determines the type. Within a document, a name has one referent.
+- The names of one split never occur in another one; all other words are shared. Names are made of syllables; any
+  similarity to real names is coincidental.
+- Splitting the text at white space and around punctuation gives the tokens.
 """
 
 import json
@@ -24,13 +24,14 @@ from functools import cache
 from itertools import count, cycle, islice
 from pathlib import Path
 
+from ..files import open_output
 from .schema import Entity, Record
 
 SPLIT_SHARES = {"train": 0.8, "validation": 0.1, "test": 0.1}
 
-# One alternative a line, or several divided by "|"; "3* x" is taken three times as often as "x", "_" is nothing.
+# One alternative per line, or several separated by "|"; "3* x" has three times the weight of "x", "_" is empty.
 # <symbol> is replaced by one of its alternatives, $name by a name of the document's cast; [TYPE … ] marks an entity.
-# A word's part of speech is in PARTS_OF_SPEECH unless it is written behind a slash.
+# A word's part of speech is in PARTS_OF_SPEECH unless it is given after a slash.
 GRAMMAR = {
     # ---- sentences
     "sentence": """
@@ -280,7 +281,7 @@ NAME_PARTS = (
     "lmi lvo mbri nda ndo nte rda rko rli rvi stu sti tru tsu va vi zi zo xa go kki ppa",
     "l lm n nd r rk s sk st th x v ck m",
 )
-# What a document is about: how many of a kind, and what they are called in full; _ is an invented name.
+# The cast of a document: how many of each kind, and the forms of their full names; _ is an invented name.
 CAST = {
     "person": (3, ["_ _"]),
     "place": (3, ["_", "_", "_", "_", "Port _", "Upper _", "_ Bay"]),
@@ -289,7 +290,7 @@ CAST = {
     "affair": (2, ["Hurricane _", "Storm _", "Operation _", "the _ Cup", "the _ War"]),
 }
 NAMES_OF_A_CAST = sum(members * max(form.count("_") for form in forms) for members, forms in CAST.values())
-# $name in the grammar: which of the cast, and in which forms. The short form is the (last) invented name alone.
+# $name in the grammar → kind and forms. The short form is the (last) invented name alone.
 MENTIONS = {
     "person": ("person", ("full", "short")),
     "full": ("person", ("full",)),
@@ -301,25 +302,27 @@ MENTIONS = {
     "affair": ("affair", ("full",)),
 }
 SENTENCES_OF_A_DOCUMENT = (4, 6)  # fewest, most
-SENTENCES_FOR_A_NAME = 1  # of a split: so many names that learning them by heart is no way to find new ones
+SENTENCES_FOR_A_NAME = 1  # of a split: with so many names, memorizing them does not help to find new ones
 
 
 def demo_corpus(seed: int = 13, sentences: int = 1500) -> dict[str, list[Record]]:
-    """The corpus as lists of records; the same for the same arguments on every machine.
+    """Generates the corpus as lists of records; the same arguments give the same corpus on every machine.
 
     Args:
-        seed: Another seed, another corpus: other names and other sentences.
-        sentences: Sentences in all splits together, at least 10; four fifths are for training, the rest is shared
-            equally by validation and test.
+        seed: determines names and sentences.
+        sentences: number of sentences in all splits, at least 10; four fifths are for training, the rest is divided
+            equally between validation and test.
 
     Returns:
-        Split → records in the order of the documents, four to six sentences each (the last one may be shorter).
+        Split → records in the order of the documents, which have four to six sentences (the last one may be shorter).
 
     Raises:
-        ValueError: Too few sentences.
+        ValueError: too few sentences.
     """
     if sentences < 10:
-        raise ValueError(f"A demo corpus of {sentences} sentences cannot be split: ask for at least 10 sentences.")
+        raise ValueError(
+            f"A demo corpus of {sentences} sentences is too small to be split. Give at least 10 sentences."
+        )
     rng = random.Random(seed)
     sizes = {split: int(sentences * share) for split, share in SPLIT_SHARES.items()}
     sizes["train"] += sentences - sum(sizes.values())
@@ -330,38 +333,36 @@ def demo_corpus(seed: int = 13, sentences: int = 1500) -> dict[str, list[Record]
 
 
 def write_demo_corpus(folder: str | os.PathLike[str], seed: int = 13, sentences: int = 1500) -> dict[str, Path]:
-    """Writes `train.jsonl`, `validation.jsonl` and `test.jsonl`, one record a line; arguments as in `demo_corpus`.
+    """Writes `train.jsonl`, `validation.jsonl` and `test.jsonl`, one record per line; arguments as in `demo_corpus`.
 
-    The folder is made where it is missing, files of these names are replaced. A file appears under its name only when
-    it is complete.
+    The folder is created if needed, files of these names are replaced. Each file appears when it is complete.
 
     Returns:
         Split → path of its file.
     """
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
     paths = {}
     for split, records in demo_corpus(seed, sentences).items():
-        paths[split] = folder / f"{split}.jsonl"
-        _write_atomically(paths[split], "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records))
+        paths[split] = Path(folder, f"{split}.jsonl")
+        with open_output(paths[split]) as output:
+            output.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
     return paths
 
 
-class _Mentions:
-    """Names for the sentences of one document, in which a name stands for one thing."""
+class _Cast:
+    """The names in one document, each with one referent."""
 
     def __init__(self, names: Sequence[str], rng: random.Random):
         self.rng = rng
         unused = iter(rng.sample(names, NAMES_OF_A_CAST))
-        self.cast = {
+        self.members = {
             kind: [self._called(rng.choice(forms), unused) for _ in range(members)]
             for kind, (members, forms) in CAST.items()
         }
         self.start_sentence()
 
     def start_sentence(self) -> None:
-        """From here on nobody and nothing is named twice before everybody was named once."""
-        self.turns = {kind: cycle(self.rng.sample(members, len(members))) for kind, members in self.cast.items()}
+        """Starts a sentence, in which no member is named twice before all of its kind are named once."""
+        self.turns = {kind: cycle(self.rng.sample(members, len(members))) for kind, members in self.members.items()}
 
     def words(self, mention: str) -> list[str]:
         """The words for `$mention` in the grammar."""
@@ -377,13 +378,13 @@ class _Mentions:
 
 
 def _documents(split: str, names: Sequence[str], rng: random.Random) -> Iterator[Record]:
-    """Records of document after document, without end."""
+    """An endless stream of records, document by document."""
     for number in count():
         doc_id = f"{split}-{number:03d}"
-        mentions = _Mentions(names, rng)
+        cast = _Cast(names, rng)
         for sent_id in range(rng.randint(*SENTENCES_OF_A_DOCUMENT)):
-            mentions.start_sentence()
-            tokens, pos, entities = _write_sentence(mentions, rng)
+            cast.start_sentence()
+            tokens, pos, entities = _write_sentence(cast, rng)
             yield Record(
                 id=f"{doc_id}-{sent_id}",
                 doc_id=doc_id,
@@ -396,12 +397,12 @@ def _documents(split: str, names: Sequence[str], rng: random.Random) -> Iterator
             )
 
 
-def _write_sentence(mentions: _Mentions, rng: random.Random) -> tuple[list[str], list[str], list[Entity]]:
-    """Tokens, their parts of speech, and the entities from left to right, longest first."""
+def _write_sentence(cast: _Cast, rng: random.Random) -> tuple[list[str], list[str], list[Entity]]:
+    """Tokens, parts of speech, and entities sorted by start, then longest first."""
     tokens: list[str] = []
     pos: list[str] = []
     entities: list[Entity] = []
-    unfinished: list[tuple[str, int]] = []  # type and start of the entities we are in
+    unfinished: list[tuple[str, int]] = []  # type and start of the open entities
     for item in _expand("sentence", rng):
         if item.startswith("["):
             unfinished.append((item[1:], len(tokens)))
@@ -409,7 +410,7 @@ def _write_sentence(mentions: _Mentions, rng: random.Random) -> tuple[list[str],
             type_, start = unfinished.pop()
             entities.append(Entity(start=start, end=len(tokens), type=type_))
         else:
-            words = mentions.words(item[1:]) if item.startswith("$") else [item]
+            words = cast.words(item[1:]) if item.startswith("$") else [item]
             tagged = [_tag(word) for word in words]
             tokens.extend(word for word, _ in tagged)
             pos.extend(tag for _, tag in tagged)
@@ -420,7 +421,7 @@ def _write_sentence(mentions: _Mentions, rng: random.Random) -> tuple[list[str],
 
 
 def _expand(symbol: str, rng: random.Random) -> Iterator[str]:
-    """Words, `$names`, `[TYPE` and `]` of one random alternative of the symbol, all the way down."""
+    """Words, `$names`, `[TYPE` and `]` of a random alternative of the symbol, expanded recursively."""
     alternatives, weights = _alternatives(symbol)
     for item in rng.choices(alternatives, weights)[0]:
         if item.startswith("<"):
@@ -431,7 +432,7 @@ def _expand(symbol: str, rng: random.Random) -> Iterator[str]:
 
 @cache
 def _alternatives(symbol: str) -> tuple[list[list[str]], list[int]]:
-    """The alternatives of a symbol, cut into items, and how often each is to be taken relative to the others."""
+    """The alternatives of a symbol, split into items, and their weights."""
     alternatives, weights = [], []
     for alternative in GRAMMAR[symbol].strip().replace("\n", "|").split("|"):
         weight, _, items = alternative.strip().rpartition("* ")
@@ -441,7 +442,7 @@ def _alternatives(symbol: str) -> tuple[list[list[str]], list[int]]:
 
 
 def _tag(item: str) -> tuple[str, str]:
-    """`word/TAG`, or a word whose tag is looked up."""
+    """Word and tag of `word/TAG`, or of a word whose tag is looked up."""
     word, _, tag = item.partition("/")
     if tag:
         return word, tag
@@ -454,16 +455,10 @@ def _tag(item: str) -> tuple[str, str]:
 
 
 def _invent_names(how_many: int, rng: random.Random) -> list[str]:
-    """Different capitalised words of two or three syllables."""
+    """Distinct capitalised words of two or three syllables."""
     beginnings, middles, endings = map(str.split, NAME_PARTS)
     names: dict[str, None] = {}
     while len(names) < how_many:
         parts = rng.choice(beginnings), *rng.choices(middles, k=rng.choice((1, 1, 2))), rng.choice(endings)
         names["".join(parts)] = None
     return list(names)
-
-
-def _write_atomically(path: Path, text: str) -> None:
-    unfinished = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    unfinished.write_text(text, encoding="utf-8", newline="\n")
-    unfinished.replace(path)

@@ -1,8 +1,8 @@
-"""spaCy's DocBin (`.spacy`): documents of tokens, entities in a span group, or flat ones in `doc.ents`.
+"""Reads spaCy's DocBin (`.spacy`): documents of tokens with entities in a span group, or flat ones in `doc.ents`.
 
-Tokens are spaCy's, those of white space left out; sentences are the documents' own, and where they have none, those
-that raw text is cut into. The span group is "sc", or the only one there is, or what `columns={"entities": …}` names;
-only where there is none, `doc.ents` is read. Needs the extra `spacy`; no pipeline is loaded.
+Tokens are spaCy's without those of white space; sentences are those of the documents, otherwise those into which raw
+text is split. The span group is "sc", the only one there is, or the one named by `columns={"entities": …}`; `doc.ents`
+is read if there is none. Needs the extra `spacy`; no pipeline is loaded.
 """
 
 from __future__ import annotations
@@ -15,14 +15,16 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import missing_extra
 from ..model.text_triaffine import sentence_splitter as named_sentence_splitter
+from .alignment import LOST_ACROSS_SENTENCES
+from .corpus_format import CorpusFormat
 from .documents import DEFAULT_SENTENCE_SPLITTER, in_context
-from .reading import CorpusFormat, open_corpus
+from .reading import open_corpus
 from .schema import Entity, Record, RecordChecker
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Span, Token
 
-SPAN_GROUP = "sc"  # spaCy's own name for it
+SPAN_GROUP = "sc"  # spaCy's default name
 
 
 def read_docbin(
@@ -31,16 +33,16 @@ def read_docbin(
     columns: Mapping[str, Any] | None = None,
     sentence_splitter: str = DEFAULT_SENTENCE_SPLITTER,
 ) -> Iterator[Record]:
-    """The sentences of all documents. The file is read as a whole, so memory grows with it.
+    """Reads the sentences of all documents. The file is read as a whole: memory grows with it.
 
     Args:
-        path: a file that `DocBin.to_disk` wrote.
-        check: counts what is dropped: spans over the end of a sentence, without a label, or of white space.
-        columns: {"entities": name or names of span groups}; None takes the one that is there.
-        sentence_splitter: "punctuation", "lines" or "none", for documents without sentences of their own.
+        path: a file written by `DocBin.to_disk`.
+        check: counts what is dropped: spans that cross the end of a sentence, have no label or consist of white space.
+        columns: {"entities": name or names of span groups}; None takes the only one.
+        sentence_splitter: "punctuation", "lines" or "none", for documents without sentences.
 
     Raises:
-        CorpusError: the file is no DocBin, or it is not clear which span group is meant.
+        CorpusError: the file is not a DocBin, or there are several span groups.
         ImportError: spaCy is not installed.
     """
     docs = _documents(path, check)
@@ -69,18 +71,18 @@ def _documents(path: Path, check: RecordChecker) -> list[Doc]:
         from spacy.tokens import DocBin
         from spacy.vocab import Vocab
     except ImportError as error:
-        raise missing_extra(f"{path}: to read a DocBin needs spaCy", "spacy") from error
+        raise missing_extra(f"{path}: reading a DocBin needs spaCy", "spacy") from error
     with open_corpus(path) as file:
         data = file.read()
     try:
         return list(DocBin().from_bytes(data).get_docs(Vocab()))
-    except Exception as error:  # whatever spaCy comes across in a file of another kind
+    except Exception as error:  # files of another kind make spaCy fail in any way
         problem = f"spaCy cannot read it as a DocBin ({type(error).__name__}: {error})"
-        raise check.error("", problem, "Give a file that DocBin.to_disk wrote") from error
+        raise check.error("", problem, "Give a file written by DocBin.to_disk") from error
 
 
 def _groups(docs: Sequence[Doc], columns: Mapping[str, Any] | None, check: RecordChecker) -> list[str]:
-    """The span groups that hold the entities; none where `doc.ents` does."""
+    """The names of the span groups with the entities; empty if they are in `doc.ents`."""
     there = sorted({group for doc in docs for group in doc.spans})
     if columns is not None:
         if columns.keys() != {"entities"}:
@@ -93,12 +95,12 @@ def _groups(docs: Sequence[Doc], columns: Mapping[str, Any] | None, check: Recor
         groups = [SPAN_GROUP] if SPAN_GROUP in there else there
     if not set(groups) <= set(there) or (columns is None and len(groups) > 1):
         problem = f"its span groups are {', '.join(map(repr, there))}" if there else "it has no span groups"
-        raise check.error("", problem, "Say which one holds the entities: columns={'entities': name}")
+        raise check.error("", problem, "Name the one with the entities: columns={'entities': name}")
     return groups
 
 
 def _sentences(doc: Doc, sentence_splitter: str) -> list[list[Token]]:
-    """The tokens of every sentence, those of white space left out."""
+    """The tokens of every sentence without those of white space."""
     if doc.has_annotation("SENT_START"):
         borders = [(sentence.start, sentence.end) for sentence in doc.sents]
     else:
@@ -111,7 +113,7 @@ def _sentences(doc: Doc, sentence_splitter: str) -> list[list[Token]]:
 def _entities(
     doc: Doc, spans: Sequence[Span], sentences: Sequence[Sequence[Token]], check: RecordChecker
 ) -> list[list[Entity]]:
-    """The spans in each sentence, by its tokens."""
+    """The entities of every sentence, by tokens."""
     positions = [token.i for sentence in sentences for token in sentence]
     first_words = list(accumulate(map(len, sentences), initial=0))
     entities: list[list[Entity]] = [[] for _ in sentences]
@@ -124,7 +126,7 @@ def _entities(
         elif not span.label_:
             check.drop("spans without a label dropped", example=example)
         elif end > first_words[sentence + 1]:
-            check.drop("entities lost, over the end of a sentence", example=example)
+            check.drop(LOST_ACROSS_SENTENCES, example=example)
         else:
             first = first_words[sentence]
             entities[sentence].append(Entity(start=start - first, end=end - first, type=span.label_))

@@ -1,32 +1,33 @@
-"""Texts annotated by characters → sentences of words: what brat and the exports of annotation tools have in common.
+"""Texts annotated by characters → sentences of words: the common part of ACE, brat and exports of annotation tools.
 
-A reader of such a format makes an `AnnotatedText` of every document, as its file has it; `sentences_of` checks the
-annotations against the text, cuts it as raw text is cut for prediction (`text_triaffine.py`) and lets the entities
-follow. What cannot follow is dropped, counted, and shown with the text around it.
+A reader of such a format yields an `AnnotatedText` for every document; `sentences_of` checks the annotations against
+the text, splits it as raw text is split for prediction (`text_triaffine.py`) and aligns the entities with the words.
+Entities that cannot be aligned are dropped, counted and shown in context.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
+from pathlib import Path
 
 from ..model.text_triaffine import DEFAULT_WORD_SPLITTER, split_text
 from ..model.text_triaffine import sentence_splitter as named_sentence_splitter
 from ..model.text_triaffine import word_splitter as named_word_splitter
-from .alignment import LOST_IN_A_WORD, WordSplitter, align_entities, split_words
+from .alignment import LOST_ACROSS_SENTENCES, LOST_IN_A_WORD, WordSplitter, align_entities, split_words
 from .schema import CorpusError, Entity, Record, RecordChecker
 
 DEFAULT_SENTENCE_SPLITTER = "punctuation"
 MAX_SENTENCE_WORDS = 256
-"""Longer sentences are cut into pieces of so many words, as `TriaffineProcessor` does by default with raw text."""
+"""Longer sentences are cut into pieces of this many words, as `TriaffineProcessor` does by default with raw text."""
 
 BYTE_ORDER_MARK = "\ufeff"
-SHOWN_AROUND = 20  # characters of text that examples show on either side
+SHOWN_AROUND = 20  # characters of context on either side of an example
 SHOWN_INSIDE = 40
-# White space is no difference between a text and what a tool notes of it; some note a line end as backslash and n.
+# White space is ignored when a tool's quote is compared with the text; some tools quote a line end as backslash and n.
 _NOT_COMPARED = re.compile(r"\s+|\\[nrt]")
 
 Offsets = tuple[int, int]
@@ -38,17 +39,17 @@ class Annotation:
     """An entity as an annotation tool wrote it.
 
     Args:
-        name: what it is called in its file, for messages: "T3", "entities[2]".
-        fragments: its parts, in characters of the text; one, unless it is discontinuous.
+        name: its name in the file, for messages: "T3", "entities[2]".
+        fragments: its parts, in characters of the text; more than one if it is discontinuous.
         type: the entity's type.
-        spelled: its text as the tool noted it, against which the offsets are checked; None where it did not.
+        quote: its text as quoted by the tool, against which the offsets are checked; None if the tool quotes nothing.
         where: its place in the file, for messages: "line 7".
     """
 
     name: str
     fragments: tuple[Offsets, ...]
     type: str
-    spelled: str | None
+    quote: str | None
     where: str
 
 
@@ -61,7 +62,7 @@ class AnnotatedText:
         text: as written.
         annotations: the entities.
         where: its place in the corpus, for messages.
-        borders: positions in the text that no sentence runs over, in order.
+        borders: positions in the text, in order, that no sentence crosses.
     """
 
     doc_id: str
@@ -71,29 +72,47 @@ class AnnotatedText:
     borders: Sequence[int] = ()
 
 
+def reader_of_texts(read: Callable[[Path, RecordChecker], Iterator[AnnotatedText]]) -> Callable[..., Iterator[Record]]:
+    """Turns `read(path, check)`, which yields annotated texts, into a `CorpusFormat.read` that yields sentences.
+
+    It takes the options `word_splitter` and `sentence_splitter` of [`sentences_of`].
+    """
+
+    def read_sentences(
+        path: Path,
+        check: RecordChecker,
+        word_splitter: WordSplitter | None = None,
+        sentence_splitter: str = DEFAULT_SENTENCE_SPLITTER,
+    ) -> Iterator[Record]:
+        for document in read(path, check):
+            yield from sentences_of(document, check, word_splitter, sentence_splitter)
+
+    return read_sentences
+
+
 def sentences_of(
     document: AnnotatedText,
     check: RecordChecker,
     word_splitter: WordSplitter | None = None,
     sentence_splitter: str = DEFAULT_SENTENCE_SPLITTER,
 ) -> Iterator[Record]:
-    """The sentences of a document, with the entities that their words can express.
+    """The sentences of a document, with the entities that align with their words.
 
-    Counted and dropped are entities that begin or end inside a word, that run over the end of a sentence, that are
-    discontinuous (fragments with nothing but white space between them are not) or white space only.
+    Entities are dropped and counted if they begin or end inside a word, cross the end of a sentence, are discontinuous
+    (fragments separated by white space alone are joined) or consist of white space.
 
     Args:
         document: as its file has it.
-        check: checks the records, and counts.
+        check: checks and counts the records.
         word_splitter: text → [(start, end)] in characters; None is the pipeline's own.
         sentence_splitter: "punctuation", "lines" or "none".
 
     Raises:
-        CorpusError: an annotation lies outside the text, or its text is not what the tool noted.
+        CorpusError: an annotation is outside of the text, or its text differs from the tool's quote.
     """
     check.check_encodable(document.text, "text", document.where)
     document = _counted_in_characters(document, check)
-    words_by_sentence = _cut(document, word_splitter, sentence_splitter)
+    words_by_sentence = _split(document, word_splitter, sentence_splitter)
     if not words_by_sentence:
         check.note("texts without a word ignored", example=document.where)
     entities = _aligned(document, words_by_sentence, check)
@@ -109,7 +128,7 @@ def sentences_of(
 
 
 def in_context(text: str, start: int, end: int) -> str:
-    """The characters `start` to `end` in brackets, in the text around them, on one line.
+    """The characters `start` to `end` in brackets with some context, on one line.
 
     >>> in_context("It rained on the mayor of Orsk", 26, 29)
     '…ned on the mayor of [Ors]k'
@@ -122,8 +141,8 @@ def in_context(text: str, start: int, end: int) -> str:
     return re.sub(r"\s", " ", f"{before}[{inside}]{after}").strip()
 
 
-def _cut(document: AnnotatedText, word_splitter: WordSplitter | None, sentence_splitter: str) -> list[list[Offsets]]:
-    """The words of every sentence, in characters of the text."""
+def _split(document: AnnotatedText, word_splitter: WordSplitter | None, sentence_splitter: str) -> list[list[Offsets]]:
+    """The words of every sentence, by characters of the text."""
     split_into_words = word_splitter or named_word_splitter(DEFAULT_WORD_SPLITTER)
     split_into_sentences = named_sentence_splitter(sentence_splitter)
 
@@ -140,7 +159,7 @@ def _cut(document: AnnotatedText, word_splitter: WordSplitter | None, sentence_s
 def _aligned(
     document: AnnotatedText, words_by_sentence: Sequence[Sequence[Offsets]], check: RecordChecker
 ) -> list[list[Entity]]:
-    """The entities of every sentence, by its words; the others are dropped."""
+    """The entities of every sentence, by words; those that cannot be aligned are dropped."""
     words = [word for sentence in words_by_sentence for word in sentence]
     aligned, lost = align_entities(document.text, list(_contiguous(document, check)), words)
     for entity in lost:
@@ -155,12 +174,12 @@ def _aligned(
         else:
             start, end = words[entity["start"]][0], words[entity["end"] - 1][1]
             example = _example(document, Entity(start=start, end=end, type=entity["type"]))
-            check.drop("entities lost, over the end of a sentence", example=example)
+            check.drop(LOST_ACROSS_SENTENCES, example=example)
     return entities
 
 
 def _contiguous(document: AnnotatedText, check: RecordChecker) -> Iterator[Entity]:
-    """The entities that are one stretch of text, by characters; the others are dropped."""
+    """The contiguous entities, by characters; the others are dropped."""
     for annotation in document.annotations:
         parts = _joined(document.text, annotation.fragments)
         entity = Entity(start=parts[0][0], end=parts[-1][1], type=annotation.type)
@@ -173,7 +192,7 @@ def _contiguous(document: AnnotatedText, check: RecordChecker) -> Iterator[Entit
 
 
 def _joined(text: str, fragments: Sequence[Offsets]) -> list[Offsets]:
-    """The fragments in order, those joined that only white space separates: brat ends one at every line end."""
+    """The fragments in order, joined if white space alone separates them: brat starts a new one on every line."""
     parts: list[Offsets] = []
     for start, end in sorted(fragments):
         if parts and not text[parts[-1][1] : start].strip():
@@ -191,24 +210,24 @@ def _example(document: AnnotatedText, entity: Entity) -> str:
 def _counted_in_characters(document: AnnotatedText, check: RecordChecker) -> AnnotatedText:
     """The document with offsets that count characters of its text, whatever its tool counted.
 
-    If something is wrong with the offsets as they stand, and if under another way of counting all of them spell what
-    the tool noted, that way is taken.
+    If the offsets are wrong as they stand, and another way of counting makes all of them match the tool's quotes, that
+    way is used.
     """
-    readings = _readings(document)
-    as_it_stands = next(readings)
+    candidates = _ways_of_counting(document)
+    as_it_stands = next(candidates)
     problem = _problem(as_it_stands, check)
     if problem is None:
         return as_it_stands
-    if all(annotation.spelled for annotation in document.annotations):
-        for reading in readings:
-            if _problem(reading, check) is None:
-                check.note("texts annotated with other counts of characters, converted", example=document.where)
-                return reading
+    if all(annotation.quote for annotation in document.annotations):
+        for candidate in candidates:
+            if _problem(candidate, check) is None:
+                check.note("texts with other character counts converted", example=document.where)
+                return candidate
     raise problem
 
 
 def _problem(document: AnnotatedText, check: RecordChecker) -> CorpusError | None:
-    """The first annotation that lies outside the text, or is there not what its tool noted."""
+    """The error of the first annotation that is outside of the text or differs from its tool's quote, if any."""
     for annotation in document.annotations:
         try:
             for start, end in annotation.fragments:
@@ -217,21 +236,21 @@ def _problem(document: AnnotatedText, check: RecordChecker) -> CorpusError | Non
         except CorpusError as error:
             return error
         found = " ".join(document.text[start:end] for start, end in annotation.fragments)
-        if annotation.spelled is not None and _bare(found) != _bare(annotation.spelled):
+        if annotation.quote is not None and _bare(found) != _bare(annotation.quote):
             start, end = annotation.fragments[0][0], annotation.fragments[-1][1]
             problem = (
-                f"'{annotation.name}' is noted as {annotation.spelled!r}, but from {start} to {end} the text is "
+                f"field '{annotation.name}' quotes {annotation.quote!r}, but from {start} to {end} the text is "
                 f"'{in_context(document.text, start, end)}'"
             )
-            return check.error(annotation.where, problem, "Give the text that was annotated, unchanged")
+            return check.error(annotation.where, problem, "Give the text as it was annotated")
     return None
 
 
-def _readings(document: AnnotatedText) -> Iterator[AnnotatedText]:
-    """The document under each way in which tools count the characters of a text; first as it stands.
+def _ways_of_counting(document: AnnotatedText) -> Iterator[AnnotatedText]:
+    """The document under each way in which tools count characters; first as it stands.
 
-    A byte order mark, a line end of two characters and (in JavaScript) a character beyond U+FFFF count one or two, or
-    none.
+    They differ in whether a byte order mark counts, and whether a line end of two characters and (in JavaScript) a
+    character beyond U+FFFF count as one or two.
     """
     text = document.text
     texts = [" " + text[1:], text[1:]] if text.startswith(BYTE_ORDER_MARK) else [text]
@@ -243,7 +262,7 @@ def _readings(document: AnnotatedText) -> Iterator[AnnotatedText]:
 
 
 def _from_utf16(document: AnnotatedText) -> AnnotatedText:
-    """The document with offsets in UTF-16 units turned into characters; those beyond the end stay beyond it."""
+    """The document with offsets converted from UTF-16 units to characters; those beyond the end stay beyond it."""
     characters = [n for n, character in enumerate(document.text) for _ in range(1 + (ord(character) > 0xFFFF))]
     characters += [len(document.text), len(document.text) + 1]
 

@@ -1,7 +1,6 @@
-"""Which formats there are, which one a file or folder is of, and which of them are which split.
+"""The known formats, and how the format and the splits of a file or folder are detected.
 
-What a format looks like is in its reader's file: a new one is a module with a `CorpusFormat` and its name in `FORMATS`
-below.
+A format itself is in its reader's module: to add one, write a module with a `CorpusFormat` and add it to `FORMATS`.
 """
 
 from __future__ import annotations
@@ -14,15 +13,13 @@ from pathlib import Path
 from .ace import ACE
 from .brat import BRAT
 from .conllu import CONLLU
+from .corpus_format import CorpusFormat
 from .docbin import DOCBIN
 from .genia import GENIA
 from .iob2 import IOB2
-from .json_lines import JSON_LINES
-from .label_studio import LABEL_STUDIO
-from .published_json import PUBLISHED_JSON
-from .reading import CorpusFormat, read_head
+from .json_forms import JSON_LINES, LABEL_STUDIO, PUBLISHED_JSON, TEXT_SPANS
+from .reading import read_head
 from .schema import CorpusError
-from .text_spans import TEXT_SPANS
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +27,7 @@ FORMATS: dict[str, CorpusFormat] = {
     known.name: known
     for known in (LABEL_STUDIO, TEXT_SPANS, JSON_LINES, PUBLISHED_JSON, CONLLU, IOB2, GENIA, BRAT, DOCBIN, ACE)
 }
-"""Where several recognize a file, the first has it."""
+"""If several formats recognize a file, the first one is used."""
 
 SPLIT_OF_NAME = {
     "train": "train",
@@ -41,13 +38,13 @@ SPLIT_OF_NAME = {
     "validation": "validation",
     "test": "test",
 }
-"""What files, folders and keys of `path` are called → the split they are."""
+"""Name of a file, folder or key of `path` → its split."""
 
 PathLike = str | os.PathLike[str]
 
 
 def detect_format(path: Path) -> CorpusFormat:
-    """The format of a folder by the documents in it; of a file by its name's ending, and else by what is in it.
+    """Detects the format of a folder from its documents, of a file from its suffix and then from its content.
 
     Raises:
         CorpusError: the file is empty, or of no known format.
@@ -60,31 +57,31 @@ def detect_format(path: Path) -> CorpusFormat:
         return by_name[0]
     head = read_head(path)
     for known in by_name or FORMATS.values():
-        if known.recognizes(head) or (name.endswith(known.lists) and _holds_documents(path, known)):
+        if known.recognizes(head) or (name.endswith(known.lists) and _has_documents(path, known)):
             return known
     known_formats = "; ".join(
         f"{known.name!r} ({known.description}; {', '.join(known.suffixes)})" for known in FORMATS.values()
     )
-    problem = f"its format cannot be told; it begins {head[:40]!r}"
-    raise CorpusError.at(path, "", problem, f"Say which one it is with format=…: {known_formats}")
+    problem = f"its format cannot be detected; it begins with {head[:40]!r}"
+    raise CorpusError.at(path, "", problem, f"Name the format with format=…: {known_formats}")
 
 
 def format_of(path: Path, name: str | None) -> CorpusFormat:
-    """The format with this name, or where that is None, the one that `path` is of."""
+    """The format of this name; None detects the format of `path`."""
     if name is None:
         return detect_format(path)
     known = _format_named(name)
-    if path.is_dir() and not _holds_documents(path, known):
+    if path.is_dir() and not _has_documents(path, known):
         return _format_of_folder(path, [known])
     return known
 
 
 def find_splits(path: PathLike | Mapping[str, PathLike], format: str | None) -> dict[str | None, Path]:
-    """Split → file or folder; the split is None where `path` is one, and the format decides.
+    """Split → its file or folder. The split is None if `path` is a single one, whose format decides about splits.
 
     Raises:
-        FileNotFoundError: there is no such file, or nothing in the folder that could be a split.
-        CorpusError: it is not clear what is which split.
+        FileNotFoundError: there is no such file, or the folder has no splits.
+        CorpusError: the splits are ambiguous.
     """
     if not isinstance(path, Mapping):
         given = _existing(Path(path).expanduser())
@@ -93,7 +90,7 @@ def find_splits(path: PathLike | Mapping[str, PathLike], format: str | None) -> 
     for name, file in path.items():
         split = SPLIT_OF_NAME.get(name, name)
         if split in splits:
-            raise ValueError(f"Two files are given for the split {split!r}. Give one under one of its names.")
+            raise ValueError(f"Two files are given for the split {split!r}. Give one file for each split.")
         splits[split] = _existing(Path(file).expanduser())
     if not splits:
         raise ValueError('No file is given. Give at least one, as in {"train": "train.jsonl"}.')
@@ -102,23 +99,20 @@ def find_splits(path: PathLike | Mapping[str, PathLike], format: str | None) -> 
 
 def _format_named(name: str) -> CorpusFormat:
     if name not in FORMATS:
-        raise ValueError(
-            f"There is no format {name!r}. Choose one of {sorted(FORMATS)}, or None to tell it by the file."
-        )
+        raise ValueError(f"There is no format {name!r}. Choose one of {sorted(FORMATS)}, or None to detect the format.")
     return FORMATS[name]
 
 
 def _format_of_folder(folder: Path, formats: Iterable[CorpusFormat]) -> CorpusFormat:
     for known in formats:
-        if _holds_documents(folder, known):
+        if _has_documents(folder, known):
             return known
-    raise CorpusError.at(
-        folder, "", "is a folder, and not one of documents", "Give each split's file, or the folder by itself"
-    )
+    problem = "is a folder without documents of a known format"
+    raise CorpusError.at(folder, "", problem, "Give each split's file, or the folder as the only path")
 
 
-def _holds_documents(folder: Path, known: CorpusFormat) -> bool:
-    return known.documents is not None and bool(known.documents(folder))
+def _has_documents(path: Path, known: CorpusFormat) -> bool:
+    return known.documents is not None and bool(known.documents(path))
 
 
 def _existing(path: Path) -> Path:
@@ -130,93 +124,93 @@ def _existing(path: Path) -> Path:
 
 
 def _splits_of_folder(folder: Path, format: str | None) -> dict[str | None, Path]:
-    """The files and folders of documents that are called as splits are; or else the folder, where it has documents."""
+    """The files and folders of documents that have names of splits, otherwise the folder itself if it has documents."""
     formats = list(FORMATS.values()) if format is None else [_format_named(format)]
-    found = _parts_called_splits(folder, formats)
-    if not found and format is not None:  # what is said of the format is believed, whatever the files' endings
-        found = _parts_called_splits(folder, formats, any_ending=True)
+    found = _parts_named_as_splits(folder, formats)
+    if not found and format is not None:  # a format that is given applies to files of any suffix
+        found = _parts_named_as_splits(folder, formats, any_suffix=True)
     splits: dict[str | None, Path] = {}
     for part in found:
-        split = _split_called(part)
+        split = _split_named(part)
         if split in splits:
             problem = f"both {splits[split].name} and {part.name} could be its {split} split"
-            raise CorpusError.at(folder, "", problem, "Remove one, or name the files: {split: file}")
+            raise CorpusError.at(folder, "", problem, "Remove one, or give a mapping: {split: file}")
         splits[split] = part
     candidates = [known for known in formats if known in found.values()] if splits else formats
-    of_documents = [known for known in candidates if _holds_documents(folder, known)]
+    of_documents = [known for known in candidates if _has_documents(folder, known)]
     for known in of_documents:
         _check_documents(folder, known, list(splits.values()))
     if splits:
-        _tell_other_files(folder, found)
+        _warn_of_other_files(folder, found)
         return {split: splits[split] for split in dict.fromkeys(SPLIT_OF_NAME.values()) if split in splits}
     if of_documents:
         return {None: folder}
-    endings = sorted({suffix for known in formats for suffix in known.suffixes})
+    suffixes = sorted({suffix for known in formats for suffix in known.suffixes})
     raise FileNotFoundError(
-        f"{folder}: no file is named train, dev (validation, valid) or test and ends in one of {endings}, and there "
-        f"are no documents. It holds {sorted(file.name for file in folder.iterdir())[:10]}; give one of them, or "
-        f"{{split: file}}, or say which format it is: then any ending will do."
+        f"{folder}: has no documents, and no file named train, dev (validation, valid) or test with a suffix in "
+        f"{suffixes}. It contains {sorted(file.name for file in folder.iterdir())[:10]}; give one of them, a mapping "
+        "{split: file}, or the format, which allows any suffix."
     )
 
 
-def _parts_called_splits(
-    folder: Path, formats: Iterable[CorpusFormat], any_ending: bool = False
+def _parts_named_as_splits(
+    folder: Path, formats: Iterable[CorpusFormat], any_suffix: bool = False
 ) -> dict[Path, CorpusFormat]:
-    """Files and folders of documents that are called as splits are → their formats."""
+    """Files and folders of documents that have names of splits → their formats."""
     found = {}
     for part in sorted(folder.iterdir()):
-        known = next((known for known in formats if _split_called(part) and _is_split(part, known, any_ending)), None)
+        known = next((known for known in formats if _split_named(part) and _is_split(part, known, any_suffix)), None)
         if known is not None:
             found[part] = known
     return found
 
 
-def _split_called(part: Path) -> str | None:
+def _split_named(part: Path) -> str | None:
     return SPLIT_OF_NAME.get(part.name.lower().partition(".")[0])
 
 
-def _ending(part: Path) -> str:
-    return part.name.lower().removesuffix(".gz").partition(".")[2]
+def _suffix(part: Path) -> str:
+    """Everything from the first dot, without `.gz`."""
+    return "".join(part.name.lower().removesuffix(".gz").partition(".")[1:])
 
 
-def _is_split(part: Path, known: CorpusFormat, any_ending: bool) -> bool:
-    """Whether a file or folder with the name of a split is one in this format: a corpus file, or documents."""
-    ending = _ending(part)
+def _is_split(part: Path, known: CorpusFormat, any_suffix: bool) -> bool:
+    """Whether a file or folder with the name of a split has this format."""
+    suffix = _suffix(part)
     if known.documents is None:
-        return part.is_file() and (any_ending or f".{ending}" in known.suffixes)
-    named = not ending if part.is_dir() else f".{ending}" in known.lists
-    return named and _holds_documents(part, known)
+        return part.is_file() and (any_suffix or suffix in known.suffixes)
+    named = not suffix if part.is_dir() else suffix in known.lists
+    return named and _has_documents(part, known)
 
 
-def _tell_other_files(folder: Path, splits: Mapping[Path, CorpusFormat]) -> None:
-    """Warns of files that are called as splits are, or end as the files of the splits do, and are not read."""
-    endings = {_ending(split) for split, known in splits.items() if known.documents is None}
-    suffixes = tuple(f".{ending}" for ending in endings if ending)
+def _warn_of_other_files(folder: Path, splits: Mapping[Path, CorpusFormat]) -> None:
+    """Warns of files that are not read although their names or suffixes are those of splits."""
+    suffixes = {_suffix(split) for split, known in splits.items() if known.documents is None} - {""}
     others = [
         part.name
         for part in sorted(folder.iterdir())
         if part.is_file() and part not in splits and not part.name.startswith(".")
-        if _split_called(part) or part.name.lower().removesuffix(".gz").endswith(suffixes)
+        if _split_named(part) or part.name.lower().removesuffix(".gz").endswith(tuple(suffixes))
     ]
     if others:
-        problem = "not read, being called otherwise or ending otherwise than its splits"
+        problem = "files not read, whose names or suffixes differ from its splits"
         logger.warning("%s: %s: %d (%s).", folder, problem, len(others), ", ".join(others[:3]))
 
 
 def _check_documents(folder: Path, known: CorpusFormat, splits: list[Path]) -> None:
-    """Tells documents that are in no split; raises CorpusError where it is not clear what is meant."""
+    """Warns of documents that are in no split; raises CorpusError if the splits are ambiguous."""
     assert known.documents is not None
     documents = known.documents(folder)
-    remedy = "Name what is which split: {split: folder or file}"
+    remedy = "Give a mapping: {split: folder or file}"
     if not splits:
         named = [file.name for file in documents if file.parent == folder and file.stem in SPLIT_OF_NAME]
         if named:
-            raise CorpusError.at(folder, "", f"it is not clear whether {named[0]} is a document or a split", remedy)
+            raise CorpusError.at(folder, "", f"{named[0]} could be a document or a split", remedy)
     elif any(split.is_dir() for split in splits):
         outside = [file.name for file in documents if not any(split in file.parents for split in splits)]
         if outside:
-            raise CorpusError.at(folder, "", f"{outside[0]} lies outside the folders that are its splits", remedy)
+            raise CorpusError.at(folder, "", f"{outside[0]} is outside of the folders of its splits", remedy)
     else:
         listed = {file.name for split in splits for file in known.documents(split)}
         if outside := sorted({file.name for file in documents} - listed):
-            logger.warning("%s: documents that no list names ignored: %d (%s).", folder, len(outside), outside[0])
+            logger.warning("%s: documents on no list ignored: %d (%s).", folder, len(outside), outside[0])

@@ -1,15 +1,15 @@
-"""Columns of IOB2 tags, one for every level of nesting, as GermEval 2014 and DaN+ have them.
+"""Reads columns of IOB2 tags, one for every level of nesting, as in GermEval 2014 and DaN+.
 
     the	B-Person	O
     mayor	I-Person	O
     of	I-Person	O
     Orsk	I-Person	B-City
 
-A token a line, a blank line between sentences, columns separated by tabs or, where there are none, by spaces. The tag
-columns are the last ones that hold nothing but tags; the tokens are in the first column, or in the second where the
-first counts them. A comment `# global.columns = FORM UPOS NER:1 NER:2`, as in CoNLL-U Plus, or the option `columns`
-says otherwise. Other columns are ignored and reported, so are columns of chunks (CoNLL-2003's third). Documents begin
-at `-DOCSTART-` or `# newdoc id = …`; where neither comes, every sentence is a document of its own.
+One token per line, blank lines between sentences, columns separated by tabs, or by spaces if there are no tabs. The tag
+columns are the last columns, as long as they contain nothing but tags; the tokens are in the first column, or in the
+second if the first one numbers them. A comment `# global.columns = FORM UPOS NER:1 NER:2`, as in CoNLL-U Plus, or the
+option `columns` overrides this. Other columns are ignored and reported, also columns of chunks (CoNLL-2003's third).
+Documents begin at `-DOCSTART-` or `# newdoc id = …`; without either, every sentence is a document of its own.
 """
 
 from __future__ import annotations
@@ -20,20 +20,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .conll import Documents, comment_field, line_blocks
-from .reading import HEAD_SIZE, CorpusFormat, read_head
+from .conll import SentenceIds, comment_field, numbered_paragraphs
+from .corpus_format import CorpusFormat
+from .reading import HEAD_SIZE, read_head
 from .schema import Entity, Record, RecordChecker
 
 TAG = re.compile(r"O|[BI]-.+", re.DOTALL)
 DOCUMENT_START = "-DOCSTART-"
 TOKENS_NAME, POS_NAME, TAGS_NAME = "FORM", "UPOS", "NER"
 CHUNKS = frozenset({"NP", "VP", "PP", "ADVP", "ADJP", "SBAR", "PRT", "CONJP", "INTJ", "LST", "UCP"})
-"""Types of CoNLL-2000's chunks, whose tags look like those of entities."""
+"""The chunk types of CoNLL-2000, whose tags look like those of entities."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How a line is cut into columns, and what they hold, each by its number from 0; `pos` is None where none does."""
+    """How a line is split into columns, and the index of the columns with tokens, tags, ids and parts of speech."""
 
     separator: str
     width: int
@@ -42,14 +43,14 @@ class Layout:
     pos: int | None = None
     numbers: int | None = None
 
-    def cut(self, line: str) -> list[str]:
-        return _cut(line, self.separator)
+    def split(self, line: str) -> list[str]:
+        return _split(line, self.separator)
 
     def is_comment(self, line: str) -> bool:
-        """Whether it begins as a comment, and is not a token that does so, with its tags."""
+        """Whether a line is a comment, not a token that begins with #."""
         if not line.startswith("#"):
             return False
-        row = self.cut(line)
+        row = self.split(line)
         return len(row) != self.width or not all(TAG.fullmatch(row[column]) for column in self.entities)
 
     def ignored(self) -> list[int]:
@@ -57,47 +58,47 @@ class Layout:
 
 
 def read_iob2(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None = None) -> Iterator[Record]:
-    """The file's sentences, read one by one.
+    """Reads the sentences one by one.
 
     Args:
         path: plain or gzipped.
-        check: counts the values of columns that are ignored, and I- tags that begin an entity, which are read as B-.
-        columns: {"tokens": 0, "entities": [1, 2], "pos": 3}, numbers from 0; None tells them from the file.
+        check: counts the values of ignored columns, and I- tags that begin an entity, which are read as B-.
+        columns: {"tokens": 0, "entities": [1, 2], "pos": 3}, indices from 0; None detects them.
 
     Raises:
-        CorpusError: names the line and the column of what cannot be read.
-        ValueError: `columns` is of another form, or there is no such column.
+        CorpusError: wrong number of columns or an invalid tag; the message names line and column.
+        ValueError: `columns` has another form, or there is no such column.
     """
     layout = _layout(read_head(path), columns)
     if layout is None:
-        problem = "no columns of IOB2 tags (O, B-type, I-type) could be found in its first lines"
-        raise check.error("", problem, "Say which they are: columns={'tokens': 0, 'entities': [1, 2]}, from 0")
-    documents = Documents(path.name.partition(".")[0])
-    for block in line_blocks(path, check):
+        problem = "there are no columns of IOB2 tags (O, B-type, I-type) in its first lines"
+        raise check.error("", problem, "Name them: columns={'tokens': 0, 'entities': [1, 2]}, counted from 0")
+    ids = SentenceIds(path.name.partition(".")[0])
+    for paragraph in numbered_paragraphs(path, check):
         rows = []
-        for number, line in block:
+        for number, line in paragraph:
             if layout.is_comment(line):
-                documents.read_comment(line)
+                ids.read_comment(line)
             else:
-                rows.append((number, layout.cut(line)))
+                rows.append((number, layout.split(line)))
         if rows and DOCUMENT_START in rows[0][1]:
-            documents.start()
+            ids.start()
             rows = rows[1:]
         if rows:
-            yield check({**documents.next_sentence(), **_sentence(rows, layout, check)}, f"line {rows[0][0]}")
+            yield check({**ids.next_sentence(), **_sentence(rows, layout, check)}, f"line {rows[0][0]}")
 
 
 def _sentence(rows: Sequence[tuple[int, list[str]]], layout: Layout, check: RecordChecker) -> dict[str, Any]:
     """Tokens, tags and entities of one sentence."""
     for number, row in rows:
         if len(row) != layout.width:
-            problem = f"there are {len(row)} columns, {layout.width} before"
-            remedy = "Give every token all columns, with the same separator between"
+            problem = f"there are {len(row)} columns, {layout.width} in the lines before"
+            remedy = "Give every token all columns, separated in the same way"
             raise check.error(f"line {number}", problem, remedy)
         for column in layout.entities:
             if not TAG.fullmatch(row[column]):
-                problem = f"column {column} is {row[column]!r}, which is no IOB2 tag"
-                remedy = "A tag is O, B-type or I-type; name the columns of tags with columns=…, or convert the scheme"
+                problem = f"column {column} is {row[column]!r}, which is not an IOB2 tag"
+                remedy = "A tag is O, B-type or I-type; name the tag columns with columns=…, or convert the scheme"
                 raise check.error(f"line {number}", problem, remedy)
     for column in layout.ignored():
         check.note(f"values of column {column} ignored", len(rows))
@@ -112,7 +113,7 @@ def _sentence(rows: Sequence[tuple[int, list[str]]], layout: Layout, check: Reco
 
 
 def decode_tags(tags: Sequence[str], check: RecordChecker) -> Iterator[Entity]:
-    """The entities of one column of tags; an I- that continues nothing begins one, and is counted."""
+    """The entities of one column of tags; an I- that continues no entity begins one and is counted."""
     start, kind = None, ""
     for position, tag in enumerate([*tags, "O"]):
         prefix, _, name = tag.partition("-")
@@ -125,26 +126,26 @@ def decode_tags(tags: Sequence[str], check: RecordChecker) -> Iterator[Entity]:
             check.note("tags I- that begin an entity read as B-")
 
 
-def _cut(line: str, separator: str) -> list[str]:
+def _split(line: str, separator: str) -> list[str]:
     return line.rstrip("\t").split("\t") if separator == "\t" else re.split(" +", line.strip(" "))
 
 
 def _layout(head: str, columns: Mapping[str, Any] | None) -> Layout | None:
-    """What the columns are, by what is said of them here or in the file, or by what they hold."""
+    """The layout as named by the caller or the file, otherwise detected from the values."""
     lines = [line.rstrip("\r") for line in head.split("\n")]
-    if len(head) > HEAD_SIZE // 4:  # perhaps the file goes on, and then the last line may be cut off
+    if len(head) > HEAD_SIZE // 4:  # the file may continue, and the last line be incomplete
         lines = lines[:-1]
     tokens = [line for line in lines if line.strip() and not line.startswith(("#", DOCUMENT_START))]
     separator = "\t" if any("\t" in line for line in tokens) else " "
     if columns is not None:
-        return _layout_given(columns, separator, len(_cut(tokens[0], separator))) if tokens else None
+        return _layout_given(columns, separator, len(_split(tokens[0], separator))) if tokens else None
     comments = dict(comment_field(line) for line in lines if line.startswith("#"))
     named = _layout_named(comments.get("global.columns", "").split())
-    return named or _layout_guessed([_cut(line, separator) for line in tokens], separator)
+    return named or _layout_detected([_split(line, separator) for line in tokens], separator)
 
 
 def _layout_given(columns: Mapping[str, Any], separator: str, width: int) -> Layout:
-    rule = f"There are {width}; name them as in {{'tokens': 0, 'entities': [1, 2], 'pos': 3}}; pos may be left out."
+    rule = f"There are {width}; name them as in {{'tokens': 0, 'entities': [1, 2], 'pos': 3}}; pos is optional."
     if not {"tokens", "entities"} <= columns.keys() <= {"tokens", "entities", "pos"}:
         raise ValueError(f"`columns` names {sorted(columns)}. {rule}")
     entities = columns["entities"]
@@ -155,12 +156,12 @@ def _layout_given(columns: Mapping[str, Any], separator: str, width: int) -> Lay
         or not all(isinstance(n, int) and 0 <= n < width for n in numbers)
         or len({*numbers}) < len(numbers)
     ):
-        raise ValueError(f"`columns` is {dict(columns)!r}, but columns are different numbers from 0. {rule}")
+        raise ValueError(f"`columns` is {dict(columns)!r}, but columns are distinct indices from 0. {rule}")
     return Layout(separator, width, columns["tokens"], entities, columns.get("pos"))
 
 
 def _layout_named(names: Sequence[str]) -> Layout | None:
-    """The layout that the comment `global.columns` describes, if it names tokens and tags."""
+    """The layout in the comment `global.columns`, if that names tokens and tags."""
     entities = tuple(column for column, name in enumerate(names) if name.partition(":")[0] == TAGS_NAME)
     if TOKENS_NAME not in names or not entities:
         return None
@@ -168,8 +169,8 @@ def _layout_named(names: Sequence[str]) -> Layout | None:
     return Layout("\t", len(names), names.index(TOKENS_NAME), entities, pos)
 
 
-def _layout_guessed(rows: Sequence[Sequence[str]], separator: str) -> Layout | None:
-    """The last columns that hold only tags, behind at least one other."""
+def _layout_detected(rows: Sequence[Sequence[str]], separator: str) -> Layout | None:
+    """The layout whose tag columns are the last columns with nothing but tags, after at least one other column."""
     width = len(rows[0]) if rows else 0
     by_column = list(zip(*(row for row in rows if len(row) == width), strict=True))
     first = width
@@ -185,7 +186,7 @@ def _layout_guessed(rows: Sequence[Sequence[str]], separator: str) -> Layout | N
 
 IOB2 = CorpusFormat(
     name="iob2",
-    description="columns of IOB2 tags, one a level of nesting",
+    description="columns of IOB2 tags, one for each level of nesting",
     suffixes=(".conll", ".iob", ".iob2", ".bio", ".tsv"),
     recognizes=lambda head: bool(re.search(r"[\t ]B-", head)) and _layout(head, None) is not None,
     read=read_iob2,

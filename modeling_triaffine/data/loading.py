@@ -1,6 +1,6 @@
 """`load_nested_ner`: a corpus in any known format → `datasets`, with its splits.
 
-Holds the cache, streaming, and the report of what was dropped. Which formats there are is in `formats.py`.
+Contains the cache key, streaming, and the report of what was dropped. The formats are listed in `formats.py`.
 """
 
 from __future__ import annotations
@@ -20,21 +20,22 @@ from datasets.fingerprint import Hasher, generate_random_fingerprint
 
 from ..model import text_triaffine
 from .alignment import WordSplitter
+from .corpus_format import CorpusFormat
 from .formats import FORMATS, PathLike, find_splits, format_of
-from .reading import CorpusFormat, open_corpus, read_head
+from .reading import read_head
 from .schema import FEATURES, CorpusError, Record, RecordChecker
 
 logger = logging.getLogger(__name__)
 
 NOT_AN_OPTION = {
     "word_splitter": (
-        "keeps no text that a word_splitter could cut",
-        "Load it without, then use `retokenize`, which cuts the tokens joined by spaces",
+        "does not keep the text to which a word_splitter would apply",
+        "Load it without, then use `retokenize`, which splits the tokens joined by spaces",
     ),
-    "sentence_splitter": ("has sentences of its own, that no sentence_splitter is to cut", "Load it without"),
-    "columns": ("has no columns that must be named", "Load it without"),
+    "sentence_splitter": ("has its own sentences, so a sentence_splitter does not apply", "Load it without"),
+    "columns": ("has no columns to name", "Load it without"),
 }
-"""An option that not every format has → what a format without it is like, and what to do."""
+"""An option that not every format has → why it does not apply to a format, and what to do."""
 
 
 def load_nested_ner(
@@ -48,41 +49,41 @@ def load_nested_ner(
     streaming: bool = False,
     cache_dir: PathLike | None = None,
 ) -> DatasetDict | IterableDatasetDict:
-    """A nested NER corpus in the one schema of this package (`FEATURES`).
+    """Loads a nested NER corpus in the schema of this package (`FEATURES`).
 
     `path` may be
 
-    - a folder: what is called `train`, `dev` (or `validation`, `valid`, `val`, `eval`) and `test` in it, files or
-      folders of documents, are the splits; a folder of documents alone is `train`;
-    - a file: GENIA's XML gives its own splits, counted over the whole corpus, any other file is `train`;
-    - a mapping, split → file or folder of documents: each is that split as a whole.
+    - a folder: its files or folders of documents named `train`, `dev` (or `validation`, `valid`, `val`, `eval`) and
+      `test` are the splits; a folder with documents alone is `train`;
+    - a file: GENIA's XML has its own splits, counted over the whole corpus; any other file is `train`;
+    - a mapping of splits to files or folders of documents.
 
-    All files but those of documents may be gzipped. The result is cached by the content of the files, so a changed file
-    is read again. What a reader drops is counted, logged as one warning a split, and kept in each split's
+    All files except those of documents may be gzipped. The result is cached by the content of the files, so a changed
+    file is read again. What a reader drops is counted, logged as one warning for each split, and kept in the split's
     `info.description`.
 
     Args:
         path: folder, file, or mapping of splits to files or folders.
-        format: one of `FORMATS` (docs/corpora.md shows what they look like); None tells it from name and content. Where
-            it is given and no file in a folder ends as that format's do, `train`, `dev`, `test` may end in anything.
+        format: one of `FORMATS` (see docs/corpora.md); None detects it from name and content. If it is given and no
+            file in a folder has a suffix of that format, `train`, `dev`, `test` may have any suffix.
         labels: the entity types allowed; None allows any.
         word_splitter: text → [(start, end)] of its words in characters. Only for formats that keep the text as written
-            (GENIA's, and all that count characters); `retokenize` serves the others.
-        sentence_splitter: how texts are cut into sentences, "punctuation" (the default, as the pipeline does), "lines"
-            or "none". Only for formats that do not say what the sentences are.
-        columns: what the columns of "iob2" hold, numbers from 0: {"tokens": 0, "entities": [1, 2], "pos": 3}; the span
-            group of "docbin": {"entities": "sc"}; None tells it from the file.
-        streaming: give an `IterableDatasetDict` that reads while it is iterated. All but JSON lists, which are parsed
-            as a whole, then need constant memory, hence repeated ids are not noticed.
-        cache_dir: where prepared data is kept; None is the `datasets` library's own place.
+            (GENIA and all that count characters); use `retokenize` for the others.
+        sentence_splitter: how texts are split into sentences: "punctuation" (the default, as in the pipeline), "lines"
+            or "none". Only for formats that do not mark sentences.
+        columns: the columns of "iob2", indices from 0: {"tokens": 0, "entities": [1, 2], "pos": 3}; the span group of
+            "docbin": {"entities": "sc"}; None detects them.
+        streaming: return an `IterableDatasetDict` that reads while it is iterated. Memory is constant, except for JSON
+            lists, which are parsed as a whole; repeated ids are not detected.
+        cache_dir: where prepared data is kept; None is the default of the `datasets` library.
 
     Returns:
-        `DatasetDict` (or `IterableDatasetDict`) with the splits there are, of `train`, `validation` and `test`.
+        A `DatasetDict` (or `IterableDatasetDict`) with those of the splits `train`, `validation` and `test` that exist.
 
     Raises:
-        FileNotFoundError: there is no such file, or a folder has no split in it.
-        CorpusError: a ValueError. The format cannot be told, or a file cannot be read: the message names file, place in
-            it, field and remedy. When streaming it is raised at that place of the iteration.
+        FileNotFoundError: there is no such file, or a folder has no splits.
+        CorpusError: a ValueError. The format cannot be detected, or a file cannot be read: the message names file,
+            place, field and remedy. When streaming, it is raised during the iteration.
 
     >>> corpus = load_nested_ner("corpus")  # doctest: +SKIP
     >>> corpus["train"][0]["entities"]  # doctest: +SKIP
@@ -113,10 +114,10 @@ def _check_options(file: Path, corpus_format: CorpusFormat, options: Mapping[str
 
 @dataclass(frozen=True)
 class _CorpusFile:
-    """A file, or a folder of documents, and how it is to be read."""
+    """A file or folder of documents, and how it is read."""
 
     path: Path
-    format_name: str  # not the format itself, so that a streaming data set can be sent to a worker process
+    format_name: str  # not the format itself, so that a streaming data set can be pickled for a worker process
     labels: tuple[str, ...] | None
     options: Mapping[str, Any]
 
@@ -126,34 +127,35 @@ class _CorpusFile:
 
     def records(self, check: RecordChecker) -> Iterator[Record]:
         if self.format.documents is None:
-            read_head(self.path)  # says that a file is empty before a reader finds its content broken
+            read_head(self.path)  # an empty file is reported as such, not as invalid content
         records = self.format.read(self.path, check, **self.options)
         first = next(records, None)
         if first is None:
-            problem = f"there is no sentence in it, read as {self.format_name!r}"
-            raise check.error("", problem, check.report().removesuffix(".") or "See whether it is whole")
+            problem = f"it has no sentences, read as {self.format_name!r}"
+            raise check.error("", problem, check.report().removesuffix(".") or "Check whether it is complete")
         return chain([first], records)
 
     def fingerprint(self, split: str) -> str:
-        """Changes with whatever the data depends on: the files' content and names, the options, and the readers."""
+        """The cache key: changes with the files' names and contents, the options, and the code of the readers.
+
+        `datasets` would make a key of the generator's arguments alone, and return stale data for a changed file.
+        """
         digest = hashlib.sha256()
         documents = self.format.documents(self.path) if self.format.documents else [self.path]
         readers = sorted(Path(__file__).parent.glob("*.py"))
         for source in (*documents, *readers, Path(text_triaffine.__file__)):
             name = source.relative_to(self.path) if source.is_relative_to(self.path) else source.name
-            digest.update(os.fsencode(name) + b"\0")
-            with open_corpus(source) as file:
-                while block := file.read(1 << 20):
-                    digest.update(block)
+            with source.open("rb") as file:
+                digest.update(os.fsencode(name) + b"\0" + hashlib.file_digest(file, "sha256").digest())
         try:
             options = [self.format_name, self.labels, self.options, split]
-            return Hasher.hash([digest.hexdigest(), self.path.name, *options])
-        except Exception:  # whatever pickling a user's splitter may raise: it has no stable name, so nothing is reused
-            return generate_random_fingerprint()
+            return str(Hasher.hash([digest.hexdigest(), self.path.name, *options]))
+        except Exception:  # of pickling a user's splitter, which then has no stable key: nothing is reused
+            return str(generate_random_fingerprint())
 
 
 def _prepare(source: _CorpusFile, split: str | None, cache_dir: PathLike | None) -> dict[str, Dataset]:
-    """The splits of one file, through the cache."""
+    """The splits of one file, from the cache if possible."""
     check = RecordChecker(source.path, source.labels)
     name = split or "train"
     fingerprint = source.fingerprint(name)
@@ -185,7 +187,7 @@ def _prepare(source: _CorpusFile, split: str | None, cache_dir: PathLike | None)
 
 
 def _report(dataset: Dataset, check: RecordChecker) -> None:
-    """Logs what was dropped, and keeps it beside the cached data, so that a later load reports it as well."""
+    """Logs what was dropped and stores it beside the cached data, so that later loads report it, too."""
     if check.counts:
         dataset.info.description = check.report()
         for file in dataset.cache_files:
@@ -194,7 +196,7 @@ def _report(dataset: Dataset, check: RecordChecker) -> None:
 
 
 def _stream(source: _CorpusFile, split: str | None) -> dict[str, IterableDataset]:
-    """The splits of one file, read whenever they are iterated."""
+    """The splits of one file, read when they are iterated."""
 
     def whole(name: str, report: bool) -> IterableDataset:
         options = {"source": source, "report": report}
@@ -203,7 +205,7 @@ def _stream(source: _CorpusFile, split: str | None) -> dict[str, IterableDataset
     if split is not None or not source.format.split_starts:
         return {split or "train": whole(split or "train", report=True)}
     check = RecordChecker(source.path, source.labels, unique_ids=False)
-    num_sentences = sum(1 for _ in source.records(check))  # which splits there are shows only at the file's end
+    num_sentences = sum(1 for _ in source.records(check))  # its splits are known at the end of the file
     _warn(check.report())
     return {
         part: whole(part, report=False).skip(rows.start).take(len(rows))

@@ -1,7 +1,6 @@
-"""Parts of speech for sentences that come without: from any function that tags sentences, such as spaCy's taggers.
+"""Part-of-speech tags for sentences without: from any function that tags sentences, such as spaCy's taggers.
 
-What a corpus says of parts of speech stays as it is. Where a model meets sentences without, its processor takes such a
-function too (`TriaffineProcessor.pos_tagger`).
+Tags of the corpus are kept. For inference, the processor takes such a function, too (`TriaffineProcessor.pos_tagger`).
 """
 
 import logging
@@ -16,23 +15,23 @@ from ..model.processing_triaffine import PosTagger
 
 logger = logging.getLogger(__name__)
 
-# What the two tag sets are called by a spaCy token.
+# Tag set → attribute of a spaCy token.
 SPACY_ATTRIBUTES = {"universal": "pos_", "fine": "tag_"}
-# Parts of a spaCy pipeline that cost much and that no tag comes from.
+# Expensive components of a spaCy pipeline that no tagger needs.
 SPACY_NOT_NEEDED = ("parser", "ner", "lemmatizer")
 
 
 def spacy_tagger(model: Any, tags: str = "universal") -> PosTagger:
-    """A tagger of sentences of given words, by a spaCy pipeline.
+    """Returns a tagger of tokenized sentences that uses a spaCy pipeline.
 
     Args:
-        model: name or folder of a spaCy pipeline that is installed, or the pipeline itself.
-        tags: "universal" parts of speech, or the pipeline's own "fine" ones (Penn's, for English).
+        model: name or folder of an installed spaCy pipeline, or the pipeline itself.
+        tags: "universal" parts of speech, or the "fine" ones of the pipeline (for English, those of the Penn Treebank).
 
     Raises:
         ImportError: spaCy is not installed.
-        OSError: the pipeline is not.
-        ValueError: there are no such tags; when called: the pipeline gives none.
+        OSError: the pipeline is not installed.
+        ValueError: `tags` is unknown; when called: the pipeline has no tagger.
     """
     if tags not in SPACY_ATTRIBUTES:
         raise ValueError(f"`tags` is {tags!r}; choose one of {', '.join(map(repr, SPACY_ATTRIBUTES))}.")
@@ -45,39 +44,41 @@ def spacy_tagger(model: Any, tags: str = "universal") -> PosTagger:
         try:
             model = spacy.load(model, exclude=SPACY_NOT_NEEDED)
         except OSError as error:
-            raise OSError(f"spaCy has no pipeline {name!r} here: python -m spacy download {name} ({error})") from None
+            raise OSError(
+                f"The spaCy pipeline {name!r} is not installed: python -m spacy download {name} ({error})"
+            ) from None
 
     def tag(sentences: Sequence[Sequence[str]]) -> list[list[str]]:
-        # spaCy refuses an empty word, which a corpus may hold.
+        # spaCy rejects empty words, which the processor allows.
         docs = model.pipe(spacy.tokens.Doc(model.vocab, words=[word or " " for word in words]) for words in sentences)
         tagged = [[getattr(token, attribute) for token in doc] for doc in docs]
         if any(map(len, tagged)) and not any(tag for of_sentence in tagged for tag in of_sentence):
-            raise ValueError(f"The spaCy pipeline {name!r} gives no {tags} tags; take one with a tagger.")
+            raise ValueError(f"The spaCy pipeline {name!r} has no {tags} tags; use one with a tagger.")
         return tagged
 
     return tag
 
 
 def add_parts_of_speech(records: Dataset, tagger: PosTagger) -> Dataset:
-    """The records, those without parts of speech with the tagger's.
+    """Tags the records that have no part-of-speech tags.
 
     Args:
-        tagger: a function from a list of sentences, each a list of words, to the tags of each.
+        tagger: a function from a list of sentences, each a list of words, to the tags of each sentence.
 
     Raises:
-        ValueError: the tagger does not give one tag a word.
+        ValueError: the tagger does not return one tag for each word.
     """
     tokens, pos = list(records["tokens"]), list(records["pos"])
     untagged = [number for number, tags in enumerate(pos) if not tags]
     found = list(tagger([tokens[number] for number in untagged])) if untagged else []
     if len(found) != len(untagged):
-        raise ValueError(f"The tagger was given {len(untagged)} sentences and tagged {len(found)}.")
+        raise ValueError(f"The tagger got {len(untagged)} sentences and returned tags for {len(found)}.")
     for number, tags in zip(untagged, found, strict=True):
         if len(tags) != len(tokens[number]):
             raise ValueError(
-                f"The tagger gave {len(tags)} tags for the {len(tokens[number])} words of sentence "
-                f"{records[number]['id']!r}; it must give one a word."
+                f"The tagger returned {len(tags)} tags for the {len(tokens[number])} words of sentence "
+                f"{records[number]['id']!r}; it must return one for each word."
             )
         pos[number] = list(tags)
-    logger.info("Parts of speech: %d of %d sentences tagged, the others have theirs.", len(untagged), len(records))
+    logger.info("Parts of speech: %d of %d sentences tagged, the others have tags.", len(untagged), len(records))
     return Dataset.from_dict({**records.to_dict(), "pos": pos}, features=records.features)

@@ -1,6 +1,6 @@
-"""The one schema of all corpora: its features, the checks every record passes, and the error that names what failed.
+"""The one schema of all corpora: its features, the checks that every record passes, and the error if one fails.
 
-Holds nothing about file formats: a reader hands what it found to a `RecordChecker` and yields what comes back.
+Knows nothing about file formats: a reader passes what it finds to a `RecordChecker` and yields what that returns.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import reprlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, TypedDict, TypeVar
 
 from datasets import Features, List, Value
 
@@ -27,16 +27,18 @@ FEATURES = Features(
         "right_tokens": List(Value("string")),
     }
 )
-"""Every reader's columns. `left_tokens` and `right_tokens` are null where the corpus says nothing about context and a
-list, perhaps an empty one, where it brings its own: `add_context` fills in the former and keeps the latter."""
+"""The columns of every reader. `left_tokens` and `right_tokens` are null if the corpus has no context and a (possibly
+empty) list if it brings its own: `add_context` fills in the former and keeps the latter."""
 
 ENTITY_FIELDS = ("start", "end", "type")
 CONTEXT_FIELDS = ("left_tokens", "right_tokens")
 MAX_EXAMPLES = 3
 
+Kind = TypeVar("Kind", str, int, list[Any])
+
 
 class Entity(TypedDict):
-    """One entity by positions in its sentence: `start`, `end` (exclusive), counted in words or in characters."""
+    """One entity by its positions `start` and `end` (exclusive), counted in words or in characters."""
 
     start: int
     end: int
@@ -57,27 +59,27 @@ class Record(TypedDict):
 
 
 class CorpusError(ValueError):
-    """A corpus file cannot be read as it stands; the message says where, what is wrong and what to do."""
+    """A corpus file cannot be read; the message says where, what is wrong and what to do."""
 
     @classmethod
     def at(cls, path: Path | str, where: str, problem: str, remedy: str) -> CorpusError:
-        """`where` is a place inside the file ("line 3"), or empty for the file as a whole."""
+        """`where` is a place in the file ("line 3"), or empty for the file as a whole."""
         place = f"{path}, {where}" if where else str(path)
         return cls(f"{place}: {problem}. {remedy}.")
 
 
 class RecordChecker:
-    """Checks what a reader found in one file and counts what is kept and what is dropped on the way.
+    """Checks what a reader found in one file, and counts what is kept and what is dropped.
 
     Args:
         path: the file, for messages.
         labels: the entity types allowed; None allows any.
-        unique_ids: refuse an id that occurred before. Remembers every id; switch it off to read in constant memory.
+        unique_ids: reject an id that occurred before. Keeps all ids in memory; disable it to read in constant memory.
 
     Attributes:
-        counts: what was dropped, ignored or read otherwise than written, in words ("duplicate entities dropped") → how
-            often. Readers add to it by `drop` and `note`.
-        sentences, entities_kept, entities_dropped: what came out; the entities found are the sum of the last two.
+        counts: what was dropped, ignored or changed, in words ("duplicate entities dropped") → how often. Readers add
+            to it by `drop` and `note`.
+        sentences, entities_kept, entities_dropped: totals; the entities in the file are the sum of the last two.
     """
 
     def __init__(self, path: Path | str, labels: Iterable[str] | None = None, unique_ids: bool = True):
@@ -92,19 +94,19 @@ class RecordChecker:
         return CorpusError.at(self.path, where, problem, remedy)
 
     def drop(self, why: str, number: int = 1, example: str = "") -> None:
-        """Counts entities that are in the file and will be in no record."""
+        """Counts entities of the file that are in no record."""
         self.entities_dropped += number
         self.note(why, number, example)
 
     def note(self, what: str, number: int = 1, example: str = "") -> None:
-        """Counts what is ignored and no entity, or read otherwise than written; keeps the first examples."""
+        """Counts what is ignored or changed, other than entities dropped; keeps the first examples."""
         self.counts[what] += number
         examples = self._examples.setdefault(what, [])
         if example and len(examples) < MAX_EXAMPLES:
             examples.append(example)
 
     def report(self) -> str:
-        """One line on what was kept and what was not, and why; empty where nothing was dropped or noted."""
+        """One line on what was kept and what was not; empty if nothing was dropped or noted."""
         if not self.counts:
             return ""
         found = self.entities_kept + self.entities_dropped
@@ -120,22 +122,22 @@ class RecordChecker:
         return f" ({' | '.join([*examples, *more])})" if examples else ""
 
     def __call__(self, raw: object, where: str) -> Record:
-        """The record of one sentence.
+        """Checks one sentence and returns its record.
 
         Args:
-            raw: the fields of `FEATURES` as found. `pos` may be missing (no tags), so may the context fields; of these,
-                one alone means that the other side is empty. Identical entities are kept once and counted.
+            raw: the fields of `FEATURES` as found. `pos` may be missing (no tags), and so may the context fields; if
+                one of these is given, the other side is empty. Duplicate entities are kept once and counted.
             where: the place in the file, for messages: "line 3".
 
         Raises:
-            CorpusError: a field is missing or of another type, an entity lies outside the sentence or has an unknown
-                type, `pos` and `tokens` differ in length, or the id occurred before.
+            CorpusError: a field is missing or of the wrong type, an entity is outside of the sentence or has an
+                unknown type, `pos` and `tokens` differ in length, or the id occurred before.
         """
         fields = self.mapping(raw, where, "the record", f"A record has the fields {', '.join(FEATURES)}")
         self._count_ignored(fields, tuple(FEATURES), "field")
         tokens = self._strings(fields, "tokens", where)
         if not tokens:
-            raise self.error(where, "field 'tokens' is empty", "Remove the record: a sentence has at least one word")
+            raise self.error(where, "field 'tokens' is empty", "Remove the record: a sentence needs at least one word")
         context = {name: self._strings(fields, name, where) for name in CONTEXT_FIELDS if fields.get(name) is not None}
         record = Record(
             id=self._new_id(fields, where),
@@ -152,9 +154,11 @@ class RecordChecker:
         return record
 
     def _sentence_number(self, fields: Mapping[str, Any], where: str) -> int:
-        number: int = self.typed(fields, "sent_id", int, where)
+        number = self.typed(fields, "sent_id", int, where)
         if not -(2**31) <= number < 2**31:
-            raise self.error(where, f"field 'sent_id' is {number}, beyond 32 bits", "Count sentences in their document")
+            raise self.error(
+                where, f"field 'sent_id' is {number}, beyond 32 bits", "Number the sentences of a document"
+            )
         return number
 
     def _new_id(self, fields: Mapping[str, Any], where: str) -> str:
@@ -163,14 +167,14 @@ class RecordChecker:
             first = self._places_of_ids.setdefault(identifier, where)
             if first != where:
                 problem = f"field 'id': {identifier!r} was used before, at {first}"
-                raise self.error(where, problem, "Give each sentence an id of its own, or remove the repeated one")
+                raise self.error(where, problem, "Give each sentence its own id, or remove the repeated one")
         return identifier
 
     def _part_of_speech(self, fields: Mapping[str, Any], num_tokens: int, where: str) -> list[str]:
         tags = self._strings(fields, "pos", where) if fields.get("pos") is not None else []
         if tags and len(tags) != num_tokens:
             problem = f"field 'pos' has {len(tags)} tags for {num_tokens} tokens"
-            raise self.error(where, problem, "Give one tag a token, or an empty list where there are none")
+            raise self.error(where, problem, "Give one tag for each token, or an empty list")
         return tags
 
     def _entities(self, fields: Mapping[str, Any], num_tokens: int, where: str) -> list[Entity]:
@@ -182,17 +186,17 @@ class RecordChecker:
         return [Entity(start=start, end=end, type=kind) for start, end, kind in unique]
 
     def entity(self, raw: object, name: str, size: int, where: str, unit: str = "tokens") -> Entity:
-        """One entity, checked.
+        """Checks one entity.
 
         Args:
             raw: an object with `start`, `end` (exclusive) and `type`.
-            name: what it is called in the file, for messages: "entities[2]".
-            size: tokens of its sentence, or characters of its text.
+            name: its name in the file, for messages: "entities[2]".
+            size: number of tokens of its sentence, or of characters of its text.
             where: the place in the file, for messages.
             unit: what `start`, `end` and `size` count, "tokens" or "characters".
 
         Raises:
-            CorpusError: a field is missing or of another type, or it has no or an unknown type, or lies outside.
+            CorpusError: a field is missing or of the wrong type, the type is unknown, or the offsets are outside.
         """
         fields = self.mapping(raw, where, f"field '{name}'", f"An entity has the fields {', '.join(ENTITY_FIELDS)}")
         self._count_ignored(fields, ENTITY_FIELDS, "entity field")
@@ -200,8 +204,8 @@ class RecordChecker:
         end = self.typed(fields, "end", int, where, name)
         kind = self.typed(fields, "type", str, where, name)
         if kind in ("", NONE_LABEL):
-            problem = f"field '{name}.type' is {kind!r}, the name for what is no entity"
-            raise self.error(where, problem, "Name the entity's type, or remove the entity")
+            problem = f"field '{name}.type' is {kind!r}, which is reserved for spans that are not entities"
+            raise self.error(where, problem, "Give the entity's type, or remove the entity")
         if not 0 <= start < end <= size:
             whole = {"tokens": "sentence", "characters": "text"}[unit]
             problem = f"field '{name}' runs from {start} to {end}, the {whole} has {size} {unit}"
@@ -209,17 +213,17 @@ class RecordChecker:
             raise self.error(where, problem, rule)
         if self.labels is not None and kind not in self.labels:
             problem = f"field '{name}.type' is {kind!r}, which is not among the labels {sorted(self.labels)}"
-            raise self.error(where, problem, "Correct the type, or add it to `labels`")
+            raise self.error(where, problem, "Correct it, or add it to `labels`")
         return Entity(start=start, end=end, type=kind)
 
     def mapping(self, raw: object, where: str, name: str, remedy: str) -> Mapping[str, Any]:
-        """`raw`, which must be an object with fields; `name` is what it is called in the file."""
+        """Returns `raw` if it is an object with fields; `name` is its name in the file."""
         if not isinstance(raw, Mapping):
             raise self.error(where, f"{name} should be an object, found {shown(raw)}", remedy)
         return raw
 
-    def typed(self, fields: Mapping[str, Any], name: str, kind: type, where: str, parent: str = "") -> Any:
-        """The value of a field that must be there and be a str, int or list; `parent` is what the field belongs to."""
+    def typed(self, fields: Mapping[str, Any], name: str, kind: type[Kind], where: str, parent: str = "") -> Kind:
+        """The value of a required field of type str, int or list; `parent` is the object that the field belongs to."""
         full_name = f"{parent}.{name}" if parent else name
         if name not in fields:
             raise self.error(where, f"field '{full_name}' is missing", f"Add it, {_KINDS[kind]}")
@@ -235,20 +239,20 @@ class RecordChecker:
         for index, value in enumerate(values):
             if not isinstance(value, str) or not value:
                 problem = f"field '{name}[{index}]' is {shown(value)}"
-                raise self.error(where, problem, "It must be a string that is not empty")
+                raise self.error(where, problem, "It must be a non-empty string")
         self.check_encodable("".join(values), name, where)
         return values
 
     def check_encodable(self, text: str, name: str, where: str) -> None:
-        """Raises CorpusError where `text`, found in the field `name`, cannot be written.
+        """Raises CorpusError if `text`, the value of the field `name`, cannot be encoded.
 
-        JSON can spell half a surrogate pair (\\ud800), which no UTF-8 table can hold.
+        JSON can escape half of a surrogate pair (\\ud800), which UTF-8 cannot represent.
         """
         try:
             text.encode("utf-8")
         except UnicodeEncodeError as error:
-            problem = f"field '{name}' holds {error.object[error.start]!r}, half of a surrogate pair"
-            raise self.error(where, problem, "Replace it by the whole character") from None
+            problem = f"field '{name}' has {error.object[error.start]!r}, half of a surrogate pair"
+            raise self.error(where, problem, "Replace it with the complete character") from None
 
     def _count_ignored(self, fields: Mapping[str, Any], known: tuple[str, ...], what: str) -> None:
         if not fields.keys() <= set(known):
@@ -256,9 +260,9 @@ class RecordChecker:
                 self.note(f"{what} '{name}' ignored")
 
 
-_KINDS = {str: "a string", int: "a whole number", list: "a list"}
+_KINDS = {str: "a string", int: "an integer", list: "a list"}
 
 
 def shown(value: object) -> str:
-    """A value as messages name it: abbreviated, with its type."""
+    """A value for messages: abbreviated, with its type."""
     return "null" if value is None else f"{reprlib.repr(value)} ({type(value).__name__})"

@@ -1,6 +1,6 @@
-"""Statistics of a corpus, those that papers print and those that choose a configuration.
+"""Statistics of a corpus: those reported in papers, and those needed to choose a configuration.
 
-Holds counting only; the table is printed by `commands/statistics.py`.
+Contains the counting only; `commands/statistics.py` prints the table.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ Span = tuple[int, int]
 
 
 def contains(outer: Span, inner: Span) -> bool:
-    """Whether `inner` lies in `outer` and is not the same span."""
+    """Whether `inner` is inside `outer` and not the same span."""
     return outer != inner and outer[0] <= inner[0] and inner[1] <= outer[1]
 
 
 def nested_spans(spans: Iterable[Span]) -> set[Span]:
-    """Those that contain another or are contained in one; a span is not nested in itself, however many types it has.
+    """The spans that contain another or are contained in one; a span with several types is not nested in itself.
 
     >>> sorted(nested_spans([(0, 3), (0, 1), (4, 5)]))
     [(0, 1), (0, 3)]
     """
-    # Sorted so that whatever contains a span stands before it, and whatever it contains stands after it.
+    # Sorted so that what contains a span comes before it, and what it contains comes after it.
     ordered = sorted(set(spans), key=lambda span: (span[0], -span[1]))
     nested = set()
     furthest_end = -1
@@ -41,7 +41,7 @@ def nested_spans(spans: Iterable[Span]) -> set[Span]:
 
 
 def nesting_depths(spans: Collection[Span]) -> dict[Span, int]:
-    """Span → its depth: 1 where no other contains it, else one more than the deepest that does.
+    """Span → its depth: 1 if no other contains it, otherwise one more than the deepest that does.
 
     >>> nesting_depths([(0, 5), (1, 3), (1, 2), (6, 7)])
     {(0, 5): 1, (1, 3): 2, (1, 2): 3, (6, 7): 1}
@@ -53,16 +53,15 @@ def nesting_depths(spans: Collection[Span]) -> dict[Span, int]:
 
 
 def corpus_statistics(records: Iterable[Mapping[str, Any]], max_candidates: int = 30) -> dict[str, Any]:
-    """Counts over sentences in the form of the schema: a split, or several chained.
+    """Counts over the sentences of one or several splits.
 
     Args:
-        records: sentences; only `tokens`, `entities` and `pos` are read.
-        max_candidates: the model's m. A sentence with more entity spans than that has some which no model with this m
-            can find.
+        records: sentences of the schema; only `tokens`, `entities` and `pos` are read.
+        max_candidates: the model's m, which bounds the entity spans that it can find in a sentence.
 
     Returns:
-        - `sentences`, `tokens`, `entities`, `nested_entities` (contains another of its sentence or is contained in one;
-          one span with two types is no nesting), `entities_by_type`, `sentences_with_pos`;
+        - `sentences`, `tokens`, `entities`, `nested_entities` (that contain another one or are contained in one; a span
+          with two types is not nested), `entities_by_type`, `sentences_with_pos`;
         - `most_entities`, `longest_sentence` (words), `nesting_depth` (the deepest);
         - distributions, value → how often: `sentence_lengths` and `entity_lengths` (words), `entities_per_sentence`,
           `entity_depths`;
@@ -104,7 +103,7 @@ def corpus_statistics(records: Iterable[Mapping[str, Any]], max_candidates: int 
 
 
 def quantile(distribution: Mapping[int, int], share: float) -> int:
-    """The smallest value that at least `share` of the cases do not exceed; 0 for an empty distribution.
+    """The smallest value that at least a `share` of the cases does not exceed; 0 for an empty distribution.
 
     >>> quantile({1: 5, 2: 4, 9: 1}, 0.5), quantile({1: 5, 2: 4, 9: 1}, 0.95)
     (1, 9)

@@ -1,7 +1,7 @@
-"""Data sets → corpora on disk: JSON lines, columns of IOB2 tags, brat's standoff form.
+"""Data sets → corpora on disk: JSON lines, columns of IOB2 tags, brat's standoff format.
 
-What was written is read again as the same records. What a format cannot hold is an error where a record would be read
-as another one (a tab in a token between tab-separated columns), and else counted (brat has no part-of-speech tags).
+Reading what was written gives the same records. If a format cannot represent a record, that is an error where it would
+be read as a different one (a tab in a token of tab-separated columns), and counted otherwise (brat has no tags).
 """
 
 from __future__ import annotations
@@ -9,20 +9,20 @@ from __future__ import annotations
 import json
 import os
 import re
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, chain, count, groupby
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from ..files import new_folder
 from .brat import ANNOTATION_SUFFIX, TEXT_SUFFIX
 from .documents import BYTE_ORDER_MARK, MAX_SENTENCE_WORDS
 from .iob2 import DOCUMENT_START, POS_NAME, TAGS_NAME, TOKENS_NAME
 from .schema import CONTEXT_FIELDS, FEATURES
 
 NOT_ONE_WORD = re.compile(rf"\s|^{BYTE_ORDER_MARK}")
-"""In a token: what makes it another or several when a text is cut at white space."""
+"""In a token: what changes or splits it when the text is split at white space."""
 
 Records = Iterable[Mapping[str, Any]]
 """Sentences in the form of the schema, as a `Dataset` gives them."""
@@ -31,41 +31,37 @@ Records = Iterable[Mapping[str, Any]]
 def write_nested_ner(
     splits: Mapping[str, Records], folder: str | os.PathLike[str], format: str
 ) -> dict[str, Counter[str]]:
-    """Writes a corpus as `load_nested_ner(folder)` reads it; nothing of it is there before all is written.
+    """Writes a corpus for `load_nested_ner(folder)`. The folder is atomic: it appears when all is written.
 
     Args:
         splits: split → records; a `DatasetDict` is such a mapping.
-        folder: where to; new or empty.
-        format: "json_lines": `train.jsonl` …; "iob2": `train.conll` …, with a column for every level of nesting,
-            crossing entities in further columns; "brat": folders `train` … with a `.txt` and an `.ann` for every
-            document, words separated by spaces, a sentence a line. To have the same words and sentences again, read
+        folder: a new or empty folder.
+        format: "json_lines": `train.jsonl` …; "iob2": `train.conll` …, with a column for every level of nesting and
+            further columns for crossing entities; "brat": folders `train` … with a `.txt` and an `.ann` for every
+            document, words separated by spaces, one sentence per line. To get the same words and sentences again, read
             brat's with `word_splitter("whitespace")` and `sentence_splitter="lines"`.
 
     Returns:
-        Split → what the format does not hold, in words, → how many; nothing for JSON lines.
+        Split → what the format cannot represent, in words, → how often; empty for JSON lines.
 
     Raises:
-        ValueError: no such format, or a record that it cannot hold: the message says which.
-        FileExistsError: there is something in `folder`.
+        ValueError: there is no such format, or it cannot represent a record, which the message names.
+        FileExistsError: `folder` is not empty.
     """
     if format not in WRITERS:
         raise ValueError(f"There is no writer of {format!r}. Choose one of {', '.join(WRITERS)}.")
     folder = Path(folder)
     if folder.exists() and any(folder.iterdir()):
         raise FileExistsError(
-            f"{folder} is not empty. Name a new folder, so that no other corpus is mixed with this one."
+            f"{folder} is not empty. Give a new folder, so that no other corpus is mixed with this one."
         )
-    folder.mkdir(parents=True, exist_ok=True)
     suffix, write = WRITERS[format]
-    with tempfile.TemporaryDirectory(prefix=".", dir=folder) as unfinished:
-        not_held = {split: write(records, Path(unfinished, f"{split}{suffix}")) for split, records in splits.items()}
-        for part in Path(unfinished).iterdir():
-            part.rename(folder / part.name)
-    return not_held
+    with new_folder(folder.resolve()) as unfinished:
+        return {split: write(records, unfinished / f"{split}{suffix}") for split, records in splits.items()}
 
 
 def write_json_lines(records: Records, path: Path) -> Counter[str]:
-    """One record a line, with all its fields."""
+    """Writes one record per line, with all its fields."""
     with path.open("w", encoding="utf-8", newline="\n") as file:
         for record in records:
             fields = {name: record[name] for name in FEATURES if record[name] is not None}
@@ -74,7 +70,7 @@ def write_json_lines(records: Records, path: Path) -> Counter[str]:
 
 
 def write_iob2(records: Records, path: Path) -> Counter[str]:
-    """Columns of tokens, of part-of-speech tags where there are any, and of IOB2 tags; ids are comments."""
+    """Writes columns of tokens, part-of-speech tags if there are any, and IOB2 tags; ids are comments."""
     records = list(records)
     levels = [_levels(record) for record in records]
     num_levels = max([1, *map(len, levels)])
@@ -100,7 +96,7 @@ def write_iob2(records: Records, path: Path) -> Counter[str]:
 
 
 def write_brat(records: Records, folder: Path) -> Counter[str]:
-    """A text and its annotations for every document, in a folder; a sentence a line, words separated by spaces."""
+    """Writes a text and its annotations for every document: one sentence per line, words separated by spaces."""
     documents: dict[str, list[Mapping[str, Any]]] = {}
     for record in records:
         documents.setdefault(record["doc_id"], []).append(record)
@@ -123,7 +119,7 @@ def write_brat(records: Records, folder: Path) -> Counter[str]:
 
 
 def _lost_in_text(records: Records) -> Counter[str]:
-    """What neither brat nor columns hold."""
+    """What neither brat nor columns can represent."""
     lost = Counter[str]()
     for number, record in _numbered(records):
         lost["numbers of sentences"] += record["sent_id"] != number
@@ -132,13 +128,13 @@ def _lost_in_text(records: Records) -> Counter[str]:
 
 
 def _numbered(records: Records) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Every record with its number in its document, or in the part of it that stands together."""
+    """Every record with its number in its document, or in a contiguous part of its document."""
     for _, sentences in groupby(records, key=lambda record: record["doc_id"]):
         yield from enumerate(sentences)
 
 
 def _levels(record: Mapping[str, Any]) -> list[list[str]]:
-    """The tags of a sentence, a list a level: each entity, outer ones first, in the first level where it has room."""
+    """The tags of a sentence, one list per level: each entity, outer ones first, is in the first level with room."""
     levels: list[list[str]] = []
     for entity in sorted(record["entities"], key=lambda entity: (entity["start"], -entity["end"], entity["type"])):
         inside = slice(entity["start"], entity["end"])
@@ -162,7 +158,7 @@ def _text_bound(sentences: Sequence[Mapping[str, Any]], text: str) -> Iterator[s
             start, end = starts[entity["start"]], starts[entity["end"]] - 1
             kind = entity["type"]
             if re.search(r"\s", kind):
-                raise _cannot_hold(sentence, f"the type {kind!r}, with white space", "brat")
+                raise _not_representable(sentence, f"the type {kind!r}, with white space", "brat")
             yield f"T{next(numbers)}\t{kind} {start} {end}\t{text[start:end]}\n"
         offset = starts[-1]
 
@@ -170,38 +166,40 @@ def _text_bound(sentences: Sequence[Mapping[str, Any]], text: str) -> Iterator[s
 def _brat_text(sentences: Sequence[Mapping[str, Any]]) -> str:
     for sentence in sentences:
         if any("\n" in token for token in sentence["tokens"]):
-            raise _cannot_hold(sentence, "a token with a line end in it", "brat")
+            raise _not_representable(sentence, "a token with a line end in it", "brat")
     return "".join(" ".join(sentence["tokens"]) + "\n" for sentence in sentences)
 
 
 def _document_path(record: Mapping[str, Any]) -> PurePosixPath:
-    """The `doc_id` as a path, which must stay in the folder and be read as the same again."""
+    """The `doc_id` as a path, which must be inside the folder and be read as the same name."""
     doc_id = record["doc_id"]
     path = PurePosixPath(doc_id)
     hidden = any(part.startswith(".") for part in path.parts)
     if str(path) != doc_id or not path.name or path.is_absolute() or hidden or "\0" in doc_id:
-        raise _cannot_hold(record, f"the doc_id {doc_id!r}, which cannot be the name of a file", "brat")
+        raise _not_representable(record, f"the doc_id {doc_id!r}, which is not a valid file name", "brat")
     return path
 
 
 def _comment_value(record: Mapping[str, Any], field: str) -> str:
     value: str = record[field]
     if not value or value != value.strip() or "\n" in value:
-        raise _cannot_hold(record, f"the {field} {value!r}, with white space at its end or a line end", "iob2")
+        raise _not_representable(
+            record, f"the {field} {value!r}, which is empty or has white space around it or a line end", "iob2"
+        )
     return value
 
 
 def _check_columns(record: Mapping[str, Any], rows: Sequence[Sequence[str]]) -> None:
     if DOCUMENT_START in rows[0]:
-        raise _cannot_hold(record, f"{DOCUMENT_START} as its first token, which begins a document", "iob2")
+        raise _not_representable(record, f"{DOCUMENT_START} as its first token, which would begin a document", "iob2")
     for value in chain.from_iterable(rows):
         if re.search(r"[\t\r\n]", value):
-            raise _cannot_hold(record, f"{value!r}, with a tab or a line end", "iob2")
+            raise _not_representable(record, f"{value!r}, with a tab or a line end", "iob2")
 
 
-def _cannot_hold(record: Mapping[str, Any], what: str, format: str) -> ValueError:
+def _not_representable(record: Mapping[str, Any], what: str, format: str) -> ValueError:
     return ValueError(
-        f"Sentence {record['id']!r} has {what}: {format} cannot hold it. Change it, or write json_lines, which can."
+        f"Sentence {record['id']!r} has {what}, which {format} cannot represent. Change it, or write json_lines."
     )
 
 
@@ -210,4 +208,4 @@ WRITERS: dict[str, tuple[str, Callable[[Records, Path], Counter[str]]]] = {
     "iob2": (".conll", write_iob2),
     "brat": ("", write_brat),
 }
-"""Format → what the name of a split's file ends in, and what writes it."""
+"""Format → the suffix of a split's file, and the function that writes it."""

@@ -132,7 +132,7 @@ def test_the_input_is_not_written_over(saved_model, command, tmp_path):
 def test_mistakes_in_prediction_are_told_in_one_paragraph(saved_model, command, tmp_path):
     (tmp_path / "broken.jsonl").write_text("{")
     for arguments, message in (
-        (["--model", saved_model, tmp_path / "broken.jsonl"], "broken.jsonl, line 1: broken JSON"),
+        (["--model", saved_model, tmp_path / "broken.jsonl"], "broken.jsonl, line 1: invalid JSON"),
         (["--model", saved_model, tmp_path / "nowhere.txt"], "There is no file"),
         (
             ["--model", tmp_path / "nowhere", tmp_path / "broken.jsonl"],
@@ -149,8 +149,8 @@ def test_mistakes_in_prediction_are_told_in_one_paragraph(saved_model, command, 
     [
         (b"[" * 100_000, "JSON nested too deeply"),
         (b'{"text": "a", "n": ' + b"1" * 5000 + b"}", "a number of thousands of digits"),
-        (b'{"text": "\xff"}', "byte 11 is not utf-8"),
-        (b'[{"text": "a"}]', "no JSON object, but [{'text': 'a'}] (list). Every line must be one JSON object"),
+        (b'{"text": "\xff"}', "byte 11 is not valid utf-8"),
+        (b'[{"text": "a"}]', "found [{'text': 'a'}] (list). Every line must be one JSON object"),
         (b'{"text": null}', "there is no text under 'text'"),
         (b'{"text": "a", "entities": [1]}', "there is a field 'entities' already. Name that of the entities with"),
     ],
@@ -189,7 +189,7 @@ def test_a_plain_file_that_is_no_utf_8_is_told(saved_model, command, tmp_path):
     (tmp_path / "in.txt").write_bytes("gene\ncaf\xe9\n".encode("latin-1"))
     result = command("predict", "--model", saved_model, tmp_path / "in.txt")
     assert result.code == 2
-    assert "in.txt, line 2: byte 4 is not utf-8. Save the file as UTF-8." in result.err.splitlines()[-1]
+    assert "in.txt, line 2: byte 4 is not valid utf-8. Save the file as UTF-8." in result.err.splitlines()[-1]
 
 
 # ---- evaluate

@@ -55,7 +55,7 @@ def test_borders(start, end, expected):
 
 @pytest.mark.parametrize(("start", "end"), [(-1, 2), (2, 2), (3, 1), (0, 99)])
 def test_outside_the_text(start, end):
-    with pytest.raises(ValueError, match="lies outside its text of 17 characters"):
+    with pytest.raises(ValueError, match="17 characters"):
         align_entities(TEXT, [entity(start, end)], WORDS)
 
 
@@ -76,7 +76,7 @@ def test_alignment_keeps_exactly_what_words_spell(text, data):
 
 @pytest.mark.parametrize("words", [[], [(0, 0)], [(2, 3), (0, 1)], [(0, 2), (1, 3)], [(0, 18)], [(-1, 2)]])
 def test_words_of_a_splitter_are_checked(words):
-    with pytest.raises(ValueError, match="The word splitter must give"):
+    with pytest.raises(ValueError, match="The word splitter must return"):
         split_words(TEXT, lambda text: words)
 
 
@@ -102,7 +102,7 @@ class TestRetokenize:
 
     def test_a_sentence_of_white_space_is_named(self):
         rows = [row(["a"], []), row(["\u00a0", " "], [], id="a:1")]
-        with pytest.raises(ValueError, match="Sentence 'a:1' is white space alone"):
+        with pytest.raises(ValueError, match="Sentence 'a:1'"):
             retokenize(Dataset.from_list(rows, features=FEATURES), at_punctuation)
 
     def test_context_of_white_space_becomes_none(self):

@@ -92,5 +92,5 @@ def test_wrong_arguments():
         add_context(MIXED, "next", 9)
     with pytest.raises(ValueError, match="max_tokens is -1"):
         add_context(MIXED, "document", -1)
-    with pytest.raises(TypeError, match="was given a IterableDataset"):
+    with pytest.raises(TypeError, match="got a IterableDataset"):
         add_context(MIXED.to_iterable_dataset(), "document", 9)

@@ -257,10 +257,10 @@ def test_interrupted_writing_leaves_the_old_file(tmp_path, monkeypatch):
     write_demo_corpus(tmp_path, seed=3, sentences=20)
     before = (tmp_path / "train.jsonl").read_bytes()
 
-    def fail(self, target):
+    def fail(source, target):
         raise OSError("disk full")
 
-    monkeypatch.setattr(Path, "replace", fail)
+    monkeypatch.setattr(os, "replace", fail)
     with pytest.raises(OSError, match="disk full"):
         write_demo_corpus(tmp_path, seed=4, sentences=20)
     assert (tmp_path / "train.jsonl").read_bytes() == before

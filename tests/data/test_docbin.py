@@ -50,7 +50,7 @@ def test_what_no_sentence_holds_is_dropped(write):
     records, check = read(write((TEXT, groups)), "docbin")
     assert [triples(record) for record in records] == [[(0, 1, "Y")], []]
     assert check.report() == (
-        "a.spacy: sentences: 2; entities kept: 1 of 4; entities lost, over the end of a sentence: 1 "
+        "a.spacy: sentences: 2; entities kept: 1 of 4; entities across sentences dropped: 1 "
         "(X the  mayor of [Orsk slept.  He] woke); entities of white space dropped: 1; spans without a label "
         "dropped: 1 ([the]  mayor of Orsk slep…)."
     )
@@ -73,20 +73,20 @@ def test_entities_of_the_document_where_there_is_no_group(write):
 
 def test_one_of_several_groups_must_be_named(write):
     file = write(("Orsk", {"x": [(0, 1, "X")], "y": [(0, 1, "Y")]}))
-    with pytest.raises(CorpusError, match=r"its span groups are 'x', 'y'\. Say which one holds the entities: columns="):
+    with pytest.raises(CorpusError, match=r"'x', 'y'.*columns="):
         read(file, "docbin")
     assert spelled(read(file, "docbin", columns={"entities": "y"})[0][0]) == [("Orsk", "Y")]
     assert spelled(read(file, "docbin", columns={"entities": ["x", "y"]})[0][0]) == [("Orsk", "X"), ("Orsk", "Y")]
-    with pytest.raises(CorpusError, match="its span groups are 'x', 'y'"):
+    with pytest.raises(CorpusError, match="'x', 'y'"):
         read(file, "docbin", columns={"entities": "z"})
-    with pytest.raises(ValueError, match="name the span group"):
+    with pytest.raises(ValueError, match=r"\['tokens'\]"):
         read(file, "docbin", columns={"tokens": 0})
 
 
 @pytest.mark.parametrize("content", [b"no DocBin", b"x\x9c\x03\x00\x00\x00\x00\x01"])
 def test_another_file(tmp_path, content):
     (tmp_path / "a.spacy").write_bytes(content)
-    with pytest.raises(CorpusError, match=r"a\.spacy: spaCy cannot read it as a DocBin"):
+    with pytest.raises(CorpusError, match=r"a\.spacy: .*DocBin"):
         read(tmp_path / "a.spacy", "docbin")
 
 

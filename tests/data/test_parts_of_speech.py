@@ -35,11 +35,11 @@ def test_spacy_tags_given_words(pipeline):
 
 
 def test_mistakes_with_spacy_are_told(pipeline, monkeypatch):
-    with pytest.raises(ValueError, match=r"`tags` is 'coarse'; choose one of 'universal', 'fine'"):
+    with pytest.raises(ValueError, match=r"'coarse'.*'universal', 'fine'"):
         spacy_tagger(pipeline, tags="coarse")
-    with pytest.raises(OSError, match=r"spaCy has no pipeline 'nowhere' here: python -m spacy download nowhere"):
+    with pytest.raises(OSError, match=r"'nowhere'.*python -m spacy download nowhere"):
         spacy_tagger("nowhere")
-    with pytest.raises(ValueError, match="gives no universal tags"):
+    with pytest.raises(ValueError, match="no universal tags"):
         spacy_tagger(spacy.blank("en"))(SENTENCES)
     monkeypatch.setitem(sys.modules, "spacy", None)
     with pytest.raises(ImportError, match=r"needs spaCy.*pip install -e '\.\[spacy\]'"):
@@ -61,8 +61,8 @@ def test_records_keep_their_own_tags_and_the_others_get_the_taggers():
 @pytest.mark.parametrize(
     ("tagger", "message"),
     [
-        (lambda sentences: [], r"was given 2 sentences and tagged 0"),
-        (lambda sentences: [["X"]] * len(sentences), r"gave 1 tags for the \d+ words of sentence '0'"),
+        (lambda sentences: [], r"2 sentences .* 0"),
+        (lambda sentences: [["X"]] * len(sentences), r"1 tags for the \d+ words of sentence '0'"),
     ],
     ids=["sentences", "words"],
 )
@@ -86,5 +86,5 @@ def test_a_training_has_its_data_tagged(tmp_path: Path, pipeline):
 
 def test_a_tagger_that_is_not_there_is_told(tmp_path: Path):
     train = write_lines(tmp_path / "train.jsonl", micro_records(2))
-    with pytest.raises(ValueError, match=r"--pos_tagger: spaCy has no pipeline 'nowhere'"):
+    with pytest.raises(ValueError, match=r"--pos_tagger: .*'nowhere'"):
         load_splits(DataArguments(train_file=str(train), pos_tagger="nowhere"))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modeling_triaffine.data import corpus_statistics, load_nested_ner
+from modeling_triaffine.data import corpus_statistics
 from modeling_triaffine.data.statistics import nested_spans, nesting_depths, quantile
 
 SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "corpus_statistics.py"
@@ -81,14 +81,13 @@ def test_quantile(values, share):
     assert sum(value < result for value in values) < share * len(values)
 
 
-def test_genia_has_the_published_numbers(shared, tmp_path):
-    corpus = load_nested_ner(shared / "data" / "genia", cache_dir=tmp_path)
-    statistics = corpus_statistics(chain.from_iterable(corpus.values()))
+def test_genia_has_the_published_numbers(genia_corpus):
+    statistics = corpus_statistics(chain.from_iterable(genia_corpus.values()))
     names = ("sentences", "entities", "nested_entities", "most_entities", "longest_sentence")
     assert [statistics[name] for name in names] == [16_692, 50_509, 9_064, 25, 149]
     assert statistics["sentences_above_max_candidates"] == 0
     assert statistics["sentences_with_pos"] == 16_692
-    dev = corpus_statistics(corpus["validation"])
+    dev = corpus_statistics(genia_corpus["validation"])
     assert [dev[name] for name in names] == [1_669, 4_367, 799, 18, 131]
 
 

@@ -119,19 +119,17 @@ class TestColumns:
     @pytest.mark.parametrize(
         ("broken", "problem"),
         [
-            (record(["a\tb"]), r"'a\\tb', with a tab or a line end"),
-            (record(["a\n"]), r"'a\\n', with a tab or a line end"),
-            (record("a", (0, 1, "X\r")), r"'B-X\\r', with a tab or a line end"),
-            (record("-DOCSTART- a"), "-DOCSTART- as its first token"),
-            (record("a", id=" a"), "the id ' a', with white space at its end"),
-            (record("a", doc_id=""), "the doc_id '', with white space"),
-            (record("a", doc_id="a\nb"), r"the doc_id 'a\\nb', with white space"),
+            (record(["a\tb"]), r"'a\\tb'"),
+            (record(["a\n"]), r"'a\\n'"),
+            (record("a", (0, 1, "X\r")), r"'B-X\\r'"),
+            (record("-DOCSTART- a"), "-DOCSTART-"),
+            (record("a", id=" a"), "the id ' a'"),
+            (record("a", doc_id=""), "the doc_id ''"),
+            (record("a", doc_id="a\nb"), r"the doc_id 'a\\nb'"),
         ],
     )
     def test_what_they_cannot_hold(self, tmp_path, broken, problem):
-        with pytest.raises(
-            ValueError, match=rf"^Sentence .* has {problem}.*: iob2 cannot hold it\. Change it, or write json"
-        ):
+        with pytest.raises(ValueError, match=rf"^Sentence .* has {problem}.* iob2"):
             write_iob2([broken], tmp_path / "a")
 
     def test_what_they_leave_out_is_counted(self, tmp_path):
@@ -157,21 +155,19 @@ class TestBrat:
 
     @pytest.mark.parametrize("doc_id", ["", ".", "..", "../a", "/a", "a//b", "a/", "./a", ".a", "b/.a", "a\0"])
     def test_document_names_stay_in_the_folder(self, tmp_path, doc_id):
-        with pytest.raises(
-            ValueError, match=r"has the doc_id .*, which cannot be the name of a file: brat cannot hold"
-        ):
+        with pytest.raises(ValueError, match=r"has the doc_id .* brat"):
             write_brat([record("a", doc_id=doc_id)], tmp_path / "b")
         assert not list((tmp_path / "b").iterdir())
 
     @pytest.mark.parametrize(
         ("broken", "problem"),
         [
-            (record("a", (0, 1, "two words")), "the type 'two words', with white space"),
+            (record("a", (0, 1, "two words")), "the type 'two words'"),
             (record(["a\nb"]), "a token with a line end in it"),
         ],
     )
     def test_what_it_cannot_hold(self, tmp_path, broken, problem):
-        with pytest.raises(ValueError, match=rf"has {problem}: brat cannot hold it"):
+        with pytest.raises(ValueError, match=rf"has {problem}.* brat"):
             write_brat([broken], tmp_path / "b")
 
     def test_what_it_leaves_out_is_counted(self, tmp_path):
@@ -193,18 +189,18 @@ class TestBrat:
 class TestFolder:
     def test_must_be_new_or_empty(self, tmp_path):
         (tmp_path / "file").write_text("x")
-        with pytest.raises(FileExistsError, match=r"is not empty\. Name a new folder"):
+        with pytest.raises(FileExistsError, match="is not empty"):
             write_nested_ner({"train": [record("a")]}, tmp_path, "json_lines")
 
     @pytest.mark.parametrize("format", ["iob2", "brat"])
     def test_nothing_is_left_of_what_failed(self, tmp_path, format):
-        with pytest.raises(ValueError, match="cannot hold it"):
+        with pytest.raises(ValueError, match="cannot represent"):
             write_nested_ner({"train": [record("a")], "test": [record("a"), record(["a\nb"])]}, tmp_path, format)
         assert not list(tmp_path.iterdir())
         write_nested_ner({"train": [record("a")]}, tmp_path, format)  # it is as empty as before
 
     def test_unknown_format(self, tmp_path):
-        with pytest.raises(ValueError, match=r"There is no writer of 'genia'\. Choose one of json_lines, iob2, brat"):
+        with pytest.raises(ValueError, match=r"'genia'.*json_lines, iob2, brat"):
             write_nested_ner({"train": []}, tmp_path / "new", "genia")
         assert not (tmp_path / "new").exists()
 

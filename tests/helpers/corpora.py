@@ -1,10 +1,123 @@
-"""Reading small corpora in tests: straight through a format's reader, without the cache of `load_nested_ner`."""
+"""Small corpora in tests: the same sentence in every format, and reading without the cache of `load_nested_ner`."""
+
+import json
+from pathlib import Path
 
 from modeling_triaffine.data import FORMATS, RecordChecker, detect_format
 
+TEXT = "The mayor of Orsk slept."
+NESTED = [("The mayor of Orsk", "Person"), ("Orsk", "City")]
+
+TOKENS = ["The", "mayor", "of", "Orsk", "slept", "."]
+RECORD = {
+    "id": "a:0",
+    "doc_id": "a",
+    "sent_id": 0,
+    "tokens": TOKENS,
+    "pos": ["DET", "NOUN", "ADP", "PROPN", "VERB", "PUNCT"],
+    "entities": [{"start": 0, "end": 4, "type": "Person"}, {"start": 3, "end": 4, "type": "City"}],
+}
+PUBLISHED = {
+    "tokens": TOKENS,
+    "pos": RECORD["pos"],
+    "entities": RECORD["entities"],
+    "ltokens": ["It", "rained", "."],
+    "rtokens": [],
+    "relations": {},
+    "orig_id": "7",
+}
+TEXT_RECORD = {"text": TEXT, "label": [[0, 17, "Person"], [13, 17, "City"]]}
+COLUMNS = "The B-Person O\nmayor I-Person O\nof I-Person O\nOrsk I-Person B-City\nslept O O\n. O O\n".replace(" ", "\t")
+GENIA_HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE set SYSTEM "gpml.dtd">\n<set>\n'
+
+
+def region(start, end, *labels):
+    """A labelled region of Label Studio."""
+    return {"type": "labels", "value": {"start": start, "end": end, "labels": list(labels)}}
+
+
+def task(*regions, **fields):
+    """A task of Label Studio."""
+    return {"id": 5, "annotations": [{"result": list(regions)}], "data": {"text": TEXT}, **fields}
+
+
+def conllu(*entities, words=None):
+    """A sentence of CoNLL-U with these Entity values, one a word."""
+    cells = enumerate(zip(words or ["w"] * len(entities), entities, strict=True), 1)
+    return "".join(f"{n}\t{word}\t" + "_\t" * 7 + (f"Entity={cell}\n" if cell else "_\n") for n, (word, cell) in cells)
+
+
+def cons(sem, text):
+    """An entity of GENIA."""
+    return f'<cons lex="x" sem="{sem}">{text}</cons>'
+
+
+def article(title, *sentences, name="MEDLINE:1"):
+    """An article of GENIA."""
+    body = "\n".join(f"<sentence>{sentence}</sentence>" for sentence in sentences)
+    return (
+        f"<article>\n<articleinfo>\n<bibliomisc>{name}</bibliomisc>\n</articleinfo>\n<title>\n<sentence>{title}"
+        f"</sentence>\n</title>\n<abstract>\n{body}\n</abstract>\n</article>\n"
+    )
+
+
+def genia(*articles):
+    return f"{GENIA_HEAD}{''.join(articles)}</set>\n"
+
+
+ACE_SOURCE = f"<DOC>\n<DOCID> a </DOCID>\n<BODY>\n<TEXT>\n{TEXT}\n</TEXT>\n</BODY>\n</DOC>\n"
+
+
+def ace_annotations(mentions=NESTED, source=ACE_SOURCE, others="", name="a"):
+    """ACE's annotations of these (text, type), each where it first occurs in the source without its tags."""
+    untagged = "".join(part.partition(">")[2] for part in source.split("<")[1:])
+    entities = ""
+    for number, (quote, kind) in enumerate(mentions):
+        start = untagged.index(quote)
+        entities += (
+            f'<entity ID="{name}-E{number}" TYPE="{kind}" SUBTYPE="x">\n'
+            f'<entity_mention ID="{name}-{kind}-{number}" TYPE="NAM"><extent>\n'
+            f'<charseq START="{start}" END="{start + len(quote) - 1}">{quote}</charseq>\n</extent>'
+            f'<head><charseq START="{start}" END="{start}">x</charseq></head></entity_mention></entity>\n'
+        )
+    return (
+        '<?xml version="1.0"?>\n<!DOCTYPE source_file SYSTEM "apf.v5.1.1.dtd">\n'
+        f'<source_file URI="{name}.sgm"><document DOCID="{name}">\n{entities}{others}</document></source_file>\n'
+    )
+
+
+SAMPLES = {
+    "json_lines": {"a.jsonl": json.dumps(RECORD)},
+    "published_json": {"a.json": json.dumps([PUBLISHED])},
+    "text_spans": {"a.jsonl": json.dumps(TEXT_RECORD)},
+    "label_studio": {"a.json": json.dumps([task(region(0, 17, "Person"), region(13, 17, "City"))], indent=1)},
+    "iob2": {"a.conll": COLUMNS},
+    "conllu": {"a.conllu": conllu("(1-Person", "", "", "(2-City)1)", "", "", words=TOKENS)},
+    "genia": {"a.xml": genia(article("The mayor of Orsk slept ."))},
+    "brat": {"a.txt": TEXT, "a.ann": "T1\tPerson 0 17\tThe mayor of Orsk\nT2\tCity 13 17\tOrsk\n"},
+    "ace": {"a.sgm": ACE_SOURCE, "a.apf.xml": ace_annotations()},
+}
+"""Format → files with the sentence `TEXT` and the entities `NESTED` (in GENIA, whose types are fixed, without)."""
+
+
+def write_files(folder, files):
+    """Writes files, name → content, and returns the one that a reader opens."""
+    for name, content in files.items():
+        path = Path(folder, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def write_json(path, *values, as_list=False):
+    """Writes values as JSON lines or as one list."""
+    content = json.dumps(values, indent=1) if as_list else "".join(f"{json.dumps(value)}\n" for value in values)
+    path.write_text(content, encoding="utf-8")
+    return path
+
 
 def read(path, format=None, labels=None, **options):
-    """The records of a file or folder, and the checker, which has counted."""
+    """The records of a file or folder, and the checker with its counts."""
     check = RecordChecker(path, labels)
     known = detect_format(path) if format is None else FORMATS[format]
     return list(known.read(path, check, **options)), check

@@ -212,11 +212,11 @@ class TestReading:
 
     def test_bad_lines(self, tmp_path):
         bad = {
-            b"{": "broken JSON",
-            b'{"text": "\xff"}': "byte 11 is not utf-8",
-            b"[" * 100_000: "JSON nested too deeply",
-            b'{"text": "a", "n": ' + b"1" * 5000 + b"}": "a number of thousands of digits",
-            b'["text"]': "no JSON object, but ['text'] (list)",
+            b"{": "invalid JSON",
+            b'{"text": "\xff"}': "byte 11 is not valid utf-8",
+            b"[" * 100_000: "nested too deeply",
+            b'{"text": "a", "n": ' + b"1" * 5000 + b"}": "thousands of digits",
+            b'["text"]': "found ['text'] (list)",
             b'{"txt": "a"}': "there is no field 'text'",
             b'{"text": null}': "'text' is null",
             b'{"text": 1}': "'text' is no string, but int",
@@ -375,7 +375,7 @@ class TestOutput:
 
     @pytest.mark.parametrize(
         ("content", "problem"),
-        [(b"[1]", r"no JSON object, but \[1\]"), (b"{", "broken JSON"), (b"\xff", "byte 1 is not utf-8")],
+        [(b"[1]", r"found \[1\]"), (b"{", "invalid JSON"), (b"\xff", "byte 1 is not valid utf-8")],
     )
     def test_damaged_options_are_named(self, tmp_path, content, problem):
         (tmp_path / "options.json").write_bytes(content)

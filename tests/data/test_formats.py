@@ -1,0 +1,354 @@
+"""What holds for every format: detection, gzip, caching and streaming; and the error for each kind of damaged file."""
+
+import gzip
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from modeling_triaffine.data import FORMATS, CorpusError, RecordChecker, detect_format, load_nested_ner
+from modeling_triaffine.data.json_forms import record_keys
+from tests.helpers.corpora import (
+    COLUMNS,
+    NESTED,
+    PUBLISHED,
+    RECORD,
+    SAMPLES,
+    TEXT_RECORD,
+    TOKENS,
+    ace_annotations,
+    article,
+    conllu,
+    cons,
+    genia,
+    read,
+    region,
+    spelled,
+    task,
+    write_files,
+    write_json,
+)
+
+SINGLE_FILES = [name for name, files in SAMPLES.items() if len(files) == 1]
+
+
+@pytest.mark.parametrize("format", SAMPLES)
+def test_the_sample_is_read_alike_from_the_file_the_cache_and_a_stream(tmp_path, format):
+    path = write_files(tmp_path / "in", SAMPLES[format])
+    assert detect_format(path).name == format
+    (record,), check = read(path)
+    assert record["tokens"] == TOKENS
+    assert sorted(spelled(record), reverse=True) == ([] if format == "genia" else NESTED)
+    assert not check.report()
+    for _ in range(2):
+        assert list(load_nested_ner(path, cache_dir=tmp_path / "cache")["train"]) == [record]
+    assert list(load_nested_ner(path, streaming=True)["train"]) == [record]
+
+
+@pytest.mark.parametrize("name", ["a", "a.txt", "a.dat.gz"])
+@pytest.mark.parametrize("format", SINGLE_FILES)
+def test_formats_are_detected_by_content(tmp_path, format, name):
+    (content,) = SAMPLES[format].values()
+    path = write_files(tmp_path, {name: gzip.compress(content.encode()) if name.endswith("gz") else content})
+    assert detect_format(path).name == format
+    assert read(path)[0][0]["tokens"] == TOKENS
+
+
+@pytest.mark.parametrize("change", [lambda text: text.replace("\n", "\r\n"), lambda text: f"\ufeff{text}"])
+@pytest.mark.parametrize("format", SINGLE_FILES)
+def test_line_ends_of_windows_and_byte_order_marks_change_nothing(tmp_path, format, change):
+    ((name, content),) = SAMPLES[format].items()
+    path = write_files(tmp_path, {name: change(content)})
+    assert read(path)[0] == read(write_files(tmp_path / "plain", {name: content}))[0]
+
+
+def test_the_name_is_stronger_than_the_content(tmp_path):
+    assert detect_format(write_files(tmp_path, {"a.xml": json.dumps(RECORD)})).name == "genia"
+
+
+@pytest.mark.parametrize("format", SINGLE_FILES)
+def test_empty_files(tmp_path, format):
+    ((name, _),) = SAMPLES[format].items()
+    for content in ("", " \n"):
+        with pytest.raises(CorpusError, match="file is empty"):
+            load_nested_ner(write_files(tmp_path, {name: content}), format)
+
+
+@pytest.mark.parametrize(
+    ("head", "keys"),
+    [
+        ('{"a": 1, "b": {"c": 2}, "d": ["e", {"f": 1}], "g": "h: {"}\n{"i": 1}', {"a", "b", "d", "g"}),
+        ('[{"a": "b\\": c", "d": [', {"a", "d"}),
+        ('{"a": 1, "b": "cut {off: ', {"a", "b"}),
+        ('{"a": 1, "b\\', {"a"}),
+        ('[[1, 2], {"a": 1}]', {"a"}),
+        ("[]", set()),
+        ("no JSON", set()),
+    ],
+)
+def test_keys_of_truncated_json(head, keys):
+    assert record_keys(head) == keys
+
+
+# ---- Damaged files: format → what is wrong → (content, place, facts that the message names) ----
+
+
+def changed(**fields):
+    return {**RECORD, "id": "a:1", **fields}
+
+
+def without(name):
+    return {key: value for key, value in changed().items() if key != name}
+
+
+def entity(start, end, kind="City"):
+    return {"entities": [{"start": start, "end": end, "type": kind}]}
+
+
+BAD_RECORDS = {
+    "not an object": ([1], "[1] (list)"),
+    "missing tokens": (without("tokens"), "'tokens'"),
+    "missing entities": (without("entities"), "'entities'"),
+    "id a number": (changed(id=3), "'id' is 3 (int)"),
+    "sent_id a string": (changed(sent_id="0"), "'sent_id' is '0' (str)"),
+    "sent_id true": (changed(sent_id=True), "'sent_id' is True (bool)"),
+    "sent_id large": (changed(sent_id=2**31), f"'sent_id' is {2**31}"),
+    "no tokens": (changed(tokens=[], pos=[], entities=[]), "'tokens'"),
+    "null token": (changed(tokens=["a", None]), "'tokens[1]' is null"),
+    "empty token": (changed(tokens=["a", ""]), "'tokens[1]' is ''"),
+    "half a surrogate": (changed(tokens=["a", "\ud800"], pos=[], entities=[]), "'tokens' has '\\ud800'"),
+    "tags": (changed(pos=["DET"]), "'pos' has 1 tags for 6 tokens"),
+    "entity no object": (changed(entities=[[0, 1, "City"]]), "'entities[0]'"),
+    "entity without type": (changed(entities=[{"start": 0, "end": 1}]), "'entities[0].type'"),
+    "entity past the end": (changed(**entity(2, 7)), "'entities[0]' runs from 2 to 7"),
+    "entity backwards": (changed(**entity(3, 2)), "'entities[0]' runs from 3 to 2"),
+    "entity empty": (changed(**entity(2, 2)), "'entities[0]' runs from 2 to 2"),
+    "entity negative": (changed(**entity(-1, 2)), "'entities[0]' runs from -1 to 2"),
+    "entity named None": (changed(**entity(0, 1, "None")), "'entities[0].type' is 'None'"),
+    "unknown label": (changed(**entity(0, 1, "X")), "'entities[0].type' is 'X'", "'City', 'Person'"),
+    "duplicate id": (RECORD, "'id': 'a:0'", "line 1"),
+    "context": (changed(left_tokens="so"), "'left_tokens' is 'so' (str)"),
+}
+BAD_TEXTS = {
+    "no text": ({"entities": []}, "'text'"),
+    "text null": ({"text": None, "entities": []}, "'text' is null"),
+    "no spans": ({"text": "a"}, "'entities'"),
+    "spans no list": ({"text": "a", "entities": {}}, "'entities' is {} (dict)"),
+    "spans twice": ({"text": "a", "entities": [], "label": []}, "'entities' and 'label'"),
+    "span a number": ({"text": "a", "label": [3]}, "'label[0]'", "3 (int)"),
+    "two values": ({"text": "a", "label": [[0, 1]]}, "'label[0]' has 2 values"),
+    "start a string": ({"text": "a", "label": [["0", 1, "A"]]}, "'label[0].start' is '0' (str)"),
+    "end missing": ({"text": "a", "spans": [{"start": 0, "label": "A"}]}, "'spans[0].end'"),
+    "start true": ({"text": "a", "label": [[True, 1, "A"]]}, "'label[0].start' is True (bool)"),
+    "type a number": ({"text": "a", "label": [[0, 1, 5]]}, "'label[0].label' is 5 (int)"),
+    "types numbers": ({"text": "a", "spans": [{"start": 0, "end": 1, "labels": [5]}]}, "'spans[0].type' is 5 (int)"),
+    "outside": ({"text": "a", "label": [[0, 2, "City"]]}, "'label[0]' runs from 0 to 2", "1 characters"),
+    "other text": (
+        {"text": "ab", "spans": [{"start": 0, "end": 1, "label": "City", "text": "b"}]},
+        "'spans[0]' quotes 'b'",
+        "[a]b",
+    ),
+    "surrogate": ({"text": "\ud800", "label": []}, "'text' has '\\ud800'"),
+}
+BAD_TASKS = {
+    "no annotations": ({"id": 5, "data": {}}, "'annotations'"),
+    "no data": (task(data=None), "'data'", "null"),
+    "no string": (task(data={"n": 1}), "'data'"),
+    "several strings": (task(data={"a": "x", "b": "y"}), "'data'", "'a', 'b'"),
+    "annotation": (task(annotations=[3]), "'annotations[0]'"),
+    "no result": (task(annotations=[{}]), "'result'"),
+    "result": (task(3), "'result[0]'"),
+    "no value": (task({"type": "labels"}), "'result[0].value'", "null"),
+    "path": (task(region("/p[1]", 3, "City")), "'result[0].value.start' is '/p[1]' (str)"),
+    "fraction": (task(region(0.5, 3, "City")), "'result[0].value.start' is 0.5 (float)"),
+    "outside": (task(region(0, 99, "City")), "'result[0].value' runs from 0 to 99", "24 characters"),
+    "no label": (task(region(0, 3, None)), "'result[0].value.type' is null"),
+}
+BAD_COLUMNS = {
+    "fewer": ("a\tO\n", "line 8", "2 columns, 3"),
+    "more": ("a\tO\tO\tO\n", "line 8", "4 columns, 3"),
+    "empty token": ("\tO\tO\n", "line 8", "'tokens[0]' is ''"),
+    "type": ("a\tO\tB-None\n", "line 8", "'entities[0].type' is 'None'"),
+    "encoding": (b"\xe9\tO\tO\n", "line 8", "byte 1", "utf-8"),
+    "scheme": ("a\tO\tO\n\n" * 10_000 + "b\tO\tE-A\n", "line 20008", "column 2 is 'E-A'"),
+}
+BAD_CONLLU = {
+    "columns": (conllu("(1-a)") + "2\tw\n", "line 2", "'2\\tw'"),
+    "close": (conllu("1)"), "line 1", "'1'"),
+    "close another": (conllu("(1-a", "2)"), "line 2", "'2'"),
+    "close in another document": (conllu("(1-a") + "\n# newdoc\n" + conllu("1)"), "line 4", "'1'"),
+    "neither": (conllu("1-a"), "line 1", "'1-a'"),
+    "empty": (conllu("()"), "line 1", "'()'"),
+    "twice": (conllu("(1-a))"), "line 1", "'(1-a))'"),
+    "no type": ("# global.Entity = eid-head\n" + conllu("(1-a)"), "line 1", "'eid-head'", "etype"),
+}
+ENTITY = f'<!DOCTYPE set [<!ENTITY e "eeee">]>\n<set>{article("&e;")}</set>'
+BAD_XML = {
+    "no name": (genia(article("A", name=" ")), "article 1 of the file", "<bibliomisc>"),
+    "stray": (genia(article("A"), "<sentence>B</sentence>"), "", "<sentence>", "<article>"),
+    "inside": (genia(article("A<sentence>B</sentence>")), "article MEDLINE:1", "<sentence>"),
+    "deep": (genia(article("<b>" * 5000 + "</b>" * 5000)), "article MEDLINE:1", "sentence 0"),
+    "truncated": (genia(article("One two"))[:-30], "line 13"),
+    "encoding": (genia(article("A")).replace("UTF-8", "KOI9"), "", "KOI9"),
+    "entity": (ENTITY, "line 1", "'e'"),
+    "external entity": (ENTITY.replace('"eeee"', 'SYSTEM "/etc/hostname"'), "line 1", "'e'"),
+    "label": (
+        genia(article(cons("G#RNA_molecule", "a"))),
+        "article MEDLINE:1, sentence 0",
+        "'entities[0].type' is 'RNA'",
+    ),
+}
+BAD_BRAT = {
+    "another line": ("X1\tCity 0 3\tThe", "'X1\\tCity 0 3\\tThe'"),
+    "spaces": ("T3 City 0 3 The", "'T3 City 0 3 The'"),
+    "no text": ("T3\tCity 0 3", "'T3\\tCity 0 3'"),
+    "no end": ("T3\tCity 0\tThe", "'T3\\tCity 0\\tThe'"),
+    "no number": ("T3\tCity 0 -3\tThe", "'T3\\tCity 0 -3\\tThe'"),
+    "huge": (f"T3\tCity 0 {'9' * 5000}\tThe", "T3\\tCity 0 99999"),
+    "outside": ("T3\tCity 19 99\tOrsk.", "'T3' runs from 19 to 99", "24 characters"),
+    "backwards": ("T3\tCity 3 0\tThe", "'T3' runs from 3 to 0"),
+    "label": ("T3\tDog 0 3\tThe", "'T3.type' is 'Dog'"),
+    "text": ("T3\tCity 0 3\tShe", "'T3' quotes 'She'", "[The] mayor of Orsk"),
+}
+BOMB = '<!DOCTYPE a [<!ENTITY a "aaaaaaaaaa">' + "".join(
+    f'<!ENTITY {name} "{f"&{before};" * 10}">' for before, name in zip("abcdefghi", "bcdefghij", strict=True)
+)
+BAD_ACE = {
+    "truncated": (ace_annotations()[:-20], "a.apf.xml, line "),
+    "offset": (ace_annotations().replace('END="', 'END="x'), "a.apf.xml, a-Person-0", "START and END"),
+    "no extent": (ace_annotations().replace("charseq", "other"), "a.apf.xml, a-Person-0", "START and END"),
+    "no type": (ace_annotations().replace('TYPE="Person" ', ""), "a.apf.xml, a-Person-0", "'TYPE'"),
+    "quote": (ace_annotations().replace(">Orsk<", ">Omsk<"), "a.apf.xml, a-City-1", "'extent' quotes 'Omsk'"),
+    "outside": (
+        ace_annotations([("X", "City")], "<DOC>" + "Orsk " * 99 + "X"),
+        "a.apf.xml, a-City-0",
+        "'extent' runs from 495 to 496",
+    ),
+    "bomb": (f"{BOMB}]><a>&j;</a>", "a.apf.xml", "'a'"),
+}
+JSON_LINE = json.dumps(RECORD) + "\n"
+PACKED = gzip.compress("".join(json.dumps({**RECORD, "id": str(n)}) + "\n" for n in range(500)).encode())
+BROKEN_JSON = {
+    "truncated": ("a.jsonl", JSON_LINE + '{"id": "a:1", "tok', "line 2", "character"),
+    "quotes": ("a.jsonl", JSON_LINE + "{'id': 1}", "line 2", "character 2"),
+    "nonsense": ("a.jsonl", JSON_LINE + "nonsense", "line 2", "character 1"),
+    "encoding": ("a.jsonl", JSON_LINE.encode() + b'{"id": "\xe9"}\n', "line 2", "byte 9", "utf-8"),
+    "digits": ("a.jsonl", '{"tokens": [' + "9" * 5000 + "]}", "line 1", "digits"),
+    "depth": ("a.jsonl", JSON_LINE + "[" * 100_000, "line 2", "nested"),
+    "list truncated": ("a.json", json.dumps([PUBLISHED], indent=1)[:-30], "", "line "),
+    "list record": ("a.json", json.dumps([PUBLISHED, {**PUBLISHED, "tokens": "Orsk"}]), "record 1", "'tokens' is"),
+    "gzip truncated": ("a.jsonl.gz", PACKED[: len(PACKED) // 2], "", "gzip"),
+    "unknown": ("a.txt", "The mayor of Orsk slept.\n", "", "'The mayor of Orsk slept.", "'json_lines'"),
+    "no tags": ("a.conll", "a b c\n", "", "IOB2"),
+    "another scheme": ("a.conll", "a S-PER\nb O\n", "", "IOB2"),
+    "only comments": ("a.conll", "# only\n", "", "IOB2"),
+}
+
+
+def bad_files():
+    """(format, files, place, facts) of every case."""
+    lines = {"json_lines": (BAD_RECORDS, RECORD), "text_spans": (BAD_TEXTS, {**TEXT_RECORD, "id": "x"})}
+    for format, (cases, first) in lines.items():
+        for name, (value, *facts) in cases.items():
+            content = "".join(f"{json.dumps(one)}\n" for one in (first, value))
+            yield pytest.param(format, {"a.jsonl": content}, "line 2", facts, id=f"{format}: {name}")
+    for name, (value, *facts) in BAD_TASKS.items():
+        files = {"a.json": json.dumps([value])}
+        yield pytest.param("label_studio", files, "record 0 (task 5)", facts, id=f"label_studio: {name}")
+    for name, (rows, place, *facts) in BAD_COLUMNS.items():
+        content = f"{COLUMNS}\n".encode() + (rows if isinstance(rows, bytes) else rows.encode())
+        yield pytest.param("iob2", {"a.conll": content}, place, facts, id=f"iob2: {name}")
+    for name, (line, *facts) in BAD_BRAT.items():
+        files = {**SAMPLES["brat"], "a.ann": SAMPLES["brat"]["a.ann"] + line}
+        yield pytest.param("brat", files, "a.ann, line 3", facts, id=f"brat: {name}")
+    for format, cases in {"conllu": BAD_CONLLU, "genia": BAD_XML, "ace": BAD_ACE}.items():
+        for name, (content, place, *facts) in cases.items():
+            files = {**SAMPLES[format], list(SAMPLES[format])[-1]: content}
+            yield pytest.param(format, files, place, facts, id=f"{format}: {name}")
+    for name, (file, content, place, *facts) in BROKEN_JSON.items():
+        yield pytest.param(None, {file: content}, place, facts, id=name)
+    for format, (text, annotations) in {"brat": ("a.txt", "a.ann"), "ace": ("a.sgm", "a.apf.xml")}.items():
+        files = {annotations: SAMPLES[format][annotations]}
+        yield pytest.param(format, files, annotations, [text], id=f"{format}: no text")
+        files = {text: "caf\xe9".encode("latin-1"), **files}
+        yield pytest.param(format, files, text, ["byte 4", "utf-8"], id=f"{format}: encoding")
+
+
+@pytest.mark.parametrize(("format", "files", "place", "facts"), bad_files())
+def test_errors_name_file_place_and_facts(tmp_path, format, files, place, facts):
+    path = write_files(tmp_path, files)
+    with pytest.raises(CorpusError) as caught:
+        read(path, format, labels=["Person", "City", "protein"])
+    message = str(caught.value)
+    assert message.startswith(f"{path}, {place}" if place else f"{path}: ")
+    for fact in facts:
+        assert fact in message
+    assert "\n" not in message
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+
+
+# ---- Any content ----
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 9) | st.text(st.sampled_from('ab .\n"\ud800😀'), max_size=6),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["text", "label", "entities", "start", "end", "type"]), inner, max_size=4)
+        | st.dictionaries(st.sampled_from(["data", "annotations", "result", "value", "labels"]), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+LINES = st.lists(
+    st.text(st.sampled_from("aO\t BI-\r#1.(=)\0\ufeff\x85"), max_size=12)
+    | st.sampled_from(["w\tO", "w\tB-A", "# newdoc id = x", "# sent_id = y", "-DOCSTART-\tO", ""])
+    | st.sampled_from(conllu("(1-a", "1)").splitlines()),
+    max_size=8,
+).map("\n".join)
+XML = st.lists(
+    st.sampled_from(["<set>", "<article>", "<bibliomisc>x</bibliomisc>", "<sentence>", "a b", "</sentence>"])
+    | st.sampled_from(["<cons sem='G#DNA_x'>", "</cons>", "</article>", "</set>", "&amp;", "<!ENTITY", "<?xml ?>"]),
+    max_size=12,
+).map("".join)
+BRAT_LINES = st.text(st.sampled_from("T1\tX 023;\r\n\0a"), max_size=40)
+SOURCES = st.text(st.sampled_from("<>TEX/&amp;lt \r\n\ufeff\0😀"), max_size=40)
+ANY = {
+    "json_lines": st.lists(JSON, max_size=3).map(lambda values: "\n".join(map(json.dumps, values))),
+    "text_spans": st.lists(JSON, max_size=3).map(json.dumps),
+    "label_studio": st.lists(JSON, max_size=3).map(json.dumps),
+    "iob2": LINES,
+    "conllu": LINES,
+    "genia": XML,
+    "brat": BRAT_LINES,
+    "ace": st.just(ace_annotations()),
+}
+
+
+@pytest.mark.parametrize("format", ANY)
+@settings(deadline=None, max_examples=50)
+@given(data=st.data())
+def test_any_content_is_read_or_rejected(tmp_path_factory, format, data):
+    files = {name: "" for name in SAMPLES[format]}
+    *others, last = files
+    files[last] = data.draw(ANY[format] | st.binary(max_size=40))
+    for name in others:
+        files[name] = data.draw(SOURCES)
+    path = write_files(tmp_path_factory.mktemp("any"), files)
+    check = RecordChecker(path)
+    try:
+        records = list(FORMATS[format].read(path, check))
+    except CorpusError:
+        return
+    assert check.sentences == len(records)
+    if format == "brat":
+        text = path.with_suffix(".txt").read_bytes().decode().removeprefix("\ufeff")
+        words = "".join(token for record in records for token in record["tokens"])
+        assert "".join(words.split()) == "".join(text.split())
+
+
+def test_json_lines_are_read_no_further_than_asked(tmp_path):
+    file = write_json(tmp_path / "a.jsonl", {"text": "a", "label": []}, {"text": 3})
+    rows = iter(load_nested_ner(file, streaming=True)["train"])
+    assert next(rows)["tokens"] == ["a"]
+    with pytest.raises(CorpusError, match=r"line 2: field 'text'"):
+        next(rows)

@@ -1,0 +1,172 @@
+"""JSON: sentences of words, texts with spans (Doccano, Prodigy, scripts), and Label Studio's tasks."""
+
+import pytest
+
+from tests.helpers.corpora import NESTED, PUBLISHED, RECORD, read, region, spelled, task, write_json
+
+TEXT = "The mayor of Orsk slept. He woke."
+
+
+def objects(start="start", end="end", label="label", **fields):
+    spans = [(0, 17, "Person"), (13, 17, "City")]
+    return [{start: first, end: last, label: kind, **fields} for first, last, kind in spans]
+
+
+class TestSentencesOfWords:
+    def test_tags_and_context_are_optional(self, tmp_path):
+        bare = {key: value for key, value in RECORD.items() if key != "pos"}
+        more = {**bare, "id": "a:1", "left_tokens": ["so"]}, {**bare, "id": "a:2", "left_tokens": None}
+        records, _ = read(write_json(tmp_path / "a.jsonl", bare, *more))
+        context = [(record["left_tokens"], record["right_tokens"]) for record in records]
+        assert context == [(None, None), (["so"], []), (None, None)]
+        assert [record["pos"] for record in records] == [[], [], []]
+
+    def test_a_file_without_ids_is_one_document_in_order(self, tmp_path):
+        bare = {"tokens": RECORD["tokens"], "entities": RECORD["entities"]}
+        records, _ = read(write_json(tmp_path / "a.jsonl", bare, bare))
+        assert [(record["id"], record["doc_id"], record["sent_id"]) for record in records] == [
+            ("a.jsonl:line 1", "a.jsonl", 0),
+            ("a.jsonl:line 2", "a.jsonl", 1),
+        ]
+
+    def test_two_types_of_one_span_are_kept_and_duplicates_dropped(self, tmp_path):
+        entities = [{"start": 0, "end": 1, "type": kind} for kind in ("A", "B", "A")]
+        (record,), check = read(write_json(tmp_path / "a.jsonl", {**RECORD, "entities": entities, "note": "x"}))
+        assert record["entities"] == entities[:2]
+        assert check.counts == {"duplicate entities dropped": 1, "field 'note' ignored": 1}
+
+    def test_published_records_are_documents_with_context(self, tmp_path):
+        file = write_json(tmp_path / "dev.json", PUBLISHED, {**PUBLISHED, "pos": None}, as_list=True)
+        records, check = read(file)
+        ids = [(record["id"], record["doc_id"], record["sent_id"]) for record in records]
+        assert ids == [("dev:0", "dev:0", 0), ("dev:1", "dev:1", 0)]
+        assert records[0]["left_tokens"] == ["It", "rained", "."]
+        assert records[0]["right_tokens"] == records[1]["pos"] == []
+        assert not check.counts
+
+
+class TestTextSpans:
+    @pytest.mark.parametrize(
+        "fields",
+        [
+            {"label": [[0, 17, "Person"], [13, 17, "City"]], "id": 3, "Comments": []},  # Doccano
+            {"labels": [[0, 17, "Person"], [13, 17, "City"]]},  # Doccano 1.0
+            {"entities": objects("start_offset", "end_offset", id=1), "relations": []},  # Doccano with relations
+            {"entities": objects()},
+            {"entities": objects(label="type")},
+            {"spans": objects(token_start=0, token_end=3), "answer": "accept", "_task_hash": 5},  # Prodigy
+            {
+                "label": [{"start": 13, "end": 17, "text": "Orsk", "labels": ["City"]}, *objects()]
+            },  # Label Studio, JSON-MIN
+            {"entities": objects(), "label": None},
+            {"spans": objects(), "label": "news"},
+        ],
+    )
+    def test_spans_of_every_kind(self, tmp_path, fields):
+        for lines in (True, False):
+            records, check = read(write_json(tmp_path / "a.json", {"text": TEXT, **fields}, as_list=not lines))
+            assert [" ".join(record["tokens"]) for record in records] == ["The mayor of Orsk slept .", "He woke ."]
+            assert sorted(spelled(records[0])) == sorted(NESTED)
+            assert check.entities_kept + check.entities_dropped == len(
+                next(v for v in fields.values() if isinstance(v, list))
+            )
+            assert set(check.counts) <= {"duplicate entities dropped", "field 'label' ignored"}
+
+    def test_ids_are_those_given_or_counted(self, tmp_path):
+        texts = [{"text": "a", "entities": []}, {"text": "He ran. See", "entities": [], "id": 7}]
+        records, _ = read(write_json(tmp_path / "my.data.jsonl", *texts))
+        assert [(record["id"], record["doc_id"]) for record in records] == [
+            ("my:0:0", "my:0"),
+            ("7:0", "7"),
+            ("7:1", "7"),
+        ]
+
+    def test_one_span_with_several_types(self, tmp_path):
+        span = {"start": 0, "end": 1, "labels": ["A", "B"]}
+        (record,), _ = read(write_json(tmp_path / "a.jsonl", {"text": "a", "entities": [span]}))
+        assert spelled(record) == [("a", "A"), ("a", "B")]
+
+    def test_what_is_not_used_is_counted(self, tmp_path):
+        texts = [
+            {
+                "text": "a",
+                "spans": [{"start": 0, "end": 1, "label": "A", "colour": "red"}],
+                "meta": {"page": 1},
+                "tokens": ["a"],
+            },
+            {"text": "b", "spans": [], "answer": "reject"},
+            {"text": "c", "spans": [{"start": 0, "end": 1, "labels": []}]},
+        ]
+        _, check = read(write_json(tmp_path / "a.jsonl", *texts))
+        assert check.counts == {
+            "field 'meta' ignored": 1,
+            "field 'tokens' ignored": 1,
+            "span field 'colour' ignored": 1,
+            "spans without a type dropped": 1,
+            "texts with the answer 'reject' ignored": 1,
+        }
+        assert (check.sentences, check.entities_kept, check.entities_dropped) == (2, 1, 1)
+
+    def test_misaligned_offsets_are_reported_with_the_text_around(self, tmp_path):
+        _, check = read(write_json(tmp_path / "a.jsonl", {"text": "CD28-mediated", "label": [[0, 2, "protein"]]}))
+        assert "boundary inside a word dropped: 1 (line 1: protein [CD]28-mediated)" in check.report()
+
+    def test_offsets_of_javascript(self, tmp_path):
+        span = {"start": 3, "end": 7, "label": "City", "text": "Orsk"}
+        (record,), _ = read(write_json(tmp_path / "a.jsonl", {"text": "😀 Orsk", "entities": [span]}))
+        assert spelled(record) == [("Orsk", "City")]
+
+
+class TestLabelStudio:
+    def test_regions_become_entities(self, tmp_path):
+        regions = region(0, 17, "Person"), region(13, 17, "City", "Goal")
+        records, check = read(write_json(tmp_path / "a.json", task(*regions, data={"text": TEXT}), as_list=True))
+        assert spelled(records[0]) == [*NESTED, ("Orsk", "Goal")]
+        assert [(record["id"], record["doc_id"]) for record in records] == [("5:0", "5"), ("5:1", "5")]
+        assert not check.report()
+
+    def test_the_text_that_was_noted_tells_how_offsets_count(self, tmp_path):
+        regions = [{"type": "labels", "value": {"start": 3, "end": 12, "text": "Orsk\\nCity", "labels": ["X"]}}]
+        (record,), check = read(
+            write_json(tmp_path / "a.json", task(*regions, data={"text": "😀 Orsk\nCity"}), as_list=True)
+        )
+        assert spelled(record) == [("Orsk City", "X")]
+        assert "texts with other character counts converted: 1" in check.report()
+
+    def test_a_text_of_another_name(self, tmp_path):
+        records, _ = read(write_json(tmp_path / "a.json", task(data={"body": "One.", "year": 1}), as_list=True))
+        assert records[0]["tokens"] == ["One", "."]
+
+    @pytest.mark.parametrize(
+        ("made", "taken"),
+        [
+            ([{"created_at": "2024-01-01"}, {"created_at": "2024-02-01"}, {"created_at": "2023-12-01"}], 1),
+            ([{"created_at": "2024-01-01", "ground_truth": True}, {"created_at": "2024-02-01"}], 0),
+            ([{}, {}], 1),
+            ([{}, {"was_cancelled": True}], 0),
+        ],
+    )
+    def test_one_of_several_annotations_is_taken(self, tmp_path, made, taken):
+        annotations = [{**fields, "result": [region(13, 17, f"X{n}")]} for n, fields in enumerate(made)]
+        records, check = read(write_json(tmp_path / "a.json", task(annotations=annotations), as_list=True))
+        assert spelled(records[0]) == [("Orsk", f"X{taken}")]
+        assert sum(check.counts.values()) == len(made) - 1
+
+    def test_what_is_not_used_is_counted(self, tmp_path):
+        regions = [
+            region(0, 17, "Person"),
+            region(0, 3),
+            {"type": "choices"},
+            {"type": "relation"},
+            {"type": "choices"},
+        ]
+        tasks = [task(*regions, predictions=[{}, {}]), {"id": 6, "annotations": [], "data": {"text": "b"}}]
+        _, check = read(write_json(tmp_path / "a.json", *tasks, as_list=True))
+        assert check.counts == {
+            "predictions ignored": 2,
+            "spans without a type dropped": 1,
+            "results of type 'choices' ignored": 2,
+            "results of type 'relation' ignored": 1,
+            "tasks without an annotation ignored": 1,
+        }
+        assert "record 0 (task 5): result[1]" in check.report()
