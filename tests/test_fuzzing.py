@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,10 +17,7 @@ from hypothesis import strategies as st
 
 from modeling_triaffine import NestedNERPipeline, TriaffineForNestedNER
 from modeling_triaffine.data import FORMATS, CorpusError, RecordChecker
-from tests.data import test_ace as test_data_ace
-from tests.data import test_columns as test_data_columns
-from tests.data import test_exports as test_data_exports
-from tests.data import test_genia as test_data_genia
+from tests.helpers.corpora import SAMPLES, write_files
 from tests.helpers.tiny import tiny_model, tiny_processor
 
 EXAMPLES = int(os.environ.get("TRIAFFINE_FUZZ_EXAMPLES", "60"))
@@ -92,38 +90,6 @@ def damage(draw) -> Callable[[bytes], bytes]:
     return damaged
 
 
-def genia_article(folder: Path) -> Path:
-    genia = test_data_genia
-    text = genia.article(f"A {genia.cons('G#DNA_molecule', 'b c')} d", f"{genia.cons('G#protein_molecule', 'IL-2')} e.")
-    path = folder / "a.xml"
-    path.write_text(genia.HEAD + text + "</set>\n", encoding="utf-8")
-    return path
-
-
-def ace_document(folder: Path) -> Path:
-    return test_data_ace.write(folder)
-
-
-def text_file(name: str, content: str) -> Callable[[Path], Path]:
-    def write(folder: Path) -> Path:
-        (folder / name).write_text(content, encoding="utf-8")
-        return folder / name
-
-    return write
-
-
-def label_studio_export(folder: Path) -> Path:
-    exports = test_data_exports
-    task = exports.task(exports.region(0, 17, "Person"), exports.region(13, 17, "City"))
-    return exports.write(folder / "a.json", task, lines=False)
-
-
-def brat_documents(folder: Path) -> Path:
-    (folder / "a.txt").write_text("The mayor of Orsk slept.\nShe likes Orsk.")
-    (folder / "a.ann").write_text("T1\tPerson 0 17\tThe mayor of Orsk\nT2\tCity 13 17\tOrsk\nR1\tx Arg1:T1 Arg2:T2\n")
-    return folder
-
-
 def doc_bin(folder: Path) -> Path:
     spacy = pytest.importorskip("spacy")
     doc = spacy.blank("en")("the mayor of Orsk slept.")
@@ -132,19 +98,8 @@ def doc_bin(folder: Path) -> Path:
     return folder / "a.spacy"
 
 
-RECORD = {"tokens": ["The", "mayor"], "pos": ["D", "N"], "entities": [{"start": 0, "end": 2, "type": "PER"}]}
-SEEDS: dict[str, Callable[[Path], Path]] = {
-    "json_lines": text_file("a.jsonl", (json.dumps(RECORD) + "\n") * 2),
-    "published_json": text_file("a.json", json.dumps([{**RECORD, "ltokens": ["x"], "rtokens": [], "relations": {}}])),
-    "text_spans": text_file("a.jsonl", '{"text": "The mayor slept.", "entities": [[0, 9, "PER"], [4, 9, "X"]]}\n'),
-    "label_studio": label_studio_export,
-    "iob2": text_file("a.conll", test_data_columns.DANISH),
-    "conllu": text_file("a.conllu", test_data_columns.GUM),
-    "genia": genia_article,
-    "brat": brat_documents,
-    "docbin": doc_bin,
-    "ace": ace_document,
-}
+SEEDS: dict[str, Callable[[Path], Path]] = {name: partial(write_files, files=files) for name, files in SAMPLES.items()}
+SEEDS["docbin"] = doc_bin
 
 
 def test_every_format_is_fuzzed():

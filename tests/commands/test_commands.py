@@ -147,10 +147,10 @@ def test_mistakes_in_prediction_are_told_in_one_paragraph(saved_model, command, 
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        (b"[" * 100_000, "JSON nested too deeply"),
-        (b'{"text": "a", "n": ' + b"1" * 5000 + b"}", "a number of thousands of digits"),
+        (b"[" * 100_000, "the JSON is nested too deeply"),
+        (b'{"text": "a", "n": ' + b"1" * 5000 + b"}", "a number has thousands of digits"),
         (b'{"text": "\xff"}', "byte 11 is not valid utf-8"),
-        (b'[{"text": "a"}]', "found [{'text': 'a'}] (list). Every line must be one JSON object"),
+        (b'[{"text": "a"}]', "expected a JSON object, found [{'text': 'a'}] (list). Every line must be one JSON object"),
         (b'{"text": null}', "there is no text under 'text'"),
         (b'{"text": "a", "entities": [1]}', "there is a field 'entities' already. Name that of the entities with"),
     ],

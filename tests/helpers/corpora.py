@@ -93,11 +93,11 @@ SAMPLES = {
     "label_studio": {"a.json": json.dumps([task(region(0, 17, "Person"), region(13, 17, "City"))], indent=1)},
     "iob2": {"a.conll": COLUMNS},
     "conllu": {"a.conllu": conllu("(1-Person", "", "", "(2-City)1)", "", "", words=TOKENS)},
-    "genia": {"a.xml": genia(article("The mayor of Orsk slept ."))},
+    "genia": {"a.xml": genia(article(f"The mayor of {cons('G#cell_line', 'Orsk')} slept ."))},
     "brat": {"a.txt": TEXT, "a.ann": "T1\tPerson 0 17\tThe mayor of Orsk\nT2\tCity 13 17\tOrsk\n"},
     "ace": {"a.sgm": ACE_SOURCE, "a.apf.xml": ace_annotations()},
 }
-"""Format → files with the sentence `TEXT` and the entities `NESTED` (in GENIA, whose types are fixed, without)."""
+"""Format → files with the sentence `TEXT` and the entities `NESTED` (in GENIA, whose types are fixed, one)."""
 
 
 def write_files(folder, files):
