@@ -1,9 +1,10 @@
-"""Scores of nested entities and what they are made of. `scoring.py` and `breakdowns.py` are plain Python.
+"""Scores of nested entities, their breakdowns, error analysis, and reports; neither training nor explanations of spans.
 
-Not imported here: `metric.py` needs `evaluate`, and what runs a model needs torch.
+This file imports what is plain Python. Not imported here: `metric.py` needs `evaluate`, what runs a model needs torch.
 """
 
-from .breakdowns import candidate_recall, confusion, scores_by_depth, scores_by_length
+from .breakdowns import candidate_recall, scores_by_depth, scores_by_length
+from .error_analysis import confusion
 from .scoring import Counts, EntityCounts, count_entities, format_scores, score_entities
 
 __all__ = [

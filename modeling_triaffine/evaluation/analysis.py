@@ -10,10 +10,10 @@ from ..data import add_context
 from ..model.configuration_triaffine import NONE_LABEL
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import TriaffineProcessor
-from .breakdowns import confusion, scores_by_depth, scores_by_length
+from .breakdowns import scores_by_depth, scores_by_length
 from .candidates import DEFAULT_COUNTS, sweep_candidates
 from .cases import Case, make_cases
-from .mistakes import FlawedSentence, list_mistakes
+from .error_analysis import SentenceErrors, confusion, sentences_with_errors
 from .prediction import Entities, predict_words
 from .scoring import score_entities
 from .significance import paired_bootstrap
@@ -51,7 +51,7 @@ class Analysis:
         model, corpus: what they are called; sentences: how many there are.
         unknown_labels: types of the corpus that the model has no label for; such entities are missed.
         scores: [`score_entities`]; by_length: [`scores_by_length`]; by_depth: [`scores_by_depth`]; errors:
-            [`confusion`]; sentences_with_errors: [`list_mistakes`].
+            [`confusion`]; sentences_with_errors: [`sentences_with_errors`].
         max_candidates: the model's own m; candidates: [`sweep_candidates`]. Both None without a cross-span stage.
         comparison: None where there is no other model.
         cases: of the sentences asked for.
@@ -65,7 +65,7 @@ class Analysis:
     by_length: dict[str, Scores]
     by_depth: dict[str, Scores]
     errors: dict[str, Any]
-    sentences_with_errors: list[FlawedSentence]
+    sentences_with_errors: list[SentenceErrors]
     max_candidates: int | None
     candidates: list[dict[str, Any]] | None
     comparison: Comparison | None
@@ -120,7 +120,7 @@ def analyse(
         by_length=scores_by_length(predictions, references),
         by_depth=scores_by_depth(predictions, references),
         errors=confusion(predictions, references, labels),
-        sentences_with_errors=list_mistakes(predictions, records),
+        sentences_with_errors=sentences_with_errors(predictions, records),
         max_candidates=config.max_candidates if config.cross_span else None,
         candidates=candidates,
         comparison=None if other is None else _compare(predictions, references, corpus, other, labels, batch_size),

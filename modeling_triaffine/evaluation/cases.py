@@ -8,8 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from ..data.statistics import Span
-from ..explanation.contributions import rank_of_span
-from ..inference import evaluating
+from ..inference import evaluating, rank_of_span
 from ..model.configuration_triaffine import NONE_LABEL
 from ..model.modeling_triaffine import NestedNEROutput, TriaffineForNestedNER
 from ..model.processing_triaffine import TriaffineProcessor

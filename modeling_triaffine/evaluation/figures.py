@@ -8,7 +8,7 @@ from typing import Any
 from ..drawing.safe_text import LONGEST_LABEL, shorten
 from ..errors import missing_extra
 from .analysis import Analysis
-from .breakdowns import GOLD_OUTCOMES, RIGHT, WRONG_TYPE
+from .error_analysis import GOLD_OUTCOMES, RIGHT, WRONG_TYPE
 
 try:
     from matplotlib import style

@@ -17,7 +17,7 @@ An entity is right if its start, end and type are those of a gold entity of the 
 
 import operator
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,6 +25,9 @@ from ..data.statistics import nested_spans
 from ..drawing.tables import Table
 
 Entity = tuple[int, int, str]  # start, end (exclusive), type
+Sentences = Sequence[Sequence[Mapping[str, Any]]]  # the entities of each sentence, as `score_entities` takes them
+RATIOS = ("precision", "recall", "f1")
+RATIO_NAMES = ("precision", "recall", "F1")
 
 TYPE_KEYS = ("type", "entity_group")
 SPAN_KEYS = ("start", "end")
@@ -117,8 +120,8 @@ class EntityCounts:
 
 
 def score_entities(
-    predictions: Sequence[Sequence[Mapping[str, Any]]],
-    references: Sequence[Sequence[Mapping[str, Any]]],
+    predictions: Sentences,
+    references: Sentences,
     labels: Iterable[str] | None = None,
 ) -> dict[str, Any]:
     """Scores predicted entities against gold ones; the module's docstring says what is counted.
@@ -140,18 +143,20 @@ def score_entities(
     return count_entities(predictions, references).scores(labels)
 
 
-def count_entities(
-    predictions: Sequence[Sequence[Mapping[str, Any]]], references: Sequence[Sequence[Mapping[str, Any]]]
-) -> EntityCounts:
+def count_entities(predictions: Sentences, references: Sentences) -> EntityCounts:
     """Counts to be added over shards; arguments and errors are those of `score_entities`."""
+    pairs = paired_sentences(predictions, references)
+    return sum((_count_sentence(predicted, gold) for predicted, gold in pairs), EntityCounts())
+
+
+def paired_sentences(predictions: Sentences, references: Sentences) -> Iterator[tuple[set[Entity], set[Entity]]]:
+    """The distinct predicted and gold entities, sentence by sentence; errors are those of [`score_entities`]."""
     check_same_sentences(predictions, references)
-    counts = EntityCounts()
     for sentence, (predicted, gold) in enumerate(zip(predictions, references, strict=True)):
-        counts += _count_sentence(
+        yield (
             read_entities(predicted, f"predictions, sentence {sentence}"),
             read_entities(gold, f"references, sentence {sentence}"),
         )
-    return counts
 
 
 def check_same_sentences(predictions: Sequence[Any], references: Sequence[Any]) -> None:
@@ -200,7 +205,7 @@ def score_table(first_column: str, rows: Iterable[tuple[str, Mapping[str, Any]]]
     A ratio that nothing was counted for is shown as –, see [`percentages`].
     """
     cells = [[name, *percentages(row), row["predicted"], row["gold"]] for name, row in rows]
-    return Table([first_column, "precision", "recall", "F1", "predicted", "gold"], cells, caption)
+    return Table([first_column, *RATIO_NAMES, "predicted", "gold"], cells, caption)
 
 
 def percentages(scores: Mapping[str, Any]) -> list[str | None]:
@@ -212,8 +217,8 @@ def percentages(scores: Mapping[str, Any]) -> list[str | None]:
     """
     has_precision = scores["predicted"] > 0
     has_recall = scores["gold"] > 0 and (has_precision or scores["found"] == 0)
-    defined = {"precision": has_precision, "recall": has_recall, "f1": has_precision and has_recall}
-    return [percent(scores[ratio]) if is_defined else None for ratio, is_defined in defined.items()]
+    is_defined = (has_precision, has_recall, has_precision and has_recall)
+    return [percent(scores[ratio]) if defined else None for ratio, defined in zip(RATIOS, is_defined, strict=True)]
 
 
 def percent(ratio: float) -> str:

@@ -1,38 +1,40 @@
 """Whether two models' F1 differ by more than the choice of test sentences explains: the paired bootstrap."""
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from .scoring import check_same_sentences, read_entities
+from .scoring import Sentences, check_same_sentences, paired_sentences
+
+Numbers = npt.NDArray[np.float64]
 
 CONFIDENCE = 0.95
-# Drawn sentences that are held in memory at a time.
+# Drawn sentences held in memory at a time.
 _DRAWN_AT_ONCE = 10_000_000
 
 
 def paired_bootstrap(
-    predictions: Sequence[Sequence[Mapping[str, Any]]],
-    other_predictions: Sequence[Sequence[Mapping[str, Any]]],
-    references: Sequence[Sequence[Mapping[str, Any]]],
+    predictions: Sentences,
+    other_predictions: Sentences,
+    references: Sentences,
     samples: int = 10_000,
     seed: int = 0,
 ) -> dict[str, Any]:
     """Compares the micro-averaged F1 of two models on the same sentences.
 
     A sample draws as many sentences as there are, with replacement, and takes both models' predictions for them; δ is
-    the difference in F1 on the corpus, δ* that on a sample. Sentences of one document are taken as independent.
+    the difference in F1 on the corpus, δ* that on a sample. Sentences of one document count as independent.
 
-    Sources: Koehn, "Statistical Significance Tests for Machine Translation Evaluation" (EMNLP 2004), for drawing in
-    pairs, `wins` and the interval; Berg-Kirkpatrick, Burkett, Klein, "An Empirical Investigation of Statistical
-    Significance in NLP" (EMNLP 2012), for the p value, which takes δ* − δ as what the difference would be if there were
-    none; here on both sides, and with the corpus itself counted as a sample, so that it is never 0.
+    Sources: Koehn, "Statistical Significance Tests for Machine Translation Evaluation" (EMNLP 2004), for paired
+    sampling, `wins` and the interval; Berg-Kirkpatrick, Burkett, Klein, "An Empirical Investigation of Statistical
+    Significance in NLP" (EMNLP 2012), for the p-value, which takes δ* − δ as the distribution of the difference under
+    the null hypothesis; here it is two-sided, and the corpus itself counts as a sample, so that it is never 0.
 
     Args:
-        predictions, other_predictions, references: lists of entities for each sentence, see `score_entities`.
-        samples: how many to draw; the p value cannot be below 1 / (samples + 1).
-        seed: of the draws; the same seed gives the same result.
+        predictions, other_predictions, references: The entities of each sentence, as in `score_entities`.
+        samples: How many to draw; the p-value cannot be below 1 / (samples + 1).
+        seed: The same seed gives the same result.
 
     Returns:
         - `difference`: δ, F1 of the first model minus that of the other (0 to 1 each);
@@ -43,7 +45,7 @@ def paired_bootstrap(
         - `confidence` (of the interval, 0.95), `samples`, `seed`.
 
     Raises:
-        ValueError: the numbers of sentences differ, there are none, an entity is ill-formed, or `samples` is below 1.
+        ValueError: The numbers of sentences differ, there are none, an entity is ill-formed, or `samples` is below 1.
     """
     check_same_sentences(other_predictions, references)
     if not references:
@@ -67,18 +69,14 @@ def paired_bootstrap(
     }
 
 
-def _count_by_sentence(predictions: Sequence[Any], references: Sequence[Any]) -> np.ndarray:
+def _count_by_sentence(predictions: Sentences, references: Sentences) -> Numbers:
     """Right predictions, and predictions and gold entities together, of each sentence: [sentences, 2]."""
-    check_same_sentences(predictions, references)
-    counts = np.empty((len(references), 2))  # whole numbers, but products of floats are many times faster
-    for sentence, sides in enumerate(zip(predictions, references, strict=True)):
-        predicted = read_entities(sides[0], f"predictions, sentence {sentence}")
-        gold = read_entities(sides[1], f"references, sentence {sentence}")
-        counts[sentence] = len(predicted & gold), len(predicted) + len(gold)
-    return counts
+    pairs = paired_sentences(predictions, references)
+    counts = [(len(predicted & gold), len(predicted) + len(gold)) for predicted, gold in pairs]
+    return np.array(counts, dtype=float)  # whole numbers, but products of floats are many times faster
 
 
-def _draw_differences(counts: np.ndarray, samples: int, generator: np.random.Generator) -> np.ndarray:
+def _draw_differences(counts: Numbers, samples: int, generator: np.random.Generator) -> Numbers:
     """δ* of each sample; counts [sentences, 2, models]."""
     sentences = len(counts)
     at_once = max(1, _DRAWN_AT_ONCE // sentences)
@@ -90,7 +88,7 @@ def _draw_differences(counts: np.ndarray, samples: int, generator: np.random.Gen
     return np.concatenate(differences)
 
 
-def _difference(totals: np.ndarray) -> np.ndarray:
+def _difference(totals: Numbers) -> Numbers:
     """F1 of the first model minus that of the second: totals [..., 2, models] → [...]."""
     correct, entities = totals[..., 0, :], totals[..., 1, :]
     f1 = np.divide(2 * correct, entities, out=np.zeros(correct.shape), where=entities > 0)

@@ -15,10 +15,8 @@ from ..model.span_head_triaffine import CrossSpanStage, SpanHeadOutput, Triaffin
 from ..model.triaffine_ops import (
     TriaffineWeight,
     append_one,
-    at_least_float32,
     candidate_attention,
     gather_boundaries,
-    span_mask,
     triaffine_pairs,
 )
 
@@ -99,18 +97,3 @@ def _parts(logits: Tensor, bias: Tensor, attention: Tensor, values: Tensor) -> S
     """attention and values [R or 1, K]: one row serves all labels where the attention knows none."""
     contributions = attention * values.to(attention.dtype)
     return StageParts(logits, bias, attention.expand_as(contributions), contributions)
-
-
-def rank_of_span(output: SpanHeadOutput, span: tuple[int, int], max_width: int | None) -> tuple[int, int]:
-    """The span's place among the spans of its sentence, from 1, ranked as candidates are (section 5), and their number.
-
-    output: of one sentence without padding; span: (i, j), both inclusive; max_width: of the spans that count.
-    """
-    assert output.span_logits is not None
-    num_words = output.span_logits.shape[1]
-    valid = span_mask(torch.tensor([num_words], device=output.span_logits.device), num_words, max_width)[0]
-    i, j = span
-    likelihood = at_least_float32(output.span_logits[0]).softmax(-1)[..., :-1].amax(-1)
-    ranked = likelihood[valid].sort(descending=True, stable=True).indices
-    place = valid.flatten()[: i * num_words + j].sum()  # among the spans, ordered by (i, j)
-    return int((ranked == place).nonzero()) + 1, len(ranked)

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
-from ..inference import evaluating
+from ..inference import evaluating, rank_of_span
 from ..model.batches_triaffine import Feature
 from ..model.configuration_triaffine import NONE_LABEL
 from ..model.modeling_triaffine import SpanHeadOutput, TriaffineForNestedNER
@@ -14,7 +14,7 @@ from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.text_triaffine import Offsets
 from ..model.triaffine_ops import at_least_float32
-from .contributions import StageParts, cross_span_stage_parts, rank_of_span, span_stage_parts
+from .contributions import StageParts, cross_span_stage_parts, span_stage_parts
 
 # Words that an error about a misplaced span lists on each side of a gap.
 NEAR_WORDS = 4

@@ -9,7 +9,7 @@ import gradio as gr
 import uvicorn
 from fastapi import FastAPI
 
-from ..serving.listening import HOST, PAGE_PORT, listen, url_of
+from ..hosting import HOST, PAGE_PORT, listen, url_of
 from .style import STYLE
 
 # After a signal: answers under way are finished, connections that wait for news are cut.

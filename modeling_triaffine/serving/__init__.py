@@ -12,9 +12,9 @@ try:
 except ImportError as error:
     raise missing_extra("Serving a model needs FastAPI and uvicorn", "serve") from error
 
+from ..hosting import listen, url_of
 from .application import create_application
 from .batching import Batcher, Decoding, QueueFullError
-from .listening import listen, url_of
 from .schema import Limits
 from .server import Server
 

@@ -16,9 +16,9 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..files import SURROGATES
+from ..hosting import public_names
 from ..version import __version__
 from .batching import Answers, Batcher, Decoding, QueueFullError
-from .model_names import public_names
 from .schema import EntitiesOfText, EntitiesOfTexts, Health, Limits, OneText, PredictionRequest, Problem, Queue
 
 PROBLEMS = {

@@ -17,8 +17,8 @@ from modeling_triaffine.evaluation import significance
 from modeling_triaffine.evaluation.analysis import NamedModel, analyse
 from modeling_triaffine.evaluation.candidates import sweep_candidates
 from modeling_triaffine.evaluation.cases import make_cases
+from modeling_triaffine.evaluation.error_analysis import sentences_with_errors
 from modeling_triaffine.evaluation.figures import draw_figures
-from modeling_triaffine.evaluation.mistakes import list_mistakes
 from modeling_triaffine.evaluation.prediction import predict_words
 from modeling_triaffine.evaluation.report import html_report, markdown_report
 from modeling_triaffine.evaluation.scoring import score_entities
@@ -236,7 +236,7 @@ def test_analysis_is_made_of_its_parts(analysis, encoder):
     assert (analysis.sentences, analysis.max_candidates) == (4, 6)
     assert analysis.unknown_labels == sorted(["RNA", HOSTILE])
     assert analysis.candidates == sweep_candidates(model, processor, records, [2, 6, 40])
-    assert analysis.sentences_with_errors == list_mistakes(predictions, records)
+    assert analysis.sentences_with_errors == sentences_with_errors(predictions, records)
     assert [case.id for case in analysis.cases] == ["s2", "s0"]
     others = predict_words(tiny_model(encoder, **FINDS | {"seed": 4}), processor, records)
     assert analysis.comparison.scores == score_entities(others, references, ["DNA", "protein"])
@@ -254,7 +254,7 @@ def test_analysis_without_any_entity_has_a_report(encoder, processor):
     model.head.label_bias.data[-1] = 1e3
     analysis = analyse(NamedModel("m", model, processor), micro_dataset(records), "c")
     assert analysis.scores["predicted"] == analysis.scores["gold"] == 0
-    assert "4 sentences of c, with 0 entities" in markdown_report(analysis)
+    assert "4 sentences of c with 0 entities" in markdown_report(analysis)
     assert "Sentences with errors" not in markdown_report(analysis)
     assert "--lane-height" not in html_report(analysis, {})
     assert set(draw_figures(analysis)) == {"by_label.svg", "by_label.png"}

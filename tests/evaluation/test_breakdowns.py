@@ -7,15 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modeling_triaffine.data.statistics import nesting_depths
-from modeling_triaffine.evaluation.breakdowns import (
+from modeling_triaffine.evaluation.breakdowns import candidate_recall, scores_by_depth, scores_by_length
+from modeling_triaffine.evaluation.error_analysis import (
     GOLD_OUTCOMES,
     PREDICTED_OUTCOMES,
-    candidate_recall,
     confusion,
-    scores_by_depth,
-    scores_by_length,
+    sentences_with_errors,
 )
-from modeling_triaffine.evaluation.mistakes import list_mistakes
 from modeling_triaffine.evaluation.scoring import score_entities
 
 COUNTS = ("correct", "predicted", "found", "gold")
@@ -120,8 +118,8 @@ def test_depth_of_gold_is_that_of_the_statistics(gold):
         pytest.param((3, 4, "LOC"), (2, 4, "LOC"), "wrong_boundary", "wrong_boundary", id="shorter"),
         pytest.param((3, 6, "LOC"), (2, 4, "LOC"), "wrong_boundary", "wrong_boundary", id="crossing"),
         pytest.param((2, 5, "ORG"), (2, 4, "LOC"), "wrong_boundary_and_type", "wrong_boundary_and_type", id="both"),
-        pytest.param((4, 5, "LOC"), (2, 4, "LOC"), "missed", "invented", id="adjacent"),
-        pytest.param((0, 1, "LOC"), (2, 4, "LOC"), "missed", "invented", id="apart"),
+        pytest.param((4, 5, "LOC"), (2, 4, "LOC"), "missing", "spurious", id="adjacent"),
+        pytest.param((0, 1, "LOC"), (2, 4, "LOC"), "missing", "spurious", id="apart"),
     ],
 )
 def test_outcome_of_one_entity(predicted, gold, of_gold, of_prediction):
@@ -145,12 +143,12 @@ def test_the_first_reason_counts():
 def test_what_is_right_explains_no_error():
     inner, outer = (1, 2, "LOC"), (0, 5, "LOC")
     left_out = confusion([entities(inner)], [entities(inner, outer)])
-    assert left_out["by_gold_label"]["LOC"] == dict.fromkeys(GOLD_OUTCOMES, 0) | {"right": 1, "missed": 1}
+    assert left_out["by_gold_label"]["LOC"] == dict.fromkeys(GOLD_OUTCOMES, 0) | {"right": 1, "missing": 1}
     added = confusion([entities(inner, outer)], [entities(inner)])
-    assert added["by_predicted_label"]["LOC"] == dict.fromkeys(PREDICTED_OUTCOMES, 0) | {"right": 1, "invented": 1}
-    # Of two types on one span the model can find one; the other is missed, not confused with the first.
+    assert added["by_predicted_label"]["LOC"] == dict.fromkeys(PREDICTED_OUTCOMES, 0) | {"right": 1, "spurious": 1}
+    # Of two types on one span the model can find one; the other is missing, not confused with the first.
     second_type = confusion([entities((0, 1, "LOC"))], [entities((0, 1, "LOC"), (0, 1, "ORG"))])
-    assert second_type["by_gold_label"]["ORG"]["missed"] == 1
+    assert second_type["by_gold_label"]["ORG"]["missing"] == 1
     assert second_type["types"]["ORG"] == {"LOC": 0, "ORG": 0}
 
 
@@ -159,7 +157,7 @@ def test_labels_have_rows_in_their_order():
     for table in errors.values():
         assert list(table) == ["PER", "NEVER", "LOC"]
     assert list(errors["types"]["PER"]) == ["PER", "NEVER", "LOC"]
-    assert errors["by_predicted_label"]["LOC"]["invented"] == 1
+    assert errors["by_predicted_label"]["LOC"]["spurious"] == 1
 
 
 @given(pairs)
@@ -180,12 +178,12 @@ def test_swapping_sides_swaps_the_tables(pair):
     there, back = confusion(predictions, references), confusion(references, predictions)
 
     def renamed(row):
-        return {name.replace("missed", "invented"): count for name, count in row.items()}
+        return {name.replace("missing", "spurious"): count for name, count in row.items()}
 
     assert {label: renamed(row) for label, row in there["by_gold_label"].items()} == back["by_predicted_label"]
 
 
-# ---- mistakes, one by one
+# ---- errors, one by one
 
 
 def as_records(references):
@@ -199,7 +197,7 @@ def as_triple(mention):
     return mention and (mention.start, mention.end, mention.type)
 
 
-def test_mistakes_by_hand():
+def test_errors_by_hand():
     gold = [
         entities((0, 1, "LOC")),
         entities((0, 5, "ORG"), (1, 2, "LOC"), (3, 5, "PER"), (7, 8, "PER")),
@@ -210,7 +208,7 @@ def test_mistakes_by_hand():
         entities((0, 4, "ORG"), (1, 2, "LOC"), (7, 8, "LOC"), (9, 10, "LOC")),
         entities((0, 2, "ORG"), (2, 3, "LOC")),
     ]
-    first, second = list_mistakes(predicted, as_records(gold))
+    first, second = sentences_with_errors(predicted, as_records(gold))
     assert (first.id, second.id) == ("s1", "s2")  # s0 has none, s1 the most
     assert [as_triple(mention) for mention in first.gold] == [
         (0, 5, "ORG"),
@@ -218,36 +216,36 @@ def test_mistakes_by_hand():
         (3, 5, "PER"),
         (7, 8, "PER"),
     ]
-    assert [(mistake.kind, as_triple(mistake.gold), as_triple(mistake.predicted)) for mistake in first.mistakes] == [
+    assert [(error.kind, as_triple(error.gold), as_triple(error.predicted)) for error in first.errors] == [
         ("wrong_boundary", (0, 5, "ORG"), (0, 4, "ORG")),
         ("wrong_boundary_and_type", (3, 5, "PER"), (0, 4, "ORG")),
         ("wrong_type", (7, 8, "PER"), (7, 8, "LOC")),
-        ("invented", None, (9, 10, "LOC")),
+        ("spurious", None, (9, 10, "LOC")),
     ]
-    assert first.mistakes[0].gold.text == "w0 w1 w2 w3 w4"
-    assert [(mistake.kind, as_triple(mistake.predicted)) for mistake in second.mistakes] == [
+    assert first.errors[0].gold.text == "w0 w1 w2 w3 w4"
+    assert [(error.kind, as_triple(error.predicted)) for error in second.errors] == [
         ("wrong_boundary", (0, 2, "ORG")),
         ("wrong_boundary_and_type", (2, 3, "LOC")),
     ]
 
 
 @given(pairs)
-def test_mistakes_are_those_that_are_counted(pair):
+def test_errors_are_those_that_are_counted(pair):
     predictions, references = pair
-    errors, listed = confusion(*pair), list_mistakes(predictions, as_records(references))
-    numbers = [len(sentence.mistakes) for sentence in listed]
+    errors, listed = confusion(*pair), sentences_with_errors(predictions, as_records(references))
+    numbers = [len(sentence.errors) for sentence in listed]
     assert numbers == sorted(numbers, reverse=True)
     assert all(numbers)
     counted = Counter()
     for sentence in listed:
-        for mistake in sentence.mistakes:
-            assert (mistake.kind == "missed") == (mistake.predicted is None)
-            assert (mistake.kind == "invented") == (mistake.gold is None)
-            counted[mistake.kind, (mistake.gold or mistake.predicted).type] += 1
+        for error in sentence.errors:
+            assert (error.kind == "missing") == (error.predicted is None)
+            assert (error.kind == "spurious") == (error.gold is None)
+            counted[error.kind, (error.gold or error.predicted).type] += 1
         gold, predicted = set(sentence.gold), set(sentence.predicted)
-        assert {mistake.gold for mistake in sentence.mistakes} - {None} == gold - predicted
-        assert {mistake.predicted for mistake in sentence.mistakes} - {None} == predicted - gold
-    for kind, side in (("missed", "by_gold_label"), ("invented", "by_predicted_label")):
+        assert {error.gold for error in sentence.errors} - {None} == gold - predicted
+        assert {error.predicted for error in sentence.errors} - {None} == predicted - gold
+    for kind, side in (("missing", "by_gold_label"), ("spurious", "by_predicted_label")):
         assert all(counted[kind, label] == row[kind] for label, row in errors[side].items())
 
 

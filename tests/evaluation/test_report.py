@@ -11,12 +11,11 @@ import pytest
 
 from modeling_triaffine.evaluation.candidates import DEFAULT_COUNTS
 from modeling_triaffine.evaluation.cases import Case, CaseSpan
+from modeling_triaffine.evaluation.error_analysis import sentences_with_errors
 from modeling_triaffine.evaluation.figures import draw_figures
-from modeling_triaffine.evaluation.mistakes import list_mistakes
 from modeling_triaffine.evaluation.report import html_report, markdown_report, write_report
-from modeling_triaffine.evaluation.scoring import score_entities
+from modeling_triaffine.evaluation.scoring import percentages, score_entities
 from modeling_triaffine.evaluation.sections import MOST_SENTENCES, SHOWN_COUNTS
-from modeling_triaffine.evaluation.tables import Table, html_text, markdown_text
 from tests.helpers.analysed import HOSTILE, analyse_hostile, entities
 
 
@@ -28,43 +27,6 @@ def analysis(encoder):
 @pytest.fixture(scope="module")
 def figures(analysis):
     return draw_figures(analysis)
-
-
-# ---- tables
-
-
-def test_table_in_markdown():
-    table = Table("Ca|ption", ["name", "n"], [["a|b", "1"], ["c", "1000"]], "lr")
-    assert table.markdown().splitlines() == [
-        "**Ca\\|ption**",
-        "",
-        "| name |    n |",
-        "| ---- | ---: |",
-        "| a\\|b |    1 |",
-        "| c    | 1000 |",
-    ]
-
-
-def test_table_in_html():
-    root = ElementTree.fromstring(Table("<b>", ["name", "n"], [["a&b", "<1>"]], "lr").html())
-    assert root.find("figcaption").text == "<b>"
-    assert [cell.text for cell in root.iter("td")] == ["<1>"]
-    assert [(cell.text, cell.get("class")) for cell in root.iter("th")] == [("name", "l"), ("n", "r"), ("a&b", "l")]
-
-
-@pytest.mark.parametrize(
-    ("text", "markdown", "html"),
-    [
-        ("cell_type", "cell_type", "cell_type"),
-        ("_x_ *y*", r"\_x\_ \*y\*", "_x_ *y*"),
-        ("<b>&amp;", r"\<b\>\&amp;", "&lt;b&gt;&amp;amp;"),
-        ("a\n# b\x00", "a # b\N{REPLACEMENT CHARACTER}", "a # b\N{REPLACEMENT CHARACTER}"),
-        ("[a](b) $x$ ~~c~~ \\", r"\[a\](b) \$x\$ \~\~c\~\~ \\", "[a](b) $x$ ~~c~~ \\"),
-        ('"it\'s"', '"it\'s"', "&quot;it&#x27;s&quot;"),
-    ],
-)
-def test_text_is_no_markup(text, markdown, html):
-    assert (markdown_text(text), html_text(text)) == (markdown, html)
 
 
 # ---- the report
@@ -138,8 +100,12 @@ def cells_of(text, first):
 def test_numbers_of_the_report(analysis):
     text = markdown_report(analysis)
     scores = analysis.scores["by_label"]["DNA"]
-    ratios = [f"{100 * scores[ratio]:.2f}" for ratio in ("precision", "recall", "f1")]
-    assert cells_of(text, "DNA") == ["DNA", *ratios, str(scores["predicted"]), str(scores["gold"])]
+    assert cells_of(text, "DNA") == [
+        "DNA",
+        *(ratio or "–" for ratio in percentages(scores)),
+        str(scores["predicted"]),
+        str(scores["gold"]),
+    ]
     found = analysis.comparison.bootstrap
     assert f"p = {found['p_value']:.4f}" in text
     assert f"by {100 * found['difference']:+.2f}".replace("-", "−") in text
@@ -152,7 +118,7 @@ def test_labels_with_the_names_of_parts_have_rows_of_their_own(analysis):
     mine, other = scores | {"by_label": without_flat}, replace(analysis.comparison, scores=scores)
     text = markdown_report(replace(analysis, scores=mine, comparison=other))
     rows = [line for line in text[text.index("## Comparison") :].splitlines() if line.startswith(("| all", "| flat"))]
-    assert [row.split()[3] for row in rows] == ["100.00", "100.00", "0.00", "100.00"]
+    assert [row.split()[3] for row in rows] == ["100.00", "100.00", "–", "100.00"]
 
 
 def test_case_without_candidates_in_the_report(analysis):
@@ -161,14 +127,14 @@ def test_case_without_candidates_in_the_report(analysis):
     assert cells_of(text, "IL2 gene") == ["IL2 gene", "0–2", "DNA", "0.750", "–", "–", "–", "DNA, RNA"]
 
 
-def test_sentences_with_errors_are_drawn_and_their_mistakes_listed(analysis):
+def test_sentences_with_errors_are_drawn_and_their_errors_listed(analysis):
     gold = entities((0, 2, "ORG"), (1, 2, "LOC"))
     record = {"id": "s<7>", "tokens": ["the", "Oxav", "\u2028", "`[x]`"], "entities": gold}
-    sentences = list_mistakes([entities((0, 3, "ORG"), (1, 2, "LOC"), (3, 4, "LOC"))], [record])
+    sentences = sentences_with_errors([entities((0, 3, "ORG"), (1, 2, "LOC"), (3, 4, "LOC"))], [record])
     report = replace(analysis, sentences_with_errors=sentences)
     text = markdown_report(report)
     part = text[text.index("### s") : text.index("## Candidates")]
-    assert "1 of the 4 sentences have mistakes, those with most of them first." in text
+    assert "1 of the 4 sentences have errors, those with most errors first." in text
     assert part.rstrip().split("\n") == [
         "### s\\<7\\>",
         "",
@@ -185,12 +151,12 @@ def test_sentences_with_errors_are_drawn_and_their_mistakes_listed(analysis):
         "               ╰───╯ LOC",
         "    ╰────────╯ ORG",
         "",
-        "**2 mistakes**",
+        "**2 errors**",
         "",
-        "| mistake        | gold           | predicted        |",
+        "| error          | gold           | predicted        |",
         "| -------------- | -------------- | ---------------- |",
         "| wrong boundary | the Oxav (ORG) | the Oxav \N{REPLACEMENT CHARACTER} (ORG) |",
-        "| invented       | –              | \\`\\[x\\]\\` (LOC)  |",
+        "| spurious       | –              | \\`\\[x\\]\\` (LOC)  |",
     ]
     page = Page(html_report(report, {}))
     assert page.text.count("the Oxav \N{REPLACEMENT CHARACTER} `[x]`") == 2
@@ -203,7 +169,7 @@ def test_the_report_shows_some_sentences_with_errors_and_json_all(analysis, tmp_
     many = [replace(sentence, id=f"many-{number}") for number in range(MOST_SENTENCES + 3)]
     write_report(replace(analysis, sentences_with_errors=many), tmp_path, {})
     text = (tmp_path / "report.md").read_text()
-    assert "23 of the 4 sentences have mistakes, here the 20 with most of them, in report.json all." in text
+    assert "23 of the 4 sentences have errors, of which the 20 with most errors are shown; report.json has all." in text
     assert re.findall("### (many-\\d+)", text) == [one.id for one in many[:MOST_SENTENCES]]
     written = json.loads((tmp_path / "report.json").read_text())["sentences_with_errors"]
     assert [one["id"] for one in written] == [one.id for one in many]
@@ -214,7 +180,9 @@ def test_of_the_candidates_tried_by_default_some_are_shown(analysis):
         rows = [{**analysis.candidates[0], "max_candidates": count} for count in counts]
         text = markdown_report(replace(analysis, candidates=rows, max_candidates=35))
         part = text[text.index("## Candidates") : text.index("## Comparison")]
-        return [int(number) for number in re.findall(r"^\| +(\d+) \|", part, re.MULTILINE)], "leaves some" in part
+        return [
+            int(number) for number in re.findall(r"^\| +(\d+) \|", part, re.MULTILINE)
+        ], "leaves some values out" in part
 
     assert shown(DEFAULT_COUNTS) == (sorted({35, *SHOWN_COUNTS}), True)
     assert shown(range(1, 31)) == (list(range(1, 31)), False)

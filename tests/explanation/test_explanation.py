@@ -24,8 +24,9 @@ from modeling_triaffine.explanation import (
     format_explanation,
     plot_explanation,
 )
-from modeling_triaffine.explanation.contributions import cross_span_stage_parts, rank_of_span, span_stage_parts
+from modeling_triaffine.explanation.contributions import cross_span_stage_parts, span_stage_parts
 from modeling_triaffine.explanation.tables import make_tables
+from modeling_triaffine.inference import rank_of_span
 from modeling_triaffine.model import span_head_triaffine
 from modeling_triaffine.model.configuration_triaffine import TriaffineConfig
 from modeling_triaffine.model.span_head_triaffine import TriaffineSpanHead

@@ -15,12 +15,11 @@ import yaml
 
 pytest.importorskip("gradio", reason="needs the extra demo")
 
-from modeling_triaffine import page
+from modeling_triaffine import hosting, page
 from modeling_triaffine.commands import demo
 from modeling_triaffine.page import build_page
 from modeling_triaffine.page.models import Models
 from modeling_triaffine.page.views import show_error
-from modeling_triaffine.serving import listening
 from tests.helpers.demo_page import HOSTILE, PATIENCE, TEXT, find, save_model, save_models
 
 pytest_plugins = ("tests.helpers.browser",)
@@ -36,18 +35,7 @@ def models(encoder, tmp_path_factory) -> dict[str, Path]:
 # ---- models
 
 
-def test_models_are_shown_under_as_much_of_their_names_as_tells_them_apart(tmp_path):
-    for place in ("a/model", "b/model", "b/other", "c/b/model", "a/checkpoint-12"):
-        (tmp_path / place).mkdir(parents=True)
-
-    def names(*places):
-        return Models([tmp_path / place for place in places]).names
-
-    assert names("b/other") == ["other"]
-    assert names("a/model", "a/checkpoint-12", "b/other") == ["a/model", "a/checkpoint-12", "other"]
-    assert names("b/model", "c/b/model") == [f"{tmp_path.name}/b/model", "c/b/model"]
-    assert names("b/other", "b/other") == ["other"]
-    assert Models([tmp_path / "b/other", "owner/other"]).names == ["other", "owner/other"]
+def test_a_page_needs_a_model():
     with pytest.raises(ValueError, match="no model to show"):
         Models([])
 
@@ -135,8 +123,8 @@ def arguments(options: list[str]) -> argparse.Namespace:
 
 def test_the_page_is_served_on_loopback_by_default():
     given = arguments(["--model", "a", "b"])
-    assert (given.model, given.host, given.port, given.open) == (["a", "b"], listening.HOST, listening.PAGE_PORT, False)
-    assert demo.is_loopback(listening.HOST)
+    assert (given.model, given.host, given.port, given.open) == (["a", "b"], hosting.HOST, hosting.PAGE_PORT, False)
+    assert demo.is_loopback(hosting.HOST)
     with pytest.raises(SystemExit):
         arguments(["--model", "a", "--port", "70000"])
 

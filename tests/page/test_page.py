@@ -17,12 +17,12 @@ pytest.importorskip("gradio", reason="needs the extra demo")
 from modeling_triaffine import NestedNERPipeline
 from modeling_triaffine.explanation import explain, format_explanation
 from modeling_triaffine.explanation.tables import number_text
+from modeling_triaffine.hosting import listen, url_of
 from modeling_triaffine.page import build_page
 from modeling_triaffine.page.explained import MOST_CANDIDATES, MOST_LABELS, TEXT_WIDTH, show_explanation
 from modeling_triaffine.page.marking import mark_text
 from modeling_triaffine.page.serving import make_server
 from modeling_triaffine.page.views import LONGEST_TEXT, MOST_ENTITIES, show_drawing, show_table
-from modeling_triaffine.serving.listening import listen, url_of
 from tests.helpers.demo_page import HOSTILE, HOSTILE_LABELS, MARKUP, PATIENCE, TEXT, find, save_models
 from tests.helpers.tiny import tiny_model, tiny_processor
 

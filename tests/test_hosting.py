@@ -1,33 +1,32 @@
-"""Where page and service listen, and the address that they tell."""
+"""The address that page and service listen on, and the display names of their models."""
 
 import socket
 
 import pytest
 
-from modeling_triaffine.serving.listening import listen, url_of
+from modeling_triaffine.hosting import listen, public_names, url_of
 
 
-def test_an_address_in_use_is_told():
+def test_an_address_in_use_is_refused():
     with listen("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(OSError, match=f"at 127.0.0.1, port {port}: Address already in use. Give another --port"):
+        with pytest.raises(OSError, match=f"127.0.0.1, port {port}: Address already in use") as error:
             listen("127.0.0.1", port)
+    assert "--port" in str(error.value)
 
 
 @pytest.mark.parametrize(
     ("host", "port"),
     [
-        ("192.0.2.1", 0),  # set aside for documentation: nobody's
+        ("192.0.2.1", 0),  # reserved for documentation: nobody's
         ("no such host", 0),
         ("127.0.0.1", 70000),
     ],
 )
-def test_an_address_of_nobody_is_told(host, port):
-    with pytest.raises(
-        OSError, match=f"cannot listen at {host}, port {port}: .*--host an address of this machine"
-    ) as told:
+def test_an_address_that_is_not_of_this_machine_is_refused(host, port):
+    with pytest.raises(OSError, match=f"{host}, port {port}: .*--host") as error:
         listen(host, port)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(error.value)
 
 
 def test_a_port_is_held_from_the_start():
@@ -43,7 +42,7 @@ def test_answers_are_sent_without_delay():
             assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
-def test_the_address_is_told_as_a_client_takes_it():
+def test_the_url_is_one_that_clients_can_open():
     for host, told in (("127.0.0.1", "127.0.0.1"), ("0.0.0.0", "localhost")):
         with listen(host, 0) as listener:
             assert url_of(listener) == f"http://{told}:{listener.getsockname()[1]}"
@@ -55,3 +54,17 @@ def test_the_address_is_told_as_a_client_takes_it():
         pytest.skip("this machine has no IPv6")
     with listener:
         assert url_of(listener) == f"http://[::1]:{listener.getsockname()[1]}"
+
+
+def test_display_names_are_as_short_as_distinguishes_the_models(tmp_path):
+    for place in ("a/model", "b/model", "b/other", "c/b/model", "a/checkpoint-12"):
+        (tmp_path / place).mkdir(parents=True)
+
+    def names(*places):
+        return public_names([tmp_path / place for place in places])
+
+    assert names("b/other") == ["other"]
+    assert names("a/model", "a/checkpoint-12", "b/other") == ["a/model", "a/checkpoint-12", "other"]
+    assert names("b/model", "c/b/model") == [f"{tmp_path.name}/b/model", "c/b/model"]
+    assert names("b/other", "b/other") == ["other", "other"]
+    assert public_names([tmp_path / "b/other", "owner/other"]) == ["other", "owner/other"]

@@ -1,0 +1,180 @@
+"""Error analysis: what became of each gold entity, what each prediction is, and the sentences in which a model errs.
+
+Predictions that are right and gold entities that are found explain no error: errors are looked for among the *wrong*
+predictions and the gold entities *not found*. For each of these, on either side, the first that holds:
+
+- `wrong_type`: an entity of the other side has the same span (and hence another type);
+- `wrong_boundary`: one of the other side overlaps it, that is, shares a word, and has the same type;
+- `wrong_boundary_and_type`: one of the other side overlaps it;
+- `missing` (gold) or `spurious` (predicted): none of these.
+
+So an outer entity that is left out while the one inside it is found is missing, whatever they share.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .scoring import Entity, Sentences, paired_sentences
+
+RIGHT, WRONG_TYPE, WRONG_BOUNDARY, WRONG_BOTH = "right", "wrong_type", "wrong_boundary", "wrong_boundary_and_type"
+MISSING, SPURIOUS = "missing", "spurious"
+# Errors of two entities that share words, the nearest first.
+PAIR_ERRORS = (WRONG_TYPE, WRONG_BOUNDARY, WRONG_BOTH)
+GOLD_OUTCOMES = (RIGHT, *PAIR_ERRORS, MISSING)
+PREDICTED_OUTCOMES = (RIGHT, *PAIR_ERRORS, SPURIOUS)
+
+
+@dataclass(frozen=True)
+class Mention:
+    """An entity: `start` and `end` (exclusive) in words, and these words joined by spaces."""
+
+    start: int
+    end: int
+    type: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Error:
+    """A gold entity that was not found, a wrong prediction, or one taken for the other.
+
+    `kind` is `wrong_type`, `wrong_boundary`, `wrong_boundary_and_type`, `missing` (no prediction) or `spurious` (no
+    gold entity).
+    """
+
+    kind: str
+    gold: Mention | None
+    predicted: Mention | None
+
+
+@dataclass(frozen=True)
+class SentenceErrors:
+    """A sentence with at least one error; entities and errors are sorted by start, then longest first."""
+
+    id: str
+    tokens: list[str]
+    gold: list[Mention]
+    predicted: list[Mention]
+    errors: list[Error]
+
+
+def confusion(predictions: Sentences, references: Sentences, labels: Iterable[str] | None = None) -> dict[str, Any]:
+    """Counts the outcomes that this module's docstring defines, by label.
+
+    Args:
+        predictions, references: As in [`score_entities`].
+        labels: Labels that get a row even if they never occur, in this order; others that occur follow in alphabetical
+            order.
+
+    Returns:
+        - `by_gold_label`: label → how many gold entities are `right`, `wrong_type`, `wrong_boundary`,
+          `wrong_boundary_and_type`, `missing`; they add up to the label's gold entities;
+        - `by_predicted_label`: label → how many predictions are `right`, …, `spurious`; they add up likewise;
+        - `types`: gold label → predicted label → how many gold entities had their span predicted so: `right` where
+          both are the same, else a part of `wrong_type`. Of several wrong types on one span, the first by alphabet.
+
+    Raises:
+        ValueError: As in [`score_entities`].
+    """
+    by_gold_label: dict[str, Counter[str]] = defaultdict(Counter)
+    by_predicted_label: dict[str, Counter[str]] = defaultdict(Counter)
+    types: dict[str, Counter[str]] = defaultdict(Counter)
+    for predicted, gold in paired_sentences(predictions, references):
+        for *_, label in gold & predicted:
+            by_gold_label[label][RIGHT] += 1
+            by_predicted_label[label][RIGHT] += 1
+            types[label][label] += 1
+        wrong, not_found = predicted - gold, gold - predicted
+        for entity in not_found:
+            by_gold_label[entity[2]][_counterpart(entity, wrong)[0] or MISSING] += 1
+            if same_span := [other[2] for other in wrong if other[:2] == entity[:2]]:
+                types[entity[2]][min(same_span)] += 1
+        for entity in wrong:
+            by_predicted_label[entity[2]][_counterpart(entity, not_found)[0] or SPURIOUS] += 1
+    order = list(dict.fromkeys([*(labels or ()), *sorted({*by_gold_label, *by_predicted_label})]))
+    columns = ((by_gold_label, GOLD_OUTCOMES), (by_predicted_label, PREDICTED_OUTCOMES), (types, order))
+    names = ("by_gold_label", "by_predicted_label", "types")
+    return {
+        name: {label: {column: counts[label][column] for column in shown} for label in order}
+        for name, (counts, shown) in zip(names, columns, strict=True)
+    }
+
+
+def sentences_with_errors(predictions: Sentences, records: Sequence[Mapping[str, Any]]) -> list[SentenceErrors]:
+    """The sentences with errors, those with most of them first, else in their order.
+
+    Each gold entity that is not found and each wrong prediction is part of at least one error.
+
+    Args:
+        predictions: The entities of each record, in words, as in [`score_entities`].
+        records: Sentences with `id`, `tokens` and the gold `entities`.
+
+    Raises:
+        ValueError: As in [`score_entities`].
+    """
+    pairs = paired_sentences(predictions, [record["entities"] for record in records])
+    found = [
+        _describe(record, predicted, gold)
+        for record, (predicted, gold) in zip(records, pairs, strict=True)
+        if predicted != gold
+    ]
+    return sorted(found, key=lambda sentence: -len(sentence.errors))
+
+
+def _describe(record: Mapping[str, Any], predicted: set[Entity], gold: set[Entity]) -> SentenceErrors:
+    tokens = list(record["tokens"])
+
+    def mention(entity: Entity) -> Mention:
+        start, end, label = entity
+        return Mention(start, end, label, " ".join(tokens[start:end]))
+
+    pairs = sorted(_pair_up(gold - predicted, predicted - gold), key=lambda pair: _place(pair[1] or pair[2]))
+    return SentenceErrors(
+        id=record["id"],
+        tokens=tokens,
+        gold=[mention(entity) for entity in sorted(gold, key=_place)],
+        predicted=[mention(entity) for entity in sorted(predicted, key=_place)],
+        errors=[Error(kind, missed and mention(missed), wrong and mention(wrong)) for kind, missed, wrong in pairs],
+    )
+
+
+def _pair_up(not_found: set[Entity], wrong: set[Entity]) -> Iterator[tuple[str, Entity | None, Entity | None]]:
+    """Each gold entity with its counterpart; then each prediction that is no counterpart yet with its own."""
+    seen = set()
+    for entity in sorted(not_found, key=_place):
+        kind, other = _counterpart(entity, wrong)
+        seen.add(other)
+        yield kind or MISSING, entity, other
+    for entity in sorted(wrong - seen, key=_place):
+        kind, other = _counterpart(entity, not_found)
+        yield kind or SPURIOUS, other, entity
+
+
+def _counterpart(entity: Entity, others: Iterable[Entity]) -> tuple[str, Entity] | tuple[None, None]:
+    """The error that an entity makes with one of the other side's, and that one; None, None without shared words.
+
+    The kind of error decides, then how many words are shared, then the order of the others.
+    """
+    near = [
+        (PAIR_ERRORS.index(_pair_error(entity, other)), -shared, other)
+        for other in others
+        if (shared := min(entity[1], other[1]) - max(entity[0], other[0])) > 0
+    ]
+    if not near:
+        return None, None
+    error, _, other = min(near)
+    return PAIR_ERRORS[error], other
+
+
+def _pair_error(one: Entity, other: Entity) -> str:
+    if one[:2] == other[:2]:
+        return WRONG_TYPE
+    return WRONG_BOUNDARY if one[2] == other[2] else WRONG_BOTH
+
+
+def _place(entity: Entity | None) -> tuple[int, int, str]:
+    assert entity is not None
+    start, end, label = entity
+    return start, -end, label

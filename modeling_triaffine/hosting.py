@@ -1,0 +1,67 @@
+"""What the demo page and the HTTP service share: the address they listen on, and the names they show for models.
+
+Needs neither FastAPI nor Gradio.
+"""
+
+import os
+import re
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+
+HOST = "127.0.0.1"  # this machine only
+PAGE_PORT = 7860
+ALL_ADDRESSES = ("0.0.0.0", "::")
+BACKLOG = 2048  # connections waiting to be accepted
+# Folder names that training chooses, and that identify no model.
+_GENERIC_NAME = re.compile(r"model|checkpoint-\d+")
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Returns a listening socket, so that no other process can take the port; port 0 picks a free one.
+
+    Raises:
+        OSError: The address does not belong to this machine or is in use.
+    """
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        listener = socket.create_server((host, port), family=family, backlog=BACKLOG)
+    except (OSError, OverflowError) as error:
+        reason = str(getattr(error, "strerror", None) or error).partition(" (")[0].rstrip(".")  # without the address
+        raise OSError(
+            f"The server cannot listen on {host}, port {port}: {reason}. Choose another --port (0 picks a free one), "
+            "or an address of this machine as --host."
+        ) from None
+    # Connections inherit this option; asyncio sets it only on sockets that name their protocol, which this one does
+    # not. Without it a short answer waits 40 ms for the client to acknowledge its header.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener
+
+
+def url_of(listener: socket.socket) -> str:
+    """The URL under which a browser or client on this machine reaches the socket."""
+    host, port = listener.getsockname()[:2]
+    if host in ALL_ADDRESSES:
+        host = "localhost"
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def public_names(places: Sequence[str | os.PathLike[str]]) -> list[str]:
+    """Display names of models, given by folder or Hub id, that do not reveal where on this machine they are stored.
+
+    A Hub id is its own display name. A folder is named by its last part, by its last two where the last is generic
+    (`model`, `checkpoint-500`), and by as many more as distinguish it from the others.
+    """
+    paths = [str(place) for place in places]
+    resolved = [str(Path(path).resolve()) if Path(path).is_dir() else path for path in paths]
+    longest = max(len(Path(path).parts) for path in resolved)
+    for count in range(1, longest):
+        names = [_last_parts(path, count) if Path(path).is_dir() else path for path in resolved]
+        if len(set(names)) == len(set(resolved)):
+            return names
+    return resolved
+
+
+def _last_parts(path: str, count: int) -> str:
+    parts = Path(path).parts
+    return Path(*parts[-max(count, 2 if _GENERIC_NAME.fullmatch(parts[-1]) else 1) :]).as_posix()
