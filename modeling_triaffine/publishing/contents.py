@@ -43,7 +43,7 @@ LEFT_BEHIND = (
     "runs",
     "*_results.json",
     "log_history.json",
-    "test_predictions.jsonl",
+    "*_predictions.jsonl",
     "failed_update.json",
     "trainer_state.json",
     "training.yaml",

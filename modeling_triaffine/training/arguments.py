@@ -210,6 +210,8 @@ class NestedNERTrainingArguments(TrainingArguments):
             # The way of a batch to the GPU does not wait until the step before is computed: batches are pinned.
             self.accelerator_config = {"non_blocking": True}
         self._check_numbers()
+        if self.eval_strategy == IntervalStrategy.NO:
+            self.load_best_model_at_end = False
         super().__post_init__()
         if self.train_sampling_strategy not in SAMPLING_STRATEGIES:
             raise ValueError(

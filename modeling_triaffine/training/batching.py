@@ -17,6 +17,7 @@ import datasets
 import numpy as np
 from torch.utils.data import Sampler
 from tqdm import tqdm
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from ..data.collator import encode_records
 from ..model.batches_triaffine import batches_by_length, feature_size
@@ -117,6 +118,22 @@ class TrainingBatchSampler(Sampler[list[int]]):
         if self.max_subwords is not None:
             return len(turn) < self.num_processes
         return sum(map(len, turn)) < self.rows_in_batch * self.num_processes
+
+
+class EpochCallback(TrainerCallback):
+    """Passes the epoch to the training sampler.
+
+    The Trainer does so too, but in several processes not after a checkpoint in the middle of an epoch: there
+    accelerate wraps the batches twice, and neither wrapper passes the epoch on to the sampler.
+    """
+
+    sampler: TrainingBatchSampler | None = None
+
+    def on_epoch_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        if self.sampler is not None:
+            self.sampler.set_epoch(int(state.epoch))
 
 
 class EvaluationBatchSampler(Sampler[list[int]]):

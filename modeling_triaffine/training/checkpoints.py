@@ -1,174 +1,177 @@
-"""Folders on disk that are either whole or not there: checkpoints and the finished model.
+"""Which checkpoint a training resumes from: the latest that is complete and readable.
 
-Everything is written into `OUTPUT_DIR/_incomplete` and renamed when it is whole; what is thrown away is renamed into it
-first. A process that is killed at any moment therefore leaves whole checkpoints and, in `_incomplete`, leftovers that
-the next start removes. What goes into a checkpoint is decided in `trainer.py`.
+The Trainer saves, rotates and loads checkpoints. It writes `trainer_state.json` last, after [`NestedNERTrainer`] has
+listed all other files of the checkpoint in it, and deletes older checkpoints only then. A process killed at any moment
+therefore leaves at least the checkpoint before the one it was writing, and `find_damage` recognizes what is unfinished.
 """
 
 import json
+import logging
+import math
 import os
-import re
 import shutil
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError, safe_open
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers.trainer import TRAINER_STATE_NAME
+from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
-# The leading underscore keeps the folder out of uploads to the Hub (`Trainer.push_to_hub` leaves out "_*").
-INCOMPLETE = "_incomplete"
-CHECKPOINT_NAME = re.compile(r"checkpoint-(\d+)")
-# The Trainer writes this file last, and reads it first.
-STATE_FILE = "trainer_state.json"
-# Asks for the latest whole checkpoint, instead of naming one.
+from .faults import DamagedCheckpointError
+
+logger = logging.getLogger(__name__)
+
+# Asks for the latest checkpoint instead of naming one.
 LATEST = "latest"
+# In `TrainerState.stateful_callbacks`, which trainer_state.json holds: name → size in bytes of each file.
+FILES = "checkpoint_files"
 
 
-def incomplete_folder(output_dir: str | Path) -> Path:
-    """Where things are written until they are whole."""
-    return Path(output_dir) / INCOMPLETE
-
-
-def remove_leftovers(output_dir: str | Path) -> bool:
-    """Removes what a killed process was writing or deleting; returns whether there was anything."""
-    folder = incomplete_folder(output_dir)
-    if not folder.exists():
-        return False
-    shutil.rmtree(folder)
-    return True
+def list_files(checkpoint: str | Path) -> dict[str, int]:
+    """Returns the size in bytes of every file of a checkpoint but trainer_state.json, by its path in the folder."""
+    paths = [path for path in sorted(Path(checkpoint).rglob("*")) if path.is_file() and path.name != TRAINER_STATE_NAME]
+    return {path.relative_to(checkpoint).as_posix(): path.stat().st_size for path in paths}
 
 
 def list_checkpoints(output_dir: str | Path) -> list[Path]:
-    """The whole checkpoints in a folder, earliest step first."""
-    found = {
-        int(match.group(1)): path
-        for path in Path(output_dir).glob("checkpoint-*")
-        if (match := CHECKPOINT_NAME.fullmatch(path.name)) and (path / STATE_FILE).is_file()
-    }
-    return [found[step] for step in sorted(found)]
+    """Returns the folders `checkpoint-N` of a run, damaged ones included, by update."""
+    paths = Path(output_dir).glob(f"{PREFIX_CHECKPOINT_DIR}-*")
+    return sorted((path for path in paths if path.name.split("-", 1)[1].isdecimal()), key=_update)
+
+
+def find_damage(checkpoint: str | Path) -> str | None:
+    """Returns the first file of a checkpoint that is missing, cut off or unreadable, and why; None if there is none.
+
+    The values of weights are not checked: loading the model does that.
+    """
+    checkpoint = Path(checkpoint)
+    if not (checkpoint / TRAINER_STATE_NAME).is_file():
+        return f"{TRAINER_STATE_NAME} is missing"
+    found = list_files(checkpoint)
+    for name in (TRAINER_STATE_NAME, *found):
+        reason = _find_damage_of_file(checkpoint / name)
+        if reason is not None:
+            return f"{name}: {reason}"
+    state = json.loads((checkpoint / TRAINER_STATE_NAME).read_text(encoding="utf-8"))
+    listed = state.get("stateful_callbacks", {}).get(FILES, {})  # checkpoints of earlier versions list no files
+    for name, size in listed.items():
+        if name not in found:
+            return f"{name} is missing"
+        if found[name] != size:
+            return f"{name} has {found[name]} bytes instead of {size}"
+    return None
 
 
 def find_checkpoint(wanted: str | bool | None, output_dir: str | Path) -> str | None:
-    """The checkpoint to go on from; None where training starts from scratch.
+    """Returns the checkpoint to resume from; None to start from scratch.
 
     Args:
-        wanted: folder of a checkpoint; True or "latest" for the latest whole one in `output_dir`, if there is any yet.
-        output_dir: where the run writes its checkpoints.
+        wanted: folder of a checkpoint; True or "latest" for the latest undamaged one in `output_dir`, if there is any.
+        output_dir: the folder of the run.
 
     Raises:
-        FileNotFoundError: `wanted` is a folder that is no whole checkpoint.
+        FileNotFoundError: `wanted` is not a checkpoint.
+        DamagedCheckpointError: a file of the checkpoint `wanted` is missing, cut off or unreadable.
     """
     if not wanted:
         return None
     if wanted is True or wanted == LATEST:
-        found = list_checkpoints(output_dir)
-        return str(found[-1]) if found else None
-    if not (Path(wanted) / STATE_FILE).is_file():
+        latest_first = reversed(list_checkpoints(output_dir))
+        return next((str(checkpoint) for checkpoint in latest_first if find_damage(checkpoint) is None), None)
+    if not (Path(wanted) / TRAINER_STATE_NAME).is_file():
         raise FileNotFoundError(
-            f"{wanted} is no checkpoint to go on from: it has no {STATE_FILE}. Give a folder checkpoint-N of an "
-            "earlier run, or --resume_from_checkpoint without a path for the latest one in the output folder."
+            f"{wanted} is not a checkpoint: it has no {TRAINER_STATE_NAME}. Give a folder checkpoint-N of an earlier "
+            "run, or --resume_from_checkpoint without a path for the latest one in the output folder."
+        )
+    damage = find_damage(wanted)
+    if damage is not None:
+        raise DamagedCheckpointError(
+            f"The checkpoint {wanted} is damaged or incomplete ({damage}). Resume from another one, or give "
+            "--resume_from_checkpoint without a path for the latest undamaged one in the output folder."
         )
     return str(wanted)
 
 
-def find_damage(checkpoint: str | Path) -> str | None:
-    """What is wrong with the first file of a checkpoint that cannot be read, and its name; None where all can.
+def remove_damaged(output_dir: str | Path, start: str | None) -> None:
+    """Removes damaged checkpoints later than the one that training starts from, and names each in a warning.
 
-    Numbers of weights are not looked at: that is done when they are loaded.
+    Otherwise the rotation, which counts folders, could keep a damaged checkpoint and delete the last undamaged one.
     """
-    for path in sorted(path for path in Path(checkpoint).rglob("*") if path.is_file()):
-        try:
-            if path.suffix == ".json":
-                json.loads(path.read_text(encoding="utf-8"))
-            elif path.suffix == ".safetensors":
-                with safe_open(path, framework="pt"):
-                    pass
-            elif path.suffix in (
-                ".pt",
-                ".pth",
-                ".bin",
-            ):  # as torch writes them: archives with check sums, nothing is unpickled
-                with zipfile.ZipFile(path) as archive:
-                    part = archive.testzip()
-                if part is not None:
-                    raise zipfile.BadZipFile(f"wrong check sum of {part}")
-        except (OSError, ValueError, SafetensorError, zipfile.BadZipFile) as error:
-            return f"{path.relative_to(checkpoint)}: {error}"
-    return None
+    first = -1 if start is None else _update(Path(start))
+    for checkpoint in list_checkpoints(output_dir):
+        damage = find_damage(checkpoint) if _update(checkpoint) > first else None
+        if damage is not None:
+            logger.warning("Skipping and removing %s, which is incomplete or damaged (%s).", checkpoint, damage)
+            shutil.rmtree(checkpoint)
 
 
-def publish_folder(source: Path, target: Path) -> None:
-    """Gives a finished folder its name; an older folder of that name makes way."""
-    _flush_to_disk(source)
-    if target.exists():
-        discard(target)
-    source.rename(target)
-    _flush_entries(target.parent)
+class ResumeCallback(TrainerCallback):
+    """Finds the best checkpoint of a resumed run, and warns of learning rates that have no effect.
 
-
-def publish_files(source: Path, target: Path, last: str) -> None:
-    """Moves the files and folders of `source` into `target`, `last` (what makes them usable) after all others.
-
-    An older `last` is removed first: a mixture of old and new files can never be taken for a whole.
+    Args:
+        learning_rates: those asked for, by part of the model.
     """
-    _flush_to_disk(source)
-    (target / last).unlink(missing_ok=True)
-    for path in sorted(source.iterdir(), key=lambda path: path.name == last):
-        if path.is_dir():
-            publish_folder(path, target / path.name)
-        else:
-            path.replace(target / path.name)
-    _flush_entries(target)
-    source.rmdir()
+
+    def __init__(self, learning_rates: Mapping[str, float]):
+        self.learning_rates = learning_rates
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        if state.global_step > 0:
+            _find_best_checkpoint(state, str(args.output_dir))
+            self._compare_learning_rates(kwargs["optimizer"])
+
+    def _compare_learning_rates(self, optimizer: torch.optim.Optimizer) -> None:
+        """The scheduler of the checkpoint continues with the rates that it began with."""
+        for group in optimizer.param_groups:
+            if "name" not in group:  # of an optimizer that was given, with rates of its own
+                continue
+            part = group["name"].removesuffix("_no_decay")
+            begun, asked = float(group["initial_lr"]), self.learning_rates[part]
+            if not math.isclose(begun, asked):
+                logger.warning(
+                    "The learning rate of the %s stays %g, with which the checkpoint began, and does not become %g. "
+                    "For other rates, start a new run with the checkpoint as model_name_or_path.",
+                    *(part, begun, asked),
+                )
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Writes a text file that is there whole or not at all."""
-    temporary = incomplete_folder(path.parent) / path.name
-    temporary.parent.mkdir(parents=True, exist_ok=True)
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)
-
-
-def write_json(path: Path, content: Any) -> None:
-    """Writes a JSON file that is there whole or not at all, and leaves nothing else behind."""
-    write_whole(path, json.dumps(content, ensure_ascii=False, indent=2))
-    remove_leftovers(path.parent)
-
-
-def discard(folder: Path) -> None:
-    """Deletes a folder without ever leaving half of it under its name."""
-    doomed = incomplete_folder(folder.parent) / f"discarded-{folder.name}"
-    doomed.parent.mkdir(exist_ok=True)
-    shutil.rmtree(doomed, ignore_errors=True)
-    folder.rename(doomed)
-    shutil.rmtree(doomed)
-
-
-def discard_old_checkpoints(output_dir: str | Path, limit: int | None, keep: set[Path]) -> None:
-    """Deletes the earliest checkpoints until `limit` are left; those in `keep` always stay. No limit, no deletion."""
-    if not limit:
+def _find_best_checkpoint(state: TrainerState, output_dir: str) -> None:
+    """Sets the path of the best checkpoint: the folder of the run may have been moved or renamed."""
+    if state.best_global_step is None:
         return
-    checkpoints = list_checkpoints(output_dir)
-    kept = {path.resolve() for path in keep}
-    removable = [checkpoint for checkpoint in checkpoints if checkpoint.resolve() not in kept]
-    for checkpoint in removable[: max(0, len(checkpoints) - limit)]:
-        discard(checkpoint)
+    here = os.path.join(output_dir, f"{PREFIX_CHECKPOINT_DIR}-{state.best_global_step}")
+    if os.path.isdir(here):
+        state.best_model_checkpoint = here
+    elif state.best_model_checkpoint is None or not os.path.isdir(state.best_model_checkpoint):
+        logger.warning(
+            "The best checkpoint so far, of update %d, is gone: the best of those to come takes its place.",
+            state.best_global_step,
+        )
+        state.best_metric = state.best_global_step = state.best_model_checkpoint = None
 
 
-def _flush_to_disk(folder: Path) -> None:
-    """Forces content to disk before a rename: otherwise a power cut could leave the new name with empty files."""
-    for path in folder.rglob("*"):
-        if path.is_file():
-            with path.open("rb") as file:
-                os.fsync(file.fileno())
+def _update(checkpoint: Path) -> int:
+    return int(checkpoint.name.split("-")[1])
 
 
-def _flush_entries(folder: Path) -> None:
-    """Forces a folder's new names to disk, where the system allows it (Windows does not)."""
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+def _find_damage_of_file(path: Path) -> str | None:
+    try:
+        if path.suffix == ".json":
+            json.loads(path.read_text(encoding="utf-8"))
+        elif path.suffix == ".safetensors":  # compares the header with the size of the file
+            with safe_open(path, framework="pt"):
+                pass
+        elif path.suffix in (".pt", ".pth", ".bin"):  # zip archives with check sums; nothing is unpickled
+            with zipfile.ZipFile(path) as archive:
+                part = archive.testzip()
+            if part is not None:
+                return f"wrong check sum of {part}"
+    except (ValueError, SafetensorError, zipfile.BadZipFile) as error:
+        return str(error)
+    return None

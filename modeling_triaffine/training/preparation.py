@@ -4,13 +4,14 @@ Everything a user can get wrong is noticed here, before the long work: as a Valu
 """
 
 import logging
+from collections.abc import Iterable
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import torch
 from datasets import Dataset, DatasetDict
-from transformers import PretrainedConfig, set_seed
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+from transformers import PretrainedConfig, PreTrainedTokenizerFast, set_seed
 
 from ..data import load_nested_ner, retokenize
 from ..data.loading import has_text
@@ -19,14 +20,19 @@ from ..model.configuration_triaffine import NONE_LABEL, TriaffineConfig
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import PosTagger, TriaffineProcessor, number_names
 from ..model.text_triaffine import DEFAULT_WORD_SPLITTER, word_splitter
-from . import checkpoints
-from .arguments import DataArguments, ModelArguments
+from .arguments import DataArguments, ModelArguments, NestedNERTrainingArguments
 from .command_line import CONFIG_OPTIONS, TrainingPlan
-from .vocabularies import learn_tokenizer
 from .word_vectors import WordVectors, read_word_vectors
 
 logger = logging.getLogger(__name__)
 
+SPECIAL_TOKENS = {
+    "pad_token": "[PAD]",
+    "unk_token": "[UNK]",
+    "cls_token": "[CLS]",
+    "sep_token": "[SEP]",
+    "mask_token": "[MASK]",
+}
 # What the processor calls the word parts → the option that sets the size of their embeddings.
 EMBEDDING_SIZES = {"words": "word_embedding_size", "pos": "pos_embedding_size", "chars": "char_embedding_size"}
 VOCABULARY_SIZES = {"words": "word_vocab_size", "pos": "pos_vocab_size", "chars": "char_vocab_size"}
@@ -92,10 +98,8 @@ def build_model(
     Raises:
         ValueError, OSError: the plan, the data and what lies in the output folder do not fit together.
     """
-    _check_splits(plan, dataset)
-    _check_output_folder(plan)
     set_seed(plan.training.seed)
-    checkpoint = checkpoints.find_checkpoint(plan.training.resume_from_checkpoint, plan.training.output_dir)
+    checkpoint = plan.training.resume_from_checkpoint
     start = checkpoint or plan.model.model_name_or_path
     if start is not None and _is_trained_model(start):
         model, processor = _load_trained(start, plan.config)
@@ -107,10 +111,28 @@ def build_model(
         model, processor = _start_new(plan, dataset, labels)
     if plan.data.pos_tagger is not None:
         processor.pos_tagger = _tagger(plan.data.pos_tagger)  # for the raw text of the model card
-    config: Any = model.config
-    _check_labels(config.label2id, dataset)
-    _warn_of_missed_entities(config, dataset)
     return model, processor
+
+
+def learn_tokenizer(sentences: Iterable[list[str]], vocab_size: int) -> PreTrainedTokenizerFast:
+    """A tokenizer of byte pairs for an encoder that is trained from scratch; the same for the same sentences.
+
+    (That WordPiece is not: its trainer numbers "##" pieces in an order that differs from call to call.)
+
+    Args:
+        sentences: the words of each.
+        vocab_size: most sub-words; special tokens and the 256 bytes are always among them, so that no word is unknown.
+    """
+    tokenizer = Tokenizer(models.BPE(unk_token=SPECIAL_TOKENS["unk_token"]))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size,
+        special_tokens=list(SPECIAL_TOKENS.values()),
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(sentences, trainer)
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **SPECIAL_TOKENS)
 
 
 def label_names(records: Dataset) -> list[str]:
@@ -227,28 +249,25 @@ def _build_vocabularies(
         processor.vocabularies["words"] = number_names(vectors.vectors)
 
 
-def _check_splits(plan: TrainingPlan, dataset: DatasetDict) -> None:
-    training = plan.training
+def check_splits(training: NestedNERTrainingArguments, dataset: DatasetDict) -> None:
+    """Raises ValueError where a split that is to be trained or scored on is missing."""
     if training.do_train and "train" not in dataset:
         raise ValueError("There is no training data; give --train_file, or --no_do_train to score a trained model.")
     if training.do_train and training.eval_strategy != "no" and "validation" not in dataset:
         raise ValueError(
             "There is no validation data to choose the best checkpoint on; give --validation_file. To train without, "
-            "add --eval_strategy no --load_best_model_at_end false --metric_for_best_model loss --do_eval false."
+            "add --eval_strategy no."
         )
-    for wanted, split in ((training.do_eval, "validation"), (training.do_predict, "test")):
-        if wanted and split not in dataset:
-            raise ValueError(f"There is no {split} data to score; give --{split}_file, or leave that out.")
+    needed = {"validation": training.do_eval and not training.do_train, "test": training.do_predict}
+    for split, is_needed in needed.items():
+        if is_needed and split not in dataset:
+            raise ValueError(f"There is no {split} data to score; give --{split}_file, or do not ask for its scores.")
 
 
-def _check_output_folder(plan: TrainingPlan) -> None:
-    output_dir = Path(plan.training.output_dir)
-    found = checkpoints.list_checkpoints(output_dir)
-    if found and plan.training.do_train and not plan.training.resume_from_checkpoint:
-        raise ValueError(
-            f"{output_dir} already holds {found[-1].name} of an earlier run. Add --resume_from_checkpoint to go on "
-            "with that run, or give another --output_dir."
-        )
+def check_entities(config: Any, dataset: DatasetDict) -> None:
+    """Raises ValueError for an entity type the model has no label for; warns of entities that it cannot find."""
+    _check_labels(config.label2id, dataset)
+    _warn_of_missed_entities(config, dataset)
 
 
 def _check_labels(label2id: dict[str, int], dataset: DatasetDict) -> None:

@@ -1,58 +1,161 @@
-"""What a training tells while it runs: a bar on a terminal, and one line whenever the validation data was scored."""
+"""What a training reports while it runs: a bar on a terminal, lines elsewhere, and one line for each evaluation."""
 
 import logging
+import math
 import sys
+import time
+from dataclasses import dataclass
 from typing import Any
 
 import datasets
+import torch
 import transformers
-from transformers import PrinterCallback, ProgressCallback, Trainer, TrainerCallback, TrainingArguments
+from transformers import (
+    PrinterCallback,
+    ProgressCallback,
+    Trainer,
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+)
 
 logger = logging.getLogger(__name__)
 
+# Seconds until the first line, and the most between two lines; in between the time doubles from line to line.
+FIRST_LINE, MAX_BETWEEN = 5.0, 60.0
 
-class ScoreLines(TrainerCallback):
-    """Logs the scores on the validation data, with the training loss that was logged last."""
 
-    def __init__(self) -> None:
-        self.loss = ""
+@dataclass
+class Meter:
+    """What a trainer counts for its reports; numbers stay on their device until they are printed.
 
-    def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
+    Attributes:
+        sentences: trained on so far, over all processes.
+        loss: of the last update.
+    """
+
+    sentences: torch.Tensor | int = 0
+    loss: torch.Tensor | float = math.nan
+
+
+class Lines(TrainerCallback):
+    """Logs the updates at least once a minute, and the scores of each evaluation.
+
+    Args:
+        meter: that of the trainer.
+        updates: whether to log updates; not beside a bar, which shows the same.
+    """
+
+    def __init__(self, meter: Meter, updates: bool = True):
+        self.meter = meter
+        self.updates = updates
+        self.training_loss = ""
+        self.batches = 0  # of the evaluation that is running
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        self.between = FIRST_LINE
+        self.start = self.last = time.monotonic()
+        self.first_update, self.first_sentences = state.global_step, int(self.meter.sentences)
+
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        if self.updates and self._is_due():
+            seconds = time.monotonic() - self.start
+            rate = (int(self.meter.sentences) - self.first_sentences) / seconds
+            left = seconds / (state.global_step - self.first_update) * (state.max_steps - state.global_step)
+            logger.info(
+                "Update %d of %d (epoch %.2f of %d): loss %.4g, %.3g sentences/s, %s left",
+                *(state.global_step, state.max_steps, state.epoch or 0, state.num_train_epochs),
+                *(float(self.meter.loss), rate, format_duration(left)),
+            )
+
+    def on_prediction_step(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        self.batches += 1
+        if self.updates and hasattr(self, "last") and self._is_due():
+            logger.info("Evaluation: batch %d of %d", self.batches, len(kwargs["eval_dataloader"]))
+
+    def on_epoch_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> TrainerControl:
         control.should_log = True  # also where an epoch has fewer updates than there are between two logs
         return control
 
-    def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, float] | None = None, **kwargs: Any) -> None:
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: dict[str, float] | None = None,
+        **kwargs: Any,
+    ) -> None:
         logs = logs or {}
         if "loss" in logs:
-            self.loss = f", training loss {float(logs['loss']):.4g}"
+            self.training_loss = f", training loss {float(logs['loss']):.4g}"
         if "eval_f1" in logs:
-            f1, flat, nested = (100 * float(logs[f"eval_{name}"]) for name in ("f1", "flat_f1", "nested_f1"))
+            self.batches = 0
             logger.info(
-                "Epoch %.4g of %.4g, update %d of %d: F1 %.1f (flat %.1f, nested %.1f), loss %.4g%s",
+                "Epoch %.4g of %d, update %d of %d: P %s, R %s, F1 %s (flat %s, nested %s), loss %.4g%s",
                 *(state.epoch or 0, state.num_train_epochs, state.global_step, state.max_steps),
-                *(f1, flat, nested, float(logs["eval_loss"]), self.loss),
+                # Where nothing was predicted there is no precision.
+                format_percent(logs["eval_precision"]) if logs["eval_predicted"] else "–",
+                *(format_percent(logs[f"eval_{name}"]) for name in ("recall", "f1", "flat_f1", "nested_f1")),
+                *(float(logs["eval_loss"]), self.training_loss),
             )
+
+    def _is_due(self) -> bool:
+        now = time.monotonic()
+        if now - self.last < self.between:
+            return False
+        self.last, self.between = now, min(2 * self.between, MAX_BETWEEN)
+        return True
 
 
 class Bar(ProgressCallback):
-    """The Trainer's bar without the numbers, which `ScoreLines` logs in a form that can be read."""
+    """The Trainer's bar, with loss and speed beside it instead of a dictionary for each log."""
+
+    def __init__(self, meter: Meter):
+        super().__init__()
+        self.meter = meter
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        super().on_step_end(args, state, control, **kwargs)
+        if self.training_bar is not None and state.global_step % max(1, int(args.logging_steps)) == 0:
+            self.training_bar.set_postfix_str(f"loss {float(self.meter.loss):.4g}")
 
     def on_log(self, *arguments: Any, **options: Any) -> None:
-        pass
+        """`Lines` logs the scores."""
 
 
-def tell_scores_in_lines(trainer: Trainer) -> None:
-    """Takes the place of the Trainer's own telling."""
+def report_progress(trainer: Trainer, meter: Meter) -> None:
+    """Replaces the Trainer's own reports."""
     trainer.remove_callback(PrinterCallback)
     trainer.remove_callback(ProgressCallback)
-    trainer.add_callback(ScoreLines())
-    if not trainer.args.disable_tqdm:
-        trainer.add_callback(Bar())
+    with_bar = not trainer.args.disable_tqdm
+    trainer.add_callback(Lines(meter, updates=not with_bar))
+    if with_bar:
+        trainer.add_callback(Bar(meter))
 
 
 def quieten(training: TrainingArguments) -> None:
-    """No bars but the training's own, and none at all where nobody sees them move."""
+    """Switches off all bars but that of the training, and this one too unless standard error is a terminal."""
     transformers.utils.logging.disable_progress_bar()
     if not sys.stderr.isatty():
         datasets.disable_progress_bars()
         training.disable_tqdm = True
+
+
+def format_percent(ratio: float) -> str:
+    return f"{100 * float(ratio):.1f}"
+
+
+def format_duration(seconds: float) -> str:
+    """Returns hours and minutes, minutes and seconds, or seconds alone."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes_left = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes_left:02d} min"
+    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"

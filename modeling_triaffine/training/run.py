@@ -1,13 +1,14 @@
-"""A whole run, once the trainer is ready: train, score, save. And how a user's mistake is told.
+"""A whole run, from top to bottom: read the plan, prepare data, model and trainer, train, score, save.
 
-Also holds what is written beside the model: scores as JSON, predictions on the test data, the run's summary, the model
-card, and the run as a recipe that trains the model again.
+Beside the model it saves scores, predictions, the run's summary, the model card, and the run as a recipe that trains
+the model again.
 """
 
 import json
 import logging
 import os
 import re
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -19,14 +20,18 @@ from huggingface_hub import ModelCard
 
 from ..data import add_context
 from ..evaluation.scoring import format_scores, score_entities
+from ..files import open_output
+from ..model.modeling_triaffine import TriaffineForNestedNER
+from ..model.processing_triaffine import TriaffineProcessor
+from ..publishing.card_mark import mark_card
 from ..publishing.contents import refuse_unknown, sort_out
 from ..publishing.model_card import CARD_NAME, build_model_card
 from ..publishing.run_summary import SUMMARY_FILE, RunSummary
-from .checkpoints import find_checkpoint, remove_leftovers, write_whole
+from .checkpoints import find_checkpoint, list_checkpoints
 from .command_line import TrainingPlan, parse_training_plan
-from .faults import check_whole, check_writable, saving
-from .preparation import build_model, label_names, limit_splits, load_splits
-from .progress import quieten, tell_scores_in_lines
+from .faults import check_writable, explaining_faults
+from .preparation import build_model, check_entities, check_splits, label_names, limit_splits, load_splits
+from .progress import quieten, report_progress
 from .recipes import TRAINING_FILE, format_training
 from .sharding import whole_model
 from .summary import TRAINING_SETTINGS, summarize_plan, summarize_run
@@ -34,24 +39,24 @@ from .trainer import Entities, NestedNERTrainer
 
 logger = logging.getLogger(__name__)
 
-# Options of one run that another must not take over: where it is written and uploaded to, and what it went on from.
+# Options of one run that another must not take over: where it is written and uploaded to, and what it resumed from.
 OF_ONE_RUN = re.compile(r"output_dir|resume_from_checkpoint|push_to_hub|hub_.*")
 # Options that may name a file or folder of this machine.
 FILE_OPTIONS = ("train_file", "validation_file", "test_file", "word_vectors", "model_name_or_path", "pos_tagger")
 RECIPE_HEADING = """\
-This run as a recipe: --recipe with this folder trains the model again, into another --output_dir.
-What it was made with is in run_summary.json. Files are named by their place on the machine it ran on; on another, give
-them anew (--train_file ...). This file is not published with the model."""
+This run as a recipe: --recipe with this folder trains the model again, in another --output_dir.
+Versions and hardware are in run_summary.json. Paths are those of the machine it ran on; on another machine, give the
+files again (--train_file ...). This file is not published with the model."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run that only has to be started.
+    """A run that is ready to start.
 
     Attributes:
-        plan: what was asked for.
-        dataset: the splits there are of train, validation and test, with their context.
-        trainer: the trainer, holding model and processor.
+        plan: the options.
+        dataset: those of the splits train, validation and test that there are, with their context.
+        trainer: the trainer with model and processor.
     """
 
     plan: TrainingPlan
@@ -60,25 +65,82 @@ class Run:
 
 
 def prepare_run(arguments: Sequence[str], library: Path | None = None) -> Run:
-    """Reads the command line and makes everything ready.
+    """Reads the command line, the data and the model to start from.
 
     Args:
         arguments: the command line without the program's name.
-        library: folder with the recipes that can be called by name.
+        library: folder with the recipes that can be given by name.
 
     Raises:
-        ValueError, OSError: a mistake of the user, told in one paragraph.
+        ValueError, OSError: a user's error, in one paragraph.
     """
     plan = parse_training_plan(arguments, library)
     quieten(plan.training)
-    _check_folders(plan)
+    _check_output_folder(plan)
+    plan.training.resume_from_checkpoint = find_checkpoint(
+        plan.training.resume_from_checkpoint, plan.training.output_dir
+    )
     with plan.training.main_process_first():
-        dataset = load_splits(plan.data)
-    labels = label_names(dataset["train"]) if "train" in dataset else []
-    dataset = limit_splits(dataset, plan.data)
+        splits = load_splits(plan.data)
+    labels = label_names(splits["train"]) if "train" in splits else []
+    dataset = limit_splits(splits, plan.data)
+    check_splits(plan.training, dataset)
+    logger.info("Read %s.", ", ".join(f"{len(records):,} {split} sentences" for split, records in dataset.items()))
     model, processor = build_model(plan, dataset, labels)
+    check_entities(model.config, dataset)
     with plan.training.main_process_first():
         dataset = add_context(dataset, model.config.context, max_tokens=model.config.max_subwords)
+    run = Run(plan, dataset, _build_trainer(plan, dataset, model, processor))
+    _check_publishing(run)
+    return run
+
+
+def train_and_save(run: Run) -> dict[str, float]:
+    """Trains, scores validation and test data, and saves, as far as the plan asks for it; returns all metrics.
+
+    Raises:
+        TrainingFault: numbers, memory or disk stopped it; in one paragraph.
+    """
+    training, trainer = run.plan.training, run.trainer
+    metrics: dict[str, float] = {}
+    outputs: dict[str, Any] = {}
+    if training.do_train:
+        metrics |= trainer.train(resume_from_checkpoint=training.resume_from_checkpoint).metrics
+    if training.do_eval and "validation" in run.dataset:
+        outputs["validation"] = _score(run, "validation", "eval", metrics)
+    if training.do_predict:
+        outputs["test"] = _score(run, "test", "test", metrics)
+    files = {"all_results.json": json.dumps(metrics, indent=2, sort_keys=True)}
+    for split, output in outputs.items():
+        files[f"{split}_predictions.jsonl"] = _as_lines(run.dataset[split], output.predictions)
+    if training.do_train:
+        files |= _describe(run, outputs, metrics)
+    if trainer.is_world_process_zero():
+        _write_files(Path(training.output_dir), files)
+    if training.do_train:
+        trainer.save_model()
+    logger.info("Saved in %s%s", training.output_dir, _next_command(run))
+    return metrics
+
+
+# ---- Preparing ----
+
+
+def _check_output_folder(plan: TrainingPlan) -> None:
+    training = plan.training
+    if training.should_save:
+        check_writable(training.output_dir)
+    found = list_checkpoints(training.output_dir)
+    if found and training.do_train and not training.resume_from_checkpoint:
+        raise ValueError(
+            f"{training.output_dir} already has {found[-1].name} of an earlier run. Add --resume_from_checkpoint to "
+            "continue that run, or give another --output_dir."
+        )
+
+
+def _build_trainer(
+    plan: TrainingPlan, dataset: DatasetDict, model: TriaffineForNestedNER, processor: TriaffineProcessor
+) -> NestedNERTrainer:
     try:
         trainer = NestedNERTrainer(
             model,
@@ -87,88 +149,46 @@ def prepare_run(arguments: Sequence[str], library: Path | None = None) -> Run:
             train_dataset=dataset.get("train"),
             eval_dataset=dataset.get("validation"),
         )
-    except (RuntimeError, ImportError) as error:  # so the Trainer tells of a tracker that is not installed
+    except (RuntimeError, ImportError) as error:  # as the Trainer reports a tracker that is not installed
         raise ValueError(f"The trainer cannot be set up: {error} See --report_to.") from error
-    tell_scores_in_lines(trainer)
-    run = Run(plan, dataset, trainer)
-    # A name that the card cannot take is noticed now, not after training.
-    _model_card(run, summarize_plan(plan, trainer))
-    if plan.training.push_to_hub and Path(plan.training.output_dir).is_dir():
-        # So are files that publishing would refuse.
-        refuse_unknown(sort_out(os.listdir(plan.training.output_dir)).unknown, plan.training.output_dir)
-    return run
+    report_progress(trainer, trainer.meter)
+    return trainer
 
 
-def train_and_save(run: Run) -> dict[str, float]:
-    """Trains, scores validation and test data, and saves, as far as the plan asks for it; returns all metrics.
-
-    Raises:
-        TrainingFault: numbers, memory or disk made an end of it; told in one paragraph.
-    """
-    training, trainer = run.plan.training, run.trainer
-    resumed = find_checkpoint(training.resume_from_checkpoint, training.output_dir) is not None
-    metrics: dict[str, float] = {}
-    outputs: dict[str, Any] = {}
-    files: dict[str, str] = {}
-    if training.do_train:
-        metrics |= trainer.train(resume_from_checkpoint=training.resume_from_checkpoint).metrics
-    if training.do_eval:
-        outputs["validation"] = _score(run, "validation", "eval", metrics)
-    if training.do_predict:
-        outputs["test"] = _score(run, "test", "test", metrics)
-        files["test_predictions.jsonl"] = _as_lines(run.dataset["test"], outputs["test"].predictions)
-    files["all_results.json"] = json.dumps(metrics, indent=2, sort_keys=True)
-    if training.do_train:
-        files["log_history.json"] = json.dumps(trainer.state.log_history, indent=2)
-        model = whole_model(trainer)
-        if trainer.is_world_process_zero():
-            assert model is not None
-            summary = summarize_run(
-                run.plan, run.dataset, trainer, model, outputs, seconds=metrics["train_runtime"], resumed=resumed
-            )
-            files |= {SUMMARY_FILE: summary.to_json(), CARD_NAME: str(_model_card(run, summary))}
-            files[TRAINING_FILE] = _as_recipe(run.plan)
-        trainer.save_model(extra_files=files)
-    elif trainer.is_world_process_zero():
-        with saving("The scores", training.output_dir):
-            for name, text in files.items():
-                write_whole(Path(training.output_dir) / name, text)
-            remove_leftovers(training.output_dir)
-    return metrics
+def _check_publishing(run: Run) -> None:
+    """Raises ValueError before training for what the card or the Hub would not take after it."""
+    _model_card(run, summarize_plan(run.plan, run.trainer))
+    output_dir = run.plan.training.output_dir
+    if run.plan.training.push_to_hub and Path(output_dir).is_dir():
+        refuse_unknown(sort_out(os.listdir(output_dir)).unknown, output_dir)
 
 
-def _check_folders(plan: TrainingPlan) -> None:
-    """Notices a folder that cannot be written to, or a checkpoint that cannot be read, before the long work."""
-    if plan.training.should_save:
-        check_writable(plan.training.output_dir)
-    checkpoint = find_checkpoint(plan.training.resume_from_checkpoint, plan.training.output_dir)
-    if checkpoint is not None:
-        check_whole(checkpoint)
+# ---- Scoring ----
 
 
 def _score(run: Run, split: str, prefix: str, metrics: dict[str, float]) -> Any:
-    """Scores a split: adds its metrics to those there are, logs a table, returns the trainer's output.
+    """Scores a split, adds its metrics to `metrics`, logs a table, and returns the trainer's output.
 
-    Of that, `predictions` are the entities found, and `label_ids` those of the records.
+    Its `predictions` are the entities found, its `label_ids` those of the records.
     """
     output: Any = run.trainer.predict(run.dataset[split], metric_key_prefix=prefix)
     metrics |= output.metrics
     scores = score_entities(output.predictions, output.label_ids)
     logger.info("Scores on the %s data:\n%s", split, format_scores(scores))
     if not any(output.predictions) and any(output.label_ids) and run.trainer.is_world_process_zero():
-        logger.warning("The model marks no entity in the %s data: %s", split, _why_nothing_is_marked(run))
+        logger.warning("The model predicts no entity in the %s data: %s", split, _why_nothing_is_predicted(run))
     return output
 
 
-def _why_nothing_is_marked(run: Run) -> str:
+def _why_nothing_is_predicted(run: Run) -> str:
     if not run.plan.training.do_train:
         return "was it trained on such sentences, and long enough?"
     updates = run.trainer.state.global_step
-    return f"{updates} updates were too few; raise --num_train_epochs, or the learning rates."
+    return f"{updates} updates are too few. Raise --num_train_epochs or the learning rates."
 
 
 def _as_lines(records: Dataset, predictions: list[Entities]) -> str:
-    """The records with the predicted entities in place of their own, one as JSON a line."""
+    """Returns the records as JSON lines, with the predicted entities instead of their own."""
     lines = (
         json.dumps({"id": name, "tokens": tokens, "entities": entities}, ensure_ascii=False)
         for name, tokens, entities in zip(records["id"], records["tokens"], predictions, strict=True)
@@ -176,11 +196,43 @@ def _as_lines(records: Dataset, predictions: list[Entities]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _as_recipe(plan: TrainingPlan) -> str:
-    """The training.yaml of the run's folder, whose config.json is the model's own.
+# ---- Saving ----
 
-    It says what was given, and the settings that matter most even where they were left to their defaults, which another
-    version may change.
+
+def _describe(run: Run, outputs: dict[str, Any], metrics: dict[str, float]) -> dict[str, str]:
+    """Returns summary, card, history and recipe of a training: name → text of each file, on the main process."""
+    model = whole_model(run.trainer)
+    if not run.trainer.is_world_process_zero():
+        return {}
+    assert model is not None
+    seconds, resumed = metrics["train_runtime"], run.plan.training.resume_from_checkpoint is not None
+    summary = summarize_run(run.plan, run.dataset, run.trainer, model, outputs, seconds=seconds, resumed=resumed)
+    return {
+        "log_history.json": json.dumps(run.trainer.state.log_history, indent=2),
+        SUMMARY_FILE: summary.to_json(),
+        # With this mark, publishing may rewrite a card that nobody has edited.
+        CARD_NAME: mark_card(str(_model_card(run, summary))),
+        TRAINING_FILE: _as_recipe(run.plan),
+    }
+
+
+def _write_files(folder: Path, files: dict[str, str]) -> None:
+    with explaining_faults(folder):
+        for name, text in files.items():
+            with open_output(folder / name) as output:
+                output.write(text)
+
+
+def _next_command(run: Run) -> str:
+    training = run.plan.training
+    return f"; try: triaffine-ner predict --model {shlex.quote(training.output_dir)}" if training.do_train else "."
+
+
+def _as_recipe(plan: TrainingPlan) -> str:
+    """Returns the training.yaml of the run's folder, whose config.json is the model's own.
+
+    It has the options given, and the most important settings even if they are defaults, which another version may
+    change.
     """
     settings = {name: getattr(plan.training, name) for name in TRAINING_SETTINGS}
     options = {**settings, **plan.options}
@@ -189,7 +241,7 @@ def _as_recipe(plan: TrainingPlan) -> str:
 
 
 def _as_written(option: str, value: Any) -> Any:
-    """An option's value as YAML can hold it, and as it means the same in every working directory."""
+    """Returns an option's value as YAML holds it, with absolute paths."""
     if option in FILE_OPTIONS and Path(value).exists():
         return str(Path(value).resolve())
     return value.value if isinstance(value, Enum) else value
@@ -202,13 +254,13 @@ def _model_card(run: Run, summary: RunSummary) -> ModelCard:
 
 
 def _repository_name(folder: str) -> str:
-    """What a model is called that is not on the Hub yet: its folder's name, as far as the Hub allows it."""
+    """Returns the name of a model that is not on the Hub yet: its folder's, in the Hub's characters."""
     name = re.sub(r"[^A-Za-z0-9]+", "-", Path(folder).resolve().name).strip("-")
     return name[:96].strip("-") or "model"
 
 
 def start_logging() -> None:
-    """Messages of this package on standard error: all of the main process, only warnings of the others."""
+    """Logs this package's messages to standard error: all of the main process, only warnings of the others."""
     level = logging.INFO if os.environ.get("RANK", "0") == "0" else logging.WARNING
     logging.basicConfig(format="%(message)s", level=logging.WARNING)
     logging.getLogger(__package__.split(".")[0]).setLevel(level)

@@ -1,10 +1,11 @@
 """NestedNERTrainer: the Trainer of transformers, where nested NER needs something else.
 
-That is: three learning rates, batches of like length, a loss that is a mean over the sentences of an update,
-evaluation by entities, and folders that are whole or not there. What is not here is the Trainer's own: precision,
-accumulation, several processes, logging and trackers, the choice of the best checkpoint, resuming.
+That is: three learning rates, batches of similar length, a loss that is the mean over the sentences of an update,
+evaluation by entities, and resuming from undamaged checkpoints only. All else is the Trainer's own: precision,
+accumulation, several processes, logging and trackers, checkpoints and their rotation, the choice of the best one.
 """
 
+import contextlib
 import dataclasses
 import logging
 from collections.abc import Iterator, Mapping
@@ -16,24 +17,30 @@ import torch
 from accelerate.utils import gather_object
 from torch.utils.data import DataLoader, Sampler
 from transformers import TrainingArguments
-from transformers.trainer import TRAINING_ARGS_NAME
+from transformers.trainer import TRAINER_STATE_NAME, TRAINING_ARGS_NAME
 from transformers.trainer_utils import EvalLoopOutput, TrainOutput
-from transformers.utils import CONFIG_NAME
 
 from ..data.collator import DataCollatorForNestedNER
 from ..evaluation.scoring import score_entities
+from ..model.checkpoint_triaffine import broken_weights
 from ..model.decoding_triaffine import decode_batch
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import TriaffineProcessor
-from ..publishing.card_mark import mark_card
-from ..publishing.model_card import CARD_NAME
-from . import checkpoints
 from .arguments import NestedNERTrainingArguments
-from .batching import EvaluationBatchSampler, RecordCollator, Size, TrainingBatchSampler, measure_records
-from .callbacks import EpochCallback, ResumeCallback
-from .faults import FaultWatch, check_whole, check_writable
+from .batching import (
+    RECORD_IDS,
+    EpochCallback,
+    EvaluationBatchSampler,
+    RecordCollator,
+    Size,
+    TrainingBatchSampler,
+    measure_records,
+)
+from .checkpoints import FILES, ResumeCallback, find_checkpoint, list_files, remove_damaged
+from .faults import check_writable, explaining_faults, loss_error, weights_error
 from .hub_trainer import HubTrainer
 from .parameter_groups import build_parameter_groups
+from .progress import Meter
 from .sharding import check_sharding, choose_sharded_layers
 
 logger = logging.getLogger(__name__)
@@ -102,10 +109,11 @@ class NestedNERTrainer(HubTrainer):
             setattr(model.config, name, getattr(processing_class.tokenizer, name, None))
         label2id: Any = model.config.label2id
         options.setdefault("data_collator", DataCollatorForNestedNER(processing_class, label2id))
-        self._staging: Path | None = None
+        self.meter = Meter()
+        self._update: list[tuple[torch.Tensor, list[str]]] = []  # loss and ids of each batch of the update
+        self._batch: list[int] = []  # sentences and sub-words of the batch at hand
         self._epoch_callback = EpochCallback()
         self._sizes_by_dataset: dict[str, list[Size]] = {}
-        self._watch = FaultWatch(self)
         super().__init__(
             model,
             args,
@@ -220,20 +228,35 @@ class NestedNERTrainer(HubTrainer):
     ) -> tuple[list, torch.Tensor | int | None]:
         """The batches of one update, and how many sentences they hold over all processes."""
         batches, _ = super().get_batch_samples(epoch_iterator, num_batches, device)
-        self._watch.start_update(batches)
-        sentences = sum(len(batch["num_words"]) for batch in batches)
-        if self.args.world_size == 1:
-            return batches, sentences
-        return batches, self.accelerator.reduce(torch.tensor(sentences, device=device), "sum")
+        self._update.clear()
+        sentences: Any = sum(len(batch["num_words"]) for batch in batches)
+        if self.args.world_size > 1:
+            sentences = self.accelerator.reduce(torch.tensor(sentences, device=device), "sum")
+        self.meter.sentences += sentences
+        return batches, sentences
 
     def training_step(
         self, model: torch.nn.Module, inputs: dict[str, Any], num_items_in_batch: torch.Tensor | int | None = None
     ) -> torch.Tensor:
-        """Forward and backward; raises FloatingPointError before an update whose loss is no finite number."""
-        self._watch.see_batch(inputs, "training")
+        """Forward and backward; raises NotFiniteError before an update whose loss is NaN or infinite."""
+        sentences = inputs.pop(RECORD_IDS, [])  # not an input of the model
+        self._batch[:] = inputs["input_ids"].shape
         loss = super().training_step(model, inputs, num_items_in_batch)
-        self._watch.check_loss(loss)
+        self._update.append((loss, sentences))
+        if self.accelerator.sync_gradients:
+            self._check_loss()
         return loss
+
+    def _check_loss(self) -> None:
+        """Raises NotFiniteError in all processes if the loss of this update is NaN or infinite in any of them."""
+        loss = torch.stack([loss for loss, _ in self._update]).sum()
+        if self.args.world_size > 1:
+            loss = self.accelerator.reduce(loss, "mean")
+        self.meter.loss = loss
+        if not torch.isfinite(loss):
+            at_fault = [name for loss, sentences in self._update if not torch.isfinite(loss) for name in sentences]
+            broken = broken_weights(self.model)
+            raise loss_error(self.state.global_step + 1, loss.item(), gather_object(at_fault), broken)
 
     def compute_loss(
         self,
@@ -274,7 +297,7 @@ class NestedNERTrainer(HubTrainer):
         if len(dataset) == 0:
             raise ValueError(f"{description}: the data set is empty, there is nothing to score.")
         predictions: Any
-        with self._watch.memory():
+        with self._explaining_faults():
             predictions, loss = self._predict_entities(dataloader)
         metrics: dict[str, float] = {}
         references: Any = None
@@ -307,7 +330,7 @@ class NestedNERTrainer(HubTrainer):
         found: list[tuple[int, Entities]] = []
         losses: list[float] = []
         for rows, inputs in zip(sampler.rows_that_count, dataloader, strict=True):
-            self._watch.see_batch(inputs, "evaluation")
+            self._batch[:] = inputs["input_ids"].shape
             entities, loss = self._predict_batch(model, self._prepare_inputs(inputs))
             # A batch that counts elsewhere has no rows here.
             found += zip(rows, entities, strict=False)
@@ -324,113 +347,67 @@ class NestedNERTrainer(HubTrainer):
         id2label: Any = self.model.config.id2label
         return decode_batch(output, id2label), float("nan") if output.loss is None else output.loss.item()
 
-    # ---- Checkpoints ----
+    # ---- Checkpoints and the finished model ----
 
     def train(self, resume_from_checkpoint: str | bool | None = None, *arguments: Any, **options: Any) -> TrainOutput:
         """Trains; see `transformers.Trainer.train`.
 
         Args:
-            resume_from_checkpoint: folder of a checkpoint; True or "latest" for the latest whole one in
-                `args.output_dir`, and from scratch where there is none yet.
+            resume_from_checkpoint: folder of a checkpoint; True or "latest" for the latest undamaged one in
+                `args.output_dir`, or to start from scratch if there is none.
 
         Raises:
-            TrainingFault: the loss is no finite number (a FloatingPointError), memory does not suffice (a
-                RuntimeError), the output folder cannot be written to (an OSError), the checkpoint is damaged (a
-                ValueError). What was saved before is whole.
+            TrainingFault: the loss is not finite (a FloatingPointError), memory does not suffice (a RuntimeError), the
+                output folder cannot be written to (an OSError), the checkpoint is damaged (a ValueError).
         """
+        output_dir = self.args.output_dir
         if self.args.should_save:
-            check_writable(self.args.output_dir)
-            if checkpoints.remove_leftovers(self.args.output_dir):
-                logger.info("Removed what an interrupted run left unfinished in %s.", self.args.output_dir)
-        self.accelerator.wait_for_everyone()
-        checkpoint = checkpoints.find_checkpoint(resume_from_checkpoint, self.args.output_dir)
+            check_writable(output_dir)
+        checkpoint = find_checkpoint(resume_from_checkpoint, output_dir)
+        self.accelerator.wait_for_everyone()  # all have found the same one
+        if self.args.should_save:
+            remove_damaged(output_dir, checkpoint)
         if checkpoint is not None:
-            check_whole(checkpoint)
-            logger.info("Training goes on from %s.", checkpoint)
-        elif resume_from_checkpoint:
-            logger.info("There is no checkpoint in %s yet: training starts from scratch.", self.args.output_dir)
+            logger.info("Resuming from %s.", checkpoint)
         if self.is_fsdp_enabled:
             choose_sharded_layers(self.accelerator.state.fsdp_plugin, self.model.encoder)
-        self._watch.start_training()
-        with self._watch.memory():
+        with self._explaining_faults():
             return super().train(checkpoint, *arguments, **options)
 
-    def _save_checkpoint(self, model: torch.nn.Module, trial: Any) -> None:
-        """Saves a checkpoint aside, and gives it its name when all processes have written their part."""
-        output_dir = Path(self._get_output_dir(trial))
-        step = self.state.global_step
-        final = output_dir / f"checkpoint-{step}"
-        self._watch.check_weights(f"The checkpoint of update {step}")
-        with self._watch.saving(f"The checkpoint of update {step}"):
-            self._staging = checkpoints.incomplete_folder(output_dir)
-            try:
-                super()._save_checkpoint(model, trial)
-            finally:
-                staged, self._staging = self._staging / final.name, None
-            if self.state.best_global_step == step:
-                self.state.best_model_checkpoint = str(final)
-            self.accelerator.wait_for_everyone()
-            if self.args.should_save:
-                # Once more: the Trainer has written down the temporary name as that of the best checkpoint.
-                self.state.save_to_json(str(staged / checkpoints.STATE_FILE))
-                checkpoints.publish_folder(staged, final)
-                self._discard_old_checkpoints(output_dir, keep={final})
+    def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
+        """Saves model and processor, by default in `args.output_dir`; raises NotFiniteError for broken weights."""
+        is_checkpoint = _internal_call and output_dir is not None
+        broken = broken_weights(self.model)
+        if broken:
+            what = f"The checkpoint of update {self.state.global_step}" if is_checkpoint else "The model"
+            raise weights_error(what, broken)
+        if is_checkpoint and self.args.should_save:
+            # A checkpoint of this name that is overwritten is incomplete until the Trainer has written the new state.
+            (Path(str(output_dir)) / TRAINER_STATE_NAME).unlink(missing_ok=True)
+            self._state_of_callbacks.pop(FILES, None)
+        with self._explaining_faults():
+            super().save_model(output_dir, _internal_call)
+
+    def _save_rng_state(self, output_dir: str) -> None:
+        """Waits until all processes have written their files, and lists them in the state, which is saved next."""
+        super()._save_rng_state(output_dir)
         self.accelerator.wait_for_everyone()
+        self._state_of_callbacks[FILES] = list_files(output_dir)
 
-    def _get_output_dir(self, trial: Any) -> str:
-        return super()._get_output_dir(trial) if self._staging is None else str(self._staging)
-
-    def _discard_old_checkpoints(self, output_dir: Path, keep: set[Path]) -> None:
-        if self.state.best_model_checkpoint is not None:
-            keep = keep | {Path(self.state.best_model_checkpoint)}
-        checkpoints.discard_old_checkpoints(output_dir, self.args.save_total_limit, keep)
-
-    def _finalize_training(self, trial: Any, *arguments: Any) -> TrainOutput:
-        if self.args.should_save and self.state.best_model_checkpoint is not None:
-            # With a limit of one the Trainer is about to delete all but the best, which a kill could leave half done.
-            self._discard_old_checkpoints(Path(self._get_output_dir(trial)), keep=set())
-        self.accelerator.wait_for_everyone()
-        return super()._finalize_training(trial, *arguments)
-
-    # ---- The finished model ----
-
-    def save_model(
-        self,
-        output_dir: str | None = None,
-        _internal_call: bool = False,
-        extra_files: Mapping[str, str] | None = None,
-    ) -> None:
-        """Saves model and processor, so that the folder can be loaded when all of it is there, and not before.
-
-        Args:
-            output_dir: default: `args.output_dir`.
-            extra_files: name → text of further files that belong to the model, such as its card.
-        """
-        if self._staging is not None:  # part of a checkpoint, which gets its name as a whole
-            super().save_model(output_dir, _internal_call=True)
-            return
-        self._watch.check_weights("The model")
-        with self._watch.saving("The finished model"):
-            target = Path(output_dir or self.args.output_dir)
-            staged = checkpoints.incomplete_folder(target) / "model"
-            super().save_model(str(staged), _internal_call=True)
-            self.accelerator.wait_for_everyone()
-            if self.args.should_save:
-                for name, text in (extra_files or {}).items():
-                    # Marked, a card that nobody has edited can be written anew when it is published.
-                    marked = mark_card(text) if name == CARD_NAME else text
-                    (staged / name).write_text(marked, encoding="utf-8")
-                checkpoints.publish_files(staged, target, last=CONFIG_NAME)
-                checkpoints.remove_leftovers(target)
-        self.accelerator.wait_for_everyone()
-        if self.args.push_to_hub and not _internal_call:
-            self.push_to_hub(commit_message="Model save", revision=self.args.hub_revision)
+    @property
+    def _state_of_callbacks(self) -> dict[str, Any]:
+        """The part of trainer_state.json that others may add to."""
+        state: Any = self.state.stateful_callbacks
+        return state
 
     def _save(self, output_dir: str | None = None, state_dict: dict | None = None) -> None:
         super()._save(output_dir, state_dict)
         if self.args.should_save:
-            # A pickle that nothing reads: not to be passed on to others.
+            # A pickle that nothing reads, and nobody should pass on to others.
             (Path(output_dir or self.args.output_dir) / TRAINING_ARGS_NAME).unlink(missing_ok=True)
+
+    def _explaining_faults(self) -> contextlib.AbstractContextManager[None]:
+        return explaining_faults(self.args.output_dir, self._batch, self.args.process_index)
 
 
 def _check_options(options: Mapping[str, Any]) -> None:
@@ -473,9 +450,9 @@ def _check_gradients_can_be_added_in_place(args: TrainingArguments) -> None:
 
 
 def _flat_metrics(scores: dict[str, Any]) -> dict[str, float]:
-    """What is worth a curve of `score_entities`, under one level of names: f1, …, flat_f1, nested_f1, f1_LABEL."""
+    """Flattens the scores of `score_entities` to f1, precision, recall, predicted, flat_f1, nested_f1, f1_LABEL."""
     return {
-        **{ratio: scores[ratio] for ratio in ("f1", "precision", "recall")},
+        **{name: scores[name] for name in ("f1", "precision", "recall", "predicted")},
         **{f"{kind}_f1": scores[kind]["f1"] for kind in ("flat", "nested")},
         **{f"f1_{label}": of_label["f1"] for label, of_label in scores["by_label"].items()},
     }

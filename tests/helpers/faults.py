@@ -1,13 +1,10 @@
 """A small training, and ways to make it fail."""
 
-import json
 from collections.abc import Callable
-from pathlib import Path
 
 import torch
 
 from modeling_triaffine import NestedNERTrainer
-from modeling_triaffine.training.faults import FAILED_UPDATE_FILE
 from tests.helpers.micro_training import micro_records
 
 # 2 epochs of 6 batches.
@@ -35,10 +32,6 @@ def make_loss_nan(output) -> None:
 
 def take_all_memory(_output) -> None:
     torch.empty(2**60, dtype=torch.uint8)
-
-
-def failed_update(folder: Path) -> dict:
-    return json.loads((folder / FAILED_UPDATE_FILE).read_text(encoding="utf-8"))
 
 
 def ids_of_update(trainer: NestedNERTrainer, update: int, accumulation: int) -> list[list[str]]:

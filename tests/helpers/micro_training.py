@@ -14,7 +14,7 @@ import yaml
 from modeling_triaffine import NestedNERTrainer, TriaffineConfig, TriaffineForNestedNER, TriaffineProcessor
 from modeling_triaffine.data import FEATURES
 from modeling_triaffine.training import NestedNERTrainingArguments
-from modeling_triaffine.training.vocabularies import learn_tokenizer
+from modeling_triaffine.training.preparation import learn_tokenizer
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

@@ -1,4 +1,4 @@
-"""A training that is killed at any moment and started again ends with the weights of an uninterrupted one, bit for bit.
+"""A training that is killed and started again ends with exactly the weights of an uninterrupted one.
 
 The trainings run in processes of their own, which kill themselves with SIGKILL at a chosen place of the code.
 """
@@ -16,13 +16,23 @@ from pathlib import Path
 import datasets
 import pytest
 import torch
+import transformers
 from safetensors.torch import load_file
-from transformers import TrainerCallback
+from transformers import TrainerCallback, TrainerState
 
-from modeling_triaffine.training import checkpoints
-from modeling_triaffine.training.checkpoints import find_checkpoint, list_checkpoints
+from modeling_triaffine import TriaffineProcessor
+from modeling_triaffine.training.checkpoints import find_checkpoint, find_damage, list_checkpoints, remove_damaged
+from modeling_triaffine.training.faults import DamagedCheckpointError
 from modeling_triaffine.training.run import prepare_run, train_and_save
-from tests.helpers.micro_training import REPOSITORY, micro_records, new_process, script_environment, write_task
+from tests.helpers.faults import RECORDS, UPDATES, assert_same_weights
+from tests.helpers.micro_training import (
+    REPOSITORY,
+    micro_records,
+    micro_trainer,
+    new_process,
+    script_environment,
+    write_task,
+)
 
 # 3 epochs of 4 updates; checkpoints after updates 3, 6, 9 and 12: in the middle of epochs, and at the end of one.
 TRAINING = {
@@ -33,6 +43,7 @@ TRAINING = {
     "eval_steps": 3,
     "save_strategy": "steps",
     "save_steps": 3,
+    "save_total_limit": 1,
     "logging_steps": 1,
     "learning_rate": 1e-2,
     "encoder_learning_rate": 1e-2,
@@ -78,8 +89,8 @@ def write_half(_state: object, path: str, *_arguments: object) -> None:
     Path(path).write_bytes(b"half")
 
 
-def delete_half(folder: Path, *_arguments, **_options) -> None:
-    next(path for path in Path(folder).iterdir() if path.is_file()).unlink()
+def delete_one(name: str) -> Callable[..., None]:
+    return lambda folder, *_arguments, **_options: (Path(folder) / name).unlink()
 
 
 # Where a training is killed; each place is reached after the model and the trainer have been made.
@@ -88,12 +99,12 @@ KILLS: dict[str, Callable] = {
     "in the middle of an epoch": lambda trainer: trainer.add_callback(KillAfterUpdate(8)),
     "while the first checkpoint is written": lambda trainer: kill_at_call(torch, "save", 2, write_half),
     "while a later checkpoint is written": lambda trainer: kill_at_call(torch, "save", 6, write_half),
-    "before a whole checkpoint has its name": lambda trainer: kill_at_call(checkpoints, "publish_folder", 2),
-    "before old checkpoints are removed": lambda trainer: kill_at_call(checkpoints, "discard_old_checkpoints", 2),
-    "while an old checkpoint is removed": lambda trainer: kill_at_call(shutil, "rmtree", 2, delete_half),
+    "before a checkpoint is complete": lambda trainer: kill_at_call(TrainerState, "save_to_json", 2),
+    "before old checkpoints are deleted": lambda trainer: kill_at_call(transformers.trainer, "rotate_checkpoints", 2),
+    "while the state is deleted": lambda trainer: kill_at_call(shutil, "rmtree", 1, delete_one("trainer_state.json")),
+    "while the optimizer is deleted": lambda trainer: kill_at_call(shutil, "rmtree", 1, delete_one("optimizer.pt")),
     "after training": lambda trainer: kill_at_call(type(trainer), "predict", 1),
-    "before the model has its name": lambda trainer: kill_at_call(checkpoints, "publish_files", 1),
-    "while the model gets its name": lambda trainer: kill_at_call(Path, "replace", 3),
+    "while the model is saved": lambda trainer: kill_at_call(TriaffineProcessor, "save_pretrained", 5),
 }
 
 
@@ -132,15 +143,8 @@ def uninterrupted(corpus: Path) -> Path:
     return output_dir
 
 
-def state_of_latest(output_dir: Path) -> dict:
-    return json.loads((list_checkpoints(output_dir)[-1] / "trainer_state.json").read_text(encoding="utf-8"))
-
-
 def assert_same_end(output_dir: Path, expected_dir: Path) -> None:
-    weights, expected = (load_file(folder / "model.safetensors") for folder in (output_dir, expected_dir))
-    assert weights.keys() == expected.keys()
-    for name, value in expected.items():
-        assert torch.equal(weights[name], value), name
+    assert_same_weights(*(load_file(folder / "model.safetensors") for folder in (output_dir, expected_dir)))
     history, expected_history = (
         [
             (entry["step"], entry["loss"])
@@ -154,15 +158,11 @@ def assert_same_end(output_dir: Path, expected_dir: Path) -> None:
 
 
 def test_uninterrupted_training_learns_and_keeps_the_best_checkpoint(uninterrupted: Path) -> None:
-    state = state_of_latest(uninterrupted)
-    evaluations = {entry["step"]: entry["eval_f1"] for entry in state["log_history"] if "eval_f1" in entry}
-    best = max(evaluations, key=evaluations.__getitem__)
-    assert state["best_model_checkpoint"] == str(uninterrupted / f"checkpoint-{best}")
-    assert [path.name for path in list_checkpoints(uninterrupted)] == [f"checkpoint-{best}"]
-    weights, best_weights = (
-        load_file(folder / "model.safetensors") for folder in (uninterrupted, uninterrupted / f"checkpoint-{best}")
-    )
-    assert all(torch.equal(weights[name], value) for name, value in best_weights.items())
+    [checkpoint] = list_checkpoints(uninterrupted)
+    history = json.loads((uninterrupted / "log_history.json").read_text())
+    evaluations = {entry["step"]: entry["eval_f1"] for entry in history if "eval_f1" in entry}
+    assert checkpoint.name == f"checkpoint-{max(evaluations, key=evaluations.__getitem__)}"
+    assert_same_weights(*(load_file(folder / "model.safetensors") for folder in (uninterrupted, checkpoint)))
 
 
 @pytest.mark.parametrize("kill", KILLS)
@@ -171,16 +171,12 @@ def test_killed_and_resumed_training_ends_as_an_uninterrupted_one(
 ) -> None:
     output_dir = tmp_path / "out"
     assert in_own_process(corpus, output_dir, kill, False) == -signal.SIGKILL
-    for folder in output_dir.glob("checkpoint-*"):
-        assert (folder / "optimizer.pt").stat().st_size > 1000
-        best = json.loads((folder / "trainer_state.json").read_text())["best_model_checkpoint"]
-        assert best is None or Path(best).parent == output_dir
-    assert not (output_dir / "config.json").exists()
+    output_dir = output_dir.rename(tmp_path / "moved")
     assert in_own_process(corpus, output_dir, None, True) == 0
     assert_same_end(output_dir, uninterrupted)
 
 
-def test_script_killed_from_outside_goes_on_with_the_same_command(
+def test_script_killed_from_outside_continues_with_the_same_command(
     tmp_path: Path, corpus: Path, uninterrupted: Path
 ) -> None:
     output_dir = tmp_path / "out"
@@ -189,54 +185,100 @@ def test_script_killed_from_outside_goes_on_with_the_same_command(
     environment = script_environment(corpus.parent)
     with subprocess.Popen(script, env=environment, stderr=subprocess.PIPE, text=True) as process:
         deadline = time.monotonic() + 120
-        while not output_dir.is_dir() or not list_checkpoints(output_dir):
+        while find_checkpoint("latest", output_dir) is None:
             assert process.poll() is None, process.stderr.read()
             assert time.monotonic() < deadline
             time.sleep(0.002)
         process.kill()
-        assert "There is no checkpoint in" in process.stderr.read()
+        assert "checkpoint" not in process.stderr.read()  # a fresh run needs none
     assert process.returncode == -signal.SIGKILL
     done = subprocess.run(script, env=environment, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    assert "Training goes on from" in done.stderr
+    assert "Resuming from" in done.stderr
     assert_same_end(output_dir, uninterrupted)
 
 
-def test_the_latest_whole_checkpoint_is_found(tmp_path: Path) -> None:
-    assert find_checkpoint(True, tmp_path) is None
-    for name in ("checkpoint-9", "checkpoint-10", "checkpoint-x", "checkpoint-30"):
+# ---- Which checkpoint is resumed from ----
+
+
+def cut_off(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def flip_a_byte(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    path.write_bytes(content)
+
+
+@pytest.fixture(scope="module")
+def checkpointed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the checkpoints of two updates."""
+    folder = tmp_path_factory.mktemp("checkpointed")
+    micro_trainer(folder, RECORDS[:4], **{**UPDATES, "num_train_epochs": 1}).train()
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("optimizer.pt", cut_off),
+        ("optimizer.pt", flip_a_byte),
+        ("optimizer.pt", Path.unlink),
+        ("rng_state.pth", flip_a_byte),
+        ("tokenizer.json", Path.unlink),
+        ("trainer_state.json", cut_off),
+        ("trainer_state.json", Path.unlink),
+        ("model.safetensors", cut_off),
+    ],
+)
+def test_a_damaged_checkpoint_is_skipped_and_removed(tmp_path, checkpointed, caplog, name, damage) -> None:
+    folder = shutil.copytree(checkpointed, tmp_path / "out")
+    damage(folder / "checkpoint-2" / name)
+    assert find_checkpoint("latest", folder) == find_checkpoint(True, folder) == str(folder / "checkpoint-1")
+    with pytest.raises((DamagedCheckpointError, FileNotFoundError), match=rf"checkpoint-2 .*{name}"):
+        find_checkpoint(str(folder / "checkpoint-2"), folder)
+    remove_damaged(folder, str(folder / "checkpoint-1"))
+    assert [path.name for path in list_checkpoints(folder)] == ["checkpoint-1"]
+    [line] = caplog.messages
+    assert "checkpoint-2" in line
+    assert name in line
+
+
+def test_a_damaged_checkpoint_does_not_outlive_the_last_undamaged_one(tmp_path, checkpointed) -> None:
+    """With a limit of one the rotation would keep the folder with the highest number."""
+    folder = shutil.copytree(checkpointed, tmp_path / "out")
+    (folder / "checkpoint-2").rename(folder / "checkpoint-9")
+    (folder / "checkpoint-9" / "trainer_state.json").unlink()
+    options = {**UPDATES, "num_train_epochs": 1, "save_total_limit": 1}
+    micro_trainer(folder, RECORDS[:4], **options).train(resume_from_checkpoint=True)
+    assert [path.name for path in list_checkpoints(folder)] == ["checkpoint-2"]
+    assert find_checkpoint("latest", folder) == str(folder / "checkpoint-2")
+
+
+def test_a_checkpoint_that_is_overwritten_is_incomplete_meanwhile(tmp_path, checkpointed, monkeypatch) -> None:
+    folder = shutil.copytree(checkpointed, tmp_path / "out")
+    trainer = micro_trainer(folder, RECORDS[:4], **{**UPDATES, "num_train_epochs": 1})
+    monkeypatch.setattr(trainer, "_save_optimizer_and_scheduler", lambda _: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        trainer.train(resume_from_checkpoint=str(folder / "checkpoint-1"))
+    assert find_checkpoint("latest", folder) == str(folder / "checkpoint-1")
+
+
+def test_the_files_listed_are_those_of_the_last_save(tmp_path, checkpointed) -> None:
+    folder = shutil.copytree(checkpointed, tmp_path / "out")
+    options = {**UPDATES, "num_train_epochs": 2, "save_only_model": True}
+    micro_trainer(folder, RECORDS[:4], **options).train(resume_from_checkpoint=True)
+    latest = list_checkpoints(folder)[-1]
+    assert not (latest / "optimizer.pt").exists()
+    assert find_damage(latest) is None
+
+
+def test_a_checkpoint_of_an_earlier_version_lists_no_files(tmp_path: Path) -> None:
+    for name in ("checkpoint-9", "checkpoint-10", "checkpoint-x"):
         (tmp_path / name).mkdir()
-        if name != "checkpoint-30":
-            (tmp_path / name / "trainer_state.json").write_text("{}")
-    assert find_checkpoint("latest", tmp_path) == find_checkpoint(True, tmp_path) == str(tmp_path / "checkpoint-10")
+        (tmp_path / name / "trainer_state.json").write_text("{}")
+    assert find_checkpoint("latest", tmp_path) == str(tmp_path / "checkpoint-10")
     assert find_checkpoint(str(tmp_path / "checkpoint-9"), tmp_path) == str(tmp_path / "checkpoint-9")
     assert find_checkpoint(None, tmp_path) is find_checkpoint(False, tmp_path) is None
-    with pytest.raises(FileNotFoundError, match="checkpoint-30 is no checkpoint to go on from"):
-        find_checkpoint(str(tmp_path / "checkpoint-30"), tmp_path)
-
-
-def test_old_checkpoints_are_removed_up_to_the_limit(tmp_path: Path) -> None:
-    for step in (2, 4, 6, 10):
-        (tmp_path / f"checkpoint-{step}").mkdir()
-        (tmp_path / f"checkpoint-{step}" / "trainer_state.json").write_text("{}")
-    checkpoints.discard_old_checkpoints(tmp_path, None, keep=set())
-    assert len(list_checkpoints(tmp_path)) == 4
-    checkpoints.discard_old_checkpoints(tmp_path, 2, keep={tmp_path / "checkpoint-2", tmp_path / "checkpoint-6"})
-    assert [path.name for path in list_checkpoints(tmp_path)] == ["checkpoint-2", "checkpoint-6"]
-
-
-def test_publishing_replaces_files_and_leaves_others(tmp_path: Path) -> None:
-    source, target = tmp_path / "_incomplete" / "model", tmp_path
-    source.mkdir(parents=True)
-    for folder, content in ((target, "old"), (source, "new")):
-        for name in ("config.json", "weights"):
-            (folder / name).write_text(content)
-    (target / "other").write_text("old")
-    checkpoints.publish_files(source, target, last="config.json")
-    assert {path.name: path.read_text() for path in target.iterdir() if path.is_file()} == {
-        "config.json": "new",
-        "weights": "new",
-        "other": "old",
-    }
-    assert checkpoints.remove_leftovers(target)
-    assert not checkpoints.remove_leftovers(target)
+    assert find_checkpoint(True, tmp_path / "checkpoint-9") is None

@@ -21,7 +21,7 @@ from modeling_triaffine.training.command_line import CommandLineError, parse_tra
 from modeling_triaffine.training.preparation import label_names
 from modeling_triaffine.training.recipes import RecipeError, load_recipe
 from modeling_triaffine.training.run import prepare_run, train_and_save
-from modeling_triaffine.training.vocabularies import learn_tokenizer
+from modeling_triaffine.training.preparation import learn_tokenizer
 from tests.helpers.cards import cells, section
 from tests.helpers.micro_training import (
     REPOSITORY,
