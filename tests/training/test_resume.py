@@ -226,7 +226,7 @@ def checkpointed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("optimizer.pt", flip_a_byte),
         ("optimizer.pt", Path.unlink),
         ("rng_state.pth", flip_a_byte),
-        ("tokenizer.json", Path.unlink),
+        ("tokenizer.json", Path.unlink),  # as any file that the processor needs
         ("trainer_state.json", cut_off),
         ("trainer_state.json", Path.unlink),
         ("model.safetensors", cut_off),

@@ -12,16 +12,15 @@ import pytest
 import torch
 from huggingface_hub import ModelCard
 from safetensors.torch import load_file
-from transformers import AutoModel, AutoProcessor
+from transformers import AutoModel, AutoProcessor, TrainerState
 
 from modeling_triaffine.publishing.card_mark import is_edited
 from modeling_triaffine.publishing.run_summary import SUMMARY_FILE, RunSummary
-from modeling_triaffine.training import NestedNERTrainingArguments
+from modeling_triaffine.training import NestedNERTrainingArguments, progress
 from modeling_triaffine.training.command_line import CommandLineError, parse_training_plan
-from modeling_triaffine.training.preparation import label_names
+from modeling_triaffine.training.preparation import label_names, learn_tokenizer
 from modeling_triaffine.training.recipes import RecipeError, load_recipe
 from modeling_triaffine.training.run import prepare_run, train_and_save
-from modeling_triaffine.training.preparation import learn_tokenizer
 from tests.helpers.cards import cells, section
 from tests.helpers.micro_training import (
     REPOSITORY,
@@ -245,9 +244,9 @@ def test_a_run_leaves_a_model_that_loads_and_nothing_unfinished(tmp_path: Path, 
     assert all(row.training_loss > 0 for row in summary.training_table)
     assert summary.labels["DNA"].examples[0] in ("alpha gene", "beta gene")
     assert len(summary.examples) == 3
-    predictions = [json.loads(line) for line in (output_dir / "test_predictions.jsonl").open(encoding="utf-8")]
-    assert [record["id"] for record in predictions] == list(run.dataset["test"]["id"])
-    assert not (output_dir / "_incomplete").exists()
+    for split in ("validation", "test"):
+        predictions = [json.loads(line) for line in (output_dir / f"{split}_predictions.jsonl").open(encoding="utf-8")]
+        assert [record["id"] for record in predictions] == list(run.dataset[split]["id"])
     assert not list(output_dir.rglob("training_args.bin"))
 
     model = AutoModel.from_pretrained(output_dir)
@@ -277,7 +276,7 @@ def test_a_trained_model_can_be_scored_without_training(tmp_path: Path, micro_co
     card = (trained_folder / "README.md").read_text(encoding="utf-8")
     assert not any(word in card for word in ("kappa", "alpha gene", "beta gene", "widget:"))
     assert after["eval_loss"] == pytest.approx(before["eval_loss"], rel=1e-6)
-    assert [path.name for path in scored_folder.iterdir()] == ["all_results.json"]
+    assert {path.name for path in scored_folder.iterdir()} == {"all_results.json", "validation_predictions.jsonl"}
     with pytest.raises(ValueError, match=r"triaffine_dim is to be 9, but the model in .* was made with 8"):
         prepare_run([*again, "--output_dir", str(scored_folder), "--use_cpu", "--triaffine_dim", "9"])
 
@@ -313,7 +312,7 @@ def unknown_label(corpus: Path) -> list[str]:
         (lambda corpus: ["--model_name_or_path", str(corpus / "none")], r"none: there is no such folder"),
         (lambda corpus: ["--train_file", str(corpus / "nothing.jsonl")], r"nothing\.jsonl"),
         (lambda corpus: ["--train_file", str(corpus / "train.jsonl")], r"There is no validation data"),
-        (lambda corpus: ["--resume_from_checkpoint", str(corpus)], r"is no checkpoint to go on from"),
+        (lambda corpus: ["--resume_from_checkpoint", str(corpus)], r"is not a checkpoint"),
         (
             lambda corpus: ["--word_vectors", "some.vec"],
             r"--word_vectors some\.vec: there is no such file\. Say where it lies",
@@ -349,7 +348,7 @@ def test_checkpoints_of_an_earlier_run_are_not_trained_over(tmp_path: Path, micr
     checkpoint = tmp_path / "out" / "checkpoint-3"
     checkpoint.mkdir(parents=True)
     (checkpoint / "trainer_state.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"already holds checkpoint-3 .*--resume_from_checkpoint"):
+    with pytest.raises(ValueError, match=r"already has checkpoint-3 .*--resume_from_checkpoint"):
         prepare_run(run_options(micro_corpus, write_recipe(tmp_path / "recipe"), tmp_path / "out"))
 
 
@@ -391,17 +390,55 @@ def test_retokenized_data_has_the_words_of_raw_text(tmp_path: Path, micro_corpus
     assert run.dataset["train"][0]["entities"][0]["start"] == records[0]["entities"][0]["start"] + 2
 
 
-def test_scores_are_told_in_a_line_an_epoch(tmp_path: Path, micro_corpus: Path, caplog, capfd) -> None:
+def test_progress_and_scores_are_logged(tmp_path: Path, micro_corpus: Path, caplog, capfd, monkeypatch) -> None:
+    tmp_path: Path, micro_corpus: Path, caplog, capfd, monkeypatch
+) -> None:
+    monkeypatch.setattr(progress, "FIRST_LINE", 0.0)
     recipe = write_recipe(tmp_path / "recipe")
     run = prepare_run(run_options(micro_corpus, recipe, tmp_path / "out", "--num_train_epochs", "2"))
     with caplog.at_level("INFO", logger="modeling_triaffine"):
         train_and_save(run)
-    told = [line for line in caplog.messages if line.startswith("Epoch")]
+    updates = [line for line in caplog.messages if line.startswith("Update")]
+    assert len(updates) == run.trainer.state.max_steps
+    assert re.fullmatch(
+        r"Update 1 of \d+ \(epoch \d\.\d\d of 2\): loss \d+\.?\d*, \d+\.?\d* sentences/s, \d+ s left", updates[0]
+    )
+    assert any(line.startswith("Evaluation: batch 1 of ") for line in caplog.messages)
+    epochs = [line for line in caplog.messages if line.startswith("Epoch")]
     history = [row for row in run.trainer.state.log_history if "eval_f1" in row]
-    assert [line.split(",")[0] for line in told] == ["Epoch 1 of 2", "Epoch 2 of 2"]
-    for line, row in zip(told, history, strict=True):
-        assert f"F1 {100 * row['eval_f1']:.1f} (flat" in line
+    assert [line.split(",")[0] for line in epochs] == ["Epoch 1 of 2", "Epoch 2 of 2"]
+    for line, row in zip(epochs, history, strict=True):
+        precision = f"{100 * row['eval_precision']:.1f}" if row["eval_predicted"] else "–"
+        assert f"P {precision}, R {100 * row['eval_recall']:.1f}, F1 {100 * row['eval_f1']:.1f} (flat" in line
         assert "training loss" in line  # however few updates an epoch has
+    assert caplog.messages[-1].startswith(f"Saved in {tmp_path / 'out'}; try: triaffine-ner predict --model ")
     captured = capfd.readouterr()
     assert "eval_f1" not in captured.out + captured.err
     assert "it/s" not in captured.err  # no bars where there is no terminal
+
+
+def test_lines_come_soon_and_then_once_a_minute(monkeypatch) -> None:
+    now = 0.0
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now)
+    lines, state = progress.Lines(progress.Meter()), TrainerState(max_steps=1000)
+    lines.on_train_begin(None, state, None)
+    due = []
+    for second in range(1, 301):
+        now = float(second)
+        if lines._is_due():
+            due.append(second)
+    assert due == [5, 15, 35, 75, 135, 195, 255]
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(7.6, "8 s"), (62, "1 min 02 s"), (7500, "2 h 05 min")])
+def test_durations_are_readable(seconds: float, text: str) -> None:
+    assert progress.format_duration(seconds) == text
+
+
+def test_a_run_without_validation_data_needs_one_option(tmp_path: Path, micro_corpus: Path) -> None:
+    recipe = write_recipe(tmp_path / "recipe", training={"num_train_epochs": 1})
+    options = ("--train_file", str(micro_corpus / "train.jsonl"), "--eval_strategy", "no")
+    metrics = train_and_save(prepare_run(run_options(micro_corpus, recipe, tmp_path / "out", *options)))
+    assert "train_loss" in metrics
+    assert not any(name.startswith("eval") for name in metrics)
+    assert (tmp_path / "out" / "model.safetensors").is_file()

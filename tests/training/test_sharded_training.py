@@ -31,7 +31,7 @@ def launch(folder: Path) -> list[dict]:
     done = subprocess.run(
         [
             *(sys.executable, "-m", "accelerate.commands.launch", "--config_file", str(on_cpu)),
-            *(str(REPOSITORY / "tests" / "sharded_processes.py"), str(folder)),
+            *("-m", "tests.helpers.sharded_processes", str(folder)),
         ],
         env=script_environment(folder.parent),
         capture_output=True,

@@ -22,7 +22,7 @@ def launch(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
     return subprocess.run(
         [
             *(sys.executable, "-m", "accelerate.commands.launch", "--config_file", str(configuration)),
-            *(str(REPOSITORY / "tests" / "two_processes.py"), str(folder), *arguments),
+            *("-m", "tests.helpers.two_processes", str(folder), *arguments),
         ],
         env=script_environment(folder),
         capture_output=True,
