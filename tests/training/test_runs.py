@@ -391,8 +391,6 @@ def test_retokenized_data_has_the_words_of_raw_text(tmp_path: Path, micro_corpus
 
 
 def test_progress_and_scores_are_logged(tmp_path: Path, micro_corpus: Path, caplog, capfd, monkeypatch) -> None:
-    tmp_path: Path, micro_corpus: Path, caplog, capfd, monkeypatch
-) -> None:
     monkeypatch.setattr(progress, "FIRST_LINE", 0.0)
     recipe = write_recipe(tmp_path / "recipe")
     run = prepare_run(run_options(micro_corpus, recipe, tmp_path / "out", "--num_train_epochs", "2"))
