@@ -14,6 +14,7 @@ from .model.modeling_triaffine import TriaffineForNestedNER
 from .model.pipeline_triaffine import NestedNERPipeline
 from .model.processing_triaffine import TriaffineProcessor
 from .publishing import push_model
+from .token_task import register_token_task
 from .training import NestedNERTrainer, NestedNERTrainingArguments
 from .version import __version__
 
@@ -34,4 +35,5 @@ AutoConfig.register(TriaffineConfig.model_type, TriaffineConfig)
 AutoModel.register(TriaffineConfig, TriaffineForNestedNER)
 AutoModelForTokenClassification.register(TriaffineConfig, TriaffineForNestedNER)
 AutoProcessor.register(TriaffineConfig, TriaffineProcessor)
+register_token_task()
 TriaffineForNestedNER.push_repository = push_model

@@ -1,9 +1,17 @@
-"""The lowest versions that the package allows are those that `make test-lowest` runs."""
+"""The lowest versions that the package allows are those that `make test-lowest` runs and the model's code checks."""
 
+import ast
 import configparser
+import subprocess
+import sys
+from importlib import metadata
 from pathlib import Path
 
+import pytest
 from packaging.version import Version
+
+from modeling_triaffine.model import configuration_triaffine, versions_triaffine
+from modeling_triaffine.model.versions_triaffine import LOWEST_VERSIONS, check_versions
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -17,3 +25,31 @@ def test_lowest_versions_are_those_that_are_run():
     constraints = (REPOSITORY / "constraints-lowest.txt").read_text().splitlines()
     run = dict(line.lower().split("==") for line in constraints if not line.startswith("#"))
     assert {name: Version(lowest) for name, lowest in allowed.items()} == {name: Version(run[name]) for name in allowed}
+    assert {name: Version(lowest) for name, lowest in LOWEST_VERSIONS.items()} == {
+        name: Version(allowed[name]) for name in ("torch", "transformers")
+    }
+
+
+@pytest.mark.parametrize("package", LOWEST_VERSIONS)
+def test_too_old_a_package_is_one_sentence_at_import(package, monkeypatch):
+    installed = metadata.version
+    monkeypatch.setattr(versions_triaffine, "version", lambda name: "1.9" if name == package else installed(name))
+    with pytest.raises(ImportError, match=rf"{package} {LOWEST_VERSIONS[package]} or newer, but 1\.9 is installed"):
+        check_versions()
+    monkeypatch.setattr(versions_triaffine, "version", lambda name: "99.0.dev0+cu130")
+    check_versions()
+
+
+def test_remote_code_checks_versions_before_it_imports_anything_else():
+    """The configuration is the first file that transformers imports."""
+    source = Path(configuration_triaffine.__file__).read_text(encoding="utf-8")
+    first = next(node for node in ast.parse(source).body if isinstance(node, ast.Import | ast.ImportFrom))
+    assert (first.level, first.module) == (1, "versions_triaffine")
+    script = """
+import importlib.metadata
+installed = importlib.metadata.version
+importlib.metadata.version = lambda name: "1.9" if name == "torch" else installed(name)
+import modeling_triaffine.model.configuration_triaffine
+"""
+    process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert process.stderr.splitlines()[-1].startswith("ImportError: Triaffine models need torch")

@@ -4,6 +4,8 @@ It also writes the references to the remote code of a checkpoint, because every 
 What the choices compute is in `triaffine_ops.py` and `modeling_triaffine.py`.
 """
 
+from .versions_triaffine import LOWEST_VERSIONS  # noqa: F401  # isort: skip - raises before what follows fails
+
 import copy
 import functools
 from collections.abc import Callable, Iterable
@@ -28,6 +30,21 @@ LOADING_FIELDS = (
 # Fields of an encoder's configuration that do not travel in ours.
 LOCAL_FIELDS = ("trust_remote_code", "_name_or_path", "dtype", "torch_dtype")
 WHERE = "TriaffineConfig"
+TASK_ALIASES = {"ner": "token-classification"}
+
+
+class PipelineTasks(dict[str, Any]):
+    """Custom pipelines by task, found by a task's alias, too.
+
+    transformers looks up the task as the user wrote it. A second entry for an alias would do, but `pipeline(model=…)`
+    without a task works for models with a single entry only.
+    """
+
+    def __contains__(self, task: object) -> bool:
+        return super().__contains__(TASK_ALIASES.get(str(task), task))
+
+    def __getitem__(self, task: str) -> Any:
+        return super().__getitem__(TASK_ALIASES.get(task, task))
 
 
 @dataclass(frozen=True)
@@ -204,6 +221,8 @@ class TriaffineConfig(PushMixin, PretrainedConfig):
             self.hidden_size = self.encoder_config.hidden_size
         self.id2label = _resolve_labels(self.id2label, self.label2id, num_labels)
         self.label2id = {name: i for i, name in self.id2label.items()}
+        if "custom_pipelines" in kwargs:
+            kwargs["custom_pipelines"] = PipelineTasks(kwargs["custom_pipelines"])
         super().__post_init__(**kwargs)
 
     @classmethod
@@ -236,10 +255,10 @@ class TriaffineConfig(PushMixin, PretrainedConfig):
     def refer_to_code(self, repository: str | None) -> None:
         """Refers to the remote code in a Hub repository, or (None) in the files that `save_pretrained` writes."""
         self.auto_map = {name: code_reference(reference, repository) for name, reference in AUTO_MAP.items()}
-        self.custom_pipelines = {
-            task: {**entry, "impl": code_reference(str(entry["impl"]), repository)}
+        self.custom_pipelines = PipelineTasks(
+            (task, {**entry, "impl": code_reference(str(entry["impl"]), repository)})
             for task, entry in CUSTOM_PIPELINES.items()
-        }
+        )
 
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path: Any, *args: Any, **options: Any) -> Any:
@@ -378,6 +397,7 @@ def _check_foreign(fields: dict[str, Any]) -> None:
     for name in ("dtype", "torch_dtype"):
         if fields.get(name) is not None:
             check_dtype(WHERE, name, fields[name])
+    check_kind(WHERE, "custom_pipelines", fields.get("custom_pipelines", {}), dict, "pipelines by their task")
     code = fields.get("auto_map", {})
     check_kind(WHERE, "auto_map", code, dict, "references to code by the class that reads them")
     for name, reference in code.items():

@@ -1,6 +1,7 @@
 """From scores to entities: which spans are entities, of what type, and what may overlap. Pure functions."""
 
 from bisect import bisect_left, insort
+from numbers import Real
 from operator import itemgetter
 from typing import Any
 
@@ -94,9 +95,11 @@ def _cross(one: Entity, other: Entity) -> bool:
     return first["start"] < second["start"] < first["end"] < second["end"]
 
 
-def check_threshold(threshold: float | None) -> None:
-    if threshold is not None and not 0.0 <= threshold <= 1.0:
-        raise ValueError(f"`threshold` is {threshold}; give a probability, or None for the likeliest label.")
+def check_threshold(threshold: Any) -> None:
+    """Raises ValueError unless `threshold` is None or a number in [0, 1]."""
+    is_number = isinstance(threshold, Real) and not isinstance(threshold, bool)
+    if threshold is not None and not (is_number and 0.0 <= threshold <= 1.0):
+        raise ValueError(f"`threshold` is {threshold!r}; give a number from 0 to 1, or None for the likeliest label.")
 
 
 def check_overlap(overlap: str) -> None:

@@ -38,7 +38,7 @@ class EndpointHandler:
 
 
 def read_parameters(parameters: Any) -> dict[str, Any]:
-    """The pipeline's parameters; their values it checks itself, but for the type of the threshold."""
+    """The pipeline's parameters; it checks their values itself."""
     if parameters is None:
         return {}
     if not isinstance(parameters, dict):
@@ -46,7 +46,4 @@ def read_parameters(parameters: Any) -> dict[str, Any]:
     unknown = ", ".join(map(repr, sorted(set(parameters) - set(PARAMETERS))))
     if unknown:
         raise ValueError(f"`parameters` knows {' and '.join(PARAMETERS)}, but not {unknown}.")
-    threshold = parameters.get("threshold")
-    if isinstance(threshold, bool) or not isinstance(threshold, float | int | None):
-        raise ValueError(f"`threshold` is {threshold!r}; give a number between 0 and 1, or leave it out.")
     return parameters

@@ -138,7 +138,11 @@ class TriaffineForNestedNER(PushMixin, PreTrainedModel):
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path: Any, *args: Any, **kwargs: Any) -> Any:
         wants_report = kwargs.pop("output_loading_info", False)
-        kwargs["use_safetensors"] = True  # a pickle from a stranger could run code
+        if kwargs.get("use_safetensors") is False:
+            raise ValueError(
+                "`use_safetensors` is False: pickled weights can run code and are never read; leave it out."
+            )
+        kwargs["use_safetensors"] = True
         where = f"The weights in {pretrained_model_name_or_path}"
         if pretrained_model_name_or_path is not None:
             check_index(pretrained_model_name_or_path, kwargs)
@@ -219,8 +223,8 @@ class TriaffineForNestedNER(PushMixin, PreTrainedModel):
         self,
         input_ids: Tensor,
         attention_mask: Tensor,
-        word_index: Tensor,
-        num_words: Tensor,
+        word_index: Tensor | None = None,
+        num_words: Tensor | None = None,
         *,
         token_type_ids: Tensor | None = None,
         word_ids: Tensor | None = None,
@@ -243,7 +247,16 @@ class TriaffineForNestedNER(PushMixin, PreTrainedModel):
             packed_words [n]: index b·N + k of the batch's words, ordered by k, then b, as the processor's `pad` makes
                 it; spares a GPU the padding. N is then that of the longest sentence.
             labels [B, N, N]: label of each span (i, j), -100 where no span is.
+
+        Raises:
+            ValueError: without `word_index` or `num_words`, as a tokenizer alone leaves them out.
         """
+        if word_index is None or num_words is None:
+            raise ValueError(
+                "TriaffineForNestedNER needs `word_index` and `num_words`, which a tokenizer does not give: make its "
+                "inputs with TriaffineProcessor (model(**processor(text))), or find entities in text with "
+                "NestedNERPipeline."
+            )
         longest = None if labels is None else labels.shape[1]
         encoded = self._encode(input_ids, attention_mask, token_type_ids, output_hidden_states)
         hidden = self._represent_words(encoded, word_index, num_words, word_ids, pos_ids, char_ids, longest)

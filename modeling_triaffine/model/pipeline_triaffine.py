@@ -1,7 +1,7 @@
 """NestedNERPipeline: raw text in, nested entities with character offsets out."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sized
 from itertools import islice
 from typing import Any
 
@@ -9,6 +9,7 @@ from torch import Tensor
 from transformers.pipelines.base import ChunkPipeline
 
 from .batches_triaffine import batches_by_length, feature_size
+from .checks_triaffine import check_integer, shortened
 from .decoding_triaffine import check_overlap, check_threshold, decode_batch, resolve_overlaps
 from .modeling_triaffine import TriaffineForNestedNER
 from .processing_triaffine import PosTagger, TriaffineProcessor
@@ -20,6 +21,18 @@ os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "16")
 # Batches whose sentences are sorted by length together, so that a batch holds sentences of like length.
 BATCHES_AT_ONCE = 16
 DEFAULT_BATCH_SIZE = 16
+MAX_BATCH_SIZE = 2**20
+# Keywords of transformers' own pipeline for tokens, and what to use here.
+INSTEAD_OF = {
+    "ignore_labels": "leave out entities by their `entity_group`",
+    "is_split_into_words": "give words to the processor, `processor(words=…)`, and its batch to the model",
+    "delimiter": "give words to the processor, `processor(words=…)`, and its batch to the model",
+    "offset_mapping": "entities have character offsets anyway",
+    "stride": "long sentences are windowed as `max_subwords` and `max_sentence_words` of the processor say",
+    "feature_extractor": "the processor reads text",
+    "image_processor": "the processor reads text",
+    "video_processor": "the processor reads text",
+}
 
 
 class NestedNERPipeline(ChunkPipeline):
@@ -27,16 +40,22 @@ class NestedNERPipeline(ChunkPipeline):
 
     Args:
         model: [`TriaffineForNestedNER`], or the folder or Hub name of one.
-        processor: the [`TriaffineProcessor`] saved with it; read from the same place when `model` is a name.
+        processor: the [`TriaffineProcessor`] saved with it; without one it is read from where the model was loaded.
         threshold: None takes the likeliest label of each span; a probability t keeps every span whose best entity
             label has at least t.
         overlap: "all" entities, "nested" (none cross) or "flat" (none share a word).
         batch_size: sentences of average length that run through the model together; of long ones fewer.
         pos_tagger: tags the text for a model that was trained with parts of speech; the processor's `pos_tagger`.
+        aggregation_strategy: "simple", the only one there is: entities are spans, never tokens to be joined.
+        dtype: as of `from_pretrained`, when `model` is a name.
 
     Returns for each text a list of {"entity_group", "score", "word", "start", "end"}, offsets in characters with an
-    exclusive end, sorted by start, then longest first. A list of texts gives a list, any other iterable a generator
-    that reads as it goes.
+    exclusive end, sorted by start, then longest first. A list, tuple, array, series or column of texts gives a list;
+    an iterable without a length, such as a generator, gives a generator that reads as it goes.
+
+    Raises:
+        ValueError, TypeError: a keyword that is unknown or has a value out of its bounds, by name; a text that is no
+            string.
 
     Sentences of like length run together, on any device. On a GPU a model loaded with
     `attn_implementation="flash_attention_2", dtype=torch.bfloat16` leaves out what padding is left in its attention.
@@ -58,15 +77,17 @@ class NestedNERPipeline(ChunkPipeline):
         self,
         model: Any,
         processor: Any = None,
+        tokenizer: Any = None,
         batch_size: int | None = None,
         pos_tagger: PosTagger | None = None,
+        dtype: Any = "auto",
         **kwargs: Any,
     ):
+        _refuse_unknown(set(kwargs) & set(INSTEAD_OF))
         if isinstance(model, str | os.PathLike):
             processor = processor or TriaffineProcessor.from_pretrained(model)
-            model = TriaffineForNestedNER.from_pretrained(model)
-        if processor is None:
-            raise ValueError("NestedNERPipeline needs the processor saved with the model: give `processor=`.")
+            model = TriaffineForNestedNER.from_pretrained(model, dtype=dtype)
+        processor = _find_processor(model, processor, tokenizer)
         processor.check_fits(model.config)
         if pos_tagger is not None:
             processor.pos_tagger = pos_tagger
@@ -74,17 +95,19 @@ class NestedNERPipeline(ChunkPipeline):
         super().__init__(model=model.eval(), processor=processor, batch_size=batch_size, **kwargs)
 
     def __call__(self, inputs: Any, **kwargs: Any) -> Any:  # type: ignore[override]
-        if isinstance(inputs, list | tuple):
-            return list(super().__call__((text for text in inputs), **kwargs)) if inputs else []
-        if isinstance(inputs, str | Mapping) or not isinstance(inputs, Iterable):
+        if isinstance(inputs, str | bytes | Mapping) or not isinstance(inputs, Iterable):
             return super().__call__(inputs, **kwargs)
-        return super().__call__((text for text in inputs), **kwargs)
+        if getattr(inputs, "ndim", 1) != 1:  # an array of arrays; a data frame, which iterates over its columns' names
+            raise TypeError(
+                f"NestedNERPipeline reads one text or a flat collection of texts, not {type(inputs).__name__} of "
+                f"{inputs.ndim} dimensions: give one of its columns."  # type: ignore[attr-defined]
+            )
+        found = super().__call__((text for text in inputs), **kwargs)
+        return list(found) if isinstance(inputs, Sized) else found
 
-    def _sanitize_parameters(self, **parameters: Any) -> Any:
-        unknown = set(parameters) - {"threshold", "overlap"}
-        if unknown:
-            names = ", ".join(map(repr, sorted(unknown)))
-            raise TypeError(f"NestedNERPipeline knows `threshold`, `overlap` and `batch_size`, but not {names}.")
+    def _sanitize_parameters(self, aggregation_strategy: Any = None, **parameters: Any) -> Any:
+        _check_aggregation(aggregation_strategy)
+        _refuse_unknown(set(parameters) - {"threshold", "overlap"})
         check_threshold(parameters.get("threshold"))
         check_overlap(parameters.get("overlap", "all"))
         overlap = {name: value for name, value in parameters.items() if name == "overlap"}
@@ -111,8 +134,7 @@ class NestedNERPipeline(ChunkPipeline):
         postprocess_params: dict[str, Any],
     ) -> Iterator[list[dict[str, Any]]]:
         """Entities text by text. Sentences of several texts run together, in the order of their length."""
-        if batch_size < 1:
-            raise ValueError(f"`batch_size` is {batch_size}; at least one sentence must run through the model.")
+        check_integer("NestedNERPipeline", "batch_size", batch_size, 1, MAX_BATCH_SIZE)
         return self._stream(inputs, batch_size, preprocess_params, forward_params, postprocess_params)
 
     def _stream(
@@ -161,3 +183,47 @@ class NestedNERPipeline(ChunkPipeline):
     def postprocess(self, entities: list[dict[str, Any]], overlap: str = "all") -> list[dict[str, Any]]:  # type: ignore[override]
         # Over the whole text, for entities that two windows of a long sentence found may cross.
         return resolve_overlaps(entities, overlap)
+
+
+def _find_processor(model: Any, processor: Any, tokenizer: Any) -> Any:
+    """The processor given, under either name, or else the one saved where the model was loaded from.
+
+    A tokenizer beside it must come from the same place, as in `pipeline("ner", model=NAME, tokenizer=NAME)`.
+    """
+    if processor is None and _is_processor(tokenizer):
+        processor, tokenizer = tokenizer, None
+    if processor is None and model.config.name_or_path:
+        processor = TriaffineProcessor.from_pretrained(model.config.name_or_path)
+    if not _is_processor(processor):
+        raise ValueError(
+            f"NestedNERPipeline: `processor` is {shortened(processor)}; give the TriaffineProcessor saved with the "
+            "model, `processor=`, which says how text is cut into sentences, words and sub-words."
+        )
+    place = getattr(tokenizer, "name_or_path", tokenizer)
+    if tokenizer is not None and place not in {model.config.name_or_path, processor.tokenizer.name_or_path} - {""}:
+        raise ValueError(
+            f"NestedNERPipeline: `tokenizer` is {shortened(tokenizer)}, another one than the model was saved with; "
+            "leave it out, the processor brings its own (`processor=`)."
+        )
+    return processor
+
+
+def _is_processor(given: Any) -> bool:
+    """Whether it is a TriaffineProcessor, whose class remote code has once more."""
+    return hasattr(given, "check_fits")
+
+
+def _refuse_unknown(names: set[str]) -> None:
+    """Raises TypeError for the first keyword, if there is one, with what to use in its place."""
+    for name in sorted(names):
+        instead = INSTEAD_OF.get(name, "it has `threshold`, `overlap` and `batch_size`")
+        raise TypeError(f"NestedNERPipeline has no keyword {name!r}: {instead}.")
+
+
+def _check_aggregation(strategy: Any) -> None:
+    """Raises ValueError unless the strategy is "simple", as word or as transformers' enumeration."""
+    if strategy is not None and getattr(strategy, "value", strategy) != "simple":
+        raise ValueError(
+            f"`aggregation_strategy` is {shortened(strategy)}: the model scores whole spans, there are no tokens to "
+            'join by another rule. Leave it out, or take "simple", which has the same form of output.'
+        )

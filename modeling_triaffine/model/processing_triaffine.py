@@ -48,6 +48,18 @@ VOCABULARIES_FILE = "vocabularies.json"
 VOCABULARY_PARTS = ("words", "pos", "chars")
 PADDING, UNKNOWN = "[PAD]", "[UNK]"
 
+RETURNED = ("pt", "np")
+# Keywords of tokenizers that say what is done anyway, and what to use in place of others.
+DONE_ANYWAY = {"padding": (True, "longest"), "truncation": (True, False, None, "longest_first", "do_not_truncate")}
+INSTEAD_OF = {
+    "padding": "batches are padded to their longest sentence; `encode` gives features without padding",
+    "truncation": "no sentence is cut; the processor's `max_subwords` says how long its windows are",
+    "max_length": "the processor's `max_subwords` says how many sub-words the encoder sees at once",
+    "stride": "windows overlap by half",
+    "text_pair": "give context as `left_tokens` and `right_tokens`",
+    "return_offsets_mapping": "`encode_text` gives each sentence with the offsets of its words",
+}
+
 PosTagger = Callable[[list[Sequence[str]]], Iterable[Sequence[str]]]
 # A word is read by its first characters, by the character LSTM and by the encoder; a hostile word of thousands would
 # otherwise widen the whole batch.
@@ -131,10 +143,28 @@ class TriaffineProcessor(PushMixin, ProcessorMixin):
         left_tokens: Sequence[Sequence[str]] | None = None,
         right_tokens: Sequence[Sequence[str]] | None = None,
         return_tensors: str = "pt",
+        is_split_into_words: bool = False,
+        **options: Any,
     ) -> BatchFeature:
-        """A padded batch: one row a sentence of the text(s), or one row a sentence of given words."""
-        if return_tensors != "pt":
-            raise ValueError(f'`return_tensors` is {return_tensors!r}; the model is a torch model, take "pt".')
+        """A padded batch: one row a sentence of the text(s), or one row a sentence of given words.
+
+        Args:
+            text: one text or several; with `is_split_into_words`, as of tokenizers, the same as `words`.
+            words: the words of one sentence, or of each of several.
+            pos, left_tokens, right_tokens: parts of speech of each sentence, and its context before and behind.
+            return_tensors: "pt" or "np".
+            options: `padding` and `truncation` of tokenizers, which may say what is done anyway: a batch is padded to
+                its longest sentence, a long sentence is windowed and never cut.
+
+        Raises:
+            ValueError, TypeError: neither or both of `text` and `words`, no sentence at all, a keyword that cannot be
+                followed.
+        """
+        if return_tensors not in RETURNED:
+            raise ValueError(f"`return_tensors` is {return_tensors!r}; choose one of {', '.join(map(repr, RETURNED))}.")
+        _check_options(options)
+        if is_split_into_words and words is None:
+            text, words = None, text
         if (text is None) == (words is None):
             raise ValueError("TriaffineProcessor: give either `text` or `words`.")
         if text is not None:
@@ -146,7 +176,7 @@ class TriaffineProcessor(PushMixin, ProcessorMixin):
             features = self.encode(sentences, pos, left_tokens, right_tokens)  # type: ignore[arg-type]
         if not features:
             raise ValueError("TriaffineProcessor: there is no text and no sentence in the list given.")
-        return BatchFeature(self.pad(features))
+        return BatchFeature(self.pad(features), tensor_type=None if return_tensors == "pt" else return_tensors)
 
     def split_text(self, text: str) -> Iterator[Piece]:
         """The sentences of a raw text, long ones in windows, as the model reads them.
@@ -399,6 +429,16 @@ class TriaffineProcessor(PushMixin, ProcessorMixin):
                 pretrained_model_name_or_path, processor.vocabulary_parts, kwargs
             )
         return processor
+
+
+def _check_options(options: dict[str, Any]) -> None:
+    """Raises for keywords of tokenizers that ask for something else than what is done."""
+    for name, value in options.items():
+        if name not in DONE_ANYWAY:
+            instead = INSTEAD_OF.get(name, "it knows `text`, `words`, `pos`, `left_tokens`, `right_tokens`")
+            raise TypeError(f"TriaffineProcessor has no keyword {name!r}: {instead}.")
+        if value not in DONE_ANYWAY[name]:
+            raise ValueError(f"TriaffineProcessor: `{name}` is {value!r}: {INSTEAD_OF[name]}.")
 
 
 def _check_parts(name: str, parts: Sequence[Any]) -> None:

@@ -22,6 +22,7 @@ logger = logging.get_logger(__name__)
 
 # The flat folder that travels with a checkpoint: transformers loads these files as remote code.
 REMOTE_CODE_FILES = (
+    "versions_triaffine.py",
     "repository_triaffine.py",
     "checks_triaffine.py",
     "checkpoint_triaffine.py",

@@ -39,6 +39,7 @@ def load(name, save_to=None, **options):
     assert scores[0] == scores[1]
     found = pipeline("token-classification", model=name, **options)(text, threshold=0.2)
     assert found == pipeline(model=name, **options)(text, threshold=0.2)
+    assert found == pipeline("ner", model=name, **options)(text, threshold=0.2)
     if save_to:
         model.save_pretrained(save_to)
         processor.save_pretrained(save_to)

@@ -1,16 +1,20 @@
 """Raw text in, entities out: offsets, batching, policies, inputs of every kind, odd text."""
 
+from collections import deque
 from itertools import pairwise
 
+import numpy as np
+import pandas as pd
 import pytest
 import torch
 from datasets import Dataset
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from transformers import AutoTokenizer, BertForTokenClassification, TokenClassificationPipeline
 from transformers import pipeline as transformers_pipeline
 
-from modeling_triaffine import NestedNERPipeline
-from tests.helpers.tiny import tiny_model, tiny_processor
+from modeling_triaffine import NestedNERPipeline, TriaffineForNestedNER
+from tests.helpers.tiny import tiny_model, tiny_processor, tiny_tokenizer
 
 TEXTS = [
     "The IL-2 gene binds protein. It is DNA! No gene here.",
@@ -18,6 +22,8 @@ TEXTS = [
     "gene",
     "naïve café — 中文 gene, emoji 👩‍🔬 and שלום gene.",
 ]
+
+TINY_BERT = {"vocab_size": 9, "hidden_size": 4, "num_hidden_layers": 1, "num_attention_heads": 1}
 
 
 @pytest.fixture(scope="module")
@@ -43,12 +49,10 @@ def test_entities_carry_the_text_as_written_sorted_by_start_then_longest(finder)
 def test_one_text_many_texts_and_streams_agree(finder):
     expected = rounded([finder(text, threshold=0.2) for text in TEXTS])
     assert rounded(finder(TEXTS, threshold=0.2)) == expected
-    assert rounded(finder(tuple(TEXTS), threshold=0.2, batch_size=1)) == expected
+    assert rounded(finder(TEXTS, threshold=0.2, batch_size=1)) == expected
     assert rounded(finder((text for text in TEXTS), threshold=0.2, batch_size=3)) == expected
     rows = Dataset.from_dict({"text": TEXTS})
-    assert rounded(finder(rows["text"], threshold=0.2)) == expected
     assert rounded(finder((row["text"] for row in rows), threshold=0.2)) == expected
-    assert finder([]) == []
     assert finder("") == []
 
 
@@ -110,27 +114,117 @@ def test_transformers_own_pipeline_function_gives_it(encoder, tmp_path):
     processor.save_pretrained(tmp_path)
     found = NestedNERPipeline(model=str(tmp_path))(TEXTS[0], threshold=0.2)
     assert found == NestedNERPipeline(model=model, processor=processor)(TEXTS[0], threshold=0.2)
-    for arguments in (("token-classification",), ()):
+    for arguments in (("token-classification",), ("ner",), ()):
         stock = transformers_pipeline(*arguments, model=str(tmp_path), trust_remote_code=True, threshold=0.2)
         assert type(stock).__name__ == "NestedNERPipeline"
         assert stock(TEXTS[0]) == found
 
 
-def test_mistakes_are_told(encoder, finder):
-    with pytest.raises(TypeError, match="'aggregation_strategy'"):
-        finder("x", aggregation_strategy="simple")
-    with pytest.raises(ValueError, match="threshold"):
-        finder("x", threshold=2)
-    with pytest.raises(ValueError, match="overlap"):
-        finder("x", overlap="longest")
-    with pytest.raises(TypeError, match="reads strings, not int"):
-        finder(3)
-    with pytest.raises(TypeError, match=r"reads strings, not dict.*column"):
-        finder([{"text": "x"}])
-    with pytest.raises(ValueError, match="processor"):
+@pytest.mark.parametrize("task", ["token-classification", "ner"])
+def test_transformers_own_pipeline_function_takes_a_model_object(finder, encoder, task):
+    model, processor = finder.model, finder.processor
+    expected = rounded([finder(TEXTS[0], threshold=0.2)])
+    for component in ({"processor": processor}, {"tokenizer": processor}):
+        built = transformers_pipeline(task, model=model, **component, threshold=0.2)
+        assert isinstance(built, NestedNERPipeline)
+        assert rounded([built(TEXTS[0])]) == expected
+    with pytest.raises(ValueError, match=r"`tokenizer` is .*`processor=`"):
+        transformers_pipeline(task, model=model, tokenizer=processor.tokenizer)
+    with pytest.raises(ValueError, match="`processor=`"):
+        transformers_pipeline(task, model=model)
+
+
+def test_a_model_object_that_was_loaded_brings_its_processor(saved_model):
+    model = TriaffineForNestedNER.from_pretrained(saved_model)
+    found = NestedNERPipeline(model=saved_model)(TEXTS[0], threshold=0.2)
+    for component in ({}, {"tokenizer": AutoTokenizer.from_pretrained(saved_model)}, {"tokenizer": str(saved_model)}):
+        assert transformers_pipeline("ner", model=model, **component)(TEXTS[0], threshold=0.2) == found
+    with pytest.raises(ValueError, match=r"`tokenizer` is .*`processor=`"):
+        transformers_pipeline("ner", model=model, tokenizer=tiny_tokenizer())
+
+
+def test_other_models_keep_the_pipeline_of_transformers(encoder):
+    other = BertForTokenClassification.from_pretrained(encoder)
+    for arguments in ({"model": other, "tokenizer": tiny_tokenizer()}, {"model": encoder}):
+        built = transformers_pipeline("ner", **arguments)
+        assert type(built) is TokenClassificationPipeline
+        assert [entity["word"] for entity in built("gene")] == ["gene"]
+    with pytest.raises((OSError, ValueError)):  # neither a tokenizer nor a place to read one from
+        transformers_pipeline("ner", model=BertForTokenClassification(other.config.__class__(**TINY_BERT)))
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        TEXTS,
+        tuple(TEXTS),
+        np.array(TEXTS),
+        pd.Series(TEXTS, index=list("abcd")),
+        Dataset.from_dict({"text": TEXTS})["text"],
+        deque(TEXTS),
+        [],
+        np.array([], dtype=str),
+    ],
+    ids=lambda texts: f"{type(texts).__name__}-{len(texts)}",
+)
+def test_a_collection_of_texts_gives_a_list(finder, texts):
+    found = finder(texts, threshold=0.2)
+    assert isinstance(found, list)
+    assert rounded(found) == rounded([finder(str(text), threshold=0.2) for text in texts])
+
+
+CALLS = [
+    ({"threshold": value}, ValueError, "`threshold` is ") for value in ("0.5", True, float("nan"), 2, -0.1, [0.5])
+] + [
+    ({"overlap": "longest"}, ValueError, "`overlap` is 'longest'"),
+    *(({"batch_size": value}, ValueError, "`batch_size` is ") for value in (0, "2", 1.5)),
+    *(({"aggregation_strategy": value}, ValueError, "`aggregation_strategy`") for value in ("max", "none", 3)),
+    *(
+        ({name: True}, TypeError, f"'{name}'")
+        for name in ("ignore_labels", "is_split_into_words", "stride", "offset_mapping", "delimiter", "treshold")
+    ),
+]
+
+
+@pytest.mark.parametrize(("options", "kind", "fact"), CALLS)
+def test_a_keyword_that_cannot_work_is_refused_by_name(finder, options, kind, fact):
+    with pytest.raises(kind, match=fact):
+        finder(["x"], **options)
+    if "batch_size" not in options:
+        with pytest.raises(kind, match=fact):
+            NestedNERPipeline(model=finder.model, processor=finder.processor, **options)
+
+
+def test_numbers_of_numpy_are_thresholds(finder):
+    expected = rounded([finder(TEXTS[0], threshold=0.25)])
+    for threshold in (np.float32(0.25), np.float64(0.25)):
+        assert rounded([finder(TEXTS[0], threshold=threshold, aggregation_strategy="simple")]) == expected
+
+
+@pytest.mark.parametrize(
+    ("inputs", "fact"),
+    [
+        (3, "int"),
+        (b"gene", "bytes"),
+        ([{"text": "x"}], r"dict.*column"),
+        (["x", None], "NoneType"),
+        (pd.Series(["x", float("nan")]), "float"),
+        (pd.DataFrame({"text": ["x"]}), r"DataFrame.*2 dimensions"),
+        (np.array([["x"], ["y"]]), r"ndarray.*2 dimensions"),
+    ],
+)
+def test_what_is_no_text_is_refused_by_type(finder, inputs, fact):
+    with pytest.raises(TypeError, match=fact):
+        finder(inputs)
+
+
+def test_a_processor_that_does_not_fit_is_refused(encoder, finder):
+    with pytest.raises(ValueError, match="`processor=`"):
         NestedNERPipeline(model=finder.model)
     with pytest.raises(ValueError, match="max_subwords=192"):
         NestedNERPipeline(model=finder.model, processor=tiny_processor(encoder, max_subwords=50))
+    with pytest.raises(ValueError, match=r"`processor` is "):
+        NestedNERPipeline(model=finder.model, processor=finder.processor.tokenizer)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30, deadline=None)

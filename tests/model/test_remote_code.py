@@ -11,7 +11,7 @@ from modeling_triaffine.model.repository_triaffine import AUTO_MAP, CUSTOM_PIPEL
 from tests.helpers.stranger import ask_a_stranger, expected_answer
 from tests.helpers.tiny import tiny_model, tiny_processor
 
-ALWAYS_THERE = {"torch", "transformers", "tokenizers", "numpy", "safetensors", "huggingface_hub"}
+ALWAYS_THERE = {"torch", "transformers", "tokenizers", "numpy", "safetensors", "huggingface_hub", "packaging"}
 
 
 def test_folder(encoder, tmp_path):

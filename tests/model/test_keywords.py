@@ -1,0 +1,190 @@
+"""Every keyword that transformers documents for `pipeline`, loading, saving and calling works or is refused by name."""
+
+import inspect
+import warnings
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from transformers import AutoConfig, AutoTokenizer, PreTrainedModel
+from transformers.tokenization_utils_base import TensorType
+
+from modeling_triaffine import NestedNERPipeline, TriaffineForNestedNER, TriaffineProcessor
+
+TEXT = "The IL-2 gene binds protein. It is DNA!"
+
+# Keyword → a value it works with, or (value, error's kind) where it is refused by name.
+LOADING = {
+    "config": AutoConfig.from_pretrained,
+    "cache_dir": "cache",
+    "ignore_mismatched_sizes": False,
+    "force_download": False,
+    "local_files_only": True,
+    "token": None,
+    "revision": "main",
+    "use_safetensors": (False, ValueError),
+    "weights_only": True,
+    "disable_mmap": True,
+    "attn_implementation": "eager",
+    "experts_implementation": None,
+    "dtype": torch.float32,
+    "device_map": "cpu",
+    "max_memory": None,
+    "offload_folder": None,
+    "offload_buffers": False,
+    "quantization_config": None,
+    "subfolder": "",
+    "variant": None,
+    "key_mapping": None,
+    "output_loading_info": False,
+    "state_dict": None,
+    "proxies": None,
+    "trust_remote_code": False,
+    "made_up": (1, TypeError),
+}
+SAVING = {
+    "is_main_process": True,
+    "state_dict": None,
+    "push_to_hub": False,
+    "max_shard_size": "20KB",
+    "variant": None,
+    "token": None,
+    "save_peft_format": True,
+    "save_original_format": True,
+}
+PIPELINE = {
+    "config": AutoConfig.from_pretrained,
+    "tokenizer": AutoTokenizer.from_pretrained,
+    "feature_extractor": (object(), TypeError),
+    "image_processor": (object(), TypeError),
+    "video_processor": (object(), TypeError),
+    "processor": TriaffineProcessor.from_pretrained,
+    "revision": "main",
+    "use_fast": True,
+    "token": None,
+    "device": "cpu",
+    "device_map": "cpu",
+    "dtype": torch.float32,
+    "model_kwargs": {"attn_implementation": "eager"},
+    "pipeline_class": lambda folder: NestedNERPipeline,
+    "batch_size": 2,
+    "num_workers": 0,
+    "threshold": 0.2,
+    "aggregation_strategy": "simple",
+    "made_up": (1, TypeError),
+}
+PROCESSOR = {
+    "return_tensors": "np",
+    "padding": True,
+    "truncation": True,
+    "max_length": (8, TypeError),
+    "stride": (2, TypeError),
+    "text_pair": ("x", TypeError),
+    "add_special_tokens": (True, TypeError),
+    "return_offsets_mapping": (True, TypeError),
+    "text_kwargs": ({"padding": True}, TypeError),
+    "common_kwargs": ({"return_tensors": "pt"}, TypeError),
+    "images": (None, TypeError),
+    "audio": (None, TypeError),
+    "videos": (None, TypeError),
+}
+
+
+def try_keyword(call, table, name, folder):
+    """What the call gives with this keyword of the table; None where it was refused by its name."""
+    value = table[name]
+    value, refused = value if isinstance(value, tuple) else (value, None)
+    value = value(folder) if callable(value) else value
+    if refused is None:
+        return call(**{name: value})
+    with pytest.raises(refused, match=name):
+        call(**{name: value})
+    return None
+
+
+@pytest.mark.parametrize("name", LOADING)
+def test_from_pretrained(name, saved_model, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def load(**options):
+        return TriaffineForNestedNER.from_pretrained(saved_model, **options)
+
+    model = try_keyword(load, LOADING, name, saved_model)
+    assert model is None or model.head.label_bias.isfinite().all()
+
+
+@pytest.mark.parametrize("name", SAVING)
+def test_save_pretrained(name, saved_model, tmp_path):
+    model = TriaffineForNestedNER.from_pretrained(saved_model)
+    try_keyword(lambda **options: model.save_pretrained(tmp_path, **options), SAVING, name, saved_model)
+    again = TriaffineForNestedNER.from_pretrained(tmp_path)
+    torch.testing.assert_close(again.state_dict(), model.state_dict())
+
+
+@pytest.mark.parametrize("name", PIPELINE)
+def test_pipeline(name, saved_model):
+    def find(**options):
+        return transformers.pipeline("ner", model=str(saved_model), trust_remote_code=True, **options)(TEXT)
+
+    found = try_keyword(find, PIPELINE, name, saved_model)
+    assert found is None or isinstance(found, list)
+
+
+@pytest.mark.parametrize("name", PROCESSOR)
+def test_processor(name, saved_model):
+    processor = TriaffineProcessor.from_pretrained(saved_model)
+    batch = try_keyword(lambda **options: processor(TEXT, **options), PROCESSOR, name, saved_model)
+    for key, values in processor(TEXT).items() if batch is not None else ():
+        assert np.array_equal(batch[key], values)
+
+
+def test_tables_are_complete():
+    """With the installed version; one that documents more makes this fail."""
+    documented = [
+        (PreTrainedModel.from_pretrained, LOADING, {"distributed_config", "device_mesh", "fusion_config", "tp_plan"}),
+        (PreTrainedModel.save_pretrained, SAVING, {"distributed_checkpoint"}),
+        (transformers.pipeline, PIPELINE, {"task", "model", "trust_remote_code"}),
+    ]
+    for function, table, left_out in documented:
+        names = {name for name, one in inspect.signature(function).parameters.items() if one.kind not in (2, 4)}
+        assert names - {"self", "cls", "pretrained_model_name_or_path", "save_directory"} <= {*table, *left_out}
+
+
+@pytest.mark.parametrize(
+    ("options", "fact"),
+    [
+        ({"padding": False}, "`padding` is False"),
+        ({"padding": "max_length"}, "`padding` is 'max_length'"),
+        ({"truncation": "only_first"}, "`truncation` is 'only_first'"),
+        ({"return_tensors": "tf"}, "`return_tensors` is 'tf'"),
+        ({"return_tensors": None}, "`return_tensors` is None"),
+    ],
+)
+def test_values_that_a_processor_cannot_follow(saved_model, options, fact):
+    with pytest.raises(ValueError, match=fact):
+        TriaffineProcessor.from_pretrained(saved_model)(TEXT, **options)
+
+
+def test_words_may_be_given_as_to_a_tokenizer(saved_model):
+    processor = TriaffineProcessor.from_pretrained(saved_model)
+    expected = processor(words=[["gene", "binds"], ["DNA"]])
+    batch = processor([["gene", "binds"], ["DNA"]], is_split_into_words=True, return_tensors=TensorType.PYTORCH)
+    for key, values in expected.items():
+        assert torch.equal(batch[key], values)
+
+
+def test_the_output_of_a_tokenizer_is_no_input_of_the_model(saved_model):
+    model, processor = NestedNERPipeline(model=saved_model).model, TriaffineProcessor.from_pretrained(saved_model)
+    with pytest.raises(ValueError, match=r"`word_index`.*TriaffineProcessor"):
+        model(**processor.tokenizer(TEXT, return_tensors="pt"))
+
+
+def test_own_calls_warn_of_nothing(saved_model, tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DeprecationWarning)
+        warnings.simplefilter("error", FutureWarning)
+        find = transformers.pipeline("ner", model=str(saved_model), trust_remote_code=True)
+        find([TEXT, TEXT], threshold=0.2)
+        find.save_pretrained(tmp_path)
+        find.processor(TEXT, padding=True, truncation=True, return_tensors="pt")
