@@ -128,7 +128,7 @@ def test_transformers_own_pipeline_function_takes_a_model_object(finder, encoder
         built = transformers_pipeline(task, model=model, **component, threshold=0.2)
         assert isinstance(built, NestedNERPipeline)
         assert rounded([built(TEXTS[0])]) == expected
-    with pytest.raises(ValueError, match=r"`tokenizer` is .*`processor=`"):
+    with pytest.raises(ValueError, match="`processor=`"):
         transformers_pipeline(task, model=model, tokenizer=processor.tokenizer)
     with pytest.raises(ValueError, match="`processor=`"):
         transformers_pipeline(task, model=model)
