@@ -15,7 +15,7 @@ from .safe_text import clean, html_text, inline_code, markdown_text, text_width
 
 MISSING = "–"
 GAP = "  "  # between the columns of a text table
-_NUMBER = re.compile(r"[+−-]?\d[\d,]*(\.\d+)?( ?%)?( ± \d+(\.\d+)?)?")
+_NUMBER = re.compile(r"[+−-]?\d[\d,]*(\.\d+)?( ?%)?( ± \d+(\.\d+)?)?( \([\d.]+\))?")
 
 
 class Code(str):

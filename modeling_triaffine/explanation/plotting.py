@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ..drawing.safe_text import LONGEST_LABEL, clean, shorten
 from ..errors import missing_extra
 from .explaining import Explanation
-from .tables import Table, describe_span, make_tables, number_text, probability_text
+from .tables import Stage, describe_span, make_stages, number_text, probability_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,24 +35,23 @@ STYLE = {
 }
 
 
-def plot_explanation(explanation: Explanation, path: str | os.PathLike | None = None) -> "Figure":
-    """Draws the probabilities before and after the cross-span stage, and below them what the scores are made of.
+def plot_explanation(explanation: Explanation, path: str | os.PathLike[str] | None = None) -> "Figure":
+    """Draws the probabilities before and after the cross-span stage, and below them what the scores add up from.
 
-    Each table is read down a column: what the words (candidates) contributed to the label's logit, its bias, and the
+    Read each table down a column: the contributions of the words (candidates) to the label's logit, its bias, and the
     logit they add up to. Colours are attention, α over inside words, β over candidates; the column of the predicted
-    label is framed. Beyond 24 words or 12 candidates those most attended to by the likely labels are drawn, in their
-    order, and the contributions of the others summed.
+    label is framed. [`make_stages`] says which words and candidates are shown.
 
     Args:
-        explanation: from [`explain`].
-        path: where to save it, by suffix as PNG, SVG or PDF; None: nowhere.
+        explanation: From [`explain`].
+        path: Where to save it, as PNG, SVG or PDF by its suffix; None: nowhere.
 
     Returns:
         The matplotlib figure.
 
     Raises:
         ImportError: matplotlib is not installed.
-        ValueError: the path has another suffix.
+        ValueError: The path has another suffix.
     """
     try:
         from matplotlib import style
@@ -91,23 +90,23 @@ class _Sheet:
 
 def _draw(explanation: Explanation) -> "Figure":
     """Title, legend, labels over bars, tables, from top to bottom; a label's bars and numbers share a column."""
-    tables = make_tables(explanation)
+    stages = make_stages(explanation)
     labels = [shorten(label.label, LONGEST_LABEL) for label in explanation.labels]
     predicted = [label.label for label in explanation.labels].index(explanation.predicted)
     title, subtitle = f"“{shorten(explanation.span.text, LONGEST_TITLE)}”", describe_span(explanation)
-    headings = [_describe_table(table) for table in tables]
+    headings = [_describe_stage(stage) for stage in stages]
 
     longest_label = max(_text_width(label, weight="bold") for label in labels)
     rotation = 0 if longest_label < CELL_WIDTH else 40
     labels_height, overhang = (0.7 * longest_label + 0.15, 0.8 * longest_label) if rotation else (0.2, 0.0)
-    left = MARGIN + 0.1 + max(_text_width(row.name, weight="bold") for table in tables for row in table.rows)
+    left = MARGIN + 0.1 + max(_text_width(row.title, weight="bold") for stage in stages for row in stage.rows)
     columns_width = CELL_WIDTH * len(labels)
     longest_line = max(_text_width(title, TITLE_SIZE, "bold"), *map(_text_width, [subtitle, *headings]))
     bars_top = MARGIN + TITLE_HEIGHT + LEGEND_HEIGHT + labels_height
-    tables_height = sum(GAP + HEADING_HEIGHT + CELL_HEIGHT * len(table.rows) for table in tables)
+    stages_height = sum(GAP + HEADING_HEIGHT + CELL_HEIGHT * len(stage.rows) for stage in stages)
     sheet = _Sheet(
         width=max(MARGIN + longest_line, left + columns_width + max(COLOUR_BAR_ROOM, overhang)) + MARGIN,
-        height=bars_top + BARS_HEIGHT + tables_height + MARGIN,
+        height=bars_top + BARS_HEIGHT + stages_height + MARGIN,
     )
 
     sheet.write(MARGIN, title, fontsize=TITLE_SIZE, fontweight="bold")
@@ -125,11 +124,11 @@ def _draw(explanation: Explanation) -> "Figure":
         handlelength=1,
     )
     top = bars_top + BARS_HEIGHT
-    for heading, table in zip(headings, tables, strict=True):
+    for heading, stage in zip(headings, stages, strict=True):
         sheet.write(top + GAP, heading)
         top += GAP + HEADING_HEIGHT
-        _draw_table(sheet, left, top, table, predicted)
-        top += CELL_HEIGHT * len(table.rows)
+        _draw_stage(sheet, left, top, stage, predicted)
+        top += CELL_HEIGHT * len(stage.rows)
     return sheet.figure
 
 
@@ -141,10 +140,10 @@ def _text_width(text: str, size: float = TEXT_SIZE, weight: str = "normal") -> f
     return TextPath((0, 0), text, size, FontProperties(weight=weight)).get_extents().x1 / 72
 
 
-def _describe_table(table: Table) -> str:
-    if table.symbol is None:
-        return table.heading
-    return f"{table.heading}: colour is attention {table.symbol}; the numbers add up to the {table.logit.name}"
+def _describe_stage(stage: Stage) -> str:
+    if stage.symbol is None:
+        return stage.heading
+    return f"{stage.heading}: colour is attention {stage.symbol}; the numbers add up to the {stage.logit.name}"
 
 
 def _draw_bars(axes: "Axes", explanation: Explanation) -> None:
@@ -173,30 +172,30 @@ def _name_columns(axes: "Axes", labels: list[str], rotation: int, predicted: int
     axes.get_xticklabels()[predicted].set(color=PREDICTED, fontweight="bold")
 
 
-def _draw_table(sheet: _Sheet, left: float, top: float, table: Table, predicted: int) -> None:
+def _draw_stage(sheet: _Sheet, left: float, top: float, stage: Stage, predicted: int) -> None:
     """Names and numbers of the rows, and under the numbers the colours of attention."""
     from matplotlib.patches import Rectangle
 
-    rows, columns = table.rows, len(table.logit.numbers)
+    rows, columns = stage.rows, len(stage.logit.numbers)
     axes = sheet.add_axes(left, top, CELL_WIDTH * columns, CELL_HEIGHT * len(rows))
     axes.set(xlim=(-0.5, columns - 0.5), ylim=(len(rows) - 0.5, -0.5), xticks=[])
-    axes.set_yticks(range(len(rows)), [row.name for row in rows])
+    axes.set_yticks(range(len(rows)), [row.title for row in rows])
     axes.get_yticklabels()[-1].set_fontweight("bold")
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
-    if table.terms:
-        axes.axhline(len(table.terms) - 0.5, color="black", linewidth=0.8)
+    if stage.terms:
+        axes.axhline(len(stage.terms) - 0.5, color="black", linewidth=0.8)
     frame = Rectangle((predicted - 0.5, -0.5), 1, len(rows), fill=False, edgecolor=PREDICTED, linewidth=1.5)
     frame.set(clip_on=False, zorder=3)  # above the colours
     axes.add_patch(frame)
-    _write_numbers(axes, table)
-    _colour_cells(sheet, axes, left + CELL_WIDTH * columns + 0.1, top, table)
+    _write_numbers(axes, stage)
+    _colour_cells(sheet, axes, left + CELL_WIDTH * columns + 0.1, top, stage)
 
 
-def _write_numbers(axes: "Axes", table: Table) -> None:
-    dark = DARK * max((max(row.attention) for row in table.terms if row.attention), default=0.0)
-    for number, row in enumerate(table.rows):
-        weight = "bold" if row is table.logit else "normal"
+def _write_numbers(axes: "Axes", stage: Stage) -> None:
+    dark = DARK * max((max(row.attention) for row in stage.terms if row.attention), default=0.0)
+    for number, row in enumerate(stage.rows):
+        weight = "bold" if row is stage.logit else "normal"
         for column, value in enumerate(row.numbers):
             colour = "white" if row.attention and row.attention[column] > dark else "black"
             axes.text(
@@ -204,9 +203,9 @@ def _write_numbers(axes: "Axes", table: Table) -> None:
             )
 
 
-def _colour_cells(sheet: _Sheet, axes: "Axes", bar_left: float, top: float, table: Table) -> None:
+def _colour_cells(sheet: _Sheet, axes: "Axes", bar_left: float, top: float, stage: Stage) -> None:
     """Colours the rows with attention, which come first, and draws the scale of the colours beside them."""
-    attention = [row.attention for row in table.terms if row.attention]
+    attention = [row.attention for row in stage.terms if row.attention]
     if not attention:
         return
     edges = ([place - 0.5 for place in range(size + 1)] for size in (len(attention[0]), len(attention)))

@@ -1,30 +1,39 @@
-"""An explanation as tables to be read, labels in columns, words and candidates in rows; and these tables as text.
+"""What an explanation shows: which words, candidates and labels, and how their numbers read.
 
-A column is an addition: what each inside word contributed and the label's bias make p; what each candidate contributed
-and the bias make pᶜ. `plotting.py` draws the same tables.
+Text (here), plot (`plotting.py`) and demo page all show the same rows. A column is an addition: the contributions of
+the inside words and the label's bias add up to p; those of the candidates and the bias add up to pᶜ.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from ..drawing.safe_text import LONGEST_LABEL, clean, shorten
+from ..drawing.safe_text import LONGEST_LABEL, clean, shorten, text_width
+from ..drawing.tables import Table
 from ..model.configuration_triaffine import NONE_LABEL
-from .explaining import Candidate, Explanation, StageScore
+from .explaining import Candidate, Explanation, StageScore, TextSpan
 
-MOST_WORDS, MOST_CANDIDATES = 24, 12
-# Characters.
-LONGEST_NAME = 36
+MOST_WORDS, MOST_CANDIDATES = 20, 8
+LONGEST_NAME = 40  # characters
 
 
 class Row(NamedTuple):
-    """A row of a table, a number a label; attention [R] where there is any."""
+    """A number for each label of the model, and the attention where there is any; `label` is a candidate's."""
 
     name: str
     numbers: list[float]
     attention: list[float] | None = None
+    label: str | None = None
+
+    @property
+    def title(self) -> str:
+        return f"{self.name} ({shorten(self.label, LONGEST_LABEL)})" if self.label else self.name
 
 
-class Table(NamedTuple):
-    """A stage: rows that add up, those with attention first; `symbol` is the attention's, if the stage has one."""
+class Stage(NamedTuple):
+    """One stage as rows that add up: `terms` and `bias` to `logit`.
+
+    `symbol` is the attention's, None without one. Only terms have attention, the last may be a sum without.
+    """
 
     heading: str
     symbol: str | None
@@ -37,100 +46,110 @@ class Table(NamedTuple):
         return [*self.terms, self.bias, self.logit]
 
 
-def describe_span(explanation: Explanation) -> str:
-    """The model's decision and the span's rank, in a line."""
-    place = f"rank {explanation.rank} of the sentence’s {explanation.num_spans} spans by their likeliest entity label"
-    if explanation.is_candidate is False:
-        return f"{NONE_LABEL}, for it is no candidate · {place}"
-    probability = max(label.final.probability for label in explanation.labels)
-    return f"{shorten(explanation.predicted, LONGEST_LABEL)} {probability_text(probability)} · {place}"
+def make_stages(explanation: Explanation) -> list[Stage]:
+    """The span stage, and the cross-span stage if the span took part in it.
 
-
-def make_tables(explanation: Explanation) -> list[Table]:
-    """What p adds up from, and what pᶜ does where the span has one.
-
-    Beyond 24 words or 12 candidates, those most attended to by the likely labels have rows, in their order, and the
-    others one of their sums.
+    Shown are the 20 words and the 8 candidates with the largest contributions, positive or negative: the mean over the
+    labels, weighted by their probability. One more row is the sum of the others. Words are in the order of the text,
+    candidates in that of their contribution.
     """
     before = [label.span_stage for label in explanation.labels]
-    words = [shorten(word.text, LONGEST_NAME) for word in explanation.words]
-    rows = _attended_rows(words, before, MOST_WORDS, "words")
-    heading = "Inside words" if rows else "First and last word alone, without attention to inside words"
-    tables = [_make_table(heading, "α" if rows else None, rows, before, "logit p")]
+    words = [Row(shorten(word.text, LONGEST_NAME), []) for word in explanation.words]
+    terms = _terms(words, before, sorted(_strongest(before, MOST_WORDS)), "word")
+    heading = "Inside words" if terms else "First and last word alone, without attention to inside words"
+    stages = [_make_stage(heading, "α" if terms else None, terms, before, "logit p")]
     after = [label.cross_span_stage for label in explanation.labels if label.cross_span_stage is not None]
     if after and explanation.candidates is not None:
-        heading = f"Candidates that the span {'looks at' if explanation.cross_span_axis == 'key' else 'is seen from'}"
-        names = [_name_candidate(candidate, explanation) for candidate in explanation.candidates]
-        rows = _attended_rows(names, after, MOST_CANDIDATES, "candidates")
-        tables.append(_make_table(heading, "β", rows, after, "logit pᶜ"))
-    return tables
+        seen = "looks at" if explanation.cross_span_axis == "key" else "is seen from"
+        candidates = [_name_candidate(candidate, explanation.span) for candidate in explanation.candidates]
+        terms = _terms(candidates, after, _strongest(after, MOST_CANDIDATES), "candidate")
+        stages.append(_make_stage(f"Candidates that the span {seen}", "β", terms, after, "logit pᶜ"))
+    return stages
 
 
-def _make_table(heading: str, symbol: str | None, terms: list[Row], scores: list[StageScore], logit: str) -> Table:
-    bias = Row("label bias", [score.bias for score in scores])
-    return Table(heading, symbol, terms, bias, Row(logit, [score.logit for score in scores]))
+def likeliest_labels(explanation: Explanation) -> list[int]:
+    """The indices of all labels: the predicted one first, then by probability."""
+    labels = explanation.labels
+    return sorted(range(len(labels)), key=lambda n: (labels[n].label != explanation.predicted, -labels[n].final.logit))
 
 
-def _name_candidate(candidate: Candidate, explanation: Explanation) -> str:
-    if (candidate.start, candidate.end) == (explanation.span.start, explanation.span.end):
-        return "the span itself"
-    label = "" if candidate.label == NONE_LABEL else f" ({shorten(candidate.label, LONGEST_LABEL)})"
-    return shorten(candidate.text, LONGEST_NAME - len(label)) + label
-
-
-def _attended_rows(names: list[str], scores: list[StageScore], most: int, kind: str) -> list[Row]:
-    """Rows of the words or candidates most attended to, in their order, and one for the others.
-
-    How much they are attended to is the mean over the labels, by their probability.
-    """
-    attention = [score.attention for score in scores if score.attention is not None]
-    contributions = [score.contributions for score in scores if score.contributions is not None]
-    if not attention:
-        return []
-    expected = [
-        sum(score.probability * weight for score, weight in zip(scores, weights, strict=True))
-        for weights in zip(*attention, strict=True)
-    ]
-    ranked = sorted(range(len(names)), key=lambda place: -expected[place])
-    rows = [
-        Row(names[place], [values[place] for values in contributions], [weights[place] for weights in attention])
-        for place in sorted(ranked[:most])
-    ]
-    if others := ranked[most:]:
-        rows.append(Row(f"{len(others)} other {kind}", [sum(values[n] for n in others) for values in contributions]))
-    return rows
+def describe_span(explanation: Explanation) -> str:
+    """The model's decision and the span's rank, in a line."""
+    rank = f"rank {explanation.rank} of the sentence’s {explanation.num_spans} spans by their likeliest entity label"
+    if explanation.is_candidate is False:
+        return f"{NONE_LABEL}, because it is not a candidate · {rank}"
+    probability = max(label.final.probability for label in explanation.labels)
+    return f"{shorten(explanation.predicted, LONGEST_LABEL)} {probability_text(probability)} · {rank}"
 
 
 def format_explanation(explanation: Explanation, width: int = 100) -> str:
-    """The tables as text; columns of the likeliest labels first, as many as fit into `width` characters."""
-    tables = make_tables(explanation)
-    labels = explanation.labels
-    before = Row("probability by p", [label.span_stage.probability for label in labels])
-    after = Row("probability by pᶜ", [label.final.probability for label in labels])
-    probabilities = [before, after] if len(tables) > 1 else [before]
+    """The explanation as text tables, with the columns of as many of the likeliest labels as fit into `width`."""
+    order = likeliest_labels(explanation)
+    for count in range(len(order), 0, -1):
+        tables = [table.text() for table in _text_tables(explanation, order[:count])]
+        if max(text_width(line) for table in tables for line in table.splitlines()) <= width:
+            break
+    blocks = [f"“{clean(explanation.span.text)}”\n{describe_span(explanation)}", *tables]
+    if hidden := len(order) - count:
+        blocks.append(f"The {hidden} least likely labels are left out." if hidden > 1 else "1 label is left out.")
+    return "\n\n".join(blocks)
+
+
+def _text_tables(explanation: Explanation, shown: Sequence[int]) -> list[Table]:
+    labels = [explanation.labels[number] for number in shown]
     names = [shorten(label.label, LONGEST_LABEL) for label in labels]
-    name_width = max(len(row.name) for row in [*probabilities, *(row for table in tables for row in table.rows)])
-    cell_width = 2 + max(len("+0.00 (0.00)"), *map(len, names))
-    likeliest = sorted(range(len(labels)), key=lambda label: -labels[label].final.probability)
-    shown = likeliest[: max(1, (width - name_width) // cell_width)]
-
-    def line(name: str, cells: list[str]) -> str:
-        return name.ljust(name_width) + "".join(cells[label].rjust(cell_width) for label in shown)
-
-    lines = [f"“{clean(explanation.span.text)}”", describe_span(explanation), "", line("", names)]
-    lines += [line(row.name, [probability_text(value) for value in row.numbers]) for row in probabilities]
-    for table in tables:
-        note = f": contribution (attention {table.symbol})" if table.symbol else ""
-        lines += ["", table.heading + note, *(line(row.name, _cells(row)) for row in table.rows)]
-    if len(shown) < len(labels):
-        lines += ["", f"The {len(labels) - len(shown)} least likely labels are left out."]
-    return "\n".join(lines)
+    probabilities = [["by p", *(probability_text(label.span_stage.probability) for label in labels)]]
+    if explanation.is_candidate:
+        probabilities.append(["by pᶜ", *(probability_text(label.final.probability) for label in labels)])
+    tables = [Table(["probability", *names], probabilities)]
+    for stage in make_stages(explanation):
+        note = f": contribution (attention {stage.symbol})" if stage.symbol else ""
+        rows = [[row.title, *(_cell(row, number) for number in shown)] for row in stage.rows]
+        tables.append(Table(["", *names], rows, stage.heading + note))
+    return tables
 
 
-def _cells(row: Row) -> list[str]:
-    if row.attention is None:
-        return [number_text(value) for value in row.numbers]
-    return [f"{number_text(value)} ({weight:.2f})" for value, weight in zip(row.numbers, row.attention, strict=True)]
+def _cell(row: Row, label: int) -> str:
+    number = number_text(row.numbers[label])
+    return f"{number} ({row.attention[label]:.2f})" if row.attention else number
+
+
+def _make_stage(heading: str, symbol: str | None, terms: list[Row], scores: list[StageScore], logit: str) -> Stage:
+    bias = Row("label bias", [score.bias for score in scores])
+    return Stage(heading, symbol, terms, bias, Row(logit, [score.logit for score in scores]))
+
+
+def _name_candidate(candidate: Candidate, span: TextSpan) -> Row:
+    if (candidate.start, candidate.end) == (span.start, span.end):
+        return Row("the span itself", [])
+    return Row(
+        shorten(candidate.text, LONGEST_NAME), [], label=None if candidate.label == NONE_LABEL else candidate.label
+    )
+
+
+def _strongest(scores: Sequence[StageScore], most: int) -> list[int]:
+    """The indices of the words or candidates with the largest contributions, see [`make_stages`], largest first."""
+    weighted = [[score.probability * abs(value) for value in score.contributions or ()] for score in scores]
+    strengths = [sum(values) for values in zip(*weighted, strict=True)]
+    return sorted(range(len(strengths)), key=lambda number: -strengths[number])[:most]
+
+
+def _terms(names: Sequence[Row], scores: Sequence[StageScore], shown: Sequence[int], kind: str) -> list[Row]:
+    """The rows of the words or candidates that are shown, and the sum of the others."""
+    contributions = [score.contributions for score in scores if score.contributions is not None]
+    attention = [score.attention for score in scores if score.attention is not None]
+    if not contributions:
+        return []
+    rows = [
+        names[n]._replace(
+            numbers=[values[n] for values in contributions], attention=[values[n] for values in attention]
+        )
+        for n in shown
+    ]
+    if others := set(range(len(names))).difference(shown):
+        name = f"{len(others)} other {kind}s" if len(others) > 1 else f"1 other {kind}"
+        rows.append(Row(name, [sum(values[n] for n in sorted(others)) for values in contributions]))
+    return rows
 
 
 def number_text(value: float) -> str:

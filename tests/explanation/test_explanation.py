@@ -25,7 +25,7 @@ from modeling_triaffine.explanation import (
     plot_explanation,
 )
 from modeling_triaffine.explanation.contributions import cross_span_stage_parts, span_stage_parts
-from modeling_triaffine.explanation.tables import make_tables
+from modeling_triaffine.explanation.tables import MOST_CANDIDATES, MOST_WORDS, make_stages, number_text
 from modeling_triaffine.inference import rank_of_span
 from modeling_triaffine.model import span_head_triaffine
 from modeling_triaffine.model.configuration_triaffine import TriaffineConfig
@@ -381,34 +381,57 @@ SHAPES = {"large": LARGE, "small": SMALL, "no-candidate": WITHOUT_CANDIDATES, "n
 
 
 @pytest.mark.parametrize("explanation", [LARGE, SMALL, WITHOUT_CANDIDATES], ids=["large", "small", "no-candidate"])
-def test_every_column_of_a_table_adds_up(explanation):
-    for table in make_tables(explanation):
-        for label, logit in enumerate(table.logit.numbers):
-            assert sum(row.numbers[label] for row in [*table.terms, table.bias]) == pytest.approx(logit, abs=1e-5)
+def test_every_column_of_a_stage_adds_up(explanation):
+    for stage in make_stages(explanation):
+        for label, logit in enumerate(stage.logit.numbers):
+            assert sum(row.numbers[label] for row in [*stage.terms, stage.bias]) == pytest.approx(logit, abs=1e-5)
 
 
-def test_tables_show_what_likely_labels_attend_to_and_sum_up_the_rest():
-    words, candidates = make_tables(LARGE)
-    assert (len(words.terms), words.terms[-1].name) == (25, "11 other words")
-    assert (len(candidates.terms), candidates.terms[-1].name) == (13, "18 other candidates")
+def test_what_contributes_most_to_likely_labels_is_shown_and_the_rest_is_summed():
+    words, candidates = make_stages(LARGE)
+    assert (len(words.terms), words.terms[-1].name) == (MOST_WORDS + 1, "15 other words")
+    assert (len(candidates.terms), candidates.terms[-1].name) == (MOST_CANDIDATES + 1, "22 other candidates")
     assert candidates.heading == "Candidates that the span is seen from"
-    final = [label.final for label in LARGE.labels]
-    likely = max(range(len(final)), key=lambda label: final[label].probability)
-    most = max(final[likely].attention)
-    assert most in [row.attention[likely] for row in candidates.terms[:-1]]
+
+    def strengths(scores):
+        columns = zip(*(score.contributions for score in scores), strict=True)
+        return [sum(s.probability * abs(v) for s, v in zip(scores, column, strict=True)) for column in columns]
+
+    def shown(stage, scores):
+        rows = [list(row) for row in zip(*(score.contributions for score in scores), strict=True)]
+        return [rows.index(row.numbers) for row in stage.terms[:-1]]
+
+    before, after = ([getattr(label, stage) for label in LARGE.labels] for stage in ("span_stage", "cross_span_stage"))
+    for stage, scores in ((words, before), (candidates, after)):
+        strength = strengths(scores)
+        ranked = sorted(range(len(strength)), key=lambda number: -strength[number])[: len(stage.terms) - 1]
+        # Words in the order of the text, candidates with the strongest first.
+        assert shown(stage, scores) == (sorted(ranked) if stage is words else ranked)
 
 
-def test_text_holds_the_likeliest_labels_that_fit():
+def test_text_has_the_likeliest_labels_that_fit():
     lines = format_explanation(LARGE, width=100).splitlines()
     assert max(map(len, lines[3:])) <= 100
     assert LARGE.predicted[:6] in lines[3]
     assert lines[-1].endswith("least likely labels are left out.")
     assert all(line.isprintable() for line in lines)
+    wide = format_explanation(LARGE, width=120).splitlines()
+    assert len(wide[3].split()) > len(lines[3].split())
     narrow = format_explanation(SMALL, width=1).splitlines()
-    assert narrow[3].split() == [SMALL.predicted]
-    assert "probability by pᶜ" not in format_explanation(WITHOUT_CANDIDATES)
-    assert "for it is no candidate" in format_explanation(WITHOUT_CANDIDATES)
+    assert narrow[3].split() == ["probability", SMALL.predicted]
+    assert "by pᶜ" not in format_explanation(WITHOUT_CANDIDATES)
+    assert "not a candidate" in format_explanation(WITHOUT_CANDIDATES)
     assert "without attention to inside words" in format_explanation(WITHOUT_PARTS)
+
+
+def test_text_shows_the_numbers_of_the_stages():
+    cells = {
+        line.split("  ")[0]: line.split("  ")[1:] for line in format_explanation(SMALL).splitlines() if "  " in line
+    }
+    label = next(label for label in SMALL.labels if label.label == SMALL.predicted)
+    (attention,), (contribution,) = label.cross_span_stage.attention, label.cross_span_stage.contributions
+    assert cells["the span itself"][-2:][0].strip() == f"{number_text(contribution)} ({attention:.2f})"
+    assert number_text(label.final.logit) in " ".join(cells["logit pᶜ"])
 
 
 @pytest.mark.parametrize("explanation", SHAPES.values(), ids=SHAPES)
@@ -418,8 +441,8 @@ def test_all_that_is_written_in_a_plot_stays_on_it(explanation):
     figure.draw_without_rendering()
     texts = [text for text in figure.findobj(lambda artist: hasattr(artist, "get_text")) if text.get_text()]
     written = " ".join(text.get_text() for text in texts)
-    for table in make_tables(explanation):
-        assert all(row.name in written for row in table.rows)
+    for stage in make_stages(explanation):
+        assert all(row.title in written for row in stage.rows)
     for text in texts:
         if text.get_visible():
             box = text.get_window_extent()

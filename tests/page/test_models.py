@@ -55,7 +55,7 @@ def test_only_offered_models_are_loaded_unless_the_choice_is_free(models):
 
 def test_messages_do_not_tell_where_a_model_lies(tmp_path):
     (tmp_path / "broken").mkdir()
-    with pytest.raises(ValueError, match=r"broken has no processor_config\.json") as error:
+    with pytest.raises(ValueError, match=r"broken .*processor_config\.json") as error:
         Models([tmp_path / "broken"]).pipeline("broken")
     assert str(tmp_path) not in str(error.value)
 
@@ -164,4 +164,5 @@ def test_without_gradio_the_extra_is_named(monkeypatch):
 def test_mistakes_of_the_command_are_told(command, tmp_path):
     told = command("demo", "--model", tmp_path)
     assert (told.code, told.out) == (2, "")
-    assert told.err.startswith(f"error: {tmp_path.name} has no processor_config.json")
+    assert told.err.startswith(f"error: {tmp_path.name} has ")
+    assert "processor_config.json" in told.err

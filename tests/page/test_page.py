@@ -16,10 +16,10 @@ pytest.importorskip("gradio", reason="needs the extra demo")
 
 from modeling_triaffine import NestedNERPipeline
 from modeling_triaffine.explanation import explain, format_explanation
-from modeling_triaffine.explanation.tables import number_text
+from modeling_triaffine.explanation.tables import likeliest_labels, make_stages, number_text
 from modeling_triaffine.hosting import listen, url_of
 from modeling_triaffine.page import build_page
-from modeling_triaffine.page.explained import MOST_CANDIDATES, MOST_LABELS, TEXT_WIDTH, show_explanation
+from modeling_triaffine.page.explained import MOST_LABELS, TEXT_WIDTH, show_explanation
 from modeling_triaffine.page.marking import mark_text
 from modeling_triaffine.page.serving import make_server
 from modeling_triaffine.page.views import LONGEST_TEXT, MOST_ENTITIES, show_drawing, show_table
@@ -316,27 +316,21 @@ def make_pipeline(encoder: str, **fields) -> NestedNERPipeline:
     return NestedNERPipeline(model=tiny_model(encoder, **fields), processor=tiny_processor(encoder), device="cpu")
 
 
-def test_what_adds_most_to_the_predicted_label_comes_first(encoder):
+def test_the_page_shows_the_rows_of_the_text_with_the_predicted_label_first(encoder):
     explanation = explain(make_pipeline(encoder, max_candidates=20), TEXT, (4, 8))
-    labels = sorted(explanation.labels, key=lambda label: -label.final.logit)
-    scores = [label.cross_span_stage for label in labels]
-    count = len(explanation.candidates)
-    assert count > MOST_CANDIDATES + 1
-    ranked = sorted(range(count), key=lambda number: -abs(scores[0].contributions[number]))
-    probabilities, words, candidates = explanation_rows(explanation)
-    assert [row[1:] for row in candidates[:MOST_CANDIDATES]] == [
-        [number_text(score.contributions[number]) for score in scores] for number in ranked[:MOST_CANDIDATES]
-    ]
-    others = [sum(score.contributions[number] for number in ranked[MOST_CANDIDATES:]) for score in scores]
-    assert candidates[MOST_CANDIDATES:] == [
-        [f"{count - MOST_CANDIDATES} other candidates", *map(number_text, others)],
-        ["label bias", *(number_text(score.bias) for score in scores)],
-        ["logit pᶜ", *(number_text(score.logit) for score in scores)],
-    ]
-    assert [row[0] for row in words] == ["gene", "label bias", "logit p"]
+    order = likeliest_labels(explanation)
+    assert explanation.labels[order[0]].label == explanation.predicted
+    probabilities, *parts = explanation_rows(explanation)
+    for part, stage in zip(parts, make_stages(explanation), strict=True):
+        named = [f"{row.name} {row.label}" if row.label else row.name for row in stage.rows]
+        assert part == [
+            [name, *(number_text(row.numbers[label]) for label in order)]
+            for name, row in zip(named, stage.rows, strict=True)
+        ]
+    first = explanation.labels[order[0]]
     assert [row[1] for row in probabilities] == [
-        f"{labels[0].span_stage.probability:.2f}",
-        f"{labels[0].final.probability:.2f}",
+        f"{first.span_stage.probability:.2f}",
+        f"{first.final.probability:.2f}",
     ]
 
 
