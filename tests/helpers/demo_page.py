@@ -16,6 +16,7 @@ MARKUP = "<script>window.hurt=1</script> gene <img src=x onerror=window.hurt=2> 
 # A model from a stranger: its name, its labels and its card are markup.
 HOSTILE = '<img src=x onerror=window.hurt=4> "c"'
 HOSTILE_LABELS = ["<img src=x onerror=window.hurt=7>", "\"'><svg onload=window.hurt=5>", "None"]
+LAPTOP, PHONE = {"width": 1366, "height": 768}, {"width": 390, "height": 844}
 # Results of a fresh browser on a busy machine.
 PATIENCE = 60_000  # milliseconds
 

@@ -20,16 +20,9 @@ from modeling_triaffine.commands import demo
 from modeling_triaffine.page import build_page
 from modeling_triaffine.page.models import Models
 from modeling_triaffine.page.views import show_error
-from tests.helpers.demo_page import HOSTILE, PATIENCE, TEXT, find, save_model, save_models
-
-pytest_plugins = ("tests.helpers.browser",)
+from tests.helpers.demo_page import HOSTILE, PATIENCE, TEXT, find, save_model
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture(scope="module")
-def models(encoder, tmp_path_factory) -> dict[str, Path]:
-    return save_models(tmp_path_factory.mktemp("models"), encoder)
 
 
 # ---- models

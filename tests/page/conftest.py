@@ -1,0 +1,111 @@
+"""One browser, one page server and two models for all tests of the page."""
+
+import os
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from modeling_triaffine.hosting import listen, url_of
+from tests.conftest import REQUIRE_SHARED
+from tests.helpers.demo_page import LAPTOP, PATIENCE, save_models
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, BrowserContext, Page
+
+EXECUTABLES = ("chromium", "chromium-browser", "google-chrome")
+BROWSER_OPTIONS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@pytest.fixture(scope="package")
+def models(encoder, tmp_path_factory) -> dict[str, Path]:
+    return save_models(tmp_path_factory.mktemp("models"), encoder)
+
+
+@pytest.fixture(scope="package")
+def address(models, tmp_path_factory) -> Iterator[str]:
+    """Of a page with both models, served by a thread."""
+    from modeling_triaffine.page import build_page
+    from modeling_triaffine.page.serving import make_server
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GRADIO_TEMP_DIR", str(tmp_path_factory.mktemp("cache")))
+        server = make_server(build_page(list(models.values()), free_choice=True, device="cpu"))
+    with listen("127.0.0.1", 0) as listener:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        yield url_of(listener)
+        server.should_exit = True
+        thread.join()
+
+
+# Of this package, not of the session: while it runs, playwright's event loop is this thread's, and no other can be.
+@pytest.fixture(scope="package")
+def browser() -> Iterator["Browser"]:
+    """Headless Chromium; without it or playwright the test is skipped, or fails if TRIAFFINE_REQUIRE_SHARED is set."""
+    executable = next(filter(None, map(shutil.which, EXECUTABLES)), None)
+    if executable is None:
+        _do_without(f"needs a browser, none of {', '.join(EXECUTABLES)} is installed")
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        _do_without("needs playwright: pip install playwright")
+    with sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=executable, args=BROWSER_OPTIONS)
+        yield chromium
+        chromium.close()
+
+
+def _do_without(reason: str) -> None:
+    if os.environ.get(REQUIRE_SHARED):
+        pytest.fail(f"{reason}; {REQUIRE_SHARED} is set, so this is a failure", pytrace=False)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="package")
+def context(browser: "Browser") -> Iterator["BrowserContext"]:
+    """One cache for all pages: the scripts are fetched and parsed once."""
+    context = browser.new_context(viewport=LAPTOP)
+    context.set_default_timeout(PATIENCE)
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def visit(context, address) -> Iterator[Callable[..., "Page"]]:
+    """Opens the page; at the end of the test nothing was asked of other machines and no markup has run."""
+    asked: list[str] = []
+    errors: list[str] = []
+    pages: list[Page] = []
+
+    def open_page(**size) -> "Page":
+        visited = context.new_page()
+        pages.append(visited)
+        if size:
+            visited.set_viewport_size(size)
+        visited.on("request", lambda request: asked.append(request.url))
+        visited.on("pageerror", lambda error: errors.append(str(error)))
+        visited.on("dialog", lambda dialog: errors.append(dialog.message))
+        visited.goto(address)
+        visited.wait_for_selector("#text textarea")
+        return visited
+
+    yield open_page
+    hurt = [visited.evaluate("window.hurt ?? null") for visited in pages]
+    for visited in pages:
+        visited.close()
+    assert hurt == [None] * len(hurt)
+    assert errors == []
+    assert asked
+    assert [url for url in asked if not url.startswith((f"{address}/", "data:", f"blob:{address}/"))] == []
