@@ -13,12 +13,18 @@ from transformers import (
     BertTokenizer,
     DebertaV2Tokenizer,
     MPNetTokenizer,
+    PreTrainedModel,
     PreTrainedTokenizerBase,
     PreTrainedTokenizerFast,
     RobertaTokenizer,
+    TrainingArguments,
     XLMRobertaTokenizer,
 )
 
+# The name of the training argument, which transformers 5.23 has renamed.
+CHECKPOINTING = (
+    "activation_checkpointing" if hasattr(TrainingArguments, "activation_checkpointing") else ("gradient_checkpointing")
+)
 SIZES = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
 POSITIONS = 40
 
@@ -61,6 +67,11 @@ def save_encoder(architecture: str, folder: str | Path) -> str:
     AutoModel.from_config(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return str(folder)
+
+
+def enable_checkpointing(model: PreTrainedModel) -> None:
+    """Under its present name, or that before transformers 5.23."""
+    (getattr(model, "activation_checkpointing_enable", None) or model.gradient_checkpointing_enable)()
 
 
 def make_tokenizer(architecture: str) -> PreTrainedTokenizerBase:

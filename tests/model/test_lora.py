@@ -9,6 +9,7 @@ from safetensors.torch import load_file
 from transformers import AutoModel, AutoProcessor
 
 from modeling_triaffine import NestedNERTrainer, TriaffineForNestedNER
+from tests.helpers.encoders import CHECKPOINTING
 from tests.helpers.micro_training import micro_records, micro_trainer
 
 RECORDS = micro_records(16)
@@ -28,7 +29,7 @@ def lora_trainer(folder: Path) -> NestedNERTrainer:
         save_total_limit=2,
         load_best_model_at_end=True,
         metric_for_best_model="loss",
-        gradient_checkpointing=True,
+        **{CHECKPOINTING: True},
     )
     adapters = peft.LoraConfig(r=4, target_modules="all-linear")
     trainer.model.encoder = peft.get_peft_model(trainer.model.encoder, adapters)

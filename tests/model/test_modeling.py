@@ -9,6 +9,8 @@ from safetensors.torch import load, save_file
 from transformers import AutoModel, AutoModelForTokenClassification
 
 from modeling_triaffine import DataCollatorForNestedNER, TriaffineConfig, TriaffineForNestedNER
+from tests.helpers.encoders import enable_checkpointing
+from tests.helpers.portable import move_to_odd_addresses
 from tests.helpers.tiny import LABELS, save_tiny_encoder, tiny_model, tiny_processor
 
 SENTENCES = [["IL2", "gene", "binds"], ["protein"], ["the", "gene", "protein", "binds", "DNA", "."]]
@@ -74,7 +76,7 @@ def test_loss_and_gradients_do_not_depend_on_order_or_padding(encoder, variant):
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_saved_model_gives_equal_scores_to_the_last_bit(encoder, tmp_path, variant):
+def test_saved_model_gives_equal_scores(encoder, tmp_path, variant):
     model = tiny_model(encoder, **VARIANTS[variant])
     model.save_pretrained(tmp_path)
     batch = make_batch(encoder, model)
@@ -83,9 +85,25 @@ def test_saved_model_gives_equal_scores_to_the_last_bit(encoder, tmp_path, varia
         loaded = auto_class.from_pretrained(tmp_path)
         assert type(loaded) is TriaffineForNestedNER
         output = loaded(**batch)
-        assert torch.equal(output.loss, expected.loss)
-        assert torch.equal(output.span_logits, expected.span_logits)
+        torch.testing.assert_close(output.loss, expected.loss)
+        torch.testing.assert_close(output.span_logits, expected.span_logits)
     assert [path.suffix for path in tmp_path.iterdir() if path.suffix in {".bin", ".pt", ".pkl"}] == []
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_scores_and_gradients_do_not_depend_on_where_the_weights_are(encoder, variant):
+    model = tiny_model(encoder, **VARIANTS[variant])
+    batch = make_batch(encoder, model)
+
+    def score() -> tuple[torch.Tensor, ...]:
+        model.zero_grad()
+        output = model(**batch)
+        output.loss.backward()
+        return output.span_logits, *(value.grad for value in model.parameters() if value.grad is not None)
+
+    expected = score()
+    move_to_odd_addresses(model)
+    torch.testing.assert_close(score(), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_attention_maps_and_hidden_states_on_request(encoder):
@@ -183,7 +201,7 @@ def test_gradient_checkpointing_changes_nothing(encoder):
 
     plain = gradient()
     assert len(runs) == 1
-    model.gradient_checkpointing_enable()
+    enable_checkpointing(model)
     torch.testing.assert_close(gradient(), plain)
     assert len(runs) == 1 + 2  # forward, and again for the backward pass
 
@@ -254,8 +272,8 @@ def test_pickled_weights_are_never_read(encoder, tmp_path):
     model.save_pretrained(tmp_path)
     (tmp_path / "model.safetensors").unlink()
     torch.save(model.state_dict(), tmp_path / "pytorch_model.bin")
-    for options in ({}, {"use_safetensors": False}):
-        with pytest.raises(OSError, match="safetensors"):
+    for options, kind in (({}, OSError), ({"use_safetensors": False}, ValueError)):
+        with pytest.raises(kind, match="safetensors"):
             TriaffineForNestedNER.from_pretrained(tmp_path, **options)
 
 
