@@ -184,6 +184,12 @@ class TriaffineConfig(PushMixin, PretrainedConfig):
     loss_reduction: Literal["sentence", "batch"] = _option(
         "sentence", "mean over sentences of the mean over a sentence's spans, or one mean over all spans of the batch"
     )
+    boundary_smoothing: float | int = _option(
+        0.0, "ε, how much of an entity's probability is given to the spans around it in training; 0 = off", below=1.0
+    )
+    boundary_smoothing_distance: int = _option(
+        1, "D, how many words the boundaries of those spans may be off, head and tail together", least=1, most=2**6
+    )
     triaffine_init_std: float | int = _option(
         0.01, "standard deviation of full W and V at the start", least=1e-9, below=float("inf")
     )

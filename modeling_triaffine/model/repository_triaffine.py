@@ -31,6 +31,7 @@ REMOTE_CODE_FILES = (
     "triaffine_kernels.py",
     "triaffine_blocks.py",
     "triaffine_ops.py",
+    "losses_triaffine.py",
     "factors_triaffine.py",
     "words_triaffine.py",
     "span_head_triaffine.py",

@@ -21,6 +21,7 @@ from .factors_triaffine import (
     SpanScoring,
     TriaffineTensor,
 )
+from .losses_triaffine import smooth_boundaries, span_loss
 from .triaffine_ops import (
     Factor,
     PairFactor,
@@ -35,7 +36,6 @@ from .triaffine_ops import (
     gather_spans,
     num_labels,
     select_candidates,
-    span_loss,
     span_mask,
     span_scores,
     span_scores_reference,
@@ -239,11 +239,27 @@ class TriaffineSpanHead(nn.Module):
 
     def _losses(self, fields: dict[str, Tensor], labels: Tensor, valid: Tensor) -> dict[str, Tensor]:
         """Section 7: over all spans, and over the candidates where there are any."""
-        reduction = self.config.loss_reduction
-        loss_aux = span_loss(fields["span_logits"].flatten(1, 2), labels.flatten(1), valid.flatten(1), reduction)
+        config = self.config
+        targets = None
+        if config.boundary_smoothing:
+            distance = config.boundary_smoothing_distance
+            targets = smooth_boundaries(labels, config.num_labels, config.boundary_smoothing, distance)
+        loss_aux = span_loss(
+            fields["span_logits"].flatten(1, 2),
+            labels.flatten(1),
+            valid.flatten(1),
+            config.loss_reduction,
+            None if targets is None else targets.flatten(1, 2),
+        )
         if "logits" not in fields:
             return {"loss": loss_aux, "loss_aux": loss_aux}
-        chosen = gather_spans(labels, fields["candidates"])
-        loss_main = span_loss(fields["logits"], chosen, fields["candidate_mask"], reduction)
-        loss = self.config.aux_loss_weight * loss_aux + loss_main
+        candidates = fields["candidates"]
+        loss_main = span_loss(
+            fields["logits"],
+            gather_spans(labels, candidates),
+            fields["candidate_mask"],
+            config.loss_reduction,
+            None if targets is None else gather_spans(targets, candidates),
+        )
+        loss = config.aux_loss_weight * loss_aux + loss_main
         return {"loss": loss, "loss_aux": loss_aux, "loss_main": loss_main}

@@ -436,22 +436,6 @@ def span_mask(lengths: Tensor, num_words: int, max_width: int | None = None) -> 
     return shape & (words < lengths[:, None])[:, None, :]
 
 
-def span_loss(logits: Tensor, labels: Tensor, mask: Tensor, reduction: str) -> Tensor:
-    """Cross-entropy of the spans where `mask` holds and the label is not -100, in at least float32 (section 7).
-
-    logits [B, S, R], labels [B, S], mask [B, S]. reduction "sentence": mean over sentences of the mean over each one's
-    spans, sentences without any left out; "batch": one mean over all spans. 0 where there is no span at all.
-    """
-    counted = mask & (labels != -100)
-    losses = torch.nn.functional.cross_entropy(
-        at_least_float32(logits).flatten(0, 1), labels.masked_fill(~counted, -100).flatten(), reduction="none"
-    ).view_as(labels)
-    if reduction == "batch":
-        return losses.sum() / counted.sum().clamp(min=1)
-    spans = counted.sum(-1)
-    return (losses.sum(-1) / spans.clamp(min=1)).sum() / (spans > 0).sum().clamp(min=1)
-
-
 def at_least_float32(values: Tensor) -> Tensor:
     """Half precision to float32, anything else as it is."""
     return values.float() if values.dtype in (torch.float16, torch.bfloat16) else values

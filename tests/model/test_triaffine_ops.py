@@ -15,7 +15,6 @@ from modeling_triaffine.model.triaffine_ops import (
     inside_attention_reference,
     masked_softmax,
     select_candidates,
-    span_loss,
     span_mask,
     span_scores,
     span_scores_reference,
@@ -214,14 +213,6 @@ def test_equal_scores_are_ranked_by_position_whatever_the_padding():
         candidates, mask = select_candidates(torch.zeros(2, width, width, 3), span_mask(lengths, width), 5)
         assert candidates[0][mask[0]].tolist() == [[0, 0], [0, 1], [0, 2], [0, 3], [1, 1]]
         assert candidates[1][mask[1]].tolist() == [[0, 0], [0, 1], [1, 1]]
-
-
-def test_loss_ignores_sentences_without_spans():
-    logits, labels = torch.randn(2, 3, 4), torch.tensor([[0, 1, -100], [-100, -100, -100]])
-    mask = torch.ones(2, 3, dtype=torch.bool)
-    alone = span_loss(logits[:1], labels[:1], mask[:1], "sentence")
-    torch.testing.assert_close(span_loss(logits, labels, mask, "sentence"), alone)
-    assert span_loss(logits[1:], labels[1:], mask[1:], "sentence") == 0
 
 
 @pytest.mark.parametrize(
