@@ -1,7 +1,7 @@
 """Batches for training: the processor pads, the collator adds the labels of all spans."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
@@ -9,6 +9,9 @@ from torch import Tensor
 from ..model.configuration_triaffine import NONE_LABEL
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.triaffine_ops import span_mask
+
+# Which of nested entities a corpus annotates, if only some.
+FlatAnnotation = Literal["outermost", "innermost", "any"]
 
 
 def encode_records(processor: TriaffineProcessor, records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -31,11 +34,27 @@ class DataCollatorForNestedNER:
     Args:
         processor: the [`TriaffineProcessor`] that encoded the sentences.
         label2id: label ids of the model's configuration.
+        flat_annotation: which entities a corpus annotates if its annotation is flat, that is, without nested entities.
+            With "outermost", spans inside an entity get -100 and are left out of the loss, because they may be entities
+            too; with "innermost", spans around an entity; with "any", both. None means that all entities are annotated.
+
+    Raises:
+        ValueError: unknown value of `flat_annotation`.
     """
 
-    def __init__(self, processor: TriaffineProcessor, label2id: Mapping[str, int]):
+    def __init__(
+        self,
+        processor: TriaffineProcessor,
+        label2id: Mapping[str, int],
+        flat_annotation: FlatAnnotation | None = None,
+    ):
+        if flat_annotation not in (None, *get_args(FlatAnnotation)):
+            raise ValueError(
+                f"flat_annotation is {flat_annotation!r}; choose one of {', '.join(get_args(FlatAnnotation))}."
+            )
         self.processor = processor
         self.label2id = dict(label2id)
+        self.flat_annotation = flat_annotation
         self.lost = 0
 
     def __call__(self, features: Sequence[dict[str, Any]]) -> dict[str, Tensor]:
@@ -53,6 +72,11 @@ class DataCollatorForNestedNER:
         self.lost += sum(len(labels) - 1 for labels in labels_of_span.values())
         spans = span_mask(num_words, max(1, int(num_words.max())))
         matrix = torch.where(spans, self.label2id[NONE_LABEL], -100)
+        for sentence, first, last in labels_of_span if self.flat_annotation else ():
+            if self.flat_annotation != "innermost":
+                matrix[sentence, first : last + 1, first : last + 1] = -100
+            if self.flat_annotation != "outermost":
+                matrix[sentence, : first + 1, last:] = -100
         if labels_of_span:
             chosen = torch.tensor([max(labels) for labels in labels_of_span.values()])
             matrix[torch.tensor(list(labels_of_span)).unbind(1)] = chosen

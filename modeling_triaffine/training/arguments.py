@@ -12,6 +12,7 @@ import torch
 from transformers import TrainingArguments
 from transformers.trainer_utils import HubStrategy, IntervalStrategy, SaveStrategy
 
+from ..data.collator import FlatAnnotation
 from .checkpoints import LATEST
 
 SAMPLING_STRATEGIES = ("group_by_length", "random")
@@ -102,6 +103,14 @@ class DataArguments:
         metadata={
             "help": "Cut the sentences into the words that raw text is cut into, instead of the corpus' own tokens: "
             "for models that shall read raw text. Entities are aligned by characters, lost ones counted."
+        },
+    )
+    flat_annotation: FlatAnnotation | None = field(
+        default=None,
+        metadata={
+            "help": "Which of nested entities the training data annotates, if only some: spans inside an entity "
+            "(outermost), around one (innermost) or both (any) are left out of the loss, so that the model can find "
+            "nested entities nevertheless. Default: all entities are annotated."
         },
     )
     pos_tagger: str | None = field(

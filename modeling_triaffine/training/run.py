@@ -19,6 +19,7 @@ from datasets import Dataset, DatasetDict
 from huggingface_hub import ModelCard
 
 from ..data import add_context
+from ..data.collator import DataCollatorForNestedNER
 from ..evaluation.scoring import format_scores, score_entities
 from ..files import open_output
 from ..model.modeling_triaffine import TriaffineForNestedNER
@@ -141,11 +142,13 @@ def _check_output_folder(plan: TrainingPlan) -> None:
 def _build_trainer(
     plan: TrainingPlan, dataset: DatasetDict, model: TriaffineForNestedNER, processor: TriaffineProcessor
 ) -> NestedNERTrainer:
+    label2id: Any = model.config.label2id
     try:
         trainer = NestedNERTrainer(
             model,
             plan.training,
             processing_class=processor,
+            data_collator=DataCollatorForNestedNER(processor, label2id, plan.data.flat_annotation),
             train_dataset=dataset.get("train"),
             eval_dataset=dataset.get("validation"),
         )

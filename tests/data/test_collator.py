@@ -9,9 +9,9 @@ LABEL2ID = {"DNA": 0, "protein": 1, "None": 2}
 
 
 @pytest.fixture
-def collate(encoder):
+def collate(encoder, request):
     processor = tiny_processor(encoder)
-    collator = DataCollatorForNestedNER(processor, LABEL2ID)
+    collator = DataCollatorForNestedNER(processor, LABEL2ID, getattr(request, "param", None))
 
     def run(*sentences):
         features = processor.encode([words for words, _ in sentences])
@@ -48,6 +48,36 @@ def test_of_two_types_on_one_span_the_last_in_label_order_stays(collate):
     assert collate.collator.lost == 3
     collate((["a"], [(0, 1, "DNA"), (0, 1, "DNA")]))
     assert collate.collator.lost == 3
+
+
+@pytest.mark.parametrize(
+    ("collate", "left_out"),
+    [
+        ("outermost", {(1, 1), (1, 2), (2, 2), (2, 3), (3, 3)}),
+        ("innermost", {(0, 3), (0, 4), (1, 4)}),
+        ("any", {(1, 1), (1, 2), (2, 2), (2, 3), (3, 3), (0, 3), (0, 4), (1, 4)}),
+    ],
+    indirect=["collate"],
+)
+def test_flat_annotation_leaves_out_what_may_be_nested(collate, left_out):
+    words = list("abcde")
+    labels = collate((words, [(1, 4, "DNA")]), (words[:2], []))["labels"]
+    spans = {(i, j) for i in range(5) for j in range(i, 5)}
+    assert {span for span in spans if labels[0][span] == -100} == left_out
+    assert labels[0, 1, 3] == 0
+    assert {labels[0][span].item() for span in spans - left_out - {(1, 3)}} == {2}
+    assert labels[1][:2, :2].tolist() == [[2, 2], [-100, 2]]
+
+
+@pytest.mark.parametrize("collate", ["any"], indirect=True)
+def test_flat_annotation_keeps_nested_entities_that_are_annotated(collate):
+    labels = collate((["a", "b", "c"], [(0, 3, "DNA"), (1, 2, "protein")]))["labels"]
+    assert labels.tolist() == [[[-100, -100, 0], [-100, 1, -100], [-100, -100, -100]]]
+
+
+def test_unknown_flat_annotation_is_an_error(encoder):
+    with pytest.raises(ValueError, match="flat_annotation is 'inner'"):
+        DataCollatorForNestedNER(tiny_processor(encoder), LABEL2ID, "inner")
 
 
 def test_unknown_label_is_told(collate):

@@ -320,6 +320,7 @@ def unknown_label(corpus: Path) -> list[str]:
         (lambda corpus: ["--pos_embedding_size", "5"], r"no training sentence has parts of speech"),
         (lambda corpus: ["--hub_model_id", "a//b"], r"`model_name` is 'a//b'"),
         (lambda corpus: ["--dataset_name", str(corpus)], r"--dataset_name is .* looks like a folder"),
+        (lambda corpus: ["--flat_annotation", "inner"], r"flat_annotation.*'inner'.*outermost.*innermost.*any"),
         (lambda corpus: ["--attention", "magic"], r"`attention` is 'magic'; choose one of"),
     ],
     ids=[
@@ -335,6 +336,7 @@ def unknown_label(corpus: Path) -> list[str]:
         "pos",
         "name",
         "data",
+        "flat_annotation",
         "attention",
     ],
 )
@@ -377,6 +379,15 @@ def test_a_trial_on_few_sentences_keeps_all_labels(tmp_path: Path, micro_corpus:
     run = prepare_run(run_options(micro_corpus, recipe, tmp_path / "out", *options))
     assert set(run.trainer.model.config.label2id) == {"DNA", "protein", "None"}
     assert len(run.dataset["train"]) == 1
+
+
+def test_flat_annotation_leaves_spans_out_of_the_training_loss(tmp_path: Path, micro_corpus: Path) -> None:
+    recipe = write_recipe(tmp_path / "recipe")
+    run = prepare_run(run_options(micro_corpus, recipe, tmp_path / "out", "--flat_annotation", "outermost"))
+    record = {"tokens": ["beta", "gene"], "entities": [{"start": 0, "end": 2, "type": "DNA"}]}
+    processor = run.trainer.processing_class
+    batch = run.trainer.data_collator([{**processor.encode([record["tokens"]])[0], "entities": record["entities"]}])
+    assert batch["labels"].tolist() == [[[-100, run.trainer.model.config.label2id["DNA"]], [-100, -100]]]
 
 
 def test_retokenized_data_has_the_words_of_raw_text(tmp_path: Path, micro_corpus: Path) -> None:
