@@ -18,7 +18,7 @@ from .checks_triaffine import check_dtype, check_kind, listed, reading
 from .repository_triaffine import find_file
 
 
-def check_index(name_or_path: str | os.PathLike, options: dict[str, Any]) -> None:
+def check_index(name_or_path: str | os.PathLike[str], options: dict[str, Any]) -> None:
     """Raises ValueError for an index that is damaged, or that names weights outside of the model's folder.
 
     `options` are those of `from_pretrained`. An index beside weights in one file is not read, here as in transformers.
