@@ -396,7 +396,7 @@ def test_no_content_ends_its_code_block(content: str):
 
 
 @given(sentence=text, dataset=text)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_metadata_survives_any_text_but_for_white_space(sentence: str, dataset: str):
     card = make_card(make_summary(dataset=dataset, examples=[Example(sentence)]))
     again = ModelCard(str(card))
