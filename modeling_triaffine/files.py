@@ -1,4 +1,4 @@
-"""Files and folders that appear whole or not at all."""
+"""Atomic writing: a file or folder gets its name when it is complete, and a failed attempt leaves nothing behind."""
 
 import contextlib
 import os
@@ -13,39 +13,61 @@ SURROGATES = "backslashreplace"
 
 
 @contextlib.contextmanager
-def open_output(path: Path | None) -> Iterator[TextIO]:
-    """Standard output, or a file that gets its name when all is written and leaves nothing behind when it is not.
+def atomic_path(path: Path) -> Iterator[Path]:
+    """A path beside `path` to write a file or folder to, which replaces `path` at the end of the block.
 
-    A device or pipe is written to as it is, and of a link the file it leads to.
+    A folder does not replace one that has files. If the block raises, `path` stays as it was.
     """
-    if path is None:
-        yield sys.stdout
-        return
-    if path.is_dir():
-        raise ValueError(f"--output {path} is a folder; give the name of a file.")
-    if path.exists() and not path.is_file():
-        with open(path, "w", encoding="utf-8", errors=SURROGATES) as output:
-            yield output
-        return
-    path = Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f"{path.name}.incomplete")
-    try:
-        with open(unfinished, "w", encoding="utf-8", errors=SURROGATES) as output:
-            yield output
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def new_folder(path: Path) -> Iterator[Path]:
-    """A folder that gets its name when all is written and leaves nothing behind when it is not."""
-    unfinished = path.with_name(f"{path.name}.incomplete")
-    shutil.rmtree(unfinished, ignore_errors=True)
-    unfinished.mkdir(parents=True)
+    _remove(unfinished)
     try:
         yield unfinished
         os.replace(unfinished, path)
     finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
+        _remove(unfinished)
+
+
+@contextlib.contextmanager
+def open_output(path: Path | None) -> Iterator[TextIO]:
+    """A text stream to standard output (None) or, atomically, to a file.
+
+    A device or pipe is written to directly; of a link, the file that it leads to is replaced.
+
+    Raises:
+        ValueError: `path` is a folder.
+    """
+    if path is None:
+        yield sys.stdout
+    elif path.is_dir():
+        raise ValueError(f"--output {path} is a folder; give the name of a file.")
+    elif path.exists() and not path.is_file():
+        with open(path, "w", encoding="utf-8", errors=SURROGATES) as output:
+            yield output
+    else:
+        with (
+            atomic_path(Path(os.path.realpath(path))) as unfinished,
+            open(unfinished, "w", encoding="utf-8", errors=SURROGATES) as output,
+        ):
+            yield output
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes a text file atomically."""
+    with open_output(path) as output:
+        output.write(text)
+
+
+@contextlib.contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """An empty folder that becomes `path` at the end of the block; if the block raises, nothing is left."""
+    with atomic_path(path) as unfinished:
+        unfinished.mkdir()
+        yield unfinished
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)

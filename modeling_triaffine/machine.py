@@ -1,31 +1,67 @@
-"""The machine that a run or a benchmark was seen on."""
+"""What a run or a benchmark ran on: hardware, software, and the revision of this package's source."""
 
 import datetime
 import os
 import platform
+import subprocess
+from importlib import metadata
 from pathlib import Path
 
 import torch
-import transformers
+
+from .version import __version__
+
+SOFTWARE = ("torch", "transformers", "accelerate", "datasets", "tokenizers")
+REVISION = "git revision"
 
 
 def describe_machine() -> dict[str, str | int | float]:
-    """What recorded figures were seen on: processor, cores, memory, GPU, versions and date."""
-    machine: dict[str, str | int | float] = {
+    """Hardware, date and the versions that timings depend on most."""
+    versions = describe_versions()
+    return {**describe_hardware(), **{name: versions[name] for name in ("python", "torch", "transformers")}}
+
+
+def describe_hardware() -> dict[str, str | int | float]:
+    """Date, processor, cores, threads, memory and GPU, as far as the system reports them."""
+    hardware: dict[str, str | int | float] = {
         "date": datetime.date.today().isoformat(),
         "processor": platform.processor() or platform.machine(),
         "cores": os.cpu_count() or 1,
         "torch_threads": torch.get_num_threads(),
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "transformers": transformers.__version__,
     }
     processors = Path("/proc/cpuinfo")
     if processors.exists():
         names = [line.split(":")[1].strip() for line in processors.read_text().splitlines() if "model name" in line]
-        machine["processor"] = names[0] if names else machine["processor"]
+        hardware["processor"] = names[0] if names else hardware["processor"]
     if "SC_PHYS_PAGES" in getattr(os, "sysconf_names", ()):
-        machine["memory_gb"] = round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9, 1)
+        hardware["memory_gb"] = round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9, 1)
     if torch.cuda.is_available():
-        machine["gpu"] = torch.cuda.get_device_name()
-    return machine
+        hardware["gpu"] = torch.cuda.get_device_name()
+    return hardware
+
+
+def describe_versions() -> dict[str, str]:
+    """Versions of this package, its source where git has it, Python, and the libraries a training uses."""
+    versions = {"modeling_triaffine": __version__, **source_revision(), "python": platform.python_version()}
+    return versions | {name: metadata.version(name) for name in SOFTWARE}
+
+
+def source_revision(file: Path = Path(__file__)) -> dict[str, str]:
+    """The commit that a source file is checked out from, by the name it has among the versions of a run.
+
+    It ends in "-dirty" if the checkout has uncommitted changes. Empty without git, and for a file that git does not
+    track, such as that of an installed package.
+    """
+    if _git(file, "ls-files", "--error-unmatch", file.name) is None:
+        return {}
+    revision = _git(file, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
+    return {REVISION: revision} if revision else {}
+
+
+def _git(file: Path, *arguments: str) -> str | None:
+    """What git prints when run in the folder of `file`; None if it fails."""
+    try:
+        command = ["git", "-C", str(file.parent), *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None

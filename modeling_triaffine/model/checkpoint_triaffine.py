@@ -1,6 +1,6 @@
-"""The weights of a saved model, looked at before they are loaded, and after: those that are not sound are refused.
+"""Checks of a saved model's weights, before and after they are loaded.
 
-They are safetensors, whose headers say which tensors there are before any memory is taken for them.
+Weights are safetensors: their headers list the tensors before any memory is allocated for them.
 """
 
 import json
@@ -18,10 +18,10 @@ from .checks_triaffine import check_dtype, check_kind, listed, reading
 from .repository_triaffine import find_file
 
 
-def check_index(name_or_path: str | os.PathLike, options: dict[str, Any]) -> None:
-    """Raises ValueError for an index that is damaged, or that names weights outside of the model's folder.
+def check_index(name_or_path: str | os.PathLike[str], options: dict[str, Any]) -> None:
+    """Raises ValueError for an index that is damaged, or that refers to weights outside the model's folder.
 
-    `options` are those of `from_pretrained`. An index beside weights in one file is not read, here as in transformers.
+    `options` are those of `from_pretrained`. An index beside weights in one file is not read, as in transformers.
     """
     variant = f".{options['variant']}" if options.get("variant") else ""
     options = {**options, "force_download": False}
@@ -46,13 +46,13 @@ def check_index(name_or_path: str | os.PathLike, options: dict[str, Any]) -> Non
         for name in index["weight_map"].values():
             check_kind("index", "weight_map", name, str, "the name of a file for each tensor")
             if Path(name).name != name or not name.endswith(".safetensors"):
-                raise ValueError(f"it names {name}, which is no safetensors file of its folder; do not use this model")
+                raise ValueError(f"it names {name}, which is not a safetensors file of its folder; do not use this model")
 
 
 def check_sizes(model: nn.Module, files: Sequence[str], where: str) -> None:
-    """Raises ValueError where a model, not loaded yet, is larger than what the weights' headers say is in the files.
+    """Raises ValueError if a model that is not loaded yet has more weights than the headers of `files` list.
 
-    One as large takes no more memory than its files, and whatever else does not fit is told when it is loaded.
+    Otherwise it takes no more memory than the files, and loading it reports whatever else does not match.
     """
     shapes: dict[str, torch.Size] = {}
     for file in files:
@@ -66,7 +66,7 @@ def check_sizes(model: nn.Module, files: Sequence[str], where: str) -> None:
 
 
 def refuse_missing(where: str, names: set[str]) -> None:
-    """Raises ValueError if there are any."""
+    """Raises ValueError if there are names: of weights that are missing in the files."""
     if names:
         raise ValueError(
             f"{where} lack {listed(sorted(names))}, which would be random numbers; save the model again, or build one "
@@ -75,7 +75,7 @@ def refuse_missing(where: str, names: set[str]) -> None:
 
 
 def refuse_shapes(where: str, names: Sequence[str]) -> None:
-    """Raises ValueError for tensors of other shapes than the configuration's."""
+    """Raises ValueError: the named tensors do not have the shapes of the configuration."""
     raise ValueError(
         f"{where} have other shapes than its config.json says, in {listed(names)}: the two files are not of one model. "
         "Restore the config.json that was saved with the weights, or save the model again."
@@ -84,7 +84,7 @@ def refuse_shapes(where: str, names: Sequence[str]) -> None:
 
 @torch.no_grad()
 def broken_weights(model: nn.Module) -> list[str]:
-    """Names of the weights that hold NaN or infinity. Those on the meta device or quantized are not looked at."""
+    """Names of the weights with NaN or infinity; weights that are quantized or on the meta device are skipped."""
     return [
         name
         for name, weight in model.named_parameters()
@@ -94,7 +94,7 @@ def broken_weights(model: nn.Module) -> list[str]:
 
 
 def refuse_broken(where: str, model: nn.Module) -> None:
-    """Raises ValueError for weights that hold NaN or infinity."""
+    """Raises ValueError if weights have NaN or infinity."""
     if broken := broken_weights(model):
         raise ValueError(
             f"{where} hold numbers that are not finite (NaN or infinity), in {listed(broken)}: every score would be "

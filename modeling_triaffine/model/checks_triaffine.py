@@ -1,4 +1,4 @@
-"""What a field that is read from a file may hold, told in one paragraph: a checker a kind."""
+"""Checks of values read from files: each raises a ValueError that names the field, the value and what is allowed."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -8,53 +8,53 @@ import torch
 
 
 def check_integer(where: str, name: str, value: Any, least: int, most: int) -> None:
-    """Raises ValueError but for a whole number from `least` to `most`; neither True nor 1.0 is one."""
+    """Raises ValueError unless `value` is an integer in [least, most]; True and 1.0 are not integers here."""
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
         raise ValueError(f"{where}: `{name}` is {shortened(value)}; give a whole number from {least} to {most}.")
 
 
 def check_number(where: str, name: str, value: Any, least: float, below: float = float("inf")) -> None:
-    """Raises ValueError but for a number of at least `least` and below `below`; infinity and NaN are none."""
+    """Raises ValueError unless `value` is a finite number in [least, below)."""
     if not isinstance(value, int | float) or isinstance(value, bool) or not least <= value < below:
         limit = "" if below == float("inf") else f" and below {below:g}"
         raise ValueError(f"{where}: `{name}` is {shortened(value)}; give a number of at least {least:g}{limit}.")
 
 
 def check_kind(where: str, name: str, value: Any, kind: type | tuple[type, ...], wanted: str) -> None:
-    """Raises ValueError but for an instance of `kind`, which `wanted` says in words."""
+    """Raises ValueError unless `value` is an instance of `kind`; `wanted` says in words what is."""
     if not isinstance(value, kind):
         raise ValueError(f"{where}: `{name}` is {shortened(value)}; give {wanted}.")
 
 
 def check_dtype(where: str, name: str, value: Any) -> None:
-    """Raises ValueError but for the name of one of torch's dtypes, or one itself."""
+    """Raises ValueError unless `value` is a torch dtype or the name of one."""
     if not isinstance(getattr(torch, value, None) if isinstance(value, str) else value, torch.dtype):
         raise ValueError(f"{where}: `{name}` is {shortened(value)}; give the name of one of torch's dtypes.")
 
 
 def shortened(value: Any) -> str:
-    """A value as a message quotes it."""
+    """`repr(value)` in at most 80 characters."""
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def listed(names: Sequence[str]) -> str:
-    """The first five names, and how many more there are."""
+    """The first five names and the number of the others."""
     return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 
 @contextlib.contextmanager
 def reading(place: str, files: str = "the file") -> Iterator[None]:
-    """Raises ValueError that begins with `place` for whatever other libraries make of damaged `files` there.
+    """Turns any error that damaged `files` cause in the block into a ValueError that begins with `place`.
 
-    What is no fault of a file stays as it is: one that is not there, a package that is not installed, no memory.
+    Errors with other causes are left alone: missing files, packages that are not installed, lack of memory.
     """
     try:
         yield
     except (OSError, ImportError, MemoryError, torch.OutOfMemoryError):
         raise
-    except Exception as error:  # any there is: fields of a wrong kind go deep into code that does not expect them
+    except Exception as error:  # fields of a wrong type can raise anything, deep in other libraries
         text = " ".join(str(error).split())
         if not isinstance(error, ValueError):
-            text = f"{files} holds what nothing can be made of ({type(error).__name__}: {text}); restore it."
+            text = f"{files} cannot be parsed ({type(error).__name__}: {text}); restore it."
         raise ValueError(f"{place}: {text}") from error

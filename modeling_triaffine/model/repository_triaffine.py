@@ -16,7 +16,8 @@ from huggingface_hub.errors import (
     HTTPError,
     RepositoryNotFoundError,
 )
-from transformers.utils import cached_file, logging
+from transformers.utils import logging
+from transformers.utils.hub import cached_file
 
 logger = logging.get_logger(__name__)
 
@@ -102,7 +103,7 @@ def code_reference(reference: str, repository: str | None) -> str:
     return reference if repository is None else f"{repository}--{reference}"
 
 
-def save_remote_code(folder: str | os.PathLike, origin: str = "") -> None:
+def save_remote_code(folder: str | os.PathLike[str], origin: str = "") -> None:
     """Writes what `trust_remote_code=True` runs into `folder`, and what an Inference Endpoint needs to run it.
 
     A model that was itself loaded as remote code has only the files beside it that were needed so far; the others come
@@ -125,7 +126,7 @@ def save_remote_code(folder: str | os.PathLike, origin: str = "") -> None:
             shutil.copyfile(source, target / name)
 
 
-def check_available(name_or_path: str | os.PathLike | None, options: dict[str, Any]) -> None:
+def check_available(name_or_path: str | os.PathLike[str] | None, options: dict[str, Any]) -> None:
     """Asks the Hub once for a model that is not on this machine.
 
     transformers asks six times for each file, which takes 23 seconds where the Hub refuses the connection and minutes
@@ -167,7 +168,7 @@ def check_available(name_or_path: str | os.PathLike | None, options: dict[str, A
         ) from error
 
 
-def find_file(name_or_path: str | os.PathLike, name: str, options: dict[str, Any]) -> str | None:
+def find_file(name_or_path: str | os.PathLike[str], name: str, options: dict[str, Any]) -> str | None:
     """Path of a file in a model's folder or Hub repository; None if it is not there.
 
     Args:
@@ -189,7 +190,7 @@ def find_file(name_or_path: str | os.PathLike, name: str, options: dict[str, Any
         raise
 
 
-def describe_missing(name_or_path: str | os.PathLike, name: str) -> str:
+def describe_missing(name_or_path: str | os.PathLike[str], name: str) -> str:
     """Why a file of a model is missing, and what to do about it."""
     has_config = find_file(name_or_path, "config.json", {}) is not None
     if not has_config and not os.path.isdir(name_or_path):

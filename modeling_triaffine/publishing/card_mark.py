@@ -1,19 +1,20 @@
-"""How publishing tells a card that it may write anew from one that is somebody's own work.
+"""Which cards publishing may replace: its own, unless edited, and drafts without a text.
 
-The card ends with a comment, which the Hub does not show, that holds a digest of all above it.
+A card that publishing writes ends with a comment, invisible on the Hub, that has a digest of the text above it.
 """
 
 import hashlib
 import re
+from typing import Any
 
 import yaml
 from huggingface_hub import ModelCard
 
 MARK = "<!-- Written by modeling_triaffine ({digest}): it writes this card anew, unless somebody has edited it. -->"
 MARK_PATTERN = re.compile(re.escape(MARK).replace(re.escape("{digest}"), "([0-9a-f]{16})") + r"\s*\Z")
-# The Hub's website makes a card of front matter alone where only a licence is chosen.
+# The Hub's website writes a card of front matter alone when a license is chosen for a new repository.
 FRONT_MATTER = re.compile(r"\A\s*---\s*\n(.*?\n)?---\s*(\n|\Z)", re.DOTALL)
-# transformers pushes a card to fill in where there is none; nobody misses it.
+# The template that transformers pushes where there is no card.
 TEMPLATE_PHRASE = "This model card has been automatically generated"
 TEMPLATE_BLANK = "[More Information Needed]"
 
@@ -24,18 +25,13 @@ def mark_card(text: str) -> str:
     return f"{text}\n\n{MARK.format(digest=_digest(text))}\n"
 
 
-def unmarked(text: str) -> str:
-    """The card without its mark."""
-    return MARK_PATTERN.sub("", text)
-
-
-def is_ours(text: str) -> bool:
-    """Whether publishing has written the card, and nobody has changed it."""
-    return MARK_PATTERN.search(text) is not None and not is_edited(text)
+def is_marked(text: str) -> bool:
+    """Whether publishing has written the card; somebody may have edited it since."""
+    return MARK_PATTERN.search(text) is not None
 
 
 def is_edited(text: str) -> bool:
-    """Whether the card is somebody's own work: no marked one, unchanged, nor a draft without a text of its own."""
+    """Whether somebody has written or edited the card: it is neither as publishing wrote it nor a draft."""
     mark = MARK_PATTERN.search(text)
     if mark:
         return mark[1] != _digest(text[: mark.start()])
@@ -49,18 +45,34 @@ def is_draft(text: str) -> bool:
 
 
 def take_over_metadata(card: ModelCard, draft: str) -> None:
-    """Puts what a draft's front matter says, such as the licence chosen on the Hub, into the metadata of `card`.
+    """Merges the front matter of a draft, such as the license chosen on the Hub, into the metadata of `card`.
 
-    Lists are joined, other fields are the draft's.
+    Lists are joined; other fields of the draft win.
     """
-    front_matter = FRONT_MATTER.match(draft)
-    fields = yaml.safe_load(front_matter[1] or "") if front_matter else None
-    for name, value in (fields if isinstance(fields, dict) else {}).items():
+    for name, value in _front_matter(draft).items():
         own = card.data.get(name)
-        if isinstance(own, list) and isinstance(value, list):
-            card.data[name] = own + [item for item in value if item not in own]
+        if isinstance(own, list):
+            items = value if isinstance(value, list) else [value]
+            card.data[name] = own + [item for item in items if item and item not in own]
         elif value:
             card.data[name] = value
+
+
+def merge_cards(card: str, draft: str) -> str:
+    """A marked card with the front matter of a draft merged into its own, and marked again."""
+    merged = ModelCard(MARK_PATTERN.sub("", card))
+    take_over_metadata(merged, draft)
+    return mark_card(str(merged))
+
+
+def _front_matter(text: str) -> dict[str, Any]:
+    """The fields of a card's front matter; empty if it has none that can be parsed."""
+    block = FRONT_MATTER.match(text)
+    try:
+        fields = yaml.safe_load(block[1] or "") if block else None
+    except yaml.YAMLError:
+        return {}
+    return fields if isinstance(fields, dict) else {}
 
 
 def _digest(text: str) -> str:

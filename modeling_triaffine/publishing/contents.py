@@ -1,7 +1,4 @@
-"""What a repository consists of, told by the files' names: its parts, what training leaves behind, what nobody knows.
-
-Only names are looked at here; the files are made in `repository.py`.
-"""
+"""What a repository consists of, by the names of files: its parts, what training leaves beside them, unknown files."""
 
 import re
 from collections.abc import Iterable
@@ -14,12 +11,12 @@ from .model_card import CARD_NAME
 from .run_summary import SUMMARY_FILE
 
 CONFIG_FILE, PROCESSOR_FILE = "config.json", "processor_config.json"
-CODE_FILES = (*REMOTE_CODE_FILES, HANDLER_FILE, REQUIREMENTS_FILE)
+ENDPOINT_FILES = (HANDLER_FILE, REQUIREMENTS_FILE)
 WEIGHTS = re.compile(r"model(-\d{5}-of-\d{5}\.safetensors|\.safetensors(\.index\.json)?)")
 TOKENIZER_FILES = (
     "tokenizer.json",
     "tokenizer_config.json",
-    # What other versions of transformers write besides; tokenizer.json says all of it.
+    # Written by other versions of transformers; all of it is in tokenizer.json.
     "special_tokens_map.json",
     "added_tokens.json",
     "vocab.txt",
@@ -31,8 +28,8 @@ TOKENIZER_FILES = (
     "tokenizer.model",
 )
 OF_PROCESSOR = {*TOKENIZER_FILES, PROCESSOR_FILE, VOCABULARIES_FILE}
-MADE = {*CODE_FILES, *OF_PROCESSOR, CONFIG_FILE, CARD_NAME, SUMMARY_FILE}
-# What others write beside a model, and nobody but them may remove.
+MADE = {*REMOTE_CODE_FILES, *ENDPOINT_FILES, *OF_PROCESSOR, CONFIG_FILE, CARD_NAME, SUMMARY_FILE}
+# Written by people; only they may remove it.
 LEGAL_FILE = re.compile(r"(LICEN[CS]E|COPYING|NOTICE)([._-][\w.-]+)?|CITATION\.cff", re.IGNORECASE)
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.pickle", "*.ckpt")
 LEFT_BEHIND = (
@@ -57,7 +54,7 @@ LEFT_BEHIND = (
 
 
 class Contents(NamedTuple):
-    """Names of the entries of a folder or repository, each list in order."""
+    """Sorted names of the entries of a folder or repository."""
 
     parts: list[str]
     left_behind: list[str]
@@ -65,10 +62,10 @@ class Contents(NamedTuple):
 
 
 def sort_out(names: Iterable[str]) -> Contents:
-    """Sorts names into parts of a repository, what is known not to belong to it, and what is not known."""
+    """Sorts names into parts of a repository, what is known not to belong to it, and unknown ones."""
     contents = Contents([], [], [])
     for name in sorted(names):
-        if is_part(name):
+        if is_made(name) or is_legal(name):
             contents.parts.append(name)
         elif any(fnmatch(name, pattern) for pattern in LEFT_BEHIND):
             contents.left_behind.append(name)
@@ -77,31 +74,27 @@ def sort_out(names: Iterable[str]) -> Contents:
     return contents
 
 
-def is_part(name: str) -> bool:
-    return is_made(name) or is_legal(name)
-
-
 def is_made(name: str) -> bool:
-    """Whether publishing makes the files of this name, and may remove one that is outdated."""
+    """Whether publishing writes files of this name, and may remove an outdated one."""
     return name in MADE or WEIGHTS.fullmatch(name) is not None
 
 
 def is_legal(name: str) -> bool:
-    """Whether a file of this name tells a licence or how to cite; it goes with the model."""
+    """Whether a file of this name is a license, a notice or a citation; it goes with the model."""
     return LEGAL_FILE.fullmatch(name) is not None
 
 
-def is_code_repository(names: Iterable[str]) -> bool:
-    """Whether there is code, and nothing that it would be the code of."""
+def has_code_only(names: Iterable[str]) -> bool:
+    """Whether a repository is one of shared code: it has code, and neither model nor processor."""
     names = set(names)
     return not names.isdisjoint(REMOTE_CODE_FILES) and names.isdisjoint({CONFIG_FILE, PROCESSOR_FILE})
 
 
 def refuse_unknown(unknown: Iterable[str], where: str) -> None:
-    """Raises ValueError where there are files that publishing does not make and does not know."""
+    """Raises ValueError if there are unknown files."""
     named = ", ".join(sorted(unknown))
     if named:
         raise ValueError(
-            f"{where} holds what is no part of a published model: {named}. It might not be meant for others; move it "
-            "to another place, then publish again. Nothing was written or uploaded."
+            f"{where} has files that are no part of a published model: {named}. They may not be meant for others; move "
+            "them to another place, then publish again. Nothing was written or uploaded."
         )

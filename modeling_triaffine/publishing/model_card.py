@@ -1,21 +1,53 @@
-"""The model card of a trained (or not yet trained) nested-NER model: metadata and text, from what is known about it.
+"""The model card, README.md of a repository: metadata and text from what is known of a model and its run.
 
-What is not known is left out or said to be missing; no number is made up. Here is what a card consists of; the front
-matter is made in `card_metadata.py`, the sections in `card_sections.py` and `card_results.py`; the facts come from a
-[`RunSummary`].
+What is not known is left out or said to be missing. The text is in `card.md.jinja`, the tables in `card_tables.py`, the
+facts come from a [`RunSummary`]. Values reach the text through `inline_code`, `code_block` and `Table` only, so that no
+name can break it.
 """
 
+import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from huggingface_hub import ModelCard
+from huggingface_hub import EvalResult, ModelCard, ModelCardData
+from huggingface_hub.errors import HFValidationError
+from huggingface_hub.utils import validate_repo_id
 
-from ..files import open_output
-from . import card_results, card_sections
-from .card_metadata import build_metadata
-from .run_summary import RunSummary
+from ..data.statistics import nested_spans
+from ..drawing import draw_entities
+from ..drawing.safe_text import inline_code, markdown_text
+from ..evaluation.scoring import percent
+from ..files import write_text
+from .card_tables import card_tables
+from .run_summary import RATIOS, Example, RunSummary
 
 CARD_NAME = "README.md"
+TEMPLATE = Path(__file__).with_name("card.md.jinja")
+TAGS = ("nested-ner", "named-entity-recognition", "span-classification", "triaffine")
+UNNAMED_DATASET = "unnamed data set"
+DRAWING_WIDTH = 88  # columns of a code block that the Hub shows without scrolling
+# The names transformers gives to labels without names.
+PLACEHOLDER_LABEL = re.compile(r"LABEL_\d+")
+
+ILLUSTRATION = Example(
+    "The Bank of England raised its rate.",
+    [
+        {"entity_group": "ORG", "score": 0.0, "word": "Bank of England", "start": 4, "end": 19},
+        {"entity_group": "GPE", "score": 0.0, "word": "England", "start": 12, "end": 19},
+    ],
+)
+USAGE = """\
+from transformers import pipeline
+
+ner = pipeline("token-classification", model="{name}", trust_remote_code=True)
+text = {text}
+for entity in ner(text):
+    print(entity["start"], entity["end"], entity["entity_group"], entity["word"])
+
+ner([text, "Another text."], batch_size=32)  # also generators and data sets
+ner(text, threshold=0.9)  # only entities of at least this probability
+ner(text, overlap="nested")  # none that cross; "flat": none that overlap"""
 
 
 def build_model_card(
@@ -24,39 +56,149 @@ def build_model_card(
     """The card of one model repository.
 
     Args:
-        config: the model's `TriaffineConfig`; labels, the kind of model and where its code lies are read from it.
-        model_name: the repository's id on the Hub, `"user/name"`: title, loading code, name in the results.
-        summary: what is known of the run that made the model. Without one, the card says "Not trained yet" wherever
-            numbers would stand.
-        purpose: for the card of a recipe, in Markdown: what the recipe is for. The summary then holds the recipe's name
-            and settings.
+        config: the model's `TriaffineConfig`: labels, parts of the model, the repository of its code.
+        model_name: the repository's Hub id, `"user/name"`: title, usage, name in the results.
+        summary: what is known of the run. Without one, the card says "Not trained yet" where numbers would stand.
+        purpose: for the card of a recipe, in Markdown: what the recipe is for. `summary` then has the recipe's name and
+            settings.
 
     Raises:
-        ValueError: the model or the base model has a name that no repository on the Hub can have.
+        ValueError: the name of the model or of the base model cannot be that of a Hub repository.
     """
-    summary = summary or RunSummary()
-    metadata = build_metadata(model_name, summary)
-    sections = {
-        "What it is for": card_sections.describe_purpose(config, summary),
-        "Training a model": card_sections.describe_command(model_name, summary.recipe) if purpose else "",
-        "Use": card_sections.describe_use(config, model_name, summary.examples),
-        "Demo page and endpoint": card_sections.describe_hosting(config, model_name, summary.examples),
-        "Labels": card_sections.describe_labels(config, summary),
-        "Scores": card_results.describe_scores(config, summary),
-        "Model": card_sections.describe_model(config, summary),
-        "Training": card_results.describe_training(summary),
-        "Citation": card_sections.CITATION,
-    }
-    title = model_name.split("/")[-1].replace("_", r"\_")
-    headed = [f"## {name}\n\n{text}" for name, text in sections.items() if text]
-    opening = [card_sections.introduce(summary, purpose), card_sections.draw_example(summary.examples)]
-    body = "\n\n".join([f"# {title}", *opening, *headed])
-    return ModelCard(f"---\n{metadata.to_yaml()}\n---\n\n{body}\n")
+    run = summary or RunSummary()
+    if config.code_repository is not None:
+        check_repo_id("code_repository", config.code_repository)
+    labels = _named_labels(config, run)
+    shown = _choose_example(run.examples)
+    drawn = shown if shown.entities else ILLUSTRATION
+    card: ModelCard = ModelCard.from_template(
+        _metadata(model_name, run),
+        template_path=str(TEMPLATE),
+        config=config,
+        run=run,
+        name=model_name,
+        title=markdown_text(model_name.split("/")[-1]),
+        purpose=(purpose or "").strip(),
+        labels=labels,
+        shown=shown,
+        drawing=draw_entities(drawn.text, drawn.entities, DRAWING_WIDTH),
+        usage=USAGE.format(name=model_name, text=_literal(shown.text)),
+        printed="\n".join("{start} {end} {entity_group} {word}".format_map(entity) for entity in shown.entities),
+        encoder=_describe_encoder(config),
+        tables=card_tables(run, labels),
+        code=inline_code,
+        codes=_inline_codes,
+        code_block=code_block,
+        percent=percent,
+    )
+    return card
 
 
 def save_model_card(folder: str | Path, card: ModelCard) -> Path:
-    """Writes the card as `README.md` into `folder`, in one step: a reader sees the old card or the whole new one."""
+    """Writes the card atomically as `README.md` into `folder`; returns its path."""
     path = Path(folder) / CARD_NAME
-    with open_output(path) as output:
-        output.write(str(card))
+    write_text(path, str(card))
     return path
+
+
+def check_repo_id(argument: str, value: str) -> None:
+    """Raises ValueError if no Hub repository can have the name `value`."""
+    try:
+        validate_repo_id(value)
+    except HFValidationError as error:
+        raise ValueError(
+            f"`{argument}` is {value!r}, which cannot be a repository on the Hub ({error}). Give an id such as "
+            "'user/name'; a folder on this machine means nothing to the card's readers."
+        ) from error
+
+
+def code_block(content: str, language: str = "") -> str:
+    """A fenced block; the fence is longer than any run of backticks in the content."""
+    longest = max((len(run) for run in re.findall(r"`+", content)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{language}\n{content}\n{fence}"
+
+
+def _metadata(model_name: str, run: RunSummary) -> ModelCardData:
+    """The front matter: what the Hub reads, sorts by and shows beside the text."""
+    check_repo_id("model_name", model_name)
+    if run.base_model is not None:
+        check_repo_id("base_model", run.base_model)
+    return ModelCardData(
+        language=run.language,
+        license=run.license,
+        library_name="transformers",
+        pipeline_tag="token-classification",
+        tags=list(TAGS),
+        base_model=run.base_model,
+        # The Hub links these; the link of a title would be dead.
+        datasets=[run.dataset] if run.dataset and _is_repo_id(run.dataset) else None,
+        metrics=list(RATIOS),
+        widget=[{"text": _one_line(example.text)} for example in run.examples] or None,
+        model_name=model_name if run.evaluation else None,
+        eval_results=_eval_results(run),
+    )
+
+
+def _eval_results(run: RunSummary) -> list[EvalResult] | None:
+    """The scores of all entities, by which the Hub compares models."""
+    if run.evaluation is None:
+        return None
+    dataset = _one_line(run.dataset or "") or UNNAMED_DATASET
+    return [
+        EvalResult(
+            task_type="token-classification",
+            task_name="Nested named entity recognition",
+            dataset_type=dataset,
+            dataset_name=dataset,
+            dataset_split=_one_line(run.evaluation.split),
+            metric_type=ratio,
+            metric_value=float(run.evaluation.scores[ratio]),
+        )
+        for ratio in RATIOS
+    ]
+
+
+def _is_repo_id(name: str) -> bool:
+    try:
+        validate_repo_id(name)
+    except HFValidationError:
+        return False
+    return True
+
+
+def _one_line(text: str) -> str:
+    """`text` with single spaces for white space: YAML would silently drop some of Unicode's line ends."""
+    return " ".join(text.split())
+
+
+def _inline_codes(values: Iterable[Any]) -> str:
+    return ", ".join(map(inline_code, values))
+
+
+def _named_labels(config: Any, run: RunSummary) -> list[str]:
+    """All labels but the last one, which is "no entity"; empty as long as they have no names."""
+    labels = [config.id2label[number] for number in range(len(config.id2label) - 1)]
+    are_placeholders = not run.is_trained and all(PLACEHOLDER_LABEL.fullmatch(label) for label in labels)
+    return [] if are_placeholders else labels
+
+
+def _choose_example(examples: Sequence[Example]) -> Example:
+    """The first example with nested entities, else with any; without any, a text that says what to put there."""
+
+    def has_nested(example: Example) -> bool:
+        return bool(nested_spans((entity["start"], entity["end"]) for entity in example.entities))
+
+    with_entities = [example for example in examples if example.entities]
+    return max(with_entities, key=has_nested, default=Example("One sentence, or a long text."))
+
+
+def _describe_encoder(config: Any) -> str:
+    encoder = config.encoder_config
+    sizes = (("layers", getattr(encoder, "num_hidden_layers", None)), ("wide", getattr(encoder, "hidden_size", None)))
+    return ", ".join([inline_code(encoder.model_type), *(f"{size} {name}" for name, size in sizes if size is not None)])
+
+
+def _literal(text: str) -> str:
+    """The text as a Python literal, quoted as a formatter would."""
+    return repr(text) if '"' in text else f'"{repr(text)[1:-1]}"'

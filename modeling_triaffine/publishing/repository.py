@@ -1,6 +1,6 @@
-"""A Hub repository before it is on the Hub: its files, put together from a saved checkpoint, or of the code alone.
+"""A Hub repository before its upload: its files, assembled from a saved checkpoint, or those of the code alone.
 
-What a repository may consist of is decided in `contents.py`; it gets to the Hub in `upload.py`.
+`contents.py` decides what a repository may consist of, `upload.py` brings it to the Hub.
 """
 
 import os
@@ -12,20 +12,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from huggingface_hub import ModelCard, ModelCardData
+
+from ..drawing.safe_text import markdown_text
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.repository_triaffine import HANDLER_FILE, REMOTE_CODE_FILES, REQUIREMENTS_FILE, save_remote_code
 from ..version import __version__
-from .card_mark import is_draft, is_edited, is_ours, mark_card, take_over_metadata
-from .card_metadata import check_repo_id
-from .contents import WEIGHTS, is_legal, refuse_unknown, sort_out
-from .model_card import CARD_NAME, build_model_card
+from .card_mark import is_draft, is_edited, is_marked, mark_card, take_over_metadata
+from .contents import ENDPOINT_FILES, WEIGHTS, is_legal, refuse_unknown, sort_out
+from .model_card import CARD_NAME, build_model_card, check_repo_id
 from .run_summary import SUMMARY_FILE, RunSummary
 
 WEIGHTS_FILE = "model.safetensors"
 LICENSE_FILE = "LICENSE"
+CODE_CARD = Path(__file__).with_name("code_card.md.jinja")
 HANDLER = Path(__file__).parents[1] / "model" / HANDLER_FILE
-# What every version of this package has written, with its own least version of transformers.
+# As every version of this package has written them, each with its own lowest version of transformers.
 OUR_REQUIREMENTS = re.compile(rb"torch\s+transformers>=[\d.]+\s*")
 
 LICENSE_NOTE = """\
@@ -41,43 +44,18 @@ Unless required by applicable law or agreed to in writing, software distributed 
 language governing permissions and limitations under the License.
 """
 
-CODE_CARD = """\
----
-license: apache-2.0
-library_name: transformers
-tags:
-- nested-ner
-- triaffine
----
-
-# {title}
-
-The code of models for nested named entity recognition, made by `modeling_triaffine` {version}. There are no weights \
-here: checkpoints in other repositories refer to these files, and `trust_remote_code=True` runs them when such a \
-checkpoint is loaded. `transformers` and `torch` are all they need. They are licensed under the Apache License, \
-Version 2.0 (see `LICENSE`).
-
-This repository may change; to go on with the code you have read, pin its commit:
-
-```python
-from transformers import pipeline
-
-ner = pipeline("token-classification", model="CHECKPOINT", trust_remote_code=True, code_revision="COMMIT")
-```
-"""
-
 
 @dataclass(frozen=True)
 class Repository:
-    """Files that only have to be copied or uploaded.
+    """Files ready to be copied or uploaded.
 
     Attributes:
-        repo_id: what the repository is called on the Hub.
-        files: where each file lies now, by its name in the repository.
+        repo_id: name on the Hub.
+        files: name in the repository → where the file is now.
         left_behind: names in the checkpoint that are no part of a repository.
-        code_repository: the repository with the code, where it is another one.
-        card_is_edited: whether the card is the checkpoint's own, edited by somebody, and not written anew.
-        own_endpoint: what an endpoint reads and is the checkpoint's own, too.
+        code_repository: the repository with the code, if it is another one.
+        card_is_edited: whether the card is the checkpoint's own, edited by somebody.
+        own_endpoint: those of the files for an endpoint that are the checkpoint's own.
     """
 
     repo_id: str
@@ -96,9 +74,9 @@ class Repository:
         if self.code_repository:
             lines.append(f"The code is that in {self.code_repository}.")
         if self.card_is_edited:
-            lines.append(f"{CARD_NAME} was edited and stays as it is; --new-card writes it anew.")
+            lines.append(f"{CARD_NAME} was edited and stays as it is; --new-card replaces it.")
         for name in self.own_endpoint:
-            lines.append(f"{name} is the checkpoint's own and stays as it is; deleted there, it is written anew.")
+            lines.append(f"{name} is the checkpoint's own and stays as it is; delete it there to have it replaced.")
         if self.left_behind:
             lines.append(f"Left out: {', '.join(self.left_behind)}.")
         return "\n".join(lines)
@@ -111,27 +89,27 @@ def assemble_repository(
     *,
     code_repository: str | None = None,
     new_card: bool = False,
-    tags: Sequence[str] | None = None,
+    tags: Sequence[str] | str | None = None,
     with_processor: bool = True,
 ) -> Repository:
     """The repository of a saved model with its processor.
 
-    The code is that of this package, which reads what older versions of it have saved. The card is written from the
-    run's summary, where there is one, unless somebody has edited the checkpoint's; a handler or requirements of an
-    endpoint that are not as this package writes them stay as they are. A licence beside the model goes with it.
+    The code is that of this package, which reads the checkpoints of older versions. The card is written from the run's
+    summary unless somebody has edited the checkpoint's; a handler or requirements of an endpoint that are not as this
+    package writes them stay. A license beside the model goes with it.
 
     Args:
-        checkpoint: folder of the model; only read, and it must stay there until its files are uploaded.
+        checkpoint: folder of the model; only read. It must stay until its files are uploaded.
         staging: empty folder for all other files.
-        repo_id: what the repository will be called, `"owner/name"`.
-        code_repository: the repository that holds the code; None: the one that the checkpoint refers to, or none, and
+        repo_id: name on the Hub, `"owner/name"`.
+        code_repository: the repository that has the code; None: the one that the checkpoint refers to, if any, else
             the code is part of this repository.
-        new_card: write the card anew in any case.
-        tags: of the card that is written, beside the usual ones.
-        with_processor: False publishes a model that has none yet.
+        new_card: replace an edited card.
+        tags: added to the usual ones of a card that is written.
+        with_processor: False for a model without a processor.
 
     Raises:
-        ValueError: the checkpoint holds unknown files, is not whole, or a name is none of a repository.
+        ValueError: the checkpoint has unknown files, is incomplete, or a name cannot be that of a repository.
         OSError: a part of the checkpoint is missing.
     """
     check_repo_id("repo_id", repo_id)
@@ -146,49 +124,51 @@ def assemble_repository(
     code_repository = code_repository or config.code_repository
     if code_repository is not None:
         _check_code_name(code_repository, repo_id)
-    endpoint = [checkpoint / name for name in (HANDLER_FILE, REQUIREMENTS_FILE)]
-    own_endpoint = [path.name for path in endpoint if path.is_file() and is_own_endpoint(path)]
+    own_endpoint = [name for name in ENDPOINT_FILES if is_own_endpoint(checkpoint / name)]
     for name in own_endpoint:
-        shutil.copyfile(checkpoint / name, staging / name)  # what is there is not written over
+        shutil.copyfile(checkpoint / name, staging / name)  # saving the parts does not replace it
     for part in parts:
         part.refer_to_code(code_repository)
         part.save_pretrained(staging)
     if SUMMARY_FILE in contents.parts:
         shutil.copyfile(checkpoint / SUMMARY_FILE, staging / SUMMARY_FILE)
-    own_card = None if new_card else _edited_card(checkpoint)
-    (staging / CARD_NAME).write_bytes(own_card or _new_card(checkpoint, config, repo_id, tags or ()))
+    own_card = _read_card(checkpoint)
+    card_is_edited = not new_card and own_card is not None and is_edited(own_card)
+    card = own_card if card_is_edited else _new_card(checkpoint, config, repo_id, own_card, tags or ())
+    (staging / CARD_NAME).write_text(str(card), encoding="utf-8", newline="")
     files = {path.name: path for path in staging.iterdir()}
     files |= {name: checkpoint / name for name in (*_weights(contents.parts), *filter(is_legal, contents.parts))}
-    return Repository(repo_id, files, contents.left_behind, code_repository, own_card is not None, own_endpoint)
+    return Repository(repo_id, files, contents.left_behind, code_repository, card_is_edited, own_endpoint)
 
 
 def assemble_code_repository(staging: Path, repo_id: str) -> Repository:
-    """The repository of the code alone, to which checkpoints in others refer; `staging` is an empty folder for it."""
+    """The repository of the code alone, which checkpoints in others refer to; `staging` is an empty folder for it."""
     check_repo_id("repo_id", repo_id)
-    title = repo_id.split("/")[-1].replace("_", r"\_")
     save_remote_code(staging)
     (staging / LICENSE_FILE).write_text(LICENSE_NOTE, encoding="utf-8")
-    card = mark_card(CODE_CARD.format(title=title, version=__version__))
-    (staging / CARD_NAME).write_text(card, encoding="utf-8")
+    metadata = ModelCardData(license="apache-2.0", library_name="transformers", tags=["nested-ner", "triaffine"])
+    title = markdown_text(repo_id.split("/")[-1])
+    card = ModelCard.from_template(metadata, template_path=str(CODE_CARD), title=title, version=__version__)
+    (staging / CARD_NAME).write_text(mark_card(str(card)), encoding="utf-8")
     names = (*REMOTE_CODE_FILES, LICENSE_FILE, CARD_NAME)
     return Repository(repo_id, {name: staging / name for name in names})
 
 
 def write_repository(repository: Repository, folder: Path) -> None:
-    """Copies the files into a folder, which then holds them and nothing else.
+    """Copies the files into a folder, which then has these files only.
 
-    The folder of an earlier call is replaced as a whole, when all is ready to take its place. Such a folder is known by
-    the card in it, as publishing wrote it: changes to the card are never lost, changes to other files there are.
+    The folder of an earlier call is replaced when all files are copied. It is recognized by the card in it, as
+    publishing wrote it: changes to the card are never lost, changes to other files there are.
 
     Raises:
-        ValueError: the folder is one that the files come from or that is worked in, or holds what an earlier call has
-            not written.
+        ValueError: the folder is the working directory or has the model itself, or has files that an earlier call did
+            not write.
     """
     folder = folder.resolve()
     if Path.cwd().is_relative_to(folder):
-        raise ValueError(f"{folder} is the folder you are in, or one around it, and cannot be replaced; give another.")
+        raise ValueError(f"{folder} is the working directory, or contains it, and cannot be replaced; give another.")
     if folder in {path.resolve().parent for path in repository.files.values()}:
-        raise ValueError(f"{folder} is where the model lies; give another folder for its repository.")
+        raise ValueError(f"{folder} is the folder of the model; give another folder for its repository.")
     if folder.exists():
         _check_replaceable(folder, set(repository.files))
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -202,17 +182,13 @@ def write_repository(repository: Repository, folder: Path) -> None:
         new.rename(folder)
 
 
-def _check_replaceable(folder: Path, names: set[str]) -> None:
-    """Raises ValueError where a folder holds more than the repository, with the given `names`, of an earlier call."""
-    there = set(os.listdir(folder))
-    contents = sort_out(there - names)
-    refuse_unknown([*contents.unknown, *contents.left_behind, *filter(is_legal, contents.parts)], str(folder))
-    card = folder / CARD_NAME
-    if there and not (card.is_file() and is_ours(card.read_text(encoding="utf-8"))):
-        raise ValueError(
-            f"{folder} holds files, and no {CARD_NAME} as publishing wrote it: an earlier dry run did not make it, "
-            "or somebody has edited it since. Give another folder, or remove this one."
-        )
+def is_own_endpoint(path: Path) -> bool:
+    """Whether there is a handler, or requirements of one, that are not as this package writes them."""
+    if not path.is_file():
+        return False
+    if path.name == REQUIREMENTS_FILE:
+        return not OUR_REQUIREMENTS.fullmatch(path.read_bytes())
+    return path.read_bytes().splitlines() != HANDLER.read_bytes().splitlines()
 
 
 def format_size(count: float) -> str:
@@ -224,40 +200,45 @@ def format_size(count: float) -> str:
     return f"{count:.3g} GB"
 
 
+def _check_replaceable(folder: Path, names: set[str]) -> None:
+    """Raises ValueError if a folder has more than an earlier call has written for a repository with these names."""
+    there = set(os.listdir(folder))
+    contents = sort_out(there - names)
+    refuse_unknown([*contents.unknown, *contents.left_behind, *filter(is_legal, contents.parts)], str(folder))
+    card = _read_card(folder)
+    if there and not (card is not None and is_marked(card) and not is_edited(card)):
+        raise ValueError(
+            f"{folder} has files, but no {CARD_NAME} as publishing wrote it: an earlier dry run did not write it, or "
+            "somebody has edited the card. Give another folder, or remove this one."
+        )
+
+
 def _check_code_name(code_repository: str, repo_id: str) -> None:
     check_repo_id("code_repository", code_repository)
     if code_repository == repo_id:
         raise ValueError(
-            f"{repo_id} is to hold the model and to be its code repository, too. Leave the code repository out, and "
-            "the code is published beside the weights; or give the code a repository of its own."
+            f"{repo_id} cannot be both the model's repository and its code repository. Leave the code repository out "
+            "to publish the code beside the weights, or give the code a repository of its own."
         )
 
 
-def _edited_card(checkpoint: Path) -> bytes | None:
-    """The checkpoint's card where it is somebody's own work."""
-    path = checkpoint / CARD_NAME
-    if not path.is_file() or not is_edited(path.read_text(encoding="utf-8")):
-        return None
-    return path.read_bytes()
+def _read_card(folder: Path) -> str | None:
+    """The card as it is, line ends included."""
+    path = folder / CARD_NAME
+    return path.read_bytes().decode("utf-8") if path.is_file() else None
 
 
-def is_own_endpoint(path: Path) -> bool:
-    """Whether a file for an endpoint, a handler or its requirements, is not as this package writes it."""
-    if path.name == REQUIREMENTS_FILE:
-        return not OUR_REQUIREMENTS.fullmatch(path.read_bytes())
-    return path.read_bytes().splitlines() != HANDLER.read_bytes().splitlines()
-
-
-def _new_card(checkpoint: Path, config: TriaffineConfig, repo_id: str, tags: Sequence[str]) -> bytes:
+def _new_card(
+    checkpoint: Path, config: TriaffineConfig, repo_id: str, own_card: str | None, tags: Sequence[str] | str
+) -> str:
     card = build_model_card(config, model_name=repo_id, summary=RunSummary.load(checkpoint))
     metadata: Any = card.data
     metadata.tags = list(dict.fromkeys([*metadata.tags, *([tags] if isinstance(tags, str) else tags)]))
-    own = checkpoint / CARD_NAME
-    if own.is_file() and is_draft(draft := own.read_text(encoding="utf-8")):
-        take_over_metadata(card, draft)
-    return mark_card(str(card)).encode("utf-8")
+    if own_card is not None and is_draft(own_card):
+        take_over_metadata(card, own_card)
+    return mark_card(str(card))
 
 
 def _weights(names: list[str]) -> list[str]:
-    """The files that transformers reads the weights from: one, or its parts with their index."""
+    """The files that transformers reads the weights from: one, or its shards with their index."""
     return [WEIGHTS_FILE] if WEIGHTS_FILE in names else [name for name in names if WEIGHTS.fullmatch(name)]

@@ -1,38 +1,88 @@
-"""Facts of a run for its summary, taken from plain data: the log, the training records, this machine.
+"""The facts of a finished training run, for its summary."""
 
-What of them is put together for which run is decided in `training/summary.py`.
-"""
-
+import dataclasses
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from importlib import metadata
 from typing import Any
+
+from datasets import Dataset, DatasetDict
+from transformers import Trainer
 
 from ..data.alignment import detokenize
 from ..data.statistics import nested_spans
-from ..machine import describe_machine
-from ..version import __version__
-from .revision import source_revision
-from .run_summary import Epoch, Label
+from ..evaluation.breakdowns import scores_by_length
+from ..evaluation.candidates import sweep_candidates
+from ..evaluation.scoring import score_entities
+from ..machine import describe_hardware, describe_versions
+from ..model.configuration_triaffine import NONE_LABEL
+from ..model.modeling_triaffine import TriaffineForNestedNER
+from ..model.pipeline_triaffine import NestedNERPipeline
+from .run_summary import Epoch, Evaluation, Example, Label, RunSummary
 
 SPELLINGS = 3  # shown of each label
 LONGEST_SPELLING = 60  # characters
-LONGEST_SENTENCE = 70  # characters; longer ones do not fit into a line with their entities drawn under them
-SOFTWARE = ("torch", "transformers", "accelerate", "datasets", "tokenizers")
+LONGEST_SENTENCE = 70  # characters: longer ones do not fit into a line with their entities drawn below
+
+
+def summarize_run(
+    planned: RunSummary,
+    trainer: Trainer,
+    dataset: DatasetDict,
+    model: TriaffineForNestedNER,
+    outputs: Mapping[str, Any],
+    *,
+    seconds: float,
+    resumed: bool,
+    examples: int,
+) -> RunSummary:
+    """Adds what a finished run has shown to what was `planned`.
+
+    The model runs once more, on the scored split for the candidates and on the example sentences. Call this in the main
+    process only.
+
+    Args:
+        planned: data, recipe and settings.
+        trainer: the run's, for its log, arguments and processor.
+        dataset: the splits of the run.
+        model: the trainer's, with all its weights in this process.
+        outputs: what the trainer's `predict` returned for each scored split.
+        seconds: duration of the training, since it was last resumed if it was.
+        resumed: whether it was.
+        examples: number of validation sentences shown in the card; 0 shows no text of the corpus.
+    """
+    arguments, state, records = trainer.args, trainer.state, dataset["train"]
+    best_step = state.best_global_step if arguments.load_best_model_at_end else None
+    id2label: Any = model.config.id2label
+    labels = [label for label in id2label.values() if label != NONE_LABEL]
+    return dataclasses.replace(
+        planned,
+        training_table=read_training_table(state.log_history, best_step or state.global_step),
+        evaluation=_evaluate(trainer, dataset, model, outputs),
+        training_sentences=len(records),
+        labels=describe_labels(records, labels, SPELLINGS if examples else 0),
+        examples=_predict_examples(trainer, dataset, model, examples),
+        hardware=describe_hardware(),
+        versions=describe_versions(),
+        training_seconds=seconds,
+        resumed=resumed,
+        processes=arguments.world_size,
+        gpus=arguments.world_size if arguments.device.type == "cuda" else 0,
+        parameters=sum(weights.numel() for weights in model.parameters()),
+    )
 
 
 def read_training_table(log_history: Iterable[Mapping[str, Any]], kept_step: int) -> list[Epoch]:
-    """The evaluations of a training, one an epoch, from the Trainer's log.
+    """The evaluations of a training, one per epoch, from the Trainer's log.
 
-    Where validation came several times in an epoch, its last one stands for it, or that of the weights that were kept.
+    Of several validations in an epoch, the row is the last, or the one whose weights were kept.
 
     Args:
         log_history: `trainer.state.log_history` of a training with the metric of `NestedNERTrainer`.
         kept_step: the update whose weights the training ended with.
     """
     rows: dict[int, Epoch] = {}
-    losses: list[float] = []  # logged since the evaluation before
+    losses: list[float] = []  # logged since the previous evaluation
     for entry in log_history:
         if "loss" in entry:
             losses.append(entry["loss"])
@@ -56,22 +106,22 @@ def read_training_table(log_history: Iterable[Mapping[str, Any]], kept_step: int
 def describe_labels(
     records: Iterable[Mapping[str, Any]], names: Iterable[str], spellings: int = SPELLINGS
 ) -> dict[str, Label]:
-    """How often each label occurs in the records, and its commonest spellings; long ones only where all are.
+    """The number of entities of each label, and the label's most frequent spellings, the short ones first.
 
     Args:
         records: sentences with `tokens` and `entities`.
-        names: the labels, in the order wanted.
+        names: the labels, in the order of the result.
         spellings: how many to show; 0 where the corpus' text must not be published.
     """
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for record in records:
         for entity in record["entities"]:
             counts[entity["type"]][detokenize(record["tokens"][entity["start"] : entity["end"]])] += 1
-    return {name: Label(counts[name].total(), _commonest(counts[name], spellings)) for name in names}
+    return {name: Label(counts[name].total(), _most_frequent(counts[name], spellings)) for name in names}
 
 
 def choose_sentences(records: Sequence[Mapping[str, Any]], count: int) -> list[str]:
-    """So many sentences as running text: such that fit into a line, and of these the ones with most nesting."""
+    """The `count` sentences with the most nested entities, as running text; those that fit into a line come first."""
 
     def merit(record: Mapping[str, Any]) -> tuple[bool, int, int]:
         nested = nested_spans((entity["start"], entity["end"]) for entity in record["entities"])
@@ -80,19 +130,47 @@ def choose_sentences(records: Sequence[Mapping[str, Any]], count: int) -> list[s
     return [detokenize(record["tokens"]) for record in sorted(records, key=merit, reverse=True)[:count]]
 
 
-def describe_hardware() -> dict[str, str | int | float]:
-    """This machine without its software."""
-    machine = describe_machine()
-    return {name: value for name, value in machine.items() if name not in ("python", *SOFTWARE)}
+def _evaluate(
+    trainer: Trainer, dataset: DatasetDict, model: TriaffineForNestedNER, outputs: Mapping[str, Any]
+) -> Evaluation | None:
+    """All scores on the test data, or else on the validation data; None if neither was scored."""
+    split = next((split for split in ("test", "validation") if split in outputs), None)
+    if split is None:
+        return None
+    predictions, references = outputs[split].predictions, outputs[split].label_ids
+    return Evaluation(
+        split=split,
+        sentences=len(dataset[split]),
+        scores=score_entities(predictions, references),
+        by_length=scores_by_length(predictions, references),
+        candidate_recall=_candidate_recall(trainer, dataset[split], model),
+    )
 
 
-def describe_versions() -> dict[str, str]:
-    """The software that trained, this package the first."""
-    versions = {name: metadata.version(name) for name in SOFTWARE}
-    own = {"modeling_triaffine": __version__, **source_revision()}
-    return {**own, "python": str(describe_machine()["python"]), **versions}
+def _candidate_recall(trainer: Trainer, records: Dataset, model: TriaffineForNestedNER) -> dict[str, float] | None:
+    """How much of gold is among the candidates; None for a model that filters none."""
+    processor: Any = trainer.processing_class
+    if not model.config.cross_span:
+        return None
+    with trainer.accelerator.autocast():
+        (row,) = sweep_candidates(
+            model, processor, records, counts=[model.config.max_candidates], batch_size=trainer.args.eval_batch_size
+        )
+    recall: dict[str, float] = row["candidates"]
+    return recall
 
 
-def _commonest(spelled: Counter[str], number: int) -> list[str]:
+def _predict_examples(
+    trainer: Trainer, dataset: DatasetDict, model: TriaffineForNestedNER, count: int
+) -> list[Example]:
+    """Validation sentences as raw text, with what the trained model finds in them."""
+    if "validation" not in dataset or count == 0:
+        return []
+    texts = choose_sentences(list(dataset["validation"].select_columns(["tokens", "entities"])), count)
+    find_entities = NestedNERPipeline(model=model, processor=trainer.processing_class)
+    return [Example(text, found) for text, found in zip(texts, find_entities(texts), strict=True)]
+
+
+def _most_frequent(spelled: Counter[str], number: int) -> list[str]:
     ordered = sorted(spelled, key=lambda spelling: (len(spelling) > LONGEST_SPELLING, -spelled[spelling]))
     return ordered[:number]

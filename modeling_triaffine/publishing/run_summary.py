@@ -1,79 +1,88 @@
-"""What is known of a training run, as plain facts beside the model: what its card is written from, now or later.
+"""The facts of a training run, saved beside the model as JSON; its card is written from them, now or later.
 
-A summary holds what a stranger may read: names under which things are published, never folders of a machine. How its
-facts are taken from a run is in `run_facts.py`, the card made of them in `model_card.py`.
+A summary holds only what a stranger may read: published names, never folders of a machine. `run_facts.py` takes the
+facts from a run, `model_card.py` makes the card.
 """
 
 import dataclasses
 import json
 import math
-import types
-import typing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from ..files import open_output
+from huggingface_hub.dataclasses import strict
+from huggingface_hub.errors import StrictDataclassError
+
+from ..files import write_text
 
 SUMMARY_FILE = "run_summary.json"
 RATIOS = ("precision", "recall", "f1")
 COUNTS = ("correct", "predicted", "gold")
+Part = TypeVar("Part")
 ENTITY = {"entity_group": str, "score": int | float, "word": str, "start": int, "end": int}
 
 
-@dataclass(frozen=True)
+@strict
+@dataclass
 class Epoch:
-    """A row of the training table: the losses, and the scores on the validation data, at the end of an epoch.
+    """Losses, and scores on the validation data, at the end of an epoch.
 
     Attributes:
         epoch: passes over the training data so far; a fraction where validation came in between.
-        training_loss: mean of what was logged since the row before; None where nothing was.
-        kept: whether these are the weights that the run ended with.
+        training_loss: mean of the losses logged since the previous row; None where none was.
+        kept: whether the run ended with the weights of this moment.
     """
 
-    epoch: float
-    training_loss: float | None = None
-    validation_loss: float | None = None
-    precision: float | None = None
-    recall: float | None = None
-    f1: float | None = None
-    flat_f1: float | None = None
-    nested_f1: float | None = None
+    epoch: float | int
+    training_loss: float | int | None = None
+    validation_loss: float | int | None = None
+    precision: float | int | None = None
+    recall: float | int | None = None
+    f1: float | int | None = None
+    flat_f1: float | int | None = None
+    nested_f1: float | int | None = None
     kept: bool = False
 
 
-@dataclass(frozen=True)
+@strict
+@dataclass
 class Label:
-    """A label in the training data: how many entities have it, and how some of them are spelled."""
+    """A label in the training data: the number of its entities, and how some of them are spelled."""
 
     count: int
     examples: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
+@strict
+@dataclass
 class Example:
-    """A sentence, and what the model finds in it, as the pipeline gives it."""
+    """A sentence with the entities that the model finds in it, as the pipeline returns them."""
 
     text: str
     entities: list[dict[str, Any]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         for entity in self.entities:
-            is_whole = all(isinstance(entity.get(name), kind) for name, kind in ENTITY.items())
-            if not (is_whole and 0 <= entity["start"] < entity["end"] <= len(self.text)):
-                raise ValueError(f"{entity!r:.200} is no entity of a text of {len(self.text)} characters")
+            is_complete = all(isinstance(entity.get(name), kind) for name, kind in ENTITY.items())
+            if not (is_complete and 0 <= entity["start"] < entity["end"] <= len(self.text)):
+                raise ValueError(f"{entity!r:.200} is not an entity of a text of {len(self.text)} characters")
 
 
-@dataclass(frozen=True)
+@strict
+@dataclass
 class Evaluation:
-    """Scores of the finished model, in words; ratios are fractions in [0, 1].
+    """Scores of the trained model; ratios are fractions in [0, 1], lengths are in words.
 
     Attributes:
         split: which sentences were scored: "test" or "validation".
-        sentences: how many.
+        sentences: their number.
         scores: as `score_entities` returns them.
         by_length: as `scores_by_length` returns them.
-        candidate_recall: as `candidate_recall` returns it; None for a model that filters no candidates.
+        candidate_recall: as `sweep_candidates` returns it; None for a model that filters no candidates.
+
+    Raises:
+        ValueError: scores that are incomplete or outside [0, 1].
     """
 
     split: str
@@ -83,9 +92,9 @@ class Evaluation:
     candidate_recall: dict[str, int | float] | None = None
 
     def __post_init__(self) -> None:
-        missing = [name for name in ("by_label", "flat", "nested") if not isinstance(self.scores.get(name), dict)]
-        if missing:
-            raise ValueError(f"`scores` lack {', '.join(missing)}; give what the evaluation returned, whole")
+        for name in ("by_label", "flat", "nested"):
+            if not isinstance(self.scores.get(name), dict):
+                raise ValueError(f"`scores` lacks {name}; give all that the evaluation returned")
         rows = {"scores": self.scores, "scores['flat']": self.scores["flat"], "scores['nested']": self.scores["nested"]}
         rows |= {f"scores['by_label'][{label!r}]": row for label, row in self.scores["by_label"].items()}
         rows |= {f"by_length[{length!r}]": row for length, row in self.by_length.items()}
@@ -95,33 +104,31 @@ class Evaluation:
             _check_row(self.candidate_recall, "candidate_recall", ("recall", "found", "gold"))
 
 
-@dataclass(frozen=True)
+@strict
+@dataclass
 class RunSummary:
-    """Facts of one run; what is not known stays at its default. `RunSummary()` is a model that no run is known of.
+    """Facts of a run; what is not known stays at its default. `RunSummary()` describes a model without a known run.
 
     Attributes:
-        base_model: id on the Hub of the pretrained encoder, or of the model that was trained on.
+        base_model: Hub id of the pretrained encoder, or of the model that was trained further.
         from_scratch: whether the encoder started with random weights.
-        dataset: what the data is called, an id on the Hub where it has one.
+        dataset: name of the data, its Hub id if it has one.
         language: ISO 639 code(s) of the texts.
         license: the Hub's identifier of the model's license.
         recipe: name of the recipe.
         settings: hyper-parameters by name.
-        training_table: one row an epoch.
-        evaluation: scores of the finished model.
-        training_sentences: how many there were.
+        training_table: one row per epoch.
+        evaluation: scores of the trained model.
+        training_sentences: their number.
         labels: the labels of the training data by name.
         examples: sentences with the model's predictions.
-        hardware: what the run was seen on, by name.
+        hardware: what the run ran on, by name.
         versions: of the software, by name.
-        training_seconds: duration of the training; None where nothing was trained yet.
-        resumed: whether the run was interrupted; `training_seconds` is then the time since it was last taken up.
-        processes: how many trained together.
-        gpus: how many of them on a GPU of their own.
-        parameters: numbers in the model's weights.
-
-    Raises:
-        ValueError: scores that are incomplete or outside [0, 1].
+        training_seconds: duration of the training; None if the model is not trained.
+        resumed: whether the run was interrupted; `training_seconds` is then the time since it was last resumed.
+        processes: number of processes that trained together.
+        gpus: how many of them had a GPU of their own.
+        parameters: number of weights of the model.
     """
 
     base_model: str | None = None
@@ -138,7 +145,7 @@ class RunSummary:
     examples: list[Example] = field(default_factory=list)
     hardware: dict[str, str | int | float] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
-    training_seconds: float | None = None
+    training_seconds: float | int | None = None
     resumed: bool = False
     processes: int = 1
     gpus: int = 0
@@ -149,97 +156,70 @@ class RunSummary:
         return self.training_seconds is not None
 
     def to_json(self) -> str:
-        """The summary as JSON; a number that is none (the loss of a training gone wrong) becomes null."""
-        return json.dumps(_without_nan(dataclasses.asdict(self)), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        """The summary as JSON; NaN and infinity (the loss of a failed training) become null."""
+        return json.dumps(_finite(dataclasses.asdict(self)), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
     def save(self, folder: str | Path) -> Path:
-        """Writes the summary into `folder`, whole or not at all."""
+        """Writes the summary atomically into `folder`; returns its path."""
         path = Path(folder) / SUMMARY_FILE
-        with open_output(path) as output:
-            output.write(self.to_json())
+        write_text(path, self.to_json())
         return path
 
     @classmethod
     def load(cls, folder: str | Path) -> "RunSummary | None":
-        """The summary that lies in `folder`; None where there is none.
+        """The summary in `folder`; None if there is none.
 
         Raises:
-            ValueError: the file is damaged, or of another version of this package.
+            ValueError: the file is damaged, or was written by another version of this package.
         """
         path = Path(folder) / SUMMARY_FILE
         if not path.is_file():
             return None
         try:
-            return _read(cls, json.loads(path.read_bytes().decode("utf-8")), "")
-        except ValueError as error:  # JSON's and Unicode's errors are such, too
+            facts = json.loads(path.read_bytes().decode("utf-8"))
+            parts: dict[str, Any] = {
+                "training_table": [
+                    _make(Epoch, row, f"training_table[{number}]")
+                    for number, row in enumerate(facts.get("training_table", []))
+                ],
+                "labels": {
+                    name: _make(Label, label, f"labels[{name!r}]") for name, label in facts.get("labels", {}).items()
+                },
+                "examples": [
+                    _make(Example, example, f"examples[{number}]")
+                    for number, example in enumerate(facts.get("examples", []))
+                ],
+            }
+            if facts.get("evaluation"):
+                parts["evaluation"] = _make(Evaluation, facts["evaluation"], "evaluation")
+            return cls(**facts | parts)
+        except (ValueError, TypeError, AttributeError, StrictDataclassError) as error:
             raise ValueError(
-                f"{path} is no summary of a training run: {' '.join(str(error).split())}. Restore the file that the "
+                f"{path} is not a summary of a training run: {' '.join(str(error).split())}. Restore the file that the "
                 "training wrote; without it (delete it) the model card shows no numbers."
             ) from error
 
 
+def _make(kind: type[Part], facts: dict[str, Any], where: str) -> Part:
+    """A part of a summary from JSON; errors begin with its place."""
+    try:
+        return kind(**facts)
+    except (ValueError, TypeError, StrictDataclassError) as error:
+        raise ValueError(f"{where}: {error}") from error
+
+
 def _check_row(row: Any, where: str, names: tuple[str, ...]) -> None:
-    missing = [name for name in names if not isinstance(row, dict) or not _is_number(row.get(name))]
+    missing = [name for name in names if not isinstance(row, dict) or type(row.get(name)) not in (int, float)]
     if missing:
-        raise ValueError(f"`{where}` lacks {', '.join(missing)}; give what the evaluation returned, whole")
+        raise ValueError(f"`{where}` lacks {', '.join(missing)}; give all that the evaluation returned")
     for ratio in RATIOS:
         if ratio in row and not 0.0 <= row[ratio] <= 1.0:
             raise ValueError(f"`{where}` has {ratio} = {row[ratio]}; scores are fractions in [0, 1]")
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _without_nan(value: Any) -> Any:
+def _finite(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _without_nan(part) for name, part in value.items()}
+        return {name: _finite(part) for name, part in value.items()}
     if isinstance(value, list):
-        return [_without_nan(part) for part in value]
+        return [_finite(part) for part in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _read(kind: Any, value: Any, where: str) -> Any:
-    """The value from JSON as the annotation `kind` says; `where` it stands is told in errors."""
-    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-    if kind is Any:
-        return value
-    if dataclasses.is_dataclass(kind):
-        return _read_dataclass(kind, value, where)
-    if origin is types.UnionType:
-        return _read_first_that_fits(arguments, value, where)
-    if origin is list and isinstance(value, list):
-        return [_read(arguments[0], part, f"{where}[{index}]") for index, part in enumerate(value)]
-    if origin is dict and isinstance(value, dict):
-        return {name: _read(arguments[1], part, f"{where}[{name!r}]") for name, part in value.items()}
-    if kind is float and _is_number(value):
-        return float(value)
-    if origin is None and type(value) is kind:
-        return value
-    raise ValueError(f"{where} is {value!r:.80}, not {getattr(kind, '__name__', kind)}")
-
-
-def _read_dataclass(kind: Any, value: Any, where: str) -> Any:
-    if not isinstance(value, dict):
-        raise ValueError(f"{where or 'it'} holds {value!r:.80}, not facts by name")
-    kinds = typing.get_type_hints(kind)
-    unknown = sorted(set(value) - set(kinds))
-    if unknown:
-        raise ValueError(f"{where or 'it'} has {', '.join(unknown)}, which this version of the package does not know")
-    inside = f"{where}." if where else ""
-    try:
-        return kind(**{name: _read(kinds[name], part, f"{inside}{name}") for name, part in value.items()})
-    except TypeError as error:  # a field is missing
-        raise ValueError(f"{where or 'it'} is incomplete ({error})") from None
-
-
-def _read_first_that_fits(kinds: tuple[Any, ...], value: Any, where: str) -> Any:
-    if value is None and type(None) in kinds:
-        return None
-    wanted = [kind for kind in kinds if kind is not type(None)]
-    for kind in wanted[:-1]:
-        try:
-            return _read(kind, value, where)
-        except ValueError:
-            continue
-    return _read(wanted[-1], value, where)

@@ -1,4 +1,4 @@
-"""Repositories to and from the Hub: a checkpoint or a model published in one commit, and its errors in plain words."""
+"""Repositories to and from the Hub: a checkpoint or a model published in one commit, and errors in plain words."""
 
 import contextlib
 import filecmp
@@ -10,24 +10,26 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from huggingface_hub import (
-    CommitInfo,
-    CommitOperationAdd,
-    CommitOperationDelete,
-    HfApi,
-    ModelCard,
-    constants,
-    snapshot_download,
-)
+from huggingface_hub import CommitInfo, CommitOperationAdd, CommitOperationDelete, HfApi, constants, snapshot_download
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError, HTTPError, LocalTokenNotFoundError
-from transformers.utils import cached_file
+from huggingface_hub.hf_api import ModelInfo
+from transformers.utils.hub import cached_file
 
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import TriaffineProcessor
-from ..model.repository_triaffine import HANDLER_FILE, REMOTE_CODE_FILES, REQUIREMENTS_FILE
+from ..model.repository_triaffine import HUB_PATIENCE, REMOTE_CODE_FILES
 from ..version import __version__
-from .card_mark import is_draft, is_ours, mark_card, take_over_metadata, unmarked
-from .contents import CONFIG_FILE, OF_PROCESSOR, PROCESSOR_FILE, is_code_repository, is_made, refuse_unknown, sort_out
+from .card_mark import is_draft, is_edited, is_marked, merge_cards
+from .contents import (
+    CONFIG_FILE,
+    ENDPOINT_FILES,
+    OF_PROCESSOR,
+    PROCESSOR_FILE,
+    has_code_only,
+    is_made,
+    refuse_unknown,
+    sort_out,
+)
 from .model_card import CARD_NAME
 from .repository import Repository, assemble_repository, is_own_endpoint
 from .run_summary import SUMMARY_FILE
@@ -38,11 +40,11 @@ DEFAULT_MESSAGE = "Publish a nested NER model"
 
 
 class NotPublishedError(OSError):
-    """A model that is saved could not be published. The message is one paragraph, and says how to do it later."""
+    """A model that is saved could not be published. The message is one paragraph that says how to publish it later."""
 
 
 class Upload(NamedTuple):
-    """What came of an upload: its commit, the outdated files that it removed, and who can see the repository."""
+    """The commit of an upload, the outdated files that it removed, and whether the repository is private."""
 
     commit: CommitInfo
     removed: list[str]
@@ -54,33 +56,33 @@ def push_model(
     repo_id: str,
     *,
     processor: TriaffineProcessor | None = None,
-    max_shard_size: int | str = "50GB",
+    max_shard_size: int | str | None = "50GB",
     token: str | bool | None = None,
     **options: Any,
 ) -> CommitInfo:
     """Publishes a model that is in memory; `model.push_to_hub`.
 
-    Its card is the one that lies where the model was loaded from, if its weights are still those: what the card says of
-    them would else be untrue. Otherwise it is a card without numbers.
+    Its card is the one of the place that the model was loaded from, if the weights are still the same; otherwise it is
+    a card without numbers.
 
     Args:
         model: the model.
         repo_id: `"owner/name"`, or the name alone for a repository of one's own.
         processor: default: the one saved where the model was loaded from. Without either, the model is published
-            alone, and a processor that is in the repository, pushed before or after, stays.
-        max_shard_size: larger weights are cut into several files.
+            alone, and a processor that is in the repository stays there.
+        max_shard_size: larger weights are split into several files.
         token: of the Hub; default: that of `hf auth login` or `HF_TOKEN`.
-        options: of [`upload_repository`], `private` and `commit_message` for instance, and of [`publish_folder`].
+        options: of [`publish_folder`] and [`upload_repository`], such as `tags`, `private` and `commit_message`.
 
     Raises:
         ValueError, OSError: model and processor do not fit, or the Hub refuses; in one paragraph.
     """
     processor = processor or _find_processor(model, token)
     with tempfile.TemporaryDirectory() as folder:
-        model.save_pretrained(folder, max_shard_size=max_shard_size)
+        model.save_pretrained(folder, max_shard_size=max_shard_size or "50GB")
         if processor is not None:
             processor.save_pretrained(folder)
-        _bring_card(Path(folder), str(model.config.name_or_path), token)
+        _copy_card(Path(folder), str(model.config.name_or_path), token)
         options |= {"with_processor": processor is not None, "token": token}
         return publish_folder(Path(folder), repo_id, **options).commit
 
@@ -91,12 +93,12 @@ def publish_folder(
     *,
     code_repository: str | None = None,
     new_card: bool = False,
-    tags: Sequence[str] | None = None,
+    tags: Sequence[str] | str | None = None,
     with_processor: bool = True,
     token: str | bool | None = None,
     **options: Any,
 ) -> Upload:
-    """Publishes a saved model; arguments as of [`assemble_repository`] and [`upload_repository`]."""
+    """Publishes a saved model; for the arguments see [`assemble_repository`] and [`upload_repository`]."""
     name = full_name(repo_id, token)
     with tempfile.TemporaryDirectory() as staging:
         repository = assemble_repository(
@@ -122,19 +124,19 @@ def upload_repository(
     commit_message: str | None = None,
     commit_description: str | None = None,
 ) -> Upload:
-    """Uploads the files and removes those of older versions, in one commit: nobody ever sees half of it.
+    """Uploads the files and removes outdated ones, in one commit.
 
-    Files that publishing does not know stay. So does a card that was edited on the Hub, unless the repository's own was
-    edited, too, or `new_card` says otherwise, and what an endpoint reads, in the same way. A card without a text gives
-    way; what its front matter says goes into the new one. A model without its processor leaves the one that is there.
+    Files that publishing does not know stay. A card, a handler or requirements edited on the Hub stay, too, unless
+    those of the repository were edited themselves, or `new_card` replaces the card. The front matter of a card without
+    a text is merged into the new one. A model without its processor leaves the one that is there.
 
     Args:
         repository: the files.
         private: whether a new repository is private; None: as its owner's settings say. An existing one stays as it is.
-        new_card: replace a card in any case.
+        new_card: replace an edited card.
         token: of the Hub; default: that of `hf auth login` or `HF_TOKEN`.
-        revision: branch to upload to, made if there is none; default: main.
-        create_pr: make a pull request of the commit.
+        revision: branch to upload to, created if missing; default: main.
+        create_pr: make the commit a pull request.
         commit_message, commit_description: of the commit.
 
     Raises:
@@ -149,18 +151,11 @@ def upload_repository(
         if revision is not None and not revision.startswith("refs/pr"):
             api.create_branch(repo_id, branch=revision, exist_ok=True)
         info = api.model_info(repo_id, revision=revision)
-        there = {file.rfilename for file in info.siblings or []}
+        there = _names(info)
         _refuse_mixture(repository, there)
-        added: dict[str, Path | bytes] = dict(repository.files)
-        if CARD_NAME in there and not new_card:
-            _merge_card(api, repository, info.sha, added)
-        _keep_endpoint(api, repository, info.sha, added, there)
-        removed = sorted(name for name in there if is_made(name) and name not in repository.files)
-        if CONFIG_FILE in repository.files and PROCESSOR_FILE not in repository.files:
-            removed = [name for name in removed if name not in OF_PROCESSOR]
-            if PROCESSOR_FILE not in there:
-                logger.warning("%s has no processor yet: processor.push_to_hub(%r).", repo_id, repo_id)
-        additions = [CommitOperationAdd(name, path) for name, path in added.items()]
+        added = _without_edited(api, repository, info, replace_card=new_card)
+        removed = _outdated(repository, there)
+        additions = [CommitOperationAdd(name, content) for name, content in added.items()]
         commit = api.create_commit(
             repo_id,
             [*additions, *map(CommitOperationDelete, removed)],
@@ -174,17 +169,17 @@ def upload_repository(
 
 
 def fetch_checkpoint(name_or_path: str, token: str | bool | None = None) -> Path:
-    """The folder of a checkpoint: the one of that name, or a copy of a Hub repository's parts.
+    """The folder of that name, or a copy of the parts of a Hub repository.
 
     Raises:
         OSError: there is neither.
-        ValueError: the repository holds unknown files.
+        ValueError: the repository has unknown files.
     """
     if Path(name_or_path).is_dir():
         return Path(name_or_path)
     try:
         with errors_of_hub(name_or_path):
-            names = HfApi(token=token).list_repo_files(name_or_path)
+            names = _names(HfApi(token=token).model_info(name_or_path, timeout=HUB_PATIENCE))
     except (ValueError, OSError) as error:
         raise OSError(f"There is no folder {name_or_path}. {error}") from error
     contents = sort_out({name.split("/")[0] for name in names})
@@ -194,7 +189,7 @@ def fetch_checkpoint(name_or_path: str, token: str | bool | None = None) -> Path
 
 
 def full_name(repo_id: str, token: str | bool | None = None) -> str:
-    """The name with its owner, who is the user where none is given."""
+    """The name with its owner: the user, if none is given."""
     if "/" in repo_id:
         return repo_id
     with errors_of_hub(repo_id):
@@ -206,7 +201,7 @@ def errors_of_hub(repo_id: str) -> Iterator[None]:
     """Turns the errors of the Hub's client into one paragraph each: what is wrong, what to do.
 
     Raises:
-        ValueError: the name is none of a repository.
+        ValueError: the name cannot be that of a repository.
         PermissionError: not logged in, or no right to write.
         ConnectionError: the Hub cannot be reached.
         OSError: anything else that the Hub refuses.
@@ -221,19 +216,19 @@ def errors_of_hub(repo_id: str) -> Iterator[None]:
         raise _explain(error, repo_id) from error
     except (HTTPError, ConnectionError) as error:
         raise ConnectionError(
-            f"The Hub ({constants.ENDPOINT}) cannot be asked for {repo_id} ({error}). See whether this machine is "
-            "online and HF_HUB_OFFLINE is not set."
+            f"The Hub ({constants.ENDPOINT}) cannot be reached for {repo_id} ({error}). Check that this machine is "
+            "online and that HF_HUB_OFFLINE is not set."
         ) from error
-    except RuntimeError as error:  # the client's word for large files that break off
+    except RuntimeError as error:  # the client's error for an interrupted transfer of a large file
         reason = " ".join(str(error.__cause__ or error).split())
         raise ConnectionError(
-            f"Files of {repo_id} could not be sent or fetched ({reason}). See to the connection, and try again."
+            f"The transfer of files of {repo_id} was interrupted ({reason}). Check the connection, and try again."
         ) from error
 
 
 @contextlib.contextmanager
 def saved_before(checkpoint: Path, repo_id: str) -> Iterator[None]:
-    """Around the publishing of a model that is saved in `checkpoint`: its errors say so, and how to publish it later.
+    """For publishing a model that is saved in `checkpoint`: adds to errors where it is, and how to publish it later.
 
     Raises:
         NotPublishedError: instead of the ValueError or OSError that [`publish_folder`] raises.
@@ -251,27 +246,31 @@ def _explain(error: HfHubHTTPError, repo_id: str) -> OSError:
         return PermissionError(_not_logged_in(repo_id))
     if status == 403:
         return PermissionError(
-            f"The Hub does not let you write to {repo_id}. The owner must be you or an organization that you may write "
-            "for (`hf auth whoami` tells), and the token one that may write."
+            f"The Hub does not let you write to {repo_id}. Its owner must be you or an organization that you may write "
+            "for (see `hf auth whoami`), and the token must have write access."
         )
     if status == 404:
-        return FileNotFoundError(f"The Hub has no model {repo_id} that you may read; see whether it is spelled right.")
+        return FileNotFoundError(f"The Hub has no model {repo_id} that you may read. Check the spelling.")
     if status == 412:
-        return OSError(f"{repo_id} was changed by somebody else just now, and nothing was uploaded; publish again.")
+        return OSError(f"Somebody else has just changed {repo_id}; nothing was uploaded. Publish again.")
     return OSError(f"The Hub refuses {repo_id}: {' '.join(str(error).split())}")
 
 
 def _not_logged_in(repo_id: str) -> str:
     return (
-        f"The Hub lets only those it knows at {repo_id}, and there is no valid token. Log in with `hf auth login`, or "
-        "set HF_TOKEN; to publish, take a token that may write."
+        f"The Hub asks for a login to access {repo_id}, and there is no valid token. Log in with `hf auth login`, or "
+        "set HF_TOKEN; to publish, use a token with write access."
     )
 
 
+def _names(info: ModelInfo) -> set[str]:
+    return {file.rfilename for file in info.siblings or []}
+
+
 def _check_code_repository(api: HfApi, code_repository: str) -> None:
-    """The repository referred to must be there and hold all the code: else nobody could load the model."""
+    """Raises unless the code repository has all the code: otherwise nobody could load the model."""
     with errors_of_hub(code_repository):
-        missing = sorted(set(REMOTE_CODE_FILES) - set(api.list_repo_files(code_repository)))
+        missing = sorted(set(REMOTE_CODE_FILES) - _names(api.model_info(code_repository)))
     if missing:
         raise ValueError(
             f"The code repository {code_repository} lacks {', '.join(missing)}. Publish the code first: "
@@ -280,47 +279,64 @@ def _check_code_repository(api: HfApi, code_repository: str) -> None:
 
 
 def _refuse_mixture(repository: Repository, there: set[str]) -> None:
-    """A model in the place of shared code would remove that code, code in the place of a model the model."""
-    is_code, replaces_code = is_code_repository(repository.files), is_code_repository(there)
+    """Raises ValueError where a model would replace shared code, or shared code a model."""
+    is_code, replaces_code = has_code_only(repository.files), has_code_only(there)
     replaces_model = not there.isdisjoint({CONFIG_FILE, PROCESSOR_FILE})
     if (is_code and replaces_model) or (replaces_code and not is_code):
         kind = "a model" if replaces_model else "the code that models in other repositories refer to"
-        raise ValueError(f"{repository.repo_id} holds {kind}, which would be replaced; give another name.")
+        raise ValueError(f"{repository.repo_id} has {kind}, which would be replaced; give another name.")
 
 
-def _merge_card(api: HfApi, repository: Repository, revision: str | None, added: dict[str, Path | bytes]) -> None:
-    """Leaves out the card where the one on the Hub stays, and takes over the front matter of a draft there."""
-    there = Path(api.hf_hub_download(repository.repo_id, CARD_NAME, revision=revision)).read_text(encoding="utf-8")
-    ours = repository.files[CARD_NAME].read_text(encoding="utf-8")
-    if is_ours(there) or there == ours:
-        return
-    if is_draft(there):
-        logger.warning("The draft of a card in %s is replaced; its history keeps it.", repository.repo_id)
-        if not repository.card_is_edited:
-            card = ModelCard(unmarked(ours))
-            take_over_metadata(card, there)
-            added[CARD_NAME] = mark_card(str(card)).encode("utf-8")
-    elif repository.card_is_edited:
-        logger.warning("The card in %s is replaced; its history keeps the old one.", repository.repo_id)
-    else:
-        logger.warning(
-            "The card in %s was edited there and stays; a new one (--new-card) replaces it.", repository.repo_id
-        )
-        del added[CARD_NAME]
+def _outdated(repository: Repository, there: set[str]) -> list[str]:
+    """Files on the Hub that publishing wrote once and that are no part of the repository any more."""
+    removed = sorted(name for name in there if is_made(name) and name not in repository.files)
+    if CONFIG_FILE not in repository.files or PROCESSOR_FILE in repository.files:
+        return removed
+    if PROCESSOR_FILE not in there:
+        logger.warning("%s has no processor yet. Add it: processor.push_to_hub(%r).", *[repository.repo_id] * 2)
+    return [name for name in removed if name not in OF_PROCESSOR]
 
 
-def _keep_endpoint(
-    api: HfApi, repository: Repository, revision: str | None, added: dict[str, Path | bytes], there: set[str]
-) -> None:
-    """Leaves out what an endpoint reads where somebody's own is on the Hub, and none with the model."""
-    for name in {HANDLER_FILE, REQUIREMENTS_FILE} & there & set(added) - set(repository.own_endpoint):
-        if is_own_endpoint(Path(api.hf_hub_download(repository.repo_id, name, revision=revision))):
-            logger.warning("%s in %s is not as publishing wrote it and stays.", name, repository.repo_id)
+def _without_edited(
+    api: HfApi, repository: Repository, info: ModelInfo, *, replace_card: bool
+) -> dict[str, Path | bytes]:
+    """The repository's files but for those that somebody has edited on the Hub; the card merged with a draft there."""
+
+    def on_hub(name: str) -> Path:
+        return Path(api.hf_hub_download(repository.repo_id, name, revision=info.sha))
+
+    added: dict[str, Path | bytes] = dict(repository.files)
+    there = _names(info)
+    for name in set(ENDPOINT_FILES).intersection(there, added).difference(repository.own_endpoint):
+        if is_own_endpoint(on_hub(name)):
+            logger.warning("%s in %s was edited there and stays.", name, repository.repo_id)
             del added[name]
+    if CARD_NAME in there and not replace_card:
+        card = _choose_card(repository, on_hub(CARD_NAME).read_text(encoding="utf-8"))
+        if card is None:
+            del added[CARD_NAME]
+        else:
+            added[CARD_NAME] = card.encode("utf-8")
+    return added
+
+
+def _choose_card(repository: Repository, there: str) -> str | None:
+    """The card to upload, given the one on the Hub; None where that one stays."""
+    ours, name = repository.files[CARD_NAME].read_bytes().decode("utf-8"), repository.repo_id
+    if (is_marked(there) and not is_edited(there)) or there == ours:
+        return ours
+    if is_draft(there):
+        logger.warning("The draft of a card in %s is replaced; its history keeps it.", name)
+        return ours if repository.card_is_edited else merge_cards(ours, there)
+    if repository.card_is_edited:
+        logger.warning("The card in %s is replaced; its history keeps the old one.", name)
+        return ours
+    logger.warning("The card in %s was edited there and stays; --new-card replaces it.", name)
+    return None
 
 
 def _find_processor(model: TriaffineForNestedNER, token: str | bool | None) -> TriaffineProcessor | None:
-    """The processor saved where the model was loaded from; None where there is none."""
+    """The processor saved where the model was loaded from; None if there is none."""
     origin = model.config.name_or_path
     try:
         return TriaffineProcessor.from_pretrained(origin, token=token) if origin else None
@@ -329,15 +345,15 @@ def _find_processor(model: TriaffineForNestedNER, token: str | bool | None) -> T
         return None
 
 
-def _bring_card(folder: Path, origin: str, token: str | bool | None) -> None:
-    """Puts the card and the summary from where a model was loaded beside the saved model, if it is still the same."""
+def _copy_card(folder: Path, origin: str, token: str | bool | None) -> None:
+    """Copies card and summary from where a model was loaded to the saved model, if its weights are still the same."""
     found = {name: _find_file(origin, name, token) for name in (CARD_NAME, SUMMARY_FILE)}
     if not any(found.values()):
         return
     for path in folder.glob("*.safetensors"):
         source = _find_file(origin, path.name, token)
         if source is None or not filecmp.cmp(source, path, shallow=False):
-            logger.warning("The weights are not those in %s any more: its card and scores are left out.", origin)
+            logger.warning("The weights differ from those in %s: its card and scores are left out.", origin)
             return
     for name, source in found.items():
         if source is not None:
@@ -345,7 +361,7 @@ def _bring_card(folder: Path, origin: str, token: str | bool | None) -> None:
 
 
 def _find_file(origin: str, name: str, token: str | bool | None) -> str | None:
-    """A file in a folder or Hub repository; None where there is none, or where the place itself is gone."""
+    """A file in a folder or Hub repository; None if it is missing, or the place itself."""
     try:
         return cached_file(origin, name, token=token) if origin else None
     except OSError:

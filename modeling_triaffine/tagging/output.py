@@ -9,7 +9,6 @@ that have no output: whenever a run is killed, each row ends up in one of the tw
 """
 
 import json
-import os
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
@@ -19,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..data.reading import DataError, decode_object
-from ..files import open_output
+from ..files import atomic_path, open_output
 from .chunks import Chunk, rejection
 from .reading import output_name
 
@@ -54,20 +53,18 @@ class OutputFolder:
 
     def write(self, name: str, chunks: Iterable[Chunk]) -> None:
         """The output and the rejections of one input, of which these are all chunks."""
-        unfinished = self.folder / f"{output_name(name)}.incomplete"
-        unfinished.parent.mkdir(parents=True, exist_ok=True)
         try:
-            with open(self.rejections, "a", encoding="utf-8") as rejections:
+            with (
+                atomic_path(self.path(name)) as unfinished,
+                open(self.rejections, "a", encoding="utf-8") as rejections,
+            ):
                 groups = _row_groups(_tables(chunks, rejections))
                 first = next(groups)
                 with pq.ParquetWriter(unfinished, first.schema) as writer:
                     for table in chain([first], groups):
                         writer.write_table(table)
-            os.replace(unfinished, self.path(name))
         except UnreadableFileError:
             pass  # it is told among the rejections
-        finally:
-            unfinished.unlink(missing_ok=True)
 
     def totals(self) -> Totals:
         """Counted anew, over all runs."""

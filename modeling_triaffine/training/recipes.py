@@ -3,7 +3,7 @@
     config.json     the model: fields of `TriaffineConfig`, the encoder's full configuration included
     training.yaml   the encoder's weights, and fields of the dataclasses in `arguments.py`; under `purpose` a text in
                     Markdown: what the recipe is for
-    README.md       the card, made from the two (`publishing/recipe_cards.py`)
+    README.md       the card, made from the two (`recipe_cards.py`)
 
 The sizes of vocabularies in config.json stand for those that the training data will have. A finished run leaves its own
 config.json and training.yaml beside the model, so its folder is the recipe that trains it again.

@@ -27,6 +27,7 @@ from ..model.processing_triaffine import TriaffineProcessor
 from ..publishing.card_mark import mark_card
 from ..publishing.contents import refuse_unknown, sort_out
 from ..publishing.model_card import CARD_NAME, build_model_card
+from ..publishing.run_facts import summarize_run
 from ..publishing.run_summary import SUMMARY_FILE, RunSummary
 from .checkpoints import find_checkpoint, list_checkpoints
 from .command_line import TrainingPlan, parse_training_plan
@@ -35,7 +36,7 @@ from .preparation import build_model, check_entities, check_splits, label_names,
 from .progress import quieten, report_progress
 from .recipes import TRAINING_FILE, format_training
 from .sharding import whole_model
-from .summary import TRAINING_SETTINGS, summarize_plan, summarize_run
+from .summary import TRAINING_SETTINGS, summarize_plan
 from .trainer import Entities, NestedNERTrainer
 
 logger = logging.getLogger(__name__)
@@ -209,7 +210,16 @@ def _describe(run: Run, outputs: dict[str, Any], metrics: dict[str, float]) -> d
         return {}
     assert model is not None
     seconds, resumed = metrics["train_runtime"], run.plan.training.resume_from_checkpoint is not None
-    summary = summarize_run(run.plan, run.dataset, run.trainer, model, outputs, seconds=seconds, resumed=resumed)
+    summary = summarize_run(
+        summarize_plan(run.plan, run.trainer),
+        run.trainer,
+        run.dataset,
+        model,
+        outputs,
+        seconds=seconds,
+        resumed=resumed,
+        examples=run.plan.data.card_examples,
+    )
     return {
         "log_history.json": json.dumps(run.trainer.state.log_history, indent=2),
         SUMMARY_FILE: summary.to_json(),

@@ -157,7 +157,7 @@ def test_index_never_leads_out_of_its_folder(encoder, tmp_path, subfolder, varia
     index["weight_map"]["head.label_bias"] = f"../other/{WEIGHTS}"
     path.write_text(json.dumps(index))
     with pytest.raises(
-        ValueError, match=r"names \.\./other/model\.safetensors, which is no safetensors file of its fo"
+        ValueError, match=r"names \.\./other/model\.safetensors, which is not a safetensors file of its fo"
     ):
         TriaffineForNestedNER.from_pretrained(tmp_path / "model", **options)
 

@@ -20,7 +20,7 @@ from modeling_triaffine.model.handler import EndpointHandler
 from modeling_triaffine.model.repository_triaffine import REMOTE_CODE_FILES, REQUIREMENTS
 from modeling_triaffine.publishing import push_model
 from modeling_triaffine.publishing.card_mark import is_edited, mark_card
-from modeling_triaffine.publishing.card_metadata import TAGS
+from modeling_triaffine.publishing.model_card import TAGS
 from modeling_triaffine.training.run import prepare_run, train_and_save
 from tests.helpers.checkpoint_to_publish import (
     CODE,
@@ -141,7 +141,7 @@ def test_all_ways_write_the_same_repository(checkpoint, online, command, encoder
 def test_training_to_be_published_refuses_unknown_files_before_it_begins(online, tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "train.log").write_text("of a shell")
-    with pytest.raises(ValueError, match=r"out holds what is no part of a published model: train\.log\."):
+    with pytest.raises(ValueError, match=r"out has files that are no part of a published model: train\.log\."):
         train_and_push(tmp_path, NAME)
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"train.log"}
 

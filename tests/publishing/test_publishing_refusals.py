@@ -110,21 +110,21 @@ def output_was_edited(checkpoint: Path) -> list[object]:
 @pytest.mark.parametrize(
     ("mistake", "message"),
     [
-        (output_is_the_run, "run holds what is no part of a published model: checkpoint-3."),
-        (output_is_a_clone, "clone holds what is no part of a published model: .git."),
-        (output_is_a_model, "other holds files, and no README.md as publishing wrote it"),
-        (output_is_a_draft, "other holds files, and no README.md as publishing wrote it"),
-        (output_has_a_licence, "licensed holds what is no part of a published model: LICENSE."),
-        (output_was_edited, "edited holds files, and no README.md as publishing wrote it"),
-        (unknown_file, "checkpoint holds what is no part of a published model: data, patients.csv."),
+        (output_is_the_run, "run has files that are no part of a published model: checkpoint-3."),
+        (output_is_a_clone, "clone has files that are no part of a published model: .git."),
+        (output_is_a_model, "other has files, but no README.md as publishing wrote it"),
+        (output_is_a_draft, "other has files, but no README.md as publishing wrote it"),
+        (output_has_a_licence, "licensed has files that are no part of a published model: LICENSE."),
+        (output_was_edited, "edited has files, but no README.md as publishing wrote it"),
+        (unknown_file, "checkpoint has files that are no part of a published model: data, patients.csv."),
         (without_weights, "no file named model.safetensors"),
         (cut_weights, "are damaged or cut off"),
         (without_vocabularies, "has no vocabularies.json"),
-        (other_output, "output holds what is no part of a published model: thesis.tex."),
-        (lambda checkpoint: ["--output", checkpoint, "--dry-run"], "is where the model lies"),
+        (other_output, "output has files that are no part of a published model: thesis.tex."),
+        (lambda checkpoint: ["--output", checkpoint, "--dry-run"], "is the folder of the model"),
         (lambda checkpoint: ["--output", checkpoint.parent / "new"], "add --dry-run"),
         (lambda checkpoint: ["--repo-id", "a//b"], "'a//b', which cannot be a repository"),
-        (lambda checkpoint: ["--code-repo", NAME], "is to hold the model and to be its code repository, too"),
+        (lambda checkpoint: ["--code-repo", NAME], "cannot be both the model's repository and its code repository"),
         (lambda checkpoint: ["--code-repo", CODE], f"The Hub has no model {CODE}"),
         (lambda checkpoint: ["--checkpoint", "owner/nothing"], "There is no folder owner/nothing. The Hub has no"),
     ],
@@ -147,7 +147,7 @@ def test_unknown_file_in_a_checkpoint_of_the_hub_is_refused(checkpoint, online, 
     api_of(online).upload_file(path_or_fileobj=b"x", path_in_repo="data/patients.csv", repo_id=NAME)
     result = command("publish", "--checkpoint", NAME, "--repo-id", "owner/copy")
     assert result.code == 2
-    assert f"{NAME} holds what is no part of a published model: data." in result.err
+    assert f"{NAME} has files that are no part of a published model: data." in result.err
 
 
 def test_code_and_models_do_not_replace_each_other(checkpoint, online, command):
@@ -159,13 +159,13 @@ def test_code_and_models_do_not_replace_each_other(checkpoint, online, command):
     assert f"{lacking} lacks {min(REMOTE_CODE_FILES)}" in result.err
     assert f"--code-only --repo-id {lacking}" in result.err
     result = command("publish", "--checkpoint", checkpoint, "--repo-id", CODE)
-    assert f"{CODE} holds the code that models in other repositories refer to" in result.err
+    assert f"{CODE} has the code that models in other repositories refer to" in result.err
     assert files_of(online, CODE) == shared
 
     assert command("publish", "--checkpoint", checkpoint, "--repo-id", NAME, "--code-repo", CODE).code == 0
     model = files_of(online)
     result = command("publish", "--code-only", "--repo-id", NAME)
-    assert f"{NAME} holds a model" in result.err
+    assert f"{NAME} has a model" in result.err
     assert files_of(online) == model
 
 
@@ -177,13 +177,13 @@ def test_hub_that_refuses_is_told_in_one_paragraph(checkpoint, online, command, 
         return result.err.splitlines()[-1]
 
     for token, message in {
-        online.reading_token: f"does not let you write to {NAME}. The owner must be you",
+        online.reading_token: f"does not let you write to {NAME}. Its owner must be you",
         "hf_unknown": "there is no valid token. Log in with `hf auth login`",
     }.items():
         monkeypatch.setenv("HF_TOKEN", token)
         assert message in publish()
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    assert f"The Hub ({online.endpoint}) cannot be asked for {NAME}" in publish()
+    assert f"The Hub ({online.endpoint}) cannot be reached for {NAME}" in publish()
     assert online.repositories == {}
 
 
@@ -196,7 +196,7 @@ def test_large_file_that_breaks_off_is_told(checkpoint, online, command, monkeyp
     monkeypatch.setattr(HfApi, "create_commit", break_off)
     result = command("publish", "--checkpoint", checkpoint, "--repo-id", NAME)
     assert result.code == 2
-    told = f"error: Files of {NAME} could not be sent or fetched (reset). See to the connection, and try again."
+    told = f"error: The transfer of files of {NAME} was interrupted (reset). Check the connection, and try again."
     assert result.err.splitlines()[-1] == told
 
 
@@ -227,7 +227,7 @@ def test_change_by_somebody_else_is_not_undone(checkpoint, online, command, monk
     monkeypatch.setattr(HfApi, "create_commit", after_another)
     result = command("publish", "--checkpoint", train_on(checkpoint), "--repo-id", NAME)
     assert result.code == 2
-    assert f"{NAME} was changed by somebody else just now" in result.err
+    assert f"Somebody else has just changed {NAME}" in result.err
 
 
 # ---- Dry run
@@ -262,7 +262,7 @@ def test_dry_run_does_not_replace_the_folder_one_is_in(checkpoint, command, tmp_
     monkeypatch.chdir(inner if output == ".." else outer)
     result = command(*options, output)
     assert result.code == 2
-    assert f"{outer} is the folder you are in, or one around it" in result.err
+    assert f"{outer} is the working directory, or contains it" in result.err
     assert Path.cwd().exists()
     assert (outer / "config.json").exists()
 

@@ -10,14 +10,9 @@ import pytest
 import torch
 import transformers
 
+from modeling_triaffine.machine import describe_hardware, describe_versions
 from modeling_triaffine.publishing.model_card import build_model_card
-from modeling_triaffine.publishing.run_facts import (
-    choose_sentences,
-    describe_hardware,
-    describe_labels,
-    describe_versions,
-    read_training_table,
-)
+from modeling_triaffine.publishing.run_facts import choose_sentences, describe_labels, read_training_table
 from modeling_triaffine.publishing.run_summary import SUMMARY_FILE, Epoch, Evaluation, Example, Label, RunSummary
 from modeling_triaffine.version import __version__
 from tests.helpers.cards import NESTED, SENTENCE, make_config, make_evaluation, make_row, make_summary
@@ -80,47 +75,38 @@ def with_scores(**changes: Any):
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (cut_off, r"(Unterminated string|Expecting|delimiter)"),
-        (lambda text: "", r"Expecting value"),
-        (lambda text: "[1, 2]", r"it holds \[1, 2\], not facts by name"),
-        (with_fields(optimizer="x", novel=1), r"it has novel, optimizer, which this version"),
-        (with_fields(base_model=3), r"base_model is 3, not str"),
-        (with_fields(language=["en", 1]), r"language\[1\] is 1, not str"),
-        (with_fields(training_seconds="long"), r"training_seconds is 'long', not float"),
-        (with_fields(processes=True), r"processes is True, not int"),
-        (with_fields(labels={"DNA": {"count": 1.5}}), r"labels\['DNA'\]\.count is 1\.5, not int"),
-        (with_fields(labels={"DNA": {}}), r"labels\['DNA'\] is incomplete \(.*'count'"),
-        (with_fields(training_table=[{"epoch": None}]), r"training_table\[0\]\.epoch is None, not float"),
-        (with_fields(examples=[{"text": SENTENCE, "entities": [{}]}]), r"\{\} is no entity of a text of 14 characters"),
-        (
-            with_fields(examples=[{"text": "Short.", "entities": NESTED}]),
-            r"'IL-2 gene'.* is no entity of a text of 6 characters",
-        ),
-        (with_scores(flat=None), r"`scores` lack flat"),
+        (cut_off, "(Unterminated string|Expecting|delimiter)"),
+        (lambda text: "", "Expecting value"),
+        (lambda text: "[1, 2]", "list"),
+        (lambda text: text.encode() + b"\xff", "utf-8"),
+        (with_fields(novel=1), "novel"),
+        (with_fields(base_model=3), "base_model.* 3"),
+        (with_fields(language=["en", 1]), "language.* 1"),
+        (with_fields(training_seconds="long"), "training_seconds.* 'long'"),
+        (with_fields(processes=True), "processes.* True"),
+        (with_fields(labels={"DNA": {"count": 1.5}}), r"labels\['DNA'\]: .*count.* 1\.5"),
+        (with_fields(labels={"DNA": {}}), r"labels\['DNA'\]: .*'count'"),
+        (with_fields(training_table=[{"epoch": None}]), r"training_table\[0\]: .*epoch.* None"),
+        (with_fields(examples=[{"text": SENTENCE, "entities": [{}]}]), r"examples\[0\]: \{\} .* 14 characters"),
+        (with_fields(examples=[{"text": "Short.", "entities": NESTED}]), "'IL-2 gene'.* 6 characters"),
+        (with_scores(flat=None), "evaluation: `scores` lacks flat"),
         (with_scores(nested={"f1": 0.5}), r"`scores\['nested'\]` lacks precision, recall, correct"),
-        (with_scores(f1=66.67), r"`scores` has f1 = 66\.67; scores are fractions in \[0, 1\]"),
-        (with_scores(recall=None), r"`scores` lacks recall"),
+        (with_scores(f1=66.67), r"`scores` has f1 = 66\.67"),
+        (with_scores(recall=None), "`scores` lacks recall"),
         (with_scores(by_label={"DNA": {**make_row(1, 1, 1), "gold": "1"}}), r"`scores\['by_label'\]\['DNA'\]` lacks"),
     ],
 )
-def test_a_damaged_summary_is_told_in_one_paragraph(tmp_path: Path, damage, message: str):
+def test_a_damaged_summary_is_refused_in_one_paragraph(tmp_path: Path, damage, message: str):
     path = make_summary().save(tmp_path)
-    path.write_text(damage(path.read_text(encoding="utf-8")), encoding="utf-8")
+    damaged = damage(path.read_text(encoding="utf-8"))
+    path.write_bytes(damaged if isinstance(damaged, bytes) else damaged.encode())
     with pytest.raises(ValueError, match=message) as error:
         RunSummary.load(tmp_path)
-    told = str(error.value)
-    assert told.startswith(f"{path} is no summary of a training run: ")
-    assert "delete it" in told
-    assert "\n" not in told
+    assert str(path) in str(error.value)
+    assert "\n" not in str(error.value)
 
 
-def test_bytes_that_are_no_text_are_damage_too(tmp_path: Path):
-    (tmp_path / SUMMARY_FILE).write_bytes(b'{"dataset": "\xff"}')
-    with pytest.raises(ValueError, match=r"run_summary.json is no summary .*utf-8"):
-        RunSummary.load(tmp_path)
-
-
-def test_scores_that_are_none_are_refused_where_they_are_made():
+def test_scores_out_of_range_are_refused_where_they_are_made():
     scores = make_evaluation().scores
     with pytest.raises(ValueError, match="f1 = nan"):
         Evaluation("test", 1, {**scores, "f1": float("nan")})

@@ -14,11 +14,12 @@ from safetensors.torch import load_file
 from transformers import AutoConfig
 
 from modeling_triaffine import TriaffineConfig, TriaffineForNestedNER
+from modeling_triaffine.machine import REVISION, source_revision
 from modeling_triaffine.publishing.contents import sort_out
-from modeling_triaffine.publishing.revision import REVISION, source_revision
 from modeling_triaffine.publishing.run_summary import RunSummary
 from modeling_triaffine.training.command_line import TrainingPlan, parse_training_plan
 from modeling_triaffine.training.run import prepare_run, train_and_save
+from tests.helpers.cards import cells
 from tests.helpers.micro_training import REPOSITORY, micro_records, write_lines, write_recipe
 
 LIBRARY = REPOSITORY / "hub_configs"
@@ -374,9 +375,9 @@ def test_without_git_there_is_no_revision_and_no_error(git, tmp_path: Path, monk
 
 
 def test_a_run_records_the_revision(tmp_path: Path, corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("modeling_triaffine.publishing.run_facts.source_revision", lambda: {REVISION: "abc"})
+    monkeypatch.setattr("modeling_triaffine.machine.source_revision", lambda: {REVISION: "abc"})
     recipe = write_recipe(tmp_path / "recipe", training={"num_train_epochs": 1, "use_cpu": True})
     options = ["--recipe", recipe, "--train_file", corpus, "--output_dir", tmp_path / "out"]
     train_and_save(prepare_run([*map(str, options)]))
     assert RunSummary.load(tmp_path / "out").versions[REVISION] == "abc"
-    assert "| `git revision` | `abc` |" in (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+    assert ["`git revision`", "`abc`"] in cells((tmp_path / "out" / "README.md").read_text(encoding="utf-8"))

@@ -1,8 +1,9 @@
-"""The cards of recipes, made from what the recipes say themselves, by the builder of all cards.
+"""The cards of recipes, made from the recipes by the builder of all cards.
 
-python -m modeling_triaffine.publishing.recipe_cards hub_configs/
+python -m modeling_triaffine.training.recipe_cards hub_configs/
 
-writes `README.md` into each recipe's folder anew. Do so after a recipe has changed; a test compares.
+writes `README.md` into the folder of each recipe. Run it after a change of a recipe or of the card's template; a test
+compares.
 """
 
 import argparse
@@ -12,33 +13,33 @@ from huggingface_hub import ModelCard
 
 from ..errors import exit_with_message
 from ..model.configuration_triaffine import TriaffineConfig
-from ..training.preparation import VOCABULARY_SIZES
-from ..training.recipes import TRAINING_FILE, Recipe, RecipeError, load_recipe
-from .model_card import build_model_card, save_model_card
-from .run_summary import RunSummary
+from ..publishing.model_card import build_model_card, save_model_card
+from ..publishing.run_summary import RunSummary
+from .preparation import VOCABULARY_SIZES
+from .recipes import TRAINING_FILE, Recipe, RecipeError, load_recipe
 
-# Where a recipe's model is trained to, in the commands of its card.
+# Where the commands of a recipe's card write its model.
 OUTPUTS = "outputs"
 # Recipes are published with the package, under its license; a model's depends on encoder and data.
 LICENSE = "apache-2.0"
-# Options that a card says in other places than its table of settings.
-TOLD_ELSEWHERE = ("model_name_or_path", "language", "license")
+# Options that a card shows in other places than its table of settings.
+SHOWN_ELSEWHERE = ("model_name_or_path", "language", "license")
 # Fields of config.json that are no hyper-parameters; the sizes of vocabularies follow from the data.
-NO_SETTINGS = ("model_type", "encoder_config", "id2label", *VOCABULARY_SIZES.values())
+NOT_SETTINGS = ("model_type", "encoder_config", "id2label", *VOCABULARY_SIZES.values())
 
 
 def build_recipe_card(folder: Path) -> ModelCard:
     """The card of the recipe in `folder`.
 
     Raises:
-        RecipeError: the recipe cannot be read or does not say what it is for.
-        ValueError: its config.json describes no model.
+        RecipeError: the recipe cannot be read, or has no `purpose`.
+        ValueError: its config.json does not describe a model.
     """
     recipe = load_recipe(folder)
     if not recipe.purpose:
         raise RecipeError(f"{folder / TRAINING_FILE} does not say under `purpose:` what the recipe is for; add it.")
     config = TriaffineConfig.from_pretrained(folder)
-    summary = _plan(recipe, folder.resolve().name)
+    summary = _summarize_recipe(recipe, folder.resolve().name)
     return build_model_card(config, model_name=f"{OUTPUTS}/{summary.recipe}", summary=summary, purpose=recipe.purpose)
 
 
@@ -46,7 +47,7 @@ def write_recipe_cards(library: Path) -> list[Path]:
     """Writes the card of every recipe in the library; returns their paths.
 
     Raises:
-        RecipeError, ValueError: as of [`build_recipe_card`]; or there is no recipe.
+        RecipeError, ValueError: as [`build_recipe_card`], or if there is no recipe.
     """
     folders = sorted(path.parent for path in library.glob(f"*/{TRAINING_FILE}"))
     if not folders:
@@ -55,11 +56,11 @@ def write_recipe_cards(library: Path) -> list[Path]:
     return [save_model_card(folder, card) for folder, card in cards.items()]
 
 
-def _plan(recipe: Recipe, name: str) -> RunSummary:
-    """What the recipe says of a run, in its own words: what it leaves out has the default value."""
+def _summarize_recipe(recipe: Recipe, name: str) -> RunSummary:
+    """What the recipe sets; what it leaves out has the default value."""
     encoder = recipe.training.get("model_name_or_path")
-    of_training = {option: value for option, value in recipe.training.items() if option not in TOLD_ELSEWHERE}
-    of_model = {field: value for field, value in recipe.config.items() if field not in NO_SETTINGS}
+    of_training = {option: value for option, value in recipe.training.items() if option not in SHOWN_ELSEWHERE}
+    of_model = {field: value for field, value in recipe.config.items() if field not in NOT_SETTINGS}
     return RunSummary(
         base_model=encoder,
         from_scratch=encoder is None,

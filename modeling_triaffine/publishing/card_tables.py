@@ -1,0 +1,89 @@
+"""The tables of a model card, from the summary of a run."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..drawing.tables import Cell, Code, Strong, Table
+from ..evaluation.scoring import percent, score_table
+from .run_summary import Epoch, RunSummary
+
+# Facts of `describe_hardware` by the names that a card shows; others are shown by their own.
+HARDWARE = {
+    "date": "Date",
+    "processor": "Processor",
+    "cores": "Cores",
+    "torch_threads": "Threads",
+    "memory_gb": "Memory in GB",
+    "gpu": "GPU",
+}
+EPOCH_COLUMNS = ("Epoch", "Training loss", "Validation loss", "Precision", "Recall", "F1", "Flat F1", "Nested F1")
+
+
+def card_tables(summary: RunSummary, labels: Sequence[str]) -> dict[str, Table]:
+    """The tables of a card by name; those of scores only if there are any."""
+    tables = {
+        "labels": _label_table(summary, labels),
+        "epochs": Table(EPOCH_COLUMNS, [_epoch_row(row) for row in summary.training_table]),
+        "settings": _setting_table(summary),
+        "machine": _machine_table(summary),
+    }
+    if summary.evaluation is None:
+        return tables
+    scores = summary.evaluation.scores
+    rows: dict[str, tuple[str, Mapping[str, Any]]] = {
+        "by_label": ("Label", scores["by_label"]),
+        "by_nesting": ("Entities", {"flat": scores["flat"], "nested": scores["nested"]}),
+        "by_length": ("Words", summary.evaluation.by_length),
+    }
+    for name, (column, parts) in rows.items():
+        named = [(Code(part), {"found": row["correct"], **row}) for part, row in parts.items()]
+        tables[name] = score_table(column, [(Strong("all"), scores), *named])
+    return tables
+
+
+def _label_table(summary: RunSummary, labels: Sequence[str]) -> Table:
+    """Labels with the number of their entities and, where they may be shown, with examples."""
+    has_examples = any(label.examples for label in summary.labels.values())
+    known = [(name, summary.labels.get(name)) for name in labels]
+    rows: list[list[Cell]] = [[Code(name), label.count if label else None] for name, label in known]
+    if has_examples:
+        for row, (_, label) in zip(rows, known, strict=True):
+            row.append(Code(", ".join(label.examples)) if label and label.examples else "")
+    sentences = "" if summary.training_sentences is None else f"{summary.training_sentences:,} "
+    header = ["Label", f"In the {sentences}training sentences", *(["For instance"] if has_examples else [])]
+    return Table(header, rows)
+
+
+def _epoch_row(row: Epoch) -> list[Cell]:
+    losses = (row.training_loss, row.validation_loss)
+    scores = (row.precision, row.recall, row.f1, row.flat_f1, row.nested_f1)
+    cells = [
+        f"{row.epoch:g}",
+        *(None if loss is None or not math.isfinite(loss) else f"{loss:.4f}" for loss in losses),
+        *(None if score is None else percent(score) for score in scores),
+    ]
+    return [Strong(cell) if row.kept and cell is not None else cell for cell in cells]
+
+
+def _setting_table(summary: RunSummary) -> Table:
+    recipe = {"recipe": summary.recipe} if summary.recipe else {}
+    settings = {name: value for name, value in (recipe | summary.settings).items() if value is not None}
+    rows = [[Code(name), Code(f"{value:g}" if isinstance(value, float) else value)] for name, value in settings.items()]
+    return Table(("Setting", "Value"), rows)
+
+
+def _machine_table(summary: RunSummary) -> Table:
+    time = _duration(summary.training_seconds or 0.0) + (" since the run was last resumed" if summary.resumed else "")
+    processes = f"{summary.processes}, on {f'{summary.gpus} GPU' if summary.gpus else 'the CPU'}"
+    rows: list[list[Cell]] = [["Training time", time], ["Processes", processes]]
+    rows += [[HARDWARE.get(name) or Code(name), Code(value)] for name, value in summary.hardware.items()]
+    rows += [[Code(name), Code(version)] for name, version in summary.versions.items()]
+    return Table(("", "In this run"), rows)
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    named = [(hours, "h"), (minutes, "min"), (rest, "s")]
+    return " ".join(f"{count} {unit}" for count, unit in named if count) or "under 1 s"

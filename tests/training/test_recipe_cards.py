@@ -1,0 +1,54 @@
+"""The cards of recipes: up to date in `hub_configs/`, and made from a recipe's own words."""
+
+from pathlib import Path
+
+import pytest
+from huggingface_hub import ModelCard
+
+from modeling_triaffine.training import recipe_cards
+from modeling_triaffine.training.recipes import RecipeError
+from tests.helpers.cards import cells, find, section
+from tests.helpers.micro_training import REPOSITORY, write_recipe
+
+LIBRARY = REPOSITORY / "hub_configs"
+RECIPES = sorted(path.parent for path in LIBRARY.glob("*/training.yaml"))
+
+
+@pytest.mark.parametrize("folder", RECIPES, ids=lambda folder: folder.name)
+def test_the_cards_of_the_recipes_are_up_to_date(folder: Path):
+    written = (folder / "README.md").read_text(encoding="utf-8")
+    assert written == str(recipe_cards.build_recipe_card(folder)), (
+        "run: python -m modeling_triaffine.training.recipe_cards hub_configs/"
+    )
+
+
+def test_a_recipes_card(tmp_path: Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch):
+    training = {"purpose": "For **tests**.\n", "model_name_or_path": "tester/encoder", "learning_rate": "1e-3"}
+    folder = write_recipe(tmp_path / "some-recipe", training=training)
+    monkeypatch.setattr("sys.argv", ["recipe_cards", str(tmp_path)])
+    recipe_cards.main()
+    assert capsys.readouterr().out == f"{folder / 'README.md'}\n"
+    card = ModelCard.load(folder / "README.md")
+    assert card.data.base_model == "tester/encoder"
+    assert card.text.strip().startswith("# some-recipe\n\nFor **tests**.\n\nNot trained yet: this is a recipe")
+    assert find(r"triaffine-ner train --recipe (\S+)", section(card, "Training a model"))[1] == folder.name
+    settings = dict(cells(section(card, "Hyper-parameters", "###")))
+    assert settings["`recipe`"] == "`some-recipe`"
+    assert (settings["`learning_rate`"], settings["`triaffine_rank`"]) == ("`1e-3`", "`4`")
+    assert not {"`purpose`", "`encoder_config`", "`model_name_or_path`"} & set(settings)
+    for place in ("Labels", "Scores"):
+        assert section(card, place).startswith("Not trained yet: ")
+    for place in ("Epochs", "Hardware and versions"):
+        assert section(card, place, "###") == "Not trained yet."
+
+
+def test_recipes_without_a_card_to_make(tmp_path: Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch):
+    with pytest.raises(RecipeError, match="There is no recipe in"):
+        recipe_cards.write_recipe_cards(tmp_path)
+    purposeless = write_recipe(tmp_path / "purposeless", training={"learning_rate": 1})
+    monkeypatch.setattr("sys.argv", ["recipe_cards", str(tmp_path)])
+    with pytest.raises(SystemExit) as end:
+        recipe_cards.main()
+    assert end.value.code == 2
+    assert "training.yaml does not say under `purpose:`" in capsys.readouterr().err
+    assert not (purposeless / "README.md").exists()
