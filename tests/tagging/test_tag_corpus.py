@@ -196,7 +196,7 @@ def test_actors_that_never_start_are_refused():
     assert Actors(gpus=0.5).fitted(machine) == Actors(2, 1, 0.5)
     assert Actors().fitted({"CPU": 3.0}) == Actors(3, 1, 0)
     for actors in (Actors(3, gpus=0), Actors(cpus=4), Actors(gpus=2)):
-        with pytest.raises(ValueError, match="There is no room"):
+        with pytest.raises(ValueError, match="do not fit"):
             actors.fitted(machine)
 
 
@@ -219,7 +219,7 @@ class TestReading:
             b'["text"]': "found ['text'] (list)",
             b'{"txt": "a"}': "there is no field 'text'",
             b'{"text": null}': "'text' is null",
-            b'{"text": 1}': "'text' is no string, but int",
+            b'{"text": 1}': "'text' is not a string but int",
             b'{"text": "12345678901"}': "'text' has 11 characters, more than 10",
             b'{"text": "\\ud800"}': "half of a surrogate pair",
         }
@@ -297,9 +297,9 @@ class TestReading:
     @pytest.mark.parametrize(
         ("table", "reason"),
         [
-            ({"txt": ["a"]}, "there is no column 'text', but txt"),
-            ({"text": [1]}, "holds int64, not strings"),
-            ({"text": ["a"], "entities": [1]}, "there is a column 'entities' already"),
+            ({"txt": ["a"]}, "no column 'text' among its columns ['txt']"),
+            ({"text": [1]}, "int64, not strings"),
+            ({"text": ["a"], "entities": [1]}, "there already is a column 'entities'"),
         ],
     )
     def test_files_that_cannot_be_read(self, tmp_path, table, reason):
@@ -309,7 +309,7 @@ class TestReading:
 
     def test_json_lines_with_entities_keep_them(self, tmp_path):
         path = write_lines(tmp_path / "a.jsonl", [{"text": "a", "entities": [1]}])
-        assert "--entities_column" in self.read(path)[-1].failure
+        assert "entities_column" in self.read(path)[-1].failure
         assert self.read(path, entities_column="found")[-1].failure is None
 
     def test_files_are_found(self, tmp_path):
@@ -322,8 +322,8 @@ class TestReading:
         assert list(find_files([f"{folder}/a.*", f"{other}/*.ndjson"], out)) == ["a.jsonl", "b.ndjson"]
         for inputs, reason in (
             (["nowhere"], "nowhere: there is no"),
-            ([f"{folder}/note.txt"], ".txt is none of"),
-            ([str(folder), str(other)], "would both be a.parquet"),
+            ([f"{folder}/note.txt"], "note.txt: its suffix"),
+            ([str(folder), str(other)], "would have the same output"),
             ([f"{other}/a.parquet", f"{folder}/b/a.parquet"], "would have the same output"),
         ):
             with pytest.raises(ValueError, match=reason):
@@ -370,7 +370,7 @@ class TestOutput:
 
     def test_folders_of_something_else_are_refused(self, tmp_path):
         (tmp_path / "thesis.tex").touch()
-        with pytest.raises(ValueError, match="holds other files"):
+        with pytest.raises(ValueError, match="other files"):
             OutputFolder(tmp_path, {})
 
     @pytest.mark.parametrize(
@@ -379,7 +379,7 @@ class TestOutput:
     )
     def test_damaged_options_are_named(self, tmp_path, content, problem):
         (tmp_path / "options.json").write_bytes(content)
-        with pytest.raises(ValueError, match=rf"options\.json should say .* {problem}.*another --output_dir"):
+        with pytest.raises(ValueError, match=rf"options\.json, .* {problem}"):
             OutputFolder(tmp_path, {})
 
 
