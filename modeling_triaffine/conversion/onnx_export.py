@@ -9,7 +9,7 @@ import copy
 import importlib.util
 import string
 from pathlib import Path
-from typing import Any
+from typing import Any, no_type_check
 from unittest.mock import patch
 
 import numpy as np
@@ -133,11 +133,14 @@ def translate(model: TriaffineForNestedNER, inputs: dict[str, Tensor], outputs: 
     """The exportable model as torch's `ONNXProgram`."""
     from onnxscript import opset18
 
-    def sort(values: Any, stable: bool | None = None, dim: int = -1, descending: bool = False) -> Any:
+    # Without annotations, from which the exporter would distinguish attributes from inputs.
+    @no_type_check
+    def sort(values, stable=None, dim=-1, descending=False):
         # Of equal values TopK returns the first one, so it is stable.
         return opset18.TopK(values, opset18.Shape(values, start=dim), axis=dim, largest=int(descending))
 
-    def remainder(values: Any, divisor: Any) -> Any:
+    @no_type_check
+    def remainder(values, divisor):
         return opset18.Mod(values, divisor)
 
     batch, words, characters = (torch.export.Dim(name) for name in ("batch", "words", "characters"))

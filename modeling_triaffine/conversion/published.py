@@ -3,8 +3,8 @@
 The published training saves the whole model as a pickle, which is read without running it (`inert_checkpoint.py`); the
 names of its tensors are in `published_names.py`. This file has the meaning of the checkpoint's settings, what it does
 not contain (names of labels, vocabularies, context), and what cannot be converted. The converted model computes what
-the published code computes: the softmax of the cross-span attention is over the scored spans (`cross_span_axis="query"`), and
-the character BiLSTM is read at the last character.
+the published code computes: the softmax of the cross-span attention is over the scored spans
+(`cross_span_axis="query"`), and the character BiLSTM is read at the last character.
 """
 
 import json
