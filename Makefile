@@ -25,6 +25,7 @@ test-lowest: $(LOWEST)/.installed
 nightly: $(VENV)/.installed-test
 	TRIAFFINE_KILL_POINTS=1000 TRIAFFINE_FUZZ_EXAMPLES=5000 $(BIN)/python -m pytest -n 2 \
 	    tests/training/test_kill_points.py tests/test_fuzzing.py
+	$(BIN)/python -m pytest -n 2 -m nightly
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff format --check .

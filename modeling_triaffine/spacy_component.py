@@ -1,6 +1,6 @@
-"""The spaCy component "triaffine_ner": a trained model's nested entities in `doc.spans`, and in `doc.ents` when asked.
+"""The spaCy component "triaffine_ner": a trained model's nested entities in `doc.spans`, optionally in `doc.ents`.
 
-Needs the extra `spacy`. spaCy finds the component by its entry point, nothing of this package has to be imported:
+Needs the extra `spacy`. spaCy finds the component by its entry point, without an import of this package:
 
 ```python
 nlp = spacy.blank("en")
@@ -10,8 +10,8 @@ for span, score in zip(doc.spans["sc"], doc.spans["sc"].attrs["scores"]):
     print(span.start_char, span.end_char, span.label_, score)
 ```
 
-The model reads `doc.text` and cuts it into sentences and words itself, as it was trained to; spaCy's sentences are not
-looked at, and its tokens only say where the spans of the result lie. The entities are those of [`NestedNERPipeline`].
+The model reads `doc.text` and splits it into sentences and words as in training; spaCy's sentences are ignored, and its
+tokens only define the spans of the result. The entities are those of [`NestedNERPipeline`].
 """
 
 import io
@@ -44,31 +44,31 @@ MODEL_FOLDER = "model"
 
 @Language.factory("triaffine_ner", assigns=["doc.spans"])
 class TriaffineNER(Pipe):
-    """Sets the nested entities of a document, made by `nlp.add_pipe("triaffine_ner", config={...})`.
+    """Sets the nested entities of a document; created by `nlp.add_pipe("triaffine_ner", config={...})`.
 
-    `doc.spans[spans_key]` is set anew, in the pipeline's order (by start, then longest first), with two arrays beside
-    the n spans: `attrs["scores"]` [n], and `attrs["char_offsets"]` [n, 2], start and exclusive end of each entity in
-    `doc.text` as the model found it. Where these are no borders of spaCy's tokens, the span is the tokens that cover
-    the entity: it is counted, and warned of, and two entities inside one token give two equal spans.
+    Replaces `doc.spans[spans_key]` by n spans in the order of the pipeline (by start, then longest first) with two
+    arrays: `attrs["scores"]` [n], and `attrs["char_offsets"]` [n, 2], the start and exclusive end of each entity in
+    `doc.text` as found by the model. If these are not boundaries of spaCy's tokens, the span covers all tokens that
+    overlap the entity; such entities are counted, with a warning, and two entities in one token give equal spans.
 
     Args:
-        model: folder or Hub name of the saved model and processor, read at the first use (or by [`pipeline`]), so that
-            a saved spaCy pipeline, which brings its own copy, does not ask for the place it was made from.
+        model: folder or Hub name of the saved model and processor. It is loaded at the first use (or by [`pipeline`]):
+            a saved spaCy pipeline has its own copy and does not need the original.
         device: such as "cpu" or "cuda:0"; None leaves the choice to transformers.
-        batch_size: sentences that run through the model together, see [`NestedNERPipeline`]; that of `nlp.pipe` is the
-            number of documents whose sentences are put together.
-        threshold: None takes the likeliest label of each span; a probability t keeps every span whose best entity
-            label has at least t.
+        batch_size: number of sentences in a batch of the model, see [`NestedNERPipeline`]; the `batch_size` of
+            `nlp.pipe` is the number of documents from which batches are made.
+        threshold: None predicts the most probable label of each span; a probability t keeps every span whose best
+            entity label has a probability of at least t.
         overlap: "all" entities, "nested" (none cross) or "flat" (none share a word).
-        spans_key: where in `doc.spans`.
-        set_ents: sets `doc.ents` too, which cannot overlap: the longest in tokens first, of equally long ones the
-            first of the text. The others are in `doc.spans` only.
-        keep_ents: whether `set_ents` leaves the entities that stand in `doc.ents` already, and adds only what does not
-            overlap them; otherwise it replaces them.
+        spans_key: key in `doc.spans`.
+        set_ents: also set `doc.ents`, which cannot overlap: longest first (in tokens), then by start. The other
+            entities are in `doc.spans` only.
+        keep_ents: with `set_ents`, keep the existing entities of `doc.ents` and add only those that do not overlap
+            them; otherwise they are replaced.
 
     Attributes:
-        num_entities: set since the component was made, in this process.
-        num_misaligned: those of them that do not begin and end where tokens do.
+        num_entities: number of entities set by this component in this process.
+        num_misaligned: how many of them do not begin and end at token boundaries.
     """
 
     def __init__(
@@ -103,19 +103,19 @@ class TriaffineNER(Pipe):
 
     @property
     def pipeline(self) -> NestedNERPipeline:
-        """The model's own pipeline; asking for it reads the model if that has not been read yet."""
+        """The model's own pipeline, loaded at the first access."""
         if self._pipeline is None:
             if self._source is None:
                 raise ValueError(
-                    f'The component "{self.name}" has no model: add it with config={{"model": ...}}, the folder or Hub '
-                    "name of a trained model, or load a saved spaCy pipeline, which brings its own."
+                    f'The component "{self.name}" has no model. Add it with config={{"model": ...}}, the folder or Hub '
+                    "name of a trained model, or load a saved spaCy pipeline, which includes its model."
                 )
-            self._pipeline = self._read(self._source)
+            self._pipeline = self._build(self._source)
         return self._pipeline
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Entity labels of the model; none before it was read."""
+        """Entity labels of the model; empty before it is loaded."""
         if self._pipeline is None:
             return ()
         id2label: Any = self._pipeline.model.config.id2label
@@ -126,7 +126,7 @@ class TriaffineNER(Pipe):
         return doc
 
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
-        """The documents with their entities, in order; `batch_size` of them are read together."""
+        """The documents with their entities, in order, processed in groups of `batch_size`."""
         for docs in util.minibatch(stream, size=batch_size):
             try:
                 self._annotate(docs)
@@ -136,19 +136,19 @@ class TriaffineNER(Pipe):
                 yield from docs
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
-        """Saves model and processor in the folder "model", which any loader of the model can read.
+        """Saves model and processor to the subfolder "model", a model folder like any other.
 
-        The settings are the spaCy pipeline's configuration. Exclude "model" to save nothing.
+        The settings are part of the spaCy pipeline's configuration. Exclude "model" to save nothing.
         """
         util.to_disk(path, {MODEL_FOLDER: self._save}, exclude)
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "TriaffineNER":
-        """Reads what `to_disk` saved, in place of the model given before; the settings stay."""
+        """Loads the model saved by `to_disk`; the settings do not change."""
         util.from_disk(path, {MODEL_FOLDER: self._load}, exclude)
         return self
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
-        """The folder of `to_disk` as a ZIP archive."""
+        """Returns the folder of `to_disk` as a ZIP archive."""
         archive = io.BytesIO()
         with TemporaryDirectory() as folder, zipfile.ZipFile(archive, "w") as files:
             self.to_disk(folder, exclude=exclude)
@@ -157,7 +157,7 @@ class TriaffineNER(Pipe):
         return archive.getvalue()
 
     def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> "TriaffineNER":
-        """Reads what `to_bytes` gave, in place of the model given before; the settings stay."""
+        """Loads the model returned by `to_bytes`; the settings do not change."""
         with TemporaryDirectory() as folder, zipfile.ZipFile(io.BytesIO(data)) as files:
             files.extractall(folder)
             return self.from_disk(folder, exclude=exclude)
@@ -166,18 +166,18 @@ class TriaffineNER(Pipe):
         self.pipeline.save_pretrained(folder)
 
     def _load(self, folder: Path) -> None:
-        # In full: what is not a folder is taken for a Hub name, and this must never become one.
-        self._pipeline = self._read(str(folder.resolve()))
+        # An absolute path, so that a missing folder is never taken for a Hub name.
+        self._pipeline = self._build(str(folder.resolve()))
 
-    def _read(self, source: str) -> NestedNERPipeline:
+    def _build(self, source: str) -> NestedNERPipeline:
         try:
             processor = TriaffineProcessor.from_pretrained(source)
             model = TriaffineForNestedNER.from_pretrained(source, use_safetensors=True)
         except (OSError, ValueError) as error:
-            where = source if Path(source).is_dir() else f"{source}, which is no folder here"
+            where = source if Path(source).is_dir() else f"{source}, which is not a local folder"
             raise ValueError(
-                f'The component "{self.name}" cannot read the model of {where}: {error} `model` takes the folder or '
-                "Hub name of a trained model with safetensors weights, saved together with its processor."
+                f'The component "{self.name}" cannot load the model {where}: {error} `model` must be the folder or Hub '
+                "name of a trained model with safetensors weights, saved with its processor."
             ) from error
         try:
             return NestedNERPipeline(model=model, processor=processor, **self._options)
@@ -198,11 +198,11 @@ class TriaffineNER(Pipe):
             misaligned += _num_misaligned(group)
         self.num_misaligned += misaligned
         if misaligned:
-            # Always the same words, so that Python's own filter shows them once.
+            # Always the same message, so that Python's default filter shows it once.
             warnings.warn(
-                f'"{self.name}": entities that do not begin and end where spaCy\'s tokens do stand as the tokens that '
-                f'cover them; doc.spans["{self._spans_key}"].attrs["char_offsets"] tells where they are, and '
-                "`num_misaligned` of the component how many.",
+                f'"{self.name}": some entities do not begin and end at token boundaries of spaCy; their spans cover '
+                f'all overlapping tokens. doc.spans["{self._spans_key}"].attrs["char_offsets"] has the exact offsets, '
+                "`num_misaligned` of the component their number.",
                 stacklevel=2,
             )
 
@@ -219,7 +219,7 @@ def _span_group(doc: Doc, name: str, entities: list[dict[str, Any]]) -> SpanGrou
 
 def _covering_span(doc: Doc, entity: dict[str, Any]) -> Span:
     span = doc.char_span(entity["start"], entity["end"], label=entity["entity_group"], alignment_mode="expand")
-    assert span is not None  # the offsets lie within the text
+    assert span is not None  # the offsets are inside the text
     return span
 
 

@@ -25,7 +25,7 @@ TEXTS = [
     "  naïve cafe\u0301 — 中文 gene,\u00a0emoji 👩‍🔬 and שלום gene.\t",
 ]
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*do not begin and end where spaCy's tokens do:UserWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:.*do not begin and end at token boundaries:UserWarning")
 
 
 @pytest.fixture(scope="module")
@@ -270,12 +270,12 @@ def test_documents_made_of_words_are_read_as_they_are_spaced(folder, finder):
 
 
 def test_mistakes_are_told(folder, tmp_path):
-    with pytest.raises(ValueError, match=r'"triaffine_ner" has no model: add it with config=\{"model": ...\}'):
+    with pytest.raises(ValueError, match=r'"triaffine_ner" has no model\. Add it with config=\{"model": ...\}'):
         spacy_pipeline(None)("gene")
     missing = str(tmp_path / "missing")
-    with pytest.raises(ValueError, match=r"missing, which is no folder here: .* `model` takes the folder or Hub name"):
+    with pytest.raises(ValueError, match=r"missing, which is not a local folder: .* `model` must be"):
         spacy_pipeline(missing)("gene")
-    with pytest.raises(ValueError, match=r"no processor_config.json.* `model` takes the folder or Hub name"):
+    with pytest.raises(ValueError, match=r"no processor_config.json.* `model` must be"):
         spacy_pipeline(str(tmp_path))("gene")
     with pytest.raises(ValueError, match=r"cannot use device 'nowhere'.*components.triaffine_ner.device"):
         spacy_pipeline(folder, device="nowhere")("gene")

@@ -1,11 +1,10 @@
-"""Reads a file of `torch.save` without running it: tensors come out, everything else is only described.
+"""Reads files of `torch.save` without running them: returns the tensors, and descriptions of everything else.
 
-A pickle is a program that names functions and calls them. Here no name leads anywhere: each is an inert class that
-keeps what it would have been called with ([`InertObject`]). The exceptions are a dictionary, a tensor's size and the
-few functions that lay a tensor over its storage, which are done here instead. Nothing is imported.
+A pickle is a program that names functions and calls them. Here every name resolves to an inert class that records the
+arguments of the call ([`InertObject`]). The exceptions are ordered dictionaries, tensor sizes and the functions that
+rebuild a tensor from its storage, which are implemented here. Nothing is imported.
 
-Read are the ZIP archives of torch 1.6 and later and the plain files before them. What a published checkpoint means is
-in `published.py`.
+Supports the ZIP archives of torch 1.6 and later and the legacy format before them.
 """
 
 import math
@@ -22,7 +21,7 @@ from torch import Tensor
 
 ZIP_MAGIC = b"PK\x03\x04"
 PICKLE_IN_ZIP = "/data.pkl"
-# What torch wrote before there were archives begins with this number, pickled.
+# The legacy format begins with this number, pickled.
 LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
 LEGACY_START = pickle.dumps(LEGACY_MAGIC, protocol=2)
 STORAGES = {
@@ -40,17 +39,17 @@ STORAGES = {
 
 
 class CheckpointError(ValueError):
-    """A checkpoint that cannot be read or is not what it should be; the message says why."""
+    """A checkpoint cannot be read or converted; the message says why."""
 
 
 class InertObject:
-    """What a pickle would have built or called, not built and not called.
+    """The record of an object that a pickle would have built, or of a function that it would have called.
 
     Attributes:
         path: module and name of the class or function, as in the pickle.
-        arguments: what it would have been called with.
-        state: the attributes it would have been given, by name.
-        items: what would have been put into it.
+        arguments: the arguments of the call.
+        state: the attributes of the object by name.
+        items: the items of a collection.
     """
 
     path = ""
@@ -88,18 +87,18 @@ class InertObject:
         self.items.append((key, value))
 
 
-class InertDict(dict):
-    """What stands for an ordered dictionary: without the attributes that a pickle could give it in place of methods."""
+class InertDict(dict[Any, Any]):
+    """A substitute for an ordered dictionary, without attributes with which a pickle could replace its methods."""
 
     __slots__ = ()
     path = "collections.OrderedDict"
 
     def __setstate__(self, state: Any) -> None:
-        """Attributes, such as the versions that a state dict notes of its modules, are left out."""
+        """Ignores attributes, such as the module versions in a state dict."""
 
 
 class _Function(NamedTuple):
-    """A function that a pickle can call and cannot change: of a plain or bound one it could write attributes."""
+    """A function that a pickle can call but not change: plain functions and methods have writable attributes."""
 
     run: Callable[..., Any]
 
@@ -108,7 +107,7 @@ class _Function(NamedTuple):
 
 
 class Storage(NamedTuple):
-    """The numbers of one or more tensors: where they are in the file, of what type and how many."""
+    """The data of one or more tensors: their key in the file, dtype and number of elements."""
 
     key: str
     dtype: torch.dtype
@@ -116,7 +115,7 @@ class Storage(NamedTuple):
 
 
 class StoredTensor(NamedTuple):
-    """A tensor's place in its storage, as torch's rebuild functions take it."""
+    """A tensor's place in its storage: the arguments of torch's rebuild functions."""
 
     storage: Storage
     offset: int
@@ -124,37 +123,37 @@ class StoredTensor(NamedTuple):
     strides: tuple[int, ...]
 
     def read(self, storages: dict[str, bytes]) -> Tensor:
-        """The tensor itself.
+        """Returns the tensor.
 
         Raises:
-            CheckpointError: it lies outside its storage.
+            CheckpointError: it is outside of its storage.
         """
         data = storages.get(self.storage.key, b"")
         last = self.offset + sum((size - 1) * stride for size, stride in zip(self.shape, self.strides, strict=True))
         sound = min(self.offset, *self.shape, *self.strides, 0) == 0 and math.prod(self.shape) <= self.storage.size
         if not sound or len(data) != self.storage.size * self.storage.dtype.itemsize:
-            raise CheckpointError(f"tensor of shape {list(self.shape)} and storage {self.storage.key!r} do not fit")
+            raise CheckpointError(f"tensor of shape {list(self.shape)} does not fit storage {self.storage.key!r}")
         if not math.prod(self.shape):
             return torch.empty(self.shape, dtype=self.storage.dtype)
         if last >= self.storage.size:
-            raise CheckpointError(f"tensor of shape {list(self.shape)} reaches beyond storage {self.storage.key!r}")
+            raise CheckpointError(f"tensor of shape {list(self.shape)} exceeds storage {self.storage.key!r}")
         flat = torch.frombuffer(bytearray(data), dtype=self.storage.dtype)
         return flat.as_strided(self.shape, self.strides, self.offset).clone()
 
 
 @dataclass(frozen=True)
 class InertCheckpoint:
-    """A file of `torch.save`, read: the object that was saved, and the storages its tensors lie in."""
+    """The contents of a file of `torch.save`: the saved object, and the storages of its tensors."""
 
     root: Any
     storages: dict[str, bytes]
 
 
 def read_checkpoint(path: str | Path) -> InertCheckpoint:
-    """Reads a file that `torch.save` wrote, whatever is in it.
+    """Reads a file written by `torch.save`.
 
     Raises:
-        CheckpointError: it is no such file, or damaged.
+        CheckpointError: it is not such a file, or is damaged.
         OSError: it cannot be opened.
     """
     with Path(path).open("rb") as file:
@@ -166,18 +165,20 @@ def read_checkpoint(path: str | Path) -> InertCheckpoint:
             if start == LEGACY_START:
                 return _read_legacy(file)
         except CheckpointError as error:
-            raise CheckpointError(f"{path} cannot be read: {error}. Fetch or save the file again.") from None
-        except Exception as error:  # a broken pickle can make its reader fail in any way
+            raise CheckpointError(f"{path} cannot be read: {error}. Download or save the file again.") from None
+        except Exception as error:  # an invalid pickle can raise anything
             reason = f"{type(error).__name__}: {error}"
-            raise CheckpointError(f"{path} is damaged or cut off ({reason}). Fetch or save the file again.") from None
-    raise CheckpointError(f"{path} was not written by torch.save; give the .pth file of a published training.")
+            raise CheckpointError(
+                f"{path} is damaged or truncated ({reason}). Download or save the file again."
+            ) from None
+    raise CheckpointError(f"{path} was not written by torch.save. Give the .pth file of a published training.")
 
 
 def module_tensors(module: InertObject) -> dict[str, StoredTensor]:
     """Parameters and buffers of a pickled `torch.nn.Module` by their names in its state dict.
 
     Raises:
-        CheckpointError: what should be a module or a tensor is something else.
+        CheckpointError: something else takes the place of a module or a tensor.
     """
     tensors: dict[str, StoredTensor] = {}
     waiting: list[tuple[str, Any]] = [("", module)]
@@ -185,21 +186,21 @@ def module_tensors(module: InertObject) -> dict[str, StoredTensor]:
     while waiting:
         prefix, module = waiting.pop()
         if not isinstance(module, InertObject) or "_modules" not in module.state or id(module) in seen:
-            raise CheckpointError(f"{prefix.rstrip('.') or 'the saved object'} is no module of its own")
+            raise CheckpointError(f"{prefix.rstrip('.') or 'the saved object'} is not a module")
         seen.add(id(module))
         for kind in ("_parameters", "_buffers"):
             for name, tensor in _mapping(module, kind).items():
                 if isinstance(tensor, StoredTensor):
                     tensors[f"{prefix}{name}"] = tensor
                 elif tensor is not None:
-                    raise CheckpointError(f"{prefix}{name} is no tensor")
+                    raise CheckpointError(f"{prefix}{name} is not a tensor")
         children = _mapping(module, "_modules").items()
         waiting += [(f"{prefix}{name}.", child) for name, child in children if child is not None]
     return tensors
 
 
 def submodule(module: InertObject, name: str) -> InertObject | None:
-    """A pickled module's child, or its child's child, by its dotted name; None where there is none."""
+    """A descendant of a pickled module by its dotted name; None if there is none."""
     for part in name.split("."):
         child = _mapping(module, "_modules").get(part)
         if not isinstance(child, InertObject):
@@ -214,7 +215,7 @@ def _mapping(module: InertObject, name: str) -> dict[str, Any]:
 
 
 class _InertUnpickler(pickle.Unpickler):
-    """An unpickler whose names lead nowhere. `storages` are those that the tensors name."""
+    """An unpickler that imports nothing. `storages` are those to which the tensors refer."""
 
     def __init__(self, file: IO[bytes]):
         super().__init__(file)
@@ -236,22 +237,22 @@ class _InertUnpickler(pickle.Unpickler):
         return self._classes.setdefault(path, type("InertObject", (InertObject,), {"path": path}))
 
     def persistent_load(self, identifier: Any) -> Any:
-        """The storage, or in files before archives the module class, that torch has left out of the pickle."""
+        """The storage, or in the legacy format the class of a module, that torch keeps outside of the pickle."""
         match identifier:
             case ("storage", type() as kind, str() as key, _, int() as size, *view) if not any(view):
                 dtype = STORAGES.get(getattr(kind, "path", ""))
                 if dtype is None:
-                    raise CheckpointError(f"there is no storage of type {getattr(kind, 'path', kind)}")
+                    raise CheckpointError(f"the storage type {getattr(kind, 'path', kind)} is unknown")
                 self.storages[key] = Storage(key, dtype, size)
                 return self.storages[key]
             case ("module", type() as kind, *_):
                 return kind
-        raise CheckpointError(f"there is no storage {str(identifier)[:80]}")
+        raise CheckpointError(f"the storage {str(identifier)[:80]} is unknown")
 
     def _rebuild_tensor(self, storage: Any, offset: Any, shape: Any, strides: Any, *_: Any) -> StoredTensor:
         numbers = offset, *shape, *strides
         if not isinstance(storage, Storage) or not all(isinstance(number, int) for number in numbers):
-            raise CheckpointError("a tensor is put together in an unknown way")
+            raise CheckpointError("a tensor is rebuilt in an unknown way")
         return StoredTensor(storage, offset, tuple(shape), tuple(strides))
 
     def _rebuild_parameter(self, data: Any, *_: Any) -> Any:
@@ -262,7 +263,7 @@ def _read_archive(file: IO[bytes]) -> InertCheckpoint:
     with zipfile.ZipFile(file) as archive:
         pickles = [name for name in archive.namelist() if name.endswith(PICKLE_IN_ZIP)]
         if len(pickles) != 1 or any(entry.compress_type != zipfile.ZIP_STORED for entry in archive.infolist()):
-            raise CheckpointError("it is a ZIP archive, but none of torch.save")
+            raise CheckpointError("it is a ZIP archive, but not one written by torch.save")
         prefix = pickles[0].removesuffix(PICKLE_IN_ZIP)
         with archive.open(pickles[0]) as stream:
             unpickler = _InertUnpickler(stream)
@@ -271,13 +272,13 @@ def _read_archive(file: IO[bytes]) -> InertCheckpoint:
         for key, storage in unpickler.storages.items():
             entry = archive.getinfo(f"{prefix}/data/{key}")
             if entry.file_size != storage.size * storage.dtype.itemsize:
-                raise CheckpointError(f"storage {key!r} has another size than its tensors say")
+                raise CheckpointError(f"storage {key!r} has a different size than its tensors state")
             storages[key] = archive.read(entry)
     return InertCheckpoint(root, storages)
 
 
 def _read_legacy(file: IO[bytes]) -> InertCheckpoint:
-    """Five pickles, one after the other (mark, version, machine, object, keys of the storages), then the storages."""
+    """Reads five pickles (magic number, version, machine, object, keys of the storages), then the storages."""
     for _ in range(3):
         _InertUnpickler(file).load()
     unpickler = _InertUnpickler(file)
@@ -287,6 +288,6 @@ def _read_legacy(file: IO[bytes]) -> InertCheckpoint:
         storage = unpickler.storages[key]
         (size,) = struct.unpack("<q", file.read(8))
         if size != storage.size:
-            raise CheckpointError(f"storage {key!r} has another size than its tensors say")
+            raise CheckpointError(f"storage {key!r} has a different size than its tensors state")
         storages[key] = file.read(size * storage.dtype.itemsize)
     return InertCheckpoint(root, storages)

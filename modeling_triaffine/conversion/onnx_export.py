@@ -1,14 +1,15 @@
-"""A trained model as an ONNX graph, from sub-words to scores, for programs that have no torch.
+"""Exports a trained model as an ONNX graph from sub-words to scores, for programs without torch.
 
-What torch's exporter cannot translate takes another form first, in a copy of the model; the scores stay the same. The
-text before and the entities after the graph stay with its reader. Needs the extra `onnx`.
+Parts that torch's exporter cannot translate are replaced in a copy of the model by equivalent ones: modules by
+`make_exportable`, functions while `translate` traces the graph. Tokenization and decoding are not part of the graph.
+Needs the extra `onnx`.
 """
 
 import copy
 import importlib.util
 import string
 from pathlib import Path
-from typing import Any
+from typing import Any, no_type_check
 from unittest.mock import patch
 
 import numpy as np
@@ -23,26 +24,33 @@ from ..model.processing_triaffine import TriaffineProcessor
 from ..model.triaffine_ops import TriaffineFactor, project
 
 OUTPUTS = ("span_logits", "logits", "candidates", "candidate_mask")
-# A larger difference between a score of the graph and the model's is no rounding.
+# Larger differences between the scores of graph and model are not rounding errors.
 TOLERANCE = 1e-3
 
 
 def export_onnx(model: TriaffineForNestedNER, processor: TriaffineProcessor, path: Path) -> float:
-    """Writes the model to `path`, in float32; weights of more than 1.5 GB go to a second file beside it.
+    """Writes the model to `path` in float32; weights of more than 1.5 GB are in a second file beside it.
 
-    Inputs of the graph, for any number of sentences, sub-words (at most `max_subwords`) and words: what the processor's
-    `pad` makes, but for `num_words` and `packed_words`, whose place `word_mask` [B, N] takes, bool, True for words.
-    Outputs: `span_logits` and, with the cross-span stage, `logits`, `candidates`, `candidate_mask`, as the model's.
+    Inputs of the graph, for any number of sentences, words and sub-words (at most `max_subwords`): the output of the
+    processor's `pad` with `word_mask` [B, N] (bool, True for words) instead of `num_words` and `packed_words`. Outputs:
+    `span_logits` and, with the cross-span stage, `logits`, `candidates`, `candidate_mask`, as those of the model.
 
-    Returns the largest difference between a score in ONNX Runtime and the model's, on sentences of other lengths than
-    it was exported with. Raises ValueError when that is no rounding, or the model cannot be exported.
+    Returns:
+        The largest difference between the scores in ONNX Runtime and those of the model, on sentences of other lengths
+        than in the export.
+
+    Raises:
+        ImportError: the extra `onnx` is not installed.
+        ValueError: the model cannot be exported, or the difference is not a rounding error.
     """
     missing = [name for name in ("onnx", "onnxscript", "onnxruntime") if importlib.util.find_spec(name) is None]
     if missing:
         raise missing_extra(f"Exporting needs {', '.join(missing)}", "onnx")
     pooling = model.config.subword_pooling
     if pooling != "max":
-        raise ValueError(f'Only models with subword_pooling="max" can be exported to ONNX; this one has "{pooling}".')
+        raise ValueError(
+            f'Only models with subword_pooling="max" can be exported to ONNX, and this one has "{pooling}".'
+        )
     model = copy.deepcopy(model).float().cpu().eval()
     batch = example_batch(processor, lengths=(13, 1, 9, 13))
     with torch.no_grad():
@@ -54,20 +62,22 @@ def export_onnx(model: TriaffineForNestedNER, processor: TriaffineProcessor, pat
         program = translate(model, graph_inputs(example_batch(processor, lengths=(7, 5, 6))), outputs)
     except RuntimeError as error:  # of torch.export, and of the translation to ONNX
         reason = str(error).strip().splitlines()[0]
-        raise ValueError(f"torch cannot export this model, likely for its encoder ({encoder}): {reason}") from error
+        raise ValueError(
+            f"torch cannot export this model, probably because of its encoder ({encoder}): {reason}"
+        ) from error
     program.save(path)
     found = run_onnx(path, graph_inputs(batch))
     differences = [np.abs(found[name] - expected[name].numpy()).max() for name in outputs if name.endswith("logits")]
     if not max(differences) <= TOLERANCE:
         raise ValueError(
-            f"The exported graph's scores are up to {max(differences):.2g} from the model's: torch mistranslates a "
-            f"part of it, likely of its encoder ({encoder}). This model cannot be exported."
+            f"The scores of the exported graph differ by up to {max(differences):.2g} from those of the model: torch "
+            f"mistranslates a part of it, probably of its encoder ({encoder}). This model cannot be exported."
         )
     return float(max(differences))
 
 
 def example_batch(processor: TriaffineProcessor, lengths: tuple[int, ...]) -> dict[str, Tensor]:
-    """Sentences of so many short words, or of as many as surely fit into one window of the encoder."""
+    """Sentences of these lengths in short words, or shorter ones that fit into one window of the encoder."""
     room = (processor.max_subwords - 2) // 3
     letters = string.ascii_letters
     sentences = [[letters[n + k : n + k + 1 + k % 2] for k in range(min(n, room))] for n in lengths]
@@ -75,14 +85,14 @@ def example_batch(processor: TriaffineProcessor, lengths: tuple[int, ...]) -> di
 
 
 def graph_inputs(batch: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The processor's batch as the graph reads it: its sizes come from shapes, so that of words from a mask."""
+    """Converts the processor's batch to inputs of the graph, whose sizes are shapes: word counts become a mask."""
     num_words = batch["num_words"].unsqueeze(1)
     inputs = {name: values for name, values in batch.items() if name not in ("num_words", "packed_words")}
     return inputs | {"word_mask": torch.arange(int(num_words.max())) < num_words}
 
 
 class InferenceGraph(nn.Module):
-    """The model from inputs to scores, without losses, attentions and windows of long sentences."""
+    """The model from inputs to scores, without losses, attentions and windows for long sentences."""
 
     def __init__(self, model: TriaffineForNestedNER, outputs: list[str]):
         super().__init__()
@@ -107,9 +117,9 @@ class InferenceGraph(nn.Module):
 
 
 def make_exportable(model: TriaffineForNestedNER) -> None:
-    """Changes a model in place: afterwards it can be exported, and nothing else."""
+    """Replaces modules of a model in place by exportable ones; the model is then of no other use."""
     model.set_attn_implementation("eager")
-    # The fast form of full tensors is made for their gradients.
+    # The fast form of full tensors is optimized for their gradients.
     model.head.reference = model.config.triaffine_rank is None
     for name, module in list(model.head.named_modules()):
         if isinstance(module, TriaffineTensor) and module.rank is None:
@@ -123,10 +133,13 @@ def translate(model: TriaffineForNestedNER, inputs: dict[str, Tensor], outputs: 
     """The exportable model as torch's `ONNXProgram`."""
     from onnxscript import opset18
 
+    # Without annotations, from which the exporter would distinguish attributes from inputs.
+    @no_type_check
     def sort(values, stable=None, dim=-1, descending=False):
-        # Of equal values TopK takes the first, so it is stable.
+        # Of equal values TopK returns the first one, so it is stable.
         return opset18.TopK(values, opset18.Shape(values, start=dim), axis=dim, largest=int(descending))
 
+    @no_type_check
     def remainder(values, divisor):
         return opset18.Mod(values, divisor)
 
@@ -143,7 +156,7 @@ def translate(model: TriaffineForNestedNER, inputs: dict[str, Tensor], outputs: 
         torch.backends.opt_einsum.flags(enabled=False),
     ):
         graph = InferenceGraph(model, outputs)
-        # Strict, for then len() and min() of sizes stay symbols.
+        # Strict, so that len() and min() of sizes remain symbolic.
         options: Any = {"strict": True, "prefer_deferred_runtime_asserts_over_guards": True}
         program = torch.export.export(graph, (), inputs, dynamic_shapes=shapes, **options)
     translations: Any = {torch.ops.aten.sort.stable: sort, torch.ops.aten.remainder.Scalar: remainder}
@@ -152,14 +165,15 @@ def translate(model: TriaffineForNestedNER, inputs: dict[str, Tensor], outputs: 
 
 
 def low_rank_cube(factor: TriaffineFactor) -> Tensor:
-    """[`TriaffineFactor.whole_cube`] of low-rank factors, without the tensor that they stand for: [B, R, i, j, k]."""
+    """[`TriaffineFactor.whole_cube`] of low-rank factors without their full tensor: [B, R, i, j, k]."""
     heads, insides, tails = (project(*part) for part in zip(factor[:3], factor.weight, strict=True))
     pairs = (heads.unsqueeze(3) * tails.unsqueeze(2)).flatten(2, 3)
-    return (pairs @ insides.mT).unflatten(2, (heads.shape[2], tails.shape[2]))
+    cube: Tensor = (pairs @ insides.mT).unflatten(2, (heads.shape[2], tails.shape[2]))
+    return cube
 
 
 class PlainTensor(nn.Module):
-    """A full triaffine tensor without the buffer for its gradient."""
+    """A full triaffine tensor without a buffer for its gradient."""
 
     def __init__(self, tensor: TriaffineTensor):
         super().__init__()
@@ -170,18 +184,18 @@ class PlainTensor(nn.Module):
 
 
 class OnnxLSTM(nn.Module):
-    """A direction of a [`BiLSTM`]'s layer as ONNX's operator; torch would unroll it to a fixed number of words."""
+    """One direction of a [`BiLSTM`] layer as ONNX's operator; torch would unroll it to a fixed number of words."""
 
     def __init__(self, layer: nn.LSTM):
         super().__init__()
-        # torch has the gates in the order i, f, c, o, ONNX i, o, f, c.
+        # The order of the gates is i, f, c, o in torch and i, o, f, c in ONNX.
         order = torch.arange(4 * layer.hidden_size).view(4, -1)[[0, 3, 1, 2]].flatten()
         weights = [weight.detach()[order].unsqueeze(0) for weight in layer.parameters()]
         self.from_input, self.from_state = nn.Parameter(weights[0]), nn.Parameter(weights[1])
         self.bias = nn.Parameter(torch.cat(weights[2:], dim=1))
 
     def forward(self, values: Tensor) -> tuple[Tensor, None]:
-        """values [B, N, D] → states [B, N, size], and no last state."""
+        """values [B, N, D] → states [B, N, size] and None in place of the last state."""
         states = _onnx_lstm(values.transpose(0, 1), self.from_input, self.from_state, self.bias)
         return states.squeeze(1).transpose(0, 1), None
 
@@ -196,7 +210,7 @@ def _onnx_lstm(values: Tensor, from_input: Tensor, from_state: Tensor, bias: Ten
 
 
 def run_onnx(path: Path, inputs: dict[str, Tensor]) -> dict[str, np.ndarray]:
-    """What ONNX Runtime makes of the inputs, on the CPU."""
+    """Runs a graph in ONNX Runtime on the CPU."""
     import onnxruntime
 
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])

@@ -1,10 +1,10 @@
-"""A checkpoint of the published implementation → a model and a processor of this package.
+"""Converts a checkpoint of the published implementation to a model and a processor of this package.
 
-The published training saves its whole model as a pickle, which is read without running it (`inert_checkpoint.py`); how
-its tensors are called here is in `published_names.py`. Here is what the checkpoint's settings mean, what it does not
-say (the labels' names, the vocabularies, the context) and what it must not hold. The converted model computes what the
-published code computes, with the softmax of the cross-span attention over the scored spans (`cross_span_axis="query"`)
-and the character BiLSTM read at the last character.
+The published training saves the whole model as a pickle, which is read without running it (`inert_checkpoint.py`); the
+names of its tensors are in `published_names.py`. This file has the meaning of the checkpoint's settings, what it does
+not contain (names of labels, vocabularies, context), and what cannot be converted. The converted model computes what
+the published code computes: the softmax of the cross-span attention is over the scored spans
+(`cross_span_axis="query"`), and the character BiLSTM is read at the last character.
 """
 
 import json
@@ -25,7 +25,7 @@ from .published_names import WITHOUT_USE, our_name
 
 
 class Corpus(NamedTuple):
-    """What the published checkpoints of a corpus do not say: their labels in order, and the context in training."""
+    """What published checkpoints of a corpus do not contain: the labels in order, and the context in training."""
 
     labels: tuple[str, ...]
     context: str
@@ -40,7 +40,7 @@ CORPORA = {
 }
 
 FULL_MODEL, SPAN_MODEL = "SpanAttModelV3", "SpanModel"
-# Class of the scorer → the factors it stands for (ablations (a) to (g) and, in the full model, (h)).
+# Class of the scorer → its factors (ablations (a) to (g) and, in the full model, (h)).
 SCORERS = {
     "Biaffine": {"attention": "none", "scoring": "biaffine_shared"},
     "TriAffineParserWithoutScorer": {"attention": "triaffine", "scoring": "linear"},
@@ -50,7 +50,7 @@ SCORERS = {
     "TriAffineParserWithoutScorerPlusBoundary": {"attention": "triaffine", "scoring": "linear_boundary_shared"},
     "TriAffineParser": {"attention": "triaffine", "scoring": "triaffine"},
 }
-# Settings that change what the tensors compute, and the one value of each that this package computes too.
+# Settings that change the computation → their only value that this package supports.
 FIXED_SETTINGS = {
     "bert_output": "last",
     "bert_before_lstm": True,
@@ -60,9 +60,9 @@ FIXED_SETTINGS = {
     "scale": "none",
     "no_tri_mask": False,
 }
-# Fields of an encoder's configuration that its tensors' shapes do not show.
+# Fields of an encoder's configuration that cannot be inferred from the shapes of its tensors.
 ENCODER_FIELDS = ("num_attention_heads", "hidden_act", "layer_norm_eps", "position_embedding_type")
-# Vocabulary of the processor → the file that the published preparation writes beside the data, and its tensor.
+# Vocabulary of the processor → its file, written by the published preparation beside the data, and its tensor.
 VOCABULARY_FILES = {"words": "word2id.json", "pos": "pos2id.json", "chars": "char2id.json"}
 TABLES = {"words": "word_embedding", "pos": "pos_embedding", "chars": "char_embedding"}
 SHOWN_NAMES = 5
@@ -70,11 +70,11 @@ SHOWN_NAMES = 5
 
 @dataclass(frozen=True)
 class Converted:
-    """What came of a checkpoint.
+    """A converted checkpoint.
 
     Attributes:
-        model, processor: the model, in float32, and the processor it is to be used with.
-        left_out: tensors of the checkpoint that predict nothing and have no place in the model.
+        model, processor: the model in float32, and its processor.
+        left_out: names of the checkpoint's tensors that are not used in prediction and were left out.
     """
 
     model: TriaffineForNestedNER
@@ -89,18 +89,18 @@ def convert_published(
     vocabularies: str | Path | None = None,
     context: str = "none",
 ) -> Converted:
-    """Reads a checkpoint of the published implementation, of its full model or of an ablation.
+    """Converts a checkpoint of the published implementation: the full model or an ablation.
 
     Args:
         checkpoint: the `.pth` file of a published training. It is not executed.
-        encoder: folder or Hub name of the pretrained encoder it was trained on, for its configuration and tokenizer.
+        encoder: folder or Hub name of the pretrained encoder of the training, for its configuration and tokenizer.
         labels: names of the entity labels in the order of their ids, without None ([`CORPORA`]).
-        vocabularies: folder of the files in `VOCABULARY_FILES`, where the checkpoint has the embeddings they number.
-        context: what the encoder saw around a sentence in training ([`CORPORA`]).
+        vocabularies: folder with the files in `VOCABULARY_FILES`; needed if the checkpoint has such embeddings.
+        context: the context of a sentence in training ([`CORPORA`]).
 
     Raises:
-        CheckpointError: the file is no such checkpoint, or holds what this package does not compute.
-        ValueError, OSError: encoder, labels or vocabularies cannot be read or do not fit the checkpoint.
+        CheckpointError: the file is not such a checkpoint, or not supported by this package.
+        ValueError, OSError: encoder, labels or vocabularies cannot be read or do not match the checkpoint.
     """
     content = read_checkpoint(checkpoint)
     try:
@@ -127,12 +127,12 @@ def convert_published(
 
 
 def _checked_root(root: Any) -> InertObject:
-    """The pickled model, when it is one that this package computes."""
+    """Returns the pickled model if this package supports it."""
     if not isinstance(root, InertObject) or root.name not in (FULL_MODEL, SPAN_MODEL):
         found = getattr(root, "path", type(root).__name__)
         raise CheckpointError(
-            f"it holds {found}, not a whole model of class {FULL_MODEL} or {SPAN_MODEL} (a state dict alone does not "
-            "say how its tensors are used)"
+            f"it contains {found}, not a whole model of class {FULL_MODEL} or {SPAN_MODEL} (a state dict does not "
+            "show how its tensors are used)"
         )
     scorer = submodule(root, "parser_list.0")
     wanted = ["TriAffineParser"] if root.name == FULL_MODEL else list(SCORERS)
@@ -142,7 +142,7 @@ def _checked_root(root: Any) -> InertObject:
     settings = _settings(root)
     for name, value in FIXED_SETTINGS.items():
         if settings.get(name, value) != value:
-            raise CheckpointError(f"it was trained with {name} = {settings[name]!r}, and only {value!r} is known here")
+            raise CheckpointError(f"it was trained with {name} = {settings[name]!r}, and only {value!r} is supported")
     loss = root.state.get("loss_config")
     if isinstance(loss, dict) and loss.get("name") == "two":
         raise CheckpointError("it was trained with the loss 'two', which has no label for None")
@@ -150,7 +150,7 @@ def _checked_root(root: Any) -> InertObject:
 
 
 def _settings(root: InertObject) -> dict[str, Any]:
-    """What the model notes of how it was built."""
+    """The settings stored in the model's modules."""
     encoder = submodule(root, "encoder")
     if encoder is None:
         raise CheckpointError("it has no encoder")
@@ -158,7 +158,7 @@ def _settings(root: InertObject) -> dict[str, Any]:
     for holder, name in ((encoder, "bert_additional_config"), (encoder, "lstm_config"), (root, "score_setting")):
         noted = holder.state.get(name)
         if not isinstance(noted, dict):
-            raise CheckpointError(f"it lacks {name!r}, which says how its tensors are used")
+            raise CheckpointError(f"it lacks {name!r}, the settings of its modules")
         settings |= noted
     return settings
 
@@ -166,7 +166,7 @@ def _settings(root: InertObject) -> dict[str, Any]:
 def _build_config(
     root: InertObject, tensors: Mapping[str, Tensor], encoder: str, labels: Sequence[str], context: str
 ) -> TriaffineConfig:
-    """Sizes follow from the tensors, choices from the classes and settings."""
+    """Infers sizes from the tensors, and choices from classes and settings."""
     encoder_config = AutoConfig.from_pretrained(encoder)
     _check_encoder(root, encoder_config, encoder)
     scorer = submodule(root, "parser_list.0")
@@ -195,7 +195,7 @@ def _build_config(
 
 
 def _word_fields(root: InertObject, tensors: Mapping[str, Tensor]) -> dict[str, Any]:
-    """Sizes and dropouts of the embeddings and BiLSTMs that make word representations."""
+    """Sizes and dropouts of the embeddings and BiLSTMs of word representations."""
     fields: dict[str, Any] = {}
     for part in ("word", "pos", "char"):
         if (table := tensors.get(f"encoder.{part}_embedding.weight")) is not None:
@@ -211,14 +211,14 @@ def _word_fields(root: InertObject, tensors: Mapping[str, Tensor]) -> dict[str, 
 
 
 def _dropout(root: InertObject, module: str, field: str, attribute: str) -> dict[str, float]:
-    """A dropout probability, where the checkpoint notes it: for those who train on."""
+    """A dropout probability if the checkpoint has it, for further training."""
     child = submodule(root, module)
     value = None if child is None else child.state.get(attribute)
     return {field: float(value)} if isinstance(value, int | float) else {}
 
 
 def _check_encoder(root: InertObject, config: Any, encoder: str) -> None:
-    """Raises ValueError when the encoder differs from the checkpoint's in what the tensors' shapes do not show."""
+    """Raises ValueError if the encoder differs from the checkpoint's in a field that shapes do not show."""
     child = submodule(root, "encoder")
     match None if child is None else child.state.get("bert_config_list"):
         case [InertObject(state=noted), *_]:
@@ -229,20 +229,20 @@ def _check_encoder(root: InertObject, config: Any, encoder: str) -> None:
         ours = getattr(config, name, None)
         if name in noted and ours is not None and noted[name] != ours:
             raise ValueError(
-                f"The checkpoint's encoder has {name} {noted[name]!r}, that in {encoder} has {ours!r}; give the "
-                "encoder that the model was trained on."
+                f"The checkpoint's encoder has {name} {noted[name]!r}, but {encoder} has {ours!r}. Give the encoder of "
+                "the training."
             )
 
 
 def _read_vocabularies(
     folder: str | Path | None, parts: Sequence[str], tensors: Mapping[str, Tensor]
 ) -> dict[str, dict[str, int]]:
-    """Names and rows of each embedding the checkpoint has, the padding and the unknown one first, then by row."""
+    """Name → row of each embedding in the checkpoint: padding and unknown first, then in the order of the rows."""
     if parts and folder is None:
         files = ", ".join(VOCABULARY_FILES[part] for part in parts)
         raise ValueError(
             f"The checkpoint has embeddings of {', '.join(parts)}, numbered by files that the published preparation "
-            f"wrote beside its data; give the folder that holds {files}."
+            f"wrote beside its data. Give the folder with {files}."
         )
     vocabularies = {}
     for part in parts:
@@ -251,15 +251,15 @@ def _read_vocabularies(
             numbered = json.loads(path.read_text(encoding="utf-8"))
             numbers = sorted(numbered.values())
         except (json.JSONDecodeError, UnicodeDecodeError, AttributeError, TypeError) as error:
-            raise ValueError(f"{path} is no JSON object of names and numbers: {error}.") from None
+            raise ValueError(f"{path} is not a JSON object of names and numbers: {error}.") from None
         missing = {PADDING, UNKNOWN} - set(numbered)
         rows = len(tensors[f"encoder.{TABLES[part]}.weight"])
         # Tables of parts of speech and characters have more rows than names.
         fits = len(numbers) == rows if part == "words" else len(numbers) <= rows
         if missing or not fits or numbers != list(range(len(numbers))):
             raise ValueError(
-                f"{path} does not fit the checkpoint, which has {rows} rows for {part}: it must hold [PAD], [UNK] and "
-                f"a name for each number from 0; it holds {len(numbers)}. Give the file the model was trained with."
+                f"{path} does not match the checkpoint, which has {rows} rows for {part}: it must have [PAD], [UNK] "
+                f"and a name for each number from 0, and has {len(numbers)} names. Give the file of the training."
             )
         by_row = sorted(numbered, key=numbered.__getitem__)
         names = dict.fromkeys([PADDING, UNKNOWN, *by_row])
@@ -274,10 +274,10 @@ def _rows_of(numbered: Mapping[str, int], table: Tensor) -> Tensor:
 def _our_tensors(
     checkpoint: str | Path, tensors: Mapping[str, Tensor], model: TriaffineForNestedNER, config: TriaffineConfig
 ) -> dict[str, Tensor]:
-    """The state of our model.
+    """The state dict of our model.
 
     Raises:
-        CheckpointError: tensors are missing, left over or of another shape; the message names them.
+        CheckpointError: tensors are missing, unexpected or of the wrong shape; the message names them.
     """
     wanted = model.state_dict()
     state: dict[str, Tensor] = {}
@@ -293,27 +293,27 @@ def _our_tensors(
             misshapen.append(f"{name} {list(tensor.shape)}")
         state[ours] = value.contiguous()
     problems = {
-        "lacks what becomes": sorted(set(wanted) - set(state)),
-        "has no use here for": sorted(unexpected),
-        "has another shape than its sizes say in": sorted(misshapen),
+        "lacks the tensors for": sorted(set(wanted) - set(state)),
+        "has the unknown tensors": sorted(unexpected),
+        "has the wrong shape for": sorted(misshapen),
     }
-    told = [f"{problem} {_first(names)}" for problem, names in problems.items() if names]
-    if told:
+    found = [f"{problem} {_first(names)}" for problem, names in problems.items() if names]
+    if found:
         raise CheckpointError(
-            f"{checkpoint} cannot be converted: it {', and it '.join(told)}. It comes from other code than the "
-            "published one, or was trained on another encoder than the one given."
+            f"{checkpoint} cannot be converted: it {', and it '.join(found)}. It was saved by other code than the "
+            "published one, or trained on another encoder than the one given."
         )
     return state
 
 
 def _our_columns(name: str, tensor: Tensor, config: TriaffineConfig) -> Tensor:
-    """The BiLSTM's first weights with their inputs in our order: theirs put the parts of speech before the words."""
+    """Reorders the inputs of the BiLSTM's first layer: the published code has parts of speech before words."""
     if not name.startswith("encoder.lstm.weight_ih_l0"):
         return tensor
     pos, words = config.pos_embedding_size, config.word_embedding_size
     rest = tensor.shape[1] - config.hidden_size - pos - words
     if rest < 0:
-        return tensor  # its shape will be found wrong
+        return tensor  # reported as a wrong shape
     encoder, of_pos, of_words, of_chars = tensor.split([config.hidden_size, pos, words, rest], dim=1)
     return torch.cat([encoder, of_words, of_pos, of_chars], dim=1)
 

@@ -1,4 +1,4 @@
-"""Names of the published implementation's tensors → parameters of `TriaffineForNestedNER`, and how their axes turn."""
+"""Names of the published implementation's tensors → parameters of `TriaffineForNestedNER`, with permuted axes."""
 
 import re
 from collections.abc import Callable
@@ -35,7 +35,7 @@ MLPS = {
     "linear_t3": "head.cross_span.scoring_boundaries.tail",
     "linear_s3": "head.cross_span.scoring_span",
 }
-# Their layers 0 and 1 stand at places 0 and 3 of our sequences; between them are ReLU and dropout.
+# Their layers 0 and 1 are items 0 and 3 of our sequences, with ReLU and dropout between them.
 LINEARS = {f"{mlp}.layers.{layer}": f"{ours}.{3 * layer}" for mlp, ours in MLPS.items() for layer in (0, 1)} | {
     "encoder.reduce_dim": "words.projection",
     "parser_list.0.score0_h": "head.attention.linear_head",
@@ -64,14 +64,14 @@ TENSORS: dict[str, tuple[str, Turn]] = {
 }
 PRETRAINED = "encoder.bert_list.0."
 LSTM = re.compile(r"encoder\.(lstm|char_lstm)\.((?:weight|bias)_[ih]h)_l(\d+)(_reverse)?")
-# What predicts nothing: the encoder's pooler, constants, and the heads of auxiliary losses.
+# Not used in prediction: the encoder's pooler, constants, and the heads of auxiliary losses.
 WITHOUT_USE = re.compile(
     r"encoder\.bert_list\.0\.(?:pooler\..*|embeddings\.(?:position_ids|token_type_ids))|(?:linear_token|trans_bi)\..*"
 )
 
 
 def our_name(name: str) -> tuple[str, Turn] | None:
-    """The parameter that a published tensor becomes, and how its axes are turned; None where there is none."""
+    """The parameter for a published tensor and the permutation of its axes; None if there is none."""
     if name in TENSORS:
         return TENSORS[name]
     if name.startswith(PRETRAINED):

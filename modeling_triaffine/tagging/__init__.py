@@ -1,8 +1,8 @@
-"""A corpus of many files tagged on one machine or on a cluster of them, with Ray Data.
+"""Tags a corpus of many files on one machine or on a cluster, with Ray Data. Needs the extra `ray`.
 
-`reading.py` cuts the files into chunks of rows and sets rows without a text aside, `tagger.py` is the actor that holds
-the model, `output.py` the folder of what is finished, `run.py` leads the chunks from one to the other. Needs the extra
-`ray`.
+`reading.py` splits the files into chunks of rows and rejects rows without a text, `tagger.py` is the actor with the
+model, `output.py` the output folder, `run.py` the Ray Data pipeline through all of them. Not here: the command
+(`commands/`) and the readers of annotated corpora (`data/`).
 """
 
 from ..errors import missing_extra

@@ -1,4 +1,4 @@
-"""The chunk: some rows of an input file on their way to its output."""
+"""The chunk: some rows of an input file on their way to the output."""
 
 import dataclasses
 import io
@@ -17,10 +17,10 @@ class Chunk:
 
     Args:
         file: the input's name.
-        table: the rows that can be tagged; all chunks of a file have one schema.
+        table: the rows that can be tagged; all chunks of a file have the same schema.
         rows: their numbers in the file, from 1.
-        rejected: the rows beside them that cannot be tagged.
-        failure: why the file cannot be read from here on; then this is its last chunk.
+        rejected: the rows of the chunk that cannot be tagged.
+        failure: why the rest of the file cannot be read; this is then its last chunk.
     """
 
     file: str
@@ -30,7 +30,7 @@ class Chunk:
     failure: str | None = None
 
     def pack(self) -> dict[str, Any]:
-        """As a row of a Ray Dataset. The table is bytes in it: Ray would make tables of different columns agree."""
+        """Serializes the chunk as a row of a Ray Dataset; as bytes, since Ray would unify the schemas of tables."""
         sink = io.BytesIO()
         with pa.ipc.new_stream(sink, self.table.schema) as writer:
             writer.write_table(self.table)
@@ -42,7 +42,7 @@ class Chunk:
         return cls(table=pa.ipc.open_stream(row["table"]).read_all(), **json.loads(row["others"]))
 
     def reject(self, reasons: Sequence[str | None]) -> "Chunk":
-        """Without the rows that there is a reason against: these are among the rejected."""
+        """Moves the rows for which there is a reason to the rejected ones."""
         bad = [index for index, reason in enumerate(reasons) if reason is not None]
         records = self.table.take(pa.array(bad, pa.int64())).to_pylist()
         rejected = [
@@ -58,5 +58,5 @@ class Chunk:
 
 
 def rejection(file: str, row: int | None, reason: str | None, record: Any) -> Rejection:
-    """A line of the file of rejections; `row` is None where the whole file cannot be read."""
+    """A line of `rejected.jsonl`; `row` is None if the whole file cannot be read."""
     return {"file": file, "row": row, "reason": reason, "record": record}

@@ -1,11 +1,11 @@
 """The output folder: which inputs are finished, with which options, and what was rejected.
 
-    options.json      what the outputs depend on; a run with other options is refused
-    NAME.parquet      the output of one input, there once it is whole; what is there is not done again
+    options.json      what the outputs depend on; runs with other options are rejected
+    NAME.parquet      the atomic output of one input; existing ones are not written again
     rejected.jsonl    {"file", "row", "reason", "record"} of each row that could not be tagged
 
-An input's rejections are written before its output gets its name, and a run begins by dropping the rejections of inputs
-that have no output: whenever a run is killed, each row ends up in one of the two places, once.
+An input's rejections are written before its output gets its name, and a run begins by removing the rejections of inputs
+without output: whenever a run is killed, each row ends up exactly once in one of the two places.
 """
 
 import json
@@ -26,7 +26,7 @@ ROW_GROUP_BYTES = 64 * 2**20
 
 
 class Totals(NamedTuple):
-    """What an output folder holds: finished files, rows with entities, rejected rows, files that cannot be read."""
+    """Totals of an output folder: finished files, rows with entities, rejected rows, unreadable files."""
 
     files: int
     tagged: int
@@ -35,10 +35,10 @@ class Totals(NamedTuple):
 
 
 class OutputFolder:
-    """The folder of the outputs that are made with `options`.
+    """The folder of the outputs made with `options`.
 
     Raises:
-        ValueError: its outputs were made with other options, or it is the folder of something else.
+        ValueError: its outputs were made with other options, or it contains other files.
     """
 
     def __init__(self, folder: Path, options: dict[str, Any]):
@@ -48,11 +48,11 @@ class OutputFolder:
         self._drop_rejections_of_unfinished()
 
     def path(self, name: str) -> Path:
-        """The output of the input of this name; it is finished once this is there."""
+        """The output of the input of this name; it exists once the input is finished."""
         return self.folder / output_name(name)
 
     def write(self, name: str, chunks: Iterable[Chunk]) -> None:
-        """The output and the rejections of one input, of which these are all chunks."""
+        """Writes the output and the rejections of one input, given all of its chunks."""
         try:
             with (
                 atomic_path(self.path(name)) as unfinished,
@@ -64,10 +64,10 @@ class OutputFolder:
                     for table in chain([first], groups):
                         writer.write_table(table)
         except UnreadableFileError:
-            pass  # it is told among the rejections
+            pass  # reported among the rejections
 
     def totals(self) -> Totals:
-        """Counted anew, over all runs."""
+        """The totals over all runs."""
         rows = [pq.read_metadata(path).num_rows for path in self.folder.rglob("*.parquet")]
         rejected = [line["row"] is not None for line in map(json.loads, self._read_rejections())]
         return Totals(len(rows), sum(rows), sum(rejected), len(rejected) - sum(rejected))
@@ -79,17 +79,17 @@ class OutputFolder:
             if others:
                 changes = "; ".join(f"{name} was {before.get(name)}, now it is {options[name]}" for name in others)
                 raise ValueError(
-                    f"The outputs in {self.folder} were made with other options: {changes}. Give those again, or "
-                    "another --output_dir."
+                    f"The outputs in {self.folder} were made with other options: {changes}. Give those options, or "
+                    "another output folder."
                 )
         elif self.folder.is_dir() and any(self.folder.iterdir()):
-            raise ValueError(f"{self.folder} holds other files; give a new or empty folder as --output_dir.")
+            raise ValueError(f"{self.folder} contains other files. Give a new or empty output folder.")
         else:
             with open_output(path) as output:
                 json.dump(options, output, indent=2)
 
     def _read_rejections(self) -> Iterator[str]:
-        """Whole lines only: the last may be cut off, and then its input is not finished."""
+        """Complete lines only: the last one may be truncated, and then its input is not finished."""
         if self.rejections.is_file():
             with open(self.rejections, encoding="utf-8", errors="replace") as lines:
                 yield from (line for line in lines if line.endswith("\n"))
@@ -104,13 +104,13 @@ def _read_options(path: Path) -> dict[str, Any]:
         return decode_object(path.read_bytes())
     except DataError as error:
         raise ValueError(
-            f"{path} should say with which options the outputs beside it were made, and cannot be read: "
-            f"{error.problem}. Give another --output_dir."
+            f"{path}, with the options of the outputs beside it, cannot be read: {error.problem}. Give another output "
+            "folder."
         ) from None
 
 
 class UnreadableFileError(Exception):
-    """An input cannot be read to its end."""
+    """An input cannot be read completely."""
 
 
 def _tables(chunks: Iterable[Chunk], rejections: TextIO) -> Iterator[pa.Table]:
@@ -125,7 +125,7 @@ def _tables(chunks: Iterable[Chunk], rejections: TextIO) -> Iterator[pa.Table]:
 
 
 def _row_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Tables joined to what is worth a row group, at least one."""
+    """Concatenates tables to row groups of a reasonable size; yields at least one."""
     group: list[pa.Table] = []
     for table in tables:
         group.append(table)

@@ -1,4 +1,4 @@
-"""Input files: which there are, and how each becomes chunks of rows that have a text."""
+"""Input files: finding them, and splitting each one into chunks of rows with a text."""
 
 import dataclasses
 import glob
@@ -16,21 +16,21 @@ from .chunks import Chunk, rejection
 
 JSON_LINES = {".jsonl", ".json", ".ndjson"}
 SUFFIXES = {".parquet", *JSON_LINES}
-# What pyarrow raises for values of different kinds, integers of more than 64 bits and halves of surrogate pairs.
+# What pyarrow raises for mixed types, integers beyond 64 bits and halves of surrogate pairs.
 NO_COLUMN = (pa.ArrowException, OverflowError, UnicodeEncodeError)
 
 
 @dataclasses.dataclass(frozen=True)
 class Reading:
-    """What of a file is read and how.
+    """How input files are read.
 
     Args:
-        text_column: the column or field of the text.
-        entities_column: the column that will be added.
-        max_characters: a longer text is rejected.
-        chunk_size: rows that an actor takes at a time.
-        files_at_once: files that are read at the same time. As the outputs are written in order, chunks of all but one
-            wait in Ray's memory, and then on its disk.
+        text_column: the column or field with the text.
+        entities_column: the column to be added.
+        max_characters: longer texts are rejected.
+        chunk_size: rows that an actor processes at a time.
+        files_at_once: files that are read at the same time. As the outputs are written in order, the chunks of all but
+            one of them wait in Ray's object store.
     """
 
     text_column: str = "text"
@@ -41,13 +41,13 @@ class Reading:
 
 
 def find_files(inputs: Iterable[str], output_dir: Path) -> dict[str, str]:
-    """Name → absolute path of each file of the inputs, sorted by name.
+    """Returns name → absolute path of all input files, sorted by name.
 
-    A folder stands for all files within it, named by their path in it, but for what is, or lies below, a name that
-    begins with "." or "_"; a pattern for the files that it matches. What is in the output folder is no input.
+    A folder stands for all files in it, named by their relative path, except those with a part of the path that begins
+    with "." or "_"; a pattern stands for the files that it matches. Files in the output folder are not inputs.
 
     Raises:
-        ValueError: there is no such file, it has another suffix, or the outputs of two would have one name.
+        ValueError: there is no such file, it has another suffix, or two files would have the same output.
     """
     found: dict[str, str] = {}
     for given in inputs:
@@ -55,23 +55,23 @@ def find_files(inputs: Iterable[str], output_dir: Path) -> dict[str, str]:
         paths = {name: path for name, path in _matches(given).items() if not path.resolve().is_relative_to(outputs)}
         if not paths:
             raise ValueError(
-                f"{given}: there is no {', '.join(sorted(SUFFIXES))} file; give a file, folder or pattern."
+                f"{given}: there is no {', '.join(sorted(SUFFIXES))} file. Give a file, folder or pattern."
             )
         for name, path in paths.items():
             if path.suffix not in SUFFIXES:
-                raise ValueError(f"{path}: {path.suffix or 'no suffix'} is none of {', '.join(sorted(SUFFIXES))}.")
+                raise ValueError(f"{path}: its suffix must be one of {', '.join(sorted(SUFFIXES))}.")
             if found.setdefault(name, str(path.resolve())) != str(path.resolve()):
-                raise ValueError(f"{found[name]} and {path} would have the same output; tag them into two folders.")
+                raise ValueError(f"{found[name]} and {path} would have the same output. Tag them into two folders.")
     by_output: dict[str, str] = {}
     for name in sorted(found):
         other = by_output.setdefault(output_name(name), name)
         if other != name:
-            raise ValueError(f"{other} and {name} would both be {output_name(name)}; tag them into two folders.")
+            raise ValueError(f"{other} and {name} would have the same output. Tag them into two folders.")
     return {name: found[name] for name in sorted(found)}
 
 
 def output_name(name: str) -> str:
-    """What the output of an input file is called."""
+    """The name of the output of an input file."""
     return str(Path(name).with_suffix(".parquet"))
 
 
@@ -85,9 +85,9 @@ def _matches(given: str) -> dict[str, Path]:
 
 
 def read_chunks(file: str, path: str, reading: Reading) -> Iterator[Chunk]:
-    """The chunks of a file in its order; one at least, of an empty file too.
+    """The chunks of a file in order; at least one, even if the file is empty.
 
-    Raises nothing that the file is to blame for: that is the last chunk's `failure`.
+    Errors in the file are not raised, but become the `failure` of the last chunk.
     """
     read = read_parquet if path.endswith(".parquet") else read_json_lines
     try:
@@ -97,7 +97,7 @@ def read_chunks(file: str, path: str, reading: Reading) -> Iterator[Chunk]:
 
 
 def read_parquet(file: str, path: str, reading: Reading) -> Iterator[Chunk]:
-    """Rows as they are in the file, those without a text rejected."""
+    """The rows as they are in the file; those without a text are rejected."""
     with pq.ParquetFile(path) as parquet:
         schema = parquet.schema_arrow
         _check_columns(schema, reading)
@@ -116,34 +116,34 @@ def _check_columns(schema: pa.Schema, reading: Reading) -> None:
         if schema.names.count(name) > 1:
             raise ValueError(f"several columns are called {name!r}")
     if reading.text_column not in schema.names:
-        raise ValueError(f"there is no column {reading.text_column!r}, but {', '.join(schema.names) or 'none at all'}")
+        raise ValueError(f"there is no column {reading.text_column!r} among its columns {schema.names}")
     kind = schema.field(reading.text_column).type
     value = kind.value_type if pa.types.is_dictionary(kind) else kind
     if not (pa.types.is_string(value) or pa.types.is_large_string(value) or pa.types.is_string_view(value)):
-        raise ValueError(f"the column {reading.text_column!r} holds {kind}, not strings")
+        raise ValueError(f"the column {reading.text_column!r} contains {kind}, not strings")
     if reading.entities_column in schema.names:
         raise ValueError(_describe_taken(reading.entities_column))
 
 
 def _describe_taken(column: str) -> str:
-    return f"there is a column {column!r} already; name that of the entities with --entities_column"
+    return f"there already is a column {column!r}; give another entities_column"
 
 
 def reason_against(text: Any, reading: Reading) -> str | None:
-    """Why a value of the text column cannot be tagged."""
+    """Why a value of the text column cannot be tagged, or None."""
     if text is None:
         return f"{reading.text_column!r} is null"
     if not isinstance(text, str):
-        return f"{reading.text_column!r} is no string, but {type(text).__name__}"
+        return f"{reading.text_column!r} is not a string but {type(text).__name__}"
     if len(text) > reading.max_characters:
         return f"{reading.text_column!r} has {len(text)} characters, more than {reading.max_characters}"
     if any("\ud800" <= character <= "\udfff" for character in text):
-        return f"{reading.text_column!r} holds half of a surrogate pair, which no column can"
+        return f"{reading.text_column!r} contains half of a surrogate pair, which cannot be encoded"
     return None
 
 
 class Line(NamedTuple):
-    """A line of a file of JSON lines, numbered from 1: an object with a text, or the reason why it is none."""
+    """A line of a file of JSON lines, numbered from 1: a record with a text, or the reason for its rejection."""
 
     row: int
     raw: bytes
@@ -152,9 +152,9 @@ class Line(NamedTuple):
 
 
 def read_json_lines(file: str, path: str, reading: Reading) -> Iterator[Chunk]:
-    """Objects with a text as rows, the other lines rejected. Blank lines are neither.
+    """Objects with a text as rows; other lines are rejected, blank ones skipped.
 
-    The file is read twice: the type of a column is known when all of it was seen.
+    The file is read twice, since the types of the columns are known at its end.
     """
     types = _column_types(path, reading)
     if reading.entities_column in types:
@@ -171,7 +171,7 @@ def read_json_lines(file: str, path: str, reading: Reading) -> Iterator[Chunk]:
 
 
 def _chunks_of_lines(path: str, reading: Reading) -> Iterator[list[Line]]:
-    """At least one, of a file without lines too."""
+    """At least one chunk, even of a file without lines."""
     with open(path, "rb") as file:
         lines = (_parse(row, raw.rstrip(b"\r\n"), reading) for row, raw in enumerate(file, 1) if raw.strip())
         yield list(islice(lines, reading.chunk_size))
@@ -190,7 +190,7 @@ def _parse(row: int, raw: bytes, reading: Reading) -> Line:
 
 
 def _column_types(path: str, reading: Reading) -> dict[str, pa.DataType | None]:
-    """Field → type of its column; None where no type holds all its values as they are: they are written as JSON."""
+    """Field → type of its column; None if no type represents all values, which are then written as JSON."""
     types: dict[str, pa.DataType | None] = {reading.text_column: pa.string()}
     for lines in _chunks_of_lines(path, reading):
         records = [line.record for line in lines if line.reason is None]
@@ -211,7 +211,7 @@ def _common_type(known: pa.DataType, values: list[Any]) -> pa.DataType | None:
 
 
 def _is_storable(kind: pa.DataType) -> bool:
-    """Whether Parquet has such a column: not with objects that are always empty."""
+    """Whether Parquet can store such a column, which it cannot for objects that are always empty."""
     parts = [kind.field(number).type for number in range(kind.num_fields)]
     return all(map(_is_storable, parts)) and (bool(parts) or not pa.types.is_struct(kind))
 

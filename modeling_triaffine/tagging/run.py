@@ -1,4 +1,4 @@
-"""The way through Ray Data: files → chunks (tasks) → entities (actors) → one output a file, written here in order."""
+"""The Ray Data pipeline: files → chunks (tasks) → entities (actors) → one output per file, written in order."""
 
 import contextlib
 import dataclasses
@@ -21,15 +21,15 @@ from .output import OutputFolder, Totals
 from .reading import Reading, read_chunks
 from .tagger import Tagger, Tagging, describe_model
 
-# How many actors in a row may die while they start.
+# Consecutive actors that may die during their start.
 RETRIES = 3
 
 
 @dataclasses.dataclass(frozen=True)
 class Actors:
-    """The processes that hold the model: how many, and CPUs and GPUs of each.
+    """The processes with the model: their number, and the CPUs and GPUs of each.
 
-    None is as many as there is room for, and a GPU each if the cluster has any.
+    By default as many as fit on the cluster, with one GPU each if it has GPUs.
     """
 
     count: int | None = None
@@ -37,18 +37,18 @@ class Actors:
     gpus: float | None = None
 
     def fitted(self, resources: dict[str, float]) -> "Actors":
-        """With numbers for None.
+        """Returns the actors with the defaults resolved.
 
         Raises:
-            ValueError: the cluster has no room for them.
+            ValueError: they do not fit on the cluster.
         """
         gpus = float(resources.get("GPU", 0) > 0) if self.gpus is None else self.gpus
         rooms = [int(resources.get(kind, 0) / each) for kind, each in (("CPU", self.cpus), ("GPU", gpus)) if each]
         room = min(rooms, default=0)
         if room < (self.count or 1):
             raise ValueError(
-                f"There is no room for {self.count or 1} actors of {self.cpus:g} CPUs and {gpus:g} GPUs: Ray has "
-                f"{resources.get('CPU', 0):g} CPUs and {resources.get('GPU', 0):g} GPUs. Ask for less, or add machines."
+                f"{self.count or 1} actors with {self.cpus:g} CPUs and {gpus:g} GPUs each do not fit: Ray has "
+                f"{resources.get('CPU', 0):g} CPUs and {resources.get('GPU', 0):g} GPUs. Request less, or add machines."
             )
         return Actors(self.count or room, self.cpus, gpus)
 
@@ -60,15 +60,15 @@ def tag_corpus(
     reading: Reading | None = None,
     actors: Actors | None = None,
 ) -> Totals:
-    """Writes `output_dir/NAME.parquet` for each file, {name: path}, that has none yet; see `output.py`.
+    """Writes `output_dir/NAME.parquet` for each of the files, {name: path}, that has no output yet; see `output.py`.
 
-    Runs on the Ray that is connected already, or on what `ray.init` finds: the cluster that RAY_ADDRESS names, that of
-    this machine, or a new one for the time of the call.
+    Runs on the Ray to which this process is connected, otherwise on what `ray.init` finds: the cluster of RAY_ADDRESS,
+    that of this machine, or a new one for the duration of the call.
 
     Raises:
-        ValueError: options do not fit those of the outputs that are there, the model or the cluster.
+        ValueError: the options contradict those of existing outputs, the model or the cluster.
         OSError: there is no such model.
-        RuntimeError: the model cannot be loaded or fails on any text, or Ray does; what is finished stays so.
+        RuntimeError: Ray fails, or the model cannot be loaded or fails on every text; finished outputs are kept.
     """
     reading, actors = reading or Reading(), actors or Actors()
     model, revision = describe_model(tagging.model)
@@ -86,14 +86,14 @@ def tag_corpus(
                     output.write(name, chunks_of_file)
             except (ray.exceptions.RayError, ExecutionTimeoutError) as error:
                 raise RuntimeError(
-                    f"Tagging has stopped: {describe_error(error)} The outputs that are there are whole; the same "
-                    "call goes on with the others."
+                    f"Tagging has stopped: {describe_error(error)} Existing outputs are complete; the same call "
+                    "continues with the others."
                 ) from error
     return output.totals()
 
 
 def options_of_outputs(model: str, tagging: Tagging, reading: Reading) -> dict[str, Any]:
-    """What outputs depend on, and so must be the same for all in a folder."""
+    """What the outputs depend on, and so must be the same for all in a folder."""
     return {
         "model": model,
         "threshold": tagging.threshold,
@@ -106,13 +106,13 @@ def options_of_outputs(model: str, tagging: Tagging, reading: Reading) -> dict[s
 
 @contextlib.contextmanager
 def connected() -> Iterator[None]:
-    """Ray, started or connected to if it is not, without dashboard and statistics of use, and without its chatter."""
+    """Connects to Ray or starts it if needed, without dashboard, usage statistics and logs."""
     logging.getLogger("ray.data").setLevel(logging.CRITICAL)
     if ray.is_initialized():
         yield
         return
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # what ends a run comes as an exception
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # fatal errors are raised as exceptions
     ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
     try:
         yield
@@ -121,24 +121,24 @@ def connected() -> Iterator[None]:
 
 
 def tagged_chunks(files: dict[str, str], tagging: Tagging, reading: Reading, actors: Actors) -> Iterator[Chunk]:
-    """The chunks of all files with their entities, in the files' order, as they come.
+    """The chunks of all files with their entities, in the order of the files, as they are finished.
 
-    An actor whose process dies is started anew, and its chunk is run again: of a chunk that always kills its actor,
-    Ray's guard against runs without progress makes an end.
+    If an actor's process dies, the actor is restarted and its chunk run again; Ray's guard against runs without
+    progress stops the run if a chunk always kills its actor.
     """
     context = DataContext.get_current().copy()
     context.execution_options.preserve_order = True
-    context.target_max_block_size = 1  # bytes: every chunk is a block of its own, and so a task of its own
-    context.raise_original_map_exception = True  # that of an actor, which `describe_error` tells
+    context.target_max_block_size = 1  # bytes: every chunk is one Ray block, and so one task
+    context.raise_original_map_exception = True  # the actor's, for `describe_error`
     context.max_consecutive_actor_init_deaths = RETRIES
     context.enable_progress_bars = context.print_on_execution_start = False
     sources = [{"file": file, "path": path} for file, path in files.items()]
-    tagger: Any = Tagger  # a class, which Dataset.map takes as well as a function
+    tagger: Any = Tagger  # Dataset.map accepts classes as well as functions
     with DataContext.current(context):
         chunks = ray.data.from_items(sources, override_num_blocks=len(sources)).flat_map(
             partial(pack_chunks, reading=reading),
             compute=TaskPoolStrategy(min(reading.files_at_once, len(sources))),
-            num_cpus=0,  # or it would wait for ever where actors have them all
+            num_cpus=0,  # otherwise it would wait forever if the actors have them all
         )
         tagged = chunks.map(
             tagger,
@@ -156,13 +156,13 @@ def pack_chunks(source: dict[str, Any], reading: Reading) -> Iterator[dict[str, 
 
 
 def describe_error(error: Exception) -> str:
-    """What an actor raised, or what happened to it."""
+    """The error of an actor, or what happened to it."""
     cause = error.cause if isinstance(error, ray.exceptions.RayTaskError) else error
     return f"{type(cause).__name__}: {cause}"
 
 
 def with_progress(chunks: Iterable[Chunk], files: int) -> Iterator[Chunk]:
-    """The chunks, their rows counted where someone sees it."""
+    """The chunks, with a progress bar of rows if standard error is a terminal."""
     with tqdm(unit=" rows", desc=f"{files} files", disable=not sys.stderr.isatty()) as progress:
         for chunk in chunks:
             yield chunk

@@ -1,4 +1,4 @@
-"""The actor that holds the model: a chunk of texts in, the chunk with its entities out."""
+"""The actor with the model: a chunk of texts → the chunk with its entities."""
 
 import dataclasses
 import hashlib
@@ -27,15 +27,15 @@ ENTITIES = pa.list_(
         }
     )
 )
-# What of a model's folder its entities depend on.
+# The files of a model's folder that determine its entities.
 MODEL_FILES = ("config.json", "processor_config.json", "tokenizer.json", "vocabularies.json", "*.safetensors")
-# A text that any model can read, by which to tell a failing machine from a failing text.
+# A text that every model can read, to distinguish a failing machine from a failing text.
 HARMLESS_TEXT = "Yes ."
 
 
 @dataclasses.dataclass(frozen=True)
 class Tagging:
-    """Which model finds entities, and how: the options of [`NestedNERPipeline`]. `revision` is of a Hub repository."""
+    """The model and the options of its [`NestedNERPipeline`]; `revision` is that of a Hub repository."""
 
     model: str
     revision: str | None = None
@@ -45,16 +45,16 @@ class Tagging:
 
 
 def describe_model(name_or_path: str) -> tuple[str, str | None]:
-    """What tells a model's state from any other, and its revision if it comes from the Hub.
+    """Returns a description that identifies a model's state, and its revision if it is from the Hub.
 
     Raises:
-        OSError: there is no such model, or a file of it is missing.
-        ValueError: one of its files is damaged, or processor and model do not fit.
+        OSError: there is no such model, or one of its files is missing.
+        ValueError: one of its files is damaged, or processor and model do not match.
     """
     config = TriaffineConfig.from_pretrained(name_or_path)
     processor = TriaffineProcessor.from_pretrained(name_or_path)
     processor.check_fits(config)
-    list(processor.encode_text(HARMLESS_TEXT))  # warns here, where it is seen, if the model wants parts of speech
+    list(processor.encode_text(HARMLESS_TEXT))  # if the model needs parts of speech, the warning is visible here
     folder = Path(name_or_path)
     if not folder.is_dir():
         return f"{name_or_path} of commit {config._commit_hash}", config._commit_hash
@@ -66,16 +66,16 @@ def describe_model(name_or_path: str) -> tuple[str, str | None]:
 
 
 class Tagger:
-    """Adds entities to chunk after chunk, with a model that is loaded once."""
+    """Adds entities to chunks with a model that is loaded once."""
 
     def __init__(self, tagging: Tagging, reading: Reading, device: str):
         self.tagging, self.reading, self.device = tagging, reading, device
 
     @cached_property
     def find_entities(self) -> NestedNERPipeline:
-        """Loaded with the first chunk: Ray tells the error of a call plainly, and that of a constructor not at all."""
+        """The pipeline, loaded with the first chunk: Ray reports errors of calls, but not those of constructors."""
         logging.disable_progress_bar()
-        logging.set_verbosity_error()  # on a GPU the pipeline would advise against calling it again and again
+        logging.set_verbosity_error()  # on a GPU the pipeline warns of repeated calls
         source: dict[str, Any] = {"revision": self.tagging.revision} if self.tagging.revision else {}
         return NestedNERPipeline(
             model=TriaffineForNestedNER.from_pretrained(self.tagging.model, **source),
@@ -88,7 +88,7 @@ class Tagger:
         return row if chunk.failure else self.tag_chunk(chunk).pack()
 
     def tag_chunk(self, chunk: Chunk) -> Chunk:
-        """The chunk with its entities; texts that the model fails on are rejected."""
+        """The chunk with its entities; texts on which the model fails are rejected."""
         texts = chunk.table[self.reading.text_column].to_pylist()
         try:
             found = self.tag(texts)
@@ -101,13 +101,12 @@ class Tagger:
 
     def tag(self, texts: list[str]) -> list[list[dict[str, Any]]]:
         """The entities of each text."""
-        tagging = self.tagging
-        return self.find_entities(
-            texts, threshold=tagging.threshold, overlap=tagging.overlap, batch_size=tagging.batch_size
-        )
+        options = {name: getattr(self.tagging, name) for name in ("threshold", "overlap", "batch_size")}
+        found: list[list[dict[str, Any]]] = self.find_entities(texts, **options)
+        return found
 
     def reason_against(self, text: str) -> str | None:
-        """Why the model fails on a text. Raises what it raises when the text is not to blame."""
+        """Why the model fails on a text, None if it does not. Raises the error if the text is not the cause."""
         try:
             self.tag([text])
         except Exception as error:

@@ -73,7 +73,7 @@ def test_padding_changes_nothing(exported):
 
 def test_other_pooling_is_refused(encoder, tmp_path):
     model = tiny_model(encoder, subword_pooling="mean")
-    with pytest.raises(ValueError, match='this one has "mean"'):
+    with pytest.raises(ValueError, match='"mean"'):
         export_onnx(model, tiny_processor(encoder), tmp_path / "model.onnx")
 
 
@@ -90,7 +90,7 @@ def test_graph_that_computes_something_else_is_refused(encoder, tmp_path, monkey
 
     monkeypatch.setattr(onnx_export, "translate", lambda *_: Program())
     monkeypatch.setattr(onnx_export, "run_onnx", run_wrongly)
-    with pytest.raises(ValueError, match=r"up to 0\.01 from the model's.*\(bert\)"):
+    with pytest.raises(ValueError, match=r"up to 0\.01 .*\(bert\)"):
         export_onnx(model, processor, tmp_path / "model.onnx")
 
 
@@ -99,7 +99,7 @@ def test_what_torch_cannot_export_is_told(encoder, tmp_path, monkeypatch):
         raise RuntimeError("Could not guard on u1.\nFor more information …")
 
     monkeypatch.setattr(onnx_export, "translate", fail)
-    with pytest.raises(ValueError, match=r"likely for its encoder \(bert\): Could not guard on u1\.$"):
+    with pytest.raises(ValueError, match=r"encoder \(bert\): Could not guard on u1\.$"):
         export_onnx(tiny_model(encoder), tiny_processor(encoder), tmp_path / "model.onnx")
 
 

@@ -240,7 +240,7 @@ def test_a_checkpoint_is_never_run(small, pretrained, tmp_path, archive):
 def test_what_is_no_tensor_does_not_become_one(small, pretrained, tmp_path):
     small.parser_list[0].biaffine._parameters["offset"] = Bomb(tmp_path / "made")
     path = save_published(small, tmp_path / "best_epoch.pth")
-    with pytest.raises(CheckpointError, match=r"best_epoch\.pth .* parser_list\.0\.biaffine\.offset is no tensor"):
+    with pytest.raises(CheckpointError, match=r"best_epoch\.pth .* parser_list\.0\.biaffine\.offset is not a tensor"):
         convert_published(path, pretrained, LABELS)
     assert not (tmp_path / "made").exists()
 
@@ -285,7 +285,7 @@ class Crooked:
 def test_a_tensor_outside_its_storage_is_refused(small, pretrained, tmp_path, place):
     small.parser_list[0].biaffine._parameters["offset"] = Crooked(*place)
     path = save_published(small, tmp_path / "best_epoch.pth")
-    with pytest.raises(CheckpointError, match=r"do not fit|reaches beyond"):
+    with pytest.raises(CheckpointError, match=r"tensor of shape .*storage"):
         convert_published(path, pretrained, LABELS)
 
 
@@ -358,18 +358,18 @@ def more_heads(model):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (other_class, r"it holds model\.span_att_v2\.SpanAttModelV2, not a whole model of class SpanAttModelV3 or"),
-        (other_scorer, r"its scorer is LinearTriParser, and only Biaffine, "),
-        (lambda model: set_score(model, scale="sqrt"), r"trained with scale = 'sqrt', and only 'none'"),
+        (other_class, r"model\.span_att_v2\.SpanAttModelV2, .*SpanAttModelV3"),
+        (other_scorer, r"scorer is LinearTriParser, .*Biaffine, "),
+        (lambda model: set_score(model, scale="sqrt"), r"scale = 'sqrt', .*'none'"),
         (lambda model: set_score(model, no_tri_mask=True), r"no_tri_mask = True"),
         (lambda model: model.encoder.bert_additional_config.update(bert_output="concat-last-4"), r"bert_output = "),
         (lambda model: model.loss_config.update(name="two"), r"the loss 'two'"),
-        (extra_tensor, r"it has no use here for parser_list\.0\.norm_h\.weight\. It comes from other code"),
-        (missing_tensor, r"it lacks what becomes head\.biaffine\.projection\.2\.bias\."),
-        (other_shape, r"another shape than its sizes say in parser_list\.0\.linear\.0\.weight \[16, 31\]"),
-        (second_encoder, r"no use here for encoder\.bert_list\.1\.bias, encoder\.bert_list\.1\.weight"),
+        (extra_tensor, r"unknown tensors parser_list\.0\.norm_h\.weight\."),
+        (missing_tensor, r"lacks the tensors for head\.biaffine\.projection\.2\.bias\."),
+        (other_shape, r"wrong shape for parser_list\.0\.linear\.0\.weight \[16, 31\]"),
+        (second_encoder, r"unknown tensors encoder\.bert_list\.1\.bias, encoder\.bert_list\.1\.weight"),
         (without_settings, r"it lacks 'lstm_config'"),
-        (more_heads, r"num_attention_heads 4, that in .* has 2; give the encoder"),
+        (more_heads, r"num_attention_heads 4, .* has 2"),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
@@ -382,9 +382,7 @@ def test_other_checkpoints_are_refused(small, pretrained, tmp_path, change, mess
 
 def test_a_state_dict_is_refused(small, pretrained, tmp_path):
     path = save_published(small.state_dict(), tmp_path / "state.pth")
-    with pytest.raises(
-        CheckpointError, match=r"holds collections.OrderedDict, not a whole model .*\(a state dict alone"
-    ):
+    with pytest.raises(CheckpointError, match=r"collections\.OrderedDict, .*state dict"):
         convert_published(path, pretrained, LABELS)
 
 
@@ -401,23 +399,23 @@ def test_damaged_files_are_told(small, pretrained, tmp_path, archive):
         convert_published(path, pretrained, LABELS)
     with zipfile.ZipFile(path, "w") as file:
         file.writestr("letter.txt", "hello")
-    with pytest.raises(CheckpointError, match=r"but none of torch\.save"):
+    with pytest.raises(CheckpointError, match=r"ZIP archive.*torch\.save"):
         convert_published(path, pretrained, LABELS)
 
 
 def test_labels_and_vocabularies_must_fit(small, pretrained, vocabularies, tmp_path):
     path = save_published(small, tmp_path / "small.pth")
-    with pytest.raises(ValueError, match="tells 3 entity labels apart, but 2 are named"):
+    with pytest.raises(ValueError, match=r"3 entity labels .* 2 are named"):
         convert_published(path, pretrained, LABELS[:2])
     published = published_model("SpanModel", "Biaffine", small_tensors(), published_encoder(pretrained, parts=True))
     path = save_published(published, tmp_path / "parts.pth")
-    with pytest.raises(ValueError, match=r"give the folder that holds word2id\.json, pos2id\.json, char2id\.json"):
+    with pytest.raises(ValueError, match=r"word2id\.json, pos2id\.json, char2id\.json"):
         convert_published(path, pretrained, LABELS)
     contents = {
-        "[1]": "is no JSON object",
-        "{}": "5 rows for words.*it holds 0",
+        "[1]": "not a JSON object",
+        "{}": "5 rows for words.*has 0 names",
         '{"[PAD]": 0, "[UNK]": 2, "a": 3, "b": 4, "c": 5}': "each number from 0",
-        '{"[PAD]": 0, "[UNK]": 1}': "it holds 2",
+        '{"[PAD]": 0, "[UNK]": 1}': "has 2 names",
     }
     for content, message in contents.items():
         (tmp_path / "word2id.json").write_text(content, encoding="utf-8")
@@ -427,7 +425,7 @@ def test_labels_and_vocabularies_must_fit(small, pretrained, vocabularies, tmp_p
         convert_published(path, pretrained, LABELS, tmp_path / "nowhere")
     (tmp_path / "pos2id.json").write_text('{"[PAD]": 0, "X": 1}', encoding="utf-8")
     (tmp_path / "word2id.json").write_text((vocabularies / "word2id.json").read_text(), encoding="utf-8")
-    with pytest.raises(ValueError, match=r"pos2id\.json does not fit .* must hold \[PAD\], \[UNK\]"):
+    with pytest.raises(ValueError, match=r"pos2id\.json .* \[PAD\], \[UNK\]"):
         convert_published(path, pretrained, LABELS, tmp_path)
 
 
