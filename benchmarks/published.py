@@ -1,4 +1,4 @@
-"""The span head as plain einsums in the layout of the published implementation, to compare with. It is not fast code of ours.
+"""The span head as plain einsums in the layout of the published implementation, for comparison.
 
 Sections 3 to 6 of Yuan et al. (2022), written down directly: full tensors stored [head, inside, tail, label], every
 triaffine one call of opt_einsum, the whole cube of scores in memory, gradients by autograd alone. Of the plain forms
@@ -20,7 +20,7 @@ from modeling_triaffine.model.triaffine_ops import (
     span_mask,
 )
 
-# s_ijkr of all spans (x, y) and words z; q_lgr of all pairs of candidates. W is [i, k, j, r]: head, inside, tail, label.
+# s_ijkr of all spans (x, y) and words z; q_lgr of all pairs of candidates. W: [i, k, j, r], head, inside, tail, label.
 CUBE = "bxi,bzk,ikjr,byj->bxyzr"
 PAIRS = "bli,bgrk,ikjr,blj->blgr"
 
