@@ -3,9 +3,8 @@
     python benchmarks/low_rank.py --train_file genia.train.jsonl --validation_file genia.dev.jsonl \\
         --model_name_or_path MINILM --output_dir outputs/low_rank
 
-Trains each variant with `examples/train.py` on the first 3,000 sentences for 3 epochs, and scores it on the whole
-validation data. A run that is there is not done again, and one that was interrupted goes on; the table is written anew
-after each. Every full model is also compressed, without further training, and scored.
+Trains each variant with `examples/train.py` on the first 3,000 sentences for 3 epochs and scores it on the whole
+validation data. Finished runs are skipped and interrupted ones resumed; the table is rewritten after each run.
 """
 
 import argparse
@@ -17,7 +16,7 @@ from typing import Any
 
 from modeling_triaffine.machine import describe_machine
 
-EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+TRAIN = Path(__file__).resolve().parents[1] / "examples" / "train.py"
 # Name → (rank, seed). Full tensors and the recommended rank are drawn twice.
 VARIANTS = {
     "rank-64-seed-1": (64, 1),
@@ -28,17 +27,12 @@ VARIANTS = {
     "full-seed-1": (None, 1),
     "full-seed-2": (None, 2),
 }
-# Ranks that the full models are compressed to.
-COMPRESSED_RANKS = (16, 64)
 
 
 def main() -> None:
     arguments = parse_arguments()
     for name in arguments.only or VARIANTS:
         train(name, arguments)
-        if VARIANTS[name][0] is None:
-            for rank in COMPRESSED_RANKS:
-                compress(name, rank, arguments)
         print(write_table(arguments.output_dir), flush=True)
 
 
@@ -74,39 +68,22 @@ def train(name: str, arguments: argparse.Namespace) -> None:
         "card_examples": 0,
         "output_dir": folder,
     }
-    run("train.py", options, "--resume_from_checkpoint")
-
-
-def compress(name: str, rank: int, arguments: argparse.Namespace) -> None:
-    """Compresses a full model by the training sentences, and scores it."""
-    folder = arguments.output_dir / f"{name}-compressed-{rank}"
-    scores = folder.with_suffix(".json")
-    if scores.exists():
-        return
-    if not folder.exists():
-        full = arguments.output_dir / name
-        run("compress.py", {"model": full, "rank": rank, "output": folder, "data": arguments.train_file})
-    run("score.py", {"model": folder, "split": "train", "output": scores}, arguments.validation_file)
-
-
-def run(script: str, options: dict[str, Any], *more: str) -> None:
-    command = [sys.executable, str(EXAMPLES / script), *(f"--{key}={value}" for key, value in options.items()), *more]
-    subprocess.run(command, check=True)
+    flags = [f"--{option}={value}" for option, value in options.items()]
+    subprocess.run([sys.executable, str(TRAIN), *flags, "--resume_from_checkpoint"], check=True)
 
 
 def write_table(folder: Path) -> str:
-    """Gathers what is finished into `results.json`, and returns it as a table."""
-    rows = [row for name in VARIANTS for row in [read_trained(folder / name), *read_compressed(folder, name)] if row]
+    """Writes the figures of all finished runs to `results.json` and returns them as a Markdown table."""
+    rows = [row for name in VARIANTS if (row := read_trained(folder / name))]
     (folder / "results.json").write_text(json.dumps({"machine": describe_machine(), "rows": rows}, indent=1) + "\n")
     lines = ["| variant | F1 | seconds of training | checkpoint (MB) |", "|---|---|---|---|"]
     for row in rows:
-        seconds = f"{row['seconds']:.0f}" if "seconds" in row else "–"
-        lines.append(f"| {row['name']} | {100 * row['f1']:.1f} | {seconds} | {row['megabytes']:.0f} |")
+        lines.append(f"| {row['name']} | {100 * row['f1']:.1f} | {row['seconds']:.0f} | {row['megabytes']:.0f} |")
     return "\n".join(lines)
 
 
 def read_trained(folder: Path) -> dict[str, Any] | None:
-    """F1 on the validation data, time and size of a finished run; None if there is none yet."""
+    """F1 on the validation data, time and size of a finished run; None if it is not finished."""
     results = folder / "all_results.json"
     if not results.exists():
         return None
@@ -114,23 +91,7 @@ def read_trained(folder: Path) -> dict[str, Any] | None:
     rank, seed = VARIANTS[folder.name]
     figures = {name: metrics[f"eval_{name}"] for name in ("f1", "precision", "recall")}
     row = {"name": folder.name, "rank": rank, "seed": seed, **figures, "seconds": metrics["train_runtime"]}
-    return row | {"megabytes": megabytes(folder)}
-
-
-def read_compressed(folder: Path, name: str) -> list[dict[str, Any]]:
-    """The same of a full model's compressed forms."""
-    rows = []
-    for rank in COMPRESSED_RANKS:
-        compressed = folder / f"{name}-compressed-{rank}"
-        if compressed.with_suffix(".json").exists():
-            scores = json.loads(compressed.with_suffix(".json").read_text())["given_words"]
-            figures = {name: scores[name] for name in ("f1", "precision", "recall")}
-            rows.append({"name": compressed.name, "rank": rank, **figures, "megabytes": megabytes(compressed)})
-    return rows
-
-
-def megabytes(folder: Path) -> float:
-    return (folder / "model.safetensors").stat().st_size / 1e6
+    return row | {"megabytes": (folder / "model.safetensors").stat().st_size / 1e6}
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What the benchmarks share: interleaved timing, peak memory, the rate of matrix products, a JSON line a row."""
+"""Shared by the benchmarks: interleaved timing, peak memory, the rate of matrix products, results as JSON lines."""
 
 import ctypes
 import gc
@@ -14,11 +14,16 @@ import torch
 
 
 def time_interleaved(
-    calls: dict[str, Callable[[], Any]], repeats: int, device: str = "cpu", least_seconds: float = 0.0
+    calls: dict[str, Callable[[], Any]],
+    repeats: int,
+    device: str = "cpu",
+    least_seconds: float = 0.0,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, float]:
-    """Median seconds of each call, called in turn so that what else the machine does meets all of them alike.
+    """Median seconds of each call. The calls take turns, so that other load on the machine affects all of them alike.
 
-    After a first round that is not counted; each gets at least `repeats` rounds and `least_seconds` altogether.
+    A first round is not counted; then each call gets at least `repeats` rounds and `least_seconds` in total.
+    `clock=time.process_time` counts the processor time of this process on all its threads instead of wall-clock time.
     """
     seconds: dict[str, list[float]] = {name: [] for name in calls}
     for call in calls.values():
@@ -26,10 +31,10 @@ def time_interleaved(
     while any(len(taken) < repeats or sum(taken) < least_seconds for taken in seconds.values()):
         for name, call in calls.items():
             synchronize(device)
-            start = time.perf_counter()
+            start = clock()
             call()
             synchronize(device)
-            seconds[name].append(time.perf_counter() - start)
+            seconds[name].append(clock() - start)
     return {name: statistics.median(taken) for name, taken in seconds.items()}
 
 
@@ -39,7 +44,7 @@ def synchronize(device: str) -> None:
 
 
 def peak_extra_bytes(call: Callable[[], Any], device: str = "cpu") -> int | None:
-    """Most memory that was in use during the call beyond what was in use before; None where it cannot be told."""
+    """Peak memory during the call beyond what was in use before it; None where the system does not report it."""
     gc.collect()
     if device.startswith("cuda"):
         torch.cuda.reset_peak_memory_stats()
@@ -50,8 +55,8 @@ def peak_extra_bytes(call: Callable[[], Any], device: str = "cpu") -> int | None
         return None
     libc = ctypes.CDLL(None)
     if hasattr(libc, "malloc_trim"):  # glibc
-        libc.malloc_trim(0)  # what was freed before must not be at hand
-    Path("/proc/self/clear_refs").write_text("5")  # the high-water mark starts anew
+        libc.malloc_trim(0)  # so that the call cannot reuse memory freed before it
+    Path("/proc/self/clear_refs").write_text("5")  # resets the high-water mark
     before = _memory("VmRSS")
     call()
     return _memory("VmHWM") - before
@@ -62,8 +67,15 @@ def _memory(field: str) -> int:
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{field}:"))
 
 
-def product_rate(rows: int, inner: int, columns: int, dtype: torch.dtype, device: str = "cpu") -> float:
-    """Multiplications and additions a second of the three products that a contraction and its gradients consist of.
+def product_rate(
+    rows: int,
+    inner: int,
+    columns: int,
+    dtype: torch.dtype,
+    device: str = "cpu",
+    clock: Callable[[], float] = time.perf_counter,
+) -> float:
+    """Multiplications and additions per second of the three products that make up a contraction and its gradients.
 
     [rows, inner] × [inner, columns] forward, and backward for either side; the best rate of the three.
     """
@@ -77,13 +89,13 @@ def product_rate(rows: int, inner: int, columns: int, dtype: torch.dtype, device
     }
     best = {name: float("inf") for name in products}
     for _ in range(5):
-        for name, seconds in time_interleaved(products, 1, device).items():
+        for name, seconds in time_interleaved(products, 1, device, clock=clock).items():
             best[name] = min(best[name], seconds)
     return 2 * rows * inner * columns / min(best.values())
 
 
 class Rows:
-    """Rows of a benchmark: each printed as a JSON line at once, and all written to a file together at the end."""
+    """Rows of a benchmark: each is printed as a JSON line at once; `write` saves all of them, below a header."""
 
     def __init__(self, title: str, machine: dict[str, Any]):
         self.title = title
@@ -98,7 +110,7 @@ class Rows:
         if path is None:
             return
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Where a file lay on this machine says nothing to others.
+        # Absolute paths mean nothing on other machines.
         command = " ".join(["python", *(Path(part).name if Path(part).is_absolute() else part for part in sys.argv)])
         header = json.dumps({"what": self.title, "command": command, **self.machine})
         path.write_text("\n".join([header, *(json.dumps(row) for row in self.rows)]) + "\n")

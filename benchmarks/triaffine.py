@@ -1,19 +1,23 @@
-"""Time and memory of the triaffine head: fast against the reference einsums, full tensors and low rank.
+"""Time and memory of the triaffine head: this package's forms and plain einsums, full tensors and low rank.
 
-    python benchmarks/triaffine.py --output benchmarks/results/triaffine.jsonl
+    OMP_NUM_THREADS=1 python benchmarks/triaffine.py --clock processor --output benchmarks/results/triaffine.jsonl
 
-For each batch size and sentence length: forward, and a step (forward and backward). A row is only written where all
-forms agree. The floor of a step is three times the forward multiplications of every contraction with W and V, both
-stages, at the rate that this machine reaches for products of that shape.
+Forms: `published`, the contraction and layout of the published implementation (`published.py`), the fastest plain one;
+`reference`, the package's own definition (`head.reference = True`); `full`, `full_save_memory` and `low_rank`, what it
+computes with. For each batch size and sentence length: forward, and a step (forward and backward), all forms in turn. A
+row is written only if scores and gradients agree. The floor of a step is three times the forward multiplications of
+every contraction with W and V, both stages, at the rate that this machine reaches for products of that shape.
 """
 
 import argparse
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
 from measuring import Rows, peak_extra_bytes, product_rate, time_interleaved
+from published import PublishedHead
 from torch import Tensor
 
 from modeling_triaffine import TriaffineConfig
@@ -21,13 +25,18 @@ from modeling_triaffine.machine import describe_machine
 from modeling_triaffine.model.span_head_triaffine import TriaffineSpanHead
 from modeling_triaffine.model.triaffine_ops import free_bytes
 
-FORMS = ["reference", "full", "full_save_memory", "low_rank"]
+PLAIN_FORMS = ["published", "reference"]
+FORMS = [*PLAIN_FORMS, "full", "full_save_memory", "low_rank"]
+RATIOS = [("full", "published"), ("full_save_memory", "published"), ("published", "reference"), ("low_rank", "full")]
 SIZES = [(1, 30), (8, 30), (1, 60), (8, 60), (1, 120), (1, 192), (1, 512)]
 HIDDEN_SIZE = 384
 # Largest difference of logits and gradients, relative to the largest of each.
 TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 0.1}
-# What the reference may need, as a part of the free memory, for its rows to be tried.
-REFERENCE_SHARE = 0.6
+# Part of the free memory that a plain form may need to be run.
+PLAIN_SHARE = 0.6
+CLOCKS = {"wall": time.perf_counter, "processor": time.process_time}
+
+Head = TriaffineSpanHead | PublishedHead
 
 
 def main() -> None:
@@ -46,11 +55,14 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", nargs="+", type=parse_size, default=SIZES, help="BATCHxWORDS …")
     parser.add_argument("--dims", nargs="+", type=int, default=[96, 256], help="Widths d of the triaffine.")
-    parser.add_argument("--forms", nargs="+", choices=FORMS, default=FORMS, help="Of the head.")
+    parser.add_argument("--forms", nargs="+", choices=FORMS, default=FORMS, help="Forms of the head.")
     parser.add_argument("--labels", type=int, default=8)
     parser.add_argument("--rank", type=int, default=64, help="Rank of the low-rank head.")
     parser.add_argument("--candidates", type=int, default=30)
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument(
+        "--clock", choices=list(CLOCKS), default="wall", help="`processor`: processor time, for a CPU with other load."
+    )
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--dtype", choices=["float32", "bfloat16"], default="float32", help="Autocast when half.")
     parser.add_argument("--output", type=Path)
@@ -62,8 +74,8 @@ def parse_size(text: str) -> tuple[int, int]:
     return int(batch), int(words)
 
 
-def build_heads(dim: int, arguments: argparse.Namespace) -> dict[str, TriaffineSpanHead]:
-    """A head with full tensors, which three forms compute with, and one of low rank, as far as asked for."""
+def build_heads(dim: int, arguments: argparse.Namespace) -> dict[str, Head]:
+    """The head that computes each form; forms with full tensors have equal weights."""
 
     def build(rank: int | None) -> TriaffineSpanHead:
         config = TriaffineConfig(
@@ -72,52 +84,54 @@ def build_heads(dim: int, arguments: argparse.Namespace) -> dict[str, TriaffineS
             triaffine_dim=dim,
             triaffine_rank=rank,
             max_candidates=arguments.candidates,
-            triaffine_init_std=0.05,  # scores of trained size
+            triaffine_init_std=0.05,  # scores as large as those of a trained model
         )
         return TriaffineSpanHead(config).eval().to(arguments.device)
 
-    heads = {}
+    heads: dict[str, Head] = {}
     if set(arguments.forms) - {"low_rank"}:
-        heads["full"] = build(None)
+        heads |= dict.fromkeys(("reference", "full", "full_save_memory"), build(None))
+    if "published" in arguments.forms:
+        heads["published"] = PublishedHead(heads["full"])
     if "low_rank" in arguments.forms:
         heads["low_rank"] = build(arguments.rank)
     return heads
 
 
 def measure(
-    heads: dict[str, TriaffineSpanHead], batch: int, words: int, dim: int, arguments: argparse.Namespace
+    heads: dict[str, Head], batch: int, words: int, dim: int, arguments: argparse.Namespace
 ) -> list[dict[str, Any]]:
-    """A row for the forward pass and one for a step; where the reference does not fit, without it."""
+    """A row for the forward pass and one for a step; without the plain forms where these do not fit into memory."""
     hidden = torch.randn(batch, words, HIDDEN_SIZE, device=arguments.device)
     lengths = torch.full((batch,), words, device=arguments.device)
     labels = torch.randint(arguments.labels, (batch, words, words), device=arguments.device)
+    clock = CLOCKS[arguments.clock]
     rows = []
     for what in ("forward", "step"):
-        forms = list(arguments.forms)
-        if "reference" in forms and not reference_fits(batch, words, dim, what, arguments):
-            forms.remove("reference")
-        calls = {form: make_call(heads, form, what, hidden, lengths, labels, arguments) for form in forms}
+        fits = plain_forms_fit(batch, words, dim, what, arguments)
+        forms = [form for form in arguments.forms if fits or form not in PLAIN_FORMS]
+        calls = {form: make_call(heads[form], form, what, hidden, lengths, labels, arguments) for form in forms}
         difference = largest_difference(calls, TOLERANCE[getattr(torch, arguments.dtype)])
-        megabytes = {form: extra_megabytes(heads, form, call, arguments.device) for form, call in calls.items()}
-        seconds = time_interleaved(calls, arguments.repeats, arguments.device)
+        megabytes = {form: extra_megabytes(heads[form], call, arguments.device) for form, call in calls.items()}
+        seconds = time_interleaved(calls, arguments.repeats, arguments.device, clock=clock)
         row: dict[str, Any] = {"what": what, "batch": batch, "words": words, "dim": dim, "labels": arguments.labels}
         row |= {"rank": arguments.rank, "dtype": arguments.dtype, "threads": torch.get_num_threads()}
+        row |= {"clock": arguments.clock, "repeats": arguments.repeats}
         row |= {"seconds": rounded(seconds), "extra_megabytes": megabytes, "difference": difference}
         if "full" in forms:
             floor = floor_seconds(batch, words, dim, what, arguments)
             row |= {"floor_seconds": round(floor, 4), "full_over_floor": round(seconds["full"] / floor, 2)}
-        ratios = [("full", "reference"), ("full_save_memory", "reference"), ("low_rank", "full")]
-        for form, other in ratios:
+        for form, other in RATIOS:
             if form in forms and other in forms:
                 row[f"{form}_over_{other}"] = round(seconds[form] / seconds[other], 3)
-        if "reference" in set(arguments.forms) - set(forms):
-            row["reference"] = "does not fit into memory"
+        if len(forms) < len(arguments.forms):
+            row["plain_forms"] = "do not fit into memory"
         rows.append(row)
     return rows
 
 
 def make_call(
-    heads: dict[str, TriaffineSpanHead],
+    head: Head,
     form: str,
     what: str,
     hidden: Tensor,
@@ -125,12 +139,12 @@ def make_call(
     labels: Tensor,
     arguments: argparse.Namespace,
 ) -> Callable[[], dict[str, Tensor]]:
-    head = heads["low_rank" if form == "low_rank" else "full"]
     half = arguments.dtype != "float32"
 
     def call() -> dict[str, Tensor]:
-        head.reference = form == "reference"
-        head.save_memory(form == "full_save_memory")
+        if isinstance(head, TriaffineSpanHead):
+            head.reference = form == "reference"
+            head.save_memory(form == "full_save_memory")
         head.zero_grad()
         with torch.autocast(arguments.device.split(":")[0], torch.bfloat16, enabled=half):
             if what == "forward":
@@ -138,14 +152,19 @@ def make_call(
                     return {"logits": head(hidden, lengths).logits}
             output = head(hidden, lengths, labels)
         output.loss.backward()
-        weights = {name: value.grad for name, value in head.named_parameters() if "triaffine" in name}
-        return {"logits": output.logits.detach(), **weights}
+        return {"logits": output.logits.detach(), **triaffine_gradients(head)}
 
     return call
 
 
+def triaffine_gradients(head: Head) -> dict[str, Tensor]:
+    if isinstance(head, PublishedHead):
+        return head.triaffine_gradients()
+    return {name: value.grad for name, value in head.named_parameters() if "triaffine" in name}
+
+
 def largest_difference(calls: dict[str, Callable[[], dict[str, Tensor]]], tolerance: float) -> float:
-    """Largest relative difference to the first of all that compute with the same weights; too large is an error."""
+    """Largest relative difference between forms with the same weights; SystemExit if it exceeds `tolerance`."""
     compared = [form for form in calls if form != "low_rank"]
     if not compared:
         return 0.0
@@ -160,25 +179,22 @@ def largest_difference(calls: dict[str, Callable[[], dict[str, Tensor]]], tolera
     return float(f"{largest:.1e}")
 
 
-def extra_megabytes(
-    heads: dict[str, TriaffineSpanHead], form: str, call: Callable[[], Any], device: str
-) -> float | None:
+def extra_megabytes(head: Head, call: Callable[[], Any], device: str) -> float | None:
     """Peak memory beyond weights and gradients."""
-    head = heads["low_rank" if form == "low_rank" else "full"]
     head.zero_grad()
     extra = peak_extra_bytes(call, device)
     gradients = sum(value.grad.nbytes for value in head.parameters() if value.grad is not None)
     return None if extra is None else round((extra - gradients) / 1e6, 1)
 
 
-def reference_fits(batch: int, words: int, dim: int, what: str, arguments: argparse.Namespace) -> bool:
-    """Whether what the reference's einsums make, and in a step keep, is well below the memory there is."""
+def plain_forms_fit(batch: int, words: int, dim: int, what: str, arguments: argparse.Namespace) -> bool:
+    """Whether what plain einsums compute, and in a step keep, needs clearly less than the free memory."""
     size = arguments.labels * 4
     contracted, cube = batch * words * (dim + 1) ** 2 * size, batch * words**3 * size
     halfway = batch * words**2 * (dim + 1) * size
     weights = dim * (dim + 1) ** 2 * size
     needed = (6 if what == "step" else 1.5) * (contracted + halfway + cube + weights)
-    return needed < REFERENCE_SHARE * free_bytes(torch.device(arguments.device))
+    return needed < PLAIN_SHARE * free_bytes(torch.device(arguments.device))
 
 
 def floor_seconds(batch: int, words: int, dim: int, what: str, arguments: argparse.Namespace) -> float:
@@ -186,7 +202,8 @@ def floor_seconds(batch: int, words: int, dim: int, what: str, arguments: argpar
     dtype = getattr(torch, arguments.dtype)
     contracted = batch * (words + min(arguments.candidates, words * (words + 1) // 2))
     operations = 2 * contracted * dim * (dim + 1) ** 2 * arguments.labels * 2
-    rate = product_rate(batch * words, dim, (dim + 1) ** 2, dtype, arguments.device)
+    clock = CLOCKS[arguments.clock]
+    rate = product_rate(batch * words, dim, (dim + 1) ** 2, dtype, arguments.device, clock)
     return (3 if what == "step" else 1) * operations / rate
 
 

@@ -17,6 +17,7 @@ from typing import Any
 from datasets import Dataset, DatasetDict, IterableDataset, IterableDatasetDict, NamedSplit
 from datasets.exceptions import DatasetGenerationError
 from datasets.fingerprint import Hasher, generate_random_fingerprint
+from huggingface_hub.utils.sha import sha_fileobj
 
 from ..model import text_triaffine
 from .alignment import WordSplitter
@@ -146,7 +147,7 @@ class _CorpusFile:
         for source in (*documents, *readers, Path(text_triaffine.__file__)):
             name = source.relative_to(self.path) if source.is_relative_to(self.path) else source.name
             with source.open("rb") as file:
-                digest.update(os.fsencode(name) + b"\0" + hashlib.file_digest(file, "sha256").digest())
+                digest.update(os.fsencode(name) + b"\0" + sha_fileobj(file))
         try:
             options = [self.format_name, self.labels, self.options, split]
             return str(Hasher.hash([digest.hexdigest(), self.path.name, *options]))

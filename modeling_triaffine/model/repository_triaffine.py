@@ -47,7 +47,7 @@ REMOTE_CODE_FILES = (
 # What a saved folder has beside it for Inference Endpoints, which read both files by these names.
 HANDLER_FILE = "handler.py"
 REQUIREMENTS_FILE = "requirements.txt"
-REQUIREMENTS = "torch\ntransformers>=5.19\n"
+REQUIREMENTS = "torch>=2.6\ntransformers>=5.20\n"
 
 AUTO_MAP = {
     "AutoConfig": "configuration_triaffine.TriaffineConfig",

@@ -12,7 +12,7 @@ of a block.
 import functools
 import warnings
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -187,6 +187,9 @@ class FullCube(NamedTuple):
         gradients[2][:, block.tails].index_add_(0, sentences, for_tails.to(gradients[2].dtype))
 
 
+SameCube = TypeVar("SameCube", bound="WordFactors")  # typing.Self needs Python 3.11
+
+
 class WordFactors(NamedTuple):
     """What a cube is made from that has a factor for each label and word: each [B, R, N, …]."""
 
@@ -194,7 +197,7 @@ class WordFactors(NamedTuple):
     insides: Tensor
     tails: Tensor
 
-    def expand_labels(self, like: "Cube") -> Self:
+    def expand_labels(self: "SameCube", like: "Cube") -> "SameCube":
         """The same scores for each label of another cube."""
         return type(self)(*(part.expand(-1, like.shape()[1], *part.shape[2:]) for part in self))
 

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+from torch.torch_version import TorchVersion
 
 try:
     import triton
@@ -41,8 +42,11 @@ SCORE_BYTES, GRADIENT_BYTES = 128, 256
 
 
 def triton_is_available() -> bool:
-    """Whether Triton can be imported. The kernels run on CUDA tensors; on the CPU only in Triton's interpreter."""
-    return triton is not None
+    """Whether Triton 3.5 or newer can be imported; older versions have no products of float64.
+
+    The kernels run on CUDA tensors; on the CPU only in Triton's interpreter.
+    """
+    return triton is not None and TorchVersion(triton.__version__) >= "3.5"
 
 
 def _jit(function: Callable) -> Any:
@@ -191,10 +195,16 @@ def _tiles(*factors: Factors) -> dict[str, Any]:
     return {
         "BLOCK": BLOCK,
         "BLOCK_WIDTH": min(_tile_width(widest), SCORE_BYTES // largest),
-        "PRECISION": "tf32" if torch.backends.cuda.matmul.fp32_precision == "tf32" else "ieee",
+        "PRECISION": "tf32" if _uses_tf32() else "ieee",
         "num_warps": 4,
         "num_stages": 2,
     }
+
+
+def _uses_tf32() -> bool:
+    matmul = torch.backends.cuda.matmul
+    # torch before 2.9 has the switch that later versions deprecate.
+    return matmul.fp32_precision == "tf32" if hasattr(matmul, "fp32_precision") else matmul.allow_tf32
 
 
 def _tile_width(width: int) -> int:

@@ -4,7 +4,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from packaging.version import Version
 
-LOWEST_VERSIONS = {"torch": "2.13.0", "transformers": "5.19.0"}
+LOWEST_VERSIONS = {"torch": "2.6.0", "transformers": "5.20.0"}
 
 
 def check_versions() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from huggingface_hub.utils.sha import sha_fileobj
 from transformers.utils import logging
 
 from ..model.configuration_triaffine import TriaffineConfig
@@ -61,7 +62,7 @@ def describe_model(name_or_path: str) -> tuple[str, str | None]:
     digest = hashlib.sha256()
     for path in sorted(path for pattern in MODEL_FILES for path in folder.glob(pattern)):
         with open(path, "rb") as file:
-            digest.update(path.name.encode() + hashlib.file_digest(file, "sha256").digest())
+            digest.update(path.name.encode() + sha_fileobj(file))
     return f"{folder.resolve().name} of SHA-256 {digest.hexdigest()}", None
 
 

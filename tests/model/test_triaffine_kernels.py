@@ -26,7 +26,7 @@ from modeling_triaffine.model.triaffine_kernels import (
 from tests.model import test_triaffine_ops as test_ops
 from tests.model.test_span_head import make_head
 
-needs_triton = pytest.mark.skipif(not triton_is_available(), reason="Triton is not installed")
+needs_triton = pytest.mark.skipif(not triton_is_available(), reason="needs Triton 3.5 or newer")
 FORMS = [(attention, scoring) for attention in ("product", "keys") for scoring in ("product", "keys")]
 # Largest deviation from float64 of the same inputs, as part of the largest number. Products a · b and gradients of
 # scores are rounded to the inputs' type before they are multiplied on: half a unit in the 8th bit in bfloat16, in the
