@@ -101,7 +101,7 @@ def train(variant: str, seed: int, folder: Path, training_options: list[str]) ->
     if (run / "all_results.json").exists():
         return 0
     options = read_variants()[variant]
-    changes = [f"--{name}={json.dumps(value)}" for name, value in options.items()]
+    changes = [f"--{name}={as_text(value)}" for name, value in options.items()]
     changes += [f"--seed={seed}", f"--output_dir={run}", "--resume_from_checkpoint"]
     print(f"--- ({variant}), seed {seed}: {options}", file=sys.stderr, flush=True)
     program = [sys.executable, "-m", "modeling_triaffine.commands.train"]

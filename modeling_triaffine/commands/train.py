@@ -1,4 +1,4 @@
-"""Trains a model on a corpus, scores it, and saves it with its card.
+r"""Trains a model on a corpus, scores it, and saves it with its card.
 
     triaffine-ner train --recipe genia-minilm --train_file my_corpus/ --output_dir outputs/mine
     triaffine-ner train --recipe demo --train_file my_corpus/ --output_dir outputs/full --triaffine_rank none \

@@ -123,7 +123,8 @@ def _build_parser() -> _Parser:
     group = parser.add_argument_group("model configuration", "Fields of TriaffineConfig; none switches a field off.")
     for name, default in CONFIG_OPTIONS.items():
         spellings = dict.fromkeys([f"--{name}", f"--{name.replace('_', '-')}"])
-        group.add_argument(*spellings, type=_config_value, default=default, metavar="VALUE")
+        kind = str if isinstance(default, str) else _config_value  # "none" is a word where words are chosen from
+        group.add_argument(*spellings, type=kind, default=default, metavar="VALUE")
     parser.forget_defaults()
     return parser
 
