@@ -22,6 +22,7 @@ def ending_plainly(*faults: type[Exception]) -> Iterator[None]:
     """
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(encoding="utf-8", errors=SURROGATES)
+    mistakes: tuple[type[Exception], ...] = (ValueError, OSError, ImportError, *faults)
     try:
         yield
         sys.stdout.flush()
@@ -31,7 +32,7 @@ def ending_plainly(*faults: type[Exception]) -> Iterator[None]:
     except KeyboardInterrupt:
         _print_once("Interrupted.")
         sys.exit(INTERRUPTED)
-    except (ValueError, OSError, ImportError, *faults) as error:
+    except mistakes as error:
         exit_with_message(error)
 
 

@@ -155,13 +155,20 @@ def finished_runs(folder: Path, variant: str) -> dict[int, dict[str, float]]:
 
 
 def markdown_table(rows: list[Row]) -> str:
-    headings = ["", *(rows[0].options if rows else ()), "seeds", *SCORES.values()]
-    lines = [headings, ["---"] * len(headings)]
+    from ..drawing.tables import Table
+
+    lines: list[list[str | int | None]] = []
     for row in rows:
         options = [as_text(value) for value in row.options.values()]
-        cells = [mean_and_spread(row.scores[name]) for name in SCORES]
-        lines.append([f"({row.name})", *options, str(len(row.seeds)), *cells])
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+        lines.append(
+            [f"({row.name})", *options, len(row.seeds), *(mean_and_spread(row.scores[name]) for name in SCORES)]
+        )
+    return f"{Table(['', *columns(rows), 'seeds', *SCORES.values()], lines).markdown()}\n"
+
+
+def columns(rows: list[Row]) -> list[str]:
+    """The options that differ between variants."""
+    return list(rows[0].options) if rows else []
 
 
 def as_text(value: Any) -> str:
@@ -179,7 +186,7 @@ def csv_table(rows: list[Row]) -> str:
     """One line for each finished run, for statistics of one's own."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["variant", *(rows[0].options if rows else ()), "seed", *SCORES])
+    writer.writerow(["variant", *columns(rows), "seed", *SCORES])
     for row in rows:
         options = [as_text(value) for value in row.options.values()]
         for seed, *values in zip(row.seeds, *row.scores.values(), strict=True):

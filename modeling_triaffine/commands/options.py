@@ -11,9 +11,11 @@ import typer
 if TYPE_CHECKING:
     from datasets import Dataset
 
+# fmt: off
 CorpusFormats = Literal[
-    *("ace", "brat", "conllu", "docbin", "genia", "iob2", "json_lines", "label_studio", "published_json", "text_spans")
+    "ace", "brat", "conllu", "docbin", "genia", "iob2", "json_lines", "label_studio", "published_json", "text_spans"
 ]
+# fmt: on
 Overlaps = Literal["all", "nested", "flat"]
 
 Model = Annotated[str, typer.Option(help="Folder or Hub name of a trained model.", metavar="MODEL")]

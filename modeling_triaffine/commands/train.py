@@ -108,11 +108,11 @@ class Unparsed(TyperCommand):
     """A command that reads its arguments itself: the options of a training are too many to import for every help."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        ctx.args = list(args)
-        return ctx.args
+        ctx.args = args
+        return args
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
-        from typer.core import CompletionItem  # type: ignore[attr-defined]
+        from typer.core import CompletionItem  # type: ignore[attr-defined, unused-ignore]
 
         names = re.findall(r"^  (--\w+)", __doc__ or "", re.MULTILINE)
         return [CompletionItem(name) for name in names if name.startswith(incomplete)]

@@ -121,10 +121,11 @@ def _build_parser() -> _Parser:
     )
     parser.add_argument("--recipe", help="Recipe that comes with the package, or a recipe's folder.")
     group = parser.add_argument_group("model configuration", "Fields of TriaffineConfig; none switches a field off.")
-    for name, default in CONFIG_OPTIONS.items():
-        spellings = dict.fromkeys([f"--{name}", f"--{name.replace('_', '-')}"])
-        kind = str if isinstance(default, str) else _config_value  # "none" is a word where words are chosen from
-        group.add_argument(*spellings, type=kind, default=default, metavar="VALUE")
+    for option in TriaffineConfig.options():
+        spellings = dict.fromkeys([f"--{option.name}", f"--{option.name.replace('_', '-')}"])
+        kind = str if option.choices else _config_value  # "none" is a word where there are words to choose from
+        metavar = "{" + ",".join(option.choices) + "}" if option.choices else "VALUE"
+        group.add_argument(*spellings, type=kind, default=option.default, metavar=metavar, help=option.doc)
     parser.forget_defaults()
     return parser
 
