@@ -12,9 +12,8 @@ from typing import Annotated
 
 import typer
 
+from ..hosting import HOST, PAGE_PORT
 from .options import Device, Port, check_device
-
-HOST, PORT = "127.0.0.1", 7860
 
 
 def command(
@@ -23,7 +22,7 @@ def command(
         typer.Option(help="Folders or Hub names of trained models; the first is loaded at once.", metavar="MODEL …"),
     ],
     host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all.")] = HOST,
-    port: Port = PORT,
+    port: Port = PAGE_PORT,
     open_browser: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     device: Device = None,
 ) -> None:

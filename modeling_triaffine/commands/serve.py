@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ..hosting import HOST, listen, url_of
 from .options import BatchSize, Device, Model, Port, check_device
 
 
@@ -21,7 +22,7 @@ def limit(meaning: str) -> Any:
 
 def command(
     model: Model,
-    host: Annotated[str, typer.Option(help="Address to listen on; 127.0.0.1 is this machine only.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="Address to listen on; 127.0.0.1 is this machine only.")] = HOST,
     port: Port = 8000,
     max_body_bytes: Annotated[int, limit("Bytes of a request's body; a larger one is answered 413.")] = 2**18,
     max_texts: Annotated[int, limit("Texts of a request; more are answered 422.")] = 256,
@@ -42,7 +43,7 @@ def command(
     from transformers.utils import logging
 
     from ..model.pipeline_triaffine import NestedNERPipeline
-    from ..serving import Batcher, Limits, Server, create_application, listen, url_of
+    from ..serving import Batcher, Limits, Server, create_application
 
     if threads is not None:
         torch.set_num_threads(threads)

@@ -42,10 +42,9 @@ Training
   --use_cpu                        Train without a GPU.
 
 Scores and card
-  --eval_strategy WHEN             Score the validation data: no, steps or epoch (default: epoch).
+  --eval_strategy WHEN             Score the validation data: epoch, steps, or no if there are none (default: epoch).
   --save_strategy WHEN             Save a checkpoint: no, steps, epoch or best (default: epoch).
   --load_best_model_at_end BOOL    End with the checkpoint of the best validation F1, not the last (default: true).
-                                   Without validation data, give false and --eval_strategy no.
   --dataset_name NAME              Data set's name in the model card.
   --language LANGUAGE              Language in the model card (en).
   --license LICENSE                License in the model card (apache-2.0).
