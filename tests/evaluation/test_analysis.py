@@ -286,7 +286,7 @@ def test_command_prints_tables_and_writes_the_report(saved_model, corpus, comman
     assert (output / "candidates.png").exists()
     again = command(*options, "--data", corpus)
     assert again.code == 2
-    assert "is there already; give the name of a new folder" in again.err
+    assert f"{output} exists" in again.err
 
 
 def test_command_takes_the_corpus_in_two_places(saved_model, corpus, command):

@@ -63,7 +63,7 @@ def markdown_cells(folder: Path) -> list[list[str]]:
 def test_tables_have_what_is_finished_and_which_options_differ(finished):
     ablate.write_tables(finished)
     heading, _, first, second = markdown_cells(finished)
-    assert heading == ["", "attention", "scoring", "cross\\_span", "seeds", "F1", "flat F1", "nested F1"]
+    assert heading == ["", "attention", "scoring", "cross_span", "seeds", "F1", "flat F1", "nested F1"]
     assert first == ["(a)", "none", "biaffine", "false", "1", "50.00", "60.00", "40.00"]
     assert second[2:] == ["triaffine", "true", "2", "75.00 ± 7.07", "85.00 ± 7.07", "65.00 ± 7.07"]
     rows = list(csv.DictReader((finished / "table.csv").open()))
