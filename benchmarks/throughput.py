@@ -25,7 +25,7 @@ from modeling_triaffine import (
     TriaffineProcessor,
     load_nested_ner,
 )
-from modeling_triaffine.commands.arguments import check_device
+from modeling_triaffine.commands.options import check_device
 from modeling_triaffine.data.alignment import detokenize
 from modeling_triaffine.data.collator import encode_records
 from modeling_triaffine.data.demo import demo_corpus

@@ -1,22 +1,24 @@
 """Nested named entity recognition with the triaffine mechanism, for the Hugging Face stack.
 
-Importing the package registers its classes with transformers' Auto classes, so that checkpoints of it load without
-`trust_remote_code`, and tells the model, whose code travels without the package, how it is published.
+Importing the package loads neither torch nor transformers; a public name is imported when it is first used. It also
+registers the model with transformers' Auto classes, which then load its checkpoints without `trust_remote_code`.
 """
 
-from transformers import AutoConfig, AutoModel, AutoModelForTokenClassification, AutoProcessor
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from .data.collator import DataCollatorForNestedNER
-from .data.loading import load_nested_ner
-from .evaluation.metric import NestedNERMetric
-from .model.configuration_triaffine import TriaffineConfig
-from .model.modeling_triaffine import TriaffineForNestedNER
-from .model.pipeline_triaffine import NestedNERPipeline
-from .model.processing_triaffine import TriaffineProcessor
-from .publishing import push_model
-from .token_task import register_token_task
-from .training import NestedNERTrainer, NestedNERTrainingArguments
+from .registration import register_with_transformers
 from .version import __version__
+
+if TYPE_CHECKING:
+    from .data.collator import DataCollatorForNestedNER
+    from .data.loading import load_nested_ner
+    from .evaluation.metric import NestedNERMetric
+    from .model.configuration_triaffine import TriaffineConfig
+    from .model.modeling_triaffine import TriaffineForNestedNER
+    from .model.pipeline_triaffine import NestedNERPipeline
+    from .model.processing_triaffine import TriaffineProcessor
+    from .training import NestedNERTrainer, NestedNERTrainingArguments
 
 __all__ = [
     "DataCollatorForNestedNER",
@@ -31,9 +33,32 @@ __all__ = [
     "load_nested_ner",
 ]
 
-AutoConfig.register(TriaffineConfig.model_type, TriaffineConfig)
-AutoModel.register(TriaffineConfig, TriaffineForNestedNER)
-AutoModelForTokenClassification.register(TriaffineConfig, TriaffineForNestedNER)
-AutoProcessor.register(TriaffineConfig, TriaffineProcessor)
-register_token_task()
-TriaffineForNestedNER.push_repository = push_model
+_MODULES = {
+    "DataCollatorForNestedNER": "data.collator",
+    "NestedNERMetric": "evaluation.metric",
+    "NestedNERPipeline": "model.pipeline_triaffine",
+    "NestedNERTrainer": "training",
+    "NestedNERTrainingArguments": "training",
+    "TriaffineConfig": "model.configuration_triaffine",
+    "TriaffineForNestedNER": "model.modeling_triaffine",
+    "TriaffineProcessor": "model.processing_triaffine",
+    "load_nested_ner": "data.loading",
+}
+_ROOMS = ("data", "evaluation", "model", "publishing", "training")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return import_module(f".{name}", __name__)
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f".{_MODULES[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+register_with_transformers()

@@ -1,4 +1,4 @@
-"""How commands end: one paragraph for a user's error, exit codes, and the message for a missing extra."""
+"""How commands end: one paragraph for a user's mistake, exit codes, and the message for a missing extra."""
 
 import contextlib
 import os
@@ -15,10 +15,10 @@ INTERRUPTED, PIPE_CLOSED = 130, 141
 
 @contextlib.contextmanager
 def ending_plainly(*faults: type[Exception]) -> Iterator[None]:
-    """A script's whole work: it prints UTF-8 whatever the terminal, and what ends it early ends the process plainly.
+    """Runs a command: prints UTF-8 whatever the terminal's encoding, and ends the process without a traceback.
 
-    A mistake of the user (ValueError, OSError, ImportError; `faults` besides) is told in one paragraph, with code 2.
-    Ctrl-C, and a reader of the output who has seen enough, end it as they end other programs.
+    A mistake of the user (ValueError, OSError, ImportError, and `faults`) is one paragraph on standard error and exit
+    code 2, Ctrl-C one line and 130, a closed pipe 141. Any other exception is a bug and keeps its traceback.
     """
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(encoding="utf-8", errors=SURROGATES)
@@ -30,20 +30,27 @@ def ending_plainly(*faults: type[Exception]) -> Iterator[None]:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(PIPE_CLOSED)
     except KeyboardInterrupt:
+        _print_once("Interrupted.")
         sys.exit(INTERRUPTED)
     except mistakes as error:
         exit_with_message(error)
 
 
 def exit_with_message(error: Exception) -> NoReturn:
-    """Tells a user's mistake in one paragraph, without a traceback, and ends the process with code 2."""
-    if os.environ.get("RANK", "0") == "0":
-        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+    """Prints a user's mistake as one paragraph and ends the process with exit code 2."""
+    _print_once(f"error: {' '.join(str(error).split())}")
     sys.exit(USER_ERROR)
 
 
 def missing_extra(what: str, extra: str) -> ImportError:
-    """The error that says how to install what is missing; `what` says who needs which library."""
+    """The error for a missing library; `what` says what needs which library."""
     return ImportError(
-        f"{what}, of the extra `{extra}`: in a checkout of modeling_triaffine, pip install -e '.[{extra}]'."
+        f"{what}, of the extra `{extra}`: pip install 'modeling_triaffine[{extra}]', or in a checkout "
+        f"pip install -e '.[{extra}]'."
     )
+
+
+def _print_once(line: str) -> None:
+    """Prints to standard error, in the first of several processes only."""
+    if os.environ.get("RANK", "0") == "0":
+        print(line, file=sys.stderr)

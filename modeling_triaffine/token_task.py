@@ -9,9 +9,6 @@ from typing import Any
 from transformers import AutoTokenizer, TokenClassificationPipeline
 from transformers.pipelines import PIPELINE_REGISTRY
 
-from .model.configuration_triaffine import TriaffineConfig
-from .model.pipeline_triaffine import NestedNERPipeline
-
 TASK = "token-classification"
 
 
@@ -21,6 +18,10 @@ class TokenTaskPipeline(TokenClassificationPipeline):
     _load_tokenizer = None  # type: ignore[assignment]  # optional: transformers goes on without one
 
     def __new__(cls, model: Any, **kwargs: Any) -> Any:
+        # Imported here, since the import of these modules may be what registers this class.
+        from .model.configuration_triaffine import TriaffineConfig
+        from .model.pipeline_triaffine import NestedNERPipeline
+
         if model.config.model_type == TriaffineConfig.model_type:
             return NestedNERPipeline(model=model, **kwargs)
         if kwargs.get("tokenizer") is None:  # says why transformers could not load it

@@ -81,5 +81,6 @@ def test_an_interrupted_demo_ends_without_a_traceback_and_can_be_run_again(demo,
         (folder / "corpus").mkdir()
         raise KeyboardInterrupt
 
-    assert demo(tmp_path, interrupted) == (130, "")
+    code, message = demo(tmp_path, interrupted)
+    assert (code, message.count("\n")) == (130, 1)
     assert demo(tmp_path, make) == (0, "")

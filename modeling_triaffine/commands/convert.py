@@ -1,56 +1,59 @@
-"""Convert a corpus: any format that can be read → JSON lines, columns of IOB2 tags, or brat's standoff form.
+"""Converts a corpus from any format that can be read to JSON lines, columns of IOB2 tags, or brat's standoff format.
 
     triaffine-ner convert annotated/ corpus/ --to json_lines
     triaffine-ner convert germeval.tsv corpus/ --to brat --columns tokens=1 entities=2,3
 
-The output folder gets a file or folder for every split. What was dropped in reading, and what the new format does not
-hold, is told on standard error.
+The output folder gets one file or folder for each split. Standard error says what reading dropped and what the new
+format cannot hold.
 """
 
-import argparse
 import sys
+from typing import Annotated, Literal
 
-from ..data import WRITERS, load_nested_ner, write_nested_ner
-from ..model.text_triaffine import SENTENCE_SPLITTERS
-from . import arguments as shared
+import typer
 
+from .options import Format
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("corpus", help="a corpus file, a folder of documents, or a folder with train, dev and test")
-    parser.add_argument("output", help="folder to write, new or empty")
-    parser.add_argument(
-        "--to", choices=list(WRITERS), default="json_lines", help="format to write (default: json_lines)"
-    )
-    shared.add_corpus_format(parser)
-    parser.add_argument(
-        "--sentences",
-        choices=list(SENTENCE_SPLITTERS),
-        help="how texts are cut into sentences, where the corpus has texts (default: punctuation)",
-    )
-    parser.add_argument(
-        "--columns",
-        nargs="+",
-        type=column,
-        metavar="NAME=NUMBER",
-        help="what the columns of IOB2 hold, from 0: tokens=0 entities=1,2 pos=3 (default: told from the file)",
-    )
+Targets = Literal["json_lines", "iob2", "brat"]
+SentenceSplitters = Literal["punctuation", "lines", "none"]
 
 
-def run(arguments: argparse.Namespace) -> None:
-    columns = dict(arguments.columns) if arguments.columns else None
-    corpus = load_nested_ner(arguments.corpus, arguments.format, sentence_splitter=arguments.sentences, columns=columns)
-    not_held = write_nested_ner(corpus, arguments.output, arguments.to)
-    for split, records in corpus.items():
+def command(
+    corpus: Annotated[
+        str, typer.Argument(help="Corpus: a file, a folder of documents, or a folder with train, dev and test.")
+    ],
+    output: Annotated[str, typer.Argument(help="Folder to write, new or empty.")],
+    to: Annotated[Targets, typer.Option(help="Format to write.")] = "json_lines",
+    corpus_format: Format = None,
+    sentences: Annotated[
+        SentenceSplitters | None,
+        typer.Option(help="How to split texts into sentences, if the corpus has texts.  [default: punctuation]"),
+    ] = None,
+    columns: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Contents of the columns of IOB2, counted from 0: tokens=0 entities=1,2 pos=3.  [default: from the "
+            "file]",
+            metavar="NAME=NUMBER …",
+        ),
+    ] = None,
+) -> None:
+    numbers = dict(map(parse_column, columns)) if columns else None
+    from ..data import load_nested_ner, write_nested_ner
+
+    splits = load_nested_ner(corpus, corpus_format, sentence_splitter=sentences, columns=numbers)
+    not_held = write_nested_ner(splits, output, to)
+    for split, records in splits.items():
         entities = sum(len(found) for found in records["entities"])
         lost = "".join(f"; {what} not kept: {count}" for what, count in not_held[split].items())
         print(f"{split}: {len(records)} sentences with {entities} entities written{lost}.", file=sys.stderr)
 
 
-def column(text: str) -> tuple[str, int | list[int]]:
-    """`entities=1,2` → ("entities", [1, 2]), as argparse's `type`."""
+def parse_column(text: str) -> tuple[str, int | list[int]]:
+    """`entities=1,2` → ("entities", [1, 2]); ValueError for anything else."""
     name, _, numbers = text.partition("=")
     try:
         found = [int(number) for number in numbers.split(",")]
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not of the form entities=1,2") from None
+        raise ValueError(f"--columns: {text!r} is not of the form entities=1,2.") from None
     return name, found if name == "entities" else found[0]

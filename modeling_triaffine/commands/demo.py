@@ -1,41 +1,36 @@
-"""Serves a page to try a model in the browser: text in, nested entities drawn, listed and explained.
+"""Serves a web page to try a model: text in, nested entities drawn, listed and explained.
 
     triaffine-ner demo --model outputs/demo/model --open
 
-Prints the page's address and serves until it is stopped (Ctrl+C). At this machine's own address the page also takes
-any other model that is typed in, a folder or a Hub id; at any other address only those named here. Code that lies in a
-model's repository is never run, and weights are read from safetensors only.
+Prints the page's address and serves it until Ctrl-C. On this machine's own address the page also loads any other model
+typed in, a folder or a Hub name; on any other address only the models named here. Code in a model's repository is never
+run, and weights are read from safetensors only.
 """
 
-import argparse
 import ipaddress
+from typing import Annotated
 
-from . import arguments as shared
-from .arguments import check_device
+import typer
 
-HOST, PORT = "127.0.0.1", 7860
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--model",
-        nargs="+",
-        required=True,
-        metavar="MODEL",
-        help="folders or Hub names of trained models; the first one is loaded at once",
-    )
-    parser.add_argument("--host", default=HOST, help=f"address to listen at; 0.0.0.0: all (default: {HOST})")
-    parser.add_argument("--port", type=shared.port_number, default=PORT, help=f"0: any free one (default: {PORT})")
-    parser.add_argument("--open", action="store_true", help="open the page in the browser")
-    shared.add_device(parser)
+from ..hosting import HOST, PAGE_PORT
+from .options import Device, Port, check_device
 
 
-def run(arguments: argparse.Namespace) -> None:
-    check_device(arguments.device)
+def command(
+    model: Annotated[
+        list[str],
+        typer.Option(help="Folders or Hub names of trained models; the first is loaded at once.", metavar="MODEL …"),
+    ],
+    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all.")] = HOST,
+    port: Port = PAGE_PORT,
+    open_browser: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
+    device: Device = None,
+) -> None:
+    check_device(device)
     from ..page import build_page, serve_page
 
-    page = build_page(arguments.model, free_choice=is_loopback(arguments.host), device=arguments.device)
-    serve_page(page, arguments.host, arguments.port, open_browser=arguments.open)
+    page = build_page(model, free_choice=is_loopback(host), device=device)
+    serve_page(page, host, port, open_browser=open_browser)
 
 
 def is_loopback(host: str) -> bool:

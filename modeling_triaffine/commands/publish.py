@@ -2,82 +2,97 @@
 
     triaffine-ner publish --checkpoint outputs/mine --repo-id owner/name
 
-The repository holds the weights, the code that loads them with transformers alone, the tokenizer and processor, the
-card, and the handler of an Inference Endpoint. It is private unless --public opens it. Several models can share the
-code of one repository, which then is published first:
+The repository has the weights, the code that loads them with transformers alone, the tokenizer and processor, the card,
+and the handler of an Inference Endpoint. It is private unless --public is given. Several models can share the code of
+one repository, which is published first:
 
     triaffine-ner publish --code-only --repo-id owner/code
     triaffine-ner publish --checkpoint outputs/mine --repo-id owner/name --code-repo owner/code
 
-A card that somebody has edited is kept. A folder with files of other kinds is refused; what a training leaves behind
-besides the model stays at home, and so do pickles.
+A card that somebody has edited is kept. A folder with other kinds of files is refused; what a training leaves beside
+the model is not uploaded, and neither are pickles.
 """
 
-import argparse
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from ..model.modeling_triaffine import TriaffineForNestedNER
-from ..publishing.repository import Repository, assemble_code_repository, assemble_repository, write_repository
-from ..publishing.upload import fetch_checkpoint, full_name, upload_repository
+import typer
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--checkpoint", help="folder or Hub name of a trained model with its processor")
-    what.add_argument("--code-only", action="store_true", help="publish the code alone, for models to share")
-    parser.add_argument("--repo-id", required=True, metavar="OWNER/NAME", help="the repository to publish to")
-    parser.add_argument("--code-repo", metavar="OWNER/NAME", help="refer to the code in this repository")
-    parser.add_argument("--public", action="store_true", help="make a new repository public (default: private)")
-    parser.add_argument("--branch", help="branch of the repository, made if there is none (default: main)")
-    parser.add_argument("--message", help="message of the commit")
-    parser.add_argument("--new-card", action="store_true", help="write the card anew, even where it was edited")
-    parser.add_argument("--dry-run", action="store_true", help="write the repository to a folder, and upload nothing")
-    parser.add_argument("--output", type=Path, help="that folder (default: the repository's name)")
+if TYPE_CHECKING:
+    from ..publishing.repository import Repository
 
 
-def run(arguments: argparse.Namespace) -> None:
-    check_combination(arguments)
-    with tempfile.TemporaryDirectory() as staging:
-        repository = assemble(arguments, Path(staging))
-        print(repository.describe())
-        if arguments.dry_run:
-            folder = arguments.output or Path(repository.repo_id.split("/")[-1])
-            write_repository(repository, folder)
-            print(f"Written to {folder}; nothing was uploaded.")
-        else:
-            upload(repository, arguments)
-
-
-def check_combination(arguments: argparse.Namespace) -> None:
-    if arguments.output and not arguments.dry_run:
+def command(
+    repo_id: Annotated[str, typer.Option(help="Repository to publish to.", metavar="OWNER/NAME")],
+    checkpoint: Annotated[
+        str | None, typer.Option(help="Folder or Hub name of a trained model with its processor.", metavar="MODEL")
+    ] = None,
+    code_only: Annotated[
+        bool, typer.Option("--code-only", help="Publish the code alone, for models to share.")
+    ] = False,
+    code_repo: Annotated[
+        str | None, typer.Option(help="Refer to the code in this repository.", metavar="OWNER/NAME")
+    ] = None,
+    public: Annotated[bool, typer.Option("--public", help="Make a new repository public.  [default: private]")] = False,
+    branch: Annotated[
+        str | None, typer.Option(help="Branch of the repository, created if missing.  [default: main]")
+    ] = None,
+    message: Annotated[str | None, typer.Option(help="Message of the commit.")] = None,
+    new_card: Annotated[bool, typer.Option("--new-card", help="Write the card anew, even if it was edited.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Assemble and check the repository, and upload nothing.")
+    ] = False,
+    output: Annotated[
+        Path | None, typer.Option(help="With --dry-run: folder to write the repository to.", metavar="FOLDER")
+    ] = None,
+) -> None:
+    if (checkpoint is None) == (not code_only):
+        raise ValueError("Give either --checkpoint MODEL or --code-only. See `triaffine-ner publish --help`.")
+    if output and not dry_run:
         raise ValueError("--output is the folder of a --dry-run; leave it out, or add --dry-run.")
-    if arguments.code_only and arguments.code_repo:
+    if code_only and code_repo:
         raise ValueError("--code-only publishes the code itself; leave --code-repo out.")
+    from ..publishing.repository import write_repository
+    from ..publishing.upload import full_name
+
+    with tempfile.TemporaryDirectory() as staging:
+        name = repo_id if dry_run else full_name(repo_id)
+        repository = assemble(checkpoint, Path(staging), name, code_repo, new_card)
+        print(repository.describe())
+        if not dry_run:
+            upload(repository, public=public, new_card=new_card, branch=branch, message=message)
+        elif output is None:
+            print("Nothing was written or uploaded; --output FOLDER keeps the repository in a folder.")
+        else:
+            write_repository(repository, output)
+            print(f"Written to {output}; nothing was uploaded.")
 
 
-def assemble(arguments: argparse.Namespace, staging: Path) -> Repository:
-    repo_id = arguments.repo_id if arguments.dry_run else full_name(arguments.repo_id)
-    if arguments.code_only:
+def assemble(
+    checkpoint: str | None, staging: Path, repo_id: str, code_repo: str | None, new_card: bool
+) -> "Repository":
+    """The repository of a checkpoint that has been loaded once, or without a checkpoint that of the code."""
+    from ..model.modeling_triaffine import TriaffineForNestedNER
+    from ..publishing.repository import assemble_code_repository, assemble_repository
+    from ..publishing.upload import fetch_checkpoint
+
+    if checkpoint is None:
         return assemble_code_repository(staging, repo_id)
-    checkpoint = fetch_checkpoint(arguments.checkpoint)
-    repository = assemble_repository(
-        checkpoint, staging, repo_id, code_repository=arguments.code_repo, new_card=arguments.new_card
-    )
-    TriaffineForNestedNER.from_pretrained(checkpoint)  # nothing is published that does not load
+    folder = fetch_checkpoint(checkpoint)
+    repository = assemble_repository(folder, staging, repo_id, code_repository=code_repo, new_card=new_card)
+    TriaffineForNestedNER.from_pretrained(folder)  # nothing is published that does not load
     return repository
 
 
-def upload(repository: Repository, arguments: argparse.Namespace) -> None:
+def upload(repository: "Repository", *, public: bool, new_card: bool, branch: str | None, message: str | None) -> None:
+    from ..publishing.upload import upload_repository
+
     result = upload_repository(
-        repository,
-        private=not arguments.public,
-        new_card=arguments.new_card,
-        revision=arguments.branch,
-        commit_message=arguments.message,
+        repository, private=not public, new_card=new_card, revision=branch, commit_message=message
     )
     if result.removed:
-        print(f"Removed, no longer part of it: {', '.join(result.removed)}.")
-    if arguments.public and result.private:
-        print(f"{repository.repo_id} was there and stays private; its settings on the Hub open it.")
+        print(f"Removed files of older versions: {', '.join(result.removed)}.")
+    if public and result.private:
+        print(f"{repository.repo_id} existed and stays private; make it public in its settings on the Hub.")
     print(f"Published {'privately' if result.private else 'for everybody'}: {result.commit.commit_url}")

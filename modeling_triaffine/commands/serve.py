@@ -1,92 +1,68 @@
-r"""Serves a model over HTTP: texts in, nested entities out, as JSON.
+"""Serves a model over HTTP: texts in, nested entities out, as JSON.
 
     triaffine-ner serve --model outputs/demo/model --port 8000
     curl localhost:8000/predict --json '{"text": "The mayor of Port Velmar resigned."}'
 
-POST /predict takes {"text": "…"} or {"texts": ["…", …]}, with "threshold" and "overlap" if wanted, and answers
-{"entities": …}. GET /health tells what is served, GET /openapi.json the whole schema. Requests that come while the
-model is busy run together. SIGTERM ends it when all that it was asked is answered.
+POST /predict takes {"text": "…"} or {"texts": ["…", …]}, optionally with "threshold" and "overlap", and answers
+{"entities": …}. GET /health names the model, GET /openapi.json is the whole schema. Requests that arrive while the
+model is busy run together. After SIGTERM the server answers the requests it has, then ends.
 """
 
-import argparse
-from typing import Any
+from typing import Annotated, Any
 
-import torch
-from transformers.utils import logging
+import typer
 
-from ..model.pipeline_triaffine import NestedNERPipeline
-from . import arguments as shared
-from .arguments import check_device
+from ..hosting import HOST, listen, url_of
+from .options import BatchSize, Device, Model, Port, check_device
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    shared.add_model(parser)
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen at (default: 127.0.0.1, this machine)")
-    parser.add_argument("--port", type=shared.port_number, default=8000, help="0: any free one (default: 8000)")
-    limits = (
-        ("body-bytes", 2**18, "bytes of a request's body, beyond which it is answered 413"),
-        ("texts", 256, "texts of a request, beyond which it is answered 422"),
-        ("text-characters", 20_000, "characters of a text, beyond which its request is answered 422"),
-        ("waiting", 256, "requests that wait; one more is answered 503"),
-        ("batch-texts", 64, "texts of the requests that run together; a larger request runs alone"),
-        ("batch-characters", 50_000, "characters of the requests that run together"),
-    )
-    for name, default, meaning in limits:
-        parser.add_argument(
-            f"--max-{name}",
-            type=shared.positive_integer,
-            default=default,
-            metavar="N",
-            help=f"{meaning} (default: {default})",
-        )
-    shared.add_batch_size(parser, default=32)
-    shared.add_device(parser)
-    parser.add_argument(
-        "--threads",
-        type=shared.positive_integer,
-        metavar="N",
-        help="threads that the model computes with (default: OMP_NUM_THREADS, or one a core)",
-    )
-    parser.add_argument(
-        "--stop-seconds",
-        type=shared.positive_integer,
-        default=30,
-        metavar="N",
-        help="seconds after SIGTERM in which what was begun must come to its end (default: 30)",
-    )
-    parser.add_argument("--access-log", action="store_true", help="write each request to standard output")
+def limit(meaning: str) -> Any:
+    return typer.Option(min=1, metavar="N", help=meaning)
 
 
-def run(arguments: argparse.Namespace) -> None:
-    from ..serving import Batcher, Limits, Server, create_application, listen, url_of
+def command(
+    model: Model,
+    host: Annotated[str, typer.Option(help="Address to listen on; 127.0.0.1 is this machine only.")] = HOST,
+    port: Port = 8000,
+    max_body_bytes: Annotated[int, limit("Bytes of a request's body; a larger one is answered 413.")] = 2**18,
+    max_texts: Annotated[int, limit("Texts of a request; more are answered 422.")] = 256,
+    max_text_characters: Annotated[int, limit("Characters of a text; a longer one is answered 422.")] = 20_000,
+    max_waiting: Annotated[int, limit("Requests that wait; one more is answered 503.")] = 256,
+    max_batch_texts: Annotated[int, limit("Texts that run together; a larger request runs alone.")] = 64,
+    max_batch_characters: Annotated[int, limit("Characters that run together.")] = 50_000,
+    batch_size: BatchSize = 32,
+    device: Device = None,
+    threads: Annotated[
+        int | None, limit("Threads the model computes with.  [default: OMP_NUM_THREADS, or one for each core]")
+    ] = None,
+    stop_seconds: Annotated[int, limit("Seconds after SIGTERM to finish the requests at hand.")] = 30,
+    access_log: Annotated[bool, typer.Option("--access-log", help="Write each request to standard output.")] = False,
+) -> None:
+    check_device(device)
+    import torch
+    from transformers.utils import logging
 
-    check_device(arguments.device)
-    if arguments.threads is not None:
-        torch.set_num_threads(arguments.threads)
+    from ..model.pipeline_triaffine import NestedNERPipeline
+    from ..serving import Batcher, Limits, Server, create_application
+
+    if threads is not None:
+        torch.set_num_threads(threads)
     logging.disable_progress_bar()
-    with listen(arguments.host, arguments.port) as listener:
-        find_entities = NestedNERPipeline(
-            model=arguments.model, device=arguments.device, batch_size=arguments.batch_size
-        )
+    with listen(host, port) as listener:
+        find_entities = NestedNERPipeline(model=model, device=device, batch_size=batch_size)
         logging.set_verbosity_error()  # on a GPU the pipeline would advise against calling it again and again
-        limits = Limits(
-            body_bytes=arguments.max_body_bytes,
-            texts=arguments.max_texts,
-            text_characters=arguments.max_text_characters,
-        )
-        with Batcher(
-            find_entities, arguments.max_batch_texts, arguments.max_batch_characters, arguments.max_waiting
-        ) as batcher:
-            application = create_application(batcher, arguments.model, labels_of(find_entities), limits)
-            ready = f"Serving {arguments.model} at {url_of(listener)}"
-            server = Server(application, lambda: print(ready, flush=True), arguments.stop_seconds, arguments.access_log)
+        limits = Limits(body_bytes=max_body_bytes, texts=max_texts, text_characters=max_text_characters)
+        with Batcher(find_entities, max_batch_texts, max_batch_characters, max_waiting) as batcher:
+            application = create_application(batcher, model, labels_of(find_entities), limits)
+            ready = f"Serving {model} at {url_of(listener)}"
+            server = Server(application, lambda: print(ready, flush=True), stop_seconds, access_log)
             find_entities.model.register_forward_pre_hook(batcher.check)
             try:
                 server.serve_on(listener)
             finally:
-                batcher.give_up()  # who was to be answered has been, or is gone
+                batcher.give_up()  # every request has been answered, or its client is gone
 
 
-def labels_of(find_entities: NestedNERPipeline) -> list[str]:
-    id2label: Any = find_entities.model.config.id2label
+def labels_of(find_entities: Any) -> list[str]:
+    id2label: dict[int, str] = find_entities.model.config.id2label
     return [id2label[label] for label in sorted(id2label)[:-1]]  # the last is "None"

@@ -1,23 +1,19 @@
-"""Counts what a corpus holds: a column a split, and one for all of them.
+"""Counts what a corpus contains: one column for each split, and one for all of them.
 
     triaffine-ner statistics corpus/
     triaffine-ner statistics GENIAcorpus3.02.xml --splits train validation --max-candidates 30
     triaffine-ner statistics train.json --json > statistics.json
 
-Warns where a sentence holds more entities than the model has candidates.
+Warns of sentences with more entities than the model has candidates.
 """
 
-import argparse
 import json
 import sys
-from typing import Any
+from typing import Annotated, Any
 
-from datasets import concatenate_datasets
+import typer
 
-from ..data import corpus_statistics, load_nested_ner
-from ..data.statistics import quantile
-from ..drawing.tables import Table
-from . import arguments as shared
+from .options import Corpus, Format, split_names
 
 Statistics = dict[str, Any]
 
@@ -38,37 +34,46 @@ DISTRIBUTIONS = {
 QUANTILES = {"median": 0.5, "95 %": 0.95, "most": 1.0}
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("path", help="a corpus file, or a folder with train, dev and test")
-    shared.add_corpus_format(parser)
-    parser.add_argument("--splits", nargs="+", metavar="SPLIT", help="only these; all where none is given")
-    parser.add_argument(
-        "--max-candidates", type=shared.positive_integer, default=30, help="the model's m (default: 30)"
-    )
-    parser.add_argument("--json", action="store_true", help="print all distributions as JSON instead of a table")
-
-
-def run(arguments: argparse.Namespace) -> None:
-    columns = statistics_by_split(arguments)
-    print(json.dumps(columns, indent=2) if arguments.json else table(columns))
+def command(
+    path: Corpus,
+    corpus_format: Format = None,
+    splits: Annotated[
+        list[str] | None, typer.Option(help="Count these splits only.  [default: all]", metavar="SPLIT …")
+    ] = None,
+    max_candidates: Annotated[int, typer.Option(min=1, help="The model's number of candidates m.", metavar="M")] = 30,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print all distributions as JSON instead of a table.")
+    ] = False,
+) -> None:
+    columns = statistics_by_split(path, corpus_format, splits, max_candidates)
+    print(json.dumps(columns, indent=2) if as_json else table(columns))
     for name, statistics in columns.items():
         if statistics["sentences_above_max_candidates"]:
             print(f"warning: {candidate_warning(name, statistics)}", file=sys.stderr)
 
 
-def statistics_by_split(arguments: argparse.Namespace) -> dict[str, Statistics]:
-    """Split → its statistics, and `total` where there are several."""
-    corpus = load_nested_ner(arguments.path, arguments.format)
-    splits = [shared.split_name(split) for split in arguments.splits] if arguments.splits else list(corpus)
+def statistics_by_split(
+    path: str, corpus_format: str | None, names: list[str] | None, max_candidates: int
+) -> dict[str, Statistics]:
+    """Split → its statistics, and `total` if there are several."""
+    from datasets import concatenate_datasets
+
+    from ..data import corpus_statistics, load_nested_ner
+
+    corpus = load_nested_ner(path, corpus_format)
+    splits = split_names(names) if names else list(corpus)
     if unknown := set(splits) - set(corpus):
-        raise ValueError(f"{arguments.path} has no split {sorted(unknown)}. It has {list(corpus)}.")
+        raise ValueError(f"{path} has no split {sorted(unknown)}. It has {list(corpus)}.")
     parts = {split: corpus[split] for split in splits}
     if len(parts) > 1:
         parts["total"] = concatenate_datasets(list(parts.values()))
-    return {name: corpus_statistics(records, arguments.max_candidates) for name, records in parts.items()}
+    return {name: corpus_statistics(records, max_candidates) for name, records in parts.items()}
 
 
 def table(columns: dict[str, Statistics]) -> str:
+    from ..data.statistics import quantile
+    from ..drawing.tables import Table
+
     rows = {label: [f"{column[key]:,}" for column in columns.values()] for key, label in COUNTS.items()}
     for key, label in DISTRIBUTIONS.items():
         for name, share in QUANTILES.items():

@@ -1,4 +1,4 @@
-"""Training: the trainer, its arguments and parameter groups, recipes, and what a run of `examples/train.py` does.
+"""Training: the trainer, its arguments and parameter groups, recipes, and what a run of `triaffine-ner train` does.
 
 A run is read from the command line (`command_line.py`, `recipes.py`), prepared (`preparation.py`), and carried out
 (`run.py`) by the trainer (`trainer.py`), whose folders on disk are whole or not there (`checkpoints.py`). What can

@@ -1,10 +1,11 @@
-"""Reads what a training shall be from the command line and a recipe: the command line wins, then the recipe, then the
-defaults. An option nobody knows is an error, wherever it stands.
+"""Reads the options of a training: the command line wins over the recipe, and the recipe over the defaults.
 
-The options are the fields of the dataclasses in `arguments.py` and, for the model, those of `TriaffineConfig`.
+The options are the fields of the dataclasses in `arguments.py` and, for the model, those of `TriaffineConfig`. An
+unknown one is an error in both places.
 """
 
 import argparse
+import difflib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,12 +31,12 @@ FIELDS_OF_EVERY_CONFIG = {
 
 
 class CommandLineError(ValueError):
-    """An option that does not exist or has a value it cannot have."""
+    """An unknown option, or an invalid value of one."""
 
 
 @dataclass(frozen=True)
 class TrainingPlan:
-    """All there is to say about a training.
+    """Everything that defines a training.
 
     Attributes:
         model: where the model starts from.
@@ -55,18 +56,18 @@ class TrainingPlan:
 
 
 def parse_training_plan(arguments: Sequence[str], library: Path | None = None) -> TrainingPlan:
-    """Reads the command line, and the recipe it names. An empty value (`--word_vectors=`) is as if none were given.
+    """Reads the command line, and the recipe it names. An empty value (`--word_vectors=`) removes the recipe's.
 
     Args:
         arguments: the command line without the program's name.
-        library: folder in which `--recipe NAME` is looked for; a path to a folder needs none.
+        library: folder of the recipes that `--recipe` finds by name; default: those that come with the package.
 
     Raises:
-        CommandLineError, RecipeError: an unknown option or a bad value, and where it stands.
+        CommandLineError, RecipeError: an unknown option or an invalid value; the message says where.
         SystemExit: after `--help`.
     """
     parser = _build_parser()
-    given = vars(parser.parse_args(list(arguments)))
+    given = parser.parse_given(arguments)
     name = given.pop("recipe", None)
     recipe = Recipe() if name is None else load_recipe(find_recipe(name, library))
     config = {
@@ -76,9 +77,7 @@ def parse_training_plan(arguments: Sequence[str], library: Path | None = None) -
     merged = {**_check_recipe_options(recipe, parser), **given}
     options = {name: value for name, value in merged.items() if value != ""}
     if not options.get("output_dir"):
-        raise CommandLineError(
-            "--output_dir is missing: say in which folder checkpoints and the model shall be written."
-        )
+        raise CommandLineError("--output_dir is missing; give the folder for checkpoints and the model.")
     try:
         model, data, training = parser.parse_dict(options)
     except ValueError as error:
@@ -87,10 +86,23 @@ def parse_training_plan(arguments: Sequence[str], library: Path | None = None) -
 
 
 class _Parser(HfArgumentParser):
-    """The options of the three dataclasses; only those really given are in the result."""
+    """The options of the three dataclasses and of the model; the result has only those that were given."""
+
+    def parse_given(self, arguments: Sequence[str]) -> dict[str, Any]:
+        """Option → value. Raises CommandLineError, for a misspelt option with the one that was probably meant."""
+        given, unknown = self.parse_known_args(list(arguments))
+        if unknown:
+            names = [action.option_strings[0] for action in self._actions]
+            name = unknown[0].partition("=")[0]
+            near = difflib.get_close_matches(name.replace("-", "_").replace("__", "--", 1), names, n=1)
+            self.error(f"no such option: {unknown[0]}." + (f" Did you mean {near[0]}?" if near else ""))
+        return vars(given)
 
     def error(self, message: str) -> NoReturn:
-        raise CommandLineError(f"{message[:1].upper()}{message[1:]}. All options are listed by --help.")
+        end = "" if message.endswith(("?", ".")) else "."
+        raise CommandLineError(
+            f"{message[:1].upper()}{message[1:]}{end} See `triaffine-ner train --help`; --help-all has all options."
+        )
 
     def forget_defaults(self) -> None:
         for action in self._actions:
@@ -103,21 +115,23 @@ def _build_parser() -> _Parser:
         [ModelArguments, DataArguments, NestedNERTrainingArguments],  # type: ignore[list-item]
         allow_abbrev=False,
         formatter_class=argparse.HelpFormatter,
-        usage="%(prog)s [--recipe RECIPE] --train_file FILE --output_dir FOLDER [options]",
-        description="Trains a nested NER model. Options win over the recipe, the recipe over defaults; an empty value "
-        "(--word_vectors=) takes back what the recipe says.",
+        prog="triaffine-ner train",
+        usage="%(prog)s [--recipe NAME] --train_file PATH --output_dir FOLDER [OPTIONS]",
+        description="All options. Those most used, with the fields of the model explained: --help.",
     )
-    parser.add_argument("--recipe", help="A recipe's folder, or its name in hub_configs.")
+    parser.add_argument("--recipe", help="Recipe that comes with the package, or a recipe's folder.")
     group = parser.add_argument_group("model configuration", "Fields of TriaffineConfig; none switches a field off.")
-    for name, default in CONFIG_OPTIONS.items():
-        spellings = dict.fromkeys([f"--{name}", f"--{name.replace('_', '-')}"])
-        group.add_argument(*spellings, type=_config_value, default=default, metavar="VALUE")
+    for option in TriaffineConfig.options():
+        spellings = dict.fromkeys([f"--{option.name}", f"--{option.name.replace('_', '-')}"])
+        kind = str if option.choices else _config_value  # "none" is a word where there are words to choose from
+        metavar = "{" + ",".join(option.choices) + "}" if option.choices else "VALUE"
+        group.add_argument(*spellings, type=kind, default=option.default, metavar=metavar, help=option.doc)
     parser.forget_defaults()
     return parser
 
 
 def _config_value(text: str) -> Any:
-    """A value of the configuration, which checks it itself: a number, true, false, none or a word."""
+    """A value for the configuration, which checks it: a number, true, false, none or a word."""
     words = {"true": True, "false": False, "none": None, "null": None}
     if text.lower() in words:
         return words[text.lower()]
@@ -128,22 +142,22 @@ def _config_value(text: str) -> Any:
 
 
 def _check_recipe_options(recipe: Recipe, parser: _Parser) -> dict[str, Any]:
-    """Options of training.yaml as the command line would read them, so that types are checked in one way."""
+    """Options of training.yaml, parsed as those of the command line are."""
     checked: dict[str, Any] = {}
     for name, value in recipe.training.items():
         where = f"{recipe.folder}/{TRAINING_FILE}, {name!r}"
         try:
-            values = vars(parser.parse_args(_as_arguments(name, value)))
+            values = parser.parse_given(_as_arguments(name, value))
         except CommandLineError as error:
             raise RecipeError(f"{where}: {error}") from error
         if name not in values or name in CONFIG_OPTIONS or name == "recipe":
-            raise RecipeError(f"{where} is no option of a training; those of the model belong into {CONFIG_FILE}.")
+            raise RecipeError(f"{where} is not an option of a training; those of the model belong in {CONFIG_FILE}.")
         checked[name] = values[name]
     return checked
 
 
 def _check_recipe_config(recipe: Recipe) -> dict[str, Any]:
-    """Fields of config.json that say what the model is; those that saving adds to every configuration are left out."""
+    """Fields of config.json that define the model, without those that saving adds to every configuration."""
     unknown = sorted(set(recipe.config) - set(CONFIG_OPTIONS) - DERIVED_FIELDS - FIELDS_OF_EVERY_CONFIG)
     if unknown:
         raise RecipeError(f"{recipe.folder}/{CONFIG_FILE} has fields that TriaffineConfig does not know: {unknown}.")

@@ -3,20 +3,32 @@
 import importlib
 import io
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from modeling_triaffine import NestedNERPipeline, TriaffineForNestedNER, TriaffineProcessor
-from modeling_triaffine.commands import COMMANDS
+from modeling_triaffine.commands import convert, convert_published, options, train
+from modeling_triaffine.commands.application import COMMANDS, COMPLETION
+from modeling_triaffine.conversion import CORPORA
+from modeling_triaffine.data import FORMATS, WRITERS
 from modeling_triaffine.data.genia import SPLIT_STARTS
 from modeling_triaffine.errors import INTERRUPTED, PIPE_CLOSED
 from modeling_triaffine.evaluation.prediction import predict_words, score_raw_text
+from modeling_triaffine.model.configuration_triaffine import CHOICES
+from modeling_triaffine.model.decoding_triaffine import OVERLAPS
+from modeling_triaffine.model.text_triaffine import SENTENCE_SPLITTERS
+from modeling_triaffine.training.arguments import DataArguments, ModelArguments, NestedNERTrainingArguments
+from modeling_triaffine.training.command_line import (
+    CONFIG_OPTIONS,
+    parse_training_plan,
+)
 from tests.helpers.tiny import tiny_model, tiny_processor
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 PROGRAM = Path(sys.executable).with_name("triaffine-ner")
 TEXTS = ["The gene binds DNA. It works.", "", "protein"]
 
@@ -40,24 +52,46 @@ def test_help_lists_every_command(command):
 def test_help_of_a_command_has_an_example(command, name):
     result = command(name, "--help")
     assert result.code == 0
-    description = result.out[result.out.index("\n\n") : result.out.index("options:")]
-    assert f"\n    triaffine-ner {name} " in description
+    assert re.search(rf"^ .*triaffine-ner {name} ", result.out, re.MULTILINE)
+
+
+def test_help_and_usage_errors_load_no_library():
+    """As these take seconds to import."""
+    program = """
+import sys
+from modeling_triaffine.commands import main
+for arguments in (["--help"], ["predict", "--help"], ["train", "--help"], ["predict", "--modle", "x"], ["predict"]):
+    try:
+        main(arguments)
+    except SystemExit:
+        pass
+print(sorted({"torch", "transformers", "datasets", "numpy", "huggingface_hub"} & set(sys.modules)))
+"""
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert result.stdout.splitlines()[-1] == "[]"
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "facts"),
     [
-        ([], "the following arguments are required: COMMAND"),
-        (["predicct"], "invalid choice: 'predicct'"),
-        (["predict"], "the following arguments are required: --model"),
-        (["predict", "--model", "x", "--batch-size", "0"], "0 is too small; give at least 1"),
+        ([], ["Missing command"]),
+        (["predicct"], ["'predicct'", "Did you mean 'predict'?"]),
+        (["predict"], ["Missing option '--model'", "`triaffine-ner predict --help`"]),
+        (["predict", "--modle", "x"], ["--modle", "Did you mean --model?"]),
+        (["predict", "--model", "x", "--batch_size", "0"], ["'--batch-size'", "greater than or equal to 1"]),
+        (["predict", "--model", "x", "--overlap", "some"], ["'--overlap'", "'all', 'nested', 'flat'"]),
+        (["explain", "--model", "x", "--text", "y"], ["--span", "--offsets"]),
+        (["publish", "--repo-id", "a/b"], ["--checkpoint", "--code-only"]),
+        (["train", "--train-fil", "x", "--output_dir", "y"], ["--train-fil", "Did you mean --train_file?"]),
+        (["train", "--recipe", "demmo", "--output_dir", "y"], ["'demmo'", "hub_configs", "Did you mean demo?"]),
     ],
 )
-def test_mistakes_on_the_command_line_end_with_code_2(command, arguments, message):
+def test_mistakes_on_the_command_line_are_one_paragraph(command, arguments, facts):
     result = command(*arguments)
-    assert result.code == 2
-    assert message in result.err
-    assert "Traceback" not in result.err
+    assert (result.code, result.out) == (2, "")
+    assert result.err.startswith("error: ")
+    assert result.err.count("\n") == 1
+    assert [fact for fact in facts if fact not in result.err] == []
 
 
 def test_interrupted_while_a_command_is_imported(command, monkeypatch):
@@ -65,7 +99,81 @@ def test_interrupted_while_a_command_is_imported(command, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(importlib, "import_module", interrupt)
-    assert command("predict", "--help") == (INTERRUPTED, "", "")
+    result = command("predict", "--help")
+    assert (result.code, result.out, result.err.count("\n")) == (INTERRUPTED, "", 1)
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("pred", ["predict"]),
+        ("predict --ba", ["--batch-size"]),
+        ("predict --overlap ", ["all", "nested", "flat"]),
+        ("train --triaffine_r", ["--triaffine_rank"]),
+    ],
+)
+def test_the_shell_completes(command, monkeypatch, words, found):
+    monkeypatch.setenv(COMPLETION, "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", f"triaffine-ner {words}")
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split(" "))))
+    assert command().out.split() == found
+
+
+def test_choices_are_those_of_the_rooms_behind():
+    """`commands/` repeats them, so that help needs no imports."""
+    behind = {
+        options.CorpusFormats: sorted(FORMATS),
+        options.Overlaps: OVERLAPS,
+        convert.Targets: WRITERS,
+        convert.SentenceSplitters: SENTENCE_SPLITTERS,
+        convert_published.PublishedCorpora: CORPORA,
+        convert_published.Contexts: CHOICES["context"],
+    }
+    assert [get_args(choices) for choices in behind] == [tuple(names) for names in behind.values()]
+
+
+# ---- train: its help
+
+
+def described_options() -> dict[str, str]:
+    """Option → its entry in the help of `train`, as one line."""
+    entries = [entry.split("\n\n")[0] for entry in re.split(r"\n  (?=--)", train.__doc__)[1:]]
+    names = [re.findall(r"--(\w+)", re.split(r"\s{2,}", entry)[0]) for entry in entries]
+    return {name: " ".join(entry.split()) for entry, of_entry in zip(entries, names, strict=True) for name in of_entry}
+
+
+def test_the_help_of_train_has_every_option_of_the_model():
+    assert set(CONFIG_OPTIONS) <= set(described_options())
+
+
+def test_the_help_of_train_states_the_defaults_there_are():
+    kinds = (ModelArguments, DataArguments, NestedNERTrainingArguments)
+    fields = {name: field.default for kind in kinds for name, field in kind.__dataclass_fields__.items()}
+    fields |= {"recipe": None, **CONFIG_OPTIONS}
+    for name, description in described_options().items():
+        default = getattr(fields[name], "value", fields[name])
+        if stated := re.search(r"\(default: ([\w.-]+)\)", description):
+            number = isinstance(default, int | float) and not isinstance(default, bool)
+            words = {None: "none", True: "true", False: "false"}
+            assert (float(stated[1]) if number else stated[1]) == (
+                default if number else words.get(default, default)
+            ), name
+
+
+def test_the_help_of_train_names_the_choices_there_are():
+    for name, choices in CHOICES.items():
+        assert [choice for choice in choices if not re.search(rf"\b{choice}\b", described_options()[name])] == [], name
+
+
+@pytest.mark.parametrize("option", ["attention", "context"])
+def test_none_is_a_choice_where_choices_are_words(option, tmp_path):
+    assert parse_training_plan([f"--{option}", "none", "--output_dir", str(tmp_path)]).config[option] == "none"
+
+
+def test_full_tensors_and_forty_candidates_by_the_help_text_alone(tmp_path):
+    command = re.search(r"triaffine-ner train (.* --triaffine_rank none \\\n.*)\n", train.__doc__)[1]
+    plan = parse_training_plan(command.replace("\\\n", "").split())
+    assert (plan.config["triaffine_rank"], plan.config["max_candidates"]) == (None, 40)
 
 
 # ---- predict
@@ -86,7 +194,7 @@ def test_prediction_from_a_file_of_texts_in_either_spelling(saved_model, command
 
 
 def test_prediction_in_a_pipe(saved_model, tmp_path):
-    """The installed program and the script; the reader of the one closes the pipe early."""
+    """Whose reader closes it early."""
     (tmp_path / "texts.txt").write_text(f"{TEXTS[0]}\n" * 2000)
     command = f"{PROGRAM} predict --model {saved_model} --batch-size 4 texts.txt | head -n 1; echo ${{PIPESTATUS[0]}}"
     cut = subprocess.run(
@@ -97,10 +205,6 @@ def test_prediction_in_a_pipe(saved_model, tmp_path):
     assert int(code) == PIPE_CLOSED
     assert "Traceback" not in cut.stderr
     assert "BrokenPipe" not in cut.stderr
-    script = [sys.executable, str(EXAMPLES / "predict.py"), "--model", str(saved_model)]
-    piped = subprocess.run(script, input=TEXTS[0], capture_output=True, text=True, timeout=300, check=False)
-    assert piped.returncode == 0, piped.stderr
-    assert json.loads(piped.stdout)["text"] == TEXTS[0]
 
 
 def test_prediction_keeps_the_fields_of_json_lines_and_leaves_nothing_half_written(saved_model, command, tmp_path):
@@ -129,19 +233,16 @@ def test_the_input_is_not_written_over(saved_model, command, tmp_path):
     assert (tmp_path / "texts.txt").read_text() == TEXTS[0]
 
 
-def test_mistakes_in_prediction_are_told_in_one_paragraph(saved_model, command, tmp_path):
+def test_mistakes_in_prediction_are_one_paragraph(saved_model, command, tmp_path):
     (tmp_path / "broken.jsonl").write_text("{")
-    for arguments, message in (
+    for arguments, fact in (
         (["--model", saved_model, tmp_path / "broken.jsonl"], "broken.jsonl, line 1: invalid JSON"),
         (["--model", saved_model, tmp_path / "nowhere.txt"], "There is no file"),
-        (
-            ["--model", tmp_path / "nowhere", tmp_path / "broken.jsonl"],
-            "nowhere: it is no folder, and no name of a model",
-        ),
+        (["--model", tmp_path / "nowhere", tmp_path / "broken.jsonl"], str(tmp_path / "nowhere")),
     ):
         result = command("predict", *arguments)
         assert result.code == 2
-        assert message in result.err.splitlines()[-1]
+        assert fact in result.err.splitlines()[-1]
 
 
 @pytest.mark.parametrize(

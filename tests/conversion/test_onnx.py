@@ -1,14 +1,12 @@
 """The exported graph in ONNX Runtime gives the model's scores, for any number of sentences, sub-words and words."""
 
-import argparse
-import runpy
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from modeling_triaffine.commands import export
 from modeling_triaffine.conversion import onnx_export
 from modeling_triaffine.conversion.onnx_export import export_onnx, graph_inputs, run_onnx
 from tests.helpers.tiny import tiny_model, tiny_processor
@@ -17,7 +15,6 @@ pytest.importorskip("onnxruntime", reason="needs the extra onnx")
 # torch's exporter warns of its own inside.
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")
 
-SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "export_onnx.py"
 SENTENCE = ["IL-2", "gene", "binds", "to", "protein", "kinase", "C"]
 BATCHES = {
     "one word": [["gene"]],
@@ -107,11 +104,10 @@ def test_failed_export_leaves_nothing(encoder, tmp_path):
     model, processor = tiny_model(encoder, subword_pooling="first"), tiny_processor(encoder)
     model.save_pretrained(tmp_path / "model")
     processor.save_pretrained(tmp_path / "model")
-    run = runpy.run_path(str(SCRIPT))["run"]
-    arguments = argparse.Namespace(model=str(tmp_path / "model"), output=tmp_path / "onnx")
+    output = tmp_path / "onnx"
     with pytest.raises(ValueError, match="subword_pooling"):
-        run(arguments)
+        export.command(str(tmp_path / "model"), output)
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
-    arguments.output.mkdir()
-    with pytest.raises(ValueError, match="is there already"):
-        run(arguments)
+    output.mkdir()
+    with pytest.raises(ValueError, match=f"{output} exists"):
+        export.command(str(tmp_path / "model"), output)

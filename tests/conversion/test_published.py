@@ -2,7 +2,6 @@
 
 import json
 import os
-import runpy
 import sys
 import zipfile
 from pathlib import Path
@@ -17,7 +16,6 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from modeling_triaffine import NestedNERPipeline, TriaffineForNestedNER, TriaffineProcessor
 from modeling_triaffine.conversion import CheckpointError, convert_published, inert_checkpoint
 from modeling_triaffine.conversion.inert_checkpoint import module_tensors, read_checkpoint
-from tests.helpers.micro_training import REPOSITORY
 from tests.helpers.published_stand_ins import (
     CHARS,
     POS,
@@ -429,27 +427,18 @@ def test_labels_and_vocabularies_must_fit(small, pretrained, vocabularies, tmp_p
         convert_published(path, pretrained, LABELS, tmp_path)
 
 
-# ---- The script ----
+# ---- The command ----
 
 
-def run_script(monkeypatch, *arguments) -> int:
-    script = REPOSITORY / "examples" / "convert_published.py"
-    monkeypatch.setattr(sys, "argv", [str(script), *map(str, arguments)])
-    try:
-        runpy.run_path(str(script), run_name="__main__")
-    except SystemExit as end:
-        return int(end.code or 0)
-    return 0
-
-
-def test_the_script_writes_a_whole_model(shared, pretrained, vocabularies, tmp_path, monkeypatch, capsys):
+def test_the_command_writes_a_whole_model(shared, pretrained, vocabularies, tmp_path, command):
     tensors = published_tensors(shared / "golden" / "full_shared.npz")
     published = published_model("SpanAttModelV3", "TriAffineParser", tensors, published_encoder(pretrained, parts=True))
     path = save_published(published, tmp_path / "best_epoch.pth")
     output = tmp_path / "out" / "model"
     options = ["--encoder", pretrained, "--vocabularies", vocabularies, "--output", output]
-    assert run_script(monkeypatch, path, "--labels", *LABELS, "--context", "document", *options) == 0
-    assert "labels DNA, RNA, protein" in capsys.readouterr().out
+    result = command("convert-published", path, "--labels", *LABELS, "--context", "document", *options)
+    assert result.code == 0
+    assert "labels DNA, RNA, protein" in result.out
     assert [file.name for file in output.parent.iterdir()] == ["model"]
     model, processor = TriaffineForNestedNER.from_pretrained(output), TriaffineProcessor.from_pretrained(output)
     assert list(model.config.id2label.values()) == [*LABELS, "None"]
@@ -460,15 +449,15 @@ def test_the_script_writes_a_whole_model(shared, pretrained, vocabularies, tmp_p
     assert {entity["entity_group"] for entity in found} <= set(LABELS)
     assert found
 
-    assert run_script(monkeypatch, path, "--labels", *LABELS, *options) == 2
-    assert "is there already" in capsys.readouterr().err
+    again = command("convert-published", path, "--labels", *LABELS, *options)
+    assert again.code == 2
+    assert f"{output} exists" in again.err
 
 
-def test_the_script_leaves_nothing_when_it_fails(small, pretrained, tmp_path, monkeypatch, capsys):
+def test_the_command_leaves_nothing_when_it_fails(small, pretrained, tmp_path, command):
     path = save_published(small, tmp_path / "best_epoch.pth")
     output = tmp_path / "out" / "model"
-    assert run_script(monkeypatch, path, "--corpus", "genia", "--encoder", pretrained, "--output", output) == 2
-    message = capsys.readouterr().err
-    assert message.startswith("error: The checkpoint tells 3 entity labels apart, but 5 are named")
-    assert message.count("\n") == 1
+    failed = command("convert-published", path, "--corpus", "genia", "--encoder", pretrained, "--output", output)
+    assert failed.code == 2
+    assert failed.err.splitlines()[-1].startswith("error: The checkpoint tells 3 entity labels apart, but 5 are named")
     assert not output.parent.exists()

@@ -1,9 +1,7 @@
 """Statistics of a corpus, by hand on small ones and against the published numbers on GENIA."""
 
 import json
-import runpy
 from itertools import chain
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -12,7 +10,6 @@ from hypothesis import strategies as st
 from modeling_triaffine.data import corpus_statistics
 from modeling_triaffine.data.statistics import nested_spans, nesting_depths, quantile
 
-SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "corpus_statistics.py"
 SPANS = st.lists(
     st.tuples(st.integers(0, 6), st.integers(1, 4)).map(lambda span: (span[0], span[0] + span[1])), max_size=9
 )
@@ -93,8 +90,8 @@ def test_genia_has_the_published_numbers(genia_corpus):
 
 class TestCommand:
     @pytest.fixture
-    def run(self, tmp_path, monkeypatch, capsys):
-        """Runs the command on a small corpus; gives what it printed, and its error where it stopped with one."""
+    def run(self, command, tmp_path, monkeypatch):
+        """Runs the command on a small corpus; returns its standard output, standard error and exit code."""
         monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
         for name, count in (("train", 4), ("dev", 1)):
             entities = [(start, start + 1, "PER") for start in range(count)]
@@ -104,19 +101,13 @@ class TestCommand:
             )
 
         def run(*arguments):
-            monkeypatch.setattr("sys.argv", [SCRIPT.name, str(tmp_path), *arguments])
-            error = None
-            try:
-                runpy.run_path(str(SCRIPT), run_name="__main__")
-            except SystemExit as stop:
-                error = stop.code
-            printed = capsys.readouterr()
-            return printed.out, printed.err, error
+            result = command("statistics", tmp_path, *arguments)
+            return result.out, result.err, result.code
 
         return run
 
     def test_table_and_warning(self, run):
-        out, err, error = run("--max_candidates", "3")
+        out, err, code = run("--max_candidates", "3")
         lines = [line.split() for line in out.splitlines()]
         assert lines[0] == ["train", "validation", "total"]
         assert ["entities", "4", "1", "5"] in lines
@@ -131,7 +122,7 @@ class TestCommand:
         assert ["type", "PER", "4", "1", "5"] in lines
         assert "train: 1 sentences have more entities than max_candidates = 3; 1 entities are out" in err
         assert "recall cannot exceed 75.00%" in err
-        assert error is None
+        assert code == 0
 
     def test_json_of_one_split(self, run):
         out, err, _ = run("--splits", "dev", "--json")

@@ -1,6 +1,5 @@
 """What is around the demo page: the models it offers, their examples, and its command."""
 
-import argparse
 import importlib
 import json
 import os
@@ -16,7 +15,6 @@ import yaml
 pytest.importorskip("gradio", reason="needs the extra demo")
 
 from modeling_triaffine import hosting, page
-from modeling_triaffine.commands import demo
 from modeling_triaffine.page import build_page
 from modeling_triaffine.page.models import Models
 from modeling_triaffine.page.views import show_error
@@ -98,28 +96,30 @@ def test_errors_are_one_line():
 # ---- the command
 
 
-def test_only_loopback_addresses_leave_the_choice_free(monkeypatch):
-    built = []
-    monkeypatch.setattr(page, "build_page", lambda *_, free_choice, **__: built.append(free_choice))
-    monkeypatch.setattr(page, "serve_page", lambda *_, **__: None)
+@pytest.fixture
+def served(monkeypatch):
+    """What the command builds and serves, instead of doing so."""
+    calls = []
+    monkeypatch.setattr(page, "build_page", lambda *given, **options: calls.append((given, options)))
+    monkeypatch.setattr(page, "serve_page", lambda *given, **options: calls.append((given, options)))
+    return calls
+
+
+def test_only_loopback_addresses_leave_the_choice_free(command, served):
     hosts = {"127.0.0.1": True, "localhost": True, "::1": True, "0.0.0.0": False, "192.168.1.2": False, "box": False}
-    for host in hosts:
-        demo.run(arguments(["--model", "m", "--host", host]))
-    assert built == list(hosts.values())
+    for host, free in hosts.items():
+        served.clear()
+        assert command("demo", "--model", "m", "--host", host).code == 0
+        assert served[0][1]["free_choice"] == free
 
 
-def arguments(options: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser()
-    demo.add_arguments(parser)
-    return parser.parse_args(options)
-
-
-def test_the_page_is_served_on_loopback_by_default():
-    given = arguments(["--model", "a", "b"])
-    assert (given.model, given.host, given.port, given.open) == (["a", "b"], hosting.HOST, hosting.PAGE_PORT, False)
-    assert demo.is_loopback(hosting.HOST)
-    with pytest.raises(SystemExit):
-        arguments(["--model", "a", "--port", "70000"])
+def test_the_page_is_served_on_loopback_by_default(command, served):
+    assert command("demo", "--model", "a", "b").code == 0
+    (models, _), (address, options) = served
+    assert models == (["a", "b"],)
+    assert address[1:] == (hosting.HOST, hosting.PAGE_PORT)
+    assert options == {"open_browser": False}
+    assert command("demo", "--model", "a", "--port", "70000").code == 2
 
 
 def test_the_command_serves_until_it_is_stopped_and_leaves_no_files(browser, models, tmp_path):

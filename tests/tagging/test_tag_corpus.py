@@ -1,7 +1,6 @@
 """Corpora tagged through Ray: what is read, what is written, and that killed processes lose and double nothing."""
 
 import datetime
-import importlib.util
 import json
 import os
 import shutil
@@ -19,13 +18,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modeling_triaffine import NestedNERPipeline
+from modeling_triaffine.commands import main
 from modeling_triaffine.tagging import Actors, OutputFolder, Reading, Tagging, describe_model, find_files, run
 from modeling_triaffine.tagging import output as output_module
 from modeling_triaffine.tagging.chunks import Chunk
 from modeling_triaffine.tagging.reading import read_chunks
 from modeling_triaffine.tagging.tagger import Tagger
 
-SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "tag_corpus.py"
+PROGRAM = "from modeling_triaffine.commands import main; main()"
 TEXTS = [f"gene {number} binds protein x{number} . Does it ?" for number in range(30)]
 DOOM = 17  # the row whose chunk takes its actor down
 WAITING_TIME = 300  # seconds
@@ -55,17 +55,14 @@ def cluster() -> str:
 
 @pytest.fixture(scope="module")
 def tag():
-    """`main` of the script, with arguments, in this process; its exit code."""
-    spec = importlib.util.spec_from_file_location("tag_corpus", SCRIPT)
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
+    """Runs `triaffine-ner tag` with arguments in this process; its exit code."""
 
     def call(*arguments: object) -> int:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(sys, "argv", [str(SCRIPT), *map(str, arguments)])
-            with pytest.raises(SystemExit) as end:
-                script.main()
-        return end.value.code
+        try:
+            main(["tag", *map(str, arguments)])
+        except SystemExit as end:
+            return end.code
+        return 0
 
     return call
 
@@ -177,7 +174,7 @@ class TestThroughRay:
         write_lines(corpus / "b.jsonl", [{"text": 2}, *records * 30])
         write_lines(corpus / "c.jsonl", records)
         arguments = [corpus, "--model", saved_model, "--output_dir", out, "--threshold", 0.3, "--chunk_size", 5]
-        command = [sys.executable, SCRIPT, *arguments, "--actors", 1]
+        command = [sys.executable, "-c", PROGRAM, "tag", *arguments, "--actors", 1]
         script = subprocess.Popen([*map(str, command)], env={**os.environ, "RAY_ADDRESS": cluster})
         deadline = time.monotonic() + WAITING_TIME
         while not (out / "a.parquet").exists():

@@ -1,21 +1,19 @@
-"""The ablations as configurations, and the script that trains them all and writes their table."""
+"""The ablations as configurations, and the command that trains them all and tabulates their scores."""
 
 import csv
-import importlib.util
 import json
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from modeling_triaffine import TriaffineConfig, TriaffineForNestedNER
+from modeling_triaffine.commands import ablate
 from tests.helpers.micro_training import MICRO_ENCODER, micro_records, script_environment, write_lines, write_recipe
 from tests.helpers.reference import load_golden
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-SCRIPT = REPOSITORY / "examples" / "ablate.py"
 FIELDS = ("attention", "scoring", "cross_span")
 # Where printed equation and published code are one.
 GOLDEN = {
@@ -30,14 +28,6 @@ GOLDEN = {
 }
 
 
-@pytest.fixture(scope="module")
-def script():
-    specification = importlib.util.spec_from_file_location("ablate", SCRIPT)
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
-
-
 @pytest.mark.parametrize("name", GOLDEN)
 def test_configuration_is_that_of_the_published_arrays(shared, name):
     """Whose values and gradients `test_golden.py` compares."""
@@ -46,9 +36,10 @@ def test_configuration_is_that_of_the_published_arrays(shared, name):
     assert [getattr(config, field) for field in FIELDS] == [getattr(head.config, field) for field in FIELDS]
 
 
-def test_the_papers_forms_differ_from_the_published_ones_in_their_scoring_alone(script):
+def test_the_papers_forms_differ_from_the_published_ones_in_their_scoring_alone():
+    variants = ablate.read_variants()
     for name in ("a", "f"):
-        paper, published = script.read_changes(name), script.read_changes(f"{name}-published")
+        paper, published = variants[name], variants[f"{name}-published"]
         assert published == {**paper, "scoring": f"{paper['scoring']}_shared"}
 
 
@@ -64,84 +55,80 @@ def finished(tmp_path):
     return tmp_path
 
 
-def test_table_holds_what_is_finished(script, finished):
-    script.write_tables(finished)
-    lines = (finished / "table.md").read_text().splitlines()
-    assert [line.count("|") for line in lines] == [7] * 4
-    assert lines[2] == "| (a) | attention none, scoring biaffine | 1 | 50.00 | 60.00 | 40.00 |"
-    assert lines[3].endswith("related spans | 2 | 75.00 ± 7.07 | 85.00 ± 7.07 | 65.00 ± 7.07 |")
+def markdown_cells(folder: Path) -> list[list[str]]:
+    lines = (folder / "table.md").read_text().splitlines()
+    return [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
+
+
+def test_tables_have_what_is_finished_and_which_options_differ(finished):
+    ablate.write_tables(finished)
+    heading, _, first, second = markdown_cells(finished)
+    assert heading == ["", "attention", "scoring", "cross_span", "seeds", "F1", "flat F1", "nested F1"]
+    assert first == ["(a)", "none", "biaffine", "false", "1", "50.00", "60.00", "40.00"]
+    assert second[2:] == ["triaffine", "true", "2", "75.00 ± 7.07", "85.00 ± 7.07", "65.00 ± 7.07"]
     rows = list(csv.DictReader((finished / "table.csv").open()))
-    found = [(row["variant"], row["seed"], row["f1"]) for row in rows]
-    assert found == [("a", "1", "50.0000"), ("h", "9", "70.0000"), ("h", "10", "80.0000")]
-    assert [row["name"] for row in json.loads((finished / "table.json").read_text())["rows"]] == ["a", "h"]
+    found = [(row["variant"], row["cross_span"], row["seed"], row["f1"]) for row in rows]
+    assert found == [("a", "false", "1", "50.0000"), ("h", "true", "9", "70.0000"), ("h", "true", "10", "80.0000")]
+    in_json = json.loads((finished / "table.json").read_text())["rows"]
+    assert [(row["name"], row["options"]["attention"]) for row in in_json] == [("a", "none"), ("h", "triaffine")]
     assert (finished / "table.svg").read_text().count("<svg") == 1
 
 
-def test_what_is_no_run_with_scores_is_told_and_left_out(script, finished, capsys):
+def test_options_that_are_the_same_in_all_variants_are_no_columns():
+    variants = {"c": {"scoring": "triaffine", "cross_span": False}, "h": {"scoring": "triaffine", "cross_span": True}}
+    assert ablate.differing(variants) == {"c": {"cross_span": False}, "h": {"cross_span": True}}
+    assert ablate.differing({"h": variants["h"]}) == {"h": variants["h"]}
+
+
+def test_folders_without_scores_are_reported_and_left_out(finished, capsys):
     (finished / "h-seed-9" / "all_results.json").write_text('{"train_loss": 1.0}')
     shutil.copytree(finished / "h-seed-10", finished / "h-seed-10-old")
-    script.write_tables(finished)
-    assert (finished / "table.md").read_text().splitlines()[3].endswith("related spans | 1 | 80.00 | 90.00 | 70.00 |")
-    told = sorted(capsys.readouterr().err.splitlines())
-    assert told == [f"{finished / run} is not in the table: it is no run with a seed and an F1." for run in
-                    ("h-seed-10-old", "h-seed-9")]  # fmt: skip
+    ablate.write_tables(finished)
+    assert markdown_cells(finished)[3][3:] == ["true", "1", "80.00", "90.00", "70.00"]
+    reported = [line.split()[0] for line in sorted(capsys.readouterr().err.splitlines())]
+    assert reported == [str(finished / "h-seed-10-old"), str(finished / "h-seed-9")]
 
 
-@pytest.fixture
-def ended(script, tmp_path, monkeypatch, capsys):
-    """How `main` ends, its exit code and what it tells, when this is what becomes of the first training."""
-
-    def run_training(run):
-        monkeypatch.setattr(script.subprocess, "run", run)
-        monkeypatch.setattr(sys, "argv", ["ablate.py", "--variants", "a", "--output_dir", str(tmp_path / "runs")])
-        with pytest.raises(SystemExit) as end:
-            script.main()
-        return end.value.code, capsys.readouterr().err.splitlines()[1:]
-
-    return run_training
+def test_ends_with_the_exit_code_of_its_training(command, tmp_path, monkeypatch):
+    monkeypatch.setattr(subprocess, "run", lambda program, **_: subprocess.CompletedProcess(program, 3))
+    result = command("ablate", "--variants", "a", "--output_dir", tmp_path / "runs")
+    assert result.code == 3
+    assert "Traceback" not in result.err
 
 
-def test_ends_with_its_training(ended):
-    def interrupt(*_, **__):
-        raise KeyboardInterrupt
-
-    assert ended(lambda command, **_: subprocess.CompletedProcess(command, 3)) == (3, [])
-    assert ended(interrupt) == (130, [])
+def test_unknown_variants_are_named(command, tmp_path):
+    result = command("ablate", "--variants", "a", "f-publish", "--output_dir", tmp_path / "runs")
+    assert result.code == 2
+    assert "'f-publish'. Did you mean f-published?" in result.err
 
 
-def test_runs_under_other_options_are_not_mixed(script, finished):
-    script.check_same_options(finished / "new", ["--recipe", "x"])
+def test_runs_under_other_options_are_not_mixed(finished):
+    ablate.check_same_options(finished / "new", ["--recipe", "x"])
     (finished / "options.json").write_text('["--recipe", "x"]')
-    script.check_same_options(finished, ["--recipe", "x"])
+    ablate.check_same_options(finished, ["--recipe", "x"])
     with pytest.raises(ValueError, match=r"were trained with --recipe x; now the options are --recipe y.*another"):
-        script.check_same_options(finished, ["--recipe", "y"])
+        ablate.check_same_options(finished, ["--recipe", "y"])
 
 
-def test_trains_what_is_missing(tmp_path):
+def test_trains_what_is_missing(command, tmp_path, monkeypatch):
     options = {
         "--recipe": write_recipe(tmp_path / "recipe", training={"num_train_epochs": 1, "use_cpu": True}),
         "--train_file": write_lines(tmp_path / "train.jsonl", micro_records(12)),
         "--validation_file": write_lines(tmp_path / "dev.jsonl", micro_records(4, seed=1)),
         "--output_dir": tmp_path / "runs",
     }
-    command = [sys.executable, str(SCRIPT), *(str(part) for option in options.items() for part in option)]
+    given = [str(part) for option in options.items() for part in option]
     done = tmp_path / "runs" / "a-seed-3"
     done.mkdir(parents=True)
     (done / "all_results.json").write_text('{"eval_f1": 0.5, "eval_flat_f1": 0.5, "eval_nested_f1": 0.5}')
-    (tmp_path / "runs" / "options.json").write_text(json.dumps(command[2:-2]))
-    environment = script_environment(tmp_path)
-    result = subprocess.run(
-        [*command, "--variants", "a", "d", "--seeds", "3"],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert result.returncode == 0, result.stderr[-3000:]
+    (tmp_path / "runs" / "options.json").write_text(json.dumps(given[:-2]))
+    for name, value in script_environment(tmp_path).items():
+        monkeypatch.setenv(name, value)
+    result = command("ablate", *given, "--variants", "a", "d", "--seeds", "3")
+    assert result.code == 0, result.err[-3000:]
     assert [path.name for path in done.iterdir()] == ["all_results.json"]
     trained = TriaffineForNestedNER.from_pretrained(tmp_path / "runs" / "d-seed-3")
     assert trained.config.attention == "label"
     assert not trained.config.cross_span
     assert trained.config.encoder_config.hidden_size == MICRO_ENCODER["hidden_size"]
-    assert [line[:5] for line in result.stdout.splitlines()[-2:]] == ["| (a)", "| (d)"]
+    assert [line[:5] for line in result.out.splitlines()[-2:]] == ["| (a)", "| (d)"]

@@ -130,10 +130,10 @@ def test_bad_recipes_name_file_and_field(tmp_path: Path, config: dict, training:
 def test_recipes_that_cannot_be_read(tmp_path: Path) -> None:
     recipe = write_recipe(tmp_path / "recipe")
     (recipe / "training.yaml").write_text("- a list\n", encoding="utf-8")
-    with pytest.raises(RecipeError, match=r"must hold options by name"):
+    with pytest.raises(RecipeError, match=r"training\.yaml must be a mapping"):
         parse(recipe)
     (recipe / "training.yaml").write_text("purpose: [1]\n", encoding="utf-8")
-    with pytest.raises(RecipeError, match=r"training\.yaml, 'purpose' must be a text; it is \[1\]"):
+    with pytest.raises(RecipeError, match=r"training\.yaml, 'purpose' must be a string; it is \[1\]"):
         parse(recipe)
     (recipe / "training.yaml").write_text("a: [", encoding="utf-8")
     with pytest.raises(RecipeError, match=r"training\.yaml cannot be read"):

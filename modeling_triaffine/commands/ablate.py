@@ -1,0 +1,224 @@
+"""Trains the paper's ablations on one corpus under one recipe, with several seeds, and tabulates their scores.
+
+    triaffine-ner ablate --recipe genia-minilm --train_file my_corpus/ --seeds 1 2 --output_dir outputs/ablations
+
+Every option that is not listed here is one of `triaffine-ner train` (--num_train_epochs 3, --max_train_samples 2000).
+Runs that are finished are not repeated, and an interrupted one continues. After each run the tables are written anew to
+the output folder: table.md, table.csv, table.json, and table.svg with matplotlib. They have the options that differ
+between variants, and in percent the mean and standard deviation over seeds of F1: of all entities, of flat and of
+nested ones; on the test data with --do_predict, on the validation data without.
+"""
+
+import csv
+import difflib
+import io
+import json
+import re
+import statistics
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import typer
+
+from ..errors import missing_extra
+from ..files import open_output
+
+SETTINGS = {"context_settings": {"allow_extra_args": True, "ignore_unknown_options": True}}
+# Name in all_results.json (behind "eval_" or "test_") → heading of its column.
+SCORES = {"f1": "F1", "flat_f1": "flat F1", "nested_f1": "nested F1"}
+
+
+class Row(NamedTuple):
+    """A variant's scores: score → one number in percent for each of the seeds that are finished."""
+
+    name: str
+    options: dict[str, Any]
+    seeds: list[int]
+    scores: dict[str, list[float]]
+
+
+def command(
+    context: typer.Context,
+    output_dir: Annotated[Path, typer.Option(help="Folder of the runs and tables.")],
+    variants: Annotated[
+        list[str] | None, typer.Option(help="Folders in hub_configs/ablations.  [default: a b … h]", metavar="NAME …")
+    ] = None,
+    seeds: Annotated[list[int] | None, typer.Option(help="[default: 1]", metavar="SEED …")] = None,
+) -> int:
+    names = check_variants(variants) if variants else [name for name in read_variants() if len(name) == 1]
+    check_same_options(output_dir, context.args)
+    for seed in seeds or [1]:
+        for variant in names:
+            code = train(variant, seed, output_dir, context.args)
+            if code:
+                return code  # the training has said why
+            write_tables(output_dir)
+    print((output_dir / "table.md").read_text(encoding="utf-8"), end="")
+    return 0
+
+
+def read_variants() -> dict[str, dict[str, Any]]:
+    """Variant → the options it changes."""
+    from ..training.recipes import recipe_library
+
+    paths = sorted(recipe_library().glob("ablations/*/config.json"))
+    configs = {path.parent.name: json.loads(path.read_text(encoding="utf-8")) for path in paths}
+    return {
+        name: {option: config[option] for option in config if option != "model_type"}
+        for name, config in configs.items()
+    }
+
+
+def check_variants(names: Sequence[str]) -> Sequence[str]:
+    """The names; ValueError if there is no such variant."""
+    known = read_variants()
+    for name in names:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.3)
+            hint = f" Did you mean {near[0]}?" if near else ""
+            raise ValueError(f"--variants: there is no variant {name!r}.{hint} There are {', '.join(known)}.")
+    return names
+
+
+def check_same_options(folder: Path, training_options: list[str]) -> None:
+    """Raises ValueError if the runs in the folder were trained with other options: their scores do not compare."""
+    path = folder / "options.json"
+    if any(folder.glob("*-seed-*")) and (before := json.loads(path.read_text(encoding="utf-8"))) != training_options:
+        raise ValueError(
+            f"The runs in {folder} were trained with {' '.join(before)}; now the options are "
+            f"{' '.join(training_options)}. Give those again, or another --output_dir."
+        )
+    with open_output(path) as output:
+        json.dump(training_options, output)
+
+
+def train(variant: str, seed: int, folder: Path, training_options: list[str]) -> int:
+    """Trains one variant with one seed, or continues where it was interrupted; the exit code."""
+    run = folder / f"{variant}-seed-{seed}"
+    if (run / "all_results.json").exists():
+        return 0
+    options = read_variants()[variant]
+    changes = [f"--{name}={as_text(value)}" for name, value in options.items()]
+    changes += [f"--seed={seed}", f"--output_dir={run}", "--resume_from_checkpoint"]
+    print(f"--- ({variant}), seed {seed}: {options}", file=sys.stderr, flush=True)
+    program = [sys.executable, "-m", "modeling_triaffine.commands.train"]
+    return subprocess.run([*program, *training_options, *changes], check=False).returncode
+
+
+def write_tables(folder: Path) -> None:
+    """Writes all finished runs of the folder as Markdown, CSV, JSON and a figure."""
+    rows = read_rows(folder)
+    texts = {"table.md": markdown_table(rows), "table.csv": csv_table(rows), "table.json": json_table(rows)}
+    for name, text in texts.items():
+        with open_output(folder / name) as output:
+            output.write(text)
+    try:
+        draw(rows, folder / "table.svg")
+    except ImportError:
+        print(f"No figure. {missing_extra('It needs matplotlib', 'plot')}", file=sys.stderr)
+
+
+def read_rows(folder: Path) -> list[Row]:
+    """The variants with finished runs, each with those of its options that differ between them."""
+    found = {name: finished_runs(folder, name) for name in read_variants()}
+    options = differing({name: read_variants()[name] for name, runs in found.items() if runs})
+    return [
+        Row(name, options[name], list(runs), {score: [run[score] for run in runs.values()] for score in SCORES})
+        for name, runs in found.items()
+        if runs
+    ]
+
+
+def differing(variants: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The options that do not have the same value in all variants; all of them for a single variant."""
+    names = dict.fromkeys(option for options in variants.values() for option in options)
+    values = {name: [options.get(name) for options in variants.values()] for name in names}
+    kept = [name for name in names if len(variants) == 1 or any(value != values[name][0] for value in values[name])]
+    return {variant: {name: options.get(name) for name in kept} for variant, options in variants.items()}
+
+
+def finished_runs(folder: Path, variant: str) -> dict[int, dict[str, float]]:
+    """Seed → scores in percent, by seed; other folders of the variant are reported and left out."""
+    runs = {}
+    for path in folder.glob(f"{variant}-seed-*/all_results.json"):
+        seed = path.parent.name.rpartition("-seed-")[2]
+        results = json.loads(path.read_text(encoding="utf-8"))
+        split = next((split for split in ("test", "eval") if f"{split}_f1" in results), None)
+        if split is None or not re.fullmatch("-?[0-9]+", seed):
+            print(f"{path.parent} is not in the table: it is no run with a seed and an F1.", file=sys.stderr)
+        else:
+            runs[int(seed)] = {name: 100 * results[f"{split}_{name}"] for name in SCORES}
+    return dict(sorted(runs.items()))
+
+
+def markdown_table(rows: list[Row]) -> str:
+    from ..drawing.tables import Table
+
+    lines: list[list[str | int | None]] = []
+    for row in rows:
+        options = [as_text(value) for value in row.options.values()]
+        lines.append(
+            [f"({row.name})", *options, len(row.seeds), *(mean_and_spread(row.scores[name]) for name in SCORES)]
+        )
+    return f"{Table(['', *columns(rows), 'seeds', *SCORES.values()], lines).markdown()}\n"
+
+
+def columns(rows: list[Row]) -> list[str]:
+    """The options that differ between variants."""
+    return list(rows[0].options) if rows else []
+
+
+def as_text(value: Any) -> str:
+    """A value as an option of `train` takes it: true, none, triaffine."""
+    return value if isinstance(value, str) else json.dumps(value).replace("null", "none")
+
+
+def mean_and_spread(values: list[float]) -> str:
+    """`72.31 ± 0.12`; one value has no spread."""
+    spread = f" ± {statistics.stdev(values):.2f}" if len(values) > 1 else ""
+    return f"{statistics.mean(values):.2f}{spread}"
+
+
+def csv_table(rows: list[Row]) -> str:
+    """One line for each finished run, for statistics of one's own."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["variant", *columns(rows), "seed", *SCORES])
+    for row in rows:
+        options = [as_text(value) for value in row.options.values()]
+        for seed, *values in zip(row.seeds, *row.scores.values(), strict=True):
+            writer.writerow([row.name, *options, seed, *(f"{value:.4f}" for value in values)])
+    return text.getvalue()
+
+
+def json_table(rows: list[Row]) -> str:
+    from ..machine import describe_machine
+
+    return json.dumps({"machine": describe_machine(), "rows": [row._asdict() for row in rows]}, indent=1) + "\n"
+
+
+def draw(rows: list[Row], path: Path) -> None:
+    """F1 of each variant: a dot for each run, a bar at the mean."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(1.6 + 0.9 * len(rows), 3.8), layout="constrained")
+    # Okabe and Ito's colours, which the colour-blind can distinguish; markers differ, too.
+    for number, (name, colour, marker) in enumerate(zip(SCORES, ("#000000", "#0072B2", "#D55E00"), "os^", strict=True)):
+        for place, row in enumerate(rows):
+            shifted = place + 0.2 * (number - 1)
+            values = row.scores[name]
+            axes.plot([shifted] * len(values), values, marker, color=colour, label=SCORES[name] if not place else None)
+            axes.hlines(statistics.mean(values), shifted - 0.08, shifted + 0.08, color=colour)
+    axes.set_xticks(range(len(rows)), [f"({row.name})" for row in rows])
+    axes.set_ylabel("percent")
+    axes.grid(axis="y", alpha=0.3)
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="outside upper center", ncols=len(SCORES), frameon=False)
+    figure.savefig(path)
+    pyplot.close(figure)

@@ -1,0 +1,148 @@
+"""The commands put together as one typer application: their names, how options are read, how usage errors are said."""
+
+import functools
+import importlib
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import typer
+from typer.core import TyperCommand
+
+from ..errors import ending_plainly
+from ..version import __version__
+
+PROGRAM = "triaffine-ner"
+COMPLETION = "_TRIAFFINE_NER_COMPLETE"  # set by the shell when it asks for completions
+
+# Command → its line in the list of all. Each is a function in the module of that name.
+COMMANDS = {
+    "train": "Train a model, score it and save it with its card.",
+    "predict": "Find nested entities in texts.",
+    "explain": "Show why a span got its scores.",
+    "evaluate": "Score a model on a corpus.",
+    "analyse": "Break scores down by length, depth, label and candidates.",
+    "statistics": "Count what a corpus contains.",
+    "convert": "Convert a corpus to JSON lines, IOB2 or brat's format.",
+    "tag": "Tag a corpus of many files with Ray, resumable.",
+    "publish": "Upload a model to the Hub, or write its repository to a folder.",
+    "export": "Export a model to ONNX.",
+    "convert-published": "Convert a checkpoint of the published implementation.",
+    "ablate": "Train the paper's ablations and tabulate their scores.",
+    "demo": "Serve a web page to try a model.",
+    "serve": "Serve a model over HTTP.",
+}
+
+
+def build_application(name: str | None = None) -> Any:
+    """The group of all commands.
+
+    Only the module of the command `name` is imported, and nothing that it needs to run; the others are just listed.
+    None, for the shell's completion, imports all of them.
+    """
+    own_options = name is None or name.startswith("-")
+    application = typer.Typer(
+        help="Nested named entity recognition with the triaffine mechanism.",
+        epilog=f"`{PROGRAM} COMMAND --help` describes a command, with an example.",
+        rich_markup_mode=None,  # plain text: for logs, screen readers, and a quick answer
+        # The program's own options: where none is given, reading them would cost 0.2 s, since typer imports pydantic.
+        add_help_option=own_options,
+        add_completion=own_options,
+        context_settings={"max_content_width": 100},
+    )
+    application.callback()(_common)
+    for command, summary in COMMANDS.items():
+        if name in (command, None):
+            add_command(application, command, summary)
+        else:
+            application.command(command, short_help=summary)(_common)
+    return typer.main.get_command(application)
+
+
+def add_command(application: typer.Typer, name: str, summary: str) -> None:
+    """Adds the function `command` of a command's module, whose docstring is the help."""
+    module = importlib.import_module(f".{name.replace('-', '_')}", __package__)
+    text = _keep_indented(inspect.cleandoc(module.__doc__ or ""))
+    settings = {"cls": Command, "help": text, "short_help": summary, **getattr(module, "SETTINGS", {})}
+    application.command(name, **settings)(_ending_plainly(module.command))
+
+
+def run(application: Any, arguments: Sequence[str]) -> None:
+    """Runs the application. Its usage errors are ValueErrors, as other mistakes are.
+
+    typer's own `main` would end the process in ways of its own: with other texts, and code 1 for a closed pipe.
+    """
+    try:
+        with application.make_context(PROGRAM, list(arguments)) as context:
+            application.invoke(context)
+    except typer.Exit as end:
+        sys.exit(end.exit_code)
+    except typer.TyperException as error:
+        context = getattr(error, "ctx", None)
+        path = context.command_path if context else PROGRAM
+        raise ValueError(f"{_describe(error)} See `{path} --help`.") from None
+
+
+def _describe(error: typer.TyperException) -> str:
+    if near := getattr(error, "possibilities", None):
+        return f"{error.message}. Did you mean {' or '.join(near)}?"
+    message = error.format_message()
+    return message if message.endswith(("?", ".")) else f"{message}."
+
+
+class Command(TyperCommand):
+    """A command that takes `--batch_size` for `--batch-size`, and `--seeds 1 2` for `--seeds 1 --seeds 2`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, list(self._normalized(args)))
+
+    def _normalized(self, arguments: Sequence[str]) -> Iterator[str]:
+        known = {name for option in self.params for name in option.opts}
+        repeatable = {name for option in self.params if getattr(option, "multiple", False) for name in option.opts}
+        given = iter(arguments)
+        option, values = "", 0  # the option before, and how many values it has so far
+        for argument in given:
+            if argument == "--":
+                yield from (argument, *given)
+            elif argument.startswith("--"):
+                name, equals, value = argument.partition("=")
+                dashed = name.replace("_", "-")
+                option, values = dashed if dashed in known else name, 0
+                yield option + equals + value
+            else:
+                values += 1
+                if option in repeatable and values > 1:
+                    yield option
+                yield argument
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"{PROGRAM} {__version__}")
+        raise typer.Exit
+
+
+def _common(
+    version: bool = typer.Option(
+        False, "--version", is_eager=True, callback=_print_version, help="Print the version and exit."
+    ),
+) -> None:
+    """Options of the program itself."""
+
+
+def _ending_plainly(function: Callable[..., Any]) -> Callable[..., None]:
+    @functools.wraps(function)
+    def command(**options: Any) -> None:
+        with ending_plainly():
+            code = function(**options)
+        if code:
+            sys.exit(code)
+
+    return command
+
+
+def _keep_indented(text: str) -> str:
+    """Marks the indented paragraphs of a help text, which typer would else wrap: click's sign for that is \\b."""
+    return re.sub(r"\n\n(?=    )", "\n\n\b\n", text)

@@ -1,0 +1,62 @@
+r"""Converts a checkpoint of the published implementation to a model of this package, without running its pickle.
+
+    triaffine-ner convert-published best_epoch.pth --corpus genia --encoder dmis-lab/biobert-v1.1 \
+        --vocabularies data/genia91 --output outputs/published-genia
+
+Reads the full model (SpanAttModelV3) and the ablations (SpanModel). The checkpoint is a whole pickled model, of which
+only tensors and settings are taken. It does not say the names of its labels, the context it was trained with (--corpus,
+or --labels and --context), or the words of its embeddings (--vocabularies). The new folder, model and processor,
+appears once it is complete.
+"""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from .options import check_new
+
+PublishedCorpora = Literal["ace04", "ace05", "genia", "kbp17"]
+Contexts = Literal["none", "previous_sentence", "document"]
+
+
+def command(
+    checkpoint: Annotated[Path, typer.Argument(help="The .pth file of a published training.")],
+    encoder: Annotated[str, typer.Option(help="Folder or Hub name of the encoder it was trained on.")],
+    output: Annotated[Path, typer.Option(help="New folder for model and processor.")],
+    corpus: Annotated[
+        PublishedCorpora | None, typer.Option(help="Corpus it was trained on, which gives labels and context.")
+    ] = None,
+    labels: Annotated[
+        list[str] | None,
+        typer.Option(help="Instead of --corpus: entity labels in the order of their numbers.", metavar="LABEL …"),
+    ] = None,
+    context: Annotated[
+        Contexts | None, typer.Option(help="Context around a sentence.  [default: the corpus', none with --labels]")
+    ] = None,
+    vocabularies: Annotated[
+        Path | None, typer.Option(help="Folder with word2id.json, pos2id.json and char2id.json.")
+    ] = None,
+) -> None:
+    if (corpus is None) == (labels is None):
+        raise ValueError("Give either --corpus or --labels. See `triaffine-ner convert-published --help`.")
+    check_new("--output", output)
+    from ..conversion import CORPORA, convert_published
+    from ..files import new_folder
+
+    published = CORPORA.get(corpus or "")
+    names = list(published.labels) if published else labels or []
+    converted = convert_published(
+        checkpoint,
+        encoder,
+        names,
+        vocabularies=vocabularies,
+        context=context or (published.context if published else "none"),
+    )
+    with new_folder(output) as folder:
+        converted.model.save_pretrained(folder)
+        converted.processor.save_pretrained(folder)
+    parameters = sum(weights.numel() for weights in converted.model.parameters())
+    print(f"{output}: {parameters:,} parameters, labels {', '.join(names)}.")
+    if converted.left_out:
+        print(f"Left out, since prediction does not need them: {', '.join(converted.left_out)}.")

@@ -1,0 +1,36 @@
+"""Exports a trained model to ONNX, and compares its scores in ONNX Runtime with the model's.
+
+    triaffine-ner export --model outputs/demo/model --output outputs/demo/onnx
+
+The new folder, with model.onnx, the model's config.json and the processor, appears once it is complete. Needs the extra
+`onnx`.
+"""
+
+import logging
+import warnings
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .options import Model, check_new
+
+
+def command(model: Model, output: Annotated[Path, typer.Option(help="New folder to write.")]) -> None:
+    check_new("--output", output)
+    # torch's exporter reports its own internals, and operators that are not needed.
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)
+    warnings.simplefilter("ignore")
+    from ..conversion.onnx_export import export_onnx
+    from ..files import new_folder
+    from ..model.modeling_triaffine import TriaffineForNestedNER
+    from ..model.processing_triaffine import TriaffineProcessor
+
+    loaded = TriaffineForNestedNER.from_pretrained(model)
+    processor = TriaffineProcessor.from_pretrained(model)
+    processor.check_fits(loaded.config)
+    with new_folder(output) as folder:
+        difference = export_onnx(loaded, processor, folder / "model.onnx")
+        loaded.config.save_pretrained(folder)
+        processor.save_pretrained(folder)
+    print(f"{output / 'model.onnx'}: scores within {difference:.1e} of the model's")

@@ -1,0 +1,81 @@
+"""Options that several commands share, with one name and one meaning everywhere, and the checks that go with them.
+
+The choices repeat names that the rooms above define, whose import would take seconds; a test compares them.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+# fmt: off
+CorpusFormats = Literal[
+    "ace", "brat", "conllu", "docbin", "genia", "iob2", "json_lines", "label_studio", "published_json", "text_spans"
+]
+# fmt: on
+Overlaps = Literal["all", "nested", "flat"]
+
+Model = Annotated[str, typer.Option(help="Folder or Hub name of a trained model.", metavar="MODEL")]
+Corpus = Annotated[str, typer.Argument(help="Corpus: a file, or a folder with train, dev and test.")]
+Device = Annotated[
+    str | None, typer.Option(help="cpu, cuda, cuda:1, …  [default: a GPU if there is one]", metavar="DEVICE")
+]
+BatchSize = Annotated[int, typer.Option(min=1, help="Sentences processed together.", metavar="N")]
+Threshold = Annotated[
+    float | None,
+    typer.Option(
+        help="Least probability of an entity.  [default: the likeliest label, or none]", metavar="PROBABILITY"
+    ),
+]
+Overlap = Annotated[Overlaps, typer.Option(help="Which entities may overlap: all, nested ones only, or none (flat).")]
+Format = Annotated[
+    CorpusFormats | None, typer.Option("--format", help="Format of the corpus.  [default: from its name and content]")
+]
+Split = Annotated[
+    str | None, typer.Option(help="train, validation (or dev) or test.  [default: validation, or the only split]")
+]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0: any free one.", metavar="PORT")]
+
+
+def check_device(name: str | None) -> None:
+    """Raises ValueError if there is no such device."""
+    import torch
+
+    try:
+        torch.empty(0, device=name)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+        reason = "there is no such kind of device" if reason.startswith("Expected one of") else reason
+        raise ValueError(f"--device {name}: {reason}. Give cpu, or leave --device out to use a GPU if any.") from None
+
+
+def check_new(option: str, path: Any) -> None:
+    """Raises ValueError if the path, given for the option, exists."""
+    if path.exists():
+        raise ValueError(f"{option} {path} exists already; give the name of a new folder.")
+
+
+def load_split(corpus: str, corpus_format: str | None, split: str | None) -> tuple[str, "Dataset"]:
+    """Name and records of a split; without one, of the validation data, or of the only split.
+
+    Raises:
+        ValueError: the corpus has no such split.
+    """
+    from ..data import load_nested_ner
+
+    splits = load_nested_ner(corpus, corpus_format)
+    default = next(iter(splits)) if len(splits) == 1 else "validation"
+    (name,) = split_names([split]) if split else (default,)
+    if name not in splits:
+        raise ValueError(f"{corpus} has no split {name!r}; give --split {' or '.join(splits)}.")
+    return name, splits[name]
+
+
+def split_names(given: Sequence[str]) -> list[str]:
+    """The names of splits as `load_nested_ner` gives them: `dev` is the validation split."""
+    from ..data.formats import SPLIT_OF_NAME
+
+    return [SPLIT_OF_NAME.get(name, name) for name in given]

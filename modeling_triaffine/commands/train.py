@@ -1,0 +1,146 @@
+r"""Trains a model on a corpus, scores it, and saves it with its card.
+
+    triaffine-ner train --recipe genia-minilm --train_file my_corpus/ --output_dir outputs/mine
+    triaffine-ner train --recipe demo --train_file my_corpus/ --output_dir outputs/full --triaffine_rank none \
+        --max_candidates 40
+    accelerate launch --num_processes 2 -m modeling_triaffine.commands.train --recipe …  (several GPUs)
+
+Options given here win over the recipe's, and the recipe's over the defaults below. An empty value (--word_vectors=)
+takes back what the recipe says. Options are spelled with underscores or dashes. An interrupted training continues with
+the same command and --resume_from_checkpoint.
+
+Start
+  --recipe NAME                    Recipe that comes with the package (demo, genia-minilm, …), or a recipe's folder.
+  --output_dir FOLDER              Checkpoints and the finished model. Required.
+  --model_name_or_path MODEL       Pretrained encoder: a folder or a name on the Hub. Without one, an encoder is trained
+                                   from scratch as the recipe describes it.
+  --resume_from_checkpoint [PATH]  Continue from this checkpoint, or without PATH from the latest in --output_dir.
+
+Data
+  --train_file PATH                Corpus: a file, or a folder with train, dev and test.
+  --validation_file PATH           Validation data (default: that in --train_file).
+  --test_file PATH                 Test data (default: that in --train_file).
+  --data_format FORMAT             Format of the corpus (default: from its name and content).
+  --retokenize                     Train on the words that raw text is split into, not on the corpus' own tokens.
+  --max_train_samples N            Train on the first N sentences only, for a quick trial.
+  --do_predict                     Score the test data, too, and save the entities found.
+
+Training
+  --num_train_epochs N             Passes over the training data (default: 15).
+  --per_device_train_batch_size N  Sentences in a batch of each process (default: 8).
+  --gradient_accumulation_steps N  Batches in one update of the weights (default: 1).
+  --max_subwords_per_batch N       Sub-words in a batch, instead of a number of sentences.
+  --encoder_learning_rate RATE     Learning rate of the encoder (default: 3e-5).
+  --embeddings_learning_rate RATE  Of word, part-of-speech and character embeddings and BiLSTM (default: 5e-4).
+  --learning_rate RATE             Of everything else, the triaffine head (default: 3e-5).
+  --warmup_steps N                 Updates, or below 1 a share of them, until the full rates (default: 0).
+  --weight_decay RATE              Decoupled weight decay (default: 0.01).
+  --max_grad_norm NORM             Clip gradients to this norm; 0: never (default: 0.1).
+  --seed N                         Of all random numbers (default: 42).
+  --bf16, --fp16                   Mixed precision on a GPU.
+  --save_memory                    Full triaffine tensors with the least memory; slower.
+  --use_cpu                        Train without a GPU.
+
+Scores and card
+  --eval_strategy WHEN             Score the validation data: epoch, steps, or no if there are none (default: epoch).
+  --save_strategy WHEN             Save a checkpoint: no, steps, epoch or best (default: epoch).
+  --load_best_model_at_end BOOL    End with the checkpoint of the best validation F1, not the last (default: true).
+  --dataset_name NAME              Data set's name in the model card.
+  --language LANGUAGE              Language in the model card (en).
+  --license LICENSE                License in the model card (apache-2.0).
+  --push_to_hub                    Publish the finished model.
+  --hub_model_id OWNER/NAME        Repository to publish to.
+
+Model: the fields of TriaffineConfig
+  --triaffine_dim N                Width d of the triaffine inputs (default: 256).
+  --triaffine_rank N|none          Rank of the triaffine tensors; none: full tensors (default: none).
+  --max_candidates N               Candidate spans of a sentence that enter the cross-span stage (default: 30).
+  --max_span_width N|none          Widest span that is scored, in words; none: all (default: none).
+  --attention FORM                 How the words inside a span are weighed: triaffine, triaffine_no_label, label, linear
+                                   or none (default: triaffine).
+  --scoring FORM                   How a span is scored: triaffine, linear, linear_boundary, linear_boundary_shared,
+                                   biaffine or biaffine_shared (default: triaffine).
+  --cross_span BOOL                Whether candidates attend to each other (default: true).
+  --cross_span_axis AXIS           Softmax of that attention over the related spans (key, as in the paper) or over the
+                                   scored ones (query, as in the published code) (default: key).
+  --share_triaffine BOOL           Whether the cross-span stage re-uses the span stage's tensors (default: true).
+  --triaffine_init_std STD         Standard deviation of full tensors at the start (default: 0.01).
+  --aux_loss_weight WEIGHT         Weight of the span stage's loss (default: 1.0).
+  --loss_reduction WAY             Mean over spans, then sentences (sentence), or over all spans (batch)
+                                   (default: sentence).
+  --context CONTEXT                Neighbouring sentences shown to the encoder: none, previous_sentence or document
+                                   (default: none).
+  --max_subwords N                 Sub-words the encoder reads at once; longer input is windowed (default: 192).
+  --subword_pooling WAY            A word's vector from its sub-words: max, first or mean (default: max).
+  --word_vectors FILE              Static word vectors to start with: fastText, word2vec or GloVe.
+  --word_embedding_size N          Size of static word vectors; 0: none (default: 0).
+  --pos_embedding_size N           Size of part-of-speech embeddings; 0: none (default: 0).
+  --pos_tagger PIPELINE            spaCy pipeline that tags sentences without parts of speech.
+  --char_embedding_size N          Size of character embeddings; 0: none (default: 0).
+  --char_lstm_hidden_size N        Size of the characters' BiLSTM in each direction; 0: none (default: 0).
+  --char_readout WAY               Where that BiLSTM is read: both_ends or last_character (default: both_ends).
+  --lstm_hidden_size N             Size of the BiLSTM over words in each direction; 0: none (default: 512).
+  --lstm_layers N                  Its layers (default: 2).
+  --encoder_dropout P              Dropout of the encoder's output (default: 0.0).
+  --word_dropout P                 Dropout of static word vectors (default: 0.2).
+  --pos_dropout P                  Dropout of part-of-speech embeddings (default: 0.2).
+  --char_dropout P                 Dropout of character embeddings (default: 0.2).
+  --lstm_dropout P                 Dropout between layers of the BiLSTM (default: 0.2).
+  --mlp_dropout P                  Dropout between layers of MLPs (default: 0.1).
+  --word_vocab_size N, --pos_vocab_size N, --char_vocab_size N
+                                   Sizes of vocabularies; they follow from the training data (default: 0).
+
+--help-all lists every option, those inherited from transformers' TrainingArguments included.
+"""
+
+import re
+import sys
+from typing import Any
+
+import typer
+from typer.core import TyperCommand
+
+from ..errors import exit_with_message
+
+
+class Unparsed(TyperCommand):
+    """A command that reads its arguments itself: the options of a training are too many to import for every help."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        ctx.args = args
+        return args
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        from typer.core import CompletionItem  # type: ignore[attr-defined, unused-ignore]
+
+        names = re.findall(r"^  (--\w+)", __doc__ or "", re.MULTILINE)
+        return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+
+
+SETTINGS = {"cls": Unparsed}
+
+
+def command(context: typer.Context) -> None:
+    if "--help" in context.args:
+        print(f"Usage: {context.command_path} [--recipe NAME] --train_file PATH --output_dir FOLDER [OPTIONS]\n")
+        print(__doc__)
+        return
+    from ..publishing.upload import NotPublishedError
+    from ..training.faults import TrainingFault
+    from ..training.run import prepare_run, start_logging, train_and_save
+
+    start_logging()
+    arguments = ["--help" if argument == "--help-all" else argument for argument in context.args]
+    run = prepare_run(arguments)
+    try:
+        train_and_save(run)
+    except (TrainingFault, NotPublishedError) as fault:
+        exit_with_message(fault)
+    except (ValueError, OSError, ImportError) as error:  # in another command a mistake of the user, but not by now
+        raise RuntimeError("The training failed, and the cause is none that it knows of.") from error
+
+
+if __name__ == "__main__":
+    from modeling_triaffine.commands import main
+
+    main(["train", *sys.argv[1:]])

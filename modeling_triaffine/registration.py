@@ -1,0 +1,82 @@
+"""Makes the model known to transformers, as soon as the parts of transformers that must know it are imported.
+
+torch and transformers take seconds to import, which `triaffine-ner --help` does not need to wait for. So
+`import modeling_triaffine` imports neither, and instead watches for the import of the Auto classes and of `pipeline`.
+"""
+
+import importlib.util
+import sys
+from collections.abc import Callable, Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+
+def register_with_transformers() -> None:
+    """Registers where a part of transformers is imported already, and else right after its import."""
+    parts = {"transformers.models.auto": _register_model, "transformers.pipelines": _register_task}
+    later = {}
+    for name, register in parts.items():
+        if name in sys.modules:
+            register()
+        else:
+            later[name] = register
+    if later:
+        sys.meta_path.insert(0, _Watcher(later))
+
+
+class _Watcher(MetaPathFinder):
+    """Finds the watched modules as everybody else does, and has a function called once they have been executed.
+
+    What these functions import is never half imported then. The package of the Auto classes is lazy, and
+    `model/__init__` imports it before any of our modules; `token_task` imports ours only when it is called.
+    """
+
+    def __init__(self, calls: dict[str, Callable[[], None]]):
+        self.calls = calls
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname not in self.calls:
+            return None
+        register = self.calls.pop(fullname)
+        spec = importlib.util.find_spec(fullname)
+        if spec is not None and spec.loader is not None:
+            loader: Any = spec.loader
+            execute = loader.exec_module
+
+            def execute_and_register(module: ModuleType) -> None:
+                execute(module)
+                register()
+
+            loader.exec_module = execute_and_register
+        return spec
+
+
+def _register_model() -> None:
+    from transformers import AutoConfig, AutoModel, AutoModelForTokenClassification, AutoProcessor
+
+    from .model.configuration_triaffine import TriaffineConfig
+    from .model.modeling_triaffine import TriaffineForNestedNER
+    from .model.processing_triaffine import TriaffineProcessor
+
+    AutoConfig.register(TriaffineConfig.model_type, TriaffineConfig, exist_ok=True)
+    AutoModel.register(TriaffineConfig, TriaffineForNestedNER, exist_ok=True)
+    AutoModelForTokenClassification.register(TriaffineConfig, TriaffineForNestedNER, exist_ok=True)
+    AutoProcessor.register(TriaffineConfig, TriaffineProcessor, exist_ok=True)
+    TriaffineForNestedNER.push_repository = _push_model
+
+
+def _register_task() -> None:
+    from .token_task import register_token_task
+
+    register_token_task()
+
+
+def _push_model(model: Any, *arguments: Any, **options: Any) -> Any:
+    """`push_to_hub` of a model, whose own code travels without the package and so does not know how to publish it."""
+    from .publishing import push_model
+
+    return push_model(model, *arguments, **options)

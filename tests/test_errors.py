@@ -1,0 +1,74 @@
+"""How commands end: exit codes and messages."""
+
+import io
+import os
+import sys
+
+import pytest
+import torch
+
+from modeling_triaffine.commands.options import check_device
+from modeling_triaffine.errors import INTERRUPTED, ending_plainly, missing_extra
+from modeling_triaffine.files import open_output
+from modeling_triaffine.machine import describe_machine
+from modeling_triaffine.model.triaffine_ops import free_bytes
+
+
+def test_standard_output_is_utf_8_whatever_the_terminal(monkeypatch):
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="latin-1"))
+    with ending_plainly(), open_output(None) as output:
+        output.write("é € \ud800")
+    assert written.getvalue() == "é € \\ud800".encode()
+
+
+class FaultError(Exception):
+    pass
+
+
+@pytest.mark.parametrize("error", [ValueError, OSError, ImportError, FaultError])
+def test_mistakes_and_faults_are_one_paragraph(error, capsys):
+    with pytest.raises(SystemExit) as end, ending_plainly(FaultError):
+        raise error("It is so.\nDo  that.")
+    assert end.value.code == 2
+    assert capsys.readouterr().err == "error: It is so. Do that.\n"
+
+
+def test_errors_of_the_program_keep_their_traceback():
+    with pytest.raises(FaultError), ending_plainly():
+        raise FaultError
+
+
+def test_an_interruption_is_one_line(capsys):
+    with pytest.raises(SystemExit) as end, ending_plainly():
+        raise KeyboardInterrupt
+    assert end.value.code == INTERRUPTED
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+
+
+def test_of_several_processes_the_first_prints(monkeypatch, capsys):
+    monkeypatch.setenv("RANK", "1")
+    with pytest.raises(SystemExit), ending_plainly():
+        raise ValueError("It is so.")
+    assert capsys.readouterr() == ("", "")
+
+
+def test_an_unknown_device_is_named():
+    check_device(None)
+    check_device("cpu")
+    with pytest.raises(ValueError, match="--device bogus"):
+        check_device("bogus")
+
+
+def test_a_missing_extra_is_named_with_the_way_to_install_it():
+    message = str(missing_extra("Serving needs FastAPI", "serve"))
+    assert "Serving needs FastAPI" in message
+    assert "'modeling_triaffine[serve]'" in message
+
+
+def test_systems_that_do_not_report_their_memory(monkeypatch):
+    """As Windows, where Python has no `sysconf`."""
+    monkeypatch.delattr(os, "sysconf_names")
+    assert "memory_gb" not in describe_machine()
+    assert free_bytes(torch.device("cpu")) == 0

@@ -1,0 +1,55 @@
+"""Output files, which appear whole or not at all."""
+
+import os
+import threading
+
+import pytest
+
+from modeling_triaffine.files import open_output
+
+
+def test_output_appears_when_it_is_whole(tmp_path):
+    path = tmp_path / "folder" / "out.txt"
+
+    def stop_half_way():
+        with open_output(path) as output:
+            output.write("half")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        stop_half_way()
+    assert list(path.parent.iterdir()) == []
+    with open_output(path) as output:
+        output.write("\ud800")
+    assert path.read_text() == "\\ud800"
+    with pytest.raises(ValueError, match="is a folder"), open_output(tmp_path):
+        pass
+
+
+def test_a_link_stays_and_what_it_leads_to_is_written(tmp_path):
+    target, link, dangling = tmp_path / "folder" / "target", tmp_path / "link", tmp_path / "dangling"
+    target.parent.mkdir()
+    target.write_text("old")
+    link.symlink_to(target)
+    dangling.symlink_to(tmp_path / "new")
+    for path in (link, dangling):
+        with open_output(path) as output:
+            output.write("new")
+        assert path.is_symlink()
+        assert path.read_text() == "new"
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["dangling", "folder", "link", "new", "target"]
+
+
+@pytest.mark.parametrize("name", ["pipe", "link"])
+def test_a_pipe_is_written_to_and_stays_one(tmp_path, name):
+    pipe, read = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    (tmp_path / "link").symlink_to(pipe)
+    reader = threading.Thread(target=lambda: read.append(pipe.read_text(encoding="utf-8")), daemon=True)
+    reader.start()
+    with open_output(tmp_path / name) as output:
+        output.write("é\ud800")
+    assert pipe.is_fifo()
+    reader.join()
+    assert read == ["é\\ud800"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "pipe"]

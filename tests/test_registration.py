@@ -1,0 +1,51 @@
+"""What `import modeling_triaffine` loads, and that its models load through the Auto classes in any order of imports."""
+
+import subprocess
+import sys
+
+import pytest
+
+import modeling_triaffine
+
+LOAD = """
+model, processor = {auto}.from_pretrained(folder), AutoProcessor.from_pretrained(folder)
+print(type(model).__module__, type(processor).__module__, model.push_repository.__module__)
+"""
+AUTO_CLASSES = "from transformers import AutoModel, AutoModelForTokenClassification, AutoProcessor"
+ORDERS = {
+    "package first": (f"import modeling_triaffine\n{AUTO_CLASSES}", "AutoModel"),
+    "transformers first": (f"{AUTO_CLASSES}\nimport modeling_triaffine", "AutoModelForTokenClassification"),
+    "a module of the model first": (
+        f"import modeling_triaffine.model.modeling_triaffine\n{AUTO_CLASSES}",
+        "AutoModel",
+    ),
+}
+
+
+def run(program: str) -> str:
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
+    assert result.returncode == 0, result.stderr[-2000:]
+    return result.stdout
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_models_load_without_remote_code(saved_model, order):
+    imports, auto_class = ORDERS[order]
+    modules = run(f"folder = {str(saved_model)!r}\n{imports}{LOAD.format(auto=auto_class)}").split()
+    assert [module.split(".")[0] for module in modules] == ["modeling_triaffine"] * 3
+
+
+def test_the_import_loads_no_library():
+    program = (
+        "import modeling_triaffine, sys; dir(modeling_triaffine); print({'torch', 'transformers'} & set(sys.modules))"
+    )
+    assert run(program) == "set()\n"
+
+
+def test_every_public_name_is_there():
+    for name in modeling_triaffine.__all__:
+        assert getattr(modeling_triaffine, name) is not None
+        assert name in dir(modeling_triaffine)
+    assert modeling_triaffine.data.load_nested_ner is modeling_triaffine.load_nested_ner
+    with pytest.raises(AttributeError, match="'nothing'"):
+        _ = modeling_triaffine.nothing
