@@ -26,8 +26,7 @@ from typing import Any
 from modeling_triaffine.data import load_nested_ner
 from modeling_triaffine.evaluation import score_entities, scores_by_depth
 from modeling_triaffine.evaluation.significance import paired_bootstrap
-from modeling_triaffine.machine import describe_machine
-from modeling_triaffine.publishing.revision import source_revision
+from modeling_triaffine.machine import describe_machine, source_revision
 
 TRAIN = [sys.executable, str(Path(__file__).resolve().parents[1] / "examples" / "train.py")]
 START = "start"

@@ -46,7 +46,9 @@ def check_index(name_or_path: str | os.PathLike[str], options: dict[str, Any]) -
         for name in index["weight_map"].values():
             check_kind("index", "weight_map", name, str, "the name of a file for each tensor")
             if Path(name).name != name or not name.endswith(".safetensors"):
-                raise ValueError(f"it names {name}, which is not a safetensors file of its folder; do not use this model")
+                raise ValueError(
+                    f"it names {name}, which is not a safetensors file of its folder; do not use this model"
+                )
 
 
 def check_sizes(model: nn.Module, files: Sequence[str], where: str) -> None:
