@@ -1,0 +1,82 @@
+"""The import rules of docs/architecture.md: rooms import only rooms below them, and files form no circle."""
+
+import ast
+import sys
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parents[1] / "modeling_triaffine"
+# From the ground up. Rooms of one floor do not import each other.
+FLOORS = (
+    ("model",),
+    ("drawing", "data"),
+    ("explanation", "publishing", "conversion", "tagging"),
+    ("evaluation",),
+    ("training", "page", "serving"),
+    ("commands",),
+)
+# Files beside the rooms that any room may import.
+SHARED_FILES = {"errors", "files", "inference", "machine", "version"}
+
+
+def imports_of(file: Path) -> list[str]:
+    """Modules of this package that a file imports, wherever in it, with their names from the package's root."""
+    package = file.parent.relative_to(PACKAGE.parent).parts
+    found = []
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            base = package[: len(package) - node.level + 1]
+            module = [*base, *(node.module or "").split(".")] if node.module else list(base)
+            for alias in node.names:
+                found.append(".".join([*module, alias.name] if is_module([*module, alias.name]) else module))
+    return [name.removeprefix(f"{PACKAGE.name}.") for name in found]
+
+
+def is_module(parts: list[str]) -> bool:
+    path = PACKAGE.parent.joinpath(*parts)
+    return path.with_suffix(".py").exists() or path.is_dir()
+
+
+def rooms() -> list[str]:
+    return sorted(folder.name for folder in PACKAGE.iterdir() if (folder / "__init__.py").exists())
+
+
+def test_every_room_has_its_floor():
+    assert sorted(room for floor in FLOORS for room in floor) == rooms()
+
+
+@pytest.mark.parametrize("room", rooms())
+def test_a_room_imports_only_from_below(room):
+    floor = next(number for number, names in enumerate(FLOORS) if room in names)
+    below = {name for names in FLOORS[:floor] for name in names}
+    allowed = below | {room} | (SHARED_FILES if floor else set())
+    for file in sorted((PACKAGE / room).rglob("*.py")):
+        strangers = {name.split(".")[0] for name in imports_of(file)} - allowed
+        assert not strangers, f"{file.relative_to(PACKAGE)} imports {strangers}"
+
+
+def test_files_that_travel_import_siblings_torch_and_transformers_only():
+    outside = set()
+    for file in (PACKAGE / "model").glob("*.py"):
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ImportFrom):
+                assert node.level <= 1 and "." not in (node.module or "") or not node.level, file.name
+            names = [node.module] if isinstance(node, ast.ImportFrom) and not node.level else []
+            names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            outside |= {name.split(".")[0] for name in names if name}
+    needed = {"torch", "transformers"}
+    brought_along = {"numpy", "tokenizers", "huggingface_hub", "safetensors"}  # transformers requires these
+    assert outside - sys.stdlib_module_names <= needed | brought_along
+
+
+def test_files_form_no_circle():
+    graph = {}
+    for file in PACKAGE.rglob("*.py"):
+        name = ".".join(file.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__")
+        graph[name] = {target for target in imports_of(file) if target != name}
+    try:
+        list(TopologicalSorter(graph).static_order())
+    except CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))
