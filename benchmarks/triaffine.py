@@ -27,6 +27,7 @@ from modeling_triaffine.model.triaffine_ops import free_bytes
 
 PLAIN_FORMS = ["published", "reference"]
 FORMS = [*PLAIN_FORMS, "full", "full_save_memory", "low_rank"]
+PASSES = ["forward", "step"]
 RATIOS = [("full", "published"), ("full_save_memory", "published"), ("published", "reference"), ("low_rank", "full")]
 SIZES = [(1, 30), (8, 30), (1, 60), (8, 60), (1, 120), (1, 192), (1, 512)]
 HIDDEN_SIZE = 384
@@ -55,6 +56,7 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", nargs="+", type=parse_size, default=SIZES, help="BATCHxWORDS …")
     parser.add_argument("--dims", nargs="+", type=int, default=[96, 256], help="Widths d of the triaffine.")
+    parser.add_argument("--passes", nargs="+", choices=PASSES, default=PASSES)
     parser.add_argument("--forms", nargs="+", choices=FORMS, default=FORMS, help="Forms of the head.")
     parser.add_argument("--labels", type=int, default=8)
     parser.add_argument("--rank", type=int, default=64, help="Rank of the low-rank head.")
@@ -101,13 +103,13 @@ def build_heads(dim: int, arguments: argparse.Namespace) -> dict[str, Head]:
 def measure(
     heads: dict[str, Head], batch: int, words: int, dim: int, arguments: argparse.Namespace
 ) -> list[dict[str, Any]]:
-    """A row for the forward pass and one for a step; without the plain forms where these do not fit into memory."""
+    """A row for each of the passes; without the plain forms where these do not fit into memory."""
     hidden = torch.randn(batch, words, HIDDEN_SIZE, device=arguments.device)
     lengths = torch.full((batch,), words, device=arguments.device)
     labels = torch.randint(arguments.labels, (batch, words, words), device=arguments.device)
     clock = CLOCKS[arguments.clock]
     rows = []
-    for what in ("forward", "step"):
+    for what in arguments.passes:
         fits = plain_forms_fit(batch, words, dim, what, arguments)
         forms = [form for form in arguments.forms if fits or form not in PLAIN_FORMS]
         calls = {form: make_call(heads[form], form, what, hidden, lengths, labels, arguments) for form in forms}
