@@ -9,6 +9,7 @@ import torch
 from opt_einsum import contract
 from torch import Tensor, nn
 
+from modeling_triaffine.model.losses_triaffine import span_loss
 from modeling_triaffine.model.span_head_triaffine import SpanHeadOutput, TriaffineSpanHead
 from modeling_triaffine.model.triaffine_ops import (
     append_one,
@@ -16,7 +17,6 @@ from modeling_triaffine.model.triaffine_ops import (
     gather_spans,
     masked_softmax,
     select_candidates,
-    span_loss,
     span_mask,
 )
 
