@@ -9,14 +9,16 @@ import modeling_triaffine
 
 LOAD = """
 model, processor = {auto}.from_pretrained(folder), AutoProcessor.from_pretrained(folder)
-print(type(model).__module__, type(processor).__module__, model.push_repository.__module__)
+from transformers.pipelines import PIPELINE_REGISTRY
+task = PIPELINE_REGISTRY.supported_tasks["token-classification"]["impl"]
+print(*(known.__module__ for known in (type(model), type(processor), model.push_repository, task)))
 """
 AUTO_CLASSES = "from transformers import AutoModel, AutoModelForTokenClassification, AutoProcessor"
 ORDERS = {
     "package first": (f"import modeling_triaffine\n{AUTO_CLASSES}", "AutoModel"),
     "transformers first": (f"{AUTO_CLASSES}\nimport modeling_triaffine", "AutoModelForTokenClassification"),
     "a module of the model first": (
-        f"import modeling_triaffine.model.modeling_triaffine\n{AUTO_CLASSES}",
+        f"import modeling_triaffine.model.pipeline_triaffine\n{AUTO_CLASSES}",
         "AutoModel",
     ),
 }
@@ -32,7 +34,7 @@ def run(program: str) -> str:
 def test_models_load_without_remote_code(saved_model, order):
     imports, auto_class = ORDERS[order]
     modules = run(f"folder = {str(saved_model)!r}\n{imports}{LOAD.format(auto=auto_class)}").split()
-    assert [module.split(".")[0] for module in modules] == ["modeling_triaffine"] * 3
+    assert [module.split(".")[0] for module in modules] == ["modeling_triaffine"] * 4
 
 
 def test_the_import_loads_no_library():

@@ -1,0 +1,91 @@
+"""The wheel, built from the source distribution and installed alone, does the whole job from an empty folder."""
+
+import json
+import shutil
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+SOURCES = ("modeling_triaffine", "hub_configs", "setup.cfg", "pyproject.toml", "README.md", "LICENSE")
+BUILD_SDIST = "from setuptools import build_meta; build_meta.build_sdist('dist')"
+PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+OFFLINE = ["--no-index", "--no-deps"]
+
+
+def run(*command: object, folder: Path, **options: str) -> str:
+    """Standard output of a command that must succeed."""
+    result = subprocess.run(
+        [*map(str, command)], cwd=folder, capture_output=True, text=True, timeout=300, check=False, **options
+    )
+    assert result.returncode == 0, result.stdout[-1000:] + result.stderr[-3000:]
+    return result.stdout
+
+
+@pytest.fixture(scope="module")
+def distributions(tmp_path_factory) -> tuple[Path, Path]:
+    """Source distribution and wheel; the wheel is built from the source distribution, in which nothing is missing."""
+    folder = tmp_path_factory.mktemp("sources")
+    for name in SOURCES:
+        copy = shutil.copytree if (REPOSITORY / name).is_dir() else shutil.copy
+        copy(REPOSITORY / name, folder / name)
+    run(sys.executable, "-c", BUILD_SDIST, folder=folder)
+    (source,) = (folder / "dist").glob("*.tar.gz")
+    run(*PIP, "wheel", *OFFLINE, "--no-build-isolation", "--wheel-dir", folder / "dist", source, folder=folder)
+    (wheel,) = (folder / "dist").glob("*.whl")
+    return source, wheel
+
+
+@pytest.fixture(scope="module")
+def program(distributions, tmp_path_factory) -> Path:
+    """`triaffine-ner` in an environment with the wheel, which finds its requirements where these tests do."""
+    folder = tmp_path_factory.mktemp("environment")
+    run(sys.executable, "-m", "venv", "--without-pip", folder, folder=folder)
+    python = folder / "bin" / "python"
+    run(*PIP, "--python", python, "install", *OFFLINE, distributions[1], folder=folder)
+    (installed,) = folder.glob("lib/*/site-packages")
+    (installed / "requirements.pth").write_text(sysconfig.get_path("purelib"))  # behind the wheel, without its own .pth
+    return folder / "bin" / "triaffine-ner"
+
+
+def test_the_wheel_has_every_file_of_the_package_and_every_recipe(distributions):
+    with zipfile.ZipFile(distributions[1]) as wheel:
+        names = {name for name in wheel.namelist() if ".dist-info/" not in name}
+    tracked = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "modeling_triaffine", "hub_configs"],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if tracked.returncode:
+        pytest.skip("needs git and a checkout, to know which files there should be")
+    expected = {name.replace("hub_configs/", "modeling_triaffine/hub_configs/", 1) for name in tracked.stdout.split()}
+    assert names == expected
+
+
+def test_the_index_can_show_the_description(distributions):
+    pytest.importorskip("twine", reason="needs twine, of the extra test")
+    run(sys.executable, "-m", "twine", "check", "--strict", *distributions, folder=REPOSITORY)
+
+
+def test_trains_by_the_name_of_a_recipe_and_predicts_from_an_empty_folder(program, tmp_path):
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    environment = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "home"), "OMP_NUM_THREADS": "1", "PATH": ""}
+    python = program.with_name("python")
+    write = "from modeling_triaffine.data.demo import write_demo_corpus; write_demo_corpus('corpus')"
+    run(python, "-c", write, folder=empty, env=environment)
+    options = ("--max_train_samples", 48, "--max_eval_samples", 8, "--num_train_epochs", 1, "--use_cpu")
+    task = ("--recipe", "demo", "--train_file", "corpus", "--output_dir", "model")
+    run(program, "train", *task, *options, folder=empty, env=environment)
+    text = "The mayor of Port Velmar resigned."
+    found = run(program, "predict", "--model", "model", "--threshold", "0", folder=empty, env=environment, input=text)
+    assert json.loads(found)["text"] == text
+    assert json.loads(found)["entities"]
+    where = run(python, "-c", "import modeling_triaffine as m; print(m.__file__)", folder=empty, env=environment)
+    assert Path(where.strip()).is_relative_to(program.parents[1])
