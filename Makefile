@@ -9,7 +9,7 @@ BESIDE_THE_CORE := conversion/test_onnx.py data/test_docbin.py data/test_parts_o
     model/test_encoders.py model/test_lora.py page serving tagging test_documents.py test_space.py \
     test_spacy_component.py test_benchmarks.py training/test_word_embeddings.py
 
-.PHONY: demo test test-lowest nightly lint format clean
+.PHONY: demo test test-lowest nightly portability lint format clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py
@@ -21,11 +21,20 @@ test: $(VENV)/.installed-test lint
 test-lowest: $(LOWEST)/.installed
 	$(LOWEST)/bin/python -m pytest -n 2 $(BESIDE_THE_CORE:%=--ignore=tests/%)
 
-# The long ones: a training killed at 1,000 points, every reader and the model's files damaged thousands of times.
+# The slow ones: a training killed at 1,000 points, every reader and the model's files damaged thousands of times.
 nightly: $(VENV)/.installed-test
 	TRIAFFINE_KILL_POINTS=1000 TRIAFFINE_FUZZ_EXAMPLES=5000 $(BIN)/python -m pytest -n 2 \
 	    tests/training/test_kill_points.py tests/test_fuzzing.py
 	$(BIN)/python -m pytest -n 2 -m nightly
+
+# `make test` as it is on other processors: results may not depend on instruction sets or the number of threads.
+portability: $(VENV)/.installed-test
+	for threads in 1 2 4; do \
+	    for processor in THIS_ONE= ATEN_CPU_CAPABILITY=default ATEN_CPU_CAPABILITY=avx2; do \
+	        echo "$$processor $$threads threads"; \
+	        env $$processor OMP_NUM_THREADS=$$threads $(BIN)/python -m pytest -q -n 2 || exit; \
+	    done; \
+	done
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff format --check .

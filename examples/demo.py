@@ -1,9 +1,9 @@
-"""The main job on the embedded corpus: train, score on unseen names, save, load with AutoModel, mark nested entities.
+"""The whole job on the embedded corpus: train, score on unseen names, save, load with AutoModel, find nested entities.
 
     make demo
 
-Nothing is downloaded: corpus, tokenizer and encoder are made here, in `outputs/demo`. Another run makes `corpus` and
-`model` in it anew and leaves what else is there.
+Nothing is downloaded: corpus, tokenizer and encoder are made here, in `outputs/demo`. Another run replaces `corpus` and
+`model` there and leaves other files alone.
 """
 
 import argparse
@@ -22,17 +22,18 @@ from modeling_triaffine.errors import ending_plainly
 from modeling_triaffine.training.faults import TrainingFault
 from modeling_triaffine.training.run import prepare_run, start_logging, train_and_save
 
-RECIPES = Path(__file__).resolve().parents[1] / "hub_configs"
 SHOWN = 3
 LINE = 90  # characters; longer sentences would be drawn in pieces
-# What tells a folder of the demo from all others: only in such a one is anything removed.
+# Marks a folder of the demo; from any other nothing is removed.
 MARK = "made_by_the_demo.txt"
-MARK_TEXT = "Every run of examples/demo.py removes `corpus` and `model` beside this file and makes them anew.\n"
+MARK_TEXT = "Every run of examples/demo.py removes `corpus` and `model` beside this file and creates them again.\n"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output_dir", type=Path, default=Path("outputs/demo"), help="new, or that of an earlier demo")
+    parser.add_argument(
+        "--output_dir", type=Path, default=Path("outputs/demo"), help="new folder, or that of an earlier demo"
+    )
     folder = parser.parse_args().output_dir
     with ending_plainly(TrainingFault):
         clear(folder)
@@ -43,13 +44,11 @@ def clear(folder: Path) -> None:
     """Makes the folder, or removes from it what an earlier demo made.
 
     Raises:
-        ValueError: it holds files, and no demo made it.
+        ValueError: there are files in it, and no demo made it.
     """
     folder.mkdir(parents=True, exist_ok=True)
     if any(folder.iterdir()) and not (folder / MARK).is_file():
-        raise ValueError(
-            f"--output_dir {folder} holds other files than those of an earlier demo; give a new or empty folder."
-        )
+        raise ValueError(f"--output_dir {folder} has files that no earlier demo made; give a new or empty folder.")
     (folder / MARK).write_text(MARK_TEXT, encoding="utf-8")
     for made in (folder / "corpus", folder / "model"):
         if made.exists():
@@ -58,7 +57,7 @@ def clear(folder: Path) -> None:
 
 def run(folder: Path) -> None:
     start_logging()
-    # Matrices this small gain nothing from threads, and on a busy machine threads wait for each other.
+    # Matrices this small gain nothing from threads, which on a busy machine wait for each other.
     torch.set_num_threads(1)
 
     print(
@@ -68,10 +67,10 @@ def run(folder: Path) -> None:
     started = time.perf_counter()
     options = ["--recipe", "demo", "--train_file", str(folder / "corpus"), "--output_dir", str(folder / "model")]
     card = ["--dataset_name", "made-up demo corpus", "--language", "en", "--license", "apache-2.0"]
-    train_and_save(prepare_run([*options, *card, "--do_predict"], library=RECIPES))
+    train_and_save(prepare_run([*options, *card, "--do_predict"]))
     print(f"\nTrained, scored and saved in {time.perf_counter() - started:.0f} s: {folder / 'model'}")
 
-    print("Loaded again with AutoModel, the model marks the nested entities of raw text:\n")
+    print("Loaded again with AutoModel, the model finds the nested entities of raw text:\n")
     model = AutoModel.from_pretrained(folder / "model", trust_remote_code=True)
     processor = AutoProcessor.from_pretrained(folder / "model", trust_remote_code=True)
     find_entities = NestedNERPipeline(model=model, processor=processor)

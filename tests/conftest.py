@@ -1,7 +1,8 @@
-"""Shared fixtures: where the golden arrays and the corpora that do not travel with the project may lie."""
+"""Fixtures that several rooms share, and the last line of a run: what was skipped, and what would run it."""
 
 import os
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +16,21 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter) -> Iterator[None]:
+    yield
+    terminalreporter.write_line(skipped_line(terminalreporter.stats))
+
+
+def skipped_line(stats: dict[str, list]) -> str:
+    """How many tests were skipped for which reason; the reasons are what the tests need."""
+    skipped = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in stats.get("skipped", ()))
+    reasons = [f"{count} ({reason})" for reason, count in skipped.most_common()]
+    if nightly := len(stats.get("deselected", ())):
+        reasons.append(f"{nightly} (deselected; `make nightly` runs the slow ones)")
+    return f"Not run: {'; '.join(reasons)}." if reasons else "Nothing was skipped."
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""The demo's script: what it removes, and how its mistakes and faults are told. `make demo` itself takes minutes."""
+"""The demo's script: what it removes, and its messages. `make demo` itself takes minutes."""
 
 import runpy
 import sys
@@ -57,23 +57,22 @@ def test_a_folder_of_something_else_is_refused_and_kept(demo, tmp_path, name):
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text("precious")
     before = names(tmp_path)
-    code, told = demo(tmp_path, make)
+    code, message = demo(tmp_path, make)
     assert code == 2
-    assert told == f"error: --output_dir {tmp_path} holds other files than those of an earlier demo; give a new or " \
-        "empty folder.\n"  # fmt: skip
+    assert message.startswith(f"error: --output_dir {tmp_path} has files")
     assert names(tmp_path) == before
 
 
-def test_faults_are_told_in_one_paragraph(demo, tmp_path):
+def test_faults_are_one_paragraph(demo, tmp_path):
     def too_large(folder):
         raise OutOfMemoryError("Memory ran out.\nTake less.")
 
     assert demo(tmp_path / "new", too_large) == (2, "error: Memory ran out. Take less.\n")
     (tmp_path / "file").touch()
-    code, told = demo(tmp_path / "file", make)
+    code, message = demo(tmp_path / "file", make)
     assert code == 2
-    assert len(told.splitlines()) == 1
-    assert "File exists" in told
+    assert len(message.splitlines()) == 1
+    assert "File exists" in message
 
 
 def test_an_interrupted_demo_ends_without_a_traceback_and_can_be_run_again(demo, tmp_path):
