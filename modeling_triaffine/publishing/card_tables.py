@@ -32,13 +32,13 @@ def card_tables(summary: RunSummary, labels: Sequence[str]) -> dict[str, Table]:
         return tables
     scores = summary.evaluation.scores
     rows: dict[str, tuple[str, Mapping[str, Any]]] = {
-        "by_label": ("Label", scores["by_label"]),
+        "by_label": ("Label", {Code(name): row for name, row in scores["by_label"].items()}),
         "by_nesting": ("Entities", {"flat": scores["flat"], "nested": scores["nested"]}),
-        "by_length": ("Words", summary.evaluation.by_length),
+        "by_length": ("Words", {Code(words): row for words, row in summary.evaluation.by_length.items()}),
     }
     for name, (column, parts) in rows.items():
-        named = [(Code(part), {"found": row["correct"], **row}) for part, row in parts.items()]
-        tables[name] = score_table(column, [(Strong("all"), scores), *named])
+        parts = {Strong("all"): scores, **parts}
+        tables[name] = score_table(column, [(part, {"found": row["correct"], **row}) for part, row in parts.items()])
     return tables
 
 

@@ -28,8 +28,8 @@ WEIGHTS_FILE = "model.safetensors"
 LICENSE_FILE = "LICENSE"
 CODE_CARD = Path(__file__).with_name("code_card.md.jinja")
 HANDLER = Path(__file__).parents[1] / "model" / HANDLER_FILE
-# As every version of this package has written them, each with its own lowest version of transformers.
-OUR_REQUIREMENTS = re.compile(rb"torch\s+transformers>=[\d.]+\s*")
+# As every version of this package has written them, each with its own lowest versions.
+OUR_REQUIREMENTS = re.compile(rb"torch(>=[\d.]+)?\s+transformers>=[\d.]+\s*")
 
 LICENSE_NOTE = """\
 Copyright 2026 The modeling_triaffine developers

@@ -285,8 +285,8 @@ def test_flat_and_nested_apart_and_scores_by_length():
     assert "contain another one or lie inside one" in flat_and_nested
     assert cells(flat_and_nested) == [
         total,
-        ["`flat`", "66.67", "66.67", "66.67", "3", "3"],
-        ["`nested`", "100.00", "50.00", "66.67", "1", "2"],
+        ["flat", "66.67", "66.67", "66.67", "3", "3"],
+        ["nested", "100.00", "50.00", "66.67", "1", "2"],
     ]
     assert cells(section(card, "By length", "###")) == [
         total,

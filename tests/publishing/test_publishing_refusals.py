@@ -236,6 +236,12 @@ def test_change_by_somebody_else_is_not_undone(checkpoint, online, command, monk
 def test_dry_run_needs_no_hub_and_replaces_its_own_folder(checkpoint, command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     options = ("publish", "--checkpoint", checkpoint, "--repo-id", NAME, "--dry-run")
+    before = set(tmp_path.iterdir())
+    result = command(*options)
+    assert result.code == 0, result.err
+    assert "Nothing was written or uploaded" in result.out
+    assert set(tmp_path.iterdir()) == before
+    options += ("--output", "name")
     result = command(*options)
     assert result.code == 0, result.err
     folder = tmp_path / "name"
@@ -247,8 +253,8 @@ def test_dry_run_needs_no_hub_and_replaces_its_own_folder(checkpoint, command, t
     shutil.rmtree(checkpoint / "checkpoint-3")
     assert command(*options).code == 0
     assert {path.name for path in folder.iterdir()} == MODEL_FILES | CODE_FILES
-    assert command("publish", "--code-only", "--repo-id", CODE, "--dry-run").code == 0
-    assert command("publish", "--code-only", "--repo-id", CODE, "--dry-run").code == 0
+    for _ in range(2):
+        assert command("publish", "--code-only", "--repo-id", CODE, "--dry-run", "--output", "code").code == 0
     assert {path.name for path in (tmp_path / "code").iterdir()} == {*REMOTE_CODE_FILES, "LICENSE", "README.md"}
 
 
