@@ -36,7 +36,7 @@ def test_too_old_a_package_is_one_sentence_at_import(package, monkeypatch):
     monkeypatch.setattr(versions_triaffine, "version", lambda name: "1.9" if name == package else installed(name))
     with pytest.raises(ImportError, match=rf"{package} {LOWEST_VERSIONS[package]} or newer, but 1\.9 is installed"):
         check_versions()
-    monkeypatch.setattr(versions_triaffine, "version", lambda name: "99.0.dev0+cu130")
+    monkeypatch.setattr(versions_triaffine, "version", lambda name: "10.0.dev0+cu130")
     check_versions()
 
 

@@ -151,6 +151,9 @@ def test_code_and_auto_classes_are_named_in_the_saved_folder(tmp_path):
     for reference in [*saved["auto_map"].values(), saved["custom_pipelines"]["token-classification"]["impl"]]:
         module, name = reference.split(".")
         assert f"class {name}(" in (tmp_path / f"{module}.py").read_text()
+    tasks = TriaffineConfig.from_pretrained(tmp_path).custom_pipelines
+    assert (len(tasks), "ner" in tasks, "summarization" in tasks) == (1, True, False)
+    assert tasks["ner"] == saved["custom_pipelines"]["token-classification"]
 
 
 def test_configuration_given_is_left_as_it_is_and_foreign_fields_are_kept():
