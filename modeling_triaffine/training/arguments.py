@@ -1,4 +1,4 @@
-"""What can be said about a training: three dataclasses, whose fields are options of the command line and of recipes.
+"""The options of a training: three dataclasses, whose fields are options of the command line and of recipes.
 
 How they are read from a recipe and the command line is in `command_line.py`; the options of the model itself are the
 fields of `TriaffineConfig`.
@@ -7,6 +7,7 @@ fields of `TriaffineConfig`.
 import math
 import re
 from dataclasses import dataclass, field
+from typing import Any, NoReturn
 
 import torch
 from transformers import TrainingArguments
@@ -16,8 +17,11 @@ from ..data.collator import FlatAnnotation
 from .checkpoints import LATEST
 
 SAMPLING_STRATEGIES = ("group_by_length", "random")
-# Options of the Trainer for what is done otherwise here. Setting one would do nothing, so it is refused.
+# Options of transformers' Trainer and its arguments that would silently do nothing here, so that they are refused.
 WITHOUT_EFFECT = {
+    "compute_metrics": "evaluation always scores entities; score `predict_entities` yourself",
+    "preprocess_logits_for_metrics": "evaluation always scores entities",
+    "compute_loss_func": "the model computes its loss itself",
     "label_smoothing_factor": "the model computes its loss itself",
     "prediction_loss_only": "evaluation always scores entities",
     "batch_eval_metrics": "evaluation always scores entities",
@@ -44,6 +48,10 @@ NOT_NEGATIVE = (
 )
 
 
+def refuse_without_effect(name: str) -> NoReturn:
+    raise ValueError(f"{name} has no effect in this trainer: {WITHOUT_EFFECT[name]}. Leave it out.")
+
+
 @dataclass
 class ModelArguments:
     """Where a new model starts from."""
@@ -58,14 +66,14 @@ class ModelArguments:
     word_vectors: str | None = field(
         default=None,
         metadata={
-            "help": "File of static word vectors that a new model starts with: .vec or .bin of fastText, text or "
+            "help": "File of static word vectors for a new model: .vec or .bin of fastText, text or "
             "binary of word2vec, GloVe's text. Words without one are one unknown word; they are counted."
         },
     )
     keep_all_word_vectors: bool = field(
         default=False,
         metadata={
-            "help": "Keep all vectors of the file instead of those of the data's words, for words that come later. "
+            "help": "Keep all vectors of the file, not only those of the data's words, for words seen later. "
             "They are weights: 4 bytes a number in the model, and 16 in training."
         },
     )
@@ -73,7 +81,7 @@ class ModelArguments:
         default=None, metadata={"help": "License of the model for its card, as the Hub calls it (apache-2.0)."}
     )
     tokenizer_vocab_size: int = field(
-        default=8000, metadata={"help": "Most sub-words of a tokenizer that is learned from the training data."}
+        default=8000, metadata={"help": "Size of the vocabulary of a tokenizer that is learned from the training data."}
     )
 
 
@@ -92,7 +100,7 @@ class DataArguments:
         default=None, metadata={"help": "Test data; default: the split of that name in --train_file."}
     )
     data_format: str | None = field(
-        default=None, metadata={"help": "Format of the data files; default: told from their names."}
+        default=None, metadata={"help": "Format of the data files; default: recognized by their names and content."}
     )
     dataset_name: str | None = field(
         default=None, metadata={"help": "What the model card calls the data: an id on the Hub, or a name."}
@@ -101,8 +109,8 @@ class DataArguments:
     retokenize: bool = field(
         default=False,
         metadata={
-            "help": "Cut the sentences into the words that raw text is cut into, instead of the corpus' own tokens: "
-            "for models that shall read raw text. Entities are aligned by characters, lost ones counted."
+            "help": "Tokenize the sentences as raw text is tokenized, instead of taking the corpus' tokens: for models "
+            "that read raw text. Entities are aligned by characters, lost ones counted."
         },
     )
     flat_annotation: FlatAnnotation | None = field(
@@ -127,14 +135,10 @@ class DataArguments:
         },
     )
     max_train_samples: int | None = field(
-        default=None, metadata={"help": "Train on the first so many sentences only (a quick trial)."}
+        default=None, metadata={"help": "Train on this many sentences only (a quick trial)."}
     )
-    max_eval_samples: int | None = field(
-        default=None, metadata={"help": "Validate on the first so many sentences only."}
-    )
-    max_predict_samples: int | None = field(
-        default=None, metadata={"help": "Test on the first so many sentences only."}
-    )
+    max_eval_samples: int | None = field(default=None, metadata={"help": "Validate on this many sentences only."})
+    max_predict_samples: int | None = field(default=None, metadata={"help": "Test on this many sentences only."})
 
 
 @dataclass
@@ -182,7 +186,7 @@ class NestedNERTrainingArguments(TrainingArguments):
     max_subwords_per_batch: int | None = field(
         default=None,
         metadata={
-            "help": "Most sub-words of a batch of one process, padding counted: as many sentences of like length as "
+            "help": "Most sub-words in a batch of one process, with padding: as many sentences of similar length as "
             "fit, in training and evaluation, instead of the number of sentences in --per_device_train_batch_size and "
             "--per_device_eval_batch_size."
         },
@@ -190,7 +194,7 @@ class NestedNERTrainingArguments(TrainingArguments):
     save_memory: bool = field(
         default=False,
         metadata={
-            "help": "Full triaffine tensors with the least memory: nothing is kept for the backward pass, and their "
+            "help": "Full triaffine tensors with the least memory: the backward pass recomputes, and their "
             "gradients are added in place. Slower; the same numbers; one process only."
         },
     )
@@ -209,28 +213,29 @@ class NestedNERTrainingArguments(TrainingArguments):
         metadata={
             "nargs": "?",
             "const": LATEST,
-            "help": "Go on from this checkpoint; without a path from the latest one in --output_dir, or from scratch "
-            "where there is none yet.",
+            "help": "Resume from this checkpoint; without a path from the latest undamaged one in --output_dir, or "
+            "from scratch if there is none.",
         },
     )
 
     def __post_init__(self) -> None:
         if self.accelerator_config is None and torch.cuda.is_available():
-            # The way of a batch to the GPU does not wait until the step before is computed: batches are pinned.
+            # Copies pinned batches to the GPU while the step before is computed.
             self.accelerator_config = {"non_blocking": True}
         self._check_numbers()
         if self.eval_strategy == IntervalStrategy.NO:
             self.load_best_model_at_end = False
-        super().__post_init__()
+        check_of_trainer: Any = super().__post_init__  # untyped in transformers
+        check_of_trainer()
         if self.train_sampling_strategy not in SAMPLING_STRATEGIES:
             raise ValueError(
                 f"train_sampling_strategy is {self.train_sampling_strategy!r}; this trainer makes batches by "
                 f"{' or '.join(SAMPLING_STRATEGIES)}."
             )
         defaults = TrainingArguments.__dataclass_fields__
-        for name, reason in WITHOUT_EFFECT.items():
+        for name in WITHOUT_EFFECT.keys() & defaults.keys():
             if getattr(self, name) not in (defaults[name].default, []):
-                raise ValueError(f"{name} has no effect in this trainer: {reason}. Leave it out.")
+                refuse_without_effect(name)
         if self.max_subwords_per_batch is not None:
             self._check_batches_by_subwords(self.max_subwords_per_batch)
         if self.hub_strategy != HubStrategy.END:
@@ -250,7 +255,7 @@ class NestedNERTrainingArguments(TrainingArguments):
             )
 
     def _check_numbers(self) -> None:
-        """Refuses numbers with which there is no training, before anything is loaded."""
+        """Raises ValueError, before anything is loaded, for numbers that allow no training."""
         for name in ("per_device_train_batch_size", "per_device_eval_batch_size", "gradient_accumulation_steps"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; the least is 1.")
@@ -296,4 +301,4 @@ class NestedNERTrainingArguments(TrainingArguments):
 
         To use several, start one process a GPU: `accelerate launch`.
         """
-        return min(super().n_gpu, 1)
+        return min(int(super().n_gpu), 1)

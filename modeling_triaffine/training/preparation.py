@@ -1,6 +1,6 @@
-"""From a plan to what a trainer needs: the data's splits, the labels, a new, trained or interrupted model.
+"""From a plan to what a trainer needs: the splits of the data, the labels, and a new, trained or interrupted model.
 
-Everything a user can get wrong is noticed here, before the long work: as a ValueError or OSError of one paragraph.
+A user's errors are found here, before the long work, and raised as ValueError or OSError in one paragraph.
 """
 
 import logging
@@ -39,7 +39,7 @@ VOCABULARY_SIZES = {"words": "word_vocab_size", "pos": "pos_vocab_size", "chars"
 
 
 def load_splits(data: DataArguments) -> DatasetDict:
-    """The splits train, validation and test, as far as there are files for them."""
+    """Returns the splits train, validation and test for which files are given."""
     splits = dict(_load(data.train_file, data)) if data.train_file else {}
     for split, file in (("validation", data.validation_file), ("test", data.test_file)):
         if file:
@@ -58,7 +58,7 @@ def _tagger(pipeline: str) -> PosTagger:
 
 
 def limit_splits(splits: DatasetDict, data: DataArguments) -> DatasetDict:
-    """The splits cut to the first sentences wanted. The labels are those of the whole training data all the same."""
+    """Returns the splits, each cut to the first sentences as the options say."""
     limits = {
         "train": data.max_train_samples,
         "validation": data.max_eval_samples,
@@ -74,7 +74,7 @@ def limit_splits(splits: DatasetDict, data: DataArguments) -> DatasetDict:
 
 
 def _load(path: str | dict[str, str], data: DataArguments) -> DatasetDict:
-    """One corpus; with `retokenize` in the words of raw text, from the text itself where its format has it."""
+    """Returns one corpus; with `retokenize`, in the words of raw text, read from the text if the format has it."""
     if not data.retokenize:
         return load_nested_ner(path, data.data_format)
     split_words = word_splitter(DEFAULT_WORD_SPLITTER)
@@ -90,13 +90,13 @@ def _load(path: str | dict[str, str], data: DataArguments) -> DatasetDict:
 def build_model(
     plan: TrainingPlan, dataset: DatasetDict, labels: list[str]
 ) -> tuple[TriaffineForNestedNER, TriaffineProcessor]:
-    """The model that the run starts with, new, trained already or interrupted, and its processor.
+    """Returns the model that the run starts from (new, trained or interrupted) and its processor.
 
     Args:
-        labels: what a new model shall tell apart, None the last.
+        labels: of a new model; the last is None.
 
     Raises:
-        ValueError, OSError: the plan, the data and what lies in the output folder do not fit together.
+        ValueError, OSError: the plan does not fit the data or the model to start from.
     """
     set_seed(plan.training.seed)
     checkpoint = plan.training.resume_from_checkpoint
@@ -115,13 +115,13 @@ def build_model(
 
 
 def learn_tokenizer(sentences: Iterable[list[str]], vocab_size: int) -> PreTrainedTokenizerFast:
-    """A tokenizer of byte pairs for an encoder that is trained from scratch; the same for the same sentences.
+    """Learns a byte-pair tokenizer for an encoder from scratch; the same sentences give the same tokenizer.
 
-    (That WordPiece is not: its trainer numbers "##" pieces in an order that differs from call to call.)
+    (WordPiece does not: its trainer numbers "##" pieces in an order that differs from call to call.)
 
     Args:
         sentences: the words of each.
-        vocab_size: most sub-words; special tokens and the 256 bytes are always among them, so that no word is unknown.
+        vocab_size: most sub-words, special tokens and the 256 bytes included, so that no word is unknown.
     """
     tokenizer = Tokenizer(models.BPE(unk_token=SPECIAL_TOKENS["unk_token"]))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
@@ -132,11 +132,13 @@ def learn_tokenizer(sentences: Iterable[list[str]], vocab_size: int) -> PreTrain
         show_progress=False,
     )
     tokenizer.train_from_iterator(sentences, trainer)
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **SPECIAL_TOKENS)
+    make_tokenizer: Any = PreTrainedTokenizerFast  # untyped in transformers
+    made: PreTrainedTokenizerFast = make_tokenizer(tokenizer_object=tokenizer, **SPECIAL_TOKENS)
+    return made
 
 
 def label_names(records: Dataset) -> list[str]:
-    """The labels of a training corpus: its entity types in alphabetical order, and None."""
+    """Returns the labels of a training corpus: its entity types in alphabetical order, and None."""
     return [*sorted({entity["type"] for entities in records["entities"] for entity in entities}), NONE_LABEL]
 
 
@@ -152,13 +154,13 @@ def _is_trained_model(name_or_path: str) -> bool:
 
 
 def _load_trained(name_or_path: str, wanted: dict[str, Any]) -> tuple[TriaffineForNestedNER, TriaffineProcessor]:
-    """A model to go on with: what it is made of stands fixed."""
+    """Loads a trained model; raises ValueError for options that would change its architecture."""
     config = TriaffineConfig.from_pretrained(name_or_path)
     for name, value in wanted.items():
         if name in CONFIG_OPTIONS and name not in VOCABULARY_SIZES.values() and getattr(config, name) != value:
             raise ValueError(
-                f"{name} is to be {value!r}, but the model in {name_or_path} was made with {getattr(config, name)!r}. "
-                f"Leave {name} as it was, or start a new model."
+                f"{name} is {value!r}, but the model in {name_or_path} was trained with {getattr(config, name)!r}. "
+                f"Leave {name} out, or start a new model."
             )
     model = TriaffineForNestedNER.from_pretrained(name_or_path, config=config, dtype=torch.float32)
     return model, TriaffineProcessor.from_pretrained(name_or_path)
@@ -167,7 +169,7 @@ def _load_trained(name_or_path: str, wanted: dict[str, Any]) -> tuple[TriaffineF
 def _start_new(
     plan: TrainingPlan, dataset: DatasetDict, labels: list[str]
 ) -> tuple[TriaffineForNestedNER, TriaffineProcessor]:
-    """A model on a pretrained encoder, or one from scratch as the recipe describes it."""
+    """Builds a model on a pretrained encoder, or on one from scratch that the recipe describes."""
     if "train" not in dataset:
         raise ValueError("A new model needs training data for its labels; give --train_file.")
     fields = {"id2label": dict(enumerate(labels)), **plan.config}
@@ -199,9 +201,9 @@ def _start_new(
 
 
 def _read_vectors(model: ModelArguments, fields: dict[str, Any], dataset: DatasetDict) -> WordVectors | None:
-    """The static vectors of the data's words, if the plan names a file of them; they set `word_embedding_size`.
+    """Reads the static vectors of the data's words, if a file is given; they set `word_embedding_size`.
 
-    Words outside the training data are looked for too: their vectors were not learned from these data.
+    Words of the other splits are included: their vectors were not learned from these data.
     """
     if model.word_vectors is None:
         if model.keep_all_word_vectors:
@@ -214,7 +216,7 @@ def _read_vectors(model: ModelArguments, fields: dict[str, Any], dataset: Datase
         raise ValueError(f"--word_vectors: {error}") from None
     except FileNotFoundError:
         raise ValueError(
-            f"--word_vectors {model.word_vectors}: there is no such file. Say where it lies, or train without: "
+            f"--word_vectors {model.word_vectors}: there is no such file. Correct the path, or train without: "
             "--word_vectors= --word_embedding_size 0."
         ) from None
     logger.info("Word vectors: %s", vectors.report())
@@ -233,9 +235,9 @@ def _read_vectors(model: ModelArguments, fields: dict[str, Any], dataset: Datase
 def _build_vocabularies(
     processor: TriaffineProcessor, fields: dict[str, Any], vectors: WordVectors | None, training_data: Dataset
 ) -> None:
-    """Gives the processor the vocabularies that the model's word parts need.
+    """Builds the vocabularies that the model's word parts need.
 
-    With vectors the words are those that have one: all others are one unknown word, in training as later.
+    With vectors, the words are those that have one; all others are one unknown word, in training and later.
     """
     parts = [part for part, size in EMBEDDING_SIZES.items() if fields.get(size)]
     if "pos" in parts and not any(training_data["pos"]):
@@ -288,7 +290,7 @@ def _check_labels(label2id: dict[str, int], dataset: DatasetDict) -> None:
 
 
 def _warn_of_missed_entities(config: TriaffineConfig, dataset: DatasetDict) -> None:
-    """More entity spans in a sentence than candidates, or wider ones than are scored: a hard cap on recall."""
+    """Warns of entities that cannot be found: too many in a sentence, too wide, or on a span with another type."""
     for split, records in dataset.items():
         spans = [{(entity["start"], entity["end"]) for entity in entities} for entities in records["entities"]]
         typed = [{(e["start"], e["end"], e["type"]) for e in entities} for entities in records["entities"]]

@@ -122,7 +122,8 @@ class Bar(ProgressCallback):
         self.meter = meter
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        super().on_step_end(args, state, control, **kwargs)
+        advance: Any = super().on_step_end  # untyped in transformers
+        advance(args, state, control, **kwargs)
         if self.training_bar is not None and state.global_step % max(1, int(args.logging_steps)) == 0:
             self.training_bar.set_postfix_str(f"loss {float(self.meter.loss):.4g}")
 
@@ -142,7 +143,8 @@ def report_progress(trainer: Trainer, meter: Meter) -> None:
 
 def quieten(training: TrainingArguments) -> None:
     """Switches off all bars but that of the training, and this one too unless standard error is a terminal."""
-    transformers.utils.logging.disable_progress_bar()
+    hide_bars: Any = transformers.utils.logging.disable_progress_bar  # untyped in transformers
+    hide_bars()
     if not sys.stderr.isatty():
         datasets.disable_progress_bars()
         training.disable_tqdm = True

@@ -1,6 +1,6 @@
-"""Models whose weights are spread over processes (FSDP): what is sharded, and how the whole is had again."""
+"""Models sharded over processes (FSDP): which layers are sharded, and how to gather the whole model."""
 
-from typing import Any
+from typing import Any, cast
 
 from torch import nn
 from transformers import Trainer
@@ -9,15 +9,15 @@ from ..model.modeling_triaffine import TriaffineForNestedNER
 
 
 def check_sharding(fsdp_plugin: Any) -> None:
-    """Refuses what would leave no whole model behind.
+    """Refuses configurations that would not save a whole model.
 
     Raises:
         ValueError: `fsdp_plugin`, accelerate's `FullyShardedDataParallelPlugin`, is of FSDP 1, or saves shards.
     """
     if fsdp_plugin.fsdp_version != 2:
         raise ValueError(
-            f"fsdp_version is {fsdp_plugin.fsdp_version}; this trainer knows FSDP 2 only. Set fsdp_version: 2, as in "
-            "examples/accelerate/fsdp.yaml."
+            f"fsdp_version is {fsdp_plugin.fsdp_version}; this trainer supports FSDP 2 only. Set fsdp_version: 2, as "
+            "in examples/accelerate/fsdp.yaml."
         )
     kind = getattr(fsdp_plugin.state_dict_type, "name", fsdp_plugin.state_dict_type)
     if kind != "FULL_STATE_DICT":
@@ -42,23 +42,26 @@ def choose_sharded_layers(fsdp_plugin: Any, encoder: nn.Module) -> None:
 
 
 def layer_classes(encoder: nn.Module) -> list[str]:
-    """Names of the classes of what stands in the encoder's lists of modules."""
+    """Returns the names of the classes of the modules in the encoder's module lists."""
     lists = (module for module in encoder.modules() if isinstance(module, nn.ModuleList))
     layers = (layer for modules in lists for layer in modules if not isinstance(layer, nn.ModuleList | nn.ModuleDict))
     return sorted({type(layer).__name__ for layer in layers})
 
 
 def whole_model(trainer: Trainer) -> TriaffineForNestedNER | None:
-    """The trainer's model, to run in one process alone; of one that is sharded a copy with all weights.
+    """Returns the trainer's model to run in one process; if it is sharded, a copy with all weights.
 
-    All processes call this together. Those beside the main one get None of a model that is sharded.
+    All processes must call this together. For a sharded model, all but the main one get None.
     """
-    model: Any = trainer.model
+    model = cast(TriaffineForNestedNER, trainer.model)
     if not trainer.is_fsdp_enabled:
         return model
     weights = trainer.accelerator.get_state_dict(model)
     if not trainer.is_world_process_zero():
         return None
-    whole: Any = TriaffineForNestedNER(model.config)
+    config: Any = model.config
+    whole = TriaffineForNestedNER(config)
     whole.load_state_dict(weights)
-    return whole.to(trainer.args.device)
+    place: Any = whole.to
+    place(trainer.args.device)
+    return whole

@@ -8,9 +8,9 @@ accumulation, several processes, logging and trackers, checkpoints and their rot
 import contextlib
 import dataclasses
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import datasets
 import torch
@@ -26,7 +26,7 @@ from ..model.checkpoint_triaffine import broken_weights
 from ..model.decoding_triaffine import decode_batch
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import TriaffineProcessor
-from .arguments import NestedNERTrainingArguments
+from .arguments import WITHOUT_EFFECT, NestedNERTrainingArguments, refuse_without_effect
 from .batching import (
     RECORD_IDS,
     EpochCallback,
@@ -45,13 +45,6 @@ from .sharding import check_sharding, choose_sharded_layers
 
 logger = logging.getLogger(__name__)
 
-# Options of transformers' Trainer that would silently do nothing here.
-WITHOUT_EFFECT = {
-    "compute_metrics": "evaluation always scores entities; score `predict_entities` yourself",
-    "preprocess_logits_for_metrics": "evaluation always scores entities",
-    "compute_loss_func": "the model computes its loss itself",
-}
-
 Entities = list[dict[str, Any]]
 
 
@@ -66,7 +59,7 @@ class NestedNERTrainer(HubTrainer):
         train_dataset=dataset["train"],
         eval_dataset=dataset["validation"],
     )
-    trainer.train(resume_from_checkpoint=True)  # goes on where a killed run stopped
+    trainer.train(resume_from_checkpoint=True)  # resumes a run that was killed
     trainer.save_model()
     ```
 
@@ -78,8 +71,8 @@ class NestedNERTrainer(HubTrainer):
         options: further arguments of `transformers.Trainer`. The default collator is [`DataCollatorForNestedNER`].
 
     Raises:
-        ValueError: an option that has no effect here, data that is no `datasets.Dataset`, a configuration of FSDP that
-            would leave no whole model behind.
+        ValueError: an option that has no effect here, data that is not a `datasets.Dataset`, a configuration of FSDP
+            that would not save a whole model.
     """
 
     args: NestedNERTrainingArguments
@@ -98,14 +91,16 @@ class NestedNERTrainer(HubTrainer):
         eval_dataset: datasets.Dataset | dict[str, datasets.Dataset] | None = None,
         **options: Any,
     ):
-        _check_options(options)
+        for name in WITHOUT_EFFECT.keys() & options.keys():
+            if options[name] is not None:
+                refuse_without_effect(name)
         _check_datasets(train_dataset, eval_dataset)
         _check_batches_stay_whole(args)
         if getattr(args, "save_memory", False):
             _check_gradients_can_be_added_in_place(args)
             model.head.save_memory()
         for name in ("pad_token_id", "bos_token_id", "eos_token_id"):
-            # The Trainer would do the same and warn of it, as if something had been amiss.
+            # The Trainer would do the same, with a warning that alarms without cause.
             setattr(model.config, name, getattr(processing_class.tokenizer, name, None))
         label2id: Any = model.config.label2id
         options.setdefault("data_collator", DataCollatorForNestedNER(processing_class, label2id))
@@ -156,7 +151,7 @@ class NestedNERTrainer(HubTrainer):
 
     # ---- Batches ----
 
-    def get_train_dataloader(self) -> DataLoader:
+    def get_train_dataloader(self) -> DataLoader[Any]:
         if self.train_dataset is None:
             raise ValueError("NestedNERTrainer: training needs a train_dataset.")
         seed = self.args.seed if self.args.data_seed is None else self.args.data_seed
@@ -171,9 +166,12 @@ class NestedNERTrainer(HubTrainer):
         )
         self._epoch_callback.sampler = sampler
         collate_records = dataclasses.replace(self.collate_records, with_ids=True)
-        return self.accelerator.prepare(self._dataloader(self.train_dataset, sampler, collate_records))
+        loader: DataLoader[Any] = self.accelerator.prepare(
+            self._dataloader(self.train_dataset, sampler, collate_records)
+        )
+        return loader
 
-    def get_eval_dataloader(self, eval_dataset: str | datasets.Dataset | None = None) -> DataLoader:
+    def get_eval_dataloader(self, eval_dataset: str | datasets.Dataset | None = None) -> DataLoader[Any]:
         own: Any = self.eval_dataset
         dataset = own[eval_dataset] if isinstance(eval_dataset, str) else own if eval_dataset is None else eval_dataset
         if dataset is None:
@@ -187,7 +185,7 @@ class NestedNERTrainer(HubTrainer):
         )
         return self._dataloader(dataset, sampler, self.collate_records)
 
-    def get_test_dataloader(self, test_dataset: datasets.Dataset) -> DataLoader:
+    def get_test_dataloader(self, test_dataset: datasets.Dataset) -> DataLoader[Any]:
         return self.get_eval_dataloader(test_dataset)
 
     @property
@@ -205,7 +203,7 @@ class NestedNERTrainer(HubTrainer):
 
     def _dataloader(
         self, dataset: datasets.Dataset, batch_sampler: Sampler[list[int]], collate_records: RecordCollator
-    ) -> DataLoader:
+    ) -> DataLoader[Any]:
         return DataLoader(
             dataset,
             batch_sampler=batch_sampler,
@@ -224,8 +222,8 @@ class NestedNERTrainer(HubTrainer):
     # ---- Loss ----
 
     def get_batch_samples(
-        self, epoch_iterator: Iterator, num_batches: int, device: torch.device
-    ) -> tuple[list, torch.Tensor | int | None]:
+        self, epoch_iterator: Iterator[Any], num_batches: int, device: torch.device
+    ) -> tuple[list[Any], torch.Tensor | int | None]:
         """The batches of one update, and how many sentences they hold over all processes."""
         batches, _ = super().get_batch_samples(epoch_iterator, num_batches, device)
         self._update.clear()
@@ -281,7 +279,7 @@ class NestedNERTrainer(HubTrainer):
 
     def evaluation_loop(
         self,
-        dataloader: DataLoader,
+        dataloader: DataLoader[Any],
         description: str,
         prediction_loss_only: bool | None = None,
         ignore_keys: list[str] | None = None,
@@ -314,9 +312,9 @@ class NestedNERTrainer(HubTrainer):
     def predict_entities(self, dataset: datasets.Dataset) -> list[Entities]:
         """Entities of each record, in the order of the records: {start, end (exclusive, in words), type, score}."""
         predictions: Any = self.predict(dataset).predictions
-        return predictions
+        return cast("list[Entities]", predictions)
 
-    def _predict_entities(self, dataloader: DataLoader) -> tuple[list[Entities], float]:
+    def _predict_entities(self, dataloader: DataLoader[Any]) -> tuple[list[Entities], float]:
         """Entities of every row of the data set, over all processes, and the mean loss of a sentence."""
         sampler: Any = dataloader.batch_sampler
         model: Any = self.model
@@ -397,10 +395,9 @@ class NestedNERTrainer(HubTrainer):
     @property
     def _state_of_callbacks(self) -> dict[str, Any]:
         """The part of trainer_state.json that others may add to."""
-        state: Any = self.state.stateful_callbacks
-        return state
+        return cast(dict[str, Any], self.state.stateful_callbacks)
 
-    def _save(self, output_dir: str | None = None, state_dict: dict | None = None) -> None:
+    def _save(self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None) -> None:
         super()._save(output_dir, state_dict)
         if self.args.should_save:
             # A pickle that nothing reads, and nobody should pass on to others.
@@ -408,12 +405,6 @@ class NestedNERTrainer(HubTrainer):
 
     def _explaining_faults(self) -> contextlib.AbstractContextManager[None]:
         return explaining_faults(self.args.output_dir, self._batch, self.args.process_index)
-
-
-def _check_options(options: Mapping[str, Any]) -> None:
-    for name, reason in WITHOUT_EFFECT.items():
-        if options.get(name) is not None:
-            raise ValueError(f"NestedNERTrainer: {name} has no effect in this trainer: {reason}. Leave it out.")
 
 
 def _check_datasets(train: Any, evaluation: Any) -> None:

@@ -277,7 +277,7 @@ def test_a_trained_model_can_be_scored_without_training(tmp_path: Path, micro_co
     assert not any(word in card for word in ("kappa", "alpha gene", "beta gene", "widget:"))
     assert after["eval_loss"] == pytest.approx(before["eval_loss"], rel=1e-6)
     assert {path.name for path in scored_folder.iterdir()} == {"all_results.json", "validation_predictions.jsonl"}
-    with pytest.raises(ValueError, match=r"triaffine_dim is to be 9, but the model in .* was made with 8"):
+    with pytest.raises(ValueError, match=r"triaffine_dim is 9, but the model in .* was trained with 8"):
         prepare_run([*again, "--output_dir", str(scored_folder), "--use_cpu", "--triaffine_dim", "9"])
 
 
@@ -315,7 +315,7 @@ def unknown_label(corpus: Path) -> list[str]:
         (lambda corpus: ["--resume_from_checkpoint", str(corpus)], r"is not a checkpoint"),
         (
             lambda corpus: ["--word_vectors", "some.vec"],
-            r"--word_vectors some\.vec: there is no such file\. Say where it lies",
+            r"--word_vectors some\.vec: there is no such file\. Correct the path",
         ),
         (lambda corpus: ["--pos_embedding_size", "5"], r"no training sentence has parts of speech"),
         (lambda corpus: ["--hub_model_id", "a//b"], r"`model_name` is 'a//b'"),

@@ -75,6 +75,7 @@ def test_what_they_saved_is_the_whole_model(sharded):
     assert len(find_entities(texts, threshold=0.0)) == len(texts)
 
 
+@pytest.mark.nightly
 def test_they_resume_to_the_same_weights(sharded):
     folder, _ = sharded
     whole = load_file(folder / "model.safetensors")
