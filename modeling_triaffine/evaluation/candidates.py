@@ -8,8 +8,9 @@ from ..data.statistics import Span
 from ..inference import evaluating
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.decoding_triaffine import decode_batch
-from ..model.modeling_triaffine import SpanHeadOutput, TriaffineForNestedNER
+from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import TriaffineProcessor
+from ..model.span_head_triaffine import SpanHeadOutput
 from .breakdowns import candidate_recall
 from .prediction import Entities, word_batches
 from .scoring import score_entities

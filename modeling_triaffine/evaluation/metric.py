@@ -1,7 +1,7 @@
 """`NestedNERMetric`: the scores of `scoring.py` behind the interface of Hugging Face `evaluate`.
 
-What is counted, and how, is in `scoring.py`. Nothing is downloaded; predictions wait in `evaluate`'s cache folder
-between `add_batch` and `compute`.
+`scoring.py` defines what is counted. Nothing is downloaded; predictions wait in the cache folder of `evaluate` between
+`add_batch` and `compute`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,16 +10,18 @@ from typing import Any
 import evaluate
 from datasets import Features, List, Value
 
-from .scoring import check_same_sentences, read_entities, score_entities
+from .scoring import Sentences, check_same_sentences, read_entities, score_entities
+
+Entities = Sequence[Mapping[str, Any]]
 
 _DESCRIPTION = """
-Exact-match precision, recall and F1 of entities that may be nested: micro average, by label, and for flat and nested
-entities apart. An entity is right if its start, end and type are those of a gold entity of the same sentence.
+Exact-match precision, recall and F1 of entities that may be nested: micro average, by label, and separately for flat
+and nested entities. A prediction is right if its start, end and type are those of a gold entity of the same sentence.
 """
 
 _INPUTS_DESCRIPTION = """
 Entities are dicts with `start`, `end` (exclusive; words or characters, the same unit on both sides) and `type` or
-`entity_group`; `score` and `word` may be there and are not looked at. An empty list stands for no entity.
+`entity_group`; `score` and `word` are ignored. An empty list stands for no entity.
 
 Args:
     predictions (`list` of `list` of `dict`): Predicted entities, one list for each sentence.
@@ -52,13 +54,15 @@ class NestedNERMetric(evaluate.Metric):
             features=Features({"predictions": _ENTITIES, "references": _ENTITIES}),
         )
 
-    def add(self, *, prediction=None, reference=None, **kwargs) -> None:
+    def add(self, *, prediction: Entities | None = None, reference: Entities | None = None, **kwargs: Any) -> None:
         """Adds the entities of one sentence."""
         self.add_batch(predictions=[prediction], references=[reference], **kwargs)
 
-    # Arrow would cut floats to integers, refuse pipeline output for its other keys, and lose sentences where one side
-    # is empty; so entities are checked and brought into one form before they are written.
-    def add_batch(self, *, predictions=None, references=None, **kwargs) -> None:
+    # Arrow would truncate floats to integers, reject the other keys of pipeline output, and lose sentences where one
+    # side is empty; so entities are checked and normalised before they are written.
+    def add_batch(
+        self, *, predictions: Iterable[Any] | None = None, references: Iterable[Any] | None = None, **kwargs: Any
+    ) -> None:
         """Adds the entities of several sentences."""
         rows = {"predictions": _as_rows(predictions, "predictions"), "references": _as_rows(references, "references")}
         check_same_sentences(**rows)
@@ -67,14 +71,14 @@ class NestedNERMetric(evaluate.Metric):
     def _compute(
         self,
         *,
-        predictions: Sequence[Sequence[Mapping[str, Any]]],
-        references: Sequence[Sequence[Mapping[str, Any]]],
+        predictions: Sentences,
+        references: Sentences,
         labels: Iterable[str] | None = None,
     ) -> dict[str, Any]:
         return score_entities(predictions, references, labels)
 
 
-def _as_rows(sentences: Iterable[Sequence[Mapping[str, Any]]] | None, side: str) -> list[list[dict[str, Any]]]:
+def _as_rows(sentences: Iterable[Entities] | None, side: str) -> list[list[dict[str, Any]]]:
     if sentences is None:
         raise ValueError(f"{side} are missing: give predictions and references together.")
     return [

@@ -1,8 +1,7 @@
-"""Why a span was scored as it was, from the model's own attention.
+"""What the scores of a span add up from, by the model's own attention; not the evaluation of a model.
 
-`explaining.py` says it in data: from a text and a span to words, candidates and labels; `contributions.py` holds the
-tensors beneath. `tables.py` puts the data in tables and writes them as text, `plotting.py` draws them with matplotlib
-(the extra `plot`).
+`explaining.py` returns it as plain data, on the tensors of `contributions.py`. `tables.py` selects what is shown and
+formats it as text, `plotting.py` draws it with matplotlib (the extra `plot`).
 """
 
 from .explaining import Candidate, Explanation, LabelExplanation, StageScore, TextSpan, explain

@@ -1,8 +1,8 @@
-"""What the scores of one span are made of, as tensors: attention times value, taken apart by word and by candidate.
+"""The terms of one span's scores as tensors: attention times value, by inside word and by candidate.
 
 Both stages of the model are weighted sums, p_ijr = Σ_k α_ijkr · o_ijkr + b_r and pᶜ_lr = Σ_g β_lgr · t_lgr + b_r
-(sections 4 and 6 of Yuan et al.), so their terms explain the score without a remainder. Only the rows of the span that
-is asked for are made; o and t are computed here, attention and scores are those of the model's own forward pass.
+(sections 4 and 6 of Yuan et al.), so their terms explain the score without a remainder. Only the rows of the given span
+are computed: o and t here; attention and scores come from the model's own forward pass.
 """
 
 from typing import NamedTuple
@@ -89,7 +89,7 @@ def _candidate_values(head: TriaffineSpanHead, hidden: Tensor, output: SpanHeadO
 
 
 def _plain_weight(tensor: TriaffineTensor) -> TriaffineWeight:
-    """W as plain tensors: what the module itself hands out belongs to its own copy of the code, maybe a remote one."""
+    """W as plain tensors: the module's own property may return classes of another copy of the code (remote code)."""
     return tensor.weight if tensor.rank is None else (tensor.head, tensor.inside, tensor.tail)
 
 

@@ -1,4 +1,4 @@
-"""`explain`: a text and a span → what each label attended to and what that gave, as plain data ready for JSON."""
+"""`explain`: the attention and contributions behind each label's score of a span, as plain data ready for JSON."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -9,9 +9,10 @@ from torch import Tensor
 from ..inference import evaluating, rank_of_span
 from ..model.batches_triaffine import Feature
 from ..model.configuration_triaffine import NONE_LABEL
-from ..model.modeling_triaffine import SpanHeadOutput, TriaffineForNestedNER
+from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.processing_triaffine import TriaffineProcessor
+from ..model.span_head_triaffine import SpanHeadOutput
 from ..model.text_triaffine import Offsets
 from ..model.triaffine_ops import at_least_float32
 from .contributions import StageParts, cross_span_stage_parts, span_stage_parts
@@ -22,7 +23,7 @@ NEAR_WORDS = 4
 
 @dataclass(frozen=True)
 class TextSpan:
-    """A piece of the text: `text[start:end]`, in characters, `end` exclusive."""
+    """A part of the text: `text[start:end]`, in characters, `end` exclusive."""
 
     text: str
     start: int
@@ -31,7 +32,7 @@ class TextSpan:
 
 @dataclass(frozen=True)
 class Candidate(TextSpan):
-    """A candidate of the sentence, with the label the model gives it in the end and that label's probability."""
+    """A candidate of the sentence with its final label and that label's probability."""
 
     label: str
     probability: float
@@ -55,7 +56,7 @@ class StageScore:
 
 @dataclass(frozen=True)
 class LabelExplanation:
-    """One label before (p) and after (pᶜ) the cross-span stage; None after it where the span took no part in it."""
+    """A label's scores before (p) and after (pᶜ) the cross-span stage; the latter None if the span is no candidate."""
 
     label: str
     span_stage: StageScore
@@ -63,23 +64,22 @@ class LabelExplanation:
 
     @property
     def final(self) -> StageScore:
-        """The score after all stages that the span took part in."""
+        """The score of the last stage that the span took part in."""
         return self.cross_span_stage or self.span_stage
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why a span got its scores. Everything is what the model computed; nothing is estimated.
+    """What the scores of a span add up from, as the model computed it; nothing is estimated.
 
     Attributes:
-        span: the span; sentence: the sentence it was scored in, as the processor cut it.
-        words: the inside words, in the order of the `attention` and `contributions` of every `span_stage`.
-        candidates: the spans of the cross-span stage, in the order of those of every `cross_span_stage`; None where
-            the span is no candidate.
-        labels: the labels in the model's order, `None` the last.
-        predicted: the label that the model gives the span: the likeliest one, or `None` for what is no candidate.
-        rank: place of the span, from 1, among the `num_spans` of the sentence by their likeliest entity label (p).
-        is_candidate: whether the span took part in the cross-span stage; None when the model has no such stage.
+        span: The span; sentence: the sentence it was scored in, as split by the processor.
+        words: The inside words, in the order of `attention` and `contributions` in every `span_stage`.
+        candidates: The candidates, in the order of those in every `cross_span_stage`; None if the span is not one.
+        labels: In the model's order, `None` the last.
+        predicted: The span's label: the likeliest one, or `None` if the span is no candidate.
+        rank: The rank of the span, from 1, among the `num_spans` of the sentence by their likeliest entity label (p).
+        is_candidate: Whether the span took part in the cross-span stage; None for a model without this stage.
         cross_span_axis: "key": the candidates are those that the span looks at; "query": those it is seen from; None
             without the stage.
     """
@@ -101,7 +101,7 @@ class Explanation:
 
 
 def explain(pipeline: NestedNERPipeline, text: str, span: tuple[int, int]) -> Explanation:
-    """What the pipeline's model looked at when it scored a span of a text, whether it is an entity or not.
+    """Explains the scores of a span of a text, whether it is an entity or not.
 
     ```python
     entity = pipeline(text)[0]
@@ -109,12 +109,12 @@ def explain(pipeline: NestedNERPipeline, text: str, span: tuple[int, int]) -> Ex
     ```
 
     Args:
-        pipeline: [`NestedNERPipeline`]; its processor cuts the text as it does for predictions.
-        span: start and end (exclusive) in characters; both are borders of words of one sentence.
+        pipeline: [`NestedNERPipeline`]; its processor splits the text as for predictions.
+        span: Start and end (exclusive) in characters; both are word boundaries of one sentence.
 
     Raises:
-        ValueError: the span lies outside the text, off the words (the error says which are near), in two sentences, or
-            is wider than the model scores (`max_span_width`).
+        ValueError: The span lies outside the text, is not aligned with words (the error lists the nearest), crosses a
+            sentence boundary, or is wider than the model scores (`max_span_width`).
     """
     model: Any = pipeline.model
     feature, offsets, (i, j) = _locate(pipeline.processor, text, span)
@@ -122,7 +122,7 @@ def explain(pipeline: NestedNERPipeline, text: str, span: tuple[int, int]) -> Ex
     if max_width is not None and j - i >= max_width:
         raise ValueError(
             f"The span has {j - i + 1} words, but the model scores spans of at most {max_width} "
-            "(`max_span_width`); there is nothing to explain."
+            "(`max_span_width`); choose a shorter one."
         )
     with evaluating(model):
         batch = {name: values.to(model.device) for name, values in pipeline.processor.pad([feature]).items()}
@@ -160,20 +160,20 @@ def _touched_words(offsets: list[Offsets], start: int, end: int) -> list[int]:
 
 
 def _describe_misplaced(text: str, start: int, end: int, sentences: list[list[Offsets]]) -> str:
-    """What is wrong with a span that is no sequence of words of one sentence, and what could be meant."""
+    """The error about a span that is not a sequence of words of one sentence, with the words nearby."""
     what = f"The span {start}:{end} ({text[start:end]!r})"
     touched = [(offsets, words) for offsets in sentences if (words := _touched_words(offsets, start, end))]
     if len(touched) > 1:
         parts = [(offsets[words[0]][0], offsets[words[-1]][1]) for offsets, words in touched]
-        return f"{what} runs over the end of a sentence; spans lie within one, as {_quote(text, parts)} do."
+        return f"{what} crosses a sentence boundary; within a sentence are {_quote(text, parts)}."
     cut = [word for offsets in sentences for word in offsets]
     if not cut:
-        return f"{what} holds no words, nor does the text."
-    # The words that the span touches; of a span in white space, those on both sides of it.
+        return f"{what} contains no words, nor does the text."
+    # The words that the span touches; for a span in white space, those on both sides.
     first = next((number for number, word in enumerate(cut) if word[1] > start), len(cut) - 1)
     last = sum(word[0] < end for word in cut) - 1
     near = cut[max(0, min(first, last)) : max(first, last) + 1]
-    return f"{what} does not begin and end with words, as the processor cuts them; near it are {_quote(text, near)}."
+    return f"{what} does not begin and end at word boundaries; the nearest words are {_quote(text, near)}."
 
 
 def _quote(text: str, pieces: list[Offsets]) -> str:
@@ -237,7 +237,7 @@ def _stage_scores(parts: StageParts) -> list[StageScore]:
 
 
 def _candidates(output: SpanHeadOutput, names: list[str], spans: list[TextSpan]) -> list[Candidate]:
-    """The candidates with what the model finally says of each."""
+    """The candidates with their final labels."""
     assert output.logits is not None
     best = at_least_float32(output.logits[0]).softmax(-1).max(-1)
     rows = zip(spans, best.indices.tolist(), best.values.tolist(), strict=True)

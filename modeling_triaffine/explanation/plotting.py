@@ -137,7 +137,7 @@ def _text_width(text: str, size: float = TEXT_SIZE, weight: str = "normal") -> f
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import TextPath
 
-    return TextPath((0, 0), text, size, FontProperties(weight=weight)).get_extents().x1 / 72
+    return float(TextPath((0, 0), text, size, FontProperties(weight=weight)).get_extents().x1) / 72
 
 
 def _describe_stage(stage: Stage) -> str:

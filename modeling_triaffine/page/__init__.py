@@ -1,8 +1,8 @@
-"""The demo page: text in, nested entities drawn, listed and explained (the extra `demo`).
+"""The demo page: draws, lists and explains the nested entities of a text (the extra `demo`); not the HTTP service.
 
-`models.py` holds the models that can be chosen, `marking.py` runs them with progress, `views.py` makes HTML of what
-came out and `explained.py` of why, `answers.py` brings these together, `app.py` has components and events, `style.py`
-their CSS and JavaScript, `serving.py` serves it all.
+`models.py` loads the models on offer, `marking.py` runs them with progress, `views.py` and `explained.py` turn results
+and explanations into HTML, `answers.py` combines these, `app.py` defines components and events, `style.py` their CSS
+and JavaScript, `serving.py` the server.
 """
 
 from ..errors import missing_extra

@@ -1,4 +1,4 @@
-"""What the page answers to what was asked of it, as HTML; mistakes are answers too."""
+"""The page's answers to its visitors as HTML; errors are answers, too."""
 
 import logging
 from typing import Any, NamedTuple
@@ -11,18 +11,18 @@ from .views import show_drawing, show_error, show_hint, show_table
 
 logger = logging.getLogger(__name__)
 
-# Characters. All visitors wait for one model, and a text that it has begun is read to its end.
+# Characters. All visitors share one model, and a text that it has begun runs to its end.
 LONGEST_TEXT = 200_000
 
 NOTHING_YET = show_hint("The entities of the text will be drawn here.")
 NO_TEXT = show_hint("There is no text yet: type or paste one, or take an example.")
 NOTHING_FOUND = show_hint("No entities were found.")
 CHOOSE_ONE = show_hint("Choose an entity, in the drawing or in the table, to see why it was found.")
-NOT_AT_HAND = show_hint("This text is no longer at hand: find its entities again, then choose one.")
+NOT_AT_HAND = show_hint("This result has expired: find the entities again, then choose one.")
 
 
 class Answer(NamedTuple):
-    """The drawing or a message in its place; the table, empty without entities; the result, if there is one."""
+    """The drawing, or a message instead; the table, empty without entities; the result, if there is one."""
 
     drawing: str
     table: str = ""
@@ -36,7 +36,7 @@ def find_entities(
     if text is None or not text.strip():
         return Answer(NO_TEXT)
     if len(text) > LONGEST_TEXT:
-        message = f"The text has {len(text):,} characters, the page takes {LONGEST_TEXT:,}. Give it in parts."
+        message = f"The text has {len(text):,} characters; the limit is {LONGEST_TEXT:,}. Split it into parts."
         return Answer(show_error(message))
     try:
         pipeline = offered.pipeline(name)
@@ -45,25 +45,25 @@ def find_entities(
         labels = list(config.id2label.values())[:-1]
         drawing = show_drawing(marked.text, marked.entities, labels)
     except Exception as error:
-        return Answer(_tell(error))
+        return Answer(_show(error))
     if not marked.entities:
         return Answer(NOTHING_FOUND + drawing, marked=marked)
     return Answer(drawing, show_table(marked.text, marked.entities, labels), marked)
 
 
 def explain_entity(offered: Models, marked: Marked | None, start: Any, end: Any) -> str:
-    """Why the span of the marked text got its scores; start and end are what a browser sent."""
+    """Explains the scores of a span of the marked text; `start` and `end` come from the browser, unchecked."""
     if marked is None:
         return NOT_AT_HAND
     try:
         return show_explanation(explain(offered.pipeline(marked.model), marked.text, (int(start), int(end))))
     except Exception as error:
-        return _tell(error)
+        return _show(error)
 
 
-def _tell(error: Exception) -> str:
-    """A mistake as it is; what is none, and has a traceback worth reading, goes to the log as well."""
+def _show(error: Exception) -> str:
+    """The message of a user's error; an unexpected one is logged, too, with its traceback."""
     if isinstance(error, ValueError | OSError | ImportError):
         return show_error(error)
     logger.error("The page could not answer.", exc_info=error)
-    return show_error(f"This did not work ({type(error).__name__}: {error}). The log of the page tells more.")
+    return show_error(f"This did not work ({type(error).__name__}: {error}). See the log of the page.")

@@ -1,4 +1,4 @@
-"""`build_page`: the components of the page, and which of them ask for what. The answers are made in `answers.py`."""
+"""`build_page`: the components of the page and their events. `answers.py` makes the answers."""
 
 import os
 from collections.abc import Sequence
@@ -26,13 +26,13 @@ LONGEST_QUEUE = 32
 PRIVATE: dict[str, Any] = {"api_visibility": "private"}
 # One request at a time runs a model: more at once would only wait for one another's cores.
 IN_TURN: dict[str, Any] = {"concurrency_id": "model", "concurrency_limit": 1, **PRIVATE}
-# Who types a model's name and then clicks on the button asks for its examples and for entities at once. Only one of
-# them goes through Gradio's queue: while that closes the stream of one answer, it can lose the other.
+# Typing a model's name and then clicking on the button requests its examples and entities at once. Only one of them
+# goes through Gradio's queue: while it closes the stream of one response, it can lose the other.
 AT_ONCE: dict[str, Any] = {"queue": False, **PRIVATE}
 
 
 class _Parts(NamedTuple):
-    """The components that events begin or end in."""
+    """The components that are inputs or outputs of events."""
 
     model: gr.Dropdown
     text: gr.Textbox
@@ -49,7 +49,7 @@ class _Parts(NamedTuple):
 
 
 def build_page(
-    models: Sequence[str | os.PathLike],
+    models: Sequence[str | os.PathLike[str]],
     *,
     examples: Sequence[str] | None = None,
     free_choice: bool = False,
@@ -58,17 +58,17 @@ def build_page(
     """The demo page of some models.
 
     Args:
-        models: folders or Hub ids of trained models; the first one is loaded here, the others when they are chosen.
-        examples: texts to begin with; None: those that each model's card gives for its widget.
-        free_choice: whether visitors may name any other folder or Hub id too. For pages that only their owner sees:
-            it lets visitors read models from this machine's disk, and download.
-        device: cpu, cuda, cuda:1 …; None: a GPU where there is one.
+        models: Folders or Hub ids of trained models; the first is loaded now, the others when they are chosen.
+        examples: Example texts; None: the widget examples of each model's card.
+        free_choice: Whether visitors may enter any other folder or Hub id. Only for pages that nobody but their owner
+            sees: it lets visitors read models from this machine's disk, and download them.
+        device: cpu, cuda, cuda:1 …; None: a GPU if there is one.
 
     Returns:
         Gradio's Blocks, to be served by [`serve_page`].
 
     Raises:
-        ValueError: there is no model, or the first one cannot be loaded.
+        ValueError: There is no model, or the first one cannot be loaded.
     """
     offered = Models(models, free_choice, device)
     offered.pipeline(offered.names[0])
@@ -168,13 +168,13 @@ def _connect_finding(parts: _Parts, offered: Models) -> None:
     asked = [parts.find.click, parts.text.submit]
     inputs = [parts.model, parts.text, parts.keep, parts.threshold, parts.overlap]
     outputs = [parts.drawing, parts.explanation, parts.table, parts.download, parts.marked]
-    gr.on(asked, fn=None, js=SHOW_DRAWING, **PRIVATE)  # there is the progress
+    gr.on(asked, fn=None, js=SHOW_DRAWING, **PRIVATE)  # it shows the progress
     found = gr.on(asked, find, inputs, outputs, show_progress_on=parts.drawing, **IN_TURN)
-    found.then(fn=None, js=SHOW_DRAWING, **PRIVATE)  # and only now there may be room to scroll
+    found.then(fn=None, js=SHOW_DRAWING, **PRIVATE)  # only now there may be room to scroll
 
 
 def _save_json(marked: Marked, button: gr.DownloadButton) -> str:
-    """The result as a file in the page's own cache, from where Gradio deletes it."""
+    """Saves the result to a file in the page's cache, which Gradio cleans up."""
     content = marked.to_json().encode("utf-8", SURROGATES)
     return save_bytes_to_cache(content, "entities.json", button.GRADIO_CACHE)
 

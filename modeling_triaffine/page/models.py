@@ -1,4 +1,4 @@
-"""The models that a page offers: their names, loading them, examples from their cards."""
+"""The models on offer: their display names, loading, and examples from their cards."""
 
 import os
 from collections.abc import Sequence
@@ -21,22 +21,22 @@ MOST_EXAMPLES = 5
 
 
 class Models:
-    """Models by the name under which the page shows them.
+    """Models by display name.
 
     Args:
-        places: folders or Hub ids, shown under their [`public_names`].
-        free_choice: whether any other folder or Hub id may be given as well.
-        device: of torch; None: a GPU where there is one.
+        places: Folders or Hub ids, shown under their [`public_names`].
+        free_choice: Whether any other folder or Hub id is accepted, too.
+        device: torch's; None: a GPU if there is one.
     """
 
-    def __init__(self, places: Sequence[str | os.PathLike], free_choice: bool = False, device: str | None = None):
+    def __init__(self, places: Sequence[str | os.PathLike[str]], free_choice: bool = False, device: str | None = None):
         if not places:
-            raise ValueError("There is no model to show; give the folder or Hub id of one.")
+            raise ValueError("There is no model to show; pass the folder or Hub id of one.")
         self.free_choice = free_choice
         self.device = device
         paths = [str(place) for place in places]
         self._places = dict(zip(public_names(paths), paths, strict=True))
-        # Beside those offered one that was asked for freely stays loaded.
+        # With free choice, one model that is not on offer stays loaded.
         self._load = lru_cache(maxsize=len(paths) + free_choice)(self._load_from)
 
     @property
@@ -44,26 +44,26 @@ class Models:
         return list(self._places)
 
     def pipeline(self, name: str | None) -> NestedNERPipeline:
-        """The pipeline of a model, loaded when it is first asked for.
+        """The pipeline of a model, loaded on first use.
 
         Raises:
-            ValueError: this model is not offered, or cannot be loaded; the message does not tell where it lies.
+            ValueError: This model is not on offer or cannot be loaded; the message does not reveal its path.
         """
         place = self._place(name)
         try:
             return self._load(place)
         except (ValueError, OSError) as error:
-            # A relative path tells nothing, and could stand in the message by chance.
+            # A relative path reveals nothing, and could be part of the message by chance.
             message = str(error).replace(place, str(name)) if os.path.isabs(place) else str(error)
             raise ValueError(message) from error
 
     def examples(self, name: str | None) -> list[str]:
-        """Texts that the model's card gives for its widget; none where there is no card or none in it."""
+        """The widget texts of the model's card; none without a card."""
         try:
             card = cached_file(self._place(name), "README.md", _raise_exceptions_for_missing_entries=False)
             widget = (metadata_load(card) if card else None) or {}
         except (ValueError, OSError, yaml.YAMLError):
-            return []  # a card is a courtesy: what is wrong with the model is told when it is used
+            return []  # the card is optional: errors of the model show when it is used
         return _texts(widget.get("widget"))[:MOST_EXAMPLES]
 
     def _place(self, name: str | None) -> str:
@@ -77,7 +77,7 @@ class Models:
         return place
 
     def _load_from(self, place: str) -> NestedNERPipeline:
-        # Code of a repository is never run: the package's own classes read it, and only safetensors.
+        # Code of a repository never runs: the package's own classes read it, from safetensors only.
         processor = TriaffineProcessor.from_pretrained(place, trust_remote_code=False)
         model = TriaffineForNestedNER.from_pretrained(place, trust_remote_code=False)
         return NestedNERPipeline(model=model, processor=processor, device=self.device)

@@ -1,4 +1,4 @@
-"""Serving the page: on this machine alone unless told otherwise, and nothing in it comes from another server."""
+"""Serves the page, by default on this machine only; it loads nothing from other servers."""
 
 import signal
 import sys
@@ -12,30 +12,30 @@ from fastapi import FastAPI
 from ..hosting import HOST, PAGE_PORT, listen, url_of
 from .style import STYLE
 
-# After a signal: answers under way are finished, connections that wait for news are cut.
+# After a signal: running requests finish, idle connections are closed.
 SECONDS_TO_CLOSE = 3
 # Nothing is ever uploaded.
 LARGEST_UPLOAD = "1b"
 
 
 def serve_page(page: gr.Blocks, host: str = HOST, port: int = PAGE_PORT, open_browser: bool = False) -> None:
-    """Serves the page until the process gets SIGINT or SIGTERM; prints its address when it can be opened.
+    """Serves the page until SIGINT or SIGTERM; prints its address as soon as it can be opened.
 
     Args:
-        page: from [`build_page`].
-        host: address to listen at; 0.0.0.0 lets the whole network in.
-        port: 0 takes a free one.
-        open_browser: whether to show the page in the user's browser.
+        page: From [`build_page`].
+        host: Address to listen on; 0.0.0.0 opens the page to the whole network.
+        port: 0 picks a free one.
+        open_browser: Whether to open the page in the user's browser.
 
     Raises:
-        OSError: the address cannot be listened at.
+        OSError: The server cannot listen on this address.
     """
     with listen(host, port) as listener:
         address = url_of(listener)
         server = make_server(page)
-        # The server closes in order when it gets a signal, and then passes it on: SIGTERM is no failure.
+        # The server shuts down on a signal, then raises it again: SIGTERM is not a failure.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-        # The socket listens already: who comes before the server has started waits for it.
+        # The socket is already listening: early visitors wait for the server to start.
         print(f"The page is at {address} (stop it with Ctrl+C).", flush=True)
         if open_browser:
             webbrowser.open(address)
@@ -43,7 +43,7 @@ def serve_page(page: gr.Blocks, host: str = HOST, port: int = PAGE_PORT, open_br
 
 
 def make_server(page: gr.Blocks) -> uvicorn.Server:
-    """The server of the page, to be run on a socket that listens."""
+    """The server of the page, to be run on a listening socket."""
     undocumented: dict[str, Any] = {"docs_url": None, "redoc_url": None, "openapi_url": None}
     application = gr.mount_gradio_app(
         FastAPI(**undocumented),
@@ -66,7 +66,7 @@ def make_server(page: gr.Blocks) -> uvicorn.Server:
 
 
 def make_theme() -> gr.themes.Base:
-    """Gradio's own with fonts that every system has and with contrasts of at least 4.5 : 1."""
+    """Gradio's default theme with system fonts and contrasts of at least 4.5 : 1."""
     theme = gr.themes.Default(
         primary_hue="indigo", neutral_hue="slate", font=("system-ui", "sans-serif"), font_mono=("monospace",)
     )

@@ -1,7 +1,7 @@
-"""CSS and JavaScript of the page, beside those that the drawing brings with it.
+"""CSS and JavaScript of the page; the drawing brings its own style.
 
-Gradio sets its own class before each selector of a list, and takes commas within `:is()` for those of a list. Of a
-shorthand with variables that a longhand changes after it, it keeps nothing.
+Gradio prefixes each selector of a list with a class of its own, and mistakes commas within `:is()` for those of a list.
+It drops a shorthand with variables that is followed by a longhand of the same property.
 """
 
 STYLE = """

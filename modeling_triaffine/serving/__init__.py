@@ -1,7 +1,7 @@
-"""A model served over HTTP: requests that arrive together run through it together.
+"""A model served over HTTP, with requests batched as they arrive (the extra `serve`); not the demo page.
 
-`batching.py` is the queue and the thread that owns the model, `schema.py` what is sent and answered, `application.py`
-the routes and their limits, `server.py` the process and how it stops. Needs the extra `serve`.
+`batching.py` holds the queue and the thread that owns the model, `schema.py` the requests and responses,
+`application.py` the routes and their limits, `server.py` the process and its shutdown.
 """
 
 from ..errors import missing_extra

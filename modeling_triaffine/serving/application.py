@@ -1,7 +1,7 @@
-"""The HTTP application: its routes, its limits, and how mistakes are answered.
+"""The HTTP application: routes, limits, and error responses.
 
-Every answer is JSON, that to a mistake {"detail": "one paragraph"}. The schema is at `/openapi.json`; there is no page
-that shows it, as such pages load scripts from elsewhere.
+Every response is JSON, of an error {"detail": "one paragraph"}. The schema is at `/openapi.json`; no page displays it,
+because such pages load scripts from other servers.
 """
 
 import asyncio
@@ -22,24 +22,24 @@ from .batching import Answers, Batcher, Decoding, QueueFullError
 from .schema import EntitiesOfText, EntitiesOfTexts, Health, Limits, OneText, PredictionRequest, Problem, Queue
 
 PROBLEMS = {
-    400: "The body cannot be read: it is no UTF-8, or its JSON is nested too deeply.",
-    413: "The body is larger than the server takes.",
-    415: "The body is not sent as JSON.",
-    422: "The body is no JSON, or not as this schema says: a field is unknown, or a text too long.",
-    500: "The model failed on this request; others are not concerned.",
-    503: "As many requests wait as may, and Retry-After says when to try again; or the server stopped.",
+    400: "The body cannot be parsed: it is not UTF-8, or its JSON is nested too deeply.",
+    413: "The body is larger than the limit.",
+    415: "The content type is not JSON.",
+    422: "The body is not valid JSON or does not match the schema: a field is unknown, or a text too long.",
+    500: "The model failed on this request; other requests are not affected.",
+    503: "The queue is full, and Retry-After says when to try again; or the server stopped.",
 }
-CLIENT_GONE = 499  # as nginx has it; nobody reads the answer
+CLIENT_GONE = 499  # nginx's code; nobody reads the response
 RETRY_AFTER = "1"  # seconds
-# Of one request, and of a field's name.
-MAX_MISTAKES, MAX_NAME_CHARACTERS = 5, 60
+# Listed of one request; shown of a field's name.
+MAX_ERRORS, MAX_NAME_CHARACTERS = 5, 60
 
 
 def create_application(batcher: Batcher, model: str, labels: list[str], limits: Limits) -> FastAPI:
     """The application in front of a running batcher.
 
-    `model` and `labels` are what `/health` tells: of the model, a folder or Hub id, only its [`public_names`].
-    Whoever stops the server sets `application.state.stopping`: every answer closes its connection from then on.
+    `/health` reports `labels` and the display name of `model`, a folder or Hub id: see [`public_names`]. Set
+    `application.state.stopping` to shut down: from then on, every response closes its connection.
     """
     (name,) = public_names([model])
     application = FastAPI(
@@ -70,7 +70,7 @@ def create_application(batcher: Batcher, model: str, labels: list[str], limits: 
         found = await answer_while_connected(future, request)
         return json_answer({"entities": found[0] if isinstance(body, OneText) else found})
 
-    @application.get("/health", summary="What is served, and whether it is ready")
+    @application.get("/health", summary="The served model and its state")
     async def health() -> Health:
         return Health(
             status="stopping" if application.state.stopping else "ready",
@@ -95,10 +95,10 @@ def check_limits(texts: list[str], limits: Limits) -> None:
 
 
 async def answer_while_connected(future: Future[Answers], request: Request) -> Answers:
-    """What the batcher finds; it need not look when the client is gone before it did.
+    """Waits for the batcher's result, and cancels the job if the client disconnects before it runs.
 
     Raises:
-        HTTPException: the model failed, or the client is gone.
+        HTTPException: The model failed, or the client has disconnected.
     """
     answer = asyncio.wrap_future(future)
     disconnection = asyncio.ensure_future(wait_for_disconnection(request))
@@ -107,7 +107,7 @@ async def answer_while_connected(future: Future[Answers], request: Request) -> A
         if not answer.done():
             raise HTTPException(CLIENT_GONE)
         if answer.exception() is not None:  # the batcher has logged it
-            raise HTTPException(500, "The model failed on this request; the server's log tells why.")
+            raise HTTPException(500, "The model failed on this request; see the server's log.")
         return answer.result()
     finally:
         disconnection.cancel()
@@ -115,39 +115,39 @@ async def answer_while_connected(future: Future[Answers], request: Request) -> A
 
 
 async def wait_for_disconnection(request: Request) -> None:
-    """Returns when the client is gone. The request's body has been read."""
+    """Returns when the client has disconnected. The request's body must have been read."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
 
 
 def json_answer(content: Any, status: int = 200) -> Response:
-    """JSON in UTF-8. Lone surrogates, which a request can hold and UTF-8 cannot, are written as JSON escapes."""
+    """JSON in UTF-8. Lone surrogates, which JSON can contain and UTF-8 cannot, are written as JSON escapes."""
     body = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode("utf-8", SURROGATES)
     return Response(body, status, media_type="application/json")
 
 
 async def answer_invalid(_request: Request, error: Exception) -> Response:
-    """422 with the mistakes in words, or 415; never with what was sent, which may be long or private."""
+    """422 with the errors in words, or 415; never repeats the input, which may be long or private."""
     assert isinstance(error, RequestValidationError)
-    if isinstance(error.body, bytes):  # FastAPI parses nothing but JSON
+    if isinstance(error.body, bytes):  # FastAPI parses only JSON
         return json_answer({"detail": "Send JSON, with the header Content-Type: application/json."}, 415)
-    mistakes = error.errors()
-    told = [describe_mistake(mistake) for mistake in mistakes[:MAX_MISTAKES]]
-    if len(mistakes) > MAX_MISTAKES:
-        told.append(f"and {len(mistakes) - MAX_MISTAKES} more mistakes.")
-    return json_answer({"detail": " ".join(told)}, 422)
+    errors = error.errors()
+    described = [describe_error(one) for one in errors[:MAX_ERRORS]]
+    if len(errors) > MAX_ERRORS:
+        described.append(f"and {len(errors) - MAX_ERRORS} more errors.")
+    return json_answer({"detail": " ".join(described)}, 422)
 
 
-def describe_mistake(mistake: dict[str, Any]) -> str:
-    if mistake["type"] == "json_invalid":
-        return f"The body is no JSON: {mistake['ctx']['error']}, at character {mistake['loc'][1]}."
-    # ("body", "text" or "texts" for which form it has, field, …)
-    where = ".".join(str(part)[:MAX_NAME_CHARACTERS] for part in mistake["loc"][2:]) or "body"
-    return f"{where}: {mistake['msg']}."
+def describe_error(error: dict[str, Any]) -> str:
+    if error["type"] == "json_invalid":
+        return f"The body is not valid JSON: {error['ctx']['error']}, at character {error['loc'][1]}."
+    # ("body", "text" or "texts" by the form of the request, field, …)
+    where = ".".join(str(part)[:MAX_NAME_CHARACTERS] for part in error["loc"][2:]) or "body"
+    return f"{where}: {error['msg']}."
 
 
 class BodyLimit:
-    """Refuses bodies of more than `max_bytes`, told by their length or, of those sent in chunks, as they come."""
+    """Refuses bodies of more than `max_bytes`, by their declared length or, if sent in chunks, as they arrive."""
 
     def __init__(self, app: ASGIApp, max_bytes: int):
         self.app = app
@@ -177,7 +177,7 @@ class BodyLimit:
 
 
 class Stopping:
-    """While the server stops, each answer closes its connection, so that none follows; what is given up is told so."""
+    """While the server stops, closes the connection after each response, and answers cancelled requests with 503."""
 
     def __init__(self, app: ASGIApp):
         self.app = app
@@ -195,7 +195,7 @@ class Stopping:
 
         try:
             await self.app(scope, receive, send_closing)
-        except asyncio.CancelledError:  # the time to stop is over
+        except asyncio.CancelledError:  # the time for shutdown is over
             if has_begun:
                 raise
             answer = json_answer({"detail": "The server stopped before it could answer."}, 503)

@@ -1,6 +1,6 @@
-"""Requests that wait while a batch runs are the next batch. One thread owns the model; nothing of HTTP is here.
+"""Dynamic batching: requests that arrive while a batch runs form the next one. One thread owns the model; no HTTP here.
 
-No request is held back for others to come: an idle model starts at once, a busy one takes all that has come meanwhile.
+No request waits for others to arrive: an idle model starts at once, a busy one then takes all that have queued up.
 """
 
 import logging
@@ -14,28 +14,28 @@ from typing import Any, NamedTuple
 
 logger = logging.getLogger(__name__)
 
-# Of each text, the entities as the pipeline gives them.
+# The entities of each text, as the pipeline returns them.
 Answers = list[list[dict[str, Any]]]
 
 
 class Decoding(NamedTuple):
-    """How entities are chosen, see [`NestedNERPipeline`]; only requests that agree in it run together."""
+    """Decoding options, see [`NestedNERPipeline`]; only requests with the same options run together."""
 
     threshold: float | None = None
     overlap: str = "all"
 
 
 class QueueFullError(Exception):
-    """As many requests wait as may wait."""
+    """The queue is full."""
 
 
 class GivenUpError(Exception):
-    """Nobody waits for answers any more."""
+    """The server has stopped waiting for results."""
 
 
 @dataclass(eq=False)
 class Job:
-    """The texts of one request, which are never divided, and where their entities will be."""
+    """The texts of one request, which are never split, and the future of their entities."""
 
     texts: Sequence[str]
     decoding: Decoding
@@ -47,15 +47,15 @@ class Job:
 
 
 class Batcher:
-    """Runs jobs through a pipeline in a thread of its own, together with those that came while it was busy.
+    """Runs jobs through a pipeline in its own thread, batched with those that arrived while it was busy.
 
-    Use it as a context manager: leaving it answers what was submitted and not cancelled, then ends the thread.
+    A context manager: on exit it finishes the jobs that were submitted and not cancelled, then ends the thread.
 
     Args:
         find_entities: [`NestedNERPipeline`], called as `find_entities(texts, threshold=…, overlap=…)`.
-        max_batch_texts, max_batch_characters: what is taken at once, in the order of arrival. A job that alone is
-            more runs alone.
-        max_waiting: jobs that may wait.
+        max_batch_texts, max_batch_characters: Limits of a batch, which is filled in the order of arrival. A larger job
+            runs alone.
+        max_waiting: Length of the queue.
     """
 
     def __init__(
@@ -86,29 +86,29 @@ class Batcher:
         self._thread.join()
 
     def give_up(self) -> None:
-        """Ends what runs before the model's next forward pass, and what waits: nobody is there to be answered."""
+        """Aborts the running jobs before the model's next forward pass, and all waiting ones."""
         self._given_up = True
 
     def check(self, *_: object) -> None:
-        """Raises GivenUpError when all was given up: a forward pre-hook for the model."""
+        """Raises GivenUpError after [`give_up`]; register it as a forward pre-hook of the model."""
         if self._given_up:
             raise GivenUpError
 
     @property
     def num_waiting(self) -> int:
-        """Jobs that wait, those that run not counted."""
+        """The number of waiting jobs, without the running ones."""
         return len(self._waiting)
 
     def submit(self, texts: Sequence[str], decoding: Decoding) -> Future[Answers]:
-        """Queues the texts of one request; a future that is cancelled before its batch is taken costs nothing.
+        """Queues the texts of one request; a future cancelled before its batch starts is not run.
 
         Raises:
-            QueueFullError: `max_waiting` jobs wait.
+            QueueFullError: `max_waiting` jobs are waiting.
         """
         job = Job(texts, decoding)
         with self._changed:
             if len(self._waiting) >= self.max_waiting:
-                raise QueueFullError(f"{self.max_waiting} requests wait, as many as may.")
+                raise QueueFullError(f"The queue is full (limit: {self.max_waiting}).")
             self._waiting.append(job)
             self._changed.notify()
         return job.future
@@ -123,7 +123,7 @@ class Batcher:
                 self._run(jobs)
 
     def _take_batch(self) -> list[Job]:
-        """Waits for jobs and takes what may run at once; nothing when none waits and the batcher is closed."""
+        """Waits for jobs and takes those of the next batch; none once the batcher is closed and the queue empty."""
         batch: list[Job] = []
         texts = characters = 0
         with self._changed:
@@ -138,7 +138,7 @@ class Batcher:
         return batch
 
     def _run(self, jobs: list[Job]) -> None:
-        """Answers jobs of one decoding; when that fails, each on its own, so that the guilty one alone fails."""
+        """Runs jobs with the same options together; if that fails, one by one, so that only the faulty one fails."""
         texts = [text for job in jobs for text in job.texts]
         try:
             found = iter(self._find_entities(texts, **jobs[0].decoding._asdict()))

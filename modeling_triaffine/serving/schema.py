@@ -1,4 +1,4 @@
-"""What is sent to the server and what it answers, as pydantic models: the schema at `/openapi.json`."""
+"""Requests and responses as pydantic models: the schema at `/openapi.json`."""
 
 from typing import Annotated, Any, Literal
 
@@ -12,31 +12,31 @@ class Options(BaseModel):
         None,
         ge=0,
         le=1,
-        description="null takes the likeliest label of each span; a probability t keeps every span whose best entity "
-        "label has at least t, even where no entity is likelier.",
+        description="null: the likeliest label of each span; a probability t: every span whose best entity label has "
+        "at least t, even where no entity is likelier.",
     )
     overlap: Literal["all", "nested", "flat"] = Field(
-        "all", description="Which entities may stand together: all, nested (none cross) or flat (none share a word)."
+        "all", description="Which overlapping entities are kept: all, nested (none cross) or flat (none share a word)."
     )
 
 
 class OneText(Options):
     """One text."""
 
-    text: str = Field(description="The text as it is; the model cuts it into sentences and words.")
+    text: str = Field(description="Raw text; the model splits it into sentences and words.")
 
 
 class ManyTexts(Options):
-    """Several texts, none the context of another."""
+    """Several independent texts."""
 
-    texts: list[str] = Field(description="The texts as they are; there may be none.")
+    texts: list[str] = Field(description="Raw texts; may be empty.")
 
 
 def _which(body: Any) -> str:
     return "texts" if isinstance(body, dict) and "texts" in body else "text"
 
 
-# Told apart before they are read, so that mistakes are told of the one that was meant.
+# The form is chosen before validation, so that errors refer to the intended one.
 PredictionRequest = Annotated[
     Annotated[OneText, Tag("text")] | Annotated[ManyTexts, Tag("texts")], Discriminator(_which)
 ]
@@ -53,24 +53,24 @@ class Entity(BaseModel):
 
 
 class EntitiesOfText(BaseModel):
-    """Answer to one text."""
+    """Response to one text."""
 
     entities: list[Entity] = Field(description="Sorted by start, then longest first.")
 
 
 class EntitiesOfTexts(BaseModel):
-    """Answer to several texts."""
+    """Response to several texts."""
 
     entities: list[list[Entity]] = Field(description="The entities of each text, in the order of the texts.")
 
 
 class Queue(BaseModel):
-    waiting: int = Field(description="Requests that wait; those that run are not counted.", ge=0)
-    limit: int = Field(description="Requests that may wait; one more is answered 503.", ge=1)
+    waiting: int = Field(description="Waiting requests, without the running ones.", ge=0)
+    limit: int = Field(description="Length of the queue; further requests get 503.", ge=1)
 
 
 class Limits(BaseModel):
-    """What one request may bring; a larger body is answered 413, more or longer texts 422."""
+    """Limits of a request; a larger body gets 413, more or longer texts 422."""
 
     body_bytes: int = Field(ge=1)
     texts: int = Field(ge=1)
@@ -78,17 +78,19 @@ class Limits(BaseModel):
 
 
 class Health(BaseModel):
-    """What is served, and in which state the server is."""
+    """The served model and the state of the server."""
 
-    status: Literal["ready", "stopping"] = Field(description="The model answers; or the server was told to stop.")
-    model: str = Field(description="Hub id of the model, or what its folder is called.")
-    labels: list[str] = Field(description="What `entity_group` can be.")
+    status: Literal["ready", "stopping"] = Field(
+        description="Whether the model answers or the server is shutting down."
+    )
+    model: str = Field(description="Hub id of the model, or the name of its folder.")
+    labels: list[str] = Field(description="The possible values of `entity_group`.")
     version: str = Field(description="Version of modeling_triaffine.")
     queue: Queue
     limits: Limits
 
 
 class Problem(BaseModel):
-    """Why a request was not answered."""
+    """An error."""
 
     detail: str = Field(description="What is wrong, where, and what to do.")

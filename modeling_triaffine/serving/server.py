@@ -1,4 +1,4 @@
-"""The server process, and how it stops."""
+"""The server process and its shutdown."""
 
 import asyncio
 import signal
@@ -8,19 +8,19 @@ from collections.abc import Callable
 import uvicorn
 from fastapi import FastAPI
 
-# After the signal to stop, for requests that are on their way. Their answers close the connection, so none follows.
+# After the signal, for requests already in transit. Their responses close the connection, so none follows.
 LAST_REQUESTS_SECONDS = 0.2
 
 
 class Server(uvicorn.Server):
-    """Serves an application until SIGTERM or SIGINT, then answers what it was asked before it returns.
+    """Serves an application until SIGTERM or SIGINT, then answers the pending requests before it returns.
 
     Args:
-        application: whose `state.stopping` is set when the signal came.
-        on_ready: called when requests are answered.
-        stop_seconds: after the signal; then clients are given up that have not sent what they began or not read their
-            answer, and requests that still wait.
-        access_log: whether each request is written to standard output.
+        application: Its `state.stopping` is set on the signal.
+        on_ready: Called once requests are answered.
+        stop_seconds: Time for shutdown. After it, waiting requests are dropped, as are clients that have not sent their
+            whole request or not read their response.
+        access_log: Whether to write each request to standard output.
     """
 
     def __init__(self, application: FastAPI, on_ready: Callable[[], None], stop_seconds: int, access_log: bool = False):
@@ -39,12 +39,12 @@ class Server(uvicorn.Server):
 
     def serve_on(self, listener: socket.socket) -> None:
         """Returns after SIGTERM, raises KeyboardInterrupt after SIGINT (Ctrl+C)."""
-        # uvicorn raises the signal again at the end; SIGTERM must not kill a process then that did what it was told.
+        # uvicorn raises the signal again at the end; SIGTERM must not kill the process after a regular shutdown.
         signal.signal(signal.SIGTERM, self.handle_exit)
         self.run([listener])
 
     async def main_loop(self) -> None:
-        """Until a signal comes, and a moment longer, for requests that had reached the machine by then."""
+        """Runs until a signal, and a moment longer for requests that had reached the machine by then."""
         self._on_ready()
         await super().main_loop()
         self._application.state.stopping = True

@@ -1,4 +1,4 @@
-"""The service as a real process: under load, with clients that misbehave, at its end; and mistakes before it serves."""
+"""The service as a real process: under load, with clients that misbehave, at its end; and errors before it serves."""
 
 import http.client
 import importlib
@@ -111,20 +111,20 @@ def test_sigterm_ends_it_when_all_is_answered(serving, model, find_entities, mon
     assert (stopped["errors"], stopped["exit_code"]) == ([], 0)
 
 
-# ---- mistakes before it serves
+# ---- errors before it serves
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (["--model", "no/where/model"], "no/where/model"),
-        (["--host", "192.0.2.1"], "cannot listen at 192.0.2.1"),
+        (["--host", "192.0.2.1"], "cannot listen on 192.0.2.1"),
         (["--port", "70000"], "70000 is no port"),
         (["--max-texts", "0"], "0 is too small"),
         (["--device", "abacus"], "--device abacus"),
     ],
 )
-def test_mistakes_before_it_serves_are_one_paragraph(command, model, options, message):
+def test_errors_before_it_serves_are_one_paragraph(command, model, options, message):
     result = command("serve", "--model", model, "--port", "0", *options)
     assert result.code == 2
     assert result.out == ""
@@ -140,9 +140,9 @@ def test_without_fastapi_the_extra_is_named(monkeypatch):
         importlib.import_module(module)
 
 
-def test_a_port_in_use_is_told(command, model):
+def test_a_port_in_use_is_reported(command, model):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         result = command("serve", "--model", model, "--port", port)
     assert result.code == 2
-    assert f"port {port}: Address already in use. Give another --port" in result.err
+    assert f"port {port}: Address already in use. Choose another --port" in result.err
