@@ -12,6 +12,8 @@ from typing import Any
 
 import torch
 
+from modeling_triaffine.model.triaffine_ops import free_bytes
+
 
 def time_interleaved(
     calls: dict[str, Callable[[], Any]],
@@ -62,8 +64,15 @@ def peak_extra_bytes(call: Callable[[], Any], device: str = "cpu") -> int | None
     return _memory("VmHWM") - before
 
 
-def _memory(field: str) -> int:
-    lines = Path("/proc/self/status").read_text().splitlines()
+def available_bytes(device: str = "cpu") -> int:
+    """Memory that the device can hand out; on Linux the page cache counts as such, unlike in `free_bytes`."""
+    if device == "cpu" and Path("/proc/meminfo").exists():
+        return _memory("MemAvailable", "/proc/meminfo")
+    return free_bytes(torch.device(device))
+
+
+def _memory(field: str, path: str = "/proc/self/status") -> int:
+    lines = Path(path).read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{field}:"))
 
 

@@ -16,14 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from measuring import Rows, peak_extra_bytes, product_rate, time_interleaved
+from measuring import Rows, available_bytes, peak_extra_bytes, product_rate, time_interleaved
 from published import PublishedHead
 from torch import Tensor
 
 from modeling_triaffine import TriaffineConfig
 from modeling_triaffine.machine import describe_machine
 from modeling_triaffine.model.span_head_triaffine import TriaffineSpanHead
-from modeling_triaffine.model.triaffine_ops import free_bytes
 
 PLAIN_FORMS = ["published", "reference"]
 FORMS = [*PLAIN_FORMS, "full", "full_save_memory", "low_rank"]
@@ -33,7 +32,7 @@ SIZES = [(1, 30), (8, 30), (1, 60), (8, 60), (1, 120), (1, 192), (1, 512)]
 HIDDEN_SIZE = 384
 # Largest difference of logits and gradients, relative to the largest of each.
 TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 0.1}
-# Part of the free memory that a plain form may need to be run.
+# Part of the available memory that a plain form may need to be run.
 PLAIN_SHARE = 0.6
 CLOCKS = {"wall": time.perf_counter, "processor": time.process_time}
 
@@ -190,13 +189,13 @@ def extra_megabytes(head: Head, call: Callable[[], Any], device: str) -> float |
 
 
 def plain_forms_fit(batch: int, words: int, dim: int, what: str, arguments: argparse.Namespace) -> bool:
-    """Whether what plain einsums compute, and in a step keep, needs clearly less than the free memory."""
+    """Whether what plain einsums compute, and in a step keep, needs clearly less than the available memory."""
     size = arguments.labels * 4
     contracted, cube = batch * words * (dim + 1) ** 2 * size, batch * words**3 * size
     halfway = batch * words**2 * (dim + 1) * size
     weights = dim * (dim + 1) ** 2 * size
     needed = (6 if what == "step" else 1.5) * (contracted + halfway + cube + weights)
-    return needed < PLAIN_SHARE * free_bytes(torch.device(arguments.device))
+    return needed < PLAIN_SHARE * available_bytes(arguments.device)
 
 
 def floor_seconds(batch: int, words: int, dim: int, what: str, arguments: argparse.Namespace) -> float:
