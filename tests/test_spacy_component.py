@@ -275,7 +275,7 @@ def test_mistakes_are_told(folder, tmp_path):
     missing = str(tmp_path / "missing")
     with pytest.raises(ValueError, match=r"missing, which is not a local folder: .* `model` must be"):
         spacy_pipeline(missing)("gene")
-    with pytest.raises(ValueError, match=r"no processor_config.json.* `model` must be"):
+    with pytest.raises(ValueError, match=r"processor_config\.json.* `model` must be"):
         spacy_pipeline(str(tmp_path))("gene")
     with pytest.raises(ValueError, match=r"cannot use device 'nowhere'.*components.triaffine_ner.device"):
         spacy_pipeline(folder, device="nowhere")("gene")
