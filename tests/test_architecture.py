@@ -62,13 +62,12 @@ def test_files_that_travel_import_siblings_torch_and_transformers_only():
     for file in (PACKAGE / "model").glob("*.py"):
         for node in ast.parse(file.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.ImportFrom):
-                assert node.level <= 1 and "." not in (node.module or "") or not node.level, file.name
+                assert (node.level <= 1 and "." not in (node.module or "")) or not node.level, file.name
             names = [node.module] if isinstance(node, ast.ImportFrom) and not node.level else []
             names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             outside |= {name.split(".")[0] for name in names if name}
-    needed = {"torch", "transformers"}
-    brought_along = {"numpy", "tokenizers", "huggingface_hub", "packaging", "safetensors"}  # transformers requires these
-    assert outside - sys.stdlib_module_names <= needed | brought_along
+    required_by_transformers = {"numpy", "tokenizers", "huggingface_hub", "packaging", "safetensors"}
+    assert outside - sys.stdlib_module_names <= {"torch", "transformers"} | required_by_transformers
 
 
 def test_files_form_no_circle():
