@@ -52,6 +52,6 @@ def smooth_boundaries(labels: Tensor, num_labels: int, smoothing: float, distanc
     exists = (labels != -100).unsqueeze(1).to(kernel.dtype)
     entities = functional.one_hot(labels.clamp(min=0), num_labels).permute(0, 3, 1, 2)[:, :-1] * exists
     # The kernel is symmetric: what a span receives of `exists` is also what it gives to spans that exist.
-    smoothed = entities * (1 - spread(exists)) + spread(entities) * exists
+    smoothed = entities * (1 - spread(exists)) + spread(entities)
     none = (1 - smoothed.sum(1, keepdim=True)).clamp(min=0.0)
     return torch.cat([smoothed, none], dim=1).permute(0, 2, 3, 1)

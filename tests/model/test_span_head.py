@@ -7,7 +7,9 @@ import pytest
 import torch
 
 from modeling_triaffine.model.configuration_triaffine import TriaffineConfig
+from modeling_triaffine.model.losses_triaffine import smooth_boundaries
 from modeling_triaffine.model.span_head_triaffine import TriaffineSpanHead
+from modeling_triaffine.model.triaffine_ops import gather_spans
 
 FACTORS = [
     ("triaffine", "triaffine"),
@@ -188,6 +190,19 @@ def test_losses(reduction):
     torch.testing.assert_close(output.loss_aux, mean(aux))
     torch.testing.assert_close(output.loss_main, mean(main))
     torch.testing.assert_close(output.loss, 0.5 * mean(aux) + mean(main))
+
+
+def test_boundary_smoothing_is_in_both_losses():
+    head, hidden, lengths = make_head(boundary_smoothing=0.2)
+    labels = random_labels(lengths, 4, 5)
+    output = head(hidden, lengths, labels)
+    targets = smooth_boundaries(labels, 4, smoothing=0.2, distance=1).to(hidden.dtype)
+    spans = -(targets * output.span_logits.log_softmax(-1)).sum(-1)
+    main = -(gather_spans(targets, output.candidates) * output.logits.log_softmax(-1)).sum(-1)
+    expected_aux = torch.stack([row[row_labels != -100].mean() for row, row_labels in zip(spans, labels, strict=True)])
+    expected_main = torch.stack([row[mask].mean() for row, mask in zip(main, output.candidate_mask, strict=True)])
+    torch.testing.assert_close(output.loss_aux, expected_aux.mean(), rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(output.loss_main, expected_main.mean(), rtol=1e-5, atol=1e-6)
 
 
 def test_candidates_are_the_likeliest_spans():
