@@ -90,7 +90,7 @@ def test_snippets_run(document, trained, workspace, stocked_hub):
         shown = shown.replace(port, str(free_port()))
     copy = workspace / document.name
     copy.write_text(MAKE.sub(":", shown), encoding="utf-8")
-    command = [sys.executable, str(REPOSITORY / "tests" / "run_document.py"), copy.name]
+    command = [sys.executable, str(REPOSITORY / "tests" / "helpers" / "run_document.py"), copy.name]
     result = subprocess.run(
         command, cwd=workspace, env=environment, capture_output=True, text=True, timeout=600, check=False
     )

@@ -293,6 +293,20 @@ def test_a_plain_file_that_is_no_utf_8_is_told(saved_model, command, tmp_path):
     assert "in.txt, line 2: byte 4 is not valid utf-8. Save the file as UTF-8." in result.err.splitlines()[-1]
 
 
+# ---- publish
+
+
+def test_a_dry_run_leaves_nothing_behind_unless_given_a_folder(saved_model, command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    options = ["publish", "--checkpoint", saved_model, "--repo-id", "owner/name", "--dry-run"]
+    result = command(*options)
+    assert result.code == 0
+    assert "model.safetensors" in result.out
+    assert list(tmp_path.iterdir()) == []
+    assert command(*options, "--output", "repository").code == 0
+    assert (tmp_path / "repository" / "model.safetensors").is_file()
+
+
 # ---- evaluate
 
 

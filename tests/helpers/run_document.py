@@ -1,6 +1,6 @@
 """Runs the snippets of a Markdown document from top to bottom, as a reader would who types them all.
 
-    python tests/run_document.py docs/tutorial.md
+    python tests/helpers/run_document.py docs/tutorial.md
 
 Python snippets share their names, as in one session; bash snippets stop at the first command that fails. A snippet
 marked ```bash background runs until the document's end; what follows waits until the port that it names answers.
