@@ -21,15 +21,17 @@ def time_interleaved(
     device: str = "cpu",
     least_seconds: float = 0.0,
     clock: Callable[[], float] = time.perf_counter,
+    warm_up: bool = True,
 ) -> dict[str, float]:
     """Median seconds of each call. The calls take turns, so that other load on the machine affects all of them alike.
 
-    A first round is not counted; then each call gets at least `repeats` rounds and `least_seconds` in total.
+    Each call gets at least `repeats` rounds and `least_seconds` in total, after an uncounted one to warm up.
     `clock=time.process_time` counts the processor time of this process on all its threads instead of wall-clock time.
     """
     seconds: dict[str, list[float]] = {name: [] for name in calls}
-    for call in calls.values():
-        call()
+    if warm_up:
+        for call in calls.values():
+            call()
     while any(len(taken) < repeats or sum(taken) < least_seconds for taken in seconds.values()):
         for name, call in calls.items():
             synchronize(device)

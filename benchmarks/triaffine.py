@@ -114,7 +114,8 @@ def measure(
         calls = {form: make_call(heads[form], form, what, hidden, lengths, labels, arguments) for form in forms}
         difference = largest_difference(calls, TOLERANCE[getattr(torch, arguments.dtype)])
         megabytes = {form: extra_megabytes(heads[form], call, arguments.device) for form, call in calls.items()}
-        seconds = time_interleaved(calls, arguments.repeats, arguments.device, clock=clock)
+        # Every call has run at least once by now.
+        seconds = time_interleaved(calls, arguments.repeats, arguments.device, clock=clock, warm_up=False)
         row: dict[str, Any] = {"what": what, "batch": batch, "words": words, "dim": dim, "labels": arguments.labels}
         row |= {"rank": arguments.rank, "dtype": arguments.dtype, "threads": torch.get_num_threads()}
         row |= {"clock": arguments.clock, "repeats": arguments.repeats}

@@ -20,7 +20,7 @@ def benchmarks_importable(monkeypatch):
 
 
 @pytest.mark.parametrize("reference", [False, True], ids=["fast", "reference"])
-@pytest.mark.parametrize("lengths", [[7, 1, 4], [1]], ids=str)
+@pytest.mark.parametrize("lengths", [[7, 2, 4], [1]], ids=str)
 def test_published_form_has_the_scores_and_gradients_of_the_head(lengths, reference):
     from published import PublishedHead
 
