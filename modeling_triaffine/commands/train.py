@@ -22,6 +22,8 @@ Data
   --test_file PATH                 Test data (default: that in --train_file).
   --data_format FORMAT             Format of the corpus (default: from its name and content).
   --retokenize                     Train on the words that raw text is split into, not on the corpus' own tokens.
+  --flat_annotation WHICH          The training data annotates only the outermost or the innermost of nested entities, or
+                                   any one of them: leave the others out of the loss.
   --max_train_samples N            Train on the first N sentences only, for a quick trial.
   --do_predict                     Score the test data, too, and save the entities found.
 
@@ -68,6 +70,9 @@ Model: the fields of TriaffineConfig
   --aux_loss_weight WEIGHT         Weight of the span stage's loss (default: 1.0).
   --loss_reduction WAY             Mean over spans, then sentences (sentence), or over all spans (batch)
                                    (default: sentence).
+  --boundary_smoothing EPSILON     Share of an entity's probability that spans with nearby boundaries get in training
+                                   (default: 0.0).
+  --boundary_smoothing_distance N  How many words, head and tail together, those boundaries may be off (default: 1).
   --context CONTEXT                Neighbouring sentences shown to the encoder: none, previous_sentence or document
                                    (default: none).
   --max_subwords N                 Sub-words the encoder reads at once; longer input is windowed (default: 192).

@@ -119,8 +119,8 @@ def test_sigterm_ends_it_when_all_is_answered(serving, model, find_entities, mon
     [
         (["--model", "no/where/model"], "no/where/model"),
         (["--host", "192.0.2.1"], "cannot listen on 192.0.2.1"),
-        (["--port", "70000"], "70000 is no port"),
-        (["--max-texts", "0"], "0 is too small"),
+        (["--port", "70000"], "--port"),
+        (["--max-texts", "0"], "--max-texts"),
         (["--device", "abacus"], "--device abacus"),
     ],
 )
