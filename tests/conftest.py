@@ -27,10 +27,8 @@ def pytest_terminal_summary(terminalreporter) -> Iterator[None]:
 def skipped_line(stats: dict[str, list]) -> str:
     """How many tests were skipped for which reason; the reasons are what the tests need."""
     skipped = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in stats.get("skipped", ()))
-    reasons = [f"{count} ({reason})" for reason, count in skipped.most_common()]
-    if nightly := len(stats.get("deselected", ())):
-        reasons.append(f"{nightly} (deselected; `make nightly` runs the slow ones)")
-    return f"Not run: {'; '.join(reasons)}." if reasons else "Nothing was skipped."
+    reasons = "; ".join(f"{count} ({reason})" for reason, count in skipped.most_common())
+    return f"Skipped: {reasons or 'nothing'}. The slow tests run with `make nightly`."
 
 
 @pytest.fixture(scope="session")
