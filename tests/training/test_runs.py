@@ -216,7 +216,7 @@ def check_card_of_run(folder: Path, metrics: dict[str, float], summary: RunSumma
     }
     flat_and_nested = {row[0]: row[3] for row in cells(section(card, "Flat and nested", "###"))}
     for kind in ("flat", "nested"):
-        assert flat_and_nested[f"`{kind}`"] == f"{100 * metrics[f'test_{kind}_f1']:.2f}"
+        assert flat_and_nested[kind] == f"{100 * metrics[f'test_{kind}_f1']:.2f}"
     epochs = cells(section(card, "Epochs", "###"))
     assert len(epochs) == len(summary.training_table)
     assert re.search(rf"\*\*{100 * metrics['eval_f1']:.2f}\*\*", section(card, "Epochs", "###"))
