@@ -22,8 +22,8 @@ Data
   --test_file PATH                 Test data (default: that in --train_file).
   --data_format FORMAT             Format of the corpus (default: from its name and content).
   --retokenize                     Train on the words that raw text is split into, not on the corpus' own tokens.
-  --flat_annotation WHICH          The training data annotates only the outermost or the innermost of nested entities, or
-                                   any one of them: leave the others out of the loss.
+  --flat_annotation WHICH          The training data annotates only the outermost or the innermost entities, or any:
+                                   leave what it does not annotate out of the loss (outermost, innermost, any).
   --max_train_samples N            Train on the first N sentences only, for a quick trial.
   --do_predict                     Score the test data, too, and save the entities found.
 
