@@ -229,6 +229,15 @@ def test_errors_by_hand():
     ]
 
 
+def test_of_two_errors_of_a_kind_the_one_with_more_shared_words_comes_first():
+    predicted = [entities((0, 1, "ORG"), (2, 5, "ORG"))]
+    [sentence] = sentences_with_errors(predicted, as_records([entities((0, 5, "ORG"))]))
+    assert [(error.kind, as_triple(error.gold), as_triple(error.predicted)) for error in sentence.errors] == [
+        ("wrong_boundary", (0, 5, "ORG"), (2, 5, "ORG")),
+        ("wrong_boundary", (0, 5, "ORG"), (0, 1, "ORG")),
+    ]
+
+
 @given(pairs)
 def test_errors_are_those_that_are_counted(pair):
     predictions, references = pair
