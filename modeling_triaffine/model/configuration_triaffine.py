@@ -276,7 +276,7 @@ class TriaffineConfig(PushMixin, PretrainedConfig):
     def from_dict(cls, config_dict: dict[str, Any], **options: Any) -> Any:
         """The configuration that a config.json holds, but for `LOADING_FIELDS`, which only the caller chooses."""
         with reading("config.json", "a field"):
-            fields = {name: value for name, value in config_dict.items() if name not in LOADING_FIELDS}
+            fields = _without_loading_fields(config_dict)
             _check_foreign(fields)
             return super().from_dict(fields, **options)
 
@@ -347,6 +347,15 @@ def _read_type(annotation: Any) -> tuple[type, tuple[str, ...], bool]:
     if kinds and isinstance(kinds[0], str):
         return str, kinds, False
     return (kinds[0] if kinds else annotation), (), type(None) in kinds
+
+
+def _without_loading_fields(fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a file without `LOADING_FIELDS`, at any depth."""
+    return {
+        name: _without_loading_fields(value) if isinstance(value, dict) else value
+        for name, value in fields.items()
+        if name not in LOADING_FIELDS
+    }
 
 
 def _as_encoder_config(encoder_config: PretrainedConfig | dict[str, Any] | None) -> PretrainedConfig | None:

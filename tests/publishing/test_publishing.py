@@ -258,6 +258,7 @@ def test_card_is_written_from_the_summary_under_the_new_name(checkpoint, online)
     """Of a model that is still the one it was loaded as; another has no scores yet."""
     model = TriaffineForNestedNER.from_pretrained(checkpoint)
     push_model(model, NAME)
+    assert online.repositories[NAME].private
     card = ModelCard(files_of(online)["README.md"].decode())
     assert card.data.model_name == NAME
     assert {result.metric_value for result in card.data.eval_results} == {0.75, 0.5, 0.6}
