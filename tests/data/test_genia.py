@@ -69,10 +69,11 @@ class TestRules:
     def test_the_last_type_of_a_span_stays(self, load):
         two = cons("G#protein_molecule", cons("G#DNA_molecule", "a"))
         same = cons("G#cell_line", " " + cons("G#cell_line", "b"))
-        rows = load(article(f"{two} {same}"))["train"]
-        assert triples(rows[0]) == [(0, 1, "protein"), (1, 2, "cell_line")]
+        reverse = cons("G#DNA_molecule", cons("G#protein_molecule", "c"))
+        rows = load(article(f"{two} {same} {reverse}"))["train"]
+        assert triples(rows[0]) == [(0, 1, "protein"), (1, 2, "cell_line"), (2, 3, "protein")]
         assert "duplicate entities dropped: 1" in rows.info.description
-        assert "second types of a span dropped: 1" in rows.info.description
+        assert "second types of a span dropped: 2" in rows.info.description
 
     def test_an_abstract_that_occurs_twice(self, load):
         rows = load(article("A", "B"), article("C"))["train"]
