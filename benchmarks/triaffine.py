@@ -2,11 +2,12 @@
 
     OMP_NUM_THREADS=1 python benchmarks/triaffine.py --clock processor --output benchmarks/results/triaffine.jsonl
 
-Forms: `published`, the contraction and layout of the published implementation (`published.py`), the fastest plain one;
-`reference`, the package's own definition (`head.reference = True`); `full`, `full_save_memory` and `low_rank`, what it
-computes with. For each batch size and sentence length: forward, and a step (forward and backward), all forms in turn. A
-row is written only if scores and gradients agree. The floor of a step is three times the forward multiplications of
-every contraction with W and V, both stages, at the rate that this machine reaches for products of that shape.
+Forms: `published`, plain einsums in the layout of the published implementation (`published.py`), to compare with;
+`reference`, the package's own definition (`head.reference = True`), to check values; `full`, `full_save_memory` and
+`low_rank`, what it computes with. For each batch size and sentence length: forward, and a step (forward and backward),
+all forms in turn. A row is only written if scores and gradients agree. The floor of a step is three times the forward
+multiplications of every contraction with W and V, both stages, at the rate that this machine reaches for products of
+that shape.
 """
 
 import argparse

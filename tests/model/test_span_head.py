@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 import torch
+from torch.torch_version import TorchVersion
 
 from modeling_triaffine.model.configuration_triaffine import TriaffineConfig
 from modeling_triaffine.model.losses_triaffine import smooth_boundaries
@@ -291,6 +292,7 @@ def test_scores_of_a_low_rank_tensor_start_with_about_unit_variance():
         assert 0.1 < factor.whole_cube().std() < 3
 
 
+@pytest.mark.skipif(TorchVersion(torch.__version__) < "2.7", reason="torch 2.6 does not compile the head")
 @pytest.mark.parametrize("rank", [None, 3], ids=["full", "rank3"])
 def test_compiled_head_is_the_same(rank):
     """Traced with its breaks, forward and backward; the compiler's own code is not made here."""
