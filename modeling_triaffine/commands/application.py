@@ -25,7 +25,7 @@ COMMANDS = {
     "evaluate": "Score a model on a corpus.",
     "analyse": "Break scores down by length, depth, label and candidates.",
     "statistics": "Count what a corpus contains.",
-    "convert": "Convert a corpus to JSON lines, IOB2 or brat's format.",
+    "convert": "Convert a corpus to JSON lines, IOB2, brat, PubTator or BioC.",
     "tag": "Tag a corpus of many files with Ray, resumable.",
     "publish": "Upload a model to the Hub, or write its repository to a folder.",
     "export": "Export a model to ONNX.",

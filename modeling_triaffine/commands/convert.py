@@ -1,7 +1,8 @@
-"""Converts a corpus from any format that can be read to JSON lines, columns of IOB2 tags, or brat's standoff format.
+"""Converts a corpus from any format that can be read to JSON lines, IOB2 columns, brat, PubTator or BioC.
 
     triaffine-ner convert annotated/ corpus/ --to json_lines
     triaffine-ner convert germeval.tsv corpus/ --to brat --columns tokens=1 entities=2,3
+    triaffine-ner convert inception/ corpus/ --to bioc --columns entities=webanno.custom.Term:kind
 
 The output folder gets one file or folder for each split. Standard error says what reading dropped and what the new
 format cannot hold.
@@ -14,7 +15,7 @@ import typer
 
 from .options import Format
 
-Targets = Literal["json_lines", "iob2", "brat"]
+Targets = Literal["json_lines", "iob2", "brat", "pubtator", "bioc", "bioc_json"]
 SentenceSplitters = Literal["punctuation", "lines", "none"]
 
 
@@ -32,16 +33,16 @@ def command(
     columns: Annotated[
         list[str] | None,
         typer.Option(
-            help="Contents of the columns of IOB2, counted from 0: tokens=0 entities=1,2 pos=3.  [default: from the "
-            "file]",
+            help="Contents of the columns of IOB2, counted from 0: tokens=0 entities=1,2 pos=3; for spaCy's DocBin or "
+            "UIMA CAS entities=GROUP or entities=LAYER:FEATURE.  [default: from the file]",
             metavar="NAME=NUMBER …",
         ),
     ] = None,
 ) -> None:
-    numbers = dict(map(parse_column, columns)) if columns else None
+    named = dict(map(parse_column, columns)) if columns else None
     from ..data import load_nested_ner, write_nested_ner
 
-    splits = load_nested_ner(corpus, corpus_format, sentence_splitter=sentences, columns=numbers)
+    splits = load_nested_ner(corpus, corpus_format, sentence_splitter=sentences, columns=named)
     not_held = write_nested_ner(splits, output, to)
     for split, records in splits.items():
         entities = sum(len(found) for found in records["entities"])
@@ -49,11 +50,12 @@ def command(
         print(f"{split}: {len(records)} sentences with {entities} entities written{lost}.", file=sys.stderr)
 
 
-def parse_column(text: str) -> tuple[str, int | list[int]]:
-    """`entities=1,2` → ("entities", [1, 2]); ValueError for anything else."""
-    name, _, numbers = text.partition("=")
-    try:
-        found = [int(number) for number in numbers.split(",")]
-    except ValueError:
-        raise ValueError(f"--columns: {text!r} is not of the form entities=1,2.") from None
-    return name, found if name == "entities" else found[0]
+def parse_column(text: str) -> tuple[str, int | list[int] | str]:
+    """`entities=1,2` → ("entities", [1, 2]), `entities=sc` → ("entities", "sc"); ValueError for anything else."""
+    name, _, value = text.partition("=")
+    numbers = [int(number) for number in value.split(",") if number.isdecimal()]
+    if name == "entities" and value and not numbers:
+        return name, value
+    if not name or len(numbers) != value.count(",") + 1:
+        raise ValueError(f"--columns: {text!r} is not of the form entities=1,2.")
+    return name, numbers if name == "entities" else numbers[0]

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 # fmt: off
 CorpusFormats = Literal[
-    "ace", "brat", "conllu", "docbin", "genia", "iob2", "json_lines", "label_studio", "published_json", "text_spans"
+    "ace", "bigbio_kb", "bioc", "brat", "cas", "conllu", "docbin", "genia", "iob2", "json_lines", "label_studio",
+    "published_json", "pubtator", "text_spans"
 ]
 # fmt: on
 Overlaps = Literal["all", "nested", "flat"]

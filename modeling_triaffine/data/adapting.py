@@ -10,8 +10,9 @@ from typing import Any
 from datasets import ClassLabel, Dataset, DatasetDict, List
 
 from .alignment import WordSplitter
+from .bigbio import BIGBIO, bigbio_document
 from .context import AnyDataset
-from .documents import DEFAULT_SENTENCE_SPLITTER, sentences_of
+from .documents import DEFAULT_SENTENCE_SPLITTER, AnnotatedText, sentences_of
 from .iob2 import TAG, decode_tags
 from .json_forms import annotated_text
 from .schema import FEATURES, Record, RecordChecker, shown
@@ -25,7 +26,7 @@ OF_TOKENS = {"pos", "doc_id"}
 
 def adapt_dataset(
     dataset: AnyDataset,
-    columns: Mapping[str, Any],
+    columns: Mapping[str, Any] | str,
     *,
     labels: Iterable[str] | None = None,
     word_splitter: WordSplitter | None = None,
@@ -38,7 +39,7 @@ def adapt_dataset(
         columns: field → column. Either `tokens` or `text`; `entities`: for tokens, one or several columns of IOB2 tags
             (strings or class labels) or a column of spans by tokens; for texts, a column of spans by characters, in the
             forms of the format "text_spans". Optionally `id`, and for tokens `pos` and `doc_id`; without `doc_id`, and
-            for texts, every row is a document of its own.
+            for texts, every row is a document of its own. Or "bigbio_kb", for a data set with that schema.
         labels: the entity types allowed; None allows any.
         word_splitter, sentence_splitter: how texts are split, see `load_nested_ner`.
 
@@ -58,13 +59,21 @@ def adapt_dataset(
         options: dict[str, Any] = {"labels": labels, "word_splitter": word_splitter}
         options["sentence_splitter"] = sentence_splitter
         return DatasetDict({split: adapt_dataset(part, columns, **options) for split, part in dataset.items()})
-    _check_columns(dataset, columns)
+    if isinstance(columns, Mapping):
+        _check_columns(dataset, columns)
+    elif columns != BIGBIO.name:
+        raise ValueError(f"`columns` is {columns!r}. Give a mapping of fields to columns, or {BIGBIO.name!r}.")
     name = str(dataset.split or "dataset")
     check = RecordChecker(name, labels)
-    if "text" in columns:
-        records = _from_texts(dataset, columns, name, check, word_splitter, sentence_splitter)
-    else:
+    if isinstance(columns, Mapping) and "text" not in columns:
         records = _from_tokens(dataset, columns, name, check)
+    else:
+        documents = _documents(dataset, columns, name, check)
+        records = (
+            record
+            for document in documents
+            for record in sentences_of(document, check, word_splitter, sentence_splitter)
+        )
     adapted = Dataset.from_list(list(records), features=FEATURES, split=dataset.split)
     if report := check.report():
         adapted.info.description = report
@@ -105,18 +114,16 @@ def _from_tokens(dataset: Dataset, columns: Mapping[str, Any], name: str, check:
         numbers[doc_id] += 1
 
 
-def _from_texts(
-    dataset: Dataset,
-    columns: Mapping[str, Any],
-    name: str,
-    check: RecordChecker,
-    word_splitter: WordSplitter | None,
-    sentence_splitter: str,
-) -> Iterator[Record]:
+def _documents(
+    dataset: Dataset, columns: Mapping[str, Any] | str, name: str, check: RecordChecker
+) -> Iterator[AnnotatedText]:
     for number, row in enumerate(_rows(dataset)):
-        fields = {field: row[columns[field]] for field in ("text", "entities", "id") if field in columns}
-        document = annotated_text(fields, f"{name}:{number}", f"row {number}", check)
-        yield from sentences_of(document, check, word_splitter, sentence_splitter)
+        default_id, where = f"{name}:{number}", f"row {number}"
+        if isinstance(columns, str):
+            yield bigbio_document(row, default_id, where, check)
+        else:
+            fields = {field: row[columns[field]] for field in ("text", "entities", "id") if field in columns}
+            yield annotated_text(fields, default_id, where, check)
 
 
 def _rows(dataset: Dataset) -> Iterator[dict[str, Any]]:

@@ -11,13 +11,17 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from .ace import ACE
+from .bigbio import BIGBIO
+from .bioc import BIOC
 from .brat import BRAT
+from .cas import CAS
 from .conllu import CONLLU
 from .corpus_format import CorpusFormat
 from .docbin import DOCBIN
 from .genia import GENIA
 from .iob2 import IOB2
 from .json_forms import JSON_LINES, LABEL_STUDIO, PUBLISHED_JSON, TEXT_SPANS
+from .pubtator import PUBTATOR
 from .reading import read_head
 from .schema import CorpusError
 
@@ -25,7 +29,11 @@ logger = logging.getLogger(__name__)
 
 FORMATS: dict[str, CorpusFormat] = {
     known.name: known
-    for known in (LABEL_STUDIO, TEXT_SPANS, JSON_LINES, PUBLISHED_JSON, CONLLU, IOB2, GENIA, BRAT, DOCBIN, ACE)
+    for known in (
+        # JSON: the more specific forms before those that read any object.
+        *(BIGBIO, BIOC, CAS, LABEL_STUDIO, TEXT_SPANS, JSON_LINES, PUBLISHED_JSON),
+        *(CONLLU, IOB2, PUBTATOR, GENIA, BRAT, DOCBIN, ACE),
+    )
 }
 """If several formats recognize a file, the first one is used."""
 

@@ -73,7 +73,8 @@ def load_nested_ner(
         sentence_splitter: how texts are split into sentences: "punctuation" (the default, as in the pipeline), "lines"
             or "none". Only for formats that do not mark sentences.
         columns: the columns of "iob2", indices from 0: {"tokens": 0, "entities": [1, 2], "pos": 3}; the span group of
-            "docbin": {"entities": "sc"}; None detects them.
+            "docbin": {"entities": "sc"}; the layer and feature of "cas": {"entities": "layer:feature"}; None detects
+            them, and takes INCEpTION's built-in layer.
         streaming: return an `IterableDatasetDict` that reads while it is iterated. Memory is constant, except for JSON
             lists, which are parsed as a whole; repeated ids are not detected.
         cache_dir: where prepared data is kept; None is the default of the `datasets` library.

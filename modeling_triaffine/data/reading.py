@@ -139,7 +139,7 @@ def xml_elements(path: Path, check: RecordChecker, where: str = "") -> Iterator[
     """
     try:
         with open_corpus(path) as file:
-            _reject_entity_declarations(file, check, where)
+            reject_entity_declarations(file, check, where)
         with open_corpus(path) as file:
             for _, element in ElementTree.iterparse(file):
                 yield element
@@ -156,8 +156,8 @@ def xml_elements(path: Path, check: RecordChecker, where: str = "") -> Iterator[
         ) from None
 
 
-def _reject_entity_declarations(file: BinaryIO, check: RecordChecker, where: str) -> None:
-    """Parses up to the root element, before which all entities are declared."""
+def reject_entity_declarations(file: BinaryIO, check: RecordChecker, where: str) -> None:
+    """Raises CorpusError for XML that declares entities. Parses up to the root element: they are declared before it."""
     parser = expat.ParserCreate()
     in_prolog = True
 

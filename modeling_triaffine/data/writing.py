@@ -1,4 +1,4 @@
-"""Data sets → corpora on disk: JSON lines, columns of IOB2 tags, brat's standoff format.
+"""Data sets → corpora on disk: JSON lines, columns of IOB2 tags, and the forms of texts (`writing_texts.py`).
 
 Reading what was written gives the same records. If a format cannot represent a record, that is an error where it would
 be read as a different one (a tab in a token of tab-separated columns), and counted otherwise (brat has no tags).
@@ -11,15 +11,16 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate, chain, count, groupby
-from pathlib import Path, PurePosixPath
+from functools import partial
+from itertools import accumulate, chain, groupby
+from pathlib import Path
 from typing import Any
 
 from ..files import new_folder
-from .brat import ANNOTATION_SUFFIX, TEXT_SUFFIX
 from .documents import BYTE_ORDER_MARK, MAX_SENTENCE_WORDS
 from .iob2 import DOCUMENT_START, POS_NAME, TAGS_NAME, TOKENS_NAME
 from .schema import CONTEXT_FIELDS, FEATURES
+from .writing_texts import TextDocument, write_bioc_json, write_bioc_xml, write_brat, write_pubtator
 
 NOT_ONE_WORD = re.compile(rf"\s|^{BYTE_ORDER_MARK}")
 """In a token: what changes or splits it when the text is split at white space."""
@@ -38,8 +39,10 @@ def write_nested_ner(
         folder: a new or empty folder.
         format: "json_lines": `train.jsonl` …; "iob2": `train.conll` …, with a column for every level of nesting and
             further columns for crossing entities; "brat": folders `train` … with a `.txt` and an `.ann` for every
-            document, words separated by spaces, one sentence per line. To get the same words and sentences again, read
-            brat's with `word_splitter("whitespace")` and `sentence_splitter="lines"`.
+            document; "pubtator": `train.pubtator` …, the first sentence as the title; "bioc": `train.xml` …, or
+            "bioc_json": `train.json` …. The last four are texts, words separated by spaces, one sentence per line: to
+            get the same words and sentences again, read them with `word_splitter("whitespace")` and
+            `sentence_splitter="lines"`.
 
     Returns:
         Split → what the format cannot represent, in words, → how often; empty for JSON lines.
@@ -95,19 +98,16 @@ def write_iob2(records: Records, path: Path) -> Counter[str]:
     return +(lost + _lost_in_text(records))
 
 
-def write_brat(records: Records, folder: Path) -> Counter[str]:
-    """Writes a text and its annotations for every document: one sentence per line, words separated by spaces."""
+def write_texts(records: Records, path: Path, write: Callable[[Iterable[TextDocument], Path], None]) -> Counter[str]:
+    """Writes documents in a form of texts: their sentences one per line, words separated by spaces.
+
+    Raises:
+        ValueError: the form cannot represent a document, see [`writing_texts`].
+    """
     documents: dict[str, list[Mapping[str, Any]]] = {}
     for record in records:
         documents.setdefault(record["doc_id"], []).append(record)
-    folder.mkdir()
-    for sentences in documents.values():
-        file = folder / _document_path(sentences[0])
-        file.parent.mkdir(parents=True, exist_ok=True)
-        text = _brat_text(sentences)
-        annotations = "".join(_text_bound(sentences, text))
-        file.with_name(file.name + TEXT_SUFFIX).write_text(text, encoding="utf-8", newline="\n")
-        file.with_name(file.name + ANNOTATION_SUFFIX).write_text(annotations, encoding="utf-8", newline="\n")
+    write((_text_document(doc_id, sentences) for doc_id, sentences in documents.items()), path)
     in_order = list(chain.from_iterable(documents.values()))
     lost = Counter[str]()
     for number, record in _numbered(in_order):
@@ -115,11 +115,28 @@ def write_brat(records: Records, folder: Path) -> Counter[str]:
         lost["sentences with part-of-speech tags"] += bool(record["pos"])
         lost["tokens with white space in them"] += sum(1 for token in record["tokens"] if NOT_ONE_WORD.search(token))
         lost["sentences too long to be read in one piece"] += len(record["tokens"]) > MAX_SENTENCE_WORDS
+        lost["ends of sentences"] += write is write_pubtator and number > 1
     return +(lost + _lost_in_text(in_order))
 
 
+def _text_document(doc_id: str, sentences: Sequence[Mapping[str, Any]]) -> TextDocument:
+    entities = []
+    offset = 0
+    for sentence in sentences:
+        tokens = sentence["tokens"]
+        if any("\n" in token for token in tokens):
+            raise _not_representable(sentence, "a token with a line end in it", "a text of one sentence per line")
+        starts = [offset + start for start in accumulate((len(token) + 1 for token in tokens), initial=0)]
+        entities += [
+            {"start": starts[entity["start"]], "end": starts[entity["end"]] - 1, "type": entity["type"]}
+            for entity in sentence["entities"]
+        ]
+        offset = starts[-1]
+    return TextDocument(doc_id, "".join(" ".join(sentence["tokens"]) + "\n" for sentence in sentences), entities)
+
+
 def _lost_in_text(records: Records) -> Counter[str]:
-    """What neither brat nor columns can represent."""
+    """What neither texts nor columns can represent."""
     lost = Counter[str]()
     for number, record in _numbered(records):
         lost["numbers of sentences"] += record["sent_id"] != number
@@ -145,39 +162,6 @@ def _levels(record: Mapping[str, Any]) -> list[list[str]]:
         kind = entity["type"]
         tags[inside] = [f"B-{kind}"] + [f"I-{kind}"] * (entity["end"] - entity["start"] - 1)
     return levels
-
-
-def _text_bound(sentences: Sequence[Mapping[str, Any]], text: str) -> Iterator[str]:
-    """The `.ann` lines of a document."""
-    numbers = count(1)
-    offset = 0
-    for sentence in sentences:
-        tokens = sentence["tokens"]
-        starts = [offset + start for start in accumulate((len(token) + 1 for token in tokens), initial=0)]
-        for entity in sentence["entities"]:
-            start, end = starts[entity["start"]], starts[entity["end"]] - 1
-            kind = entity["type"]
-            if re.search(r"\s", kind):
-                raise _not_representable(sentence, f"the type {kind!r}, with white space", "brat")
-            yield f"T{next(numbers)}\t{kind} {start} {end}\t{text[start:end]}\n"
-        offset = starts[-1]
-
-
-def _brat_text(sentences: Sequence[Mapping[str, Any]]) -> str:
-    for sentence in sentences:
-        if any("\n" in token for token in sentence["tokens"]):
-            raise _not_representable(sentence, "a token with a line end in it", "brat")
-    return "".join(" ".join(sentence["tokens"]) + "\n" for sentence in sentences)
-
-
-def _document_path(record: Mapping[str, Any]) -> PurePosixPath:
-    """The `doc_id` as a path, which must be inside the folder and be read as the same name."""
-    doc_id = record["doc_id"]
-    path = PurePosixPath(doc_id)
-    hidden = any(part.startswith(".") for part in path.parts)
-    if str(path) != doc_id or not path.name or path.is_absolute() or hidden or "\0" in doc_id:
-        raise _not_representable(record, f"the doc_id {doc_id!r}, which is not a valid file name", "brat")
-    return path
 
 
 def _comment_value(record: Mapping[str, Any], field: str) -> str:
@@ -206,6 +190,9 @@ def _not_representable(record: Mapping[str, Any], what: str, format: str) -> Val
 WRITERS: dict[str, tuple[str, Callable[[Records, Path], Counter[str]]]] = {
     "json_lines": (".jsonl", write_json_lines),
     "iob2": (".conll", write_iob2),
-    "brat": ("", write_brat),
+    "brat": ("", partial(write_texts, write=write_brat)),
+    "pubtator": (".pubtator", partial(write_texts, write=write_pubtator)),
+    "bioc": (".xml", partial(write_texts, write=write_bioc_xml)),
+    "bioc_json": (".json", partial(write_texts, write=write_bioc_json)),
 }
 """Format → the suffix of a split's file, and the function that writes it."""

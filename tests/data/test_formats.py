@@ -10,9 +10,13 @@ from hypothesis import strategies as st
 from modeling_triaffine.data import FORMATS, CorpusError, RecordChecker, detect_format, load_nested_ner
 from modeling_triaffine.data.json_forms import record_keys
 from tests.helpers.corpora import (
+    BIGBIO_RECORD,
+    BIOC_DOCUMENT,
+    BIOC_XML,
     COLUMNS,
     NESTED,
     PUBLISHED,
+    PUBTATOR,
     RECORD,
     SAMPLES,
     TEXT_RECORD,
@@ -64,7 +68,7 @@ def test_line_ends_of_windows_and_byte_order_marks_change_nothing(tmp_path, form
 
 
 def test_the_name_is_stronger_than_the_content(tmp_path):
-    assert detect_format(write_files(tmp_path, {"a.xml": json.dumps(RECORD)})).name == "genia"
+    assert detect_format(write_files(tmp_path, {"a.conllu": json.dumps(RECORD)})).name == "conllu"
 
 
 @pytest.mark.parametrize("format", SINGLE_FILES)
@@ -104,6 +108,10 @@ def without(name):
 
 def entity(start, end, kind="City"):
     return {"entities": [{"start": start, "end": end, "type": kind}]}
+
+
+def changed_bigbio(**fields):
+    return {**BIGBIO_RECORD, **fields}
 
 
 BAD_RECORDS = {
@@ -164,6 +172,54 @@ BAD_TASKS = {
     "fraction": (task(region(0.5, 3, "City")), "'result[0].value.start' is 0.5 (float)"),
     "outside": (task(region(0, 99, "City")), "'result[0].value' runs from 0 to 99", "24 characters"),
     "no label": (task(region(0, 3, None)), "'result[0].value.type' is null"),
+}
+BAD_BIGBIO = {
+    "another schema": ({"id": "1", "text": "a", "labels": []}, "'passages'", "'id', 'text', 'labels'"),
+    "entities null": (changed_bigbio(entities=None) | {"passages": 3}, "'passages' is 3 (int)"),
+    "offsets": (changed_bigbio(entities=[{"type": "City", "offsets": [[0]]}]), "'entities[0].offsets' has [0]"),
+    "text": (changed_bigbio(entities=[{"type": "City", "offsets": [[0, 1]], "text": [3]}]), "'entities[0].text' is"),
+    "quote": (changed_bigbio(entities=[{"type": "City", "offsets": [[0, 3]], "text": ["She"]}]), "quotes 'She'"),
+    "outside": (changed_bigbio(entities=[{"type": "City", "offsets": [[0, 99]]}]), "'entities[0]' runs from 0 to 99"),
+    "passages overlap": (
+        changed_bigbio(
+            passages=[{"text": [name], "offsets": [[start, start + 4]]} for name, start in (("aaaa", 0), ("b", 2))]
+        ),
+        "'passages[1]' begins at 2",
+        "ends at 4",
+    ),
+    "passage far away": (changed_bigbio(passages=[{"text": ["a"], "offsets": [[10**12, 10**12 + 1]]}]), f"{10**12}"),
+    "two pairs": (
+        changed_bigbio(passages=[{"text": ["a"], "offsets": [[0, 1], [2, 3]]}]),
+        "'passages[0].offsets' has 2",
+    ),
+}
+BAD_BIOC = {
+    "another root": ("<annotations></annotations>", "", "<annotations>", "<collection>"),
+    "no type": (BIOC_XML.replace('key="type">City', 'key="kind">City'), "document 0 (document a)", "'type'", "'kind'"),
+    "no offset": (BIOC_XML.replace("<offset>0</offset>", ""), "document 0", "'passages[0].offset'"),
+    "offset": (BIOC_XML.replace('offset="13"', 'offset="x"'), "document 0", "locations[0].offset' is 'x' (str)"),
+    "outside": (BIOC_XML.replace('offset="13"', 'offset="33"'), "document 0", "runs from 33 to 37"),
+    "quote": (BIOC_XML.replace(">Orsk<", ">Omsk<"), "document 0", "quotes 'Omsk'"),
+    "truncated": (BIOC_XML[:-30], "line 7"),
+    "bomb": ('<!DOCTYPE a [<!ENTITY e "eeee">]><collection>&e;</collection>', "line 1", "'e'"),
+    "no passages": (
+        json.dumps({"documents": [{"id": "a", "text": "b"}]}),
+        "line 1, documents[0]",
+        "'passages'",
+        "'id', 'text'",
+    ),
+    "json cut": (json.dumps({"documents": [BIOC_DOCUMENT]}, indent=1)[:-30], "", "line "),
+    "no documents": (json.dumps({"documents": 3}), "line 1", "'documents' is 3 (int)"),
+}
+BAD_PUBTATOR = {
+    "no title": ("8|a|Orsk\n", "line 6", "'8'"),
+    "not a line": ("8|t|Orsk\nOrsk\n", "line 7", "'Orsk'"),
+    "second title": ("8|t|Orsk\n9|t|Orsk\n", "line 7", "'9|t|Orsk'"),
+    "another document": ("8|t|Orsk\n9\t0\t4\tOrsk\tCity\n", "line 7", "'9'", "'8'"),
+    "outside": ("8|t|Orsk\n8\t0\t9\tOrsk\tCity\n", "line 7", "runs from 0 to 9"),
+    "quote": ("8|t|Orsk\n8\t0\t4\tOmsk\tCity\n", "line 7", "quotes 'Omsk'"),
+    "no type": ("8|t|Orsk\n8\t0\t4\tOrsk\n", "line 7", "'8\\t0\\t4\\tOrsk'"),
+    "encoding": (b"8|t|\xe9\n", "line 6", "byte 5", "utf-8"),
 }
 BAD_COLUMNS = {
     "fewer": ("a\tO\n", "line 8", "2 columns, 3"),
@@ -259,6 +315,14 @@ def bad_files():
     for name, (rows, place, *facts) in BAD_COLUMNS.items():
         content = f"{COLUMNS}\n".encode() + (rows if isinstance(rows, bytes) else rows.encode())
         yield pytest.param("iob2", {"a.conll": content}, place, facts, id=f"iob2: {name}")
+    for name, (value, *facts) in BAD_BIGBIO.items():
+        files = {"a.jsonl": f"{json.dumps(BIGBIO_RECORD)}\n{json.dumps(value)}\n"}
+        yield pytest.param("bigbio_kb", files, "line 2", facts, id=f"bigbio_kb: {name}")
+    for name, (content, place, *facts) in BAD_BIOC.items():
+        yield pytest.param("bioc", {"a.xml": content}, place, facts, id=f"bioc: {name}")
+    for name, (lines, place, *facts) in BAD_PUBTATOR.items():
+        content = PUBTATOR.encode() + (lines if isinstance(lines, bytes) else lines.encode())
+        yield pytest.param("pubtator", {"a.pubtator": content}, place, facts, id=f"pubtator: {name}")
     for name, (line, *facts) in BAD_BRAT.items():
         files = {**SAMPLES["brat"], "a.ann": SAMPLES["brat"]["a.ann"] + line}
         yield pytest.param("brat", files, "a.ann, line 3", facts, id=f"brat: {name}")
@@ -295,6 +359,7 @@ JSON = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(st.sampled_from(["text", "label", "entities", "start", "end", "type"]), inner, max_size=4)
+        | st.dictionaries(st.sampled_from(["passages", "offsets", "infons", "locations", "offset"]), inner, max_size=4)
         | st.dictionaries(st.sampled_from(["data", "annotations", "result", "value", "labels"]), inner, max_size=4)
     ),
     max_leaves=12,
@@ -316,6 +381,9 @@ ANY = {
     "json_lines": st.lists(JSON, max_size=3).map(lambda values: "\n".join(map(json.dumps, values))),
     "text_spans": st.lists(JSON, max_size=3).map(json.dumps),
     "label_studio": st.lists(JSON, max_size=3).map(json.dumps),
+    "bigbio_kb": st.lists(JSON, max_size=3).map(json.dumps),
+    "bioc": st.lists(JSON, max_size=3).map(json.dumps) | XML,
+    "pubtator": st.text(st.sampled_from("71|ta\t 0-\r\n😀"), max_size=40),
     "iob2": LINES,
     "conllu": LINES,
     "genia": XML,

@@ -8,12 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modeling_triaffine.data import FEATURES, WRITERS, load_nested_ner, write_nested_ner
-from modeling_triaffine.data.writing import write_brat, write_iob2, write_json_lines
+from modeling_triaffine.data.writing import write_iob2, write_json_lines
 from modeling_triaffine.model.text_triaffine import word_splitter
-from tests.helpers.corpora import read, spelled, triples
+from tests.helpers.corpora import cas_json, read, spelled, triples, write_files
 
 EXACTLY = {"word_splitter": word_splitter("whitespace"), "sentence_splitter": "lines"}
-"""How brat's texts are read to have the words and sentences that were written."""
+"""How texts are read to have the words and sentences that were written."""
+TEXT_FORMS = ["brat", "bioc", "bioc_json", "pubtator"]
+
+
+def write(form, records, path):
+    return WRITERS[form][1](records, path)
 
 
 def record(tokens, *entities, number=0, doc_id="a", **fields):
@@ -81,13 +86,26 @@ class TestIdentity:
         assert ordered(again) == ordered(records)
         assert not check.report()
 
+    @pytest.mark.parametrize("form", ["brat", "bioc_json"])
     @settings(deadline=None, max_examples=50)
-    @given(corpora())
-    def test_brat(self, tmp_path_factory, records):
-        folder = tmp_path_factory.mktemp("written") / "a"
-        assert not write_brat(records, folder)
-        again, check = read(folder, **EXACTLY)
+    @given(records=corpora())
+    def test_texts(self, tmp_path_factory, form, records):
+        path = tmp_path_factory.mktemp("written") / "a"
+        assert not write(form, records, path)
+        again, check = read(path, **EXACTLY)
         assert sorted(ordered(again), key=lambda one: one["id"]) == sorted(ordered(records), key=lambda one: one["id"])
+        assert not check.report()
+
+    @pytest.mark.parametrize("form", ["bioc", "pubtator"])
+    def test_texts_of_two_sentences(self, tmp_path, form):
+        records = [
+            record("the mayor é😀 < of & Orsk", (0, 7, "P<&"), (6, 7, "City")),
+            record("b", (0, 1, "X"), number=1),
+        ]
+        records += [record("c", doc_id="other")]
+        assert not write(form, records, tmp_path / "a")
+        again, check = read(tmp_path / "a", **EXACTLY)
+        assert ordered(again) == ordered(records)
         assert not check.report()
 
     @pytest.mark.parametrize("format", WRITERS)
@@ -98,7 +116,7 @@ class TestIdentity:
         lost = write_nested_ner(corpus, tmp_path / "new" / "corpus", format)
         assert lost == {split: {} for split in splits}
         again = load_nested_ner(
-            tmp_path / "new" / "corpus", cache_dir=tmp_path / "cache", **(EXACTLY if format == "brat" else {})
+            tmp_path / "new" / "corpus", cache_dir=tmp_path / "cache", **(EXACTLY if format in TEXT_FORMS else {})
         )
         assert {split: list(rows) for split, rows in again.items()} == splits
 
@@ -143,10 +161,10 @@ class TestColumns:
         assert write_iob2([], tmp_path / "a") == {}
 
 
-class TestBrat:
+class TestTexts:
     def test_a_sentence_is_a_line(self, tmp_path):
         records = [record("the mayor", (0, 2, "X")), record("of Orsk", (1, 2, "Y"), (0, 2, "Z"), number=1)]
-        write_brat(records, tmp_path / "b")
+        write("brat", records, tmp_path / "b")
         assert (tmp_path / "b" / "a.txt").read_text() == "the mayor\nof Orsk\n"
         assert (
             tmp_path / "b" / "a.ann"
@@ -154,20 +172,31 @@ class TestBrat:
 
     @pytest.mark.parametrize("doc_id", ["", ".", "..", "../a", "/a", "a//b", "a/", "./a", ".a", "b/.a", "a\0"])
     def test_document_names_stay_in_the_folder(self, tmp_path, doc_id):
-        with pytest.raises(ValueError, match=r"has the doc_id .* brat"):
-            write_brat([record("a", doc_id=doc_id)], tmp_path / "b")
+        with pytest.raises(ValueError, match=r"^Document .* name .* brat"):
+            write("brat", [record("a", doc_id=doc_id)], tmp_path / "b")
         assert not list((tmp_path / "b").iterdir())
 
     @pytest.mark.parametrize(
-        ("broken", "problem"),
+        ("form", "broken", "problem"),
         [
-            (record("a", (0, 1, "two words")), "the type 'two words'"),
-            (record(["a\nb"]), "a token with a line end in it"),
+            ("brat", record("a", (0, 1, "two words")), "'two words'"),
+            ("brat", record(["a\nb"]), "line end"),
+            ("pubtator", record(["a\tb"]), "tab"),
+            ("pubtator", record("a", (0, 1, "b\tc")), "tab"),
+            ("pubtator", record("a", doc_id="x|y"), "'x|y'"),
+            ("pubtator", record("a", doc_id=""), "''"),
+            ("bioc", record(["a\0"]), r"'\\x00'"),
         ],
     )
-    def test_what_it_cannot_hold(self, tmp_path, broken, problem):
-        with pytest.raises(ValueError, match=rf"has {problem}.* brat"):
-            write_brat([broken], tmp_path / "b")
+    def test_what_texts_cannot_hold(self, tmp_path, form, broken, problem):
+        with pytest.raises(ValueError, match="cannot represent") as caught:
+            write(form, [broken], tmp_path / "b")
+        assert problem.replace("\\\\", "\\") in str(caught.value)
+
+    def test_pubtator_holds_two_sentences(self, tmp_path):
+        records = [record(word, (0, 1, "X"), number=number) for number, word in enumerate("abc")]
+        assert write("pubtator", records, tmp_path / "a") == {"ends of sentences": 1}
+        assert (tmp_path / "a").read_text() == "a|t|a\na|a|b c\na\t0\t1\ta\tX\na\t2\t3\tb\tX\na\t4\t5\tc\tX\n\n"
 
     def test_what_it_leaves_out_is_counted(self, tmp_path):
         records = [
@@ -175,7 +204,7 @@ class TestBrat:
             record(["a b", "\ufeffc"], doc_id="b", left_tokens=[], right_tokens=[]),
             record(["w"] * 300, doc_id="c", id="mine"),
         ]
-        assert write_brat(records, tmp_path / "b") == {
+        assert write("brat", records, tmp_path / "b") == {
             "ids": 2,
             "numbers of sentences": 1,
             "sentences too long to be read in one piece": 1,
@@ -220,13 +249,34 @@ class TestConvert:
             assert "train: 1 sentences with 1 entities written.\n" in result.err
             assert not result.out
 
+    @pytest.mark.parametrize(
+        ("form", "file"), [("pubtator", "train.pubtator"), ("bioc", "train.xml"), ("bioc_json", "train.json")]
+    )
+    def test_to_forms_of_passages_and_back(self, tmp_path, run, form, file):
+        (tmp_path / "train.jsonl").write_text('{"text": "Orsk. He ran", "label": [[0, 4, "City"]]}\n')
+        assert run(tmp_path, tmp_path / "written", "--to", form, "--sentences", "none").code == 0
+        assert (tmp_path / "written" / file).is_file()
+        assert run(tmp_path / "written", tmp_path / "lines", "--sentences", "none").code == 0
+        (row,) = load_nested_ner(tmp_path / "lines", cache_dir=tmp_path / "cache")["train"]
+        assert (row["tokens"], spelled(row)) == (["Orsk", ".", "He", "ran"], [("Orsk", "City")])
+
+    def test_another_layer_of_a_cas(self, tmp_path, run):
+        pytest.importorskip("cassis")
+        write_files(tmp_path / "in", {"a.json": cas_json((13, 17, "City"), layer="webanno.custom.Term")})
+        wrong = run(tmp_path / "in", tmp_path / "wrong")
+        assert (wrong.code, wrong.err.count("'webanno.custom.Term'")) == (2, 1)
+        result = run(tmp_path / "in", tmp_path / "out", "--columns", "entities=webanno.custom.Term:value")
+        assert "train: 1 sentences with 1 entities written.\n" in result.err
+
     def test_what_is_not_kept_is_told(self, tmp_path, run):
         (tmp_path / "a.conll").write_text("Orsk NNP B-NP B-City\n")
         columns = ("tokens=0", "pos=1", "entities=3")
         result = run(tmp_path / "a.conll", tmp_path / "out", "--to", "brat", "--columns", *columns)
         assert "1 entities written; sentences with part-of-speech tags not kept: 1." in result.err
 
-    @pytest.mark.parametrize("column", ["entities", "entities=a", "tokens=", "=1"])
+    @pytest.mark.parametrize(
+        "column", ["entities", "entities=", "entities=a", "tokens=", "tokens=a", "=1", "entities=1,a"]
+    )
     def test_wrong_columns(self, run, tmp_path, column):
         (tmp_path / "a.conll").write_text("Orsk B-City\n")
         assert run(tmp_path / "a.conll", tmp_path / "out", "--columns", column).code == 2

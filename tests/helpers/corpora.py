@@ -28,6 +28,63 @@ PUBLISHED = {
 }
 TEXT_RECORD = {"text": TEXT, "label": [[0, 17, "Person"], [13, 17, "City"]]}
 COLUMNS = "The B-Person O\nmayor I-Person O\nof I-Person O\nOrsk I-Person B-City\nslept O O\n. O O\n".replace(" ", "\t")
+BIGBIO_RECORD = {
+    "id": "1",
+    "document_id": "a",
+    "passages": [{"id": "2", "type": "abstract", "text": [TEXT], "offsets": [[0, 24]]}],
+    "entities": [
+        {"id": "3", "type": "Person", "text": ["The mayor of Orsk"], "offsets": [[0, 17]], "normalized": []},
+        {"id": "4", "type": "City", "text": ["Orsk"], "offsets": [[13, 17]], "normalized": []},
+    ],
+    "events": [],
+    "coreferences": [],
+    "relations": [],
+}
+BIOC_DOCUMENT = {
+    "id": "a",
+    "infons": {},
+    "passages": [
+        {
+            "offset": 0,
+            "text": TEXT,
+            "annotations": [
+                {"infons": {"type": "Person"}, "locations": [{"offset": 0, "length": 17}], "text": "The mayor of Orsk"},
+                {"infons": {"type": "City"}, "locations": [{"offset": 13, "length": 4}], "text": "Orsk"},
+            ],
+        }
+    ],
+}
+BIOC_XML = f"""<?xml version="1.0"?>
+<!DOCTYPE collection SYSTEM "BioC.dtd">
+<collection><source>x</source><date>2020</date><key>x.key</key>
+<document><id>a</id><passage><infon key="type">abstract</infon><offset>0</offset><text>{TEXT}</text>
+<annotation id="1"><infon key="type">Person</infon><location offset="0" length="17"/><text>The mayor of Orsk</text>
+</annotation><annotation id="2"><infon key="type">City</infon><location offset="13" length="4"/><text>Orsk</text>
+</annotation></passage></document></collection>
+"""
+PUBTATOR = f"7|t|{TEXT}\n7|a|\n7\t0\t17\tThe mayor of Orsk\tPerson\tP1\n7\t13\t17\tOrsk\tCity\n\n"
+CAS_LAYER = "de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity"
+
+
+def cas_json(*entities, layer=CAS_LAYER, text=TEXT):
+    """INCEpTION's JSON of a text; entities are (start, end, value)."""
+    features = {name: {"%NAME": name, "%RANGE": "uima.cas.String"} for name in ("value", "identifier")}
+    structures = [
+        {"%ID": 1, "%TYPE": "uima.cas.Sofa", "sofaNum": 1, "sofaID": "_InitialView", "sofaString": text},
+        *(
+            {"%ID": number, "%TYPE": layer, "@sofa": 1, "begin": start, "end": end, "value": value}
+            for number, (start, end, value) in enumerate(entities, start=2)
+        ),
+    ]
+    return json.dumps(
+        {
+            "%TYPES": {layer: {"%NAME": layer, "%SUPER_TYPE": "uima.tcas.Annotation", **features}},
+            "%FEATURE_STRUCTURES": structures,
+            "%VIEWS": {"_InitialView": {"%SOFA": 1, "%MEMBERS": [one["%ID"] for one in structures[1:]]}},
+        }
+    )
+
+
 GENIA_HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE set SYSTEM "gpml.dtd">\n<set>\n'
 
 
@@ -90,6 +147,9 @@ SAMPLES = {
     "json_lines": {"a.jsonl": json.dumps(RECORD)},
     "published_json": {"a.json": json.dumps([PUBLISHED])},
     "text_spans": {"a.jsonl": json.dumps(TEXT_RECORD)},
+    "bigbio_kb": {"a.jsonl": json.dumps(BIGBIO_RECORD)},
+    "bioc": {"a.xml": BIOC_XML},
+    "pubtator": {"a.pubtator": PUBTATOR},
     "label_studio": {"a.json": json.dumps([task(region(0, 17, "Person"), region(13, 17, "City"))], indent=1)},
     "iob2": {"a.conll": COLUMNS},
     "conllu": {"a.conllu": conllu("(1-Person", "", "", "(2-City)1)", "", "", words=TOKENS)},

@@ -1,0 +1,139 @@
+"""Reads BioC, the form of biomedical corpora in XML and JSON: collections of documents, passages and annotations.
+
+    <collection><document><id>1</id><passage><offset>0</offset><text>Naloxone in rats.</text>
+      <annotation id="T1"><infon key="type">Chemical</infon><location offset="0" length="8"/><text>Naloxone</text>
+      </annotation></passage></document></collection>
+
+JSON has the same names (`documents`, `passages`, `annotations`, `locations`, `infons`). A file is one collection, a
+list of collections or documents, or JSON lines of documents, as PubTator's service answers. The type of an annotation
+is its infon "type"; an annotation with several locations is discontinuous. Relations are ignored and counted. Offsets
+count characters of the document, as in PubTator's and PubMed Central's files.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from xml.etree.ElementTree import Element
+
+from .corpus_format import TEXT_OPTIONS, CorpusFormat
+from .documents import AnnotatedText, Annotation, reader_of_texts
+from .json_forms import json_values, record_keys
+from .passages import Passage, check_fields, document_of_passages, objects
+from .reading import DataError, decode_json, open_corpus, parse_json, read_head, xml_elements
+from .schema import RecordChecker
+
+TYPE = "type"
+WRAPPERS = ("documents", "PubTator3")
+"""Fields under which a JSON object has a list of documents."""
+
+
+def read_bioc(path: Path, check: RecordChecker) -> Iterator[AnnotatedText]:
+    """Reads one document after the other; a CorpusError names the document and the field."""
+    documents = _xml_documents if read_head(path).startswith("<") else _json_documents
+    for number, (raw, place) in enumerate(documents(path, check)):
+        fields = check.mapping(raw, place, "the document", "A document has the fields id and passages")
+        identifier = str(fields.get("id") or f"{path.name.partition('.')[0]}:{number}")
+        yield _document(fields, identifier, f"{place} (document {identifier})", check)
+
+
+def _document(fields: Mapping[str, Any], doc_id: str, where: str, check: RecordChecker) -> AnnotatedText:
+    """The document with the annotations of all its parts; its text is that of its passages, or of their sentences."""
+    check_fields(fields, ["passages"], "a document of BioC", where, check)
+    parts = [(fields, "")]
+    with_text = []
+    for passage, name in objects(fields, "passages", where, check):
+        sentences = list(objects(passage, "sentences", where, check, name))
+        parts += [(passage, name), *sentences]
+        with_text += [(passage, name)] if passage.get("text") else sentences
+    passages = [_passage(part, name, where, check) for part, name in with_text]
+    annotations = []
+    for part, name in parts:
+        if relations := list(objects(part, "relations", where, check, name)):
+            check.note("relations ignored", len(relations))
+        annotations += [_annotation(*found, where, check) for found in objects(part, "annotations", where, check, name)]
+    return document_of_passages(doc_id, passages, annotations, where, check)
+
+
+def _passage(part: Mapping[str, Any], name: str, where: str, check: RecordChecker) -> Passage:
+    offset = check.typed(part, "offset", int, where, name)
+    return Passage(offset, check.typed(part, "text", str, where, name), name)
+
+
+def _annotation(fields: Mapping[str, Any], name: str, where: str, check: RecordChecker) -> Annotation:
+    infons = check.mapping(fields.get("infons"), where, f"field '{name}.infons'", f"It must have the key '{TYPE}'")
+    check_fields(infons, [TYPE], f"an annotation of an entity ({name}.infons)", where, check)
+    fragments = []
+    for location, place in objects(fields, "locations", where, check, name):
+        offset, length = (check.typed(location, field, int, where, place) for field in ("offset", "length"))
+        fragments.append((offset, offset + length))
+    kind = check.typed(infons, TYPE, str, where, f"{name}.infons")
+    return Annotation(name=name, fragments=tuple(fragments), type=kind, quote=fields.get("text"), where=where)
+
+
+# ---- JSON ----
+
+
+def _json_documents(path: Path, check: RecordChecker) -> Iterator[tuple[object, str]]:
+    for value, where in _json_values(path, check):
+        wrapper = next((name for name in WRAPPERS if isinstance(value, Mapping) and name in value), None)
+        if wrapper is None:
+            yield value, where
+        else:
+            for index, document in enumerate(check.typed(value, wrapper, list, where)):
+                yield document, f"{where}, {wrapper}[{index}]".lstrip(", ")
+
+
+def _json_values(path: Path, check: RecordChecker) -> Iterator[tuple[object, str]]:
+    """The values of a list or of JSON lines, or the one value of a file whose first line is only a part of it."""
+    with open_corpus(path) as file:
+        line = file.readline()
+    try:
+        decode_json(line)
+    except DataError:
+        if not read_head(path).startswith("["):
+            with open_corpus(path) as file:
+                yield parse_json(file.read(), check, ""), ""
+            return
+    yield from json_values(path, check)
+
+
+# ---- XML ----
+
+
+def _xml_documents(path: Path, check: RecordChecker) -> Iterator[tuple[object, str]]:
+    """The documents with the names and values that they have in JSON."""
+    number = 0
+    element = None
+    for element in xml_elements(path, check):
+        if element.tag == "document":
+            yield _fields(element), f"document {number}"
+            element.clear()
+            number += 1
+    if element is not None and element.tag not in ("collection", "document"):
+        raise check.error("", f"its root element is <{element.tag}>, not <collection>", "Give BioC's XML or JSON")
+
+
+def _fields(element: Element) -> dict[str, Any]:
+    """An element with the names and values that it has in JSON; `offset` and `length` are numbers where they can be."""
+    fields: dict[str, Any] = {name: element.get(name) for name in ("id", "offset", "length")}
+    fields.update((child.tag, child.text or "") for child in element if child.tag in ("id", "offset", "text"))
+    for name in ("offset", "length"):
+        if re.fullmatch("[0-9]{1,15}", fields[name] or ""):
+            fields[name] = int(fields[name])
+    fields["infons"] = {infon.get("key"): infon.text or "" for infon in element.findall("infon")}
+    for part in ("passage", "sentence", "annotation", "location", "relation"):
+        fields[f"{part}s"] = [_fields(child) for child in element.findall(part)]
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+BIOC = CorpusFormat(
+    name="bioc",
+    description="BioC, in XML or JSON",
+    suffixes=(".xml", ".json", ".jsonl"),
+    recognizes=lambda head: "<collection" in head or bool(record_keys(head) & {*WRAPPERS, "passages"}),
+    read=reader_of_texts(read_bioc),
+    options=TEXT_OPTIONS,
+)

@@ -1,0 +1,203 @@
+"""Reads and makes UIMA CAS, INCEpTION's form, in XMI and JSON. Needs the extra `cas` (dkpro-cassis).
+
+The entities are the annotations of a layer, their types the values of one of its features: the built-in layer "Named
+entity" with its feature `value`, or those named by `columns={"entities": "webanno.custom.Term:kind"}`. No sentence
+crosses the end of a sentence of the file; its tokens and other layers are ignored. XMI needs its type system,
+`TypeSystem.xml` in the same folder, as INCEpTION exports it; JSON brings its own.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import missing_extra
+from ..model.text_triaffine import Offsets
+from .alignment import WordSplitter
+from .corpus_format import TEXT_OPTIONS, CorpusFormat
+from .documents import DEFAULT_SENTENCE_SPLITTER, AnnotatedText, Annotation, sentences_of
+from .json_forms import record_keys
+from .reading import open_corpus, parse_json, read_head, reject_entity_declarations
+from .schema import CorpusError, Record, RecordChecker
+
+if TYPE_CHECKING:
+    from cassis import Cas
+
+XMI_SUFFIX, TYPE_SYSTEM = ".xmi", "TypeSystem.xml"
+LAYER, FEATURE = "de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity", "value"
+"""INCEpTION's built-in layer "Named entity"."""
+SENTENCE = "de.tudarmstadt.ukp.dkpro.core.api.segmentation.type.Sentence"
+TOKEN = "de.tudarmstadt.ukp.dkpro.core.api.segmentation.type.Token"
+SCORE = "score"
+ANNOTATION, STRING, DOUBLE = "uima.tcas.Annotation", "uima.cas.String", "uima.cas.Double"
+JSON_KEYS = {"%TYPES", "%FEATURE_STRUCTURES"}
+
+
+def read_cas(
+    path: Path,
+    check: RecordChecker,
+    word_splitter: WordSplitter | None = None,
+    sentence_splitter: str = DEFAULT_SENTENCE_SPLITTER,
+    columns: Mapping[str, Any] | None = None,
+) -> Iterator[Record]:
+    """Reads the sentences of all documents in the order of their names.
+
+    Args:
+        path: a folder, searched recursively, or one `.xmi` or `.json`.
+        check: counts what is dropped: annotations without a value.
+        word_splitter, sentence_splitter: see `sentences_of`.
+        columns: {"entities": "layer:feature"}, or the layer alone, with the feature `value`.
+
+    Raises:
+        CorpusError: a file is not a CAS, or has no such layer; the message names the layers that it has.
+        ImportError: dkpro-cassis is not installed.
+    """
+    layer, feature = _layer(columns)
+    for file in cas_documents(path):
+        if file.name != TYPE_SYSTEM:
+            name = file.relative_to(path if path.is_dir() else path.parent).as_posix()
+            document = annotated_cas(_load(file, name, check), layer, feature, name, check)
+            yield from sentences_of(document, check, word_splitter, sentence_splitter)
+
+
+def cas_documents(path: Path) -> list[Path]:
+    """The XMI files with their type systems, and the JSON files that are CAS, in a folder or of one file."""
+    files = sorted(path.rglob("*")) if path.is_dir() else [path]
+    visible = [file for file in files if not any(part.startswith(".") for part in file.relative_to(path).parts)]
+    documents = [file for file in visible if file.is_file() and (file.suffix == XMI_SUFFIX or _is_json(file))]
+    type_systems = {file.with_name(TYPE_SYSTEM) for file in documents if file.suffix == XMI_SUFFIX}
+    return sorted({*documents, *(file for file in type_systems if file.is_file())})
+
+
+def annotated_cas(cas: Cas, layer: str, feature: str, where: str, check: RecordChecker) -> AnnotatedText:
+    """The text of a CAS with the annotations of a layer, and the ends of its sentences as borders.
+
+    Raises:
+        CorpusError: there is no text, layer or feature of this name; the message names those that there are.
+    """
+    text = cas.sofa_string
+    if not text:
+        raise check.error(where, "the CAS has no text", "Export documents of text")
+    features = [one.name for one in layer_type(cas, layer, where, check).all_features]
+    if feature not in features:
+        found = ", ".join(map(repr, features))
+        problem = f"the layer {layer!r} has no feature {feature!r}; its features are {found}"
+        raise check.error(where, problem, "Name one of them: columns={'entities': 'layer:feature'}")
+    annotations = []
+    for number, one in enumerate(cas.select(layer)):
+        kind = one.get(feature)
+        if kind:
+            fragments = ((one.begin, one.end),)
+            annotations.append(Annotation(f"{layer}[{number}]", fragments, type=kind, quote=None, where=where))
+        else:
+            check.drop(f"annotations without {feature} dropped", example=f"{where}: {text[one.begin : one.end]!r}")
+    has_sentences = cas.typesystem.contains_type(SENTENCE)
+    borders = sorted(
+        {border for one in cas.select(SENTENCE) for border in (one.begin, one.end)} if has_sentences else ()
+    )
+    return AnnotatedText(where.rpartition(".")[0], text, annotations, where, borders)
+
+
+def layer_type(cas: Cas, layer: str, where: str, check: RecordChecker) -> Any:
+    """The type of a layer; CorpusError, which names the layers there are, if there is none."""
+    if cas.typesystem.contains_type(layer):
+        return cas.typesystem.get_type(layer)
+    used = sorted({one.type.name for one in cas.select_all_annotations()})
+    problem = f"there is no layer {layer!r}; the layers with annotations are {', '.join(map(repr, used)) or 'none'}"
+    raise check.error(where, problem, "Name the layer and feature: columns={'entities': 'layer:feature'}")
+
+
+def parse_xmi(xmi: bytes, type_system: bytes, where: str, check: RecordChecker) -> Cas:
+    """A CAS from its XMI and type system, both from strangers: XML that declares entities is rejected.
+
+    Raises:
+        CorpusError: it cannot be read.
+    """
+    cassis = _cassis(where)
+    try:
+        for data in (xmi, type_system):
+            reject_entity_declarations(io.BytesIO(data), check, where)
+        return cassis.load_cas_from_xmi(io.BytesIO(xmi), typesystem=cassis.load_typesystem(io.BytesIO(type_system)))
+    except CorpusError:
+        raise
+    except Exception as error:  # files of another kind make cassis fail in any way
+        raise _not_read(error, where, check) from None
+
+
+def make_cas(text: str, sentences: Sequence[Sequence[Offsets]], entities: Sequence[Mapping[str, Any]]) -> Cas:
+    """A CAS of a text with its words by sentence, and its entities (`start`, `end`, `type`, perhaps `score`) in the
+    built-in layer, which has a feature `score` here."""
+    cassis = _cassis("output")
+    types = cassis.TypeSystem()
+    sentence_type, token_type, entity_type = (types.create_type(name, ANNOTATION) for name in (SENTENCE, TOKEN, LAYER))
+    types.create_feature(entity_type, FEATURE, STRING)
+    types.create_feature(entity_type, SCORE, DOUBLE)
+    cas = cassis.Cas(typesystem=types)
+    cas.sofa_string, cas.sofa_mime = text, "text/plain"
+    for words in sentences:
+        if words:
+            cas.add(sentence_type(begin=words[0][0], end=words[-1][1]))
+        cas.add_all([token_type(begin=start, end=end) for start, end in words])
+    for entity in entities:
+        values = {FEATURE: entity["type"], SCORE: entity.get("score")}
+        cas.add(entity_type(begin=entity["start"], end=entity["end"], **values))
+    return cas
+
+
+def _load(file: Path, name: str, check: RecordChecker) -> Cas:
+    with open_corpus(file) as opened:
+        data = opened.read()
+    if file.suffix == XMI_SUFFIX:
+        type_system = file.with_name(TYPE_SYSTEM)
+        if not type_system.is_file():
+            raise check.error(name, f"its type system, {TYPE_SYSTEM}, is not in its folder", "Add it, or export JSON")
+        return parse_xmi(data, type_system.read_bytes(), name, check)
+    cassis = _cassis(name)
+    found = check.mapping(parse_json(data, check, name), name, "the CAS", "Export 'UIMA CAS JSON'")
+    if missing := sorted(JSON_KEYS - found.keys()):
+        problem = f"it has no field {missing[0]!r}, so it is not UIMA CAS JSON 0.4; its fields are {sorted(found)[:5]}"
+        raise check.error(name, problem, "Export 'UIMA CAS JSON 0.4.0', or XMI")
+    try:
+        return cassis.load_cas_from_json(data.decode("utf-8"))
+    except Exception as error:  # as above
+        raise _not_read(error, name, check) from None
+
+
+def _not_read(error: Exception, where: str, check: RecordChecker) -> Exception:
+    problem = f"dkpro-cassis cannot read it ({type(error).__name__}: {error})"
+    return check.error(where, problem, "Export UIMA CAS, XMI with its type system or JSON 0.4")
+
+
+def _layer(columns: Mapping[str, Any] | None) -> tuple[str, str]:
+    if columns is None:
+        return LAYER, FEATURE
+    given = columns.get("entities")
+    if columns.keys() != {"entities"} or not isinstance(given, str):
+        raise ValueError(f"`columns` is {dict(columns)}; for a CAS, name the layer: {{'entities': 'layer:feature'}}.")
+    layer, _, feature = given.partition(":")
+    return layer, feature or FEATURE
+
+
+def _is_json(file: Path) -> bool:
+    return file.suffix == ".json" and file.stat().st_size > 0 and bool(record_keys(read_head(file)) & JSON_KEYS)
+
+
+def _cassis(where: str) -> Any:
+    try:
+        import cassis
+    except ImportError as error:
+        raise missing_extra(f"{where}: UIMA CAS needs dkpro-cassis", "cas") from error
+    return cassis
+
+
+CAS = CorpusFormat(
+    name="cas",
+    description="UIMA CAS, in XMI or JSON, as exported by INCEpTION",
+    suffixes=(XMI_SUFFIX, ".json"),
+    recognizes=lambda head: "<xmi:XMI" in head or bool(record_keys(head) & JSON_KEYS),
+    read=read_cas,
+    options=(*TEXT_OPTIONS, "columns"),
+    documents=cas_documents,
+)

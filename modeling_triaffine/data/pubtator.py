@@ -1,0 +1,79 @@
+"""Reads PubTator's text files: the title and abstract of a document, then one entity a line, then an empty line.
+
+    227508|t|Naloxone reverses the effect of clonidine.
+    227508|a|In rats the decrease was inhibited by naloxone.
+    227508	0	8	Naloxone	Chemical	D009270
+
+Offsets count characters of the title, one more, and those of the abstract. Identifiers (`D009270`) are ignored, and so
+are relations, which are counted (`227508	CID	D003000	D007022`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+
+from .corpus_format import TEXT_OPTIONS, CorpusFormat
+from .documents import BYTE_ORDER_MARK, AnnotatedText, Annotation, reader_of_texts
+from .reading import decode, open_corpus
+from .schema import RecordChecker
+
+TEXT_LINE = re.compile(r"([^|\t\n]+)\|([ta])\|(.*)")
+ENTITY_LINE = re.compile(r"([^\t]+)\t([0-9]{1,15})\t([0-9]{1,15})\t([^\t]*)\t([^\t]+)(?:\t.*)?")
+RELATION_LINE = re.compile(r"([^\t]+)\t[^\t0-9][^\t]*\t[^\t]+\t[^\t]+(?:\t.*)?")
+
+
+def read_pubtator(path: Path, check: RecordChecker) -> Iterator[AnnotatedText]:
+    """Reads one document after the other; a CorpusError names the line."""
+    for is_blank, block in groupby(_lines(path, check), key=lambda line: not line[1].strip()):
+        if not is_blank:
+            yield _document(list(block), check)
+
+
+def _lines(path: Path, check: RecordChecker) -> Iterator[tuple[int, str]]:
+    with open_corpus(path) as file:
+        for number, raw in enumerate(file, start=1):
+            line = decode(raw.rstrip(b"\r\n"), check, f"line {number}")
+            yield number, line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
+
+
+def _document(lines: list[tuple[int, str]], check: RecordChecker) -> AnnotatedText:
+    texts: dict[str, str] = {}
+    annotations = []
+    doc_id = ""
+    for number, line in lines:
+        where = f"line {number}"
+        text, entity = TEXT_LINE.fullmatch(line), ENTITY_LINE.fullmatch(line)
+        if text and not annotations and text[2] not in texts:
+            texts[text[2]] = text[3]
+        elif entity:
+            name, fragments = f"line {number}", ((int(entity[2]), int(entity[3])),)
+            annotations.append(Annotation(name, fragments, type=entity[5], quote=entity[4] or None, where=where))
+        elif RELATION_LINE.fullmatch(line):
+            check.note("relations ignored")
+        else:
+            problem = f"{line[:60]!r} is not a line of PubTator"
+            raise check.error(where, problem, "Lines are 'ID|t|title', 'ID|a|abstract', or ID, start, end, text, type")
+        line_id = re.split(r"[|\t]", line, maxsplit=1)[0]
+        doc_id = doc_id or line_id
+        if line_id != doc_id:
+            problem = f"the document {line_id!r} begins within the document {doc_id!r}"
+            raise check.error(where, problem, "Put an empty line between two documents")
+    first = f"line {lines[0][0]}"
+    if "t" not in texts:
+        raise check.error(first, f"the document {doc_id!r} has no title", f"Begin it with '{doc_id}|t|'")
+    where = f"{first} (document {doc_id})"
+    title, abstract = texts["t"], texts.get("a", "")
+    return AnnotatedText(doc_id, f"{title} {abstract}", annotations, where, borders=[len(title) + 1])
+
+
+PUBTATOR = CorpusFormat(
+    name="pubtator",
+    description="PubTator's text files",
+    suffixes=(".pubtator", ".pubtator.txt"),
+    recognizes=lambda head: bool(re.match(r"[^|\t\n]+\|t\|", head)),
+    read=reader_of_texts(read_pubtator),
+    options=TEXT_OPTIONS,
+)

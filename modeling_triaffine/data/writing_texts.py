@@ -1,0 +1,213 @@
+"""Writes texts with their entities, and scores if these are predictions: brat, PubTator, BioC, annotation tools' forms.
+
+A text that a form cannot represent (a tab in a document's name, white space in a type) is an error, a ValueError that
+names the document. Offsets count characters.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+from xml.etree import ElementTree
+
+from ..files import SURROGATES
+from ..model.text_triaffine import Offsets
+from .brat import ANNOTATION_SUFFIX, TEXT_SUFFIX
+from .cas import make_cas
+
+SOURCE = "triaffine-ner"
+NOT_IN_XML = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+class TextDocument(NamedTuple):
+    """A text to be written.
+
+    Attributes:
+        doc_id: its name.
+        text: as it will be read again.
+        entities: {"start", "end" (exclusive, in characters), "type", and, of predictions, "score"}.
+        sentences: the words of its sentences, for forms that hold them.
+        fields: further ones, for forms that have room for any.
+    """
+
+    doc_id: str
+    text: str
+    entities: Sequence[Mapping[str, Any]]
+    sentences: Sequence[Sequence[Offsets]] = ()
+    fields: Mapping[str, Any] = {}
+
+
+Documents = Iterable[TextDocument]
+
+
+def write_brat(documents: Documents, folder: Path) -> None:
+    """Writes a `.txt` and an `.ann` for every document; a score is a note on its entity."""
+    folder.mkdir(exist_ok=True)
+    for document in documents:
+        file = folder / _path(document, "brat")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        lines = []
+        for number, entity in enumerate(document.entities, start=1):
+            start, end, kind = entity["start"], entity["end"], entity["type"]
+            if re.search(r"\s", kind):
+                raise _not_representable(document, f"the type {kind!r}, with white space", "brat")
+            # A line end ends a fragment; in the quote it is a space.
+            pieces = [
+                (start + piece.start(), start + piece.end())
+                for piece in re.finditer(r"[^\n]+", document.text[start:end])
+            ]
+            offsets = ";".join(f"{first} {last}" for first, last in pieces)
+            quote = " ".join(document.text[first:last] for first, last in pieces)
+            lines.append(f"T{number}\t{kind} {offsets}\t{quote}\n")
+            if "score" in entity:
+                lines.append(f"#{number}\tAnnotatorNotes T{number}\tscore {entity['score']:.4f}\n")
+        file.with_name(file.name + TEXT_SUFFIX).write_text(document.text, encoding="utf-8", newline="")
+        file.with_name(file.name + ANNOTATION_SUFFIX).write_text("".join(lines), encoding="utf-8", newline="\n")
+
+
+def write_pubtator(documents: Documents, path: Path) -> None:
+    """Writes every document's first line as its title, and the others, joined by spaces, as its abstract."""
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        for document in documents:
+            doc_id = document.doc_id
+            title, _, abstract = document.text.removesuffix("\n").partition("\n")
+            values = [doc_id, title, abstract, *(entity["type"] for entity in document.entities)]
+            if not doc_id or "|" in doc_id or any(re.search(r"[\t\r]", value) for value in values) or "\n" in doc_id:
+                raise _not_representable(
+                    document, "a tab or a carriage return, or '|' or a line end in its name", "pubtator"
+                )
+            flat = abstract.replace("\n", " ")
+            file.write(f"{doc_id}|t|{title}\n{doc_id}|a|{flat}\n")
+            for entity in document.entities:
+                start, end = entity["start"], entity["end"]
+                quote = f"{title} {flat}"[start:end]
+                file.write(f"{doc_id}\t{start}\t{end}\t{quote}\t{entity['type']}\n")
+            file.write("\n")
+
+
+def write_bioc_json(documents: Documents, path: Path) -> None:
+    """Writes one collection, every document with one passage."""
+    collection = {"source": SOURCE, "date": "", "key": "", "infons": {}, "documents": [*map(_bioc, documents)]}
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        json.dump(collection, file, ensure_ascii=False, indent=1)
+
+
+def write_bioc_xml(documents: Documents, path: Path) -> None:
+    """Writes one collection, every document with one passage."""
+    collection = ElementTree.Element("collection")
+    for tag, text in (("source", SOURCE), ("date", ""), ("key", "")):
+        ElementTree.SubElement(collection, tag).text = text
+    for document in documents:
+        types = "".join(entity["type"] for entity in document.entities)
+        if found := NOT_IN_XML.search(document.doc_id + document.text + types):
+            raise _not_representable(document, f"{found[0]!r}, which XML does not allow", "bioc; bioc_json can")
+        collection.append(_bioc_element("document", _bioc(document)))
+    ElementTree.ElementTree(collection).write(path, encoding="utf-8", xml_declaration=True)
+
+
+def _bioc(document: TextDocument) -> dict[str, Any]:
+    """A document of BioC as JSON has it."""
+    annotations = [
+        {
+            "id": f"T{number}",
+            "infons": {"type": entity["type"], **({"score": f"{entity['score']:.4f}"} if "score" in entity else {})},
+            "locations": [{"offset": entity["start"], "length": entity["end"] - entity["start"]}],
+            "text": document.text[entity["start"] : entity["end"]],
+        }
+        for number, entity in enumerate(document.entities, start=1)
+    ]
+    passage = {"infons": {}, "offset": 0, "text": document.text, "sentences": [], "annotations": annotations}
+    return {"id": document.doc_id, "infons": {}, "passages": [{**passage, "relations": []}], "relations": []}
+
+
+def _bioc_element(tag: str, fields: Mapping[str, Any]) -> ElementTree.Element:
+    """The element of an object of BioC's JSON: its lists are elements, and so are its values but for attributes."""
+    element = ElementTree.Element(tag)
+    as_attributes = {"location": ("offset", "length"), "annotation": ("id",)}.get(tag, ())
+    for name, value in fields.items():
+        if name in as_attributes:
+            element.set(name, str(value))
+        elif name == "infons":
+            for key, infon in value.items():
+                ElementTree.SubElement(element, "infon", key=key).text = infon
+        elif isinstance(value, list):
+            element.extend(_bioc_element(name.removesuffix("s"), one) for one in value)
+        else:
+            ElementTree.SubElement(element, name).text = str(value)
+    return element
+
+
+# ---- Predictions for annotation tools ----
+
+
+def write_label_studio(documents: Documents, path: Path) -> None:
+    """Writes one list of tasks with predictions; further fields are data of the task."""
+    tasks = [
+        {
+            "data": {"text": document.text, "doc_id": document.doc_id, **document.fields},
+            "predictions": [label_studio_prediction(document.text, document.entities)],
+        }
+        for document in documents
+    ]
+    with path.open("w", encoding="utf-8", errors=SURROGATES, newline="\n") as file:
+        json.dump(tasks, file, ensure_ascii=False, indent=1)
+
+
+def label_studio_prediction(
+    text: str, entities: Sequence[Mapping[str, Any]], from_name: str = "label", to_name: str = "text"
+) -> dict[str, Any]:
+    """A prediction of Label Studio for `<Labels name="label" toName="text">`; its score is that of the least sure
+    entity, 1 without any."""
+    regions = [
+        {
+            "id": f"T{number}",
+            "from_name": from_name,
+            "to_name": to_name,
+            "type": "labels",
+            "value": {
+                "start": entity["start"],
+                "end": entity["end"],
+                "text": text[entity["start"] : entity["end"]],
+                "labels": [entity["type"]],
+            },
+            "score": entity["score"],
+        }
+        for number, entity in enumerate(entities, start=1)
+    ]
+    score = min((entity["score"] for entity in entities), default=1.0)
+    return {"model_version": SOURCE, "score": score, "result": regions}
+
+
+def write_doccano(documents: Documents, path: Path) -> None:
+    """Writes one object a line; the scores and further fields become Doccano's meta data."""
+    with path.open("w", encoding="utf-8", errors=SURROGATES, newline="\n") as file:
+        for document in documents:
+            spans = [[entity["start"], entity["end"], entity["type"]] for entity in document.entities]
+            scores = [entity["score"] for entity in document.entities]
+            fields = {"text": document.text, "label": spans, "doc_id": document.doc_id, "scores": scores}
+            file.write(json.dumps({**fields, **document.fields}, ensure_ascii=False) + "\n")
+
+
+def write_inception(documents: Documents, folder: Path) -> None:
+    """Writes a UIMA CAS in JSON for every document. Needs the extra `cas`."""
+    folder.mkdir(exist_ok=True)
+    for document in documents:
+        file = folder / f"{_path(document, 'inception')}.json"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        make_cas(document.text, document.sentences, document.entities).to_json(file)
+
+
+def _path(document: TextDocument, form: str) -> PurePosixPath:
+    """The document's name as a path, which must be inside the folder and be read as the same name."""
+    path = PurePosixPath(document.doc_id)
+    hidden = any(part.startswith(".") for part in path.parts)
+    if str(path) != document.doc_id or not path.name or path.is_absolute() or hidden or "\0" in document.doc_id:
+        raise _not_representable(document, "a name that is not a valid file name", form)
+    return path
+
+
+def _not_representable(document: TextDocument, what: str, form: str) -> ValueError:
+    return ValueError(f"Document {document.doc_id!r} has {what}, which {form} cannot represent. Change it.")

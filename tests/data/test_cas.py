@@ -1,0 +1,97 @@
+"""UIMA CAS as INCEpTION exports it: XMI and JSON, layers, sentences, and files of another form."""
+
+import json
+
+import pytest
+
+from modeling_triaffine.data import CorpusError, detect_format, load_nested_ner
+from tests.helpers.corpora import CAS_LAYER, NESTED, TEXT, TOKENS, cas_json, read, spelled, write_files
+
+cassis = pytest.importorskip("cassis")
+
+BOTH = [(0, 17, "Person"), (13, 17, "City")]
+SENTENCE = "de.tudarmstadt.ukp.dkpro.core.api.segmentation.type.Sentence"
+
+
+def xmi_files(text=TEXT, entities=BOTH, sentences=()):
+    """A document and its type system; offsets count characters, as in Python."""
+    types = cassis.load_typesystem(cassis.load_cas_from_json(cas_json(*BOTH)).typesystem.to_xml())
+    types.create_type(SENTENCE, "uima.tcas.Annotation")
+    cas = cassis.Cas(typesystem=types)
+    cas.sofa_string = text
+    for start, end, value in entities:
+        cas.add(types.get_type(CAS_LAYER)(begin=start, end=end, value=value))
+    for start, end in sentences:
+        cas.add(types.get_type(SENTENCE)(begin=start, end=end))
+    return {"a.xmi": cas.to_xmi(), "TypeSystem.xml": types.to_xml()}
+
+
+@pytest.mark.parametrize("files", [{"a.json": cas_json(*BOTH)}, xmi_files()])
+def test_the_sample_is_read_from_a_folder_a_file_and_a_stream(tmp_path, files):
+    write_files(tmp_path / "in", files)
+    for path in (tmp_path / "in", tmp_path / "in" / next(iter(files))):
+        assert detect_format(path).name == "cas"
+        (record,), check = read(path)
+        assert (record["id"], record["tokens"], sorted(spelled(record), reverse=True)) == ("a:0", TOKENS, NESTED)
+        assert not check.report()
+        assert list(load_nested_ner(path, cache_dir=tmp_path / "cache")["train"]) == [record]
+        assert list(load_nested_ner(path, streaming=True)["train"]) == [record]
+
+
+def test_sentences_and_characters_beyond_the_first_plane(tmp_path):
+    text = "😀 he saw Orsk he ran"
+    files = xmi_files(text, [(9, 13, "City"), (14, 16, None), (9, 16, "Both")], [(0, 13), (14, 20)])
+    write_files(tmp_path, files)
+    records, check = read(tmp_path)
+    assert [record["tokens"] for record in records] == [["😀", "he", "saw", "Orsk"], ["he", "ran"]]
+    assert spelled(records[0]) == [("Orsk", "City")]
+    assert check.counts == {
+        "annotations without value dropped": 1,
+        "entities across sentences dropped": 1,
+    }
+
+
+def test_another_layer_and_feature(tmp_path):
+    path = write_files(tmp_path, {"a.json": cas_json(*BOTH, layer="webanno.custom.Term")})
+    columns = {"entities": "webanno.custom.Term:value"}
+    assert len(load_nested_ner(path, columns=columns, cache_dir=tmp_path / "cache")["train"][0]["entities"]) == 2
+    for wrong, facts in (
+        (None, [CAS_LAYER, "'webanno.custom.Term'"]),
+        ({"entities": "webanno.custom.Term:kind"}, ["'kind'", "'value'", "'identifier'"]),
+    ):
+        with pytest.raises(CorpusError) as caught:
+            read(path, columns=wrong)
+        assert [fact for fact in facts if fact not in str(caught.value)] == []
+    with pytest.raises(ValueError, match="layer:feature"):
+        read(path, columns={"entities": [1, 2]})
+
+
+XMI = xmi_files()
+BOMB = '<!DOCTYPE a [<!ENTITY e "eeee">]>'
+BAD = {
+    "no type system": ({"a.xmi": XMI["a.xmi"]}, "a.xmi", ["TypeSystem.xml"]),
+    "truncated": ({**XMI, "a.xmi": XMI["a.xmi"][:-30]}, "a.xmi", ["cassis"]),
+    "bomb": ({**XMI, "a.xmi": XMI["a.xmi"].replace("?>", f"?>{BOMB}", 1)}, "a.xmi", ["'e'"]),
+    "bomb in types": ({**XMI, "TypeSystem.xml": f"{BOMB}<a/>"}, "a.xmi", ["'e'"]),
+    "json of another version": ({"a.json": '{"_types": {}, "%TYPES": {}}'}, "a.json", ["0.4", "_types"]),
+    "json without text": ({"a.json": cas_json(text="")}, "a.json", ["no text"]),
+    "outside": ({"a.json": cas_json((13, 99, "City"))}, "a.json", ["from 13 to"]),
+    "type system of another file": ({**XMI, "TypeSystem.xml": "<types/>"}, "a.xmi", []),
+    "structures": ({"a.json": '{"%TYPES": {}, "%FEATURE_STRUCTURES": 3}'}, "a.json", ["cassis"]),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_errors_name_the_document(tmp_path, name):
+    files, place, facts = BAD[name]
+    write_files(tmp_path, files)
+    with pytest.raises(CorpusError) as caught:
+        read(tmp_path, "cas")
+    message = str(caught.value)
+    assert message.startswith(f"{tmp_path}, {place}")
+    assert [fact for fact in facts if fact not in message] == []
+
+
+def test_other_json_is_not_taken_for_a_cas(tmp_path):
+    write_files(tmp_path, {"train.json": json.dumps([{"text": "a", "label": []}]), "notes.json": "{}", "x.json": ""})
+    assert len(load_nested_ner(tmp_path, cache_dir=tmp_path / "cache")["train"]) == 1
