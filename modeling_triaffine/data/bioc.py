@@ -78,11 +78,12 @@ def _annotation(fields: Mapping[str, Any], name: str, where: str, check: RecordC
 
 def _json_documents(path: Path, check: RecordChecker) -> Iterator[tuple[object, str]]:
     for value, where in _json_values(path, check):
-        wrapper = next((name for name in WRAPPERS if isinstance(value, Mapping) and name in value), None)
+        fields = value if isinstance(value, Mapping) else {}
+        wrapper = next((name for name in WRAPPERS if name in fields), None)
         if wrapper is None:
             yield value, where
         else:
-            for index, document in enumerate(check.typed(value, wrapper, list, where)):
+            for index, document in enumerate(check.typed(fields, wrapper, list, where)):
                 yield document, f"{where}, {wrapper}[{index}]".lstrip(", ")
 
 

@@ -41,7 +41,7 @@ def _lines(path: Path, check: RecordChecker) -> Iterator[tuple[int, str]]:
 
 def _document(lines: list[tuple[int, str]], check: RecordChecker) -> AnnotatedText:
     texts: dict[str, str] = {}
-    annotations = []
+    annotations: list[Annotation] = []
     doc_id = ""
     for number, line in lines:
         where = f"line {number}"

@@ -187,7 +187,12 @@ def write_doccano(documents: Documents, path: Path) -> None:
         for document in documents:
             spans = [[entity["start"], entity["end"], entity["type"]] for entity in document.entities]
             scores = [entity["score"] for entity in document.entities]
-            fields = {"text": document.text, "label": spans, "doc_id": document.doc_id, "scores": scores}
+            fields: dict[str, Any] = {
+                "text": document.text,
+                "label": spans,
+                "doc_id": document.doc_id,
+                "scores": scores,
+            }
             file.write(json.dumps({**fields, **document.fields}, ensure_ascii=False) + "\n")
 
 
