@@ -1,13 +1,17 @@
-"""What evaluation and explanation need to read a model: evaluation mode, and the rank of a span."""
+"""What evaluation and explanation need to read a model: evaluation mode, a span's labels, and its rank."""
 
 import contextlib
 from collections.abc import Iterator
+from typing import Any
 
 import torch
+from torch import Tensor
 
+from .model.configuration_triaffine import NONE_LABEL
+from .model.decoding_triaffine import entity_labels
 from .model.modeling_triaffine import NestedNEROutput, TriaffineForNestedNER
 from .model.span_head_triaffine import SpanHeadOutput
-from .model.triaffine_ops import at_least_float32, span_mask
+from .model.triaffine_ops import label_probabilities, span_mask
 
 
 @contextlib.contextmanager
@@ -22,8 +26,33 @@ def evaluating(model: TriaffineForNestedNER) -> Iterator[None]:
         model.train(was_training)
 
 
+def read_probabilities(config: Any, logits: Tensor, is_final: bool) -> Tensor:
+    """Probabilities [S, R], None the last, of the logits [S, …] of spans in the final stage or in the one before it."""
+    return label_probabilities(logits, config.multi_label, config.temperature if is_final else 1.0)
+
+
+def read_labels(config: Any, logits: Tensor, is_final: bool) -> list[list[tuple[str, float]]]:
+    """The labels of spans and their probabilities, likeliest first; None alone where a span is no entity.
+
+    Args:
+        logits: [S, R], or [S, R - 1] of a model that gives a span several labels.
+        is_final: whether the stage is the model's last: its temperature and thresholds count.
+    """
+    probabilities = read_probabilities(config, logits, is_final)
+    thresholds = (config.label_thresholds or {}) if is_final else {}
+    found = entity_labels(probabilities, [thresholds.get(name) for name in config.entity_labels], config.multi_label)
+    labels = []
+    for row, has in zip(probabilities.tolist(), found.tolist(), strict=True):
+        of_span = [(name, row[n]) for n, name in enumerate(config.entity_labels) if has[n]]
+        labels.append(sorted(of_span, key=lambda label: -label[1]) or [(NONE_LABEL, row[-1])])
+    return labels
+
+
 def rank_of_span(
-    output: SpanHeadOutput | NestedNEROutput, span: tuple[int, int], max_width: int | None
+    output: SpanHeadOutput | NestedNEROutput,
+    span: tuple[int, int],
+    max_width: int | None,
+    multi_label: bool = False,
 ) -> tuple[int, int]:
     """Returns the rank of a span in its sentence, from 1, and how many spans the sentence has.
 
@@ -34,12 +63,13 @@ def rank_of_span(
         output: Of one sentence without padding.
         span: (i, j), both inclusive.
         max_width: The largest number of words of a span that is ranked; None: any.
+        multi_label: As in the model's configuration.
     """
     assert output.span_logits is not None
     num_words = output.span_logits.shape[1]
     valid = span_mask(torch.tensor([num_words], device=output.span_logits.device), num_words, max_width)[0]
     i, j = span
-    likelihood = at_least_float32(output.span_logits[0]).softmax(-1)[..., :-1].amax(-1)
+    likelihood = label_probabilities(output.span_logits[0], multi_label)[..., :-1].amax(-1)
     ranked = likelihood[valid].sort(descending=True, stable=True).indices
     place = valid.flatten()[: i * num_words + j].sum()  # among the spans, ordered by (i, j)
     return int((ranked == place).nonzero()) + 1, len(ranked)

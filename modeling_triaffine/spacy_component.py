@@ -57,8 +57,8 @@ class TriaffineNER(Pipe):
         device: such as "cpu" or "cuda:0"; None leaves the choice to transformers.
         batch_size: number of sentences in a batch of the model, see [`NestedNERPipeline`]; the `batch_size` of
             `nlp.pipe` is the number of documents from which batches are made.
-        threshold: None predicts the most probable label of each span; a probability t keeps every span whose best
-            entity label has a probability of at least t.
+        threshold: least probability of an entity, a number or numbers by label; None: the model's own thresholds, or
+            the most probable label of each span. See [`NestedNERPipeline`].
         overlap: "all" entities, "nested" (none cross) or "flat" (none share a word).
         spans_key: key in `doc.spans`.
         set_ents: also set `doc.ents`, which cannot overlap: longest first (in tokens), then by start. The other
@@ -78,7 +78,7 @@ class TriaffineNER(Pipe):
         model: str | None = None,
         device: str | None = None,
         batch_size: int = DEFAULT_BATCH_SIZE,
-        threshold: float | None = None,
+        threshold: float | dict[str, float] | None = None,
         overlap: str = "all",
         spans_key: str = "sc",
         set_ents: bool = False,

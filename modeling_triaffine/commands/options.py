@@ -25,10 +25,31 @@ Device = Annotated[
     str | None, typer.Option(help="cpu, cuda, cuda:1, …  [default: a GPU if there is one]", metavar="DEVICE")
 ]
 BatchSize = Annotated[int, typer.Option(min=1, help="Sentences processed together.", metavar="N")]
+
+
+def read_threshold(text: str) -> float | dict[str, float]:
+    """A number, or numbers by label: "0.5" or "protein=0.4,DNA=0.6".
+
+    Raises:
+        typer.BadParameter: the text is neither.
+    """
+    try:
+        if "=" not in text:
+            return float(text)
+        pairs = (pair.rpartition("=") for pair in text.split(","))
+        return {label.strip(): float(value) for label, _, value in pairs}
+    except ValueError:
+        problem = f"{text!r} is no number from 0 to 1, nor one for each label, as in protein=0.4,DNA=0.6."
+        raise typer.BadParameter(problem) from None
+
+
 Threshold = Annotated[
-    float | None,
+    Any,
     typer.Option(
-        help="Least probability of an entity.  [default: the likeliest label, or none]", metavar="PROBABILITY"
+        parser=read_threshold,
+        help="Least probability of an entity, of all labels or by label: protein=0.4,DNA=0.6.  [default: the model's "
+        "own thresholds, or the likeliest label]",
+        metavar="PROBABILITY",
     ),
 ]
 Overlap = Annotated[Overlaps, typer.Option(help="Which entities may overlap: all, nested ones only, or none (flat).")]

@@ -47,10 +47,8 @@ def command(
         typer.Option(help="GPUs of each actor; 0.5: two share one.  [default: 1 if Ray has GPUs]", metavar="N"),
     ] = None,
 ) -> int:
-    from ..model.decoding_triaffine import check_threshold
     from ..tagging import Actors, Reading, Tagging, find_files, tag_corpus
 
-    check_threshold(threshold)
     try:
         totals = tag_corpus(
             find_files(inputs, output_dir),

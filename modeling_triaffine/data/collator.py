@@ -29,7 +29,8 @@ class DataCollatorForNestedNER:
 
     The label of span (i, j), both inclusive, is that of its entity, None's id if there is no entity, or -100 if it is
     not a span (i > j, or beyond the sentence). Of two types of one span, the matrix has the last one in label order;
-    `lost` counts the others. Features without `entities` give a batch without labels.
+    `lost` counts the others. With `multi_label` the matrix is [B, N, N, R - 1]: 1 for all labels that a span has, 0 for
+    the others. Features without `entities` give a batch without labels.
 
     Args:
         processor: the [`TriaffineProcessor`] that encoded the sentences.
@@ -37,6 +38,7 @@ class DataCollatorForNestedNER:
         flat_annotation: which entities a corpus annotates if its annotation is flat, that is, without nested entities.
             With "outermost", spans inside an entity get -100 and are left out of the loss, because they may be entities
             too; with "innermost", spans around an entity; with "any", both. None means that all entities are annotated.
+        multi_label: as in the model's configuration.
 
     Raises:
         ValueError: unknown value of `flat_annotation`.
@@ -47,6 +49,7 @@ class DataCollatorForNestedNER:
         processor: TriaffineProcessor,
         label2id: Mapping[str, int],
         flat_annotation: FlatAnnotation | None = None,
+        multi_label: bool = False,
     ):
         if flat_annotation not in (None, *get_args(FlatAnnotation)):
             raise ValueError(
@@ -55,6 +58,7 @@ class DataCollatorForNestedNER:
         self.processor = processor
         self.label2id = dict(label2id)
         self.flat_annotation = flat_annotation
+        self.multi_label = multi_label
         self.lost = 0
 
     def __call__(self, features: Sequence[dict[str, Any]]) -> dict[str, Tensor]:
@@ -69,17 +73,22 @@ class DataCollatorForNestedNER:
             for entity in feature["entities"]:
                 span = sentence, entity["start"], entity["end"] - 1
                 labels_of_span.setdefault(span, set()).add(self._label_of(entity))
-        self.lost += sum(len(labels) - 1 for labels in labels_of_span.values())
         spans = span_mask(num_words, max(1, int(num_words.max())))
-        matrix = torch.where(spans, self.label2id[NONE_LABEL], -100)
+        matrix = torch.where(spans, 0 if self.multi_label else self.label2id[NONE_LABEL], -100)
         for sentence, first, last in labels_of_span if self.flat_annotation else ():
             if self.flat_annotation != "innermost":
                 matrix[sentence, first : last + 1, first : last + 1] = -100
             if self.flat_annotation != "outermost":
                 matrix[sentence, : first + 1, last:] = -100
-        if labels_of_span:
-            chosen = torch.tensor([max(labels) for labels in labels_of_span.values()])
-            matrix[torch.tensor(list(labels_of_span)).unbind(1)] = chosen
+        if self.multi_label:
+            matrix = matrix.unsqueeze(-1).repeat(1, 1, 1, len(self.label2id) - 1)
+        for span, labels in labels_of_span.items():
+            if self.multi_label:
+                matrix[span] = 0
+                matrix[span][sorted(labels)] = 1
+            else:
+                matrix[span] = max(labels)
+                self.lost += len(labels) - 1
         return matrix
 
     def _label_of(self, entity: Mapping[str, Any]) -> int:

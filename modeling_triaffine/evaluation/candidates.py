@@ -7,7 +7,7 @@ from typing import Any
 from ..data.statistics import Span
 from ..inference import evaluating
 from ..model.configuration_triaffine import TriaffineConfig
-from ..model.decoding_triaffine import decode_batch
+from ..model.decoding_triaffine import find_entities
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.span_head_triaffine import SpanHeadOutput
@@ -49,7 +49,6 @@ def sweep_candidates(
     if min(counts, default=1) < 1:
         raise ValueError(f"{min(counts)} is no number of candidates; give at least 1.")
     tried = sorted(set(counts))
-    id2label: Any = model.config.id2label
     candidates: dict[int, list[list[Span]]] = {count: [[] for _ in records] for count in tried}
     predictions: dict[int, list[Entities]] = {count: [[] for _ in records] for count in tried}
     with evaluating(model), _keeping_max_candidates(model.head.config):
@@ -59,7 +58,7 @@ def sweep_candidates(
             for count in tried:
                 model.head.config.max_candidates = count
                 output = model.head(hidden, inputs["num_words"], None, packed_words)
-                decoded = decode_batch(output, id2label)
+                decoded = find_entities(output, model.config)
                 for row, spans, entities in zip(rows, _candidate_spans(output), decoded, strict=True):
                     candidates[count][row], predictions[count][row] = spans, entities
     references = [record["entities"] for record in records]

@@ -8,11 +8,10 @@ from typing import Any
 from torch import Tensor
 
 from ..data.statistics import Span
-from ..inference import evaluating, rank_of_span
+from ..inference import evaluating, rank_of_span, read_labels
 from ..model.configuration_triaffine import NONE_LABEL
 from ..model.modeling_triaffine import NestedNEROutput, TriaffineForNestedNER
 from ..model.processing_triaffine import TriaffineProcessor
-from ..model.triaffine_ops import at_least_float32
 from .prediction import word_batches
 
 # A label and its probability.
@@ -26,10 +25,11 @@ class CaseSpan:
     Attributes:
         start, end: in words, `end` exclusive; text: these words with spaces between them.
         gold: the span's gold types; none for what is no entity.
-        label, probability: the likeliest label by p, `None` among them.
+        label, probability: the span's label by p, or `None`; with several, all of them, joined by " + ", and the
+            probability of the likeliest.
         rank: place among the sentence's spans by their likeliest entity label, from 1, as candidates are chosen; None
             where the span is wider than the model scores.
-        final_label, final_probability: the likeliest label by pᶜ; None where the span is no candidate, or the model
+        final_label, final_probability: the same by pᶜ; None where the span is no candidate, or the model
             has no cross-span stage.
     """
 
@@ -78,16 +78,17 @@ def _make_case(config: Any, record: Mapping[str, Any], output: NestedNEROutput) 
     assert output.span_logits is not None
     everywhere = [(i, j) for i in range(len(words)) for j in range(i, len(words))]
     heads, tails = zip(*everywhere, strict=True)
-    before = _readings(config, everywhere, output.span_logits[0, list(heads), list(tails)])
+    before = _readings(config, everywhere, output.span_logits[0, list(heads), list(tails)], not config.cross_span)
     after: dict[Span, Reading] = {}
     if output.candidates is not None and output.logits is not None:
-        after = _readings(config, output.candidates[0].tolist(), output.logits[0])
+        after = _readings(config, output.candidates[0].tolist(), output.logits[0], True)
     entities = {span for readings in (before, after) for span, (label, _) in readings.items() if label != NONE_LABEL}
 
     def describe(span: Span) -> CaseSpan:
         start, end = span
         is_scored = config.max_span_width is None or end - start <= config.max_span_width
-        rank = rank_of_span(output, (start, end - 1), config.max_span_width)[0] if is_scored else None
+        width, multi_label = config.max_span_width, config.multi_label
+        rank = rank_of_span(output, (start, end - 1), width, multi_label)[0] if is_scored else None
         text = " ".join(words[start:end])
         return CaseSpan(start, end, text, sorted(gold[span]), *before[span], rank, *after.get(span, (None, None)))
 
@@ -95,10 +96,9 @@ def _make_case(config: Any, record: Mapping[str, Any], output: NestedNEROutput) 
     return Case(record["id"], " ".join(words), len(everywhere), [describe(span) for span in shown])
 
 
-def _readings(config: Any, spans: Sequence[Sequence[int]], logits: Tensor) -> dict[Span, Reading]:
-    """Span (start, end exclusive) → its likeliest label and that label's probability; logits [spans, R]."""
-    best = at_least_float32(logits).softmax(-1).max(-1)
+def _readings(config: Any, spans: Sequence[Sequence[int]], logits: Tensor, is_final: bool) -> dict[Span, Reading]:
+    """Span (start, end exclusive) → its label, or labels, and the likeliest one's probability; logits [spans, R]."""
     return {
-        (i, j + 1): (config.id2label[label], probability)
-        for (i, j), label, probability in zip(spans, best.indices.tolist(), best.values.tolist(), strict=True)
+        (i, j + 1): (" + ".join(label for label, _ in labels), labels[0][1])
+        for (i, j), labels in zip(spans, read_labels(config, logits, is_final), strict=True)
     }

@@ -9,7 +9,7 @@ from tqdm import tqdm
 from ..data.collator import encode_records
 from ..inference import evaluating
 from ..model.batches_triaffine import batches_by_length, feature_size
-from ..model.decoding_triaffine import decode_batch
+from ..model.decoding_triaffine import find_entities
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.pipeline_triaffine import BATCHES_AT_ONCE, NestedNERPipeline
 from ..model.processing_triaffine import TriaffineProcessor
@@ -52,13 +52,12 @@ def predict_words(
     Args:
         records: sentences with `tokens`, and `pos`, `left_tokens`, `right_tokens` where the model reads them.
         batch_size: sentences of average length that run through the model together; of long ones fewer.
-        decoding: `threshold` and `overlap`, see [`decode_batch`].
+        decoding: `threshold` and `overlap`, see [`find_entities`].
     """
-    id2label: Any = model.config.id2label
     found: list[Entities] = [[] for _ in records]
     with evaluating(model):
         for rows, inputs in word_batches(model, processor, records, batch_size):
-            for row, entities in zip(rows, decode_batch(model(**inputs), id2label, **decoding), strict=True):
+            for row, entities in zip(rows, find_entities(model(**inputs), model.config, **decoding), strict=True):
                 found[row] = entities
     return found
 

@@ -81,7 +81,7 @@ def _candidate_values(head: TriaffineSpanHead, hidden: Tensor, output: SpanHeadO
     _, inside_values = head.scoring(hidden, boundaries)
     inside = output.span_attentions.permute(0, 3, 1, 2).to(inside_values.dtype)  # [1, R, m, N]
     representations = inside @ inside_values.unsqueeze(1)
-    spans = stage.scoring_span(representations).expand(-1, head.config.num_labels, -1, -1)
+    spans = stage.scoring_span(representations).expand(-1, head.config.num_scores, -1, -1)
     heads, tails = stage.scoring_boundaries(hidden)
     heads, tails = gather_boundaries(heads, tails, output.candidates)
     tensor = head.scoring.triaffine if stage.shares else stage.scoring_triaffine

@@ -1,12 +1,12 @@
 """`explain`: the attention and contributions behind each label's score of a span, as plain data ready for JSON."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from torch import Tensor
 
-from ..inference import evaluating, rank_of_span
+from ..inference import evaluating, rank_of_span, read_labels, read_probabilities
 from ..model.batches_triaffine import Feature
 from ..model.configuration_triaffine import NONE_LABEL
 from ..model.modeling_triaffine import TriaffineForNestedNER
@@ -14,7 +14,6 @@ from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.span_head_triaffine import SpanHeadOutput
 from ..model.text_triaffine import Offsets
-from ..model.triaffine_ops import at_least_float32
 from .contributions import StageParts, cross_span_stage_parts, span_stage_parts
 
 # Words that an error about a misplaced span lists on each side of a gap.
@@ -44,7 +43,8 @@ class StageScore:
 
     attention: α of the inside words, or β of the candidates; sums to 1. contributions: attention times value, in
     logits, in the same order. Both are None where the stage scores without attention (ablation (a)).
-    probability: softmax of the logits over the labels.
+    probability: softmax of the logits over the labels, or sigmoid where each label has its own; of the final stage with
+    the model's temperature.
     """
 
     logit: float
@@ -76,12 +76,13 @@ class Explanation:
         span: The span; sentence: the sentence it was scored in, as split by the processor.
         words: The inside words, in the order of `attention` and `contributions` in every `span_stage`.
         candidates: The candidates, in the order of those in every `cross_span_stage`; None if the span is not one.
-        labels: In the model's order, `None` the last.
-        predicted: The span's label: the likeliest one, or `None` if the span is no candidate.
+        labels: In the model's order, `None` the last (without `None` where each label has a probability of its own).
+        predicted: The span's label, the likeliest if it has several; `None` if it is no entity or no candidate.
         rank: The rank of the span, from 1, among the `num_spans` of the sentence by their likeliest entity label (p).
         is_candidate: Whether the span took part in the cross-span stage; None for a model without this stage.
         cross_span_axis: "key": the candidates are those that the span looks at; "query": those it is seen from; None
             without the stage.
+        also_predicted: The other labels of the span, if the model gives a span several.
     """
 
     span: TextSpan
@@ -94,6 +95,7 @@ class Explanation:
     num_spans: int
     is_candidate: bool | None
     cross_span_axis: str | None
+    also_predicted: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         """Nested dicts, lists, strings and numbers, ready for JSON."""
@@ -199,35 +201,41 @@ def _explain_words(
 
     head = model.head
     config: Any = model.config
-    names = list(config.id2label.values())
-    rank, num_spans = rank_of_span(output, span, config.max_span_width)
-    before = _stage_scores(span_stage_parts(head, hidden, output, span))
+    names = list(config.id2label.values())[: config.num_scores]
+    rank, num_spans = rank_of_span(output, span, config.max_span_width, config.multi_label)
+    parts = span_stage_parts(head, hidden, output, span)
+    before = _stage_scores(config, parts, is_final=not config.cross_span)
     after: list[StageScore] | None = None
     candidates = None
     if output.candidates is not None:
         spans = [(i, j) for i, j in output.candidates[0].tolist()]
         if span in spans:
-            after = _stage_scores(cross_span_stage_parts(head, hidden, output, spans.index(span)))
-            candidates = _candidates(output, names, [cut(*candidate) for candidate in spans])
+            parts = cross_span_stage_parts(head, hidden, output, spans.index(span))
+            after = _stage_scores(config, parts, is_final=True)
+            candidates = _candidates(config, output, [cut(*candidate) for candidate in spans])
     final: Sequence[StageScore | None] = after or [None] * len(names)
-    decisive = after if config.cross_span else before
+    is_scored = not config.cross_span or after is not None
+    predicted = [NONE_LABEL]
+    if is_scored:
+        predicted = [label for label, _ in read_labels(config, parts.logits.unsqueeze(0), is_final=True)[0]]
     return Explanation(
         span=cut(*span),
         sentence=cut(0, -1),
         words=[cut(word, word) for word in range(span[0], span[1] + 1)],
         candidates=candidates,
         labels=[LabelExplanation(*scores) for scores in zip(names, before, final, strict=True)],
-        predicted=_likeliest(names, decisive) if decisive else NONE_LABEL,
+        predicted=predicted[0],
         rank=rank,
         num_spans=num_spans,
         is_candidate=after is not None if config.cross_span else None,
         cross_span_axis=config.cross_span_axis if config.cross_span else None,
+        also_predicted=predicted[1:],
     )
 
 
-def _stage_scores(parts: StageParts) -> list[StageScore]:
+def _stage_scores(config: Any, parts: StageParts, is_final: bool) -> list[StageScore]:
     """The parts label by label."""
-    probabilities = at_least_float32(parts.logits).softmax(-1)
+    probabilities = read_probabilities(config, parts.logits, is_final)[: len(parts.logits)]
     nothing = [None] * len(probabilities)
     attention, contributions = (
         nothing if values is None else values.tolist() for values in (parts.attention, parts.contributions)
@@ -236,13 +244,8 @@ def _stage_scores(parts: StageParts) -> list[StageScore]:
     return [StageScore(*row) for row in zip(*columns, strict=True)]
 
 
-def _candidates(output: SpanHeadOutput, names: list[str], spans: list[TextSpan]) -> list[Candidate]:
+def _candidates(config: Any, output: SpanHeadOutput, spans: list[TextSpan]) -> list[Candidate]:
     """The candidates with their final labels."""
     assert output.logits is not None
-    best = at_least_float32(output.logits[0]).softmax(-1).max(-1)
-    rows = zip(spans, best.indices.tolist(), best.values.tolist(), strict=True)
-    return [Candidate(span.text, span.start, span.end, names[label], score) for span, label, score in rows]
-
-
-def _likeliest(names: list[str], scores: list[StageScore]) -> str:
-    return names[max(range(len(names)), key=lambda label: scores[label].logit)]
+    rows = zip(spans, read_labels(config, output.logits[0], is_final=True), strict=True)
+    return [Candidate(span.text, span.start, span.end, *labels[0]) for span, labels in rows]

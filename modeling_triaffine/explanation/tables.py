@@ -78,8 +78,10 @@ def describe_span(explanation: Explanation) -> str:
     rank = f"rank {explanation.rank} of the sentence’s {explanation.num_spans} spans by their likeliest entity label"
     if explanation.is_candidate is False:
         return f"{NONE_LABEL}, because it is not a candidate · {rank}"
-    probability = max(label.final.probability for label in explanation.labels)
-    return f"{shorten(explanation.predicted, LONGEST_LABEL)} {probability_text(probability)} · {rank}"
+    probabilities = {label.label: probability_text(label.final.probability) for label in explanation.labels}
+    predicted = (explanation.predicted, *explanation.also_predicted)
+    labels = (f"{shorten(name, LONGEST_LABEL)} {probabilities.get(name, '')}".rstrip() for name in predicted)
+    return f"{' + '.join(labels)} · {rank}"
 
 
 def format_explanation(explanation: Explanation, width: int = 100) -> str:

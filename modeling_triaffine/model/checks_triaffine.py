@@ -1,7 +1,8 @@
 """Checks of values read from files: each raises a ValueError that names the field, the value and what is allowed."""
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 import torch
@@ -32,15 +33,34 @@ def check_dtype(where: str, name: str, value: Any) -> None:
         raise ValueError(f"{where}: `{name}` is {shortened(value)}; give the name of one of torch's dtypes.")
 
 
+def check_threshold(threshold: Any, labels: Iterable[str] | None = None, name: str = "threshold") -> None:
+    """Raises ValueError unless `threshold` is None, a number in [0, 1], or such numbers by label, of `labels` if given.
+
+    `name` is that of the argument or field.
+    """
+    by_label = isinstance(threshold, Mapping)
+    for value in threshold.values() if by_label else [threshold]:
+        is_number = isinstance(value, Real) and not isinstance(value, bool)
+        if not (is_number and 0.0 <= value <= 1.0) and (by_label or value is not None):
+            raise ValueError(
+                f"`{name}` is {shortened(threshold)}; give a number from 0 to 1, such numbers by label "
+                '({"protein": 0.4}), or None for the model\'s own.'
+            )
+    known = list(labels or ())
+    unknown = [label for label in threshold if label not in known] if by_label and labels is not None else []
+    if unknown:
+        raise ValueError(f"`{name}` names the labels {shortened(unknown)}; the model has {listed(known, most=50)}.")
+
+
 def shortened(value: Any) -> str:
     """`repr(value)` in at most 80 characters."""
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def listed(names: Sequence[str]) -> str:
-    """The first five names and the number of the others."""
-    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+def listed(names: Sequence[str], most: int = 5) -> str:
+    """The first names and the number of the others."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 @contextlib.contextmanager

@@ -16,7 +16,7 @@ from huggingface_hub.dataclasses import strict, validated_field
 from huggingface_hub.errors import StrictDataclassError
 from transformers import AutoConfig, PretrainedConfig
 
-from .checks_triaffine import check_dtype, check_integer, check_kind, reading, shortened
+from .checks_triaffine import check_dtype, check_integer, check_kind, check_threshold, reading, shortened
 from .repository_triaffine import AUTO_MAP, CUSTOM_PIPELINES, PushMixin, code_reference, save_remote_code
 
 NONE_LABEL = "None"
@@ -143,6 +143,10 @@ class TriaffineConfig(PushMixin, PretrainedConfig):
         id2label, label2id, num_labels: the labels; the last one is `"None"`, "no entity". With `num_labels=R` alone
             they are named LABEL_0 … LABEL_{R-2}, None.
 
+        temperature: divides the final logits in prediction, so that probabilities mean what they say.
+        label_thresholds: least probability of an entity by label, used where prediction is given no other; a label
+            without one is found where it is the likeliest.
+
     Each other field stands below with its type, default, meaning and bounds; `TriaffineConfig.options()` returns them.
 
     Raises:
@@ -162,6 +166,10 @@ class TriaffineConfig(PushMixin, PretrainedConfig):
     else:
         encoder_config: PretrainedConfig | dict[str, Any] | None = None
         hidden_size: int | None = _size(None, "", most=2**16)
+
+    # Set by calibration, not by a user's options.
+    temperature: float | int = _option(1.0, "", least=1e-3, below=1e3)
+    label_thresholds: dict[str, float | int] | None = None
 
     triaffine_dim: int = _size(256, "width d of the triaffine inputs")
     max_candidates: int = _size(30, "m, how many spans of a sentence enter the cross-span stage", most=2**12)
@@ -214,6 +222,9 @@ class TriaffineConfig(PushMixin, PretrainedConfig):
     char_dropout: float | int = _dropout(0.2, "of character embeddings")
     lstm_dropout: float | int = _dropout(0.2, "between BiLSTM layers")
     mlp_dropout: float | int = _dropout(0.1, "between MLP layers")
+    multi_label: bool = _option(
+        False, "whether each label of a span has a probability of its own, so that a span can have several"
+    )
     max_subwords: int = _size(
         192, "sub-words the encoder reads at once, specials included; longer sentences are windowed", most=MAX_SUBWORDS
     )
@@ -239,6 +250,16 @@ class TriaffineConfig(PushMixin, PretrainedConfig):
             for field in fields(cls)
             if field.metadata.get("doc")
         ]
+
+    @property
+    def entity_labels(self) -> list[str]:
+        """The labels but None, in their order."""
+        return list(self.id2label.values())[:-1]
+
+    @property
+    def num_scores(self) -> int:
+        """Columns of the logits: one for each label, but none for None where each has a probability of its own."""
+        return len(self.id2label) - self.multi_label
 
     @property
     def has_words(self) -> bool:
@@ -290,6 +311,10 @@ class TriaffineConfig(PushMixin, PretrainedConfig):
         if self.code_repository is None:
             save_remote_code(save_directory, self._name_or_path)
         super().save_pretrained(save_directory, push_to_hub, **options)
+
+    def validate_thresholds(self) -> None:
+        """Thresholds must be probabilities of labels that there are."""
+        check_threshold(self.label_thresholds, self.entity_labels, f"{WHERE}: label_thresholds")
 
     def validate_combination(self) -> None:
         """Attention, scoring and cross-span stage must have what each takes from the other."""

@@ -112,7 +112,7 @@ class SpanAttention(nn.Module):
     def __init__(self, config: TriaffineConfig):
         super().__init__()
         self.kind = config.attention
-        dim, labels = config.triaffine_dim, config.num_labels
+        dim, labels = config.triaffine_dim, config.num_scores
         self.inside = MLP(config.hidden_size, dim, 2, config.mlp_dropout)
         if self.kind == "label":
             self.query = nn.Parameter(torch.empty(labels, dim))
@@ -152,7 +152,7 @@ class SpanScoring(nn.Module):
     def __init__(self, config: TriaffineConfig):
         super().__init__()
         self.kind = config.scoring
-        dim, labels = config.triaffine_dim, config.num_labels
+        dim, labels = config.triaffine_dim, config.num_scores
         self.inside = MLP(config.hidden_size, dim, 2, config.mlp_dropout)
         if self.kind in ("triaffine", "linear_boundary"):
             self.boundaries = Boundaries(config)
@@ -183,7 +183,7 @@ class BiaffineScoring(nn.Module):
     def __init__(self, config: TriaffineConfig):
         super().__init__()
         self.shared = config.scoring == "biaffine_shared"
-        labels = config.num_labels
+        labels = config.num_scores
         if self.shared:
             size = config.hidden_size // 2
             dropout = config.mlp_dropout

@@ -246,7 +246,7 @@ class TriaffineForNestedNER(PushMixin, PreTrainedModel):
             word_ids, pos_ids [B, N], char_ids [B, N, C]: ids of the optional word parts.
             packed_words [n]: index b·N + k of the batch's words, ordered by k, then b, as the processor's `pad` makes
                 it; spares a GPU the padding. N is then that of the longest sentence.
-            labels [B, N, N]: label of each span (i, j), -100 where no span is.
+            labels [B, N, N]: label of each span (i, j), -100 where no span is; with `multi_label` [B, N, N, R - 1].
 
         Raises:
             ValueError: without `word_index` or `num_words`, as a tokenizer alone leaves them out.

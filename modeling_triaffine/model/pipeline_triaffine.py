@@ -10,7 +10,7 @@ from transformers.pipelines.base import ChunkPipeline
 
 from .batches_triaffine import batches_by_length, feature_size
 from .checks_triaffine import check_integer, shortened
-from .decoding_triaffine import check_overlap, check_threshold, decode_batch, resolve_overlaps
+from .decoding_triaffine import Threshold, check_overlap, check_threshold, find_entities, resolve_overlaps
 from .modeling_triaffine import TriaffineForNestedNER
 from .processing_triaffine import PosTagger, TriaffineProcessor
 
@@ -41,8 +41,9 @@ class NestedNERPipeline(ChunkPipeline):
     Args:
         model: [`TriaffineForNestedNER`], or the folder or Hub name of one.
         processor: the [`TriaffineProcessor`] saved with it; without one it is read from where the model was loaded.
-        threshold: None takes the likeliest label of each span; a probability t keeps every span whose best entity
-            label has at least t.
+        threshold: a probability t keeps every span whose best entity label has at least t; {label: t} has one for
+            each label, the labels that it does not name the model's own. None takes the model's own for all: what
+            `calibrate` found, or else the likeliest label of each span.
         overlap: "all" entities, "nested" (none cross) or "flat" (none share a word).
         batch_size: sentences of average length that run through the model together; of long ones fewer.
         pos_tagger: tags the text for a model that was trained with parts of speech; the processor's `pos_tagger`.
@@ -108,7 +109,7 @@ class NestedNERPipeline(ChunkPipeline):
     def _sanitize_parameters(self, aggregation_strategy: Any = None, **parameters: Any) -> Any:
         _check_aggregation(aggregation_strategy)
         _refuse_unknown(set(parameters) - {"threshold", "overlap"})
-        check_threshold(parameters.get("threshold"))
+        check_threshold(parameters.get("threshold"), self.model.config.entity_labels)
         check_overlap(parameters.get("overlap", "all"))
         overlap = {name: value for name, value in parameters.items() if name == "overlap"}
         threshold = {name: value for name, value in parameters.items() if name == "threshold"}
@@ -175,10 +176,12 @@ class NestedNERPipeline(ChunkPipeline):
         assert last is not None  # a text without words is one empty sentence
         yield {**last, "is_last": True}
 
-    def _forward(self, model_inputs: dict[str, Tensor], threshold: float | None = None) -> list[list[dict[str, Any]]]:  # type: ignore[override]
+    def _forward(  # type: ignore[override]
+        self, model_inputs: dict[str, Tensor], threshold: Threshold | None = None
+    ) -> list[list[dict[str, Any]]]:
         # Decoded here, where the scores are: only the entities leave the device.
-        id2label: Any = self.model.config.id2label
-        return decode_batch(self.model(**model_inputs), id2label, threshold)
+        config: Any = self.model.config
+        return find_entities(self.model(**model_inputs), config, threshold)
 
     def postprocess(self, entities: list[dict[str, Any]], overlap: str = "all") -> list[dict[str, Any]]:  # type: ignore[override]
         # Over the whole text, for entities that two windows of a long sentence found may cross.

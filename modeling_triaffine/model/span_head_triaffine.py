@@ -49,8 +49,9 @@ NO_SPAN_LOGIT = -1e4
 class SpanHeadOutput(ModelOutput):
     """What the span head makes of a batch of sentences. Span indices (i, j) are both inclusive.
 
+    R columns are those of the labels; without None's where a span can have several labels (`multi_label`).
     loss: `aux_loss_weight` · loss_aux + loss_main, or loss_aux alone without the cross-span stage.
-    loss_aux, loss_main: cross-entropy of span_logits over all spans, of logits over the candidates.
+    loss_aux, loss_main: [`span_loss`] of span_logits over all spans, of logits over the candidates.
     span_logits [B, N, N, R]: p_ij of the span stage. candidates [B, m, 2], candidate_mask [B, m], logits [B, m, R]: pᶜ.
     span_attentions [B, m, N, R]: α of the candidates. cross_span_attentions [B, m, m, R]: β, axes l, g.
     """
@@ -73,7 +74,7 @@ class CrossSpanStage(nn.Module):
         super().__init__()
         self.axis = config.cross_span_axis
         self.shares = config.share_triaffine
-        dim, labels = config.triaffine_dim, config.num_labels
+        dim, labels = config.triaffine_dim, config.num_scores
         self.attention_boundaries, self.scoring_boundaries = Boundaries(config), Boundaries(config)
         self.attention_span = MLP(dim, dim, 1, config.mlp_dropout)
         self.scoring_span = MLP(dim, dim, 1, config.mlp_dropout)
@@ -149,7 +150,7 @@ class TriaffineSpanHead(nn.Module):
             )
         config.validate()  # fields may have been set since it was built
         self.config = config
-        self.label_bias = nn.Parameter(torch.empty(config.num_labels))
+        self.label_bias = nn.Parameter(torch.empty(config.num_scores))
         if config.attention == "none":
             self.biaffine = BiaffineScoring(config)
         else:
@@ -177,6 +178,7 @@ class TriaffineSpanHead(nn.Module):
     ) -> SpanHeadOutput:
         """hidden [B, N, H]; lengths [B], words of each sentence; labels [B, N, N], -100 where no span is.
 
+        With `multi_label`, labels [B, N, N, R - 1]: 1 for the labels that a span has, 0 for the others, or -100.
         packed_words [n]: index b·N + k of the words, ordered by k, then b, when it was made on the host; without it
         the head packs the words itself on the CPU, and computes with padding elsewhere.
         """
@@ -197,7 +199,8 @@ class TriaffineSpanHead(nn.Module):
             spans = score(attention, scoring, lengths, width, packed_words, self.kept_bytes)
         scores = spans.scores.permute(0, 2, 3, 1) + self.label_bias
         # What is no span of the sentence says None, so that nobody downstream needs the mask.
-        nothing = functional.pad(scores.new_full((scores.shape[-1] - 1,), NO_SPAN_LOGIT), (0, 1))
+        of_none = self.config.num_scores - len(self.config.entity_labels)  # columns: 1, or 0 with several labels a span
+        nothing = functional.pad(scores.new_full((scores.shape[-1] - of_none,), NO_SPAN_LOGIT), (0, of_none))
         fields = {"span_logits": torch.where(valid.unsqueeze(-1), scores, nothing)}
         if factors is not None and self.config.cross_span:
             fields |= self._score_candidates(hidden, *factors, spans, fields["span_logits"], valid)
@@ -217,7 +220,9 @@ class TriaffineSpanHead(nn.Module):
     ) -> dict[str, Tensor]:
         """Sections 5 and 6: the candidates and their final scores."""
         config = self.config
-        candidates, mask = select_candidates(span_logits, valid, config.max_candidates, config.max_span_width)
+        candidates, mask = select_candidates(
+            span_logits, valid, config.max_candidates, config.max_span_width, config.multi_label
+        )
         inside = candidate_attention(attention, candidates, hidden.shape[1], spans.attention_cube)
         # h_gr [B, R, m, d]: built for the candidates only
         representations = inside.to(values.dtype) @ values.unsqueeze(1)
@@ -246,10 +251,11 @@ class TriaffineSpanHead(nn.Module):
             targets = smooth_boundaries(labels, config.num_labels, config.boundary_smoothing, distance)
         loss_aux = span_loss(
             fields["span_logits"].flatten(1, 2),
-            labels.flatten(1),
+            labels.flatten(1, 2),
             valid.flatten(1),
             config.loss_reduction,
             None if targets is None else targets.flatten(1, 2),
+            config.multi_label,
         )
         if "logits" not in fields:
             return {"loss": loss_aux, "loss_aux": loss_aux}
@@ -260,6 +266,7 @@ class TriaffineSpanHead(nn.Module):
             fields["candidate_mask"],
             config.loss_reduction,
             None if targets is None else gather_spans(targets, candidates),
+            config.multi_label,
         )
         loss = config.aux_loss_weight * loss_aux + loss_main
         return {"loss": loss, "loss_aux": loss_aux, "loss_main": loss_main}

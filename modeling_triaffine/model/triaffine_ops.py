@@ -350,20 +350,34 @@ def masked_softmax(scores: Tensor, mask: Tensor, dim: int) -> Tensor:
     return scores.softmax(dim).masked_fill(~mask, 0.0)
 
 
+def label_probabilities(logits: Tensor, multi_label: bool = False, temperature: float = 1.0) -> Tensor:
+    """Probabilities [..., R] of a span's labels, None the last, in at least float32.
+
+    softmax of logits [..., R] / temperature. With `multi_label`, logits [..., R - 1] give each label but None its own,
+    sigmoid(logits / temperature), and None has what the likeliest of them leaves: it is the likeliest label of exactly
+    the spans whose labels are all below 0.5.
+    """
+    scaled = at_least_float32(logits) / temperature
+    if not multi_label:
+        return scaled.softmax(-1)
+    own = scaled.sigmoid()
+    return torch.cat([own, 1.0 - own.amax(-1, keepdim=True)], dim=-1)
+
+
 def select_candidates(
-    span_logits: Tensor, valid: Tensor, max_candidates: int, max_width: int | None = None
+    span_logits: Tensor, valid: Tensor, max_candidates: int, max_width: int | None = None, multi_label: bool = False
 ) -> tuple[Tensor, Tensor]:
     """The spans most likely to be some entity (section 5), without gradient through the choice.
 
-    span_logits [B, N, N, R], None the last label; valid [B, N, N] the spans there are. Ranked by
-    max over r ≠ None of softmax(p_ij)_r; equal ones by (i, j).
+    span_logits [B, N, N, R], None the last label, or [B, N, N, R - 1] with `multi_label`; valid [B, N, N] the spans
+    there are. Ranked by max over r ≠ None of the probability of r ([`label_probabilities`]); equal ones by (i, j).
     Returns candidates [B, m, 2] ordered by (i, j), and their mask [B, m]: shorter sentences have fewer.
     """
     batch, num_words = valid.shape[:2]
     width = num_words if max_width is None else min(max_width, num_words)
     spans = width * num_words - width * (width - 1) // 2
     count = min(max_candidates, spans)
-    probability = at_least_float32(span_logits.detach()).softmax(-1)[..., :-1].amax(-1)
+    probability = label_probabilities(span_logits.detach(), multi_label)[..., :-1].amax(-1)
     ranked = probability.masked_fill(~valid, -1.0).view(batch, -1).sort(dim=-1, descending=True, stable=True)
     order = ranked.indices[:, :count]
     mask = ranked.values[:, :count] >= 0

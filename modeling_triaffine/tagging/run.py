@@ -16,6 +16,8 @@ from ray.data import ActorPoolStrategy, DataContext, TaskPoolStrategy
 from ray.data.exceptions import ExecutionTimeoutError
 from tqdm import tqdm
 
+from ..model.checks_triaffine import check_threshold
+from ..model.configuration_triaffine import TriaffineConfig
 from .chunks import Chunk
 from .output import OutputFolder, Totals
 from .reading import Reading, read_chunks
@@ -72,6 +74,7 @@ def tag_corpus(
     """
     reading, actors = reading or Reading(), actors or Actors()
     model, revision = describe_model(tagging.model)
+    check_threshold(tagging.threshold, TriaffineConfig.from_pretrained(tagging.model).entity_labels)
     if Path(tagging.model).is_dir():
         tagging = dataclasses.replace(tagging, model=str(Path(tagging.model).resolve()))
     tagging = dataclasses.replace(tagging, revision=revision)

@@ -11,6 +11,7 @@ from huggingface_hub.utils.sha import sha_fileobj
 from transformers.utils import logging
 
 from ..model.configuration_triaffine import TriaffineConfig
+from ..model.decoding_triaffine import Threshold
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.processing_triaffine import TriaffineProcessor
@@ -40,7 +41,7 @@ class Tagging:
 
     model: str
     revision: str | None = None
-    threshold: float | None = None
+    threshold: Threshold | None = None
     overlap: str = "all"
     batch_size: int = 16
 

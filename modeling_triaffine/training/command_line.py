@@ -19,7 +19,10 @@ from .arguments import DataArguments, ModelArguments, NestedNERTrainingArguments
 from .recipes import CONFIG_FILE, TRAINING_FILE, Recipe, RecipeError, find_recipe, load_recipe
 
 # Fields of the configuration that follow from the encoder and the data, and are never given by hand.
-DERIVED_FIELDS = {"encoder_config", "id2label", "label2id", "num_labels", "hidden_size"}
+DERIVED_FIELDS = {
+    *("encoder_config", "id2label", "label2id", "num_labels", "hidden_size"),
+    *("temperature", "label_thresholds"),
+}
 CONFIG_OPTIONS = {option.name: option.default for option in TriaffineConfig.options()}
 # Of those, a recipe may still give the encoder (which may be trained from scratch) and the order of the labels.
 RECIPE_FIELDS = {"encoder_config", "id2label"}

@@ -295,10 +295,10 @@ def _warn_of_missed_entities(config: TriaffineConfig, dataset: DatasetDict) -> N
         spans = [{(entity["start"], entity["end"]) for entity in entities} for entities in records["entities"]]
         typed = [{(e["start"], e["end"], e["type"]) for e in entities} for entities in records["entities"]]
         second = sum(map(len, typed)) - sum(map(len, spans))
-        if second:
+        if second and not config.multi_label:
             logger.warning(
                 "The %s data has %d entities whose span has another type too: a span has one label here, so of these "
-                "at most one is trained on and found.",
+                "at most one is trained on and found. For all of them, train with --multi_label true.",
                 split,
                 second,
             )

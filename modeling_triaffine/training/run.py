@@ -149,7 +149,9 @@ def _build_trainer(
             model,
             plan.training,
             processing_class=processor,
-            data_collator=DataCollatorForNestedNER(processor, label2id, plan.data.flat_annotation),
+            data_collator=DataCollatorForNestedNER(
+                processor, label2id, plan.data.flat_annotation, model.config.multi_label
+            ),
             train_dataset=dataset.get("train"),
             eval_dataset=dataset.get("validation"),
         )

@@ -23,7 +23,7 @@ from transformers.trainer_utils import EvalLoopOutput, TrainOutput
 from ..data.collator import DataCollatorForNestedNER
 from ..evaluation.scoring import score_entities
 from ..model.checkpoint_triaffine import broken_weights
-from ..model.decoding_triaffine import decode_batch
+from ..model.decoding_triaffine import find_entities
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import TriaffineProcessor
 from .arguments import WITHOUT_EFFECT, NestedNERTrainingArguments, refuse_without_effect
@@ -103,7 +103,8 @@ class NestedNERTrainer(HubTrainer):
             # The Trainer would do the same, with a warning that alarms without cause.
             setattr(model.config, name, getattr(processing_class.tokenizer, name, None))
         label2id: Any = model.config.label2id
-        options.setdefault("data_collator", DataCollatorForNestedNER(processing_class, label2id))
+        collator = DataCollatorForNestedNER(processing_class, label2id, multi_label=model.config.multi_label)
+        options.setdefault("data_collator", collator)
         self.meter = Meter()
         self._update: list[tuple[torch.Tensor, list[str]]] = []  # loss and ids of each batch of the update
         self._batch: list[int] = []  # sentences and sub-words of the batch at hand
@@ -342,8 +343,7 @@ class NestedNERTrainer(HubTrainer):
     def _predict_batch(self, model: torch.nn.Module, inputs: dict[str, Any]) -> tuple[list[Entities], float]:
         with self.accelerator.autocast():
             output = model(**inputs)
-        id2label: Any = self.model.config.id2label
-        return decode_batch(output, id2label), float("nan") if output.loss is None else output.loss.item()
+        return find_entities(output, self.model.config), float("nan") if output.loss is None else output.loss.item()
 
     # ---- Checkpoints and the finished model ----
 

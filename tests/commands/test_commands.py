@@ -80,6 +80,7 @@ print(sorted({"torch", "transformers", "datasets", "numpy", "huggingface_hub"} &
         (["predict", "--modle", "x"], ["--modle", "Did you mean --model?"]),
         (["predict", "--model", "x", "--batch_size", "0"], ["'--batch-size'", "greater than or equal to 1"]),
         (["predict", "--model", "x", "--overlap", "some"], ["'--overlap'", "'all', 'nested', 'flat'"]),
+        (["predict", "--model", "x", "--threshold", "DNA=high"], ["'--threshold'", "'DNA=high'", "DNA=0.6"]),
         (["explain", "--model", "x", "--text", "y"], ["--span", "--offsets"]),
         (["publish", "--repo-id", "a/b"], ["--checkpoint", "--code-only"]),
         (["train", "--train-fil", "x", "--output_dir", "y"], ["--train-fil", "Did you mean --train_file?"]),
@@ -191,6 +192,18 @@ def test_prediction_from_a_file_of_texts_in_either_spelling(saved_model, command
     assert spans == [[(one["start"], one["end"], one["entity_group"]) for one in found] for found in expected]
     printed = command(*options, "--batch-size=2")
     assert [json.loads(line) for line in printed.out.splitlines()] == lines
+
+
+def test_prediction_with_thresholds_by_label(saved_model, command, tmp_path):
+    labels = NestedNERPipeline(model=saved_model).model.config.entity_labels
+    (tmp_path / "texts.txt").write_text(TEXTS[0])
+    options = ["predict", "--model", saved_model, tmp_path / "texts.txt"]
+    everything = ",".join(f"{label}={0 if label == labels[0] else 1}" for label in labels)
+    (line,) = command(*options, "--threshold", everything).out.splitlines()
+    assert {entity["entity_group"] for entity in json.loads(line)["entities"]} == {labels[0]}
+    refused = command(*options, "--threshold", "virus=0.5")
+    assert refused.code == 2
+    assert all(name in refused.err for name in ("virus", *labels))
 
 
 def test_prediction_in_a_pipe(saved_model, tmp_path):

@@ -50,6 +50,17 @@ def test_of_two_types_on_one_span_the_last_in_label_order_stays(collate):
     assert collate.collator.lost == 3
 
 
+def test_of_several_types_on_one_span_all_stay_where_a_span_can_have_several(encoder):
+    processor = tiny_processor(encoder)
+    collator = DataCollatorForNestedNER(processor, LABEL2ID, "outermost", multi_label=True)
+    (feature,) = processor.encode([["a", "b"]])
+    types = ((0, 2, "protein"), (0, 2, "DNA"), (1, 2, "protein"))
+    feature["entities"] = [{"start": start, "end": end, "type": kind} for start, end, kind in types]
+    nothing = [-100, -100]
+    assert collator([feature])["labels"].tolist() == [[[nothing, [1, 1]], [nothing, [0, 1]]]]
+    assert collator.lost == 0
+
+
 @pytest.mark.parametrize(
     ("collate", "left_out"),
     [

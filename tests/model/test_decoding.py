@@ -8,7 +8,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modeling_triaffine.model.decoding_triaffine import decode_batch, resolve_overlaps
+from modeling_triaffine import TriaffineConfig
+from modeling_triaffine.model.decoding_triaffine import decode_batch, find_entities, resolve_overlaps
 
 ID2LABEL = {0: "DNA", 1: "protein", 2: "None"}
 
@@ -35,6 +36,49 @@ def test_threshold_finds_entities_that_none_outweighs():
     first, _ = decode_batch(candidate_output(), ID2LABEL, threshold=0.25)
     assert spans(first) == [(0, 3, "DNA"), (1, 2, "protein"), (2, 3, "protein")]
     assert spans(decode_batch(candidate_output(), ID2LABEL, threshold=0.75)[0]) == [(2, 3, "protein")]
+
+
+@pytest.mark.parametrize(
+    ("threshold", "expected"),
+    [
+        ({}, [(0, 3, "DNA"), (2, 3, "protein")]),
+        ({"protein": 0.9}, [(0, 3, "DNA")]),
+        ({"protein": 0.25}, [(0, 3, "DNA"), (1, 2, "protein"), (2, 3, "protein")]),
+        # A span's best label alone counts, though the threshold of another one is lower.
+        ({"DNA": 0.8, "protein": 0.15}, [(1, 2, "protein"), (2, 3, "protein")]),
+    ],
+)
+def test_thresholds_by_label_leave_the_other_labels_as_they_are(threshold, expected):
+    first, _ = decode_batch(candidate_output(), ID2LABEL, threshold=threshold)
+    assert spans(first) == expected
+
+
+@pytest.mark.parametrize("threshold", [None, 0.25, {"DNA": 0.6}])
+def test_a_configuration_gives_what_prediction_is_not_given(threshold):
+    config = TriaffineConfig(id2label=ID2LABEL, hidden_size=4, temperature=2.0, label_thresholds={"protein": 0.3})
+    by_label = {"protein": 0.3, **threshold} if isinstance(threshold, dict) else threshold or {"protein": 0.3}
+    expected = decode_batch(candidate_output(), ID2LABEL, by_label, temperature=2.0)
+    assert find_entities(candidate_output(), config, threshold) == expected
+    scores = {entity["score"] for entity in find_entities(candidate_output(), config, 0.0)[0]}
+    assert max(scores) == pytest.approx(0.8**0.5 / (0.8**0.5 + 2 * 0.1**0.5))
+
+
+def test_several_labels_of_a_span_are_found_each_by_its_threshold():
+    probabilities = torch.tensor([[[0.7, 0.6], [0.1, 0.3], [0.0, 0.8]]])
+    output = candidate_output()
+    output.logits, output.candidates = probabilities.logit(), output.candidates[:1]
+    output.candidate_mask = output.candidate_mask[:1]
+
+    def found(threshold, overlap="all"):
+        return spans(decode_batch(output, ID2LABEL, threshold, overlap, multi_label=True)[0])
+
+    assert found(None) == [(0, 3, "DNA"), (0, 3, "protein"), (2, 3, "protein")]
+    assert found({"protein": 0.25}) == [(0, 3, "DNA"), (0, 3, "protein"), (1, 2, "protein"), (2, 3, "protein")]
+    assert found(0.65) == [(0, 3, "DNA"), (2, 3, "protein")]
+    # The labels of a span stand together, two spans that share words do not.
+    assert found(None, "flat") == [(2, 3, "protein")]
+    assert found({"protein": 0.5, "DNA": 0.9}, "nested") == [(0, 3, "protein"), (2, 3, "protein")]
+    assert found(0.0, "nested")[:2] == [(0, 3, "DNA"), (0, 3, "protein")]
 
 
 def test_span_scores_are_read_without_candidates():
@@ -98,6 +142,14 @@ def test_policies_on_an_example():
     assert resolve_overlaps([inner, crossing, outer], "all") == [outer, inner, crossing]
     assert resolve_overlaps([inner, crossing, outer], "nested") == [outer, inner]
     assert resolve_overlaps([inner, crossing, outer], "flat") == [inner, crossing]
+
+
+@pytest.mark.parametrize("threshold", [True, "0.5", {"DNA": None}, {"DNA": 1.5}, float("nan"), {"RNA": 0.5}])
+def test_a_threshold_that_is_none_or_of_an_unknown_label_is_refused_with_the_label(threshold):
+    with pytest.raises(ValueError, match="threshold") as refused:
+        decode_batch(candidate_output(), ID2LABEL, threshold=threshold)
+    if threshold == {"RNA": 0.5}:
+        assert all(label in str(refused.value) for label in ("RNA", "DNA", "protein"))
 
 
 def test_bad_arguments_are_told():

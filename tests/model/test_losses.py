@@ -45,6 +45,16 @@ def test_boundary_smoothing(smoothing, distance):
     torch.testing.assert_close(targets.sum(-1), torch.ones(labels.shape))
 
 
+def test_boundary_smoothing_of_several_labels_smooths_each_alone():
+    one = label_matrix([6, 3], (0, 1, 3, 0), (0, 4, 5, 0), (1, 0, 2, 0))
+    other = label_matrix([6, 3], (0, 1, 3, 0), (1, 1, 1, 0))
+    other[0, 1, 2] = -100
+    labels = torch.stack([one, other], dim=-1)
+    together = smooth_boundaries(torch.where(labels == NONE, 0, torch.where(labels == 0, 1, labels)), 3, 0.2, 2)
+    for column, alone in enumerate((one, other)):
+        torch.testing.assert_close(together[..., column], smooth_boundaries(alone, NONE + 1, 0.2, 2)[..., 0])
+
+
 def test_what_an_entity_keeps_and_gives():
     targets = smooth_boundaries(label_matrix([5], (0, 1, 3, 0)), NONE + 1, smoothing=0.2, distance=1)
     expected = {(1, 3): 0.8, (0, 3): 0.05, (2, 3): 0.05, (1, 2): 0.05, (1, 4): 0.05}

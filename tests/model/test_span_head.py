@@ -53,7 +53,7 @@ class Numpy:
     def __init__(self, head, hidden):
         self.weights = {name: value.detach().numpy() for name, value in head.named_parameters()}
         self.config, self.hidden = head.config, hidden.numpy()
-        self.labels, self.words = head.config.num_labels, len(hidden)
+        self.labels, self.words = head.config.num_scores, len(hidden)
 
     def mlp(self, name, values):
         layers = sorted({key.rsplit(".", 1)[0] for key in self.weights if key.startswith(f"{name}.")})
@@ -191,6 +191,55 @@ def test_losses(reduction):
     torch.testing.assert_close(output.loss_aux, mean(aux))
     torch.testing.assert_close(output.loss_main, mean(main))
     torch.testing.assert_close(output.loss, 0.5 * mean(aux) + mean(main))
+
+
+def random_label_sets(lengths, num_labels, num_words):
+    """Labels of spans that can have several: [B, N, N, R - 1] of 1, 0 and, for some and beyond the spans, -100."""
+    columns = [random_labels(lengths, 3, num_words, seed) for seed in range(num_labels - 1)]
+    return torch.stack(columns, dim=-1).where(torch.stack(columns, dim=-1) < 2, -100)
+
+
+@pytest.mark.parametrize("rank", [None, 3])
+@pytest.mark.parametrize(("attention", "scoring"), [*FACTORS, ("none", "biaffine"), ("none", "biaffine_shared")])
+def test_several_labels_a_span(attention, scoring, rank):
+    """Each label but None is scored as ever, candidates go by the likeliest, and the losses add up label by label."""
+    cross_span = {} if attention == "none" else {"share_triaffine": False}
+    factors = {"attention": attention, "scoring": scoring, "triaffine_rank": rank, "cross_span": bool(cross_span)}
+    head, hidden, lengths = make_head(multi_label=True, **factors, **cross_span)
+    single, _, _ = make_head(num_labels=3, **factors, **cross_span)
+    assert [len(value) for name, value in head.named_parameters() if name == "label_bias"] == [3]
+    labels = random_label_sets(lengths, 4, 5)
+    output = head(hidden, lengths, labels)
+    valid = labels.new_zeros(labels.shape[:3], dtype=torch.bool)
+    for row, length in enumerate(lengths.tolist()):
+        valid[row, :length, :length] = torch.ones(length, length, dtype=torch.bool).triu()
+    single.load_state_dict(head.state_dict())
+    torch.testing.assert_close(output.span_logits[valid], single(hidden, lengths).span_logits[valid])
+    assert output.span_logits[~valid].sigmoid().eq(0).all()
+
+    def loss(logits, labels):
+        probability = logits.sigmoid()
+        by_label = -torch.where(labels == 1, probability.log(), (1 - probability).log())
+        counted = (labels != -100).any(-1)
+        return by_label.where(labels != -100, 0.0).sum(-1)[counted].mean()
+
+    def mean(losses):
+        return torch.stack(losses).nanmean()
+
+    aux = mean([loss(output.span_logits[row][valid[row]], labels[row][valid[row]]) for row in range(3)])
+    torch.testing.assert_close(output.loss_aux, aux)
+    if cross_span:
+        best = output.span_logits.amax(-1).masked_fill(~valid, -torch.inf).flatten(1).topk(4).indices
+        for row, chosen in enumerate(output.candidates):
+            mask = output.candidate_mask[row]
+            places = (chosen[:, 0] * 5 + chosen[:, 1])[mask].tolist()
+            assert places == sorted(best[row, : int(mask.sum())].tolist())
+            expected = Numpy(head, hidden[row, : lengths[row]]).cross_scores(chosen[mask].tolist())
+            np.testing.assert_allclose(output.logits[row][mask].detach().numpy(), expected, rtol=1e-9, atol=1e-9)
+        labels_of_candidates = gather_spans(labels, output.candidates)
+        rows = zip(output.logits, labels_of_candidates, output.candidate_mask, strict=True)
+        main = mean([loss(logits[mask], wanted[mask]) for logits, wanted, mask in rows])
+        torch.testing.assert_close(output.loss_main, main)
 
 
 def test_boundary_smoothing_is_in_both_losses():
