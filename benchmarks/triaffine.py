@@ -32,7 +32,7 @@ RATIOS = [("full", "published"), ("full_save_memory", "published"), ("published"
 SIZES = [(1, 30), (8, 30), (1, 60), (8, 60), (1, 120), (1, 192), (1, 512)]
 HIDDEN_SIZE = 384
 # Largest difference of logits and gradients, relative to the largest of each.
-TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 0.1}
+TOLERANCE = {"float32": 1e-4, "tf32": 1e-2, "bfloat16": 0.1}
 # Part of the available memory that a plain form may need to be run.
 PLAIN_SHARE = 0.6
 CLOCKS = {"wall": time.perf_counter, "processor": time.process_time}
@@ -43,6 +43,8 @@ Head = TriaffineSpanHead | PublishedHead
 def main() -> None:
     arguments = parse_arguments()
     torch.manual_seed(0)
+    if arguments.dtype == "tf32":
+        torch.set_float32_matmul_precision("high")
     rows = Rows("the triaffine head, seconds and extra memory", describe_machine())
     for dim in arguments.dims:
         heads = build_heads(dim, arguments)
@@ -66,7 +68,9 @@ def parse_arguments() -> argparse.Namespace:
         "--clock", choices=list(CLOCKS), default="wall", help="`processor`: processor time, for a CPU with other load."
     )
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--dtype", choices=["float32", "bfloat16"], default="float32", help="Autocast when half.")
+    parser.add_argument(
+        "--dtype", choices=list(TOLERANCE), default="float32", help="tf32: float32 in tensor cores; bfloat16: autocast."
+    )
     parser.add_argument("--output", type=Path)
     return parser.parse_args()
 
@@ -113,7 +117,7 @@ def measure(
         fits = plain_forms_fit(batch, words, dim, what, arguments)
         forms = [form for form in arguments.forms if fits or form not in PLAIN_FORMS]
         calls = {form: make_call(heads[form], form, what, hidden, lengths, labels, arguments) for form in forms}
-        difference = largest_difference(calls, TOLERANCE[getattr(torch, arguments.dtype)])
+        difference = largest_difference(calls, TOLERANCE[arguments.dtype])
         megabytes = {form: extra_megabytes(heads[form], call, arguments.device) for form, call in calls.items()}
         # Every call has run at least once by now.
         seconds = time_interleaved(calls, arguments.repeats, arguments.device, clock=clock, warm_up=False)
@@ -142,7 +146,7 @@ def make_call(
     labels: Tensor,
     arguments: argparse.Namespace,
 ) -> Callable[[], dict[str, Tensor]]:
-    half = arguments.dtype != "float32"
+    half = arguments.dtype == "bfloat16"
 
     def call() -> dict[str, Tensor]:
         if isinstance(head, TriaffineSpanHead):
@@ -202,7 +206,7 @@ def plain_forms_fit(batch: int, words: int, dim: int, what: str, arguments: argp
 
 def floor_seconds(batch: int, words: int, dim: int, what: str, arguments: argparse.Namespace) -> float:
     """Time of the contractions with W and V alone: of each word, and of each candidate, with both tensors."""
-    dtype = getattr(torch, arguments.dtype)
+    dtype = torch.bfloat16 if arguments.dtype == "bfloat16" else torch.float32
     contracted = batch * (words + min(arguments.candidates, words * (words + 1) // 2))
     operations = 2 * contracted * dim * (dim + 1) ** 2 * arguments.labels * 2
     clock = CLOCKS[arguments.clock]
