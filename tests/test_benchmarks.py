@@ -77,3 +77,56 @@ def test_rows_say_what_ran_and_where_the_time_went(encoder, monkeypatch, capsys,
     header, *written = map(json.loads, output.read_text().splitlines())
     assert written == rows
     assert "torch" in header
+
+
+def rehearse(folder: Path, encoder: str, monkeypatch) -> list[dict]:
+    import gpu_visit
+
+    monkeypatch.setattr(sys, "argv", ["gpu_visit.py", str(folder), "--encoder", encoder, "--rehearse"])
+    with pytest.raises(SystemExit) as end:
+        gpu_visit.main()
+    machine, *results = map(json.loads, (folder / "visit.jsonl").read_text().splitlines())
+    assert "torch" in machine
+    assert end.value.code == any(result.get("outcome", "passed") != "passed" for result in results)
+    return results
+
+
+@pytest.mark.nightly
+def test_every_part_of_a_visit_to_a_gpu_passes_its_rehearsal(encoder, monkeypatch, tmp_path):
+    results = rehearse(tmp_path, encoder, monkeypatch)
+    outcomes = {result["part"]: result["outcome"] for result in results if "part" in result}
+    assert len(outcomes) == 9
+    assert set(outcomes.values()) == {"passed"}, outcomes
+    measured = {result["measured by"] for result in results if "measured by" in result}
+    assert measured == set(outcomes) - {"kernels", "out-of-memory"}
+
+
+def test_a_part_that_fails_does_not_stop_a_visit_to_a_gpu(encoder, monkeypatch, tmp_path):
+    import gpu_visit
+
+    rows = tmp_path / "rows.jsonl"
+    parts = [
+        gpu_visit.Part("fails", 30, [sys.executable, "-c", "raise SystemExit('no such device')"]),
+        gpu_visit.Part("too slow", 1, ["sleep", "60"]),
+        gpu_visit.Part(
+            "warns", 30, ["sh", "-c", "echo Out of memory at a batch of 3 sentences; exit 1"], None, "Out.*"
+        ),
+        gpu_visit.Part("does not warn", 30, ["echo", "finished"], None, "Out.*"),
+        gpu_visit.Part(
+            "measures", 30, ["sh", "-c", f'printf \'{{}}\\n{{"seconds": {{"full": 2.5}}}}\\n\' > {rows}'], rows
+        ),
+    ]
+    monkeypatch.setattr(gpu_visit, "parts", lambda *_: parts)
+    *outcomes, measurement = rehearse(tmp_path, encoder, monkeypatch)
+    assert [result["outcome"] for result in outcomes] == [
+        "failed with status 1",
+        "stopped after its 1 s",
+        "passed",
+        "failed: the log lacks the expected message",
+        "passed",
+    ]
+    assert outcomes[0]["message"] == "no such device"
+    assert measurement == {"measured by": "measures", "seconds": {"full": 2.5}}
+    report = (tmp_path / "visit.md").read_text()
+    assert "Out of memory at a batch of 3 sentences" in report
+    assert "full 2.5" in report

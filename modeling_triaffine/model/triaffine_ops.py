@@ -34,9 +34,9 @@ from .triaffine_weights import FullWeight, contract_pairs, contract_words, hold_
 
 # Only the references are einsums: their order of contraction, hence their last bits, depend on what is installed.
 try:
-    from opt_einsum import contract
+    from opt_einsum import contract as plain_contract
 except ImportError:
-    contract = torch.einsum
+    plain_contract = torch.einsum
 
 # Full: [R, d, d+1, d+1], axes label, inside, head, tail; held for one forward pass, or plainly.
 # Low rank: head [R, d+1, ρ], inside [R, d, ρ], tail [R, d+1, ρ].
@@ -45,6 +45,15 @@ TriaffineWeight = Tensor | FullWeight | LowRank
 
 # Part of the free memory that contracted words may be kept in for the backward pass, instead of being made again.
 KEPT_SHARE = 0.25
+
+
+def contract(equation: str, *operands: Tensor) -> Tensor:
+    """An einsum of several operands; under autocast in its precision, as torch's own products are."""
+    device = operands[0].device.type
+    if torch.is_autocast_enabled(device):
+        operands = tuple(operand.to(torch.get_autocast_dtype(device)) for operand in operands)
+    with torch.autocast(device, enabled=False):  # which leaves tensordot, opt_einsum's product, in mixed precision
+        return plain_contract(equation, *operands)
 
 
 def append_one(vectors: Tensor) -> Tensor:

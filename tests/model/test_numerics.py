@@ -101,3 +101,23 @@ def test_training_and_prediction_repeat_under_deterministic_algorithms(encoder, 
         torch.use_deterministic_algorithms(False)
     assert found == again
     assert all(torch.equal(one, other) for one, other in zip(gradients, same_gradients, strict=True))
+
+
+@RANKS
+@pytest.mark.parametrize("reference", [False, True], ids=["fast", "reference"])
+def test_bfloat16_autocast_changes_a_model_little(encoder, rank, reference):
+    """On any processor: where bfloat16 has no instructions, torch's LSTM itself raises under autocast."""
+    fields = {"lstm_hidden_size": 4, "char_embedding_size": 3, "char_lstm_hidden_size": 2, "char_vocab_size": 30}
+    model = tiny_model(encoder, triaffine_rank=rank, **fields).eval()
+    model.head.reference = reference
+    inputs = tiny_processor(encoder)(**words("gene binds protein", "x"))
+    inputs["char_ids"] = torch.ones(
+        *inputs["word_index"].shape[:1], int(inputs["num_words"].max()), 2, dtype=torch.long
+    )
+    exact = model(**inputs)
+    with torch.autocast("cpu", torch.bfloat16):
+        output = model(**inputs)
+    valid = exact.span_logits.isfinite()
+    torch.testing.assert_close(output.span_logits[valid], exact.span_logits[valid], rtol=0.05, atol=0.05)
+    output.logits.sum().backward()
+    assert all(parameter.grad.isfinite().all() for parameter in model.parameters() if parameter.grad is not None)
