@@ -290,7 +290,9 @@ def attend_inside(plan: Plan, attention: Cube, scoring: Cube, keep: bool) -> tup
 
 class _AttendInside(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, plan, attention_type, scoring_type, keep, *tensors):
+    def forward(
+        ctx: Any, plan: Plan, attention_type: type[Cube], scoring_type: type[Cube], keep: bool, *tensors: Tensor
+    ) -> tuple[Tensor, Tensor]:
         attention, scoring = attention_type(*tensors[:3]), scoring_type(*tensors[3:])
         batch, labels, words = scoring.shape()
         dtype = torch.promote_types(scoring.tails.dtype, torch.float32)
@@ -318,7 +320,7 @@ class _AttendInside(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, gradient, for_kept):
+    def backward(ctx: Any, gradient: Tensor, for_kept: Tensor) -> tuple[Tensor | None, ...]:
         p, log_sum, *tensors = ctx.saved_tensors
         attention, scoring = ctx.types[0](*tensors[:3]), ctx.types[1](*tensors[3:])
         gradients = [*attention.empty_gradients(p.dtype), *scoring.empty_gradients(p.dtype)]

@@ -49,7 +49,7 @@ def triton_is_available() -> bool:
     return triton is not None and TorchVersion(triton.__version__) >= "3.5"
 
 
-def _jit(function: Callable) -> Any:
+def _jit(function: Callable[..., None]) -> Any:
     """Triton's compiler, which is not to make variants of a kernel for sentence lengths 1, 16, 32, …"""
     return triton.jit(function, do_not_specialize=["num_words"]) if triton_is_available() else function
 
@@ -117,7 +117,7 @@ def _check(factors: Factors, name: str, groups: int, num_words: int) -> tuple[in
 
 class _SpanScores(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, attention_type, scoring_type, *tensors):
+    def forward(ctx: Any, attention_type: type[Factors], scoring_type: type[Factors], *tensors: Tensor) -> Tensor:
         attention, scoring = _dense(attention_type(*tensors[:3])), _dense(scoring_type(*tensors[3:]))
         groups, num_words, _ = attention.tails.shape
         dtype = torch.promote_types(torch.promote_types(attention.tails.dtype, scoring.tails.dtype), torch.float32)
@@ -133,7 +133,7 @@ class _SpanScores(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, gradient):
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         p, log_sums, *tensors = ctx.saved_tensors
         attention, scoring = ctx.types[0](*tensors[:3]), ctx.types[1](*tensors[3:])
         saved = gradient.contiguous(), p, log_sums
@@ -179,7 +179,7 @@ def _dense(factors: Factors) -> Factors:
     return KeyFactors(factors.keys, factors.bias.contiguous(), factors.tails.contiguous())
 
 
-def _arguments(factors: Factors) -> tuple:
+def _arguments(factors: Factors) -> tuple[Any, ...]:
     """What the kernels are given of a factor; in product form the keys are b_k for every head word, hence stride 0."""
     width = factors.tails.shape[-1]
     if isinstance(factors, ProductFactors):

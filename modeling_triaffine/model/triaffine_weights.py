@@ -8,7 +8,7 @@ Axes: n words or pairs, a and e the widths of head and tail vectors. On CUDA the
 multiple of 8, so that every product is one that tensor cores take.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -91,13 +91,13 @@ class _Deliver(torch.autograd.Function):
     """Hands the buffered gradient to the tensor. Its output holds nothing: it ties the contractions to the tensor."""
 
     @staticmethod
-    def forward(ctx, tensor, buffer):
+    def forward(ctx: Any, tensor: Tensor, buffer: GradientBuffer) -> Tensor:
         ctx.buffer = buffer
         return tensor.new_zeros(())
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, _):
+    def backward(ctx: Any, _: Tensor) -> tuple[Tensor | None, None]:
         return ctx.buffer.take(), None
 
 
@@ -139,7 +139,9 @@ def contract_pairs(heads: Tensor, tails: Tensor, weight: FullWeight) -> Tensor:
 
 class _ContractWords(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, insides, ticket, tensor, buffer, label):
+    def forward(
+        ctx: Any, insides: Tensor, ticket: Tensor, tensor: Tensor, buffer: GradientBuffer, label: int
+    ) -> Tensor:
         ctx.save_for_backward(insides, tensor)
         ctx.buffer, ctx.labels = buffer, slice(label, label + 1)
         weight = _of_labels(tensor, ctx.labels, insides.dtype)
@@ -147,7 +149,7 @@ class _ContractWords(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, gradient):
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         insides, tensor = ctx.saved_tensors
         for_insides = None
         if ctx.needs_input_grad[0]:
@@ -159,7 +161,9 @@ class _ContractWords(torch.autograd.Function):
 
 class _ContractPairs(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, heads, tails, ticket, tensor, buffer):
+    def forward(
+        ctx: Any, heads: Tensor, tails: Tensor, ticket: Tensor, tensor: Tensor, buffer: GradientBuffer
+    ) -> Tensor:
         ctx.save_for_backward(heads, tails, tensor)
         ctx.buffer = buffer
         outer = _outer(heads, tails).flatten(1)
@@ -168,7 +172,7 @@ class _ContractPairs(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, gradient):
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         heads, tails, tensor = ctx.saved_tensors
         outer = _outer(heads, tails)
         gradient = gradient.transpose(0, 1).flatten(1)  # [n, R·d]
