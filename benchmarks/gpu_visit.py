@@ -30,6 +30,7 @@ BENCHMARKS = ROOT / "benchmarks"
 # Fields of BERT-large, and of its stand-in in a rehearsal.
 LARGE = {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096}
 TINY = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
+REHEARSAL_SLOWER = 10  # times as long as on a GPU's machine, which has nothing else to do
 MEMORY_SHARE = 0.03  # of a GPU's memory, for the parts that are to run out of it
 # A training whose process may take only a share of the GPU's memory (0: all of it).
 LITTLE_MEMORY = """
@@ -46,7 +47,7 @@ class Part:
     """A command with a time limit in seconds. `measured`: the JSON lines or JSON file that it writes."""
 
     name: str
-    limit: int
+    limit: float
     command: Sequence[str | Path]
     measured: Path | None = None
     expected_message: str = ""
@@ -62,7 +63,8 @@ def main() -> None:
     corpus = prepare(folder, arguments)
     results: list[dict[str, Any]] = [describe_machine()]
     for part in parts(folder, corpus, arguments.rehearse):
-        for result in run(part, folder):
+        limit = part.limit * (REHEARSAL_SLOWER if arguments.rehearse else 1)
+        for result in run(part, folder, limit):
             print(json.dumps(result), flush=True)
             results.append(result)
         # Written after each part: what is measured survives whatever comes next.
@@ -157,17 +159,17 @@ def flags(options: dict[str, Any]) -> list[str]:
     return [f"--{name}={value}" for name, value in options.items()]
 
 
-def run(part: Part, folder: Path) -> Iterator[dict[str, Any]]:
+def run(part: Part, folder: Path, limit: float) -> Iterator[dict[str, Any]]:
     """Runs a part; returns its outcome and what it measured."""
     log = folder / f"{part.name}.log"
     start = time.perf_counter()
     with log.open("w") as output:
         try:
             command = [str(word) for word in part.command]
-            status = subprocess.run(command, stdout=output, stderr=output, cwd=ROOT, timeout=part.limit).returncode
+            status = subprocess.run(command, stdout=output, stderr=output, cwd=ROOT, timeout=limit).returncode
             outcome = f"failed with status {status}" if status else "passed"
         except subprocess.TimeoutExpired:
-            outcome = f"stopped after its {part.limit} s"
+            outcome = f"stopped after its {limit:g} s"
     text = log.read_text(errors="replace")
     quoted = re.search(part.expected_message, text) if part.expected_message else None
     if part.expected_message:

@@ -79,7 +79,7 @@ def test_rows_say_what_ran_and_where_the_time_went(encoder, monkeypatch, capsys,
     assert "torch" in header
 
 
-def rehearse(folder: Path, encoder: str, monkeypatch) -> list[dict]:
+def visit(folder: Path, encoder: str, monkeypatch) -> list[dict]:
     import gpu_visit
 
     monkeypatch.setattr(sys, "argv", ["gpu_visit.py", str(folder), "--encoder", encoder, "--rehearse"])
@@ -93,7 +93,7 @@ def rehearse(folder: Path, encoder: str, monkeypatch) -> list[dict]:
 
 @pytest.mark.nightly
 def test_every_part_of_a_visit_to_a_gpu_passes_its_rehearsal(encoder, monkeypatch, tmp_path):
-    results = rehearse(tmp_path, encoder, monkeypatch)
+    results = visit(tmp_path, encoder, monkeypatch)
     outcomes = {result["part"]: result["outcome"] for result in results if "part" in result}
     assert len(outcomes) == 9
     assert set(outcomes.values()) == {"passed"}, outcomes
@@ -107,7 +107,7 @@ def test_a_part_that_fails_does_not_stop_a_visit_to_a_gpu(encoder, monkeypatch, 
     rows = tmp_path / "rows.jsonl"
     parts = [
         gpu_visit.Part("fails", 30, [sys.executable, "-c", "raise SystemExit('no such device')"]),
-        gpu_visit.Part("too slow", 1, ["sleep", "60"]),
+        gpu_visit.Part("too slow", 0.1, ["sleep", "60"]),
         gpu_visit.Part(
             "warns", 30, ["sh", "-c", "echo Out of memory at a batch of 3 sentences; exit 1"], None, "Out.*"
         ),
@@ -117,7 +117,7 @@ def test_a_part_that_fails_does_not_stop_a_visit_to_a_gpu(encoder, monkeypatch, 
         ),
     ]
     monkeypatch.setattr(gpu_visit, "parts", lambda *_: parts)
-    *outcomes, measurement = rehearse(tmp_path, encoder, monkeypatch)
+    *outcomes, measurement = visit(tmp_path, encoder, monkeypatch)
     assert [result["outcome"] for result in outcomes] == [
         "failed with status 1",
         "stopped after its 1 s",

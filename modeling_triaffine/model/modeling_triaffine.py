@@ -283,14 +283,29 @@ class TriaffineForNestedNER(PushMixin, PreTrainedModel):
         encoded = self._encode(input_ids, attention_mask, token_type_ids, output_hidden_states=False)
         return self._represent_words(encoded, word_index, num_words, word_ids, pos_ids, char_ids)
 
-    def _represent_words(self, encoded, word_index, num_words, word_ids, pos_ids, char_ids, longest=None):
+    def _represent_words(
+        self,
+        encoded: Any,
+        word_index: Tensor,
+        num_words: Tensor,
+        word_ids: Tensor | None,
+        pos_ids: Tensor | None,
+        char_ids: Tensor | None,
+        longest: int | None = None,
+    ) -> Tensor:
         """Words of the encoder's output; `longest` is N where it is known without asking the device."""
         longest = max(1, int(num_words.max())) if longest is None else longest
         states = encoded.last_hidden_state.reshape(*word_index.shape, -1)
         words = pool_subwords(states, word_index, longest, self.config.subword_pooling)
         return self.words(words, num_words, word_ids, pos_ids, char_ids).to(self.head.label_bias.dtype)
 
-    def _encode(self, input_ids, attention_mask, token_type_ids, output_hidden_states):
+    def _encode(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None,
+        token_type_ids: Tensor | None,
+        output_hidden_states: bool | None,
+    ) -> Any:
         """Runs the encoder over rows of at most `max_subwords`; windows of long sentences become rows of their own."""
         inputs = {"input_ids": input_ids, "attention_mask": attention_mask}
         if token_type_ids is not None and (getattr(self.encoder.config, "type_vocab_size", 0) or 0) >= 2:

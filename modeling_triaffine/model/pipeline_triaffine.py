@@ -115,7 +115,7 @@ class NestedNERPipeline(ChunkPipeline):
         threshold = {name: value for name, value in parameters.items() if name == "threshold"}
         return {}, threshold, overlap
 
-    def save_pretrained(self, save_directory: str | os.PathLike, **kwargs: Any) -> None:
+    def save_pretrained(self, save_directory: str | os.PathLike[str], **kwargs: Any) -> None:
         """Model and processor, with all that loading them needs."""
         self.model.save_pretrained(save_directory, **{"processor": self.processor, **kwargs})  # for a push
         self.processor.save_pretrained(save_directory)

@@ -400,7 +400,7 @@ class TriaffineProcessor(PushMixin, ProcessorMixin):
         """Refers to the remote code in a Hub repository, or (None) in the files that `save_pretrained` writes."""
         self.auto_map = {"AutoProcessor": code_reference(AUTO_MAP["AutoProcessor"], repository)}
 
-    def save_pretrained(self, save_directory: str | os.PathLike, push_to_hub: bool = False, **options: Any) -> Any:
+    def save_pretrained(self, save_directory: str | os.PathLike[str], push_to_hub: bool = False, **options: Any) -> Any:
         """Writes the tokenizer, the options, the vocabularies and the remote code that reads them."""
         if "--" not in getattr(self, "auto_map", {}).get("AutoProcessor", ""):
             self.refer_to_code(None)
@@ -415,7 +415,7 @@ class TriaffineProcessor(PushMixin, ProcessorMixin):
 
     @classmethod
     def from_pretrained(  # type: ignore[override]
-        cls, pretrained_model_name_or_path: str | os.PathLike, **kwargs: Any
+        cls, pretrained_model_name_or_path: str | os.PathLike[str], **kwargs: Any
     ) -> "TriaffineProcessor":
         for name in FILES[:2]:
             if find_file(pretrained_model_name_or_path, name, kwargs) is None:
@@ -461,7 +461,7 @@ def number_names(names: Iterable[str]) -> dict[str, int]:
 
 
 def _read_vocabularies(
-    name_or_path: str | os.PathLike, parts: Sequence[str], kwargs: dict[str, Any]
+    name_or_path: str | os.PathLike[str], parts: Sequence[str], kwargs: dict[str, Any]
 ) -> dict[str, dict[str, int]]:
     path = find_file(name_or_path, VOCABULARIES_FILE, kwargs)
     if path is None:

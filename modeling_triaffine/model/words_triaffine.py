@@ -27,7 +27,7 @@ class BiLSTM(nn.Module):
         if values.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
             # torch's LSTM raises under autocast on processors without bfloat16 instructions.
             with torch.autocast("cpu", enabled=False):
-                return self(values.to(self.forward_layers[0].weight_ih_l0.dtype), lengths)
+                return self(values.to(next(self.parameters()).dtype), lengths)
         positions = torch.arange(values.shape[1], device=values.device)
         turned = torch.where(positions < lengths[:, None], lengths[:, None] - 1 - positions, positions)
         rows = _flat_index(turned, values.shape[1])
