@@ -1,7 +1,7 @@
 """The model and what runs it: configuration, processor, modules, kernels, decoding, pipeline.
 
-These files, and no others, travel with a checkpoint as one flat folder. They import torch, transformers and each
-other, and nothing from the rest of the package.
+These files, listed in `repository_triaffine.py`, travel with a checkpoint as one flat folder. They import each other,
+torch, transformers and what transformers itself installs, but nothing from the rest of the package.
 """
 
 from .versions_triaffine import LOWEST_VERSIONS  # noqa: F401 - raises before what needs newer versions is imported

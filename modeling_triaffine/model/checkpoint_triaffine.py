@@ -71,7 +71,7 @@ def refuse_missing(where: str, names: set[str]) -> None:
     """Raises ValueError if there are names: of weights that are missing in the files."""
     if names:
         raise ValueError(
-            f"{where} lack {listed(sorted(names))}, which would be random numbers; save the model again, or build one "
+            f"{where} are missing {listed(sorted(names))}, which would be randomly initialized; save the model again, or build one "
             "on an encoder with from_encoder()."
         )
 
@@ -79,7 +79,7 @@ def refuse_missing(where: str, names: set[str]) -> None:
 def refuse_shapes(where: str, names: Sequence[str]) -> None:
     """Raises ValueError: the named tensors do not have the shapes of the configuration."""
     raise ValueError(
-        f"{where} have other shapes than its config.json says, in {listed(names)}: the two files are not of one model. "
+        f"{where} do not match the shapes in config.json: {listed(names)}; the two files belong to different models. "
         "Restore the config.json that was saved with the weights, or save the model again."
     )
 

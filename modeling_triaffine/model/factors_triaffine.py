@@ -18,10 +18,10 @@ SMALLEST_SQUARED_NORM = 1 / 3
 
 
 def mlp_squared_norm(second_moment: float, hidden_size: int, dim: int) -> float:
-    """Expected squared norm of a fresh two-layer MLP's output (section 1) for words with this mean square a number.
+    """Expected squared norm of a fresh two-layer MLP's output (section 1) for word vectors with this mean square per component.
 
     With torch's initialisation a layer of n inputs has weights and biases of variance 1/(3n): the first layer gives
-    variance (second moment + 1/H) / 3, ReLU leaves half of its square, the second layer makes d numbers a third of it.
+    variance (second moment + 1/H) / 3, ReLU halves the mean square, the second layer returns d components of a third of it.
     """
     return dim * (second_moment + 1 / hidden_size) / 18 + SMALLEST_SQUARED_NORM
 
@@ -37,7 +37,7 @@ class MLP(nn.Sequential):
 
 
 class TriaffineTensor(nn.Module):
-    """The weights W (or V): one (d+1) × d × (d+1) slice a label, or its rank-ρ factors.
+    """The weights W (or V): one (d+1) × d × (d+1) slice per label, or its rank-ρ factors.
 
     Stored label first and inside axis second, [R, d, d+1, d+1], so that contracting it with the inside words is one
     matrix product without a copy. At rank ρ: W_r[a, c, e] = Σ_ρ head_r[a, ρ] · inside_r[c, ρ] · tail_r[e, ρ].
@@ -72,7 +72,7 @@ class TriaffineTensor(nn.Module):
 
         The gradient of a low-rank factor is a product with the other two, so factors that only match the variance of
         the full tensor hardly learn: they are drawn so that a score has about unit variance whatever the rank and
-        width. Projected vectors then have variance ρ^(-1/3) a coordinate, their products 1/ρ, the sum over ρ 1.
+        width. Projected vectors then have variance ρ^(-1/3) per component, their products 1/ρ, the sum over ρ 1.
         """
         if self.rank is None:
             init.normal_(self.weight, std=self.std)
@@ -83,7 +83,7 @@ class TriaffineTensor(nn.Module):
 
     @torch.no_grad()
     def match_inputs(self, squared_norm: float) -> None:
-        """Scales freshly drawn low-rank factors to inside vectors of this squared norm (boundaries: and a 1)."""
+        """Scales freshly drawn low-rank factors to inside vectors of this squared norm (boundary vectors have a 1 appended)."""
         if self.rank is None:
             return
         for factor, extra in ((self.head, 1.0), (self.inside, 0.0), (self.tail, 1.0)):

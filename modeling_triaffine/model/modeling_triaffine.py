@@ -26,7 +26,7 @@ from .words_triaffine import WordRepresentation, pool_subwords
 
 @dataclass
 class NestedNEROutput(SpanHeadOutput):
-    """[`SpanHeadOutput`] and, when asked for, the encoder's hidden states (a row a window when windowed)."""
+    """[`SpanHeadOutput`] and, when asked for, the encoder's hidden states (one row per window when windowed)."""
 
     hidden_states: tuple[Tensor, ...] | None = None
 
@@ -163,9 +163,9 @@ class TriaffineForNestedNER(PushMixin, PreTrainedModel):
 
     @staticmethod
     def _load_pretrained_model(*arguments: Any, **options: Any) -> Any:
-        """As of transformers, which has built the model without memory and found its files by now.
+        """Checks sizes first; transformers has built the model on the meta device and found its files by now.
 
-        It is no public method: where its arguments have other names in another version, sizes are not checked early.
+        This method is not public: if another version names its arguments differently, sizes are not checked early.
         """
         load = PreTrainedModel._load_pretrained_model
         known = inspect.signature(load).bind(*arguments, **options).arguments
@@ -183,7 +183,7 @@ class TriaffineForNestedNER(PushMixin, PreTrainedModel):
         push_to_hub: bool = False,
         **options: Any,
     ) -> None:
-        """As of transformers, with its order of arguments; pushes, from the main process, the whole repository."""
+        """As in transformers, with its order of arguments; the main process pushes the whole repository."""
         options |= {"is_main_process": is_main_process, "state_dict": state_dict}
         super().save_pretrained(save_directory, push_to_hub and is_main_process, **options)
 
@@ -207,7 +207,7 @@ class TriaffineForNestedNER(PushMixin, PreTrainedModel):
         self.encoder.set_input_embeddings(value)
 
     def resize_token_embeddings(self, *args: Any, **options: Any) -> nn.Module:  # type: ignore[override]
-        """As of the encoder, whose embeddings they are, noted where the model is built from again."""
+        """Resizes the encoder's embeddings, and updates `vocab_size` in the configuration that is saved."""
         embeddings: nn.Module = self.encoder.resize_token_embeddings(*args, **options)
         assert self.config.encoder_config is not None
         self.config.encoder_config.vocab_size = self.encoder.config.vocab_size
@@ -279,7 +279,7 @@ class TriaffineForNestedNER(PushMixin, PreTrainedModel):
         pos_ids: Tensor | None = None,
         char_ids: Tensor | None = None,
     ) -> Tensor:
-        """h_1 … h_N of each sentence (section 2), what the head reads: [B, N, H]; arguments as of `forward`."""
+        """h_1 … h_N of each sentence (section 2), what the head reads: [B, N, H]; arguments as in `forward`."""
         encoded = self._encode(input_ids, attention_mask, token_type_ids, output_hidden_states=False)
         return self._represent_words(encoded, word_index, num_words, word_ids, pos_ids, char_ids)
 

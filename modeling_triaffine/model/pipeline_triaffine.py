@@ -48,7 +48,7 @@ class NestedNERPipeline(ChunkPipeline):
         batch_size: sentences of average length that run through the model together; of long ones fewer.
         pos_tagger: tags the text for a model that was trained with parts of speech; the processor's `pos_tagger`.
         aggregation_strategy: "simple", the only one there is: entities are spans, never tokens to be joined.
-        dtype: as of `from_pretrained`, when `model` is a name.
+        dtype: as in `from_pretrained`, if `model` is a name.
 
     Returns for each text a list of {"entity_group", "score", "word", "start", "end"}, offsets in characters with an
     exclusive end, sorted by start, then longest first. A list, tuple, array, series or column of texts gives a list;

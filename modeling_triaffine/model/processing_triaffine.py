@@ -65,9 +65,9 @@ PosTagger = Callable[[list[Sequence[str]]], Iterable[Sequence[str]]]
 # otherwise widen the whole batch.
 MAX_CHARACTERS = 64
 MAX_CHARACTERS_OF_SUBWORDS = 256
-# The least and the most of the options that are numbers: the span scores of a sentence grow with its words squared.
+# Bounds of the numeric options: span scores grow with the square of the sentence length.
 LIMITS = {"max_subwords": (8, MAX_SUBWORDS), "max_sentence_words": (1, 4096)}
-# What transformers notes of how a tokenizer was loaded, and would save with it.
+# How a tokenizer was loaded; transformers would save it with the tokenizer.
 LOADING_OPTIONS = ("is_local", "local_files_only")
 # Sentences of a text that are encoded together, so that memory does not grow with the text.
 _SENTENCES_AT_ONCE = 64
@@ -89,8 +89,8 @@ class TriaffineProcessor(PushMixin, ProcessorMixin):
             [`build_vocabularies`].
 
     Attributes:
-        pos_tagger: gives sentences that come without parts of speech theirs, where the model reads them: a function
-            from a list of sentences, each a list of words, to the tags of each. It is not saved.
+        pos_tagger: tags sentences given without parts of speech, if the model uses them: a function from a list of
+            sentences, each a list of words, to the tags of each. It is not saved.
     """
 
     pos_tagger: PosTagger | None = None
@@ -107,7 +107,7 @@ class TriaffineProcessor(PushMixin, ProcessorMixin):
     ):
         super().__init__(tokenizer)
         if not getattr(tokenizer, "is_fast", False):
-            raise ValueError("TriaffineProcessor needs a fast tokenizer: only those tell which word a sub-word is of.")
+            raise ValueError("TriaffineProcessor needs a fast tokenizer: only these map sub-words to words.")
         if context not in CHOICES["context"]:
             raise ValueError(f"`context` is {context!r}; choose one of {', '.join(map(repr, CHOICES['context']))}.")
         for name, value in (("max_subwords", max_subwords), ("max_sentence_words", max_sentence_words)):
@@ -131,7 +131,7 @@ class TriaffineProcessor(PushMixin, ProcessorMixin):
 
     @classmethod
     def from_encoder(cls, name_or_path: str, **options: Any) -> "TriaffineProcessor":
-        """The processor for a pretrained encoder; `options` as of the class."""
+        """The processor for a pretrained encoder; `options` are those of the class."""
         check_available(name_or_path, {})
         return cls(AutoTokenizer.from_pretrained(name_or_path, add_prefix_space=True), **options)
 

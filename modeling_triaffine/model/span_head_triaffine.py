@@ -119,7 +119,7 @@ class CrossSpanStage(nn.Module):
         hidden: Tensor, boundaries: Boundaries, spans: Tensor, candidates: Tensor, weight: TriaffineWeight
     ) -> PairFactor:
         """TriAff of the candidates' boundaries with each candidate's representation."""
-        # The boundary MLPs run over the words once, not once a candidate that starts or ends there.
+        # The boundary MLPs run over the words once, not once per candidate that starts or ends there.
         heads, tails = boundaries(hidden)
         heads, tails = gather_boundaries(heads, tails, candidates)
         # Spans of a label-free attention serve every label; a label-free weight looks at spans of that attention only.
@@ -165,7 +165,7 @@ class TriaffineSpanHead(nn.Module):
     def save_memory(self, on: bool = True) -> None:
         """Least memory in training with full tensors: nothing kept for backward, gradients added in place.
 
-        The tensors' gradients then go straight to `grad` of the parameters, past autograd: not together with
+        The tensors' gradients are added to `grad` of the parameters directly, bypassing autograd: do not combine this with
         data-parallel training, gradient hooks or `torch.autograd.grad`. Values and gradients are the same.
         """
         self.kept_bytes = 0 if on else None
@@ -176,7 +176,7 @@ class TriaffineSpanHead(nn.Module):
     def forward(
         self, hidden: Tensor, lengths: Tensor, labels: Tensor | None = None, packed_words: Tensor | None = None
     ) -> SpanHeadOutput:
-        """hidden [B, N, H]; lengths [B], words of each sentence; labels [B, N, N], -100 where no span is.
+        """hidden [B, N, H]; lengths [B], words of each sentence; labels [B, N, N], -100 for invalid spans.
 
         With `multi_label`, labels [B, N, N, R - 1]: 1 for the labels that a span has, 0 for the others, or -100.
         packed_words [n]: index b·N + k of the words, ordered by k, then b, when it was made on the host; without it
@@ -198,7 +198,7 @@ class TriaffineSpanHead(nn.Module):
             width = self.config.max_span_width
             spans = score(attention, scoring, lengths, width, packed_words, self.kept_bytes)
         scores = spans.scores.permute(0, 2, 3, 1) + self.label_bias
-        # What is no span of the sentence says None, so that nobody downstream needs the mask.
+        # Invalid spans are set to None, so that callers need no mask.
         of_none = self.config.num_scores - len(self.config.entity_labels)  # columns: 1, or 0 with several labels a span
         nothing = functional.pad(scores.new_full((scores.shape[-1] - of_none,), NO_SPAN_LOGIT), (0, of_none))
         fields = {"span_logits": torch.where(valid.unsqueeze(-1), scores, nothing)}
@@ -228,8 +228,9 @@ class TriaffineSpanHead(nn.Module):
         representations = inside.to(values.dtype) @ values.unsqueeze(1)
         shared = None
         if config.share_triaffine:
-            assert isinstance(attention, TriaffineFactor)  # the configuration refuses to share tensors
-            assert isinstance(scoring, TriaffineFactor)  # that are not there
+            # TriaffineConfig rejects share_triaffine without triaffine tensors.
+            assert isinstance(attention, TriaffineFactor)
+            assert isinstance(scoring, TriaffineFactor)
             shared = attention.weight, scoring.weight, self.label_bias
         logits, cross_span_attentions = self.cross_span(
             hidden, representations, candidates, mask, shared, self.reference

@@ -1,8 +1,8 @@
 """p_ij = Σ_k softmax_k(s_ijk) · o_ijk over the inside words i ≤ k ≤ j, exactly, without the cube of all (i, j, k).
 
 The inside words are taken in blocks. The words k of a block lie inside spans of a rectangle of head and tail words only
-(i ≤ k, j ≥ k); its scores are made, added to a running softmax and dropped. Backward needs p and the log-sum-exp of
-each span, and makes the blocks again. On CUDA the same is computed by the Triton kernels.
+(i ≤ k, j ≥ k); its scores are computed, added to a running softmax and dropped. The backward pass needs p and the
+log-sum-exp of each span, and recomputes the blocks. On CUDA the Triton kernels compute the same.
 
 A cube of scores is given by what its blocks are made from: `FullCube`, `ProductCube`, `AdditiveCube`. Axes: b sentence,
 r label, i head word, j tail word, k inside word, n contracted word, a, e, w widths; N words a sentence, I, J, K those
@@ -169,7 +169,7 @@ class FullCube(NamedTuple):
     def add_gradients(
         self, plan: Plan, block: Block, saved: Any, gradient: Tensor, gradients: Sequence[Tensor]
     ) -> None:
-        """Adds what the gradient [B, 1, K, I, J] of a block's scores means for the three tensors."""
+        """Accumulates the gradients of the three tensors from that of a block's scores, [B, 1, K, I, J]."""
         sentences, heads, contracted, tails, half = saved
         gradient = gradient.flatten(0, 2)[plan.places(block)]
         for_contracted = gradients[1][block.rows]
@@ -231,7 +231,7 @@ class ProductCube(WordFactors):
     def add_gradients(
         self, plan: Plan, block: Block, saved: Any, gradient: Tensor, gradients: Sequence[Tensor]
     ) -> None:
-        """Adds what the gradient [B, R, K, I, J] of a block's scores means for the three tensors."""
+        """Accumulates the gradients of the three tensors from that of a block's scores, [B, R, K, I, J]."""
         heads, insides, tails = self._parts(block)
         for_heads, for_insides, for_tails = (
             part[:, :, words] for part, words in zip(gradients, (block.heads, block.words, block.tails), strict=True)
@@ -269,7 +269,7 @@ class AdditiveCube(WordFactors):
     def add_gradients(
         self, plan: Plan, block: Block, saved: Any, gradient: Tensor, gradients: Sequence[Tensor]
     ) -> None:
-        """Adds what the gradient [B, R, K, I, J] of a block's scores means for the three tensors."""
+        """Accumulates the gradients of the three tensors from that of a block's scores, [B, R, K, I, J]."""
         gradients[0][:, :, block.heads] += gradient.sum((2, 4))
         gradients[1][:, :, block.words] += gradient.sum((3, 4))
         gradients[2][:, :, block.tails] += gradient.sum((2, 3))

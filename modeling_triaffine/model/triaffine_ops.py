@@ -5,8 +5,8 @@ Axes, as letters of the einsums: b sentence, i head word, j tail word, k inside 
 g related candidate; a, c, e the width of head, inside and tail vectors (d+1, d, d+1), p the rank.
 
 A score over head, tail and inside word is carried as a *factor*: the projected words and the weights. Each stage exists
-twice, with one signature: as its definition, a plain einsum that is the truth (`…_reference`), and fast. The fast form
-of the span stage never makes the cube s_ijkr: `triaffine_blocks.py`, or on CUDA `triaffine_kernels.py`; contractions
+twice, with one signature: a plain einsum that serves as the reference (`…_reference`), and a fast form. The fast form
+of the span stage never stores the cube s_ijkr: `triaffine_blocks.py`, or on CUDA `triaffine_kernels.py`; contractions
 with full tensors are in `triaffine_weights.py`.
 """
 
@@ -43,7 +43,7 @@ except ImportError:
 LowRank = tuple[Tensor, Tensor, Tensor]
 TriaffineWeight = Tensor | FullWeight | LowRank
 
-# Part of the free memory that contracted words may be kept in for the backward pass, instead of being made again.
+# Fraction of the free memory that may hold contracted words for the backward pass; the others are recomputed.
 KEPT_SHARE = 0.25
 
 
@@ -189,7 +189,7 @@ def span_scores_reference(
     packed: Tensor | None = None,
     kept_bytes: int | None = None,
 ) -> SpanScores:
-    """[`span_scores`] as its definition says it, the whole cube at once; the last three arguments change nothing."""
+    """[`span_scores`] by its definition, with the whole cube in memory; the last three arguments have no effect."""
     weights = inside_attention_reference(attention)
     scores = (weights * scoring.whole_cube().to(weights.dtype)).sum(-1)
     return SpanScores(scores, at_least_float32(attention.whole_cube()).movedim(-1, 2))
@@ -203,7 +203,7 @@ def inside_attention_reference(attention: Factor) -> Tensor:
     return masked_softmax(scores, inside, dim=-1)
 
 
-# Compiled are the encoder and the rest of the head: blocks depend on the lengths, and are few large products anyway.
+# Excluded from torch.compile: the shapes of blocks depend on the lengths, and the work is in a few large products.
 @torch.compiler.disable
 def span_scores(
     attention: Factor,
@@ -267,7 +267,7 @@ def _chunk_labels(attention: Factor, scoring: Factor) -> tuple[int, int]:
 
 
 def _labels_to_keep(attention: Factor, scoring: Factor, plan: Plan, kept_bytes: int | None) -> int | None:
-    """For how many labels the contracted words are kept for the backward pass; None where there is none of either."""
+    """For how many labels contracted words are kept for the backward pass; None without gradients or full tensors."""
     if not (torch.is_grad_enabled() and (attention.is_full or scoring.is_full)):
         return None
     if kept_bytes is None:
@@ -321,7 +321,7 @@ def triaffine_pairs(heads: Tensor, insides: Tensor, tails: Tensor, weight: Triaf
         return spans @ insides.transpose(-1, -2)
     head_factor, inside_factor, tail_factor = weight
     spans = project(heads, head_factor) * project(tails, tail_factor)
-    # Labels first, [R, B·G, d] × [R, d, ρ], for the same reason.
+    # Labels first, [R, B·G, d] × [R, d, ρ]: a product batched over sentences would copy the factor for each.
     insides = insides.transpose(0, 1).flatten(1, 2) @ inside_factor.to(insides.dtype)
     return spans @ insides.unflatten(1, (len(spans), -1)).permute(1, 0, 3, 2)
 

@@ -10,9 +10,9 @@ from .triaffine_ops import gather_words
 class BiLSTM(nn.Module):
     """Bidirectional LSTM whose backward direction starts at each row's own last element.
 
-    The backward direction reads rows turned round within their length: no packing, hence no host synchronisation and no
+    The backward direction reads rows reversed within their length: no packing, hence no host synchronisation and no
     graph break, and padding changes nothing. (On the CPU packed sequences are no faster forward, and slower backward.)
-    Size a direction; dropout between layers.
+    `size` is per direction; dropout between layers.
     """
 
     def __init__(self, input_size: int, size: int, layers: int, dropout: float):
