@@ -70,7 +70,7 @@ CONFIGURATIONS: list[tuple[Any, str]] = [
     ({"encoder_config": {"num_hidden_layers": 10**6}}, "`num_hidden_layers` is 1000000; give a whole number from 0 to"),
     ({"encoder_config": {"num_attention_heads": 0}}, "cannot build the encoder"),
     ({"encoder_config": {"hidden_act": "nope"}}, "cannot build the encoder.*'nope'"),
-    ({"encoder_config": {"vocab_size": 10**9}}, "other shapes.*word_embeddings"),
+    ({"encoder_config": {"vocab_size": 10**9}}, "do not match the shapes.*word_embeddings"),
     ({"dtype": "nope"}, "nope"),
     ({"dtype": 5}, "`dtype` is 5; give the name of one of torch's dtypes"),
     ({"auto_map": {"AutoConfig": 5}}, "config"),
@@ -171,12 +171,12 @@ def test_pickles_are_not_read_where_the_configuration_names_them(model_folder):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"triaffine_dim": 4000}, r"other shapes than its config\.json says, in head\..* and \d+ more: the two"),
+        ({"triaffine_dim": 4000}, r"do not match the shapes in config\.json: head\..* and \d+ more\); the two"),
         (
             {"lstm_layers": 16},
-            r"lack words\.lstm\.backward_layers\.10\.bias_hh_l0, .* and \d+ more, which would be random",
+            r"are missing words\.lstm\.backward_layers\.10\.bias_hh_l0, .* and \d+ more, which would be randomly",
         ),
-        ({"encoder_config": {"num_hidden_layers": 200}}, r"lack encoder\..* and \d+ more, which would be random"),
+        ({"encoder_config": {"num_hidden_layers": 200}}, r"are missing encoder\..* and \d+ more, which would be randomly"),
     ],
     ids=str,
 )
@@ -208,7 +208,7 @@ def test_weights_of_another_model_are_told_where_the_user_did_not_ask_for_them(m
     weights = load_file(model_folder / WEIGHTS)
     weights["head.label_bias"] = torch.zeros(90, 90)
     save_file(weights, model_folder / WEIGHTS, metadata={"format": "pt"})
-    with pytest.raises(ValueError, match=r"have other shapes than its config\.json says"):
+    with pytest.raises(ValueError, match=r"do not match the shapes in config\.json"):
         TriaffineForNestedNER.from_pretrained(model_folder)
     _, report = TriaffineForNestedNER.from_pretrained(
         model_folder, ignore_mismatched_sizes=True, output_loading_info=True

@@ -62,7 +62,7 @@ def test_resumed_training_ends_with_the_same_weights(trained, tmp_path):
 
 
 def test_checkpoint_with_adapters_is_not_taken_for_a_model(trained):
-    with pytest.raises(ValueError, match=r"lack encoder\."):
+    with pytest.raises(ValueError, match=r"are missing encoder\."):
         TriaffineForNestedNER.from_pretrained(Path(trained.args.output_dir) / "checkpoint-8")
 
 
