@@ -25,7 +25,8 @@ from typing import Any
 import numpy as np
 
 from .errors import missing_extra
-from .model.decoding_triaffine import check_overlap, check_threshold
+from .model.checks_triaffine import check_threshold
+from .model.decoding_triaffine import check_overlap
 from .model.modeling_triaffine import TriaffineForNestedNER
 from .model.pipeline_triaffine import DEFAULT_BATCH_SIZE, NestedNERPipeline
 from .model.processing_triaffine import TriaffineProcessor

@@ -145,9 +145,9 @@ def _bioc_element(tag: str, fields: Mapping[str, Any]) -> ElementTree.Element:
 
 def write_label_studio(documents: Documents, path: Path) -> None:
     """Writes one list of tasks with predictions; further fields are data of the task."""
-    tasks = [
+    tasks: list[dict[str, Any]] = [
         {
-            "data": {"text": document.text, "doc_id": document.doc_id, **document.fields},
+            "data": {"text": document.text, "doc_id": document.doc_id, **dict(document.fields)},
             "predictions": [label_studio_prediction(document.text, document.entities)],
         }
         for document in documents
@@ -193,7 +193,7 @@ def write_doccano(documents: Documents, path: Path) -> None:
                 "doc_id": document.doc_id,
                 "scores": scores,
             }
-            file.write(json.dumps({**fields, **document.fields}, ensure_ascii=False) + "\n")
+            file.write(json.dumps({**fields, **dict(document.fields)}, ensure_ascii=False) + "\n")
 
 
 def write_inception(documents: Documents, folder: Path) -> None:

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from .checks_triaffine import check_threshold
-from .configuration_triaffine import TriaffineConfig
 from .triaffine_ops import label_probabilities
 
 OVERLAPS = ("all", "nested", "flat")
@@ -21,9 +20,9 @@ Threshold = float | Mapping[str, float]
 
 
 def find_entities(
-    output: Any, config: TriaffineConfig, threshold: Threshold | None = None, overlap: str = "all"
+    output: Any, config: Any, threshold: Threshold | None = None, overlap: str = "all"
 ) -> list[list[Entity]]:
-    """Entities of each sentence of a batch, as [`decode_batch`] finds them for a model with this configuration.
+    """Entities of each sentence of a batch, as [`decode_batch`] finds them for a model with this [`TriaffineConfig`].
 
     Labels that `threshold` does not name have the thresholds of the configuration, which `calibrate` sets.
     """

@@ -18,10 +18,10 @@ SMALLEST_SQUARED_NORM = 1 / 3
 
 
 def mlp_squared_norm(second_moment: float, hidden_size: int, dim: int) -> float:
-    """Expected squared norm of a fresh two-layer MLP's output (section 1) for word vectors with this mean square per component.
+    """Expected squared norm of a fresh two-layer MLP's output (section 1); `second_moment` of a component of its input.
 
     With torch's initialisation a layer of n inputs has weights and biases of variance 1/(3n): the first layer gives
-    variance (second moment + 1/H) / 3, ReLU halves the mean square, the second layer returns d components of a third of it.
+    variance (second moment + 1/H) / 3, ReLU halves the mean square, the second layer's d components have a third of it.
     """
     return dim * (second_moment + 1 / hidden_size) / 18 + SMALLEST_SQUARED_NORM
 
@@ -83,7 +83,7 @@ class TriaffineTensor(nn.Module):
 
     @torch.no_grad()
     def match_inputs(self, squared_norm: float) -> None:
-        """Scales freshly drawn low-rank factors to inside vectors of this squared norm (boundary vectors have a 1 appended)."""
+        """Scales freshly drawn low-rank factors to inside vectors of this squared norm (boundaries have a 1 appended)."""
         if self.rank is None:
             return
         for factor, extra in ((self.head, 1.0), (self.inside, 0.0), (self.tail, 1.0)):

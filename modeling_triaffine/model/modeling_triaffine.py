@@ -307,7 +307,7 @@ class TriaffineForNestedNER(PushMixin, PreTrainedModel):
         output_hidden_states: bool | None,
     ) -> Any:
         """Runs the encoder over rows of at most `max_subwords`; windows of long sentences become rows of their own."""
-        inputs = {"input_ids": input_ids, "attention_mask": attention_mask}
+        inputs: dict[str, Any] = {"input_ids": input_ids, "attention_mask": attention_mask}
         if token_type_ids is not None and (getattr(self.encoder.config, "type_vocab_size", 0) or 0) >= 2:
             inputs["token_type_ids"] = token_type_ids
         width = self.config.max_subwords

@@ -9,8 +9,8 @@ from torch import Tensor
 from transformers.pipelines.base import ChunkPipeline
 
 from .batches_triaffine import batches_by_length, feature_size
-from .checks_triaffine import check_integer, shortened
-from .decoding_triaffine import Threshold, check_overlap, check_threshold, find_entities, resolve_overlaps
+from .checks_triaffine import check_integer, check_threshold, shortened
+from .decoding_triaffine import Threshold, check_overlap, find_entities, resolve_overlaps
 from .modeling_triaffine import TriaffineForNestedNER
 from .processing_triaffine import PosTagger, TriaffineProcessor
 

@@ -165,7 +165,7 @@ class TriaffineSpanHead(nn.Module):
     def save_memory(self, on: bool = True) -> None:
         """Least memory in training with full tensors: nothing kept for backward, gradients added in place.
 
-        The tensors' gradients are added to `grad` of the parameters directly, bypassing autograd: do not combine this with
+        The tensors' gradients are added to `grad` of the parameters, bypassing autograd: do not combine this with
         data-parallel training, gradient hooks or `torch.autograd.grad`. Values and gradients are the same.
         """
         self.kept_bytes = 0 if on else None

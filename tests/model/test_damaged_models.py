@@ -171,12 +171,15 @@ def test_pickles_are_not_read_where_the_configuration_names_them(model_folder):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"triaffine_dim": 4000}, r"do not match the shapes in config\.json: head\..* and \d+ more\); the two"),
+        ({"triaffine_dim": 4000}, r"do not match the shapes in config\.json: head\..* and \d+ more; the two"),
         (
             {"lstm_layers": 16},
             r"are missing words\.lstm\.backward_layers\.10\.bias_hh_l0, .* and \d+ more, which would be randomly",
         ),
-        ({"encoder_config": {"num_hidden_layers": 200}}, r"are missing encoder\..* and \d+ more, which would be randomly"),
+        (
+            {"encoder_config": {"num_hidden_layers": 200}},
+            r"are missing encoder\..* and \d+ more, which would be randomly",
+        ),
     ],
     ids=str,
 )
