@@ -71,8 +71,8 @@ def refuse_missing(where: str, names: set[str]) -> None:
     """Raises ValueError if there are names: of weights that are missing in the files."""
     if names:
         raise ValueError(
-            f"{where} are missing {listed(sorted(names))}, which would be randomly initialized; save the model again, or "
-            "build one on an encoder with from_encoder()."
+            f"{where} are missing {listed(sorted(names))}, which would be randomly initialized; save the model "
+            "again, or build one on an encoder with from_encoder()."
         )
 
 

@@ -83,7 +83,7 @@ class TriaffineTensor(nn.Module):
 
     @torch.no_grad()
     def match_inputs(self, squared_norm: float) -> None:
-        """Scales freshly drawn low-rank factors to inside vectors of this squared norm (boundaries have a 1 appended)."""
+        """Scales freshly drawn low-rank factors to inside vectors of this squared norm (boundaries end in a 1)."""
         if self.rank is None:
             return
         for factor, extra in ((self.head, 1.0), (self.inside, 0.0), (self.tail, 1.0)):
