@@ -27,6 +27,7 @@ COMMANDS = {
     "statistics": "Count what a corpus contains.",
     "convert": "Convert a corpus to JSON lines, IOB2, brat, PubTator or BioC.",
     "tag": "Tag a corpus of many files with Ray, resumable.",
+    "preannotate": "Write predictions for an annotation tool, the least sure first.",
     "publish": "Upload a model to the Hub, or write its repository to a folder.",
     "export": "Export a model to ONNX.",
     "convert-published": "Convert a checkpoint of the published implementation.",

@@ -31,13 +31,13 @@ class Records:
         source: a file's name, or - for standard input.
         form: "text" or "jsonl".
         text_column: field of the text.
-        entities_column: field to be added.
+        entities_column: field to be added, which must not be there; None: none is.
     """
 
     source: str
     form: str
     text_column: str
-    entities_column: str
+    entities_column: str | None
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """The records, each with its text; a blank line of a plain file is a text without entities."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
@@ -19,6 +19,8 @@ from .brat import ANNOTATION_SUFFIX, TEXT_SUFFIX
 from .cas import make_cas
 
 SOURCE = "triaffine-ner"
+FROM_NAME, TO_NAME = "label", "text"
+"""Names of Label Studio's tags `<Labels>` and `<Text>`, as its templates have them."""
 NOT_IN_XML = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -156,11 +158,23 @@ def write_label_studio(documents: Documents, path: Path) -> None:
         json.dump(tasks, file, ensure_ascii=False, indent=1)
 
 
+def label_studio_config(labels: Iterable[str]) -> str:
+    """The labelling configuration of a project for these labels, on one line."""
+    view = ElementTree.Element("View")
+    choices = ElementTree.SubElement(view, "Labels", name=FROM_NAME, toName=TO_NAME)
+    for label in labels:
+        ElementTree.SubElement(choices, "Label", value=label)
+    ElementTree.SubElement(view, "Text", name=TO_NAME, value="$text")
+    return ElementTree.tostring(view, encoding="unicode")
+
+
 def label_studio_prediction(
-    text: str, entities: Sequence[Mapping[str, Any]], from_name: str = "label", to_name: str = "text"
+    text: str, entities: Sequence[Mapping[str, Any]], from_name: str = FROM_NAME, to_name: str = TO_NAME
 ) -> dict[str, Any]:
-    """A prediction of Label Studio for `<Labels name="label" toName="text">`; its score is that of the least sure
-    entity, 1 without any."""
+    """A prediction of Label Studio for the tags `<Labels>` and `<Text>` with these names.
+
+    Its score is that of the least sure entity, 1 without any.
+    """
     regions = [
         {
             "id": f"T{number}",
@@ -216,3 +230,12 @@ def _path(document: TextDocument, form: str) -> PurePosixPath:
 
 def _not_representable(document: TextDocument, what: str, form: str) -> ValueError:
     return ValueError(f"Document {document.doc_id!r} has {what}, which {form} cannot represent. Change it.")
+
+
+PREDICTION_WRITERS: dict[str, Callable[[Documents, Path], None]] = {
+    "label_studio": write_label_studio,
+    "brat": write_brat,
+    "doccano": write_doccano,
+    "inception": write_inception,
+}
+"""Annotation tool → how predictions are written for it: to a file, for brat and INCEpTION to a folder."""

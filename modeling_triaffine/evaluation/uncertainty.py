@@ -1,0 +1,101 @@
+"""How sure a model is of what it finds in texts: which of them are worth annotating first (uncertainty sampling)."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..inference import evaluating
+from ..model.batches_triaffine import batches_by_length, feature_size
+from ..model.decoding_triaffine import decode_batch, resolve_overlaps
+from ..model.pipeline_triaffine import BATCHES_AT_ONCE, NestedNERPipeline
+from ..model.text_triaffine import Offsets
+from ..model.triaffine_ops import at_least_float32
+
+MEASURES = ("margin", "entropy")
+
+
+@dataclass
+class ReadText:
+    """What a model found in a text.
+
+    Attributes:
+        text: the text.
+        entities: as [`NestedNERPipeline`] returns them.
+        sentences: the words of its sentences, by characters.
+        uncertainty: see [`uncertainty`]; of several sentences the largest margin or the sum of entropies.
+    """
+
+    text: str
+    entities: list[dict[str, Any]] = field(default_factory=list)
+    sentences: list[list[Offsets]] = field(default_factory=list)
+    uncertainty: float = 0.0
+
+
+def uncertainty(output: Any, measure: str) -> Tensor:
+    """How unsure a model is of the labels of each sentence of a batch, [B].
+
+    "margin": 1 − (p₁ − p₂) of the span whose two likeliest labels, None among them, are the closest: from 0 to 1,
+    whatever the number of words. "entropy": Σ −p ln p over all candidate spans and labels, in nats: it grows with what
+    there is to decide in a sentence.
+
+    Args:
+        output: what the model returned: the scores of the candidates, or of all spans without the cross-span stage.
+        measure: one of `MEASURES`.
+    """
+    if output.logits is None:
+        logits = output.span_logits.flatten(1, 2)
+        mask = torch.ones_like(logits[..., 0], dtype=torch.bool)  # what is no span is None for sure
+    else:
+        logits, mask = output.logits, output.candidate_mask
+    probabilities = at_least_float32(logits).softmax(-1)
+    if measure == "entropy":
+        return (torch.special.entr(probabilities).sum(-1) * mask).sum(-1)
+    likeliest = probabilities.topk(2, dim=-1).values
+    margins = 1.0 - (likeliest[..., 0] - likeliest[..., 1])
+    return torch.where(mask, margins, 0.0).amax(-1)
+
+
+def read_texts(
+    pipeline: NestedNERPipeline,
+    texts: Iterable[str],
+    measure: str = "margin",
+    batch_size: int = 16,
+    threshold: Any = None,
+    overlap: str = "all",
+) -> list[ReadText]:
+    """What the pipeline's model finds in each text, and how sure it is.
+
+    Args:
+        measure: see [`uncertainty`].
+        batch_size: sentences of average length that run through the model together; of long ones fewer.
+        threshold, overlap: see [`NestedNERPipeline`].
+
+    Raises:
+        ValueError: there is no such measure.
+    """
+    if measure not in MEASURES:
+        raise ValueError(f"`measure` is {measure!r}; choose one of {', '.join(map(repr, MEASURES))}.")
+    model: Any = pipeline.model
+    processor = pipeline.processor
+    read = [ReadText(text) for text in texts]
+    sentences = ((one, feature, piece) for one in read for feature, piece in processor.encode_text(one.text))
+    with evaluating(model):
+        while pool := list(islice(sentences, batch_size * BATCHES_AT_ONCE)):
+            found: dict[int, tuple[list[dict[str, Any]], float]] = {}
+            for rows in batches_by_length([feature_size(feature) for _, feature, _ in pool], batch_size):
+                inputs = processor.pad([pool[row][1] for row in rows])
+                output = model(**{name: values.to(model.device) for name, values in inputs.items()})
+                decoded = decode_batch(output, model.config.id2label, threshold)
+                found.update(zip(rows, zip(decoded, uncertainty(output, measure).tolist(), strict=True), strict=True))
+            for row, (one, _, piece) in enumerate(pool):
+                entities, unsure = found[row]
+                one.entities += processor.entities_in_text(one.text, piece, entities)
+                one.sentences.append(piece.offsets[piece.shared_before :])
+                one.uncertainty = max(one.uncertainty, unsure) if measure == "margin" else one.uncertainty + unsure
+    for one in read:
+        one.entities = resolve_overlaps(one.entities, overlap)
+    return read

@@ -1,0 +1,155 @@
+"""`triaffine-ner preannotate`: predictions as annotation tools import them, and read again as these export them."""
+
+import json
+from typing import get_args
+
+import pytest
+
+from modeling_triaffine import NestedNERPipeline
+from modeling_triaffine.commands import preannotate
+from modeling_triaffine.data.writing_texts import PREDICTION_WRITERS
+from modeling_triaffine.evaluation.uncertainty import MEASURES, read_texts
+from tests.helpers.corpora import read, write_files
+
+TEXTS = ["The gene binds 😀 DNA. It works", "", "protein", "IL-2 gene: a protein", " ", "DNA or gene"]
+WRITTEN = [text for text in TEXTS if text.strip()]
+
+
+@pytest.fixture(scope="module")
+def found(saved_model):
+    """What the model finds in each text that has words."""
+    return read_texts(NestedNERPipeline(model=str(saved_model)), WRITTEN, threshold=0.3)
+
+
+@pytest.fixture
+def run(command, tmp_path, saved_model):
+    def run(tool, *options):
+        source = write_files(tmp_path, {"texts.txt": "\n".join(TEXTS)})
+        output = tmp_path / "out.json"
+        arguments = (source, "--model", saved_model, "--to", tool, "--output", output, "--threshold", 0.3, *options)
+        return output, command("preannotate", *arguments)
+
+    return run
+
+
+def annotated_in_label_studio(output):
+    """The export of a project in which every prediction was accepted as it is."""
+    tasks = json.loads(output.read_text())
+    for number, task in enumerate(tasks, start=1):
+        task.update(id=number, annotations=[{"result": task.pop("predictions")[0]["result"]}])
+    output.write_text(json.dumps(tasks))
+    return output
+
+
+def returned(tool, output):
+    """What comes back from a tool when nobody changed anything."""
+    return annotated_in_label_studio(output) if tool == "label_studio" else output
+
+
+@pytest.mark.parametrize("tool", PREDICTION_WRITERS)
+def test_what_comes_back_is_read(run, found, tool):
+    if tool == "inception":
+        pytest.importorskip("cassis")
+    output, result = run(tool)
+    assert (result.code, result.out) == (0, "")
+    number = sum(len(one.entities) for one in found)
+    assert number > 5
+    assert f"6 texts read, 2 of them without words; 4 written with {number} entities" in result.err
+    records, check = read(returned(tool, output))
+    assert check.entities_dropped == 0
+    again = [
+        ("".join(record["tokens"][entity["start"] : entity["end"]]), entity["type"])
+        for record in records
+        for entity in record["entities"]
+    ]
+    written = [("".join(entity["word"].split()), entity["entity_group"]) for one in found for entity in one.entities]
+    assert sorted(again) == sorted(written)
+
+
+def test_label_studio_has_scores_and_the_labelling_configuration(run, found):
+    output, result = run("label_studio")
+    task = json.loads(output.read_text())[0]
+    assert task["data"]["text"] == WRITTEN[0]
+    assert task["data"]["uncertainty"] == pytest.approx(found[0].uncertainty, abs=1e-5)
+    (prediction,) = task["predictions"]
+    scores = [entity["score"] for entity in found[0].entities]
+    assert [region["score"] for region in prediction["result"]] == pytest.approx(scores, abs=1e-5)
+    assert prediction["score"] == pytest.approx(min(scores), abs=1e-5)
+    region = prediction["result"][0]
+    assert (region["from_name"], region["to_name"], region["type"]) == ("label", "text", "labels")
+    value = region["value"]
+    assert WRITTEN[0][value["start"] : value["end"]] == value["text"]
+    assert '<Labels name="label" toName="text"><Label value="DNA" /><Label value="protein" /></Labels>' in result.err
+
+
+def test_brat_has_scores_as_notes(run, found):
+    folder, _ = run("brat")
+    first = found[0].entities[0]
+    lines = (folder / "texts-00001.ann").read_text().splitlines()
+    assert lines[1] == f"#1\tAnnotatorNotes T1\tscore {first['score']:.4f}"
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_the_least_sure_come_first_within_the_budget(run, saved_model, measure):
+    output, result = run("doccano", "--sort", "uncertain", "--measure", measure, "--budget", 3)
+    rows = [json.loads(line) for line in output.read_text().splitlines()]
+    read_again = read_texts(NestedNERPipeline(model=str(saved_model)), WRITTEN, measure)
+    expected = sorted(read_again, key=lambda one: -one.uncertainty)[:3]
+    assert [row["text"] for row in rows] == [one.text for one in expected]
+    assert [row["uncertainty"] for row in rows] == pytest.approx([one.uncertainty for one in expected], abs=1e-5)
+    assert "3 written with" in result.err
+    assert f"; {measure} {expected[0].uncertainty:.3f}"[:-1] in result.err
+
+
+def test_ranked_documents_are_named_by_their_place(run, found):
+    folder, _ = run("brat", "--sort", "uncertain", "--budget", 1)
+    least_sure = max(found, key=lambda one: one.uncertainty)
+    (text,) = folder.glob("*.txt")
+    assert text.name.startswith("00001-texts-0000")
+    assert text.read_text() == least_sure.text
+
+
+def test_texts_of_a_folder_and_of_json_lines_keep_their_names(command, saved_model, tmp_path):
+    write_files(tmp_path / "in", {"a/1.txt": "gene\r\nDNA", "b.txt": "protein"})
+    arguments = ("--model", saved_model, "--to", "brat", "--output")
+    assert command("preannotate", tmp_path / "in", *arguments, tmp_path / "out").code == 0
+    assert (tmp_path / "out" / "a" / "1.txt").read_bytes() == b"gene\r\nDNA"
+    lines = write_files(tmp_path, {"a.jsonl": '{"id": 7, "body": "gene", "entities": []}\n{"body": "DNA"}\n'})
+    assert command("preannotate", lines, *arguments, tmp_path / "other", "--text-column", "body").code == 0
+    assert sorted(file.name for file in (tmp_path / "other").glob("*.txt")) == ["7.txt", "a-00002.txt"]
+
+
+MISTAKES = {
+    "no tool": (["texts.txt", "--output", "x"], ["--to"]),
+    "another tool": (["texts.txt", "--output", "x", "--to", "prodigy"], ["'prodigy'", "'label_studio'"]),
+    "no file": (["none.txt", "--output", "x", "--to", "brat"], ["none.txt"]),
+    "no texts": (["empty.txt", "--output", "x", "--to", "brat"], ["empty.txt", "no text"]),
+    "folder without texts": (["folder", "--output", "x", "--to", "brat"], ["folder", ".txt"]),
+    "output is a folder": (["texts.txt", "--output", "folder", "--to", "doccano"], ["--output folder"]),
+    "output exists": (["texts.txt", "--output", "folder", "--to", "brat"], ["--output folder"]),
+    "ids": (["ids.jsonl", "--output", "x", "--to", "doccano"], ["ids.jsonl", "'1'"]),
+    "id outside": (["outside.jsonl", "--output", "x", "--to", "brat"], ["'../a'"]),
+    "no text field": (["ids.jsonl", "--output", "x", "--to", "doccano", "--text-column", "t"], ["line 1", "'t'"]),
+    "budget": (["texts.txt", "--output", "x", "--to", "brat", "--budget", "0"], ["--budget"]),
+    "threshold": (["texts.txt", "--output", "x", "--to", "brat", "--threshold", "2"], ["threshold", "2"]),
+    "encoding": (["latin", "--output", "x", "--to", "brat"], ["a.txt", "byte 4"]),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistakes(command, saved_model, tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    files = {"texts.txt": "gene", "empty.txt": "\n \n", "folder/x.md": "", "latin/a.txt": "caf\xe9".encode("latin-1")}
+    files["ids.jsonl"] = '{"id": 1, "text": "a"}\n{"id": "1", "text": "b"}\n'
+    files["outside.jsonl"] = '{"id": "../a", "text": "gene"}\n'
+    write_files(tmp_path, files)
+    arguments, facts = MISTAKES[name]
+    result = command("preannotate", *arguments, "--model", saved_model)
+    assert (result.code, result.out) == (2, "")
+    assert [fact for fact in facts if fact not in result.err] == []
+    assert not (tmp_path / "x").exists()
+
+
+def test_choices_are_those_of_the_rooms_behind():
+    assert set(get_args(preannotate.Tools)) == set(PREDICTION_WRITERS)
+    assert get_args(preannotate.Measures) == MEASURES

@@ -1,0 +1,69 @@
+"""How unsure a model is of sentences and texts, by hand-made scores and on a tiny model."""
+
+import math
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from modeling_triaffine import NestedNERPipeline
+from modeling_triaffine.evaluation.uncertainty import read_texts, uncertainty
+from tests.helpers.tolerance import nearly
+
+TEXTS = ["The IL-2 gene binds protein. It is DNA!", "", "gene", "The gene binds DNA and another gene again."]
+
+
+def scores(*rows):
+    """What a model returned for sentences whose candidates have these probabilities; None is no candidate."""
+    size = max(map(len, rows))
+    filled = [[*row, *[None] * (size - len(row))] for row in rows]
+    logits = torch.tensor([[[math.log(p) for p in one or (0.5, 0.5, 1e-9)] for one in row] for row in filled])
+    mask = torch.tensor([[one is not None for one in row] for row in filled])
+    return SimpleNamespace(logits=logits, candidate_mask=mask, span_logits=None)
+
+
+SURE, TORN = (0.01, 0.01, 0.98), (0.49, 0.02, 0.49)
+
+
+def entropy(*probabilities):
+    return -sum(p * math.log(p) for p in probabilities)
+
+
+def test_margin_is_of_the_least_sure_span_and_entropy_of_all():
+    output = scores([SURE], [SURE, TORN, SURE], [(0.1, 0.3, 0.6), (0.2, 0.1, 0.7)])
+    assert uncertainty(output, "margin").tolist() == pytest.approx([0.03, 1.0, 0.7], abs=1e-5)
+    expected = [entropy(*SURE), 2 * entropy(*SURE) + entropy(*TORN), entropy(0.1, 0.3, 0.6) + entropy(0.2, 0.1, 0.7)]
+    assert uncertainty(output, "entropy").tolist() == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("measure", ["margin", "entropy"])
+def test_a_sentence_without_candidates_is_sure(measure):
+    assert uncertainty(scores([TORN], []), measure)[1] == 0
+
+
+def test_without_the_second_stage_all_spans_count():
+    none = [0.0, 0.0, 50.0]
+    torn = [1.0, 0.0, 1.0]
+    output = SimpleNamespace(logits=None, span_logits=torch.tensor([[[none, torn], [none, none]]]))
+    assert uncertainty(output, "margin").tolist() == pytest.approx([1.0], abs=1e-5)
+
+
+@pytest.mark.parametrize("measure", ["margin", "entropy"])
+def test_texts_are_read_as_the_pipeline_reads_them_and_unsure_whatever_the_batch(saved_model, measure):
+    pipeline = NestedNERPipeline(model=str(saved_model))
+    together = read_texts(pipeline, TEXTS, measure, batch_size=3, threshold=0.2, overlap="nested")
+    for one, entities in zip(together, pipeline(TEXTS, threshold=0.2, overlap="nested"), strict=True):
+        assert one.entities == nearly(entities)
+        (alone,) = read_texts(pipeline, [one.text], measure, batch_size=1)
+        assert one.uncertainty == pytest.approx(alone.uncertainty, abs=1e-5)
+        words = [one.text[start:end] for sentence in one.sentences for start, end in sentence]
+        assert "".join(words) == "".join(one.text.split())
+    sentences = [read_texts(pipeline, [text], measure)[0].uncertainty for text in TEXTS[0].split(". ")]
+    assert together[0].uncertainty > 0
+    if measure == "entropy":  # the sum; the full stop makes the first sentence another one
+        assert together[0].uncertainty > max(sentences)
+
+
+def test_measures_are_named(saved_model):
+    with pytest.raises(ValueError, match=r"'variance'.*'margin'.*'entropy'"):
+        read_texts(NestedNERPipeline(model=str(saved_model)), ["a"], "variance")
