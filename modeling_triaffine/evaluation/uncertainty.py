@@ -10,10 +10,11 @@ from torch import Tensor
 
 from ..inference import evaluating
 from ..model.batches_triaffine import batches_by_length, feature_size
-from ..model.decoding_triaffine import decode_batch, resolve_overlaps
+from ..model.configuration_triaffine import TriaffineConfig
+from ..model.decoding_triaffine import find_entities, resolve_overlaps
 from ..model.pipeline_triaffine import BATCHES_AT_ONCE, NestedNERPipeline
 from ..model.text_triaffine import Offsets
-from ..model.triaffine_ops import at_least_float32
+from ..model.triaffine_ops import label_probabilities
 
 MEASURES = ("margin", "entropy")
 
@@ -35,15 +36,16 @@ class ReadText:
     uncertainty: float = 0.0
 
 
-def uncertainty(output: Any, measure: str) -> Tensor:
+def uncertainty(output: Any, config: TriaffineConfig, measure: str) -> Tensor:
     """How unsure a model is of the labels of each sentence of a batch, [B].
 
     "margin": 1 − (p₁ − p₂) of the span whose two likeliest labels, None among them, are the closest: from 0 to 1,
     whatever the number of words. "entropy": Σ −p ln p over all candidate spans and labels, in nats: it grows with what
-    there is to decide in a sentence.
+    there is to decide in a sentence. With `multi_label`, every label of a span is a decision between p and 1 − p.
 
     Args:
         output: what the model returned: the scores of the candidates, or of all spans without the cross-span stage.
+        config: the model's.
         measure: one of `MEASURES`.
     """
     if output.logits is None:
@@ -51,12 +53,15 @@ def uncertainty(output: Any, measure: str) -> Tensor:
         mask = torch.ones_like(logits[..., 0], dtype=torch.bool)  # what is no span is None for sure
     else:
         logits, mask = output.logits, output.candidate_mask
-    probabilities = at_least_float32(logits).softmax(-1)
+    probabilities = label_probabilities(logits, config.multi_label, config.temperature)
+    if config.multi_label:
+        own = probabilities[..., :-1]
+        probabilities, mask = torch.stack([own, 1.0 - own], dim=-1), mask.unsqueeze(-1)
     if measure == "entropy":
-        return (torch.special.entr(probabilities).sum(-1) * mask).sum(-1)
+        return (torch.special.entr(probabilities).sum(-1) * mask).flatten(1).sum(-1)
     likeliest = probabilities.topk(2, dim=-1).values
     margins = 1.0 - (likeliest[..., 0] - likeliest[..., 1])
-    return torch.where(mask, margins, 0.0).amax(-1)
+    return (margins * mask).flatten(1).amax(-1)
 
 
 def read_texts(
@@ -89,13 +94,16 @@ def read_texts(
             for rows in batches_by_length([feature_size(feature) for _, feature, _ in pool], batch_size):
                 inputs = processor.pad([pool[row][1] for row in rows])
                 output = model(**{name: values.to(model.device) for name, values in inputs.items()})
-                decoded = decode_batch(output, model.config.id2label, threshold)
-                found.update(zip(rows, zip(decoded, uncertainty(output, measure).tolist(), strict=True), strict=True))
+                decoded = find_entities(output, model.config, threshold)
+                unsure = uncertainty(output, model.config, measure).tolist()
+                found.update(zip(rows, zip(decoded, unsure, strict=True), strict=True))
             for row, (one, _, piece) in enumerate(pool):
-                entities, unsure = found[row]
+                entities, of_sentence = found[row]
                 one.entities += processor.entities_in_text(one.text, piece, entities)
                 one.sentences.append(piece.offsets[piece.shared_before :])
-                one.uncertainty = max(one.uncertainty, unsure) if measure == "margin" else one.uncertainty + unsure
+                one.uncertainty = (
+                    max(one.uncertainty, of_sentence) if measure == "margin" else one.uncertainty + of_sentence
+                )
     for one in read:
         one.entities = resolve_overlaps(one.entities, overlap)
     return read

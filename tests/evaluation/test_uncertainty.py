@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from modeling_triaffine import NestedNERPipeline
+from modeling_triaffine import NestedNERPipeline, TriaffineConfig
 from modeling_triaffine.evaluation.uncertainty import read_texts, uncertainty
 from tests.helpers.tolerance import nearly
 
@@ -22,6 +22,8 @@ def scores(*rows):
     return SimpleNamespace(logits=logits, candidate_mask=mask, span_logits=None)
 
 
+ONE_LABEL = TriaffineConfig(num_labels=3)
+SEVERAL = TriaffineConfig(num_labels=3, multi_label=True)
 SURE, TORN = (0.01, 0.01, 0.98), (0.49, 0.02, 0.49)
 
 
@@ -31,21 +33,29 @@ def entropy(*probabilities):
 
 def test_margin_is_of_the_least_sure_span_and_entropy_of_all():
     output = scores([SURE], [SURE, TORN, SURE], [(0.1, 0.3, 0.6), (0.2, 0.1, 0.7)])
-    assert uncertainty(output, "margin").tolist() == pytest.approx([0.03, 1.0, 0.7], abs=1e-5)
+    assert uncertainty(output, ONE_LABEL, "margin").tolist() == pytest.approx([0.03, 1.0, 0.7], abs=1e-5)
     expected = [entropy(*SURE), 2 * entropy(*SURE) + entropy(*TORN), entropy(0.1, 0.3, 0.6) + entropy(0.2, 0.1, 0.7)]
-    assert uncertainty(output, "entropy").tolist() == pytest.approx(expected, abs=1e-5)
+    assert uncertainty(output, ONE_LABEL, "entropy").tolist() == pytest.approx(expected, abs=1e-5)
+
+
+def test_with_several_labels_on_a_span_each_is_a_decision_of_its_own():
+    logits = torch.tensor([[[0.9, 0.8], [0.6, 0.1]]]).logit()
+    output = SimpleNamespace(logits=logits, candidate_mask=torch.tensor([[True, True]]), span_logits=None)
+    assert uncertainty(output, SEVERAL, "margin").tolist() == pytest.approx([0.8], abs=1e-5)
+    expected = sum(entropy(p, 1 - p) for p in (0.9, 0.8, 0.6, 0.1))
+    assert uncertainty(output, SEVERAL, "entropy").tolist() == pytest.approx([expected], abs=1e-5)
 
 
 @pytest.mark.parametrize("measure", ["margin", "entropy"])
 def test_a_sentence_without_candidates_is_sure(measure):
-    assert uncertainty(scores([TORN], []), measure)[1] == 0
+    assert uncertainty(scores([TORN], []), ONE_LABEL, measure)[1] == 0
 
 
 def test_without_the_second_stage_all_spans_count():
     none = [0.0, 0.0, 50.0]
     torn = [1.0, 0.0, 1.0]
     output = SimpleNamespace(logits=None, span_logits=torch.tensor([[[none, torn], [none, none]]]))
-    assert uncertainty(output, "margin").tolist() == pytest.approx([1.0], abs=1e-5)
+    assert uncertainty(output, ONE_LABEL, "margin").tolist() == pytest.approx([1.0], abs=1e-5)
 
 
 @pytest.mark.parametrize("measure", ["margin", "entropy"])
