@@ -1,9 +1,10 @@
-"""Scores a trained model on the words of a corpus; on GENIA's XML, which has the raw text, also by characters.
+"""Scores a trained model on the words of a corpus; where the corpus has its text, also on raw text, by characters.
 
     triaffine-ner evaluate --model outputs/demo/model outputs/demo/corpus --split test
     triaffine-ner evaluate --model outputs/genia GENIAcorpus3.02.xml --output scores.json
 
-Prints precision, recall and F1: of all entities, by label, and of flat and nested ones.
+Prints precision, recall and F1: of all entities, by label, and of flat and nested ones. On raw text, an entity is right
+if its characters and label are; sentences and words are those that the model cuts.
 """
 
 import json
@@ -23,13 +24,17 @@ def command(
     corpus_format: Format = None,
     batch_size: BatchSize = 32,
     device: Device = None,
+    raw_text: Annotated[
+        bool | None,
+        typer.Option("--raw-text/--no-raw-text", help="Score raw text, too.  [default: where the corpus has its text]"),
+    ] = None,
     output: Annotated[Path | None, typer.Option(help="File for all scores as JSON.")] = None,
 ) -> None:
     check_device(device)
     from ..evaluation.scoring import format_scores
     from ..files import open_output
 
-    scores = evaluate(data, corpus_format, split, model, batch_size, device)
+    scores = evaluate(data, corpus_format, split, model, batch_size, device, raw_text)
     for name, of_words in scores.items():
         print(f"{name.replace('_', ' ').capitalize()}:\n{format_scores(of_words)}\n")
     if output is not None:
@@ -38,10 +43,24 @@ def command(
 
 
 def evaluate(
-    data: str, corpus_format: str | None, split: str | None, model_name: str, batch_size: int, device: str | None
+    data: str,
+    corpus_format: str | None,
+    split: str | None,
+    model_name: str,
+    batch_size: int,
+    device: str | None,
+    raw_text: bool | None = None,
 ) -> dict[str, dict[str, Any]]:
-    """Scores by the kind of input: "given_words" and, for GENIA's XML, "raw_text"."""
-    from ..data import add_context, detect_format, read_genia_documents
+    """Scores by the kind of input: "given_words" and "raw_text".
+
+    Args:
+        raw_text: whether to score raw text, too; None: where the corpus has its text.
+
+    Raises:
+        CorpusError: raw text is asked for, but the corpus has words only.
+    """
+    from ..data import add_context, load_texts
+    from ..data.loading import formats_of
     from ..evaluation.prediction import predict_words, score_raw_text
     from ..evaluation.scoring import score_entities
     from ..model.modeling_triaffine import TriaffineForNestedNER
@@ -58,8 +77,7 @@ def evaluate(
         print(f"The model has no label {', '.join(sorted(unknown))}: such entities are missing.", file=sys.stderr)
     found = predict_words(model, processor, records, batch_size)
     scores = {"given_words": score_entities(found, [record["entities"] for record in records])}
-    path = Path(data)
-    if path.is_file() and (corpus_format or detect_format(path).name) == "genia":
-        documents = ({**one} for one in read_genia_documents(data) if one["split"] == split)
-        scores["raw_text"] = score_raw_text(pipeline, documents)
+    has_text = all(known.read_texts is not None for known in formats_of(data, corpus_format))
+    if raw_text or (raw_text is None and has_text):
+        scores["raw_text"] = score_raw_text(pipeline, load_texts(data, corpus_format).get(split, []))
     return scores

@@ -21,7 +21,8 @@ Data
   --validation_file PATH           Validation data (default: that in --train_file).
   --test_file PATH                 Test data (default: that in --train_file).
   --data_format FORMAT             Format of the corpus (default: from its name and content).
-  --retokenize                     Train on the words that raw text is split into, not on the corpus' own tokens.
+  --words WHOSE                    Words to train on: the corpus's (corpus), those of raw text (text), or both
+                                   (default: auto, text where the corpus keeps its text, else both).
   --flat_annotation WHICH          The training data annotates only the outermost or the innermost entities, or any:
                                    leave what it does not annotate out of the loss (outermost, innermost, any).
   --max_train_samples N            Train on the first N sentences only, for a quick trial.

@@ -10,8 +10,8 @@ from .context import add_context
 from .corpus_format import CorpusFormat
 from .formats import FORMATS, detect_format
 from .genia import read_genia_documents
-from .loading import load_nested_ner
-from .schema import FEATURES, CorpusError, Entity, Record, RecordChecker
+from .loading import load_nested_ner, load_texts
+from .schema import FEATURES, CorpusError, Document, Entity, Record, RecordChecker
 from .statistics import corpus_statistics
 from .writing import WRITERS, write_nested_ner
 
@@ -21,6 +21,7 @@ __all__ = [
     "WRITERS",
     "CorpusError",
     "CorpusFormat",
+    "Document",
     "Entity",
     "Record",
     "RecordChecker",
@@ -32,6 +33,7 @@ __all__ = [
     "corpus_statistics",
     "detect_format",
     "load_nested_ner",
+    "load_texts",
     "read_genia_documents",
     "retokenize",
     "write_nested_ner",

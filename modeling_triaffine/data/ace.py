@@ -19,7 +19,7 @@ from pathlib import Path
 from xml.etree.ElementTree import Element
 
 from .corpus_format import TEXT_OPTIONS, CorpusFormat
-from .documents import BYTE_ORDER_MARK, AnnotatedText, Annotation, Offsets, reader_of_texts
+from .documents import BYTE_ORDER_MARK, AnnotatedText, Annotation, Offsets, reader_of_documents, reader_of_texts
 from .reading import read_text, xml_elements
 from .schema import CorpusError, RecordChecker
 
@@ -194,6 +194,7 @@ ACE = CorpusFormat(
     recognizes=lambda head: head.startswith("<") and "<source_file" in head,
     read=reader_of_texts(read_ace),
     options=TEXT_OPTIONS,
+    read_texts=reader_of_documents(read_ace),
     documents=ace_documents,
     lists=LIST_SUFFIXES,
 )

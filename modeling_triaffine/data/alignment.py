@@ -17,7 +17,7 @@ from typing import Any
 
 from datasets import Dataset, DatasetDict, Features
 
-from .schema import CONTEXT_FIELDS, FEATURES, Entity
+from .schema import CONTEXT_FIELDS, FEATURES, Document, Entity, RecordChecker
 
 logger = logging.getLogger(__name__)
 
@@ -86,6 +86,27 @@ def align_entities(
         else:
             lost.append(entity)
     return aligned, lost
+
+
+def align_sentence(
+    text: str, entities_by_characters: Iterable[Entity], words: Sequence[tuple[int, int]], check: RecordChecker
+) -> dict[str, Any]:
+    """`tokens` and `entities` of a sentence as written; entities that do not align with the words are dropped."""
+    entities, lost = align_entities(text, entities_by_characters, words)
+    if lost:
+        check.drop(LOST_IN_A_WORD, len(lost))
+    return {"tokens": [text[start:end] for start, end in words], "entities": entities}
+
+
+def join_sentences(doc_id: str, sentences: Iterable[tuple[str, str, Iterable[Entity]]]) -> Document:
+    """A document of sentences, each with what separates it from the one before, its text and its entities in it."""
+    text = ""
+    entities: list[Entity] = []
+    for gap, sentence, inside in sentences:
+        first = len(text := text + gap if text else "")
+        entities += [Entity(start=first + e["start"], end=first + e["end"], type=e["type"]) for e in inside]
+        text += sentence
+    return Document(doc_id=doc_id, text=text, entities=entities)
 
 
 @dataclass

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from .corpus_format import TEXT_OPTIONS, CorpusFormat
-from .documents import BYTE_ORDER_MARK, AnnotatedText, Annotation, reader_of_texts
+from .documents import BYTE_ORDER_MARK, AnnotatedText, Annotation, reader_of_documents, reader_of_texts
 from .reading import read_text
 from .schema import RecordChecker
 
@@ -111,5 +111,6 @@ BRAT = CorpusFormat(
     recognizes=lambda head: False,  # by its name alone, which leads to its text
     read=reader_of_texts(read_brat),
     options=TEXT_OPTIONS,
+    read_texts=reader_of_documents(read_brat),
     documents=brat_documents,
 )

@@ -9,7 +9,8 @@
 Tokens are the syntactic words (the parts of multi-word tokens; empty nodes are left out), tags are the UPOS column, and
 the type of an entity is the part `etype` of those listed in `global.Entity` (the second one without such a comment).
 Mentions of all kinds are entities, in GUM even pronouns. Discontinuous entities, those that cross the end of a sentence
-and those without a type are dropped and counted.
+and those without a type are dropped and counted. The text as written is the comment `# text`, or rebuilt from the forms
+and `SpaceAfter=No`.
 """
 
 from __future__ import annotations
@@ -17,13 +18,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, groupby, pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from .alignment import LOST_ACROSS_SENTENCES
+from .alignment import LOST_ACROSS_SENTENCES, WordSplitter, align_sentence, join_sentences, split_words
 from .conll import SentenceIds, comment_field, numbered_paragraphs
 from .corpus_format import CorpusFormat
-from .schema import Entity, Record, RecordChecker
+from .schema import Document, Entity, Record, RecordChecker
 
 COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
 ID, FORM, UPOS, MISC = (COLUMNS.index(name) for name in ("ID", "FORM", "UPOS", "MISC"))
@@ -42,38 +45,126 @@ class OpenEntity(NamedTuple):
     start: int
 
 
-def read_conllu(path: Path, check: RecordChecker) -> Iterator[Record]:
+@dataclass
+class Sentence:
+    """A sentence of the file; `rows` are its lines with their places, `entities` count its words.
+
+    `gap` is what separates it from the sentence before, `comment` the text that the file says it has, if it does.
+    """
+
+    ids: dict[str, Any]
+    rows: list[tuple[str, list[str]]]
+    entities: list[Entity]
+    gap: str
+    comment: str
+
+    @property
+    def words(self) -> list[list[str]]:
+        return [row for _, row in self.rows if _is_word(row)]
+
+    def given(self) -> dict[str, Any]:
+        """The words of the corpus with their tags."""
+        pos = [row[UPOS] for row in self.words]
+        tokens = [row[FORM] for row in self.words]
+        return {"tokens": tokens, "pos": [] if set(pos) == {"_"} else pos, "entities": self.entities}
+
+    def written(self) -> tuple[str, list[Entity]]:
+        """The text as written, and the entities by its characters."""
+        text, words = written_text([row for _, row in self.rows], self.comment)
+        return text, [
+            Entity(start=words[entity["start"]][0], end=words[entity["end"] - 1][1], type=entity["type"])
+            for entity in self.entities
+        ]
+
+
+def read_conllu(path: Path, check: RecordChecker, word_splitter: WordSplitter | None = None) -> Iterator[Record]:
     """Reads the sentences one by one.
 
     Args:
         path: plain or gzipped.
         check: counts the entities that are dropped.
+        word_splitter: text → [(start, end)]; applied to each sentence as written. Entities are aligned by characters;
+            those with a boundary inside a word are lost. None keeps the corpus' own words, which lose nothing.
 
     Raises:
         CorpusError: wrong number of columns, a bracket that closes an entity that is not open, or no etype in
             `global.Entity`; the message names the line.
     """
+    for sentence in _sentences(path, check):
+        if word_splitter is None:
+            fields = sentence.given()
+        else:
+            text, entities = sentence.written()
+            fields = align_sentence(text, entities, split_words(text, word_splitter), check)
+        yield check({**sentence.ids, **fields}, sentence.rows[0][0])
+
+
+def read_conllu_texts(path: Path, check: RecordChecker) -> Iterator[Document]:
+    """The documents as written: sentences joined by spaces, paragraphs (`# newpar`) by an empty line."""
+    for doc_id, sentences in groupby(_sentences(path, check), key=lambda sentence: str(sentence.ids["doc_id"])):
+        yield join_sentences(doc_id, ((sentence.gap, *sentence.written()) for sentence in sentences))
+
+
+def written_text(rows: Sequence[Sequence[str]], comment: str = "") -> tuple[str, list[tuple[int, int]]]:
+    """A sentence as written and the characters of each of its words, (start, end).
+
+    The text is the `comment`, if the forms occur in it in their order with nothing but white space between them,
+    otherwise the forms, with a space after each that has no `SpaceAfter=No`. The words of a multi-word token have its
+    characters in common, unless their forms joined are the token's.
+    """
+    surfaces: list[tuple[str, str, list[str]]] = []  # form, space after it, forms of the words in it
+    covered = 0
+    for row in rows:
+        _, _, last = row[ID].partition("-")
+        if _is_word(row) and int(row[ID]) <= covered:
+            surfaces[-1][2].append(row[FORM])
+        elif _is_word(row) or last:
+            covered = int(last) if last else covered
+            space = "" if "SpaceAfter=No" in row[MISC].split("|") else " "
+            surfaces.append((row[FORM], space, [] if last else [row[FORM]]))
+    forms = [form for form, _, _ in surfaces]
+    starts = _places(forms, comment)
+    text = comment
+    if starts is None:
+        *starts, _ = accumulate((len(form) + len(space) for form, space, _ in surfaces), initial=0)
+        text = "".join(form + space for form, space, _ in surfaces).rstrip()
+    words: list[tuple[int, int]] = []
+    for start, (form, _, inside) in zip(starts, surfaces, strict=True):
+        cuts = list(accumulate(map(len, inside), initial=start))
+        apart = "".join(inside) == form
+        words += pairwise(cuts) if apart else [(start, start + len(form))] * len(inside)
+    return text, words
+
+
+def _places(forms: Sequence[str], text: str) -> list[int] | None:
+    """Where the forms begin in the text; None if it has other characters besides them and white space."""
+    starts, end = [], 0
+    for form in forms:
+        start = text.find(form, end)
+        if start < 0 or text[end:start].strip():
+            return None
+        starts.append(start)
+        end = start + len(form)
+    return None if text[end:].strip() else starts
+
+
+def _sentences(path: Path, check: RecordChecker) -> Iterator[Sentence]:
     ids = SentenceIds(path.name.partition(".")[0])
     brackets = _Brackets(check)
     for paragraph in numbered_paragraphs(path, check):
-        rows = []
+        rows, gap, comment = [], " ", ""
         for number, line in paragraph:
             if line.startswith("#"):
                 ids.read_comment(line)
                 brackets.read_comment(line, f"line {number}")
+                name, value = comment_field(line)
+                gap = "\n\n" if name in ("newpar", "newpar id") else gap
+                comment = value if name == "text" else comment
             else:
                 rows.append((f"line {number}", _row(line, f"line {number}", check)))
-        words = [row for _, row in rows if _is_word(row)]
         entities = list(brackets.entities_of(rows))
-        pos = [row[UPOS] for row in words]
-        if words:
-            sentence = {
-                **ids.next_sentence(),
-                "tokens": [row[FORM] for row in words],
-                "pos": [] if set(pos) == {"_"} else pos,
-                "entities": entities,
-            }
-            yield check(sentence, rows[0][0])
+        if any(_is_word(row) for _, row in rows):
+            yield Sentence(ids.next_sentence(), rows, entities, gap, comment)
 
 
 def _is_word(row: Sequence[str]) -> bool:
@@ -171,4 +262,6 @@ CONLLU = CorpusFormat(
     suffixes=(".conllu",),
     recognizes=lambda head: bool(re.search(r"(?m)^1\t(?:[^\t\n]*\t){8}[^\t\n]*$", head)) and "Entity=(" in head,
     read=read_conllu,
+    options=("word_splitter",),
+    read_texts=read_conllu_texts,
 )

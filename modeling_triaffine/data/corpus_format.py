@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .schema import Record
+from .schema import Document, Record, RecordChecker
 
 TEXT_OPTIONS = ("word_splitter", "sentence_splitter")
 """Options of the formats that keep texts as written, without sentences or words."""
@@ -27,6 +27,8 @@ class CorpusFormat:
         split_starts: split → index of its first sentence, for a format whose file contains several splits.
         options: keyword arguments of `read`: "word_splitter" if the format keeps the text as written,
             "sentence_splitter" if it does not mark sentences, "columns" if it does not name its columns.
+        read_texts: `read_texts(path, check) → documents`, the texts as written with their entities by characters, for a
+            format that keeps them.
         documents: for a format of many small files, `documents(path) → files`: all files of this format that belong to
             the folder or document `path`, empty if there are none. `read` is then called with that `path`.
         lists: suffixes of files that list the documents of a split; `documents` and `read` accept them as `path`.
@@ -39,6 +41,7 @@ class CorpusFormat:
     read: Callable[..., Iterator[Record]]
     split_starts: Mapping[str, int] = field(default_factory=dict)
     options: tuple[str, ...] = ()
+    read_texts: Callable[[Path, RecordChecker], Iterator[Document]] | None = None
     documents: Callable[[Path], list[Path]] | None = None
     lists: tuple[str, ...] = ()
 
@@ -46,6 +49,11 @@ class CorpusFormat:
     def keeps_text(self) -> bool:
         """Whether the format keeps the text as written, so that any word splitter can be applied."""
         return "word_splitter" in self.options
+
+    @property
+    def has_own_words(self) -> bool:
+        """Whether its sentences are words that the corpus cut itself, not those of the pipeline's word splitter."""
+        return not set(TEXT_OPTIONS) <= set(self.options)
 
     def splits(self, num_sentences: int) -> dict[str, range]:
         """The sentence indices of each split in a file of `num_sentences`; splits beyond its end are left out."""

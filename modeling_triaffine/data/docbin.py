@@ -17,9 +17,9 @@ from ..errors import missing_extra
 from ..model.text_triaffine import sentence_splitter as named_sentence_splitter
 from .alignment import LOST_ACROSS_SENTENCES
 from .corpus_format import CorpusFormat
-from .documents import DEFAULT_SENTENCE_SPLITTER, in_context
+from .documents import DEFAULT_SENTENCE_SPLITTER, in_context, without_space
 from .reading import open_corpus
-from .schema import Entity, Record, RecordChecker
+from .schema import Document, Entity, Record, RecordChecker
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Span, Token
@@ -53,7 +53,7 @@ def read_docbin(
         spans = [span for group in groups for span in doc.spans.get(group, [])] if groups else list(doc.ents)
         sentences = [sentence for sentence in _sentences(doc, sentence_splitter) if sentence]
         entities = _entities(doc, spans, sentences, check)
-        doc_id = f"{path.name.partition('.')[0]}:{number}"
+        doc_id = _doc_id(path, number)
         for sent_id, (tokens, inside) in enumerate(zip(sentences, entities, strict=True)):
             raw = {
                 "id": f"{doc_id}:{sent_id}",
@@ -64,6 +64,24 @@ def read_docbin(
                 "entities": inside,
             }
             yield check(raw, f"document {number}, sentence {sent_id}")
+
+
+def read_docbin_texts(path: Path, check: RecordChecker) -> Iterator[Document]:
+    """The documents as written; spans without a label or text are left out."""
+    docs = _documents(path, check)
+    groups = _groups(docs, None, check)
+    for number, doc in enumerate(docs):
+        spans = [span for group in groups for span in doc.spans.get(group, [])] if groups else list(doc.ents)
+        entities = [
+            without_space(doc.text, Entity(start=span.start_char, end=span.end_char, type=span.label_))
+            for span in spans
+            if span.label_ and span.text.strip()
+        ]
+        yield Document(doc_id=_doc_id(path, number), text=doc.text, entities=entities)
+
+
+def _doc_id(path: Path, number: int) -> str:
+    return f"{path.name.partition('.')[0]}:{number}"
 
 
 def _documents(path: Path, check: RecordChecker) -> list[Doc]:
@@ -140,4 +158,5 @@ DOCBIN = CorpusFormat(
     recognizes=lambda head: False,
     read=read_docbin,
     options=("columns", "sentence_splitter"),
+    read_texts=read_docbin_texts,
 )

@@ -18,7 +18,7 @@ from ..model.text_triaffine import DEFAULT_WORD_SPLITTER, split_text
 from ..model.text_triaffine import sentence_splitter as named_sentence_splitter
 from ..model.text_triaffine import word_splitter as named_word_splitter
 from .alignment import LOST_ACROSS_SENTENCES, LOST_IN_A_WORD, WordSplitter, align_entities, split_words
-from .schema import CorpusError, Entity, Record, RecordChecker
+from .schema import CorpusError, Document, Entity, Record, RecordChecker
 
 DEFAULT_SENTENCE_SPLITTER = "punctuation"
 MAX_SENTENCE_WORDS = 256
@@ -88,6 +88,21 @@ def reader_of_texts(read: Callable[[Path, RecordChecker], Iterator[AnnotatedText
             yield from sentences_of(document, check, word_splitter, sentence_splitter)
 
     return read_sentences
+
+
+def reader_of_documents(
+    read: Callable[[Path, RecordChecker], Iterator[AnnotatedText]],
+) -> Callable[[Path, RecordChecker], Iterator[Document]]:
+    """Turns `read(path, check)`, which yields annotated texts, into a `CorpusFormat.read_texts`."""
+
+    def read_documents(path: Path, check: RecordChecker) -> Iterator[Document]:
+        for document in read(path, check):
+            check.check_encodable(document.text, "text", document.where)
+            document = _counted_in_characters(document, check)
+            entities = [without_space(document.text, entity) for entity in _contiguous(document, check)]
+            yield Document(doc_id=document.doc_id, text=document.text, entities=entities)
+
+    return read_documents
 
 
 def sentences_of(
@@ -189,6 +204,13 @@ def _contiguous(document: AnnotatedText, check: RecordChecker) -> Iterator[Entit
             check.drop("entities of white space dropped", example=f"{annotation.where}: {annotation.name}")
         else:
             yield entity
+
+
+def without_space(text: str, entity: Entity) -> Entity:
+    """The entity without white space at its boundaries, as the pipeline returns entities."""
+    inside = text[entity["start"] : entity["end"]]
+    start = entity["start"] + len(inside) - len(inside.lstrip())
+    return Entity(start=start, end=start + len(inside.strip()), type=entity["type"])
 
 
 def _joined(text: str, fragments: Sequence[Offsets]) -> list[Offsets]:

@@ -18,17 +18,16 @@ from __future__ import annotations
 import logging
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby, pairwise
 from pathlib import Path
-from typing import TypedDict
 from xml.etree.ElementTree import Element
 
-from .alignment import LOST_IN_A_WORD, WordSplitter, align_entities, split_words
+from .alignment import WordSplitter, align_sentence, join_sentences, split_words
 from .corpus_format import CorpusFormat
 from .reading import xml_elements
-from .schema import Entity, Record, RecordChecker
+from .schema import Document, Entity, Record, RecordChecker
 
 logger = logging.getLogger(__name__)
 
@@ -40,13 +39,10 @@ ENTITY_CLASS = re.compile(r"G#(?:(DNA|RNA|protein)_.*|(cell_line|cell_type))")
 COORDINATION = re.compile(r"\(.*G#(?:(?:DNA|RNA|protein)_|cell_line|cell_type)")
 
 
-class Document(TypedDict):
-    """A document as raw text; entities count characters of `text`."""
+class GeniaDocument(Document):
+    """A document as raw text, with the split that its sentences belong to."""
 
-    doc_id: str
     split: str
-    text: str
-    entities: list[Entity]
 
 
 @dataclass
@@ -110,20 +106,17 @@ def read_genia(path: Path, check: RecordChecker, word_splitter: WordSplitter | N
     """
     for sentence in _sentences(path, check):
         words = sentence.given_words() if word_splitter is None else split_words(sentence.text, word_splitter)
-        entities, lost = align_entities(sentence.text, sentence.entities, words)
-        if lost:
-            check.drop(LOST_IN_A_WORD, len(lost))
         raw = {
             "id": f"{sentence.doc_id}:{sentence.sent_id}",
             "doc_id": sentence.doc_id,
             "sent_id": sentence.sent_id,
-            "tokens": [sentence.text[start:end] for start, end in words],
-            "entities": _one_type_a_span(entities, check),
+            **align_sentence(sentence.text, sentence.entities, words, check),
         }
+        raw["entities"] = _one_type_a_span(raw["entities"], check)
         yield check(raw, f"article {sentence.doc_id}, sentence {sentence.sent_id}")
 
 
-def read_genia_documents(path: Path | str) -> Iterator[Document]:
+def read_genia_documents(path: Path | str) -> Iterator[GeniaDocument]:
     """Reads the documents as raw text: the title, a line break, then the sentences of the abstract joined by spaces.
 
     Sentences are kept exactly as written. A document that crosses the border of two splits is given in two parts, one
@@ -137,11 +130,16 @@ def read_genia_documents(path: Path | str) -> Iterator[Document]:
         CorpusError: the XML is invalid or truncated, or is not the GENIA corpus.
     """
     check = RecordChecker(path)
-    for (doc_id, split), sentences in groupby(_sentences_with_split(Path(path), check), key=lambda pair: pair[0]):
-        text, entities = _join([sentence for _, sentence in sentences])
-        yield Document(doc_id=doc_id, split=split, text=text, entities=_one_type_a_span(entities, check))
+    yield from _documents(Path(path), check)
     if check.counts:
         logger.warning("%s", check.report())
+
+
+def _documents(path: Path, check: RecordChecker) -> Iterator[GeniaDocument]:
+    for (doc_id, split), sentences in groupby(_sentences_with_split(path, check), key=lambda pair: pair[0]):
+        document = join_sentences(doc_id, _with_gaps(sentence for _, sentence in sentences))
+        document["entities"] = _one_type_a_span(document["entities"], check)
+        yield GeniaDocument(**document, split=split)
 
 
 def _sentences_with_split(path: Path, check: RecordChecker) -> Iterator[tuple[tuple[str, str], Sentence]]:
@@ -150,19 +148,12 @@ def _sentences_with_split(path: Path, check: RecordChecker) -> Iterator[tuple[tu
         yield (sentence.doc_id, split), sentence
 
 
-def _join(sentences: list[Sentence]) -> tuple[str, list[Entity]]:
-    text, entities, previous = "", [], None
+def _with_gaps(sentences: Iterable[Sentence]) -> Iterator[tuple[str, str, list[Entity]]]:
+    """What separates each sentence from the one before, its text and its entities."""
+    after_title = False
     for sentence in sentences:
-        if previous is not None:
-            text += "\n" if previous.in_title and not sentence.in_title else " "
-        offset = len(text)
-        text += sentence.text
-        entities += [
-            Entity(start=offset + entity["start"], end=offset + entity["end"], type=entity["type"])
-            for entity in sentence.entities
-        ]
-        previous = sentence
-    return text, entities
+        yield "\n" if after_title and not sentence.in_title else " ", sentence.text, sentence.entities
+        after_title = sentence.in_title
 
 
 def _one_type_a_span(entities: list[Entity], check: RecordChecker) -> list[Entity]:
@@ -217,4 +208,5 @@ GENIA = CorpusFormat(
     read=read_genia,
     split_starts=SPLIT_STARTS,
     options=("word_splitter",),
+    read_texts=_documents,
 )

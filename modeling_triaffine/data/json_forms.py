@@ -37,7 +37,7 @@ from pathlib import Path
 from typing import Any
 
 from .corpus_format import TEXT_OPTIONS, CorpusFormat
-from .documents import AnnotatedText, Annotation, reader_of_texts
+from .documents import AnnotatedText, Annotation, reader_of_documents, reader_of_texts
 from .reading import open_corpus, parse_json, read_head
 from .schema import Record, RecordChecker
 
@@ -280,6 +280,7 @@ TEXT_SPANS = CorpusFormat(
     recognizes=lambda head: "text" in (keys := record_keys(head)) and not keys & {"sent_id", "ltokens"},
     read=reader_of_texts(read_text_spans),
     options=TEXT_OPTIONS,
+    read_texts=reader_of_documents(read_text_spans),
 )
 LABEL_STUDIO = CorpusFormat(
     name="label_studio",
@@ -288,4 +289,5 @@ LABEL_STUDIO = CorpusFormat(
     recognizes=lambda head: "annotations" in record_keys(head),
     read=reader_of_texts(read_label_studio),
     options=TEXT_OPTIONS,
+    read_texts=reader_of_documents(read_label_studio),
 )

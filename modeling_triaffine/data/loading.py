@@ -24,7 +24,7 @@ from .alignment import WordSplitter
 from .corpus_format import CorpusFormat
 from .formats import FORMATS, PathLike, find_splits, format_of
 from .reading import read_head
-from .schema import FEATURES, CorpusError, Record, RecordChecker
+from .schema import FEATURES, CorpusError, Document, Record, RecordChecker
 
 logger = logging.getLogger(__name__)
 
@@ -103,9 +103,33 @@ def load_nested_ner(
     return IterableDatasetDict(splits) if streaming else DatasetDict(splits)
 
 
-def has_text(path: PathLike | Mapping[str, PathLike], format: str | None = None) -> bool:
-    """Whether the format of every file keeps the text, so that `load_nested_ner` takes a `word_splitter`."""
-    return all(format_of(file, format).keeps_text for file in find_splits(path, format).values())
+def load_texts(path: PathLike | Mapping[str, PathLike], format: str | None = None) -> dict[str, list[Document]]:
+    """The texts of a corpus as they were written, by split: `doc_id`, `text`, and `entities` by characters.
+
+    Entities that no sentence of words can represent are included, unless they are discontinuous.
+
+    Args:
+        path: as of [`load_nested_ner`].
+        format: the same.
+
+    Raises:
+        CorpusError: a file's format has words only; or as of [`load_nested_ner`].
+    """
+    splits: dict[str, list[Document]] = {}
+    for split, file in find_splits(path, format).items():
+        corpus_format = format_of(file, format)
+        if corpus_format.read_texts is None:
+            problem = f"the format {corpus_format.name!r} has words, but not the text that they were cut from"
+            with_text = ", ".join(name for name, known in FORMATS.items() if known.read_texts is not None)
+            raise CorpusError.at(file, "", problem, f"Give the corpus in a format that keeps the text: {with_text}")
+        for document in corpus_format.read_texts(file, RecordChecker(file)):
+            splits.setdefault(split or document.get("split", "train"), []).append(document)
+    return splits
+
+
+def formats_of(path: PathLike | Mapping[str, PathLike], format: str | None = None) -> list[CorpusFormat]:
+    """The format of every file of a corpus."""
+    return [format_of(file, format) for file in find_splits(path, format).values()]
 
 
 def _check_options(file: Path, corpus_format: CorpusFormat, options: Mapping[str, Any]) -> None:

@@ -58,6 +58,14 @@ class Record(TypedDict):
     right_tokens: list[str] | None
 
 
+class Document(TypedDict):
+    """A text as written; its entities count characters."""
+
+    doc_id: str
+    text: str
+    entities: list[Entity]
+
+
 class CorpusError(ValueError):
     """A corpus file cannot be read; the message says where, what is wrong and what to do."""
 

@@ -1,6 +1,6 @@
 """What a model finds, brought beside the gold entities: in given words, and in raw text by characters."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from torch import Tensor
@@ -62,7 +62,9 @@ def predict_words(
     return found
 
 
-def score_raw_text(pipeline: NestedNERPipeline, documents: Iterable[dict[str, Any]], **decoding: Any) -> dict[str, Any]:
+def score_raw_text(
+    pipeline: NestedNERPipeline, documents: Iterable[Mapping[str, Any]], **decoding: Any
+) -> dict[str, Any]:
     """Scores of the pipeline on raw text: an entity is right when its characters and type are.
 
     Sentences and words are those the processor cuts, so entities that end inside a word, or run over two sentences as

@@ -30,7 +30,11 @@ def card_tables(summary: RunSummary, labels: Sequence[str]) -> dict[str, Table]:
     }
     if summary.evaluation is None:
         return tables
-    scores = summary.evaluation.scores
+    scores, raw_text = summary.evaluation.scores, summary.evaluation.raw_text
+    if raw_text is not None:
+        inputs = {"given words": scores, "raw text": raw_text}
+        rows_of_inputs = [(name, {"found": row["correct"], **row}) for name, row in inputs.items()]
+        tables["by_input"] = score_table("Input", rows_of_inputs)
     rows: dict[str, tuple[str, Mapping[str, Any]]] = {
         "by_label": ("Label", {Code(name): row for name, row in scores["by_label"].items()}),
         "by_nesting": ("Entities", {"flat": scores["flat"], "nested": scores["nested"]}),

@@ -31,6 +31,7 @@ def summarize_run(
     dataset: DatasetDict,
     model: TriaffineForNestedNER,
     outputs: Mapping[str, Any],
+    raw_text: Mapping[str, dict[str, Any] | None],
     *,
     seconds: float,
     resumed: bool,
@@ -44,9 +45,10 @@ def summarize_run(
     Args:
         planned: data, recipe and settings.
         trainer: the run's, for its log, arguments and processor.
-        dataset: the splits of the run.
+        dataset: the splits of the run, in the words of the corpus.
         model: the trainer's, with all its weights in this process.
         outputs: what the trainer's `predict` returned for each scored split.
+        raw_text: scores of each scored split's texts as written, as `score_raw_text` returned them; None without texts.
         seconds: duration of the training, since it was last resumed if it was.
         resumed: whether it was.
         examples: number of validation sentences shown in the card; 0 shows no text of the corpus.
@@ -58,7 +60,7 @@ def summarize_run(
     return dataclasses.replace(
         planned,
         training_table=read_training_table(state.log_history, best_step or state.global_step),
-        evaluation=_evaluate(trainer, dataset, model, outputs),
+        evaluation=_evaluate(trainer, dataset, model, outputs, raw_text),
         training_sentences=len(records),
         labels=describe_labels(records, labels, SPELLINGS if examples else 0),
         examples=_predict_examples(trainer, dataset, model, examples),
@@ -131,7 +133,11 @@ def choose_sentences(records: Sequence[Mapping[str, Any]], count: int) -> list[s
 
 
 def _evaluate(
-    trainer: Trainer, dataset: DatasetDict, model: TriaffineForNestedNER, outputs: Mapping[str, Any]
+    trainer: Trainer,
+    dataset: DatasetDict,
+    model: TriaffineForNestedNER,
+    outputs: Mapping[str, Any],
+    raw_text: Mapping[str, dict[str, Any] | None],
 ) -> Evaluation | None:
     """All scores on the test data, or else on the validation data; None if neither was scored."""
     split = next((split for split in ("test", "validation") if split in outputs), None)
@@ -144,6 +150,7 @@ def _evaluate(
         scores=score_entities(predictions, references),
         by_length=scores_by_length(predictions, references),
         candidate_recall=_candidate_recall(trainer, dataset[split], model),
+        raw_text=raw_text.get(split),
     )
 
 

@@ -77,7 +77,8 @@ class Evaluation:
     Attributes:
         split: which sentences were scored: "test" or "validation".
         sentences: their number.
-        scores: as `score_entities` returns them.
+        scores: as `score_entities` returns them, of the words of the corpus.
+        raw_text: the same of the texts as written, right by characters; None if the corpus has words only.
         by_length: as `scores_by_length` returns them.
         candidate_recall: as `sweep_candidates` returns it; None for a model that filters no candidates.
 
@@ -90,13 +91,12 @@ class Evaluation:
     scores: dict[str, Any]
     by_length: dict[str, dict[str, int | float]] = field(default_factory=dict)
     candidate_recall: dict[str, int | float] | None = None
+    raw_text: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        for name in ("by_label", "flat", "nested"):
-            if not isinstance(self.scores.get(name), dict):
-                raise ValueError(f"`scores` lacks {name}; give all that the evaluation returned")
-        rows = {"scores": self.scores, "scores['flat']": self.scores["flat"], "scores['nested']": self.scores["nested"]}
-        rows |= {f"scores['by_label'][{label!r}]": row for label, row in self.scores["by_label"].items()}
+        rows = _rows_of_scores("scores", self.scores)
+        if self.raw_text is not None:
+            rows |= _rows_of_scores("raw_text", self.raw_text)
         rows |= {f"by_length[{length!r}]": row for length, row in self.by_length.items()}
         for where, row in rows.items():
             _check_row(row, where, (*RATIOS, *COUNTS))
@@ -206,6 +206,15 @@ def _make(kind: type[Part], facts: dict[str, Any], where: str) -> Part:
         return kind(**facts)
     except (ValueError, TypeError, StrictDataclassError) as error:
         raise ValueError(f"{where}: {error}") from error
+
+
+def _rows_of_scores(name: str, scores: dict[str, Any]) -> dict[str, Any]:
+    """The rows of what `score_entities` returned, by their places in it."""
+    for part in ("by_label", "flat", "nested"):
+        if not isinstance(scores.get(part), dict):
+            raise ValueError(f"`{name}` lacks {part}; give all that the evaluation returned")
+    rows = {name: scores, f"{name}['flat']": scores["flat"], f"{name}['nested']": scores["nested"]}
+    return rows | {f"{name}['by_label'][{label!r}]": row for label, row in scores["by_label"].items()}
 
 
 def _check_row(row: Any, where: str, names: tuple[str, ...]) -> None:

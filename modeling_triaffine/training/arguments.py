@@ -7,7 +7,7 @@ fields of `TriaffineConfig`.
 import math
 import re
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 import torch
 from transformers import TrainingArguments
@@ -16,6 +16,8 @@ from transformers.trainer_utils import HubStrategy, IntervalStrategy, SaveStrate
 from ..data.collator import FlatAnnotation
 from .checkpoints import LATEST
 
+# Whose words a model is trained on, see `corpora.py`.
+Words = Literal["auto", "corpus", "text", "both"]
 SAMPLING_STRATEGIES = ("group_by_length", "random")
 # Options of transformers' Trainer and its arguments that would silently do nothing here, so that they are refused.
 WITHOUT_EFFECT = {
@@ -106,13 +108,15 @@ class DataArguments:
         default=None, metadata={"help": "What the model card calls the data: an id on the Hub, or a name."}
     )
     language: str | None = field(default=None, metadata={"help": "Language of the data for the model card (en)."})
-    retokenize: bool = field(
-        default=False,
+    words: Words = field(
+        default="auto",
         metadata={
-            "help": "Tokenize the sentences as raw text is tokenized, instead of taking the corpus' tokens: for models "
-            "that read raw text. Entities are aligned by characters, lost ones counted."
+            "help": "Words to train on: those of the corpus, those that the model cuts raw text into, or both, one "
+            "after the other. auto: text where the corpus keeps its text, both where it has words only, corpus where "
+            "the model reads the corpus' parts of speech. Entities are aligned by characters, lost ones counted."
         },
     )
+    retokenize: bool = field(default=False, metadata={"help": "The old name of --words text."})
     flat_annotation: FlatAnnotation | None = field(
         default=None,
         metadata={
@@ -139,6 +143,14 @@ class DataArguments:
     )
     max_eval_samples: int | None = field(default=None, metadata={"help": "Validate on this many sentences only."})
     max_predict_samples: int | None = field(default=None, metadata={"help": "Test on this many sentences only."})
+
+    def __post_init__(self) -> None:
+        if self.retokenize and self.words not in ("auto", "text"):
+            raise ValueError(
+                f"retokenize is the old name of words='text', but words is {self.words!r}; leave one of the two out."
+            )
+        if self.retokenize:
+            self.words = "text"
 
 
 @dataclass

@@ -5,7 +5,6 @@ A user's errors are found here, before the long work, and raised as ValueError o
 
 import logging
 from collections.abc import Iterable
-from functools import cache
 from typing import Any
 
 import torch
@@ -13,15 +12,14 @@ from datasets import Dataset, DatasetDict
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from transformers import PretrainedConfig, PreTrainedTokenizerFast, set_seed
 
-from ..data import load_nested_ner, retokenize
-from ..data.loading import has_text
-from ..data.parts_of_speech import add_parts_of_speech, spacy_tagger
 from ..model.configuration_triaffine import NONE_LABEL, TriaffineConfig
 from ..model.modeling_triaffine import TriaffineForNestedNER
-from ..model.processing_triaffine import PosTagger, TriaffineProcessor, number_names
-from ..model.text_triaffine import DEFAULT_WORD_SPLITTER, word_splitter
-from .arguments import DataArguments, ModelArguments, NestedNERTrainingArguments
+from ..model.processing_triaffine import TriaffineProcessor, number_names
+from ..model.text_triaffine import DEFAULT_WORD_SPLITTER
+from ..model.text_triaffine import word_splitter as make_word_splitter
+from .arguments import ModelArguments, NestedNERTrainingArguments
 from .command_line import CONFIG_OPTIONS, TrainingPlan
+from .corpora import Corpus, read_corpus, tagger
 from .word_vectors import WordVectors, read_word_vectors
 
 logger = logging.getLogger(__name__)
@@ -38,53 +36,12 @@ EMBEDDING_SIZES = {"words": "word_embedding_size", "pos": "pos_embedding_size", 
 VOCABULARY_SIZES = {"words": "word_vocab_size", "pos": "pos_vocab_size", "chars": "char_vocab_size"}
 
 
-def load_splits(data: DataArguments) -> DatasetDict:
-    """Returns the splits train, validation and test for which files are given."""
-    splits = dict(_load(data.train_file, data)) if data.train_file else {}
-    for split, file in (("validation", data.validation_file), ("test", data.test_file)):
-        if file:
-            splits[split] = _load({split: file}, data)[split]
-    if data.pos_tagger is not None:
-        splits = {split: add_parts_of_speech(records, _tagger(data.pos_tagger)) for split, records in splits.items()}
-    return DatasetDict(splits)
-
-
-@cache
-def _tagger(pipeline: str) -> PosTagger:
-    try:
-        return spacy_tagger(pipeline)
-    except (ImportError, OSError) as error:
-        raise ValueError(f"--pos_tagger: {error}") from None
-
-
-def limit_splits(splits: DatasetDict, data: DataArguments) -> DatasetDict:
-    """Returns the splits, each cut to the first sentences as the options say."""
-    limits = {
-        "train": data.max_train_samples,
-        "validation": data.max_eval_samples,
-        "test": data.max_predict_samples,
-    }
-    limited = dict(splits)
-    for split, limit in limits.items():
-        if limit is not None and limit < 1:
-            raise ValueError(f"The number of {split} sentences is limited to {limit}; give 1 or more, or no limit.")
-        if split in splits and limit is not None:
-            limited[split] = splits[split].select(range(min(limit, len(splits[split]))))
-    return DatasetDict(limited)
-
-
-def _load(path: str | dict[str, str], data: DataArguments) -> DatasetDict:
-    """Returns one corpus; with `retokenize`, in the words of raw text, read from the text if the format has it."""
-    if not data.retokenize:
-        return load_nested_ner(path, data.data_format)
-    split_words = word_splitter(DEFAULT_WORD_SPLITTER)
-    if has_text(path, data.data_format):
-        return load_nested_ner(path, data.data_format, word_splitter=split_words)
-    splits = {}
-    for split, records in load_nested_ner(path, data.data_format).items():
-        splits[split], report = retokenize(records, split_words)
-        logger.info("The %s data cut into the words of raw text: %s", split, report)
-    return DatasetDict(splits)
+def read_data(plan: TrainingPlan) -> Corpus:
+    """Reads the splits of a run; those in the words of raw text, as the model that it starts from cuts them."""
+    start = plan.training.resume_from_checkpoint or plan.model.model_name_or_path
+    trained = start is not None and _is_trained_model(start)
+    choice = TriaffineProcessor.from_pretrained(start).word_splitter if trained else DEFAULT_WORD_SPLITTER
+    return read_corpus(plan.data, make_word_splitter(choice), bool(plan.config.get("pos_embedding_size")))
 
 
 def build_model(
@@ -110,7 +67,7 @@ def build_model(
             raise ValueError("There is nothing to train and no trained model to score; name one: --model_name_or_path.")
         model, processor = _start_new(plan, dataset, labels)
     if plan.data.pos_tagger is not None:
-        processor.pos_tagger = _tagger(plan.data.pos_tagger)  # for the raw text of the model card
+        processor.pos_tagger = tagger(plan.data.pos_tagger)  # for the raw text of the model card
     return model, processor
 
 

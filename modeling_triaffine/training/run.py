@@ -12,6 +12,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,19 +21,22 @@ from huggingface_hub import ModelCard
 
 from ..data import add_context
 from ..data.collator import DataCollatorForNestedNER
+from ..evaluation.prediction import score_raw_text
 from ..evaluation.scoring import format_scores, score_entities
 from ..files import open_output
 from ..model.modeling_triaffine import TriaffineForNestedNER
+from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.processing_triaffine import TriaffineProcessor
 from ..publishing.card_mark import mark_card
 from ..publishing.contents import refuse_unknown, sort_out
 from ..publishing.model_card import CARD_NAME, build_model_card
 from ..publishing.run_facts import summarize_run
-from ..publishing.run_summary import SUMMARY_FILE, RunSummary
+from ..publishing.run_summary import RATIOS, SUMMARY_FILE, RunSummary
 from .checkpoints import find_checkpoint, list_checkpoints
 from .command_line import TrainingPlan, parse_training_plan
+from .corpora import Corpus, limit_splits, texts_to_score
 from .faults import check_writable, explaining_faults
-from .preparation import build_model, check_entities, check_splits, label_names, limit_splits, load_splits
+from .preparation import build_model, check_entities, check_splits, label_names, read_data
 from .progress import quieten, report_progress
 from .recipes import TRAINING_FILE, format_training
 from .sharding import whole_model
@@ -45,6 +49,10 @@ logger = logging.getLogger(__name__)
 OF_ONE_RUN = re.compile(r"output_dir|resume_from_checkpoint|push_to_hub|hub_.*")
 # Options that may name a file or folder of this machine.
 FILE_OPTIONS = ("train_file", "validation_file", "test_file", "word_vectors", "model_name_or_path", "pos_tagger")
+# Split → what the trainer puts before the names of its metrics.
+PREFIXES = {"validation": "eval", "test": "test"}
+# F1 that a model loses on raw text before it is warned of.
+NOTABLE_LOSS = 0.02
 RECIPE_HEADING = """\
 This run as a recipe: --recipe with this folder trains the model again, in another --output_dir.
 Versions and hardware are in run_summary.json. Paths are those of the machine it ran on; on another machine, give the
@@ -57,13 +65,16 @@ class Run:
 
     Attributes:
         plan: the options.
-        dataset: those of the splits train, validation and test that there are, with their context.
+        dataset: those of the splits train, validation and test that there are, with their context, in the words that
+            the model is trained on.
         trainer: the trainer with model and processor.
+        corpus: the same splits in the words of the corpus, on which the model is scored.
     """
 
     plan: TrainingPlan
     dataset: DatasetDict
     trainer: NestedNERTrainer
+    corpus: Corpus
 
 
 def prepare_run(arguments: Sequence[str], library: Path | None = None) -> Run:
@@ -83,16 +94,21 @@ def prepare_run(arguments: Sequence[str], library: Path | None = None) -> Run:
         plan.training.resume_from_checkpoint, plan.training.output_dir
     )
     with plan.training.main_process_first():
-        splits = load_splits(plan.data)
-    labels = label_names(splits["train"]) if "train" in splits else []
-    dataset = limit_splits(splits, plan.data)
-    check_splits(plan.training, dataset)
-    logger.info("Read %s.", ", ".join(f"{len(records):,} {split} sentences" for split, records in dataset.items()))
-    model, processor = build_model(plan, dataset, labels)
-    check_entities(model.config, dataset)
+        corpus = read_data(plan)
+    labels = label_names(corpus.given["train"]) if "train" in corpus.given else []
+    corpus = corpus.change(partial(limit_splits, data=plan.data))
+    check_splits(plan.training, corpus.given)
+    sizes = (f"{len(records):,} {split} sentences" for split, records in corpus.given.items())
+    logger.info("Read %s.", ", ".join(sizes))
+    if plan.training.do_train:
+        logger.info("%s", corpus.describe_words())
+    model, processor = build_model(plan, corpus.to_train_on(), labels)
+    check_entities(model.config, corpus.to_train_on())
     with plan.training.main_process_first():
-        dataset = add_context(dataset, model.config.context, max_tokens=model.config.max_subwords)
-    run = Run(plan, dataset, _build_trainer(plan, dataset, model, processor))
+        add = partial(add_context, context=model.config.context, max_tokens=model.config.max_subwords)
+        corpus = corpus.change(add)
+    dataset = corpus.to_train_on()
+    run = Run(plan, dataset, _build_trainer(plan, dataset, model, processor), corpus)
     _check_publishing(run)
     return run
 
@@ -109,14 +125,16 @@ def train_and_save(run: Run) -> dict[str, float]:
     if training.do_train:
         metrics |= trainer.train(resume_from_checkpoint=training.resume_from_checkpoint).metrics
     if training.do_eval and "validation" in run.dataset:
-        outputs["validation"] = _score(run, "validation", "eval", metrics)
+        outputs["validation"] = _score(run, "validation", metrics)
     if training.do_predict:
-        outputs["test"] = _score(run, "test", "test", metrics)
+        outputs["test"] = _score(run, "test", metrics)
+    model = whole_model(trainer)
+    raw_text = {split: _score_raw_text(run, split, output, model, metrics) for split, output in outputs.items()}
     files = {"all_results.json": json.dumps(metrics, indent=2, sort_keys=True)}
     for split, output in outputs.items():
-        files[f"{split}_predictions.jsonl"] = _as_lines(run.dataset[split], output.predictions)
-    if training.do_train:
-        files |= _describe(run, outputs, metrics)
+        files[f"{split}_predictions.jsonl"] = _as_lines(run.corpus.given[split], output.predictions)
+    if training.do_train and model is not None:
+        files |= _describe(run, model, outputs, raw_text, metrics)
     if trainer.is_world_process_zero():
         _write_files(Path(training.output_dir), files)
     if training.do_train:
@@ -163,7 +181,7 @@ def _build_trainer(
 
 def _check_publishing(run: Run) -> None:
     """Raises ValueError before training for what the card or the Hub would not take after it."""
-    _model_card(run, summarize_plan(run.plan, run.trainer))
+    _model_card(run, summarize_plan(run.plan, run.trainer, run.corpus.words))
     output_dir = run.plan.training.output_dir
     if run.plan.training.push_to_hub and Path(output_dir).is_dir():
         refuse_unknown(sort_out(os.listdir(output_dir)).unknown, output_dir)
@@ -172,18 +190,47 @@ def _check_publishing(run: Run) -> None:
 # ---- Scoring ----
 
 
-def _score(run: Run, split: str, prefix: str, metrics: dict[str, float]) -> Any:
-    """Scores a split, adds its metrics to `metrics`, logs a table, and returns the trainer's output.
+def _score(run: Run, split: str, metrics: dict[str, float]) -> Any:
+    """Scores a split in given words, adds its metrics to `metrics`, logs a table, and returns the trainer's output.
 
     Its `predictions` are the entities found, its `label_ids` those of the records.
     """
-    output: Any = run.trainer.predict(run.dataset[split], metric_key_prefix=prefix)
+    output: Any = run.trainer.predict(run.corpus.given[split], metric_key_prefix=PREFIXES[split])
     metrics |= output.metrics
     scores = score_entities(output.predictions, output.label_ids)
-    logger.info("Scores on the %s data:\n%s", split, format_scores(scores))
+    logger.info("Scores on the %s data, given words:\n%s", split, format_scores(scores))
     if not any(output.predictions) and any(output.label_ids) and run.trainer.is_world_process_zero():
         logger.warning("The model predicts no entity in the %s data: %s", split, _why_nothing_is_predicted(run))
     return output
+
+
+def _score_raw_text(
+    run: Run, split: str, output: Any, model: TriaffineForNestedNER | None, metrics: dict[str, float]
+) -> dict[str, Any] | None:
+    """Scores of a split's texts by characters, if the corpus has them; added to `metrics` and logged beside the others.
+
+    Runs where the whole `model` is, in the main process.
+    """
+    if model is None or not run.trainer.is_world_process_zero():
+        return None
+    texts = texts_to_score(run.plan.data, split, run.corpus.given[split])
+    if not texts:
+        logger.info("Raw text is not scored: there are no texts as written of the %s data.", split)
+        return None
+    processor: Any = run.trainer.processing_class
+    scores = score_raw_text(NestedNERPipeline(model=model, processor=processor), texts)
+    prefix = PREFIXES[split]
+    for kind, part in (("", scores), ("flat_", scores["flat"]), ("nested_", scores["nested"])):
+        metrics |= {f"{prefix}_raw_text_{kind}{ratio}": part[ratio] for ratio in RATIOS}
+    logger.info("Scores on the %s data, raw text (right by characters):\n%s", split, format_scores(scores))
+    loss = metrics[f"{prefix}_f1"] - scores["f1"]
+    if run.corpus.words == "corpus" and loss > NOTABLE_LOSS:
+        logger.warning(
+            "F1 is %.1f points lower on raw text than on given words, the only ones that the model was trained on. For "
+            "raw text, train with --words text.",
+            100 * loss,
+        )
+    return scores
 
 
 def _why_nothing_is_predicted(run: Run) -> str:
@@ -205,19 +252,24 @@ def _as_lines(records: Dataset, predictions: list[Entities]) -> str:
 # ---- Saving ----
 
 
-def _describe(run: Run, outputs: dict[str, Any], metrics: dict[str, float]) -> dict[str, str]:
+def _describe(
+    run: Run,
+    model: TriaffineForNestedNER,
+    outputs: dict[str, Any],
+    raw_text: dict[str, dict[str, Any] | None],
+    metrics: dict[str, float],
+) -> dict[str, str]:
     """Returns summary, card, history and recipe of a training: name → text of each file, on the main process."""
-    model = whole_model(run.trainer)
     if not run.trainer.is_world_process_zero():
         return {}
-    assert model is not None
     seconds, resumed = metrics["train_runtime"], run.plan.training.resume_from_checkpoint is not None
     summary = summarize_run(
-        summarize_plan(run.plan, run.trainer),
+        summarize_plan(run.plan, run.trainer, run.corpus.words),
         run.trainer,
-        run.dataset,
+        run.corpus.given,
         model,
         outputs,
+        raw_text,
         seconds=seconds,
         resumed=resumed,
         examples=run.plan.data.card_examples,
@@ -227,7 +279,7 @@ def _describe(run: Run, outputs: dict[str, Any], metrics: dict[str, float]) -> d
         SUMMARY_FILE: summary.to_json(),
         # With this mark, publishing may rewrite a card that nobody has edited.
         CARD_NAME: mark_card(str(_model_card(run, summary))),
-        TRAINING_FILE: _as_recipe(run.plan),
+        TRAINING_FILE: _as_recipe(run.plan, run.corpus.words),
     }
 
 
@@ -243,14 +295,14 @@ def _next_command(run: Run) -> str:
     return f"; try: triaffine-ner predict --model {shlex.quote(training.output_dir)}" if training.do_train else "."
 
 
-def _as_recipe(plan: TrainingPlan) -> str:
+def _as_recipe(plan: TrainingPlan, words: str) -> str:
     """Returns the training.yaml of the run's folder, whose config.json is the model's own.
 
     It has the options given, and the most important settings even if they are defaults, which another version may
     change.
     """
     settings = {name: getattr(plan.training, name) for name in TRAINING_SETTINGS}
-    options = {**settings, **plan.options}
+    options = {**settings, **plan.options, "words": words, "retokenize": None}
     kept = {name: value for name, value in options.items() if value is not None and not OF_ONE_RUN.fullmatch(name)}
     return format_training({name: _as_written(name, value) for name, value in kept.items()}, RECIPE_HEADING)
 

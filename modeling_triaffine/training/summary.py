@@ -26,8 +26,8 @@ TRAINING_SETTINGS = (
 )
 
 
-def summarize_plan(plan: TrainingPlan, trainer: NestedNERTrainer) -> RunSummary:
-    """Base model, data and settings of a run.
+def summarize_plan(plan: TrainingPlan, trainer: NestedNERTrainer, words: str) -> RunSummary:
+    """Base model, data and settings of a run; `words` are those that the model is trained on.
 
     Raises:
         ValueError: `--dataset_name` is a folder of this machine.
@@ -45,7 +45,7 @@ def summarize_plan(plan: TrainingPlan, trainer: NestedNERTrainer) -> RunSummary:
         language=plan.data.language,
         license=plan.model.license,
         recipe=plan.recipe.resolve().name if plan.recipe else None,
-        settings=_settings(plan, trainer),
+        settings=_settings(plan, trainer, words),
     )
 
 
@@ -53,7 +53,7 @@ def _looks_like_a_folder(name: str) -> bool:
     return Path(name).is_absolute() or name.startswith((".", "~")) or "\\" in name
 
 
-def _settings(plan: TrainingPlan, trainer: NestedNERTrainer) -> dict[str, Any]:
+def _settings(plan: TrainingPlan, trainer: NestedNERTrainer, words: str) -> dict[str, Any]:
     """The training's main settings, and all of the model's that differ from their defaults."""
     config = trainer.model.config
     of_training = {name: getattr(plan.training, name) for name in TRAINING_SETTINGS}
@@ -65,7 +65,7 @@ def _settings(plan: TrainingPlan, trainer: NestedNERTrainer) -> dict[str, Any]:
     settings = {
         **of_training,
         "mixed_precision": trainer.accelerator.mixed_precision,
-        "retokenize": plan.data.retokenize,
+        "words": words,
         **of_model,
     }
     return {name: value.value if isinstance(value, Enum) else value for name, value in settings.items()}

@@ -368,6 +368,9 @@ def test_scores_of_given_words(evaluate, marking_model, tmp_path):
     assert evaluate(tmp_path / "corpus", "--split", "dev")[1] == scores
     alone, of_the_only_split = evaluate(tmp_path / "corpus" / "dev.jsonl")
     assert (alone.code, of_the_only_split) == (0, scores), "the only split there is, whatever its name"
+    no_text, _ = evaluate(tmp_path / "corpus", "--raw-text")
+    assert no_text.code == 2
+    assert all(part in no_text.err for part in ("dev.jsonl", "'json_lines'"))
     missing, _ = evaluate(tmp_path / "corpus", "--split", "test")
     assert missing.code == 2
     assert "no split 'test'; give --split validation" in missing.err
@@ -389,6 +392,8 @@ def test_scores_of_the_raw_text_of_one_split_of_genia(evaluate, tmp_path, monkey
             "correct": 1, "gold": 1, "predicted": 1
         }  # fmt: skip
     assert "Raw text:" in result.out
+    _, without = evaluate(tmp_path / "genia.xml", "--no-raw-text")
+    assert list(without) == ["given_words"]
     _, of_test = evaluate(tmp_path / "genia.xml", "--split", "test")
     assert of_test["given_words"]["gold"] == of_test["raw_text"]["gold"] == 2
 

@@ -8,7 +8,7 @@ import spacy
 
 from modeling_triaffine.data.parts_of_speech import add_parts_of_speech, spacy_tagger
 from modeling_triaffine.training.arguments import DataArguments
-from modeling_triaffine.training.preparation import load_splits
+from modeling_triaffine.training.corpora import read_corpus
 from modeling_triaffine.training.run import prepare_run
 from tests.helpers.micro_training import micro_dataset, micro_records, write_lines, write_recipe
 
@@ -87,4 +87,4 @@ def test_a_training_has_its_data_tagged(tmp_path: Path, pipeline):
 def test_a_tagger_that_is_not_there_is_told(tmp_path: Path):
     train = write_lines(tmp_path / "train.jsonl", micro_records(2))
     with pytest.raises(ValueError, match=r"--pos_tagger: .*'nowhere'"):
-        load_splits(DataArguments(train_file=str(train), pos_tagger="nowhere"))
+        read_corpus(DataArguments(train_file=str(train), pos_tagger="nowhere"), lambda text: [], reads_tags=True)

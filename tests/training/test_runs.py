@@ -401,6 +401,35 @@ def test_retokenized_data_has_the_words_of_raw_text(tmp_path: Path, micro_corpus
     assert run.dataset["train"][0]["entities"][0]["start"] == records[0]["entities"][0]["start"] + 2
 
 
+def test_a_run_is_scored_on_given_words_and_on_raw_text(tmp_path: Path, micro_corpus: Path, caplog) -> None:
+    """The words of the corpus have a hyphen that raw text is cut at."""
+    blank = "_\t" * 7
+    tokens, misc = ["the", "alpha-gene", "works"], ["_", "Entity=(1-DNA)", "_"]
+    rows = [
+        f"{number}\t{word}\t{blank}{value}\n" for number, (word, value) in enumerate(zip(tokens, misc, strict=True), 1)
+    ]
+    corpus = tmp_path / "a.conllu"
+    corpus.write_text(8 * ("".join(rows) + "\n"), encoding="utf-8")
+    recipe = write_recipe(tmp_path / "recipe", training={"num_train_epochs": 1, "card_examples": 0})
+    options = ("--train_file", str(corpus), "--validation_file", str(corpus), "--test_file", str(corpus))
+    run = prepare_run(run_options(micro_corpus, recipe, tmp_path / "out", *options, "--do_predict"))
+    assert run.dataset["train"][0]["tokens"] == ["the", "alpha", "-", "gene", "works"]
+    with caplog.at_level("INFO", logger="modeling_triaffine"):
+        metrics = train_and_save(run)
+    assert {f"{split}_raw_text_{kind}f1" for split in ("eval", "test") for kind in ("", "flat_")} <= set(metrics)
+    for kind in ("given words", "raw text"):
+        assert any(message.startswith(f"Scores on the test data, {kind}") for message in caplog.messages)
+    predicted = json.loads((tmp_path / "out" / "test_predictions.jsonl").read_text().splitlines()[0])
+    assert predicted["tokens"] == tokens
+    summary = RunSummary.load(tmp_path / "out")
+    evaluation = summary.evaluation
+    assert evaluation.raw_text["gold"] == evaluation.scores["gold"] == 8
+    assert summary.settings["words"] == "text"
+    card = ModelCard.load(tmp_path / "out" / "README.md")
+    assert [row[0] for row in cells(section(card, "Raw text", "###"))] == ["given words", "raw text"]
+    assert "words: text" in (tmp_path / "out" / "training.yaml").read_text()
+
+
 def test_progress_and_scores_are_logged(tmp_path: Path, micro_corpus: Path, caplog, capfd, monkeypatch) -> None:
     monkeypatch.setattr(progress, "FIRST_LINE", 0.0)
     recipe = write_recipe(tmp_path / "recipe")

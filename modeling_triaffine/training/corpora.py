@@ -1,0 +1,186 @@
+"""The data of a run: which files, how many sentences, and in whose words.
+
+A corpus may cut words in its own way (GENIA at the boundaries of its entities: `CD28 | -mediated`). Raw text is cut by
+the model's word splitter, and a model that has seen the corpus's words only loses much on it, silently. So a model is
+trained on the words of raw text wherever the corpus has its text, and scored on both.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+
+from datasets import Dataset, DatasetDict, concatenate_datasets
+
+from ..data import Document, WordSplitter, load_nested_ner, load_texts, retokenize
+from ..data.loading import formats_of
+from ..data.parts_of_speech import add_parts_of_speech, spacy_tagger
+from ..model.processing_triaffine import PosTagger
+from .arguments import DataArguments
+
+logger = logging.getLogger(__name__)
+
+Source = str | Mapping[str, str]
+"""What `load_nested_ner` reads: a corpus, or the file of one split."""
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """The splits of a run.
+
+    Attributes:
+        words: what the model is trained on: the words of the "corpus", those of raw "text", or "both".
+        given: the splits in the words of the corpus, on which the model is scored.
+        cut: the same sentences in the words of raw text. The same as `given` if the corpus has no words of its own, or
+            if the model is trained on those alone.
+    """
+
+    words: str
+    given: DatasetDict
+    cut: DatasetDict
+
+    def change(self, function: Callable[[DatasetDict], DatasetDict]) -> "Corpus":
+        """The corpus with splits that `function` has changed."""
+        given = function(self.given)
+        return replace(self, given=given, cut=given if self.cut is self.given else function(self.cut))
+
+    def to_train_on(self) -> DatasetDict:
+        """The splits as the model is trained, and its best checkpoint chosen, on them.
+
+        With "both", sentences that raw text cuts in another way follow in these words; validation is on raw text's.
+        """
+        if self.words != "both" or "train" not in self.given:
+            return self.cut
+        return DatasetDict({**self.cut, "train": concatenate_datasets([self.given["train"], self._cut_differently()])})
+
+    def _cut_differently(self) -> Dataset:
+        """The training sentences whose words are others in raw text."""
+        pairs = zip(self.given["train"]["tokens"], self.cut["train"]["tokens"], strict=True)
+        return self.cut["train"].select([row for row, (given, cut) in enumerate(pairs) if given != cut])
+
+    def describe_words(self) -> str:
+        """One line on the words of the training data."""
+        if self.words == "corpus":
+            return "Words: those of the corpus."
+        if self.cut is self.given:
+            return "Words: those that the model cuts raw text into."
+        changed, sentences = len(self._cut_differently()), len(self.given["train"])
+        if self.words == "both":
+            return (
+                f"Words: {sentences:,} training sentences in the words of the corpus, and again {changed:,} of them "
+                "that raw text is cut into other words. (--words text or corpus trains on one of the two.)"
+            )
+        return (
+            f"Words: those of raw text; {changed:,} of {sentences:,} training sentences have others in the corpus. "
+            "(--words corpus trains on the corpus's own.)"
+        )
+
+
+def read_corpus(data: DataArguments, word_splitter: WordSplitter, reads_tags: bool) -> Corpus:
+    """Reads the splits train, validation and test for which files are given.
+
+    Args:
+        data: the files; `words` says what to train on.
+        word_splitter: the one by which the model cuts raw text.
+        reads_tags: whether the model reads parts of speech, which belong to the words of the corpus.
+    """
+    words = _choose_words(data, reads_tags)
+    given = _load_splits(data, None if words == "corpus" else word_splitter, retokenized=False)
+    own_words = words != "corpus" and any(_has_own_words(source, data) for source in _sources(data))
+    return Corpus(words, given, _load_splits(data, word_splitter, retokenized=True) if own_words else given)
+
+
+def limit_splits(splits: DatasetDict, data: DataArguments) -> DatasetDict:
+    """Returns the splits, each cut to the first sentences as the options say."""
+    limited = dict(splits)
+    for split, limit in _limits(data).items():
+        if limit is not None and limit < 1:
+            raise ValueError(f"The number of {split} sentences is limited to {limit}; give 1 or more, or no limit.")
+        if split in splits and limit is not None:
+            limited[split] = splits[split].select(range(min(limit, len(splits[split]))))
+    return DatasetDict(limited)
+
+
+def texts_to_score(data: DataArguments, split: str, records: Dataset) -> list[Document]:
+    """The texts of a split as written, of which `records` are the sentences; none if the corpus has words only.
+
+    Where the number of sentences is limited, these are the texts all of whose sentences are within the limit.
+    """
+    own_file = {"validation": data.validation_file, "test": data.test_file}[split]
+    source: Source = {split: own_file} if own_file else data.train_file or ""
+    if any(corpus_format.read_texts is None for corpus_format in formats_of(source, data.data_format)):
+        return []
+    texts = load_texts(source, data.data_format).get(split, [])
+    if _limits(data)[split] is None:
+        return texts
+    names = list(records["doc_id"])
+    complete = set(names) - {names[-1]}
+    return [text for text in texts if text["doc_id"] in complete]
+
+
+@cache
+def tagger(pipeline: str) -> PosTagger:
+    """The spaCy pipeline that `--pos_tagger` names."""
+    try:
+        return spacy_tagger(pipeline)
+    except (ImportError, OSError) as error:
+        raise ValueError(f"--pos_tagger: {error}") from None
+
+
+def _choose_words(data: DataArguments, reads_tags: bool) -> str:
+    """Decides what `--words auto` is for these files, and warns of what loses on raw text."""
+    sources = _sources(data)
+    if not any(_has_own_words(source, data) for source in sources):
+        return "text"
+    if data.words == "auto" and reads_tags and data.pos_tagger is None:
+        logger.warning(
+            "Words: those of the corpus, because the model reads its parts of speech. On raw text, which has others, "
+            "such a model can lose much; for raw text, have the words of it tagged: --pos_tagger PIPELINE --words text."
+        )
+        return "corpus"
+    if data.words == "auto":
+        formats = [known for source in sources for known in formats_of(source, data.data_format)]
+        return "text" if all(known.keeps_text for known in formats) else "both"
+    if data.words == "corpus":
+        logger.warning(
+            "--words corpus: raw text is cut into other words, on which a model that has seen the corpus's words only "
+            "can lose much (on GENIA, F1 78.5 falls to 61.3). For raw text, train with --words text or both."
+        )
+    return data.words
+
+
+def _sources(data: DataArguments) -> list[Source]:
+    """The corpus in `train_file`, and the files of other splits."""
+    files = {"validation": data.validation_file, "test": data.test_file}
+    train: list[Source] = [data.train_file] if data.train_file else []
+    return train + [{split: file} for split, file in files.items() if file]
+
+
+def _has_own_words(source: Source, data: DataArguments) -> bool:
+    return any(known.has_own_words for known in formats_of(source, data.data_format))
+
+
+def _load_splits(data: DataArguments, word_splitter: WordSplitter | None, retokenized: bool) -> DatasetDict:
+    splits: dict[str, Dataset] = {}
+    for source in _sources(data):
+        splits |= _load(source, data, word_splitter, retokenized)
+    if data.pos_tagger is not None:
+        splits = {split: add_parts_of_speech(records, tagger(data.pos_tagger)) for split, records in splits.items()}
+    return DatasetDict(splits)
+
+
+def _load(source: Source, data: DataArguments, word_splitter: WordSplitter | None, retokenized: bool) -> DatasetDict:
+    """One corpus, in its own words if it has any; `retokenized`, in those of the word splitter in any case."""
+    formats = formats_of(source, data.data_format)
+    if all(known.keeps_text for known in formats) and (retokenized or not _has_own_words(source, data)):
+        return load_nested_ner(source, data.data_format, word_splitter=word_splitter)
+    splits = load_nested_ner(source, data.data_format)
+    return retokenize(splits, word_splitter)[0] if retokenized and word_splitter else splits
+
+
+def _limits(data: DataArguments) -> dict[str, int | None]:
+    return {
+        "train": data.max_train_samples,
+        "validation": data.max_eval_samples,
+        "test": data.max_predict_samples,
+    }

@@ -1,0 +1,109 @@
+"""In whose words a run reads its data, and which texts it scores."""
+
+import json
+from pathlib import Path
+
+import datasets
+import pytest
+
+from modeling_triaffine.model.text_triaffine import word_splitter
+from modeling_triaffine.training.arguments import DataArguments
+from modeling_triaffine.training.corpora import Corpus, limit_splits, read_corpus, texts_to_score
+
+SPLITTER = word_splitter("punctuation")
+WORDS = [
+    {"tokens": ["CD28", "-mediated"], "entities": [{"start": 0, "end": 1, "type": "protein"}]},
+    {"tokens": ["It", "works"], "entities": []},
+]
+CONLLU = "1\tCD28\t" + "_\t" * 7 + "Entity=(1-protein)|SpaceAfter=No\n2\t-mediated\t" + "_\t" * 7 + "_\n\n"
+CUT = ["CD28", "-", "mediated"]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+
+
+@pytest.fixture
+def read(tmp_path: Path):
+    """Reads a training file of a format with options of the data."""
+
+    def read(format: str, reads_tags: bool = False, **options: object) -> Corpus:
+        contents = {
+            "a.jsonl": "".join(f"{json.dumps(record)}\n" for record in WORDS),
+            "a.conllu": CONLLU,
+            "texts.jsonl": json.dumps({"text": "CD28-mediated", "label": [[0, 4, "protein"]]}),
+        }
+        (tmp_path / format).write_text(contents[format], encoding="utf-8")
+        return read_corpus(DataArguments(train_file=str(tmp_path / format), **options), SPLITTER, reads_tags)
+
+    return read
+
+
+def trained_on(corpus: Corpus) -> list[list[str]]:
+    return list(corpus.to_train_on()["train"]["tokens"])
+
+
+@pytest.mark.parametrize(
+    ("format", "options", "words", "first"),
+    [
+        ("texts.jsonl", {}, "text", [CUT]),
+        ("texts.jsonl", {"words": "corpus"}, "text", [CUT]),  # it has no other words
+        ("a.conllu", {}, "text", [CUT]),
+        ("a.conllu", {"words": "corpus"}, "corpus", [["CD28", "-mediated"]]),
+        ("a.conllu", {"words": "both"}, "both", [["CD28", "-mediated"], CUT]),
+        ("a.conllu", {"reads_tags": True}, "corpus", [["CD28", "-mediated"]]),
+        ("a.jsonl", {}, "both", [["CD28", "-mediated"], ["It", "works"], CUT]),
+        ("a.jsonl", {"retokenize": True}, "text", [CUT, ["It", "works"]]),
+    ],
+)
+def test_words_of_the_training_data(read, format, options, words, first):
+    corpus = read(format, **options)
+    assert (corpus.words, trained_on(corpus)) == (words, first)
+    assert all(record["entities"] == [{"start": 0, "end": 1, "type": "protein"}] or record["tokens"][0] == "It"
+               for record in corpus.to_train_on()["train"])  # fmt: skip
+    own = [CUT] if format == "texts.jsonl" else [["CD28", "-mediated"]]
+    assert list(corpus.given["train"]["tokens"])[:1] == own
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"words": "both"}, ["2 ", "1 "]),
+        ({"words": "text"}, ["1 of 2"]),
+        ({"words": "corpus"}, ["of the corpus"]),
+    ],
+)
+def test_the_words_are_said(read, options, said):
+    line = read("a.jsonl", **options).describe_words()
+    assert all(part in line for part in said)
+
+
+@pytest.mark.parametrize(
+    ("options", "named"), [({"words": "corpus"}, "--words"), ({"reads_tags": True}, "--pos_tagger")]
+)
+def test_words_of_the_corpus_alone_are_warned_of(read, caplog, options, named):
+    read("a.conllu", **options)
+    assert any(named in message for message in caplog.messages)
+
+
+def test_the_old_name_of_an_option_contradicts_the_new_one():
+    with pytest.raises(ValueError, match=r"retokenize.*'corpus'"):
+        DataArguments(retokenize=True, words="corpus")
+
+
+def test_a_limit_counts_sentences_of_the_corpus(read):
+    data = DataArguments(max_train_samples=1)
+    limited = read("a.jsonl").change(lambda splits: limit_splits(splits, data))
+    assert trained_on(limited) == [["CD28", "-mediated"], CUT]
+
+
+def test_texts_of_a_limited_split_are_those_read_completely(tmp_path: Path):
+    file = tmp_path / "dev.jsonl"
+    texts = ["One. Two.", "Three. Four."]
+    file.write_text("".join(json.dumps({"id": text, "text": text, "label": []}) + "\n" for text in texts))
+    data = DataArguments(validation_file=str(file), max_eval_samples=3)
+    records = limit_splits(read_corpus(data, SPLITTER, False).given, data)["validation"]
+    assert [text["text"] for text in texts_to_score(data, "validation", records)] == texts[:1]
+    everything = DataArguments(validation_file=str(file))
+    assert [text["text"] for text in texts_to_score(everything, "validation", records)] == texts
