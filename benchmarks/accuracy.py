@@ -46,6 +46,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "loss-over-the-batch": {"loss_reduction": "batch"},
     "query-axis": {"cross_span_axis": "query"},
     "plain-shuffling": {"train_sampling_strategy": "random"},
+    "words-of-raw-text": {"words": "text"},
+    "both-cuttings": {"words": "both"},
     "flat-annotation": {"flat_annotation": "outermost"},  # for a corpus made by `keep_outermost.py`
 }
 # Options that a corpus needs unless the variant has its own: GUM has sentences of more than 30 entities.
@@ -126,6 +128,7 @@ def train(job: Job, arguments: argparse.Namespace) -> None:
         "eval_strategy": "no",
         "load_best_model_at_end": "false",
         "card_examples": 0,
+        "words": "corpus",  # those of the published scores, which `test_file` is scored on
         **OF_CORPUS.get(job.corpus, {}),
         **VARIANTS[job.variant],
         "seed": job.seed,
@@ -145,6 +148,7 @@ def train(job: Job, arguments: argparse.Namespace) -> None:
         # Beside other work, a better measure than the clock.
         "processor_seconds": usage.ru_utime + usage.ru_stime,
         "prediction_seconds": metrics["test_runtime"],
+        "raw_text_f1": metrics.get("test_raw_text_f1"),  # None where the corpus has words only
         "peak_megabytes": usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024) / 1e6,
         "resumed": resumed,  # then the seconds are those of the last part only
         **source_revision(Path(__file__)),

@@ -18,8 +18,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from xml.etree.ElementTree import Element
 
-from .corpus_format import TEXT_OPTIONS, CorpusFormat
-from .documents import BYTE_ORDER_MARK, AnnotatedText, Annotation, Offsets, reader_of_documents, reader_of_texts
+from .documents import BYTE_ORDER_MARK, AnnotatedText, Annotation, Offsets, format_of_texts
 from .reading import read_text, xml_elements
 from .schema import CorpusError, RecordChecker
 
@@ -187,14 +186,12 @@ def _meets(piece: Offsets, mention: Annotation) -> bool:
     return any(start < piece[1] and piece[0] < end for start, end in mention.fragments)
 
 
-ACE = CorpusFormat(
+ACE = format_of_texts(
+    read_ace,
     name="ace",
     description="ACE as distributed by LDC, a folder of .sgm and .apf.xml",
     suffixes=(ANNOTATION_SUFFIX,),
     recognizes=lambda head: head.startswith("<") and "<source_file" in head,
-    read=reader_of_texts(read_ace),
-    options=TEXT_OPTIONS,
-    read_texts=reader_of_documents(read_ace),
     documents=ace_documents,
     lists=LIST_SUFFIXES,
 )

@@ -16,8 +16,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from .corpus_format import TEXT_OPTIONS, CorpusFormat
-from .documents import AnnotatedText, Annotation, Offsets, reader_of_texts
+from .documents import AnnotatedText, Annotation, Offsets, format_of_texts
 from .json_forms import json_values, record_keys
 from .passages import Passage, check_fields, document_of_passages, objects
 from .schema import RecordChecker, shown
@@ -78,11 +77,10 @@ def _offsets(fields: Mapping[str, Any], name: str, where: str, check: RecordChec
     return [(start, end) for start, end in pairs]
 
 
-BIGBIO = CorpusFormat(
+BIGBIO = format_of_texts(
+    read_bigbio,
     name="bigbio_kb",
     description="bigbio's records of passages and entities",
     suffixes=(".jsonl", ".ndjson", ".json"),
     recognizes=lambda head: set(NEEDED) <= record_keys(head),
-    read=reader_of_texts(read_bigbio),
-    options=TEXT_OPTIONS,
 )

@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element
 
-from .corpus_format import TEXT_OPTIONS, CorpusFormat
-from .documents import AnnotatedText, Annotation, reader_of_texts
+from .documents import AnnotatedText, Annotation, format_of_texts
 from .json_forms import json_values, record_keys
 from .passages import Passage, check_fields, document_of_passages, objects
 from .reading import DataError, decode_json, open_corpus, parse_json, read_head, xml_elements
@@ -130,11 +129,10 @@ def _fields(element: Element) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-BIOC = CorpusFormat(
+BIOC = format_of_texts(
+    read_bioc,
     name="bioc",
     description="BioC, in XML or JSON",
     suffixes=(".xml", ".json", ".jsonl"),
     recognizes=lambda head: "<collection" in head or bool(record_keys(head) & {*WRAPPERS, "passages"}),
-    read=reader_of_texts(read_bioc),
-    options=TEXT_OPTIONS,
 )

@@ -15,8 +15,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from .corpus_format import TEXT_OPTIONS, CorpusFormat
-from .documents import BYTE_ORDER_MARK, AnnotatedText, Annotation, reader_of_documents, reader_of_texts
+from .documents import BYTE_ORDER_MARK, AnnotatedText, Annotation, format_of_texts
 from .reading import read_text
 from .schema import RecordChecker
 
@@ -104,13 +103,11 @@ def _text_bound(line: str, where: str, check: RecordChecker) -> Annotation:
     return Annotation(name=name, fragments=fragments, type=found[1], quote=fields[1], where=where)
 
 
-BRAT = CorpusFormat(
+BRAT = format_of_texts(
+    read_brat,
     name="brat",
     description="brat's standoff format, a folder of .txt and .ann",
     suffixes=(ANNOTATION_SUFFIX,),
     recognizes=lambda head: False,  # by its name alone, which leads to its text
-    read=reader_of_texts(read_brat),
-    options=TEXT_OPTIONS,
-    read_texts=reader_of_documents(read_brat),
     documents=brat_documents,
 )

@@ -17,10 +17,10 @@ from ..errors import missing_extra
 from ..model.text_triaffine import Offsets
 from .alignment import WordSplitter
 from .corpus_format import TEXT_OPTIONS, CorpusFormat
-from .documents import DEFAULT_SENTENCE_SPLITTER, AnnotatedText, Annotation, sentences_of
+from .documents import DEFAULT_SENTENCE_SPLITTER, AnnotatedText, Annotation, document_of, sentences_of
 from .json_forms import record_keys
 from .reading import open_corpus, parse_json, read_head, reject_entity_declarations
-from .schema import CorpusError, Record, RecordChecker
+from .schema import CorpusError, Document, Record, RecordChecker
 
 if TYPE_CHECKING:
     from cassis import Cas
@@ -54,12 +54,21 @@ def read_cas(
         CorpusError: a file is not a CAS, or has no such layer; the message names the layers that it has.
         ImportError: dkpro-cassis is not installed.
     """
+    for document in _annotated_texts(path, check, columns):
+        yield from sentences_of(document, check, word_splitter, sentence_splitter)
+
+
+def read_cas_texts(path: Path, check: RecordChecker) -> Iterator[Document]:
+    """Reads the documents as written, with the annotations of the built-in layer."""
+    return (document_of(document, check) for document in _annotated_texts(path, check, None))
+
+
+def _annotated_texts(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None) -> Iterator[AnnotatedText]:
     layer, feature = _layer(columns)
     for file in cas_documents(path):
         if file.name != TYPE_SYSTEM:
             name = file.relative_to(path if path.is_dir() else path.parent).as_posix()
-            document = annotated_cas(_load(file, name, check), layer, feature, name, check)
-            yield from sentences_of(document, check, word_splitter, sentence_splitter)
+            yield annotated_cas(_load(file, name, check), layer, feature, name, check)
 
 
 def cas_documents(path: Path) -> list[Path]:
@@ -199,5 +208,6 @@ CAS = CorpusFormat(
     recognizes=lambda head: "<xmi:XMI" in head or bool(record_keys(head) & JSON_KEYS),
     read=read_cas,
     options=(*TEXT_OPTIONS, "columns"),
+    read_texts=read_cas_texts,
     documents=cas_documents,
 )

@@ -13,11 +13,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from pathlib import Path
+from typing import Any
 
 from ..model.text_triaffine import DEFAULT_WORD_SPLITTER, split_text
 from ..model.text_triaffine import sentence_splitter as named_sentence_splitter
 from ..model.text_triaffine import word_splitter as named_word_splitter
 from .alignment import LOST_ACROSS_SENTENCES, LOST_IN_A_WORD, WordSplitter, align_entities, split_words
+from .corpus_format import TEXT_OPTIONS, CorpusFormat
 from .schema import CorpusError, Document, Entity, Record, RecordChecker
 
 DEFAULT_SENTENCE_SPLITTER = "punctuation"
@@ -72,10 +74,13 @@ class AnnotatedText:
     borders: Sequence[int] = ()
 
 
-def reader_of_texts(read: Callable[[Path, RecordChecker], Iterator[AnnotatedText]]) -> Callable[..., Iterator[Record]]:
-    """Turns `read(path, check)`, which yields annotated texts, into a `CorpusFormat.read` that yields sentences.
+def format_of_texts(read: Callable[[Path, RecordChecker], Iterator[AnnotatedText]], **fields: Any) -> CorpusFormat:
+    """A format of annotated texts, from its reader and the other `fields` of [`CorpusFormat`].
 
     It takes the options `word_splitter` and `sentence_splitter` of [`sentences_of`].
+
+    Args:
+        read: `read(path, check)` yields annotated texts.
     """
 
     def read_sentences(
@@ -87,22 +92,22 @@ def reader_of_texts(read: Callable[[Path, RecordChecker], Iterator[AnnotatedText
         for document in read(path, check):
             yield from sentences_of(document, check, word_splitter, sentence_splitter)
 
-    return read_sentences
+    def read_texts(path: Path, check: RecordChecker) -> Iterator[Document]:
+        return (document_of(document, check) for document in read(path, check))
+
+    return CorpusFormat(read=read_sentences, options=TEXT_OPTIONS, read_texts=read_texts, **fields)
 
 
-def reader_of_documents(
-    read: Callable[[Path, RecordChecker], Iterator[AnnotatedText]],
-) -> Callable[[Path, RecordChecker], Iterator[Document]]:
-    """Turns `read(path, check)`, which yields annotated texts, into a `CorpusFormat.read_texts`."""
+def document_of(document: AnnotatedText, check: RecordChecker) -> Document:
+    """The text as written with its contiguous entities, whatever words it will be cut into.
 
-    def read_documents(path: Path, check: RecordChecker) -> Iterator[Document]:
-        for document in read(path, check):
-            check.check_encodable(document.text, "text", document.where)
-            document = _counted_in_characters(document, check)
-            entities = [without_space(document.text, entity) for entity in _contiguous(document, check)]
-            yield Document(doc_id=document.doc_id, text=document.text, entities=entities)
-
-    return read_documents
+    Raises:
+        CorpusError: an annotation is outside of the text, or its text differs from the tool's quote.
+    """
+    check.check_encodable(document.text, "text", document.where)
+    document = _counted_in_characters(document, check)
+    entities = [without_space(document.text, entity) for entity in _contiguous(document, check)]
+    return Document(doc_id=document.doc_id, text=document.text, entities=entities)
 
 
 def sentences_of(

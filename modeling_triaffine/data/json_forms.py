@@ -36,8 +36,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .corpus_format import TEXT_OPTIONS, CorpusFormat
-from .documents import AnnotatedText, Annotation, reader_of_documents, reader_of_texts
+from .corpus_format import CorpusFormat
+from .documents import AnnotatedText, Annotation, format_of_texts
 from .reading import open_corpus, parse_json, read_head
 from .schema import Record, RecordChecker
 
@@ -272,22 +272,18 @@ PUBLISHED_JSON = CorpusFormat(
     recognizes=lambda head: head.startswith("["),
     read=read_published_json,
 )
-TEXT_SPANS = CorpusFormat(
+TEXT_SPANS = format_of_texts(
+    read_text_spans,
     name="text_spans",
     description="JSON of texts with spans by characters, as exported by Doccano",
     suffixes=(".jsonl", ".ndjson", ".json"),
     # Sentences of words may have a text besides.
     recognizes=lambda head: "text" in (keys := record_keys(head)) and not keys & {"sent_id", "ltokens"},
-    read=reader_of_texts(read_text_spans),
-    options=TEXT_OPTIONS,
-    read_texts=reader_of_documents(read_text_spans),
 )
-LABEL_STUDIO = CorpusFormat(
+LABEL_STUDIO = format_of_texts(
+    read_label_studio,
     name="label_studio",
     description="Label Studio's JSON export",
     suffixes=(".json", ".jsonl"),
     recognizes=lambda head: "annotations" in record_keys(head),
-    read=reader_of_texts(read_label_studio),
-    options=TEXT_OPTIONS,
-    read_texts=reader_of_documents(read_label_studio),
 )

@@ -15,8 +15,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 
-from .corpus_format import TEXT_OPTIONS, CorpusFormat
-from .documents import BYTE_ORDER_MARK, AnnotatedText, Annotation, reader_of_texts
+from .documents import BYTE_ORDER_MARK, AnnotatedText, Annotation, format_of_texts
 from .reading import decode, open_corpus
 from .schema import RecordChecker
 
@@ -69,11 +68,10 @@ def _document(lines: list[tuple[int, str]], check: RecordChecker) -> AnnotatedTe
     return AnnotatedText(doc_id, f"{title} {abstract}", annotations, where, borders=[len(title) + 1])
 
 
-PUBTATOR = CorpusFormat(
+PUBTATOR = format_of_texts(
+    read_pubtator,
     name="pubtator",
     description="PubTator's text files",
     suffixes=(".pubtator", ".pubtator.txt"),
     recognizes=lambda head: bool(re.match(r"[^|\t\n]+\|t\|", head)),
-    read=reader_of_texts(read_pubtator),
-    options=TEXT_OPTIONS,
 )

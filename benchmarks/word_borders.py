@@ -1,0 +1,101 @@
+"""How many entities word splitters can express: those whose first and last character are a word's.
+
+    python benchmarks/word_borders.py GENIAcorpus3.02.xml gum.train.conllu --encoder MINILM
+
+The corpora need their text (`load_texts`). A model that scores spans of words cannot find the other entities in raw text;
+the number of words is what the time of a sentence grows with.
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from tokenizers import Regex, pre_tokenizers
+from transformers import AutoTokenizer
+
+from modeling_triaffine.data import Document, align_entities, load_texts
+from modeling_triaffine.machine import describe_machine, source_revision
+from modeling_triaffine.model.text_triaffine import Offsets, word_splitter
+
+Splitter = Callable[[str], list[Offsets]]
+DEFAULT = "punctuation"
+DIGITS = r"\p{N}+"
+CASE_CHANGE = r"(?<=\p{Ll})(?=\p{Lu})"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("corpora", nargs="+", type=Path)
+    parser.add_argument("--encoder", required=True, help="Folder or Hub name of the encoder, for its sub-words.")
+    parser.add_argument("--output", type=Path, help="JSON file of the results.")
+    arguments = parser.parse_args()
+    splitters = make_splitters(arguments.encoder)
+    rows = []
+    for path in arguments.corpora:
+        texts = [text for split in load_texts(path).values() for text in split]
+        for row in measure(texts, splitters):
+            rows.append({"corpus": path.name, **row})
+            print(json.dumps(rows[-1]), flush=True)
+    if arguments.output:
+        facts = {"machine": describe_machine(), **source_revision(Path(__file__)), "rows": rows}
+        arguments.output.write_text(json.dumps(facts, indent=1) + "\n")
+
+
+def make_splitters(encoder: str) -> dict[str, Splitter]:
+    tokenizer = AutoTokenizer.from_pretrained(encoder)
+
+    def subwords(text: str) -> list[Offsets]:
+        encoded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+        return [(start, end) for start, end in encoded["offset_mapping"] if start < end]
+
+    return {
+        DEFAULT: word_splitter(DEFAULT),
+        "whitespace": word_splitter("whitespace"),
+        "and between letters and digits": finer(DIGITS),
+        "and before capitals inside a word": finer(DIGITS, CASE_CHANGE),
+        "sub-words of the encoder": subwords,
+    }
+
+
+def finer(*patterns: str) -> Splitter:
+    """The words of the default splitter, cut at more places."""
+    cut = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(pattern), "isolated") for pattern in patterns])
+    words = word_splitter(DEFAULT)
+
+    def split(text: str) -> list[Offsets]:
+        return [
+            (first + start, first + end)
+            for first, last in words(text)
+            for _, (start, end) in cut.pre_tokenize_str(text[first:last])
+        ]
+
+    return split
+
+
+def measure(texts: list[Document], splitters: dict[str, Splitter]) -> Iterator[dict[str, Any]]:
+    default_words = 0
+    for name, split in splitters.items():
+        start = time.perf_counter()
+        words = entities = lost = 0
+        for text in texts:
+            offsets = split(text["text"])
+            words += len(offsets)
+            entities += len(text["entities"])
+            lost += len(align_entities(text["text"], text["entities"], offsets)[1])
+        default_words = default_words or words
+        yield {
+            "splitter": name,
+            "words": words,
+            "times_default": round(words / default_words, 3),
+            "entities": entities,
+            "lost": lost,
+            "lost_percent": round(100 * lost / entities, 3),
+            "seconds": round(time.perf_counter() - start, 1),
+        }
+
+
+if __name__ == "__main__":
+    main()
