@@ -123,7 +123,8 @@ def load_texts(path: PathLike | Mapping[str, PathLike], format: str | None = Non
             with_text = ", ".join(name for name, known in FORMATS.items() if known.read_texts is not None)
             raise CorpusError.at(file, "", problem, f"Give the corpus in a format that keeps the text: {with_text}")
         for document in corpus_format.read_texts(file, RecordChecker(file)):
-            splits.setdefault(split or document.get("split", "train"), []).append(document)
+            own_split = str(document.get("split", "train"))  # of a format whose file contains several
+            splits.setdefault(split or own_split, []).append(document)
     return splits
 
 

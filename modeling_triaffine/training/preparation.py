@@ -39,8 +39,9 @@ VOCABULARY_SIZES = {"words": "word_vocab_size", "pos": "pos_vocab_size", "chars"
 def read_data(plan: TrainingPlan) -> Corpus:
     """Reads the splits of a run; those in the words of raw text, as the model that it starts from cuts them."""
     start = plan.training.resume_from_checkpoint or plan.model.model_name_or_path
-    trained = start is not None and _is_trained_model(start)
-    choice = TriaffineProcessor.from_pretrained(start).word_splitter if trained else DEFAULT_WORD_SPLITTER
+    choice: str | dict[str, Any] = DEFAULT_WORD_SPLITTER
+    if start is not None and _is_trained_model(start):
+        choice = TriaffineProcessor.from_pretrained(start).word_splitter
     return read_corpus(plan.data, make_word_splitter(choice), bool(plan.config.get("pos_embedding_size")))
 
 
