@@ -2,7 +2,7 @@
 
     python benchmarks/word_borders.py GENIAcorpus3.02.xml gum.train.conllu --encoder MINILM
 
-The corpora need their text (`load_texts`). A model that scores spans of words cannot find the other entities in raw text;
+The corpora need their text (`load_texts`). A model that scores spans of words cannot find other entities in raw text;
 the number of words is what the time of a sentence grows with.
 """
 
