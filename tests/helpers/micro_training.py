@@ -1,10 +1,8 @@
 """A micro corpus, model and recipe, with which the tests of training run in seconds."""
 
 import json
-import multiprocessing
 import os
 import random
-from collections.abc import Callable
 from pathlib import Path
 
 import datasets
@@ -123,15 +121,6 @@ def write_task(
         write_lines(corpus / "dev.jsonl", validation)
     write_recipe(folder / "recipe", config, training)
     return corpus
-
-
-def new_process(function: Callable, *arguments: object) -> multiprocessing.Process:
-    """A process forked from a server that has imported everything already."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([function.__module__])
-    process = context.Process(target=function, args=arguments)
-    process.start()
-    return process
 
 
 def script_environment(tmp_path: Path) -> dict[str, str]:

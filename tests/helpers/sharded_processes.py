@@ -1,4 +1,4 @@
-"""What each of several processes that share one model (FSDP) does: python sharded_processes.py FOLDER
+"""What each of two processes that share one model (FSDP) does.
 
 It trains as `examples/train.py` does, on the corpus and by the recipe beside FOLDER, and goes on from the checkpoint in
 FOLDER where there is one. accelerate shards over GPUs only: here its processes on the CPU are passed off as such.
@@ -6,11 +6,11 @@ FOLDER where there is one. accelerate shards over GPUs only: here its processes 
 
 import json
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
 import accelerate.state
+import datasets
 from accelerate.utils import DistributedType
 from torch.distributed.tensor import DTensor
 
@@ -60,14 +60,10 @@ def shard_on_the_cpu() -> None:
     accelerate.state.PartialState.__init__ = join
 
 
-def main() -> None:
+def train_sharded(folder: Path) -> None:
     shard_on_the_cpu()
-    folder = Path(sys.argv[1])
+    datasets.config.HF_DATASETS_CACHE = folder.parent / "cache"
     written = written_by_this_process(folder)
     result = train(folder, batch_size=4)
     result["written"] = sorted(written)
     (folder / f"process_{os.environ['RANK']}.json").write_text(json.dumps(result))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,7 +1,4 @@
-"""What each of several processes does in `test_two_processes.py`: python two_processes.py FOLDER [UPDATE TO DIE AFTER]
-
-With an update given, only the last training is done, and the second process dies in it.
-"""
+"""What each of two processes does in `test_two_process_training.py`."""
 
 import json
 import os
@@ -95,7 +92,7 @@ def resume(folder: Path, batches: dict[str, int]) -> dict[str, Any]:
 
 
 def train_interrupted(folder: Path, update_to_die_after: int | None = None) -> None:
-    """A training that goes on where it was, and saves its model."""
+    """A training that goes on where it was, and saves its model; the second process may die in it."""
     trainer = micro_trainer(folder, micro_records(12), config={"mlp_dropout": 0.3}, **INTERRUPTED)
     if update_to_die_after is not None:
         trainer.add_callback(Die(update_to_die_after))
@@ -103,10 +100,7 @@ def train_interrupted(folder: Path, update_to_die_after: int | None = None) -> N
     trainer.save_model()
 
 
-def main() -> None:
-    folder = Path(sys.argv[1])
-    if len(sys.argv) > 2:
-        train_interrupted(folder / "killed", int(sys.argv[2]))
+def train_in_every_way(folder: Path) -> None:
     written = written_by_this_process(folder)
     result = train_and_score(folder)
     result["twenty_losses"] = twenty_losses(folder)
@@ -117,7 +111,3 @@ def main() -> None:
     train_interrupted(folder / "killed")
     result["written"] = sorted(written)
     (folder / f"process_{os.environ['RANK']}.json").write_text(json.dumps(result))
-
-
-if __name__ == "__main__":
-    main()

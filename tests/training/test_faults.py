@@ -4,9 +4,7 @@ The faults are real ones: numbers that overflow, an allocation beyond all memory
 `test_faults_of_runs.py`.
 """
 
-import os
 import re
-import socket
 from dataclasses import fields
 from pathlib import Path
 
@@ -28,7 +26,8 @@ from tests.helpers.faults import (
     make_loss_nan,
     take_all_memory,
 )
-from tests.helpers.micro_training import micro_trainer, new_process
+from tests.helpers.micro_training import micro_trainer
+from tests.helpers.processes import launch_two
 
 # ---- Numbers ----
 
@@ -96,12 +95,10 @@ def test_a_record_without_an_id_is_named_by_its_words(tmp_path) -> None:
 # ---- Two processes ----
 
 
-def train_in_process(rank: int, port: int, folder: Path) -> None:
+def train_in_process(folder: Path) -> None:
     """One of two processes; the loss of the second is no number in update 3."""
-    torch.set_num_threads(1)
-    names = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": 2, "LOCAL_WORLD_SIZE": 2, "MASTER_PORT": port}
-    os.environ.update({name: str(value) for name, value in names.items()}, MASTER_ADDR="127.0.0.1")
     trainer = micro_trainer(folder, RECORDS, **UPDATES)
+    rank = trainer.args.process_index
     if rank == 1:
         trainer.model.register_forward_hook(failing_at_batch(3, make_loss_nan))
     try:
@@ -111,12 +108,7 @@ def train_in_process(rank: int, port: int, folder: Path) -> None:
 
 
 def test_of_two_processes_both_stop_if_one_loss_is_not_finite(tmp_path) -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    processes = [new_process(train_in_process, rank, port, tmp_path) for rank in range(2)]
-    for process in processes:
-        process.join(timeout=120)
+    assert launch_two(train_in_process, tmp_path) == [0, 0]
     told = [(tmp_path / f"{rank}.txt").read_text() for rank in range(2)]
     assert told[0] == told[1]
     assert "The loss of update 3 is nan" in told[0]

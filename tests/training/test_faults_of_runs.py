@@ -3,14 +3,11 @@
 The faults are real ones: files that the system does not take, files that are cut off.
 """
 
-import os
-import runpy
 import sys
-import traceback
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
-import datasets
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
@@ -22,14 +19,8 @@ from modeling_triaffine.training.checkpoints import find_checkpoint, list_checkp
 from modeling_triaffine.training.faults import TrainingFault, check_writable
 from modeling_triaffine.training.run import prepare_run, train_and_save
 from tests.helpers.faults import RECORDS, assert_same_weights
-from tests.helpers.micro_training import (
-    REPOSITORY,
-    micro_records,
-    micro_trainer,
-    new_process,
-    write_lines,
-    write_task,
-)
+from tests.helpers.micro_training import micro_records, micro_trainer, write_lines, write_task
+from tests.helpers.processes import start_script
 from tests.helpers.tiny import tiny_model
 
 # ---- The script, in processes of its own ----
@@ -118,29 +109,13 @@ FAULTS: dict[str, tuple[Callable[[], None], str]] = {
 }
 
 
-def run_script(options: list[str], fault: str | None, errors: Path) -> None:
-    """What a process of its own does: examples/train.py, its standard error in a file."""
-    torch.set_num_threads(1)
-    datasets.config.HF_DATASETS_CACHE = errors.parent / "cache"
-    os.dup2(os.open(errors, os.O_CREAT | os.O_TRUNC | os.O_WRONLY), 2)
-    sys.stderr = os.fdopen(2, "w", closefd=False)
-    if fault == "program":
-        break_program()
-    elif fault is not None:
-        FAULTS[fault][0]()
-    sys.argv = ["train.py", *options]
-    try:
-        runpy.run_path(str(REPOSITORY / "examples" / "train.py"), run_name="__main__")
-    except Exception:
-        traceback.print_exc()
-        sys.exit(1)
-    finally:
-        sys.stderr.flush()
+def introduce(fault: str) -> None:
+    FAULTS[fault][0]()
 
 
-def script(options: Iterable[object], fault: str | None, errors: Path) -> tuple[int | None, str]:
-    """Exit code of the script and what it told on standard error."""
-    process = new_process(run_script, [*map(str, options)], fault, errors)
+def script(options: Iterable[object], prepare: Callable[[], None] | None, errors: Path) -> tuple[int | None, str]:
+    """Exit code of the script and its standard error."""
+    process = start_script(options, errors, errors.parent / "cache", prepare)
     process.join(timeout=120)
     return process.exitcode, errors.read_text(encoding="utf-8")
 
@@ -166,7 +141,7 @@ def uninterrupted(corpus: Path) -> Path:
 @pytest.mark.parametrize("fault", FAULTS)
 def test_the_script_tells_a_fault_and_goes_on_afterwards(tmp_path, corpus, uninterrupted, fault, capfd) -> None:
     options = options_of_run(corpus, tmp_path / "out")
-    code, told = script(options, fault, tmp_path / "errors.txt")
+    code, told = script(options, partial(introduce, fault), tmp_path / "errors.txt")
     assert code == 2, told
     assert "Traceback" not in told
     (paragraph,) = (line for line in told.splitlines() if line.startswith("error: "))
@@ -187,7 +162,7 @@ def assert_matches(pattern: str, text: str) -> None:
 
 
 def test_the_script_shows_where_the_program_is_wrong(tmp_path, corpus) -> None:
-    code, told = script(options_of_run(corpus, tmp_path / "out"), "program", tmp_path / "errors.txt")
+    code, told = script(options_of_run(corpus, tmp_path / "out"), break_program, tmp_path / "errors.txt")
     assert code == 1
     assert "Traceback" in told
     assert "KeyError: 'an error of the program'" in told

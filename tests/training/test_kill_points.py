@@ -6,7 +6,6 @@ and dies in turn. $TRIAFFINE_KILL_POINTS are tried, 200 by default.
 """
 
 import contextlib
-import gc
 import multiprocessing
 import os
 import random
@@ -28,11 +27,12 @@ from modeling_triaffine import TriaffineForNestedNER
 from modeling_triaffine.training.checkpoints import find_checkpoint
 from modeling_triaffine.training.run import prepare_run
 from tests.helpers.faults import assert_same_weights
-from tests.helpers.micro_training import micro_records, new_process, write_task
+from tests.helpers.micro_training import micro_records, write_task
+from tests.helpers.processes import new_process
 
 KILL_POINTS = int(os.environ.get("TRIAFFINE_KILL_POINTS", "200"))
 CHAIN = 20  # processes killed, one after the other, on the way to one model
-UPDATES = 15
+UPDATES = 9  # of which 6 are an epoch
 TRAINING = {
     "max_steps": UPDATES,
     "per_device_train_batch_size": 4,
@@ -40,7 +40,7 @@ TRAINING = {
     "eval_strategy": "no",
     "load_best_model_at_end": False,
     "save_strategy": "steps",
-    "save_steps": 3,
+    "save_steps": 2,
     "logging_steps": 1,
     "learning_rate": 1e-2,
     "use_cpu": True,
@@ -85,8 +85,6 @@ class Events(TrainerCallback):
 
 def train(corpus: Path, output_dir: Path, limit: int, deadly: int | None, results) -> None:
     """Runs in a process of its own, and returns the number of events."""
-    gc.freeze()  # what was imported need not be looked through
-    torch.set_num_threads(1)
     datasets.config.HF_DATASETS_CACHE = corpus.parent / "cache"
     options = ["--recipe", str(corpus.parent / "recipe"), "--train_file", str(corpus), "--output_dir", str(output_dir)]
     run = prepare_run([*options, "--save_total_limit", str(limit), "--resume_from_checkpoint"])
@@ -111,7 +109,7 @@ def in_own_process(corpus: Path, output_dir: Path, limit: int, deadly: int | Non
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_task(tmp_path_factory.mktemp("kills"), TRAINING, micro_records(40, seed=1))
+    return write_task(tmp_path_factory.mktemp("kills"), TRAINING, micro_records(24, seed=1))
 
 
 @pytest.fixture(scope="module")

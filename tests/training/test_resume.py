@@ -7,8 +7,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -25,14 +23,8 @@ from modeling_triaffine.training.checkpoints import find_checkpoint, find_damage
 from modeling_triaffine.training.faults import DamagedCheckpointError
 from modeling_triaffine.training.run import prepare_run, train_and_save
 from tests.helpers.faults import RECORDS, UPDATES, assert_same_weights
-from tests.helpers.micro_training import (
-    REPOSITORY,
-    micro_records,
-    micro_trainer,
-    new_process,
-    script_environment,
-    write_task,
-)
+from tests.helpers.micro_training import micro_records, micro_trainer, write_task
+from tests.helpers.processes import new_process, start_script
 
 # 3 epochs of 4 updates; checkpoints after updates 3, 6, 9 and 12: in the middle of epochs, and at the end of one.
 TRAINING = {
@@ -115,7 +107,6 @@ def command(corpus: Path, output_dir: Path) -> list[str]:
 
 def train(corpus: Path, output_dir: Path, kill: str | None, resume: bool) -> None:
     """What a process of its own does."""
-    torch.set_num_threads(1)
     datasets.config.HF_DATASETS_CACHE = corpus.parent / "cache"
     run = prepare_run([*command(corpus, output_dir), *(["--resume_from_checkpoint"] if resume else [])])
     if kill is not None:
@@ -180,21 +171,22 @@ def test_script_killed_from_outside_continues_with_the_same_command(
     tmp_path: Path, corpus: Path, uninterrupted: Path
 ) -> None:
     output_dir = tmp_path / "out"
-    script = [sys.executable, str(REPOSITORY / "examples" / "train.py"), *command(corpus, output_dir)]
-    script.append("--resume_from_checkpoint")
-    environment = script_environment(corpus.parent)
-    with subprocess.Popen(script, env=environment, stderr=subprocess.PIPE, text=True) as process:
-        deadline = time.monotonic() + 120
-        while find_checkpoint("latest", output_dir) is None:
-            assert process.poll() is None, process.stderr.read()
-            assert time.monotonic() < deadline
-            time.sleep(0.002)
-        process.kill()
-        assert "checkpoint" not in process.stderr.read()  # a fresh run needs none
-    assert process.returncode == -signal.SIGKILL
-    done = subprocess.run(script, env=environment, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    assert "Resuming from" in done.stderr
+    errors = tmp_path / "errors.txt"
+    arguments = [*command(corpus, output_dir), "--resume_from_checkpoint"], errors, corpus.parent / "cache"
+    process = start_script(*arguments)
+    deadline = time.monotonic() + 120
+    while find_checkpoint("latest", output_dir) is None:
+        assert process.exitcode is None, errors.read_text()
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+    process.kill()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    assert "checkpoint" not in errors.read_text()  # a fresh run needs none
+    process = start_script(*arguments)
+    process.join(timeout=120)
+    assert process.exitcode == 0, errors.read_text()
+    assert "Resuming from" in errors.read_text()
     assert_same_end(output_dir, uninterrupted)
 
 

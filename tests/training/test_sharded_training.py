@@ -5,8 +5,6 @@ They are real processes, on the CPU.
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -19,27 +17,19 @@ from modeling_triaffine import NestedNERPipeline
 from modeling_triaffine.publishing.run_summary import SUMMARY_FILE
 from modeling_triaffine.training.sharding import layer_classes
 from tests.helpers.encoders import FIELDS, save_encoder
-from tests.helpers.micro_training import REPOSITORY, micro_records, script_environment, write_task
-from tests.helpers.sharded_processes import CONFIG, TRAINING, train
+from tests.helpers.micro_training import REPOSITORY, micro_records, write_task
+from tests.helpers.processes import launch_two
+from tests.helpers.sharded_processes import CONFIG, TRAINING, train, train_sharded
 
 
 def launch(folder: Path) -> list[dict]:
-    """What each of the two processes tells."""
+    """The results of the two processes."""
     configuration = yaml.safe_load((REPOSITORY / "examples" / "accelerate" / "fsdp.yaml").read_text())
     on_cpu = folder.parent / "fsdp_on_cpu.yaml"
     on_cpu.write_text(yaml.safe_dump({**configuration, "use_cpu": True, "mixed_precision": "no"}))
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "accelerate.commands.launch", "--config_file", str(on_cpu)),
-            *("-m", "tests.helpers.sharded_processes", str(folder)),
-        ],
-        env=script_environment(folder.parent),
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    launch_two(train_sharded, folder, configuration=on_cpu)
     results = [json.loads(path.read_text()) for path in sorted(folder.glob("process_*.json"))]
-    assert [result["processes"] for result in results] == [2, 2], done.stderr
+    assert [result["processes"] for result in results] == [2, 2]
     return results
 
 

@@ -1,8 +1,7 @@
 """Two real processes on the CPU train, score, save and resume as one does; one that is killed takes nothing with it."""
 
 import json
-import subprocess
-import sys
+import signal
 from pathlib import Path
 
 import pytest
@@ -11,38 +10,31 @@ from safetensors.torch import load_file
 from transformers import AutoModel
 
 from modeling_triaffine.evaluation.scoring import score_entities
-from tests.helpers.micro_training import REPOSITORY, micro_records, micro_trainer, script_environment
-from tests.helpers.two_processes import TWENTY, TWENTY_RECORDS, losses, weights_after_training
+from tests.helpers.micro_training import REPOSITORY, micro_records, micro_trainer
+from tests.helpers.processes import launch_two
+from tests.helpers.two_processes import (
+    TWENTY,
+    TWENTY_RECORDS,
+    losses,
+    train_in_every_way,
+    train_interrupted,
+    weights_after_training,
+)
 
+CONFIGURATION = REPOSITORY / "examples" / "accelerate" / "cpu_2_processes.yaml"
 DIES_AFTER = 7
-
-
-def launch(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
-    configuration = REPOSITORY / "examples" / "accelerate" / "cpu_2_processes.yaml"
-    return subprocess.run(
-        [
-            *(sys.executable, "-m", "accelerate.commands.launch", "--config_file", str(configuration)),
-            *("-m", "tests.helpers.two_processes", str(folder), *arguments),
-        ],
-        env=script_environment(folder),
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
 
 
 @pytest.fixture(scope="module")
 def two_processes(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict]]:
-    """The folder that two real processes wrote into, and the result of each."""
+    """The folder that two processes wrote into, and the result of each."""
     folder = tmp_path_factory.mktemp("two")
-    killed = launch(folder, str(DIES_AFTER))
-    assert killed.returncode != 0
-    assert "Signal 9 (SIGKILL) received by" in killed.stderr
+    assert -signal.SIGKILL in launch_two(train_interrupted, folder / "killed", DIES_AFTER, configuration=CONFIGURATION)
     assert [path.name for path in (folder / "killed").glob("checkpoint-*")] == ["checkpoint-6"]
-    done = launch(folder)
-    # Processes may abort when the interpreter ends, after all work is done: what they wrote is what counts.
+    launch_two(train_in_every_way, folder, configuration=CONFIGURATION)
+    # Processes may abort when they end, after all work is done: what they wrote is what counts.
     results = [json.loads(path.read_text()) for path in sorted(folder.glob("process_*.json"))]
-    assert [result["processes"] for result in results] == [2, 2], done.stderr
+    assert [result["processes"] for result in results] == [2, 2]
     return folder, results
 
 

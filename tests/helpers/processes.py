@@ -1,0 +1,111 @@
+"""Processes forked from a server that has imported everything: a start takes milliseconds instead of seconds."""
+
+import gc
+import multiprocessing
+import os
+import runpy
+import socket
+import sys
+import traceback
+from collections.abc import Callable, Iterable
+from multiprocessing.connection import wait
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import datasets
+import torch
+from accelerate.commands import launch
+
+from tests.helpers.micro_training import REPOSITORY
+
+PATIENCE = 300  # seconds, on a busy machine
+
+
+def new_process(function: Callable, *arguments: object) -> BaseProcess:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["modeling_triaffine.training.run", function.__module__])
+    process = context.Process(target=_begin, args=(function, arguments))
+    process.start()
+    return process
+
+
+def _begin(function: Callable, arguments: tuple) -> None:
+    gc.freeze()  # what was imported need not be looked through
+    torch.set_num_threads(1)
+    function(*arguments)
+
+
+def start_script(
+    options: Iterable[object], errors: Path, cache: Path, prepare: Callable[[], None] | None = None
+) -> BaseProcess:
+    """`examples/train.py` with its standard error in a file, after `prepare`, a function of a module."""
+    return new_process(_run_script, [*map(str, options)], errors, cache, prepare)
+
+
+def _run_script(options: list[str], errors: Path, cache: Path, prepare: Callable[[], None] | None) -> None:
+    datasets.config.HF_DATASETS_CACHE = cache
+    os.dup2(os.open(errors, os.O_CREAT | os.O_TRUNC | os.O_WRONLY), 2)
+    sys.stderr = os.fdopen(2, "w", closefd=False)
+    if prepare is not None:
+        prepare()
+    sys.argv = ["train.py", *options]
+    try:
+        runpy.run_path(str(REPOSITORY / "examples" / "train.py"), run_name="__main__")
+    except Exception:
+        traceback.print_exc()
+        sys.exit(1)
+    finally:
+        sys.stderr.flush()
+
+
+def launch_two(function: Callable, *arguments: object, configuration: Path | None = None) -> list[int | None]:
+    """Exit codes of two processes that train together; as soon as one fails, the other is ended.
+
+    With a configuration, they get the environment that `accelerate launch --config_file` makes of it.
+    """
+    codes: list[int | None] = []
+
+    def run(_: Any = None) -> None:
+        environment = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+        codes.extend(_run_together(environment, function, arguments))
+
+    if configuration is None:
+        run()
+    else:
+        options = launch.launch_command_parser().parse_args(["--config_file", str(configuration), "script.py"])
+        with mock.patch("torch.distributed.run.run", run):
+            launch.launch_command(options)
+    return codes
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def _run_together(environment: dict[str, str], function: Callable, arguments: tuple) -> list[int | None]:
+    sizes = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
+    processes = [
+        new_process(_run_as, {**environment, **sizes, "RANK": str(rank), "LOCAL_RANK": str(rank)}, function, arguments)
+        for rank in range(2)
+    ]
+    running = list(processes)
+    while running:
+        ended = [
+            process for process in running if process.sentinel in wait([one.sentinel for one in running], PATIENCE)
+        ]
+        running = [process for process in running if process not in ended]
+        for process in ended:
+            process.join()
+        if not ended or any(process.exitcode for process in ended):
+            for process in running:
+                process.kill()
+    return [process.exitcode for process in processes]
+
+
+def _run_as(environment: dict[str, str], function: Callable, arguments: tuple) -> None:
+    os.environ.update(environment)
+    function(*arguments)
