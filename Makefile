@@ -4,6 +4,10 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 LOWEST ?= .venv-lowest
+# Most of what is installed is never imported: Python compiles the rest when it is.
+INSTALL := -m pip install --quiet --no-compile
+# Every file in one process, for the sake of its fixtures; the slowest files first (tests/conftest.py).
+PYTEST := -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 # The tests that need an extra (or, the documents, all of them) and those of benchmarks: `make test` alone runs them.
 BESIDE_THE_CORE := conversion/test_onnx.py data/test_docbin.py data/test_parts_of_speech.py \
     model/test_encoders.py model/test_lora.py page serving tagging test_documents.py test_space.py \
@@ -15,26 +19,27 @@ demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py
 
 test: $(VENV)/.installed-test lint
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python $(PYTEST)
 
 # With the lowest versions that setup.cfg allows.
 test-lowest: $(LOWEST)/.installed
-	$(LOWEST)/bin/python -m pytest -n 2 $(BESIDE_THE_CORE:%=--ignore=tests/%)
+	$(LOWEST)/bin/python $(PYTEST) $(BESIDE_THE_CORE:%=--ignore=tests/%)
 
 # The slow ones: a training killed at 1,000 points, every reader and the model's files damaged thousands of times.
 nightly: $(VENV)/.installed-test
 	TRIAFFINE_KILL_POINTS=1000 TRIAFFINE_FUZZ_EXAMPLES=5000 $(BIN)/python -m pytest -n 2 \
 	    tests/training/test_kill_points.py tests/test_fuzzing.py
-	$(BIN)/python -m pytest -n 2 -m nightly
+	$(BIN)/python $(PYTEST) -m nightly
 
-# `make test` as it is on other processors: results may not depend on instruction sets or the number of threads.
+# `make test` as on other machines: results may not depend on instruction sets, the number of threads or addresses.
 portability: $(VENV)/.installed-test
 	for threads in 1 2 4; do \
 	    for processor in THIS_ONE= ATEN_CPU_CAPABILITY=default ATEN_CPU_CAPABILITY=avx2; do \
 	        echo "$$processor $$threads threads"; \
-	        env $$processor OMP_NUM_THREADS=$$threads $(BIN)/python -m pytest -q -n 2 || exit; \
+	        env $$processor OMP_NUM_THREADS=$$threads $(BIN)/python $(PYTEST) -q || exit; \
 	    done; \
 	done
+	TRIAFFINE_DISTURB_LAST_BITS=1 $(BIN)/python $(PYTEST) -q
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff format --check .
@@ -52,15 +57,15 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed: $(BIN)/python setup.cfg pyproject.toml constraints.txt
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
+	$(BIN)/python $(INSTALL) --constraint constraints.txt --editable .
 	touch $@
 
 $(VENV)/.installed-test: $(BIN)/python setup.cfg pyproject.toml constraints.txt
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[test]'
+	$(BIN)/python $(INSTALL) --constraint constraints.txt --editable '.[test]'
 	touch $@ $(VENV)/.installed
 
 $(LOWEST)/.installed: setup.cfg pyproject.toml constraints-lowest.txt
 	$(PYTHON) -m venv $(LOWEST)
-	$(LOWEST)/bin/python -m pip install --quiet --constraint constraints-lowest.txt --editable '.[plot]' \
+	$(LOWEST)/bin/python $(INSTALL) --constraint constraints-lowest.txt --editable '.[plot]' \
 	    pytest pytest-xdist hypothesis
 	touch $@

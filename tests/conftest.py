@@ -10,6 +10,7 @@ import pytest
 from hypothesis import settings
 
 REQUIRE_SHARED = "TRIAFFINE_REQUIRE_SHARED"
+DISTURB = "TRIAFFINE_DISTURB_LAST_BITS"
 
 # Two workers with one thread each: threads of one that wait for a core of the other cost more than they gain.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -21,6 +22,35 @@ os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 # A deadline for each example would fail tests on a slow or busy machine.
 settings.register_profile("no-deadline", deadline=None)
 settings.load_profile("no-deadline")
+# Files that take longest, first: two workers then end together.
+SLOWEST = (
+    "training/test_kill_points.py",
+    "test_documents.py",
+    "conversion/test_onnx.py",
+    "publishing/test_publishing.py",
+    "page/test_page.py",
+    "training/test_two_process_training.py",
+    "training/test_sharded_training.py",
+    "tagging/test_tag_corpus.py",
+    "training/test_resume.py",
+    "test_distribution.py",
+    "training/test_faults_of_runs.py",
+    "model/test_triaffine_kernels.py",
+    "serving/test_serving_process.py",
+    "training/test_recipes.py",
+    "training/test_runs.py",
+)
+
+if os.environ.get(DISTURB):
+    from tests.helpers.portable import disturb_last_bits
+
+    disturb_last_bits()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    folder = Path(__file__).parent
+    place = {folder / name: number for number, name in enumerate(SLOWEST)}
+    items.sort(key=lambda item: place.get(item.path, len(place)))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

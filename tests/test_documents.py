@@ -5,10 +5,13 @@ Where a snippet names the Hub, a Hub on the loopback interface answers; encoders
 
 import os
 import re
+import shlex
 import shutil
-import socket
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from copy import deepcopy
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,12 +20,11 @@ from huggingface_hub import HfApi, constants
 
 from modeling_triaffine.data.demo import write_demo_corpus
 from modeling_triaffine.training.run import prepare_run, train_and_save
+from tests.helpers.processes import free_port
 from tests.helpers.run_document import snippets
 
 if TYPE_CHECKING:
     from tests.helpers.hub_server import LoopbackHub
-
-pytest_plugins = ("tests.helpers.hub_server",)
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 DOCUMENTS = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
@@ -60,29 +62,42 @@ def workspace(trained, tmp_path) -> Path:
     return tmp_path
 
 
-@pytest.fixture
-def stocked_hub(hub: "LoopbackHub", trained, encoder, monkeypatch) -> "LoopbackHub":
+@pytest.fixture(scope="module")
+def hub(trained, encoder) -> Iterator["LoopbackHub"]:
     """A Hub that holds the names of the documents: a model, and the recipes' encoder."""
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)
-    api = HfApi(endpoint=hub.endpoint, token=hub.token)
+    from tests.helpers.hub_server import LoopbackHub
+
     folders = {"owner/name": trained / "model", "sentence-transformers/all-MiniLM-L6-v2": encoder}
-    for name, folder in folders.items():
-        api.create_repo(name)
-        api.upload_folder(repo_id=name, folder_path=folder, ignore_patterns=["checkpoint-*"])
-    return hub
+    with LoopbackHub() as hub, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(constants, "HF_HUB_OFFLINE", False)
+        patch.setattr(constants, "HF_HUB_DISABLE_XET", True)
+        api = HfApi(endpoint=hub.endpoint, token=hub.token)
+        for name, folder in folders.items():
+            api.create_repo(name)
+            api.upload_folder(repo_id=name, folder_path=folder, ignore_patterns=["checkpoint-*"])
+        yield hub
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+@pytest.fixture(scope="module")
+def client(hub, tmp_path_factory) -> Iterator[list[str]]:
+    """The client of a process that runs documents and `triaffine-ner` with that Hub."""
+    address = tmp_path_factory.mktemp("warm") / "socket"
+    program = [sys.executable, str(REPOSITORY / "tests" / "helpers" / "warm_program.py"), str(address)]
+    client = [program[0], "-S", *program[1:]]
+    environment = {**os.environ, **hub.environment(), "WARM_PROGRAM": shlex.join(client)}
+    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(REPOSITORY), os.environ.get("PYTHONPATH")]))
+    with subprocess.Popen(program, env=environment) as server:
+        while not address.exists():
+            assert server.poll() is None
+            time.sleep(0.05)
+        yield client
+        server.terminate()
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_snippets_run(document, trained, workspace, stocked_hub):
-    environment = {**os.environ, **stocked_hub.environment(), "HF_HOME": str(workspace / "home")}
-    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
+def test_snippets_run(document, trained, workspace, hub, client, monkeypatch):
+    monkeypatch.setattr(hub, "repositories", deepcopy(hub.repositories))  # what one document publishes no other finds
     shown = document.read_text(encoding="utf-8")
     if "--output_dir outputs/mine" not in shown:  # a page about a model that is there already
         shutil.copytree(trained / "model", workspace / "outputs" / "mine")
@@ -90,10 +105,8 @@ def test_snippets_run(document, trained, workspace, stocked_hub):
         shown = shown.replace(port, str(free_port()))
     copy = workspace / document.name
     copy.write_text(MAKE.sub(":", shown), encoding="utf-8")
-    command = [sys.executable, str(REPOSITORY / "tests" / "helpers" / "run_document.py"), copy.name]
-    result = subprocess.run(
-        command, cwd=workspace, env=environment, capture_output=True, text=True, timeout=600, check=False
-    )
+    command = [*client, "document", copy.name]
+    result = subprocess.run(command, cwd=workspace, capture_output=True, text=True, timeout=600, check=False)
     assert result.returncode == 0, result.stderr[-5000:]
 
 

@@ -35,7 +35,15 @@ FORMS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.fixture(scope="module", params=FORMS.values(), ids=FORMS)
+def forms() -> list:
+    """The first exports what all of them do, and takes long enough."""
+    return [
+        pytest.param(form, id=name, marks=[pytest.mark.nightly] if number else [])
+        for number, (name, form) in enumerate(FORMS.items())
+    ]
+
+
+@pytest.fixture(scope="module", params=forms())
 def exported(request, encoder, tmp_path_factory):
     """A model, its processor and the path of its graph."""
     model, processor = tiny_model(encoder, **request.param), tiny_processor(encoder)

@@ -25,8 +25,8 @@ from modeling_triaffine.evaluation.significance import paired_bootstrap
 from modeling_triaffine.model.decoding_triaffine import decode_batch
 from tests.helpers.analysed import FINDS, HOSTILE, analyse_hostile, entities, make_records
 from tests.helpers.micro_training import micro_dataset, write_lines
+from tests.helpers.portable import near
 from tests.helpers.tiny import tiny_model, tiny_processor
-from tests.helpers.tolerance import nearly
 
 
 @pytest.fixture
@@ -235,7 +235,7 @@ def test_analysis_is_made_of_its_parts(analysis, encoder):
     assert analysis.scores["predicted"] > 0
     assert (analysis.sentences, analysis.max_candidates) == (4, 6)
     assert analysis.unknown_labels == sorted(["RNA", HOSTILE])
-    assert analysis.candidates == nearly(sweep_candidates(model, processor, records, [2, 6, 40]))
+    assert analysis.candidates == near(sweep_candidates(model, processor, records, [2, 6, 40]))
     assert analysis.sentences_with_errors == sentences_with_errors(predictions, records)
     assert [case.id for case in analysis.cases] == ["s2", "s0"]
     others = predict_words(tiny_model(encoder, **FINDS | {"seed": 4}), processor, records)

@@ -35,8 +35,8 @@ from modeling_triaffine.model.triaffine_ops import (
     inside_attention_reference,
     triaffine_pairs_reference,
 )
+from tests.helpers.portable import near
 from tests.helpers.tiny import tiny_model, tiny_processor
-from tests.helpers.tolerance import nearly
 from tests.model.test_span_head import FACTORS
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -236,7 +236,7 @@ def test_a_model_in_training_is_explained_without_dropout_and_stays_in_training(
     pipeline = NestedNERPipeline(model=tiny_model(encoder, mlp_dropout=0.5, **FOUND), processor=tiny_processor(encoder))
     expected = explain(pipeline, TEXT, SPAN)
     pipeline.model.train()
-    assert explain(pipeline, TEXT, SPAN).to_dict() == nearly(expected.to_dict())
+    assert explain(pipeline, TEXT, SPAN).to_dict() == near(expected.to_dict())
     assert pipeline.model.training
 
 
@@ -252,7 +252,7 @@ def test_what_other_threads_ask_of_the_model_meanwhile_is_not_explained(encoder)
         other.join()
 
     hook = pipeline.model.words.register_forward_hook(ask)
-    assert explain(pipeline, TEXT, SPAN).to_dict() == nearly(expected.to_dict())
+    assert explain(pipeline, TEXT, SPAN).to_dict() == near(expected.to_dict())
     assert asked
 
 
@@ -266,7 +266,7 @@ def test_a_model_of_remote_code_is_explained_as_ours(encoder, rank, tmp_path, mo
     assert type(remote) is not type(model)
     expected = explain(NestedNERPipeline(model=model, processor=processor), TEXT, SPAN)
     explanation = explain(NestedNERPipeline(model=remote, processor=processor), TEXT, SPAN)
-    assert explanation.to_dict() == nearly(expected.to_dict())
+    assert explanation.to_dict() == near(expected.to_dict())
 
 
 @pytest.mark.parametrize(
@@ -463,7 +463,7 @@ def test_the_command_prints_and_draws(saved_model, command, tmp_path):
     assert "Inside words: contribution (attention α)" in drawn.out
     assert (tmp_path / "new" / "one.svg").exists()
     expected = explain(NestedNERPipeline(model=saved_model, device="cpu"), TEXT, SPAN)
-    assert json.loads(command(*options, "--format", "json").out) == nearly(expected.to_dict())
+    assert json.loads(command(*options, "--format", "json").out) == near(expected.to_dict())
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,13 @@
 """Runs the snippets of a Markdown document from top to bottom, as a reader would who types them all.
 
-    python tests/helpers/run_document.py docs/tutorial.md
-
 Python snippets share their names, as in one session; bash snippets stop at the first command that fails. A snippet
 marked ```bash background runs until the document's end; what follows waits until the port that it names answers.
-JSON snippets must be JSON, line by line or as a whole. Other blocks are output or pictures.
+JSON snippets must be JSON, line by line or as a whole. Other blocks are output or pictures. But for servers,
+`triaffine-ner` is run by `warm_program.py`, whose client $WARM_PROGRAM is.
 """
 
 import json
+import os
 import re
 import socket
 import subprocess
@@ -19,13 +19,13 @@ from typing import Any
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-STARTING_TIME = 120  # seconds, for a server to answer
+STARTING_TIME = 300  # seconds, for a server to answer on a busy machine
 STOPPING_TIME = 30
 RUNNABLE = {"python", "bash", "json"}
 
 
-def main() -> None:
-    document = Path(sys.argv[1])
+def main(arguments: list[str]) -> None:
+    document = Path(arguments[0])
     names: dict[str, Any] = {"__name__": "__main__"}
     servers: list[subprocess.Popen] = []
     try:
@@ -61,7 +61,8 @@ def run(snippet: Token, document: Path, names: dict[str, Any], servers: list[sub
     elif "background" in marks:
         servers.append(start_server(snippet.content))
     else:
-        subprocess.run(["bash", "-euo", "pipefail", "-c", snippet.content], check=True)
+        program = f'triaffine-ner() {{ {os.environ["WARM_PROGRAM"]} triaffine-ner "$@"; }}\n'
+        subprocess.run(["bash", "-euo", "pipefail", "-c", program + snippet.content], check=True)
 
 
 def check_json(content: str) -> None:
@@ -85,7 +86,3 @@ def start_server(command: str) -> subprocess.Popen:
         time.sleep(0.2)
     server.kill()
     raise TimeoutError(f"No answer on port {port[1]} after {STARTING_TIME} s: {command}")
-
-
-if __name__ == "__main__":
-    main()

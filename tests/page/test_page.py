@@ -19,8 +19,8 @@ from modeling_triaffine.page.explained import MOST_LABELS, TEXT_WIDTH, show_expl
 from modeling_triaffine.page.marking import mark_text
 from modeling_triaffine.page.views import LONGEST_TEXT, MOST_ENTITIES, show_drawing, show_table
 from tests.helpers.demo_page import HOSTILE, HOSTILE_LABELS, LAPTOP, MARKUP, PHONE, TEXT, find
+from tests.helpers.portable import near
 from tests.helpers.tiny import tiny_model, tiny_processor
-from tests.helpers.tolerance import nearly
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -206,7 +206,7 @@ def test_progress_is_told_by_sentences(pipeline):
     text = "The gene binds. " * 40
     told = []
     done = mark_text(pipeline, "tiny", text, None, "all", lambda *progress: told.append(progress))
-    assert done.entities == nearly(pipeline(text))
+    assert done.entities == near(pipeline(text))
     assert [total for _, total in told] == [40] * len(told)
     steps = [sentences for sentences, _ in told]
     assert len(steps) > 1
@@ -331,7 +331,7 @@ def test_the_download_is_the_result(visit, pipeline):
         "threshold": None,
         "overlap": "all",
         "text": text,
-        "entities": nearly(pipeline(text)),
+        "entities": near(pipeline(text)),
     }
 
 

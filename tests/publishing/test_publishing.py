@@ -34,6 +34,7 @@ from tests.helpers.checkpoint_to_publish import (
     train_on,
 )
 from tests.helpers.micro_training import REPOSITORY, micro_records, micro_trainer, write_lines, write_recipe
+from tests.helpers.portable import near
 from tests.helpers.stranger import TEXT, ask_a_stranger, expected_answer
 from tests.helpers.tiny import tiny_model, tiny_processor
 
@@ -77,7 +78,7 @@ def test_strangers_use_what_was_published(checkpoint, online, command, tmp_path)
     publish(NAME)
     publish("owner/new", "--code-repo", CODE)
     second = expected_answer(checkpoint)
-    assert first["scores"] != second["scores"]
+    assert first["scores"] != near(second["scores"])
     edited = files_of(online, CODE)["modeling_triaffine.py"] + b"\n\nTriaffineForNestedNER.EDITION = 2\n"
     api_of(online).upload_file(path_or_fileobj=edited, path_in_repo="modeling_triaffine.py", repo_id=CODE)
 
@@ -97,12 +98,12 @@ def test_strangers_use_what_was_published(checkpoint, online, command, tmp_path)
         environment=online.environment(),
     )
     newest = {**second, "edition": 2}
-    assert answers == [second, first, first, newest, newest, [second["found"], [second["found"], []]]]
+    assert answers == near([second, first, first, newest, newest, [second["found"], [second["found"], []]]])
 
     online.stop()
     offline = online.environment() | {"HF_HUB_OFFLINE": "1"}
     answers = ask_a_stranger(tmp_path, ("load", {"name": NAME}), ("load", {"name": "owner/new"}), environment=offline)
-    assert answers == [second, newest]
+    assert answers == near([second, newest])
 
 
 def test_all_ways_write_the_same_repository(checkpoint, online, command, encoder, tmp_path):

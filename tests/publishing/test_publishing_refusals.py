@@ -23,6 +23,7 @@ from tests.helpers.checkpoint_to_publish import (
     save_checkpoint,
     train_on,
 )
+from tests.helpers.portable import near
 from tests.helpers.stranger import expected_answer
 from tests.helpers.tiny import tiny_model, tiny_processor
 
@@ -248,7 +249,7 @@ def test_dry_run_needs_no_hub_and_replaces_its_own_folder(checkpoint, command, t
     assert "Written to name; nothing was uploaded." in result.out
     for path in folder.iterdir():
         assert f"  {path.name} " in result.out
-    assert expected_answer(folder) == expected_answer(checkpoint)
+    assert expected_answer(folder) == near(expected_answer(checkpoint))
     (folder / "model-00001-of-00002.safetensors").write_bytes(b"outdated")
     shutil.rmtree(checkpoint / "checkpoint-3")
     assert command(*options).code == 0

@@ -17,9 +17,9 @@ from modeling_triaffine.serving import Batcher, Decoding, Limits, QueueFullError
 from modeling_triaffine.serving.batching import GivenUpError
 from modeling_triaffine.serving.schema import EntitiesOfText, EntitiesOfTexts, Health, Options
 from modeling_triaffine.version import __version__
+from tests.helpers.portable import near
 from tests.helpers.served_model import TEXTS, WAIT, save_finding_model
 from tests.helpers.tiny import LABELS
-from tests.helpers.tolerance import nearly
 
 JSON_BODY = {"Content-Type": "application/json"}
 
@@ -187,13 +187,13 @@ def test_one_text_and_many_are_answered_as_the_pipeline_answers(client, find_ent
     assert answer.status_code == 200
     found = EntitiesOfTexts.model_validate(answer.json(), strict=True, extra="forbid").model_dump()["entities"]
     expected = find_entities(TEXTS, **options)
-    assert found == nearly(expected)
+    assert found == near(expected)
     assert any(expected)
     assert expected != find_entities(TEXTS)
     for text in TEXTS:
         answer = client.post("/predict", json={"text": text})
         found = EntitiesOfText.model_validate(answer.json(), strict=True, extra="forbid").model_dump()["entities"]
-        assert found == nearly(find_entities(text))
+        assert found == near(find_entities(text))
     assert client.post("/predict", json={"texts": []}).json() == {"entities": []}
 
 

@@ -19,6 +19,7 @@ from modeling_triaffine.training import NestedNERTrainingArguments
 from modeling_triaffine.training.batching import EvaluationBatchSampler, TrainingBatchSampler, measure_records
 from modeling_triaffine.training.parameter_groups import build_parameter_groups
 from tests.helpers.micro_training import micro_records, micro_trainer
+from tests.helpers.portable import near
 from tests.helpers.two_processes import weights_after_training
 
 # ---- Parameter groups ----
@@ -343,7 +344,7 @@ def test_evaluation_leaves_the_random_generators_alone(trained: NestedNERTrainer
 def test_records_without_entities_are_predicted_without_metrics(trained: NestedNERTrainer) -> None:
     bare = trained.eval_dataset.remove_columns("entities")
     output = trained.predict(bare)
-    assert output.predictions == trained.predict_entities(trained.eval_dataset)
+    assert output.predictions == near(trained.predict_entities(trained.eval_dataset))
     assert output.label_ids is None
     assert not [name for name in output.metrics if "f1" in name or "loss" in name]
 
