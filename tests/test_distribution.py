@@ -78,8 +78,9 @@ def test_trains_by_the_name_of_a_recipe_and_predicts_from_an_empty_folder(progra
     empty.mkdir()
     environment = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "home"), "OMP_NUM_THREADS": "1", "PATH": ""}
     python = program.with_name("python")
-    write = "from modeling_triaffine.data.demo import write_demo_corpus; write_demo_corpus('corpus')"
-    run(python, "-c", write, folder=empty, env=environment)
+    write = "from modeling_triaffine.data import demo; demo.write_demo_corpus('corpus'); print(demo.__file__)"
+    where = run(python, "-c", write, folder=empty, env=environment)
+    assert Path(where.strip()).is_relative_to(program.parents[1])
     options = ("--max_train_samples", 48, "--max_eval_samples", 8, "--num_train_epochs", 1, "--use_cpu")
     task = ("--recipe", "demo", "--train_file", "corpus", "--output_dir", "model")
     run(program, "train", *task, *options, folder=empty, env=environment)
@@ -87,5 +88,3 @@ def test_trains_by_the_name_of_a_recipe_and_predicts_from_an_empty_folder(progra
     found = run(program, "predict", "--model", "model", "--threshold", "0", folder=empty, env=environment, input=text)
     assert json.loads(found)["text"] == text
     assert json.loads(found)["entities"]
-    where = run(python, "-c", "import modeling_triaffine as m; print(m.__file__)", folder=empty, env=environment)
-    assert Path(where.strip()).is_relative_to(program.parents[1])

@@ -106,7 +106,7 @@ def test_snippets_run(document, trained, workspace, hub, client, monkeypatch):
     copy = workspace / document.name
     copy.write_text(MAKE.sub(":", shown), encoding="utf-8")
     command = [*client, "document", copy.name]
-    result = subprocess.run(command, cwd=workspace, capture_output=True, text=True, timeout=600, check=False)
+    result = subprocess.run(command, cwd=workspace, capture_output=True, text=True, timeout=1200, check=False)
     assert result.returncode == 0, result.stderr[-5000:]
 
 

@@ -127,7 +127,11 @@ def check_form(forms, groups, words, widths, dtypes, tolerance, device="cpu"):
 
 
 @needs_triton
-@pytest.mark.parametrize(("groups", "words", "widths"), [(3, 1, (16, 1)), (1, 2, (3, 40)), (1, 17, (3, 16))], ids=str)
+@pytest.mark.parametrize(
+    ("groups", "words", "widths"),
+    [(3, 1, (16, 1)), (1, 5, (3, 40)), pytest.param(1, 17, (3, 16), marks=pytest.mark.nightly)],
+    ids=str,
+)
 @pytest.mark.parametrize("forms", FORMS, ids="-".join)
 def test_every_form_agrees_with_the_dense_cube(interpreted, forms, groups, words, widths):
     interpreted(check_form, forms, groups, words, widths, (torch.float64,) * 2, TOLERANCE[torch.float64])
@@ -142,9 +146,9 @@ def test_spans_longer_than_a_block(interpreted):
 def check_rising_scores():
     """The maximum of the softmax rises from block to block."""
     torch.manual_seed(0)
-    attention, scoring = draw("keys", 1, 40, 3, torch.float64), draw("product", 1, 40, 3, torch.float64)
+    attention, scoring = draw("keys", 1, 34, 3, torch.float64), draw("product", 1, 34, 3, torch.float64)
     with torch.no_grad():
-        attention.bias.add_(torch.arange(40) / 8)
+        attention.bias.add_(torch.arange(34) / 8)
         torch.testing.assert_close(
             triton_span_scores(attention, scoring), dense_span_scores(attention, scoring), rtol=0, atol=1e-10
         )
@@ -169,8 +173,8 @@ def test_any_strides(interpreted, forms):
 )
 def test_lower_precision(interpreted, dtypes):
     tolerance = max(TOLERANCE[dtype] for dtype in dtypes)
-    interpreted(check_form, ("product", "keys"), 1, 9, (16, 40), dtypes, tolerance)
-    interpreted(check_form, ("keys", "product"), 1, 5, (16, 40), dtypes, tolerance)
+    interpreted(check_form, ("product", "keys"), 1, 5, (16, 40), dtypes, tolerance)
+    interpreted(check_form, ("keys", "product"), 1, 3, (16, 40), dtypes, tolerance)
 
 
 def check_extremes(form):
@@ -244,10 +248,10 @@ class LargestTensor(TorchDispatchMode):
 
 
 def check_memory():
-    attention, scoring = draw("product", 1, 17, 3, torch.float32), draw("product", 1, 17, 3, torch.float32)
+    attention, scoring = draw("product", 1, 9, 3, torch.float32), draw("product", 1, 9, 3, torch.float32)
     with LargestTensor() as largest:
         values_and_gradients(triton_span_scores, attention, scoring)
-    assert largest.size == 17 * 17 * torch.float32.itemsize
+    assert largest.size == 9 * 9 * torch.float32.itemsize
 
 
 @needs_triton

@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +20,8 @@ from modeling_triaffine.training.preparation import label_names, learn_tokenizer
 from modeling_triaffine.training.recipes import RecipeError, load_recipe
 from modeling_triaffine.training.run import prepare_run, train_and_save
 from tests.helpers.cards import cells, section
-from tests.helpers.micro_training import (
-    REPOSITORY,
-    micro_dataset,
-    micro_records,
-    script_environment,
-    write_lines,
-    write_recipe,
-)
+from tests.helpers.micro_training import REPOSITORY, micro_dataset, micro_records, write_lines, write_recipe
+from tests.helpers.processes import start_script
 
 RECIPES = REPOSITORY / "hub_configs"
 
@@ -362,12 +354,14 @@ def test_more_entities_than_candidates_are_warned_of(tmp_path: Path, micro_corpu
 
 
 def test_the_script_tells_a_mistake_in_one_paragraph(tmp_path: Path) -> None:
-    command = [sys.executable, str(REPOSITORY / "examples" / "train.py"), "--recipe", "demo", "--nonsense", "3"]
-    done = subprocess.run(command, env=script_environment(tmp_path), capture_output=True, text=True, timeout=120)
-    assert done.returncode == 2
-    assert "Traceback" not in done.stderr
-    assert done.stderr.startswith("error: ")
-    assert "--nonsense" in done.stderr
+    errors = tmp_path / "errors.txt"
+    process = start_script(["--recipe", "demo", "--nonsense", 3], errors, tmp_path / "cache")
+    process.join(timeout=120)
+    told = errors.read_text()
+    assert process.exitcode == 2
+    assert "Traceback" not in told
+    assert told.startswith("error: ")
+    assert "--nonsense" in told
 
 
 def test_a_trial_on_few_sentences_keeps_all_labels(tmp_path: Path, micro_corpus: Path) -> None:
