@@ -188,7 +188,7 @@ def check_summary_of_run(folder: Path, metrics: dict[str, float], dataset: Any, 
     assert scores["recall"] <= summary.evaluation.candidate_recall["recall"] <= 1
     assert summary.evaluation.candidate_recall["gold"] == scores["gold"]
     (kept,) = (row for row in summary.training_table if row.kept)
-    assert [kept.validation_loss, kept.f1] == pytest.approx([metrics["eval_loss"], metrics["eval_f1"]], rel=1e-6)
+    assert [kept.validation_loss, kept.f1] == pytest.approx([metrics["eval_loss"], metrics["eval_f1"]], rel=1e-5)
     entities = [entity["type"] for entities in dataset["train"]["entities"] for entity in entities]
     assert {name: label.count for name, label in summary.labels.items()} == {
         name: entities.count(name) for name in ("DNA", "protein")
@@ -267,7 +267,7 @@ def test_a_trained_model_can_be_scored_without_training(tmp_path: Path, micro_co
     assert summary.evaluation.scores["f1"] == before["eval_f1"]
     card = (trained_folder / "README.md").read_text(encoding="utf-8")
     assert not any(word in card for word in ("kappa", "alpha gene", "beta gene", "widget:"))
-    assert after["eval_loss"] == pytest.approx(before["eval_loss"], rel=1e-6)
+    assert after["eval_loss"] == pytest.approx(before["eval_loss"], rel=1e-5)
     assert {path.name for path in scored_folder.iterdir()} == {"all_results.json", "validation_predictions.jsonl"}
     with pytest.raises(ValueError, match=r"triaffine_dim is 9, but the model in .* was trained with 8"):
         prepare_run([*again, "--output_dir", str(scored_folder), "--use_cpu", "--triaffine_dim", "9"])
