@@ -31,6 +31,7 @@ DOCUMENTS = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"
 # These would run the test suite within itself; what `make demo` runs is run below with fewer sentences.
 MAKE = re.compile(r"^make \w+", re.MULTILINE)
 SENTENCES = 40  # of each split
+SLOW = {"onnx.md"}  # an export takes a minute
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +96,11 @@ def client(hub, tmp_path_factory) -> Iterator[list[str]]:
         server.terminate()
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "document",
+    [pytest.param(path, marks=[pytest.mark.nightly] if path.name in SLOW else []) for path in DOCUMENTS],
+    ids=lambda path: path.name,
+)
 def test_snippets_run(document, trained, workspace, hub, client, monkeypatch):
     monkeypatch.setattr(hub, "repositories", deepcopy(hub.repositories))  # what one document publishes no other finds
     shown = document.read_text(encoding="utf-8")
