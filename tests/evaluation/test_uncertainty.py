@@ -8,7 +8,7 @@ import torch
 
 from modeling_triaffine import NestedNERPipeline, TriaffineConfig
 from modeling_triaffine.evaluation.uncertainty import read_texts, uncertainty
-from tests.helpers.tolerance import nearly
+from tests.helpers.portable import near
 
 TEXTS = ["The IL-2 gene binds protein. It is DNA!", "", "gene", "The gene binds DNA and another gene again."]
 
@@ -63,7 +63,7 @@ def test_texts_are_read_as_the_pipeline_reads_them_and_unsure_whatever_the_batch
     pipeline = NestedNERPipeline(model=str(saved_model))
     together = read_texts(pipeline, TEXTS, measure, batch_size=3, threshold=0.2, overlap="nested")
     for one, entities in zip(together, pipeline(TEXTS, threshold=0.2, overlap="nested"), strict=True):
-        assert one.entities == nearly(entities)
+        assert one.entities == near(entities)
         (alone,) = read_texts(pipeline, [one.text], measure, batch_size=1)
         assert one.uncertainty == pytest.approx(alone.uncertainty, abs=1e-5)
         words = [one.text[start:end] for sentence in one.sentences for start, end in sentence]
