@@ -20,7 +20,7 @@ from modeling_triaffine.training.faults import TrainingFault, check_writable
 from modeling_triaffine.training.run import prepare_run, train_and_save
 from tests.helpers.faults import RECORDS, assert_same_weights
 from tests.helpers.micro_training import micro_records, micro_trainer, write_lines, write_task
-from tests.helpers.processes import start_script
+from tests.helpers.processes import PATIENCE, start_script
 from tests.helpers.tiny import tiny_model
 
 # ---- The script, in processes of its own ----
@@ -116,7 +116,7 @@ def introduce(fault: str) -> None:
 def script(options: Iterable[object], prepare: Callable[[], None] | None, errors: Path) -> tuple[int | None, str]:
     """Exit code of the script and its standard error."""
     process = start_script(options, errors, errors.parent / "cache", prepare)
-    process.join(timeout=120)
+    process.join(PATIENCE)
     return process.exitcode, errors.read_text(encoding="utf-8")
 
 

@@ -28,7 +28,7 @@ from modeling_triaffine.training.checkpoints import find_checkpoint
 from modeling_triaffine.training.run import prepare_run
 from tests.helpers.faults import assert_same_weights
 from tests.helpers.micro_training import micro_records, write_task
-from tests.helpers.processes import new_process
+from tests.helpers.processes import PATIENCE, new_process
 
 KILL_POINTS = int(os.environ.get("TRIAFFINE_KILL_POINTS", "200"))
 CHAIN = 20  # processes killed, one after the other, on the way to one model
@@ -102,7 +102,7 @@ def in_own_process(corpus: Path, output_dir: Path, limit: int, deadly: int | Non
     """Number of events of a training that ended; None of one that was killed."""
     results = multiprocessing.get_context("forkserver").SimpleQueue()
     process = new_process(train, corpus, output_dir, limit, deadly, results)
-    process.join(timeout=120)
+    process.join(PATIENCE)
     assert process.exitcode in (0, -signal.SIGKILL)
     return results.get() if process.exitcode == 0 else None
 

@@ -24,7 +24,7 @@ from modeling_triaffine.training.faults import DamagedCheckpointError
 from modeling_triaffine.training.run import prepare_run, train_and_save
 from tests.helpers.faults import RECORDS, UPDATES, assert_same_weights
 from tests.helpers.micro_training import micro_records, micro_trainer, write_task
-from tests.helpers.processes import new_process, start_script
+from tests.helpers.processes import PATIENCE, new_process, start_script
 
 # 3 epochs of 4 updates; checkpoints after updates 3, 6, 9 and 12: in the middle of epochs, and at the end of one.
 TRAINING = {
@@ -117,7 +117,7 @@ def train(corpus: Path, output_dir: Path, kill: str | None, resume: bool) -> Non
 def in_own_process(*arguments) -> int:
     """Runs `train` in a process of its own; returns its exit code."""
     process = new_process(train, *arguments)
-    process.join(timeout=120)
+    process.join(PATIENCE)
     assert process.exitcode is not None, "the training hangs"
     return process.exitcode
 
@@ -174,7 +174,7 @@ def test_script_killed_from_outside_continues_with_the_same_command(
     errors = tmp_path / "errors.txt"
     arguments = [*command(corpus, output_dir), "--resume_from_checkpoint"], errors, corpus.parent / "cache"
     process = start_script(*arguments)
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + PATIENCE
     while find_checkpoint("latest", output_dir) is None:
         assert process.exitcode is None, errors.read_text()
         assert time.monotonic() < deadline
@@ -184,7 +184,7 @@ def test_script_killed_from_outside_continues_with_the_same_command(
     assert process.exitcode == -signal.SIGKILL
     assert "checkpoint" not in errors.read_text()  # a fresh run needs none
     process = start_script(*arguments)
-    process.join(timeout=120)
+    process.join(PATIENCE)
     assert process.exitcode == 0, errors.read_text()
     assert "Resuming from" in errors.read_text()
     assert_same_end(output_dir, uninterrupted)

@@ -21,7 +21,7 @@ from modeling_triaffine.training.recipes import RecipeError, load_recipe
 from modeling_triaffine.training.run import prepare_run, train_and_save
 from tests.helpers.cards import cells, section
 from tests.helpers.micro_training import REPOSITORY, micro_dataset, micro_records, write_lines, write_recipe
-from tests.helpers.processes import start_script
+from tests.helpers.processes import PATIENCE, start_script
 
 RECIPES = REPOSITORY / "hub_configs"
 
@@ -356,7 +356,7 @@ def test_more_entities_than_candidates_are_warned_of(tmp_path: Path, micro_corpu
 def test_the_script_tells_a_mistake_in_one_paragraph(tmp_path: Path) -> None:
     errors = tmp_path / "errors.txt"
     process = start_script(["--recipe", "demo", "--nonsense", 3], errors, tmp_path / "cache")
-    process.join(timeout=120)
+    process.join(PATIENCE)
     told = errors.read_text()
     assert process.exitcode == 2
     assert "Traceback" not in told
