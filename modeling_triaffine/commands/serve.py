@@ -3,9 +3,12 @@
     triaffine-ner serve --model outputs/demo/model --port 8000
     curl localhost:8000/predict --json '{"text": "The mayor of Port Velmar resigned."}'
 
-POST /predict takes {"text": "…"} or {"texts": ["…", …]}, optionally with "threshold" and "overlap", and answers
-{"entities": …}. GET /health names the model, GET /openapi.json is the whole schema. Requests that arrive while the
-model is busy run together. After SIGTERM the server answers the requests it has, then ends.
+POST /predict takes {"text": "…"} or {"texts": ["…", …]}, optionally with "threshold", "overlap" and "labels", or
+{"items": [{"text": "…", "threshold": …}, …]} with options for each text, and answers {"entities": …}. GET /health names
+the model, GET /openapi.json is the whole schema. /label-studio and /inception answer these annotation tools. Requests
+that arrive while the model is busy run together. After SIGTERM the server answers the requests it has, then ends.
+
+With keys in the environment variable TRIAFFINE_API_KEYS, separated by commas, only clients that send one are answered.
 """
 
 from typing import Annotated, Any
@@ -43,7 +46,9 @@ def command(
     from transformers.utils import logging
 
     from ..model.pipeline_triaffine import NestedNERPipeline
-    from ..serving import Batcher, Limits, Server, create_application
+    from ..serving import Batcher, Limits, Server, create_application, read_api_keys
+
+    api_keys = read_api_keys()
 
     if threads is not None:
         torch.set_num_threads(threads)
@@ -53,7 +58,7 @@ def command(
         logging.set_verbosity_error()  # on a GPU the pipeline would advise against calling it again and again
         limits = Limits(body_bytes=max_body_bytes, texts=max_texts, text_characters=max_text_characters)
         with Batcher(find_entities, max_batch_texts, max_batch_characters, max_waiting) as batcher:
-            application = create_application(batcher, model, labels_of(find_entities), limits)
+            application = create_application(batcher, model, labels_of(find_entities), limits, api_keys)
             ready = f"Serving {model} at {url_of(listener)}"
             server = Server(application, lambda: print(ready, flush=True), stop_seconds, access_log)
             find_entities.model.register_forward_pre_hook(batcher.check)

@@ -128,7 +128,8 @@ def parse_xmi(xmi: bytes, type_system: bytes, where: str, check: RecordChecker) 
     try:
         for data in (xmi, type_system):
             reject_entity_declarations(io.BytesIO(data), check, where)
-        return cassis.load_cas_from_xmi(io.BytesIO(xmi), typesystem=cassis.load_typesystem(io.BytesIO(type_system)))
+        types = cassis.load_typesystem(io.BytesIO(type_system))
+        return _view_with_text(cassis.load_cas_from_xmi(io.BytesIO(xmi), typesystem=types))
     except CorpusError:
         raise
     except Exception as error:  # files of another kind make cassis fail in any way
@@ -169,9 +170,14 @@ def _load(file: Path, name: str, check: RecordChecker) -> Cas:
         problem = f"it has no field {missing[0]!r}, so it is not UIMA CAS JSON 0.4; its fields are {sorted(found)[:5]}"
         raise check.error(name, problem, "Export 'UIMA CAS JSON 0.4.0', or XMI")
     try:
-        return cassis.load_cas_from_json(data.decode("utf-8"))
+        return _view_with_text(cassis.load_cas_from_json(data.decode("utf-8")))
     except Exception as error:  # as above
         raise _not_read(error, name, check) from None
+
+
+def _view_with_text(cas: Cas) -> Cas:
+    """The first view that has a text; the initial one if none has."""
+    return next((cas.get_view(sofa.sofaID) for sofa in cas.sofas if sofa.sofaString), cas)
 
 
 def _not_read(error: Exception, where: str, check: RecordChecker) -> Exception:

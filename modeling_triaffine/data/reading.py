@@ -10,6 +10,7 @@ import json
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
 from xml.etree import ElementTree
@@ -154,6 +155,17 @@ def xml_elements(path: Path, check: RecordChecker, where: str = "") -> Iterator[
         raise check.error(
             where, f"{error}", "Correct the encoding in the XML declaration: it should be UTF-8"
         ) from None
+
+
+def parse_xml(data: bytes, check: RecordChecker, where: str) -> ElementTree.Element:
+    """The root element of a small XML document from strangers; see [`xml_elements`] for what is rejected."""
+    try:
+        reject_entity_declarations(BytesIO(data), check, where)
+        return ElementTree.fromstring(data)
+    except CorpusError:
+        raise
+    except (ElementTree.ParseError, expat.ExpatError, LookupError, ValueError) as error:
+        raise check.error(where, f"invalid XML, {error}", "Give XML") from None
 
 
 def reject_entity_declarations(file: BinaryIO, check: RecordChecker, where: str) -> None:

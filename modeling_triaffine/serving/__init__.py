@@ -1,7 +1,8 @@
 """A model served over HTTP, with requests batched as they arrive (the extra `serve`); not the demo page.
 
 `batching.py` holds the queue and the thread that owns the model, `schema.py` the requests and responses,
-`application.py` the routes and their limits, `server.py` the process and its shutdown.
+`application.py` the routes and their limits, `annotation_tools.py` those of Label Studio and INCEpTION, `middleware.py`
+what comes before every route, `server.py` the process and its shutdown.
 """
 
 from ..errors import missing_extra
@@ -14,8 +15,19 @@ except ImportError as error:
 
 from ..hosting import listen, url_of
 from .application import create_application
-from .batching import Batcher, Decoding, QueueFullError
+from .batching import Batcher, Item, QueueFullError
+from .middleware import read_api_keys
 from .schema import Limits
 from .server import Server
 
-__all__ = ["Batcher", "Decoding", "Limits", "QueueFullError", "Server", "create_application", "listen", "url_of"]
+__all__ = [
+    "Batcher",
+    "Item",
+    "Limits",
+    "QueueFullError",
+    "Server",
+    "create_application",
+    "listen",
+    "read_api_keys",
+    "url_of",
+]

@@ -1,31 +1,48 @@
-"""The HTTP application: routes, limits, and error responses.
+"""The HTTP application: routes, limits of requests, and error responses.
 
 Every response is JSON, of an error {"detail": "one paragraph"}. The schema is at `/openapi.json`; no page displays it,
 because such pages load scripts from other servers.
 """
 
 import asyncio
-import json
+from collections.abc import Sequence
 from concurrent.futures import Future
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import FastAPI, HTTPException, Request
+from fastapi import Body, FastAPI, HTTPException, Request, Security
 from fastapi.exceptions import RequestValidationError
-from starlette.datastructures import Headers, MutableHeaders
+from fastapi.security import HTTPBearer
 from starlette.responses import Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ..files import SURROGATES
 from ..hosting import public_names
 from ..version import __version__
-from .batching import Answers, Batcher, Decoding, QueueFullError
-from .schema import EntitiesOfText, EntitiesOfTexts, Health, Limits, OneText, PredictionRequest, Problem, Queue
+from .annotation_tools import inception_routes, label_studio_routes
+from .batching import Answers, Batcher, Item, QueueFullError
+from .middleware import ApiKeys, BodyLimit, Stopping
+from .responses import json_answer
+from .schema import (
+    BY_LABEL,
+    EXAMPLES,
+    FORMS,
+    NUMBER,
+    EntitiesOfText,
+    EntitiesOfTexts,
+    Health,
+    Limits,
+    ManyItems,
+    ManyTexts,
+    OneText,
+    PredictionRequest,
+    Problem,
+    Queue,
+)
 
 PROBLEMS = {
     400: "The body cannot be parsed: it is not UTF-8, or its JSON is nested too deeply.",
+    401: "The server wants an API key, and the request has none that it knows.",
     413: "The body is larger than the limit.",
     415: "The content type is not JSON.",
-    422: "The body is not valid JSON or does not match the schema: a field is unknown, or a text too long.",
+    422: "The body is not valid JSON or does not match the schema: a field or label is unknown, or a text too long.",
     500: "The model failed on this request; other requests are not affected.",
     503: "The queue is full, and Retry-After says when to try again; or the server stopped.",
 }
@@ -35,11 +52,14 @@ RETRY_AFTER = "1"  # seconds
 MAX_ERRORS, MAX_NAME_CHARACTERS = 5, 60
 
 
-def create_application(batcher: Batcher, model: str, labels: list[str], limits: Limits) -> FastAPI:
+def create_application(
+    batcher: Batcher, model: str, labels: list[str], limits: Limits, api_keys: Sequence[str] = ()
+) -> FastAPI:
     """The application in front of a running batcher.
 
-    `/health` reports `labels` and the display name of `model`, a folder or Hub id: see [`public_names`]. Set
-    `application.state.stopping` to shut down: from then on, every response closes its connection.
+    `/health` reports `labels` and the display name of `model`, a folder or Hub id: see [`public_names`]. With
+    `api_keys`, every other route needs one of them. Set `application.state.stopping` to shut down: from then on, every
+    response closes its connection.
     """
     (name,) = public_names([model])
     application = FastAPI(
@@ -49,25 +69,33 @@ def create_application(batcher: Batcher, model: str, labels: list[str], limits: 
         docs_url=None,
         redoc_url=None,
         exception_handlers={RequestValidationError: answer_invalid},
+        responses={status: {"model": Problem, "description": problem} for status, problem in PROBLEMS.items()},
+        # For the schema: keys are checked before a body is read.
+        dependencies=[Security(HTTPBearer(auto_error=False))] if api_keys else [],
     )
     application.state.stopping = False
     application.add_middleware(BodyLimit, max_bytes=limits.body_bytes)
+    if api_keys:
+        application.add_middleware(ApiKeys, keys=api_keys)
     application.add_middleware(Stopping)
+
+    async def find(items: Sequence[Item], request: Request) -> Answers:
+        check_items(items, labels, limits)
+        try:
+            future = batcher.submit(items)
+        except QueueFullError as error:
+            raise HTTPException(503, f"{error} Try again later.", {"Retry-After": RETRY_AFTER}) from None
+        return await answer_while_connected(future, request)
 
     @application.post(
         "/predict",
-        summary="Entities of one text, or of several",
+        summary="Entities of one text, of several, or of texts with options of their own",
         response_model=EntitiesOfText | EntitiesOfTexts,
-        responses={status: {"model": Problem, "description": problem} for status, problem in PROBLEMS.items()},
     )
-    async def predict(body: PredictionRequest, request: Request) -> Response:
-        texts = [body.text] if isinstance(body, OneText) else body.texts
-        check_limits(texts, limits)
-        try:
-            future = batcher.submit(texts, Decoding(body.threshold, body.overlap))
-        except QueueFullError as error:
-            raise HTTPException(503, f"{error} Try again later.", {"Retry-After": RETRY_AFTER}) from None
-        found = await answer_while_connected(future, request)
+    async def predict(
+        body: Annotated[PredictionRequest, Body(openapi_examples=EXAMPLES)], request: Request
+    ) -> Response:
+        found = await find(items_of(body), request)
         return json_answer({"entities": found[0] if isinstance(body, OneText) else found})
 
     @application.get("/health", summary="The served model and its state")
@@ -81,17 +109,33 @@ def create_application(batcher: Batcher, model: str, labels: list[str], limits: 
             limits=limits,
         )
 
+    application.include_router(label_studio_routes(find, name, labels), prefix="/label-studio")
+    application.include_router(inception_routes(find), prefix="/inception")
     return application
 
 
-def check_limits(texts: list[str], limits: Limits) -> None:
-    if len(texts) > limits.texts:
-        raise HTTPException(422, f"texts: There are {len(texts)}, the limit is {limits.texts}; send several requests.")
-    longest = max(map(len, texts), default=0)
+def items_of(body: OneText | ManyTexts | ManyItems) -> list[Item]:
+    """The texts of a request with their options."""
+    if isinstance(body, ManyTexts):
+        return [Item(text, body.threshold, body.overlap, body.labels) for text in body.texts]
+    items = body.items if isinstance(body, ManyItems) else [body]
+    return [Item(item.text, item.threshold, item.overlap, item.labels) for item in items]
+
+
+def check_items(items: Sequence[Item], labels: Sequence[str], limits: Limits) -> None:
+    """Raises HTTPException if there are too many items, a text is too long, or a label is not the model's."""
+    if len(items) > limits.texts:
+        raise HTTPException(422, f"texts: There are {len(items)}, the limit is {limits.texts}; send several requests.")
+    longest = max((len(item.text) for item in items), default=0)
     if longest > limits.text_characters:
         raise HTTPException(
             422, f"A text has {longest} characters, the limit is {limits.text_characters}; send it in parts."
         )
+    for item in items:
+        by_label = item.threshold if isinstance(item.threshold, dict) else ()
+        for field, named in (("threshold", by_label), ("labels", item.labels or ())):
+            if not set(named) <= set(labels):
+                raise HTTPException(422, f"{field}: There is a label that the model does not have; /health lists them.")
 
 
 async def answer_while_connected(future: Future[Answers], request: Request) -> Answers:
@@ -120,12 +164,6 @@ async def wait_for_disconnection(request: Request) -> None:
         pass
 
 
-def json_answer(content: Any, status: int = 200) -> Response:
-    """JSON in UTF-8. Lone surrogates, which JSON can contain and UTF-8 cannot, are written as JSON escapes."""
-    body = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode("utf-8", SURROGATES)
-    return Response(body, status, media_type="application/json")
-
-
 async def answer_invalid(_request: Request, error: Exception) -> Response:
     """422 with the errors in words, or 415; never repeats the input, which may be long or private."""
     assert isinstance(error, RequestValidationError)
@@ -141,62 +179,8 @@ async def answer_invalid(_request: Request, error: Exception) -> Response:
 def describe_error(error: dict[str, Any]) -> str:
     if error["type"] == "json_invalid":
         return f"The body is not valid JSON: {error['ctx']['error']}, at character {error['loc'][1]}."
-    # ("body", "text" or "texts" by the form of the request, field, …)
-    where = ".".join(str(part)[:MAX_NAME_CHARACTERS] for part in error["loc"][2:]) or "body"
+    # ("body", "text", "texts" or "items" by the form of the request, field, …), in other routes ("body", field, …)
+    fields = error["loc"][2 if error["loc"][1:2] and error["loc"][1] in FORMS else 1 :]
+    names = [str(part)[:MAX_NAME_CHARACTERS] for part in fields if part not in (NUMBER, BY_LABEL)]
+    where = ".".join(names) or "body"
     return f"{where}: {error['msg']}."
-
-
-class BodyLimit:
-    """Refuses bodies of more than `max_bytes`, by their declared length or, if sent in chunks, as they arrive."""
-
-    def __init__(self, app: ASGIApp, max_bytes: int):
-        self.app = app
-        self.max_bytes = max_bytes
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-        length = Headers(scope=scope).get("content-length", "")
-        declared = int(length) if length.isdecimal() else 0
-        received = 0
-
-        async def receive_within_limit() -> Message:
-            nonlocal received
-            self._check(declared)
-            message = await receive()
-            received += len(message.get("body", b""))
-            self._check(received)
-            return message
-
-        await self.app(scope, receive_within_limit, send)
-
-    def _check(self, size: int) -> None:
-        if size > self.max_bytes:
-            raise HTTPException(413, f"The body has more than {self.max_bytes} bytes; send it in several requests.")
-
-
-class Stopping:
-    """While the server stops, closes the connection after each response, and answers cancelled requests with 503."""
-
-    def __init__(self, app: ASGIApp):
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        has_begun = False
-
-        async def send_closing(message: Message) -> None:
-            nonlocal has_begun
-            if message["type"] == "http.response.start":
-                has_begun = True
-                if scope["app"].state.stopping:
-                    MutableHeaders(scope=message)["Connection"] = "close"
-            await send(message)
-
-        try:
-            await self.app(scope, receive, send_closing)
-        except asyncio.CancelledError:  # the time for shutdown is over
-            if has_begun:
-                raise
-            answer = json_answer({"detail": "The server stopped before it could answer."}, 503)
-            await answer(scope, receive, send_closing)

@@ -6,23 +6,35 @@ No request waits for others to arrive: an idle model starts at once, a busy one 
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, NamedTuple
 
+from ..model.decoding_triaffine import Threshold, resolve_overlaps
+
 logger = logging.getLogger(__name__)
 
 # The entities of each text, as the pipeline returns them.
-Answers = list[list[dict[str, Any]]]
+Entities = list[dict[str, Any]]
+Answers = list[Entities]
 
 
-class Decoding(NamedTuple):
-    """Decoding options, see [`NestedNERPipeline`]; only requests with the same options run together."""
+class Item(NamedTuple):
+    """A text and how its entities are decoded, see [`NestedNERPipeline`]; items of one threshold run together.
 
-    threshold: float | None = None
+    labels: Only these are kept, before overlaps are resolved; None: all.
+    """
+
+    text: str
+    threshold: Threshold | None = None
     overlap: str = "all"
+    labels: Collection[str] | None = None
+
+    def kept(self, entities: Entities) -> Entities:
+        wanted = [one for one in entities if self.labels is None or one["entity_group"] in self.labels]
+        return resolve_overlaps(wanted, self.overlap)
 
 
 class QueueFullError(Exception):
@@ -35,15 +47,14 @@ class GivenUpError(Exception):
 
 @dataclass(eq=False)
 class Job:
-    """The texts of one request, which are never split, and the future of their entities."""
+    """The items of one request, which are never split, and the future of their entities."""
 
-    texts: Sequence[str]
-    decoding: Decoding
+    items: Sequence[Item]
     future: Future[Answers] = field(default_factory=Future)
 
     @property
     def characters(self) -> int:
-        return sum(map(len, self.texts))
+        return sum(len(item.text) for item in self.items)
 
 
 class Batcher:
@@ -52,7 +63,7 @@ class Batcher:
     A context manager: on exit it finishes the jobs that were submitted and not cancelled, then ends the thread.
 
     Args:
-        find_entities: [`NestedNERPipeline`], called as `find_entities(texts, threshold=…, overlap=…)`.
+        find_entities: [`NestedNERPipeline`], called as `find_entities(texts, threshold=…)`.
         max_batch_texts, max_batch_characters: Limits of a batch, which is filled in the order of arrival. A larger job
             runs alone.
         max_waiting: Length of the queue.
@@ -99,13 +110,13 @@ class Batcher:
         """The number of waiting jobs, without the running ones."""
         return len(self._waiting)
 
-    def submit(self, texts: Sequence[str], decoding: Decoding) -> Future[Answers]:
-        """Queues the texts of one request; a future cancelled before its batch starts is not run.
+    def submit(self, items: Sequence[Item]) -> Future[Answers]:
+        """Queues the items of one request; a future cancelled before its batch starts is not run.
 
         Raises:
             QueueFullError: `max_waiting` jobs are waiting.
         """
-        job = Job(texts, decoding)
+        job = Job(items)
         with self._changed:
             if len(self._waiting) >= self.max_waiting:
                 raise QueueFullError(f"The queue is full (limit: {self.max_waiting}).")
@@ -115,11 +126,7 @@ class Batcher:
 
     def _work(self) -> None:
         while batch := self._take_batch():
-            by_decoding: dict[Decoding, list[Job]] = {}
-            for job in batch:
-                if job.future.set_running_or_notify_cancel():
-                    by_decoding.setdefault(job.decoding, []).append(job)
-            for jobs in by_decoding.values():
+            if jobs := [job for job in batch if job.future.set_running_or_notify_cancel()]:
                 self._run(jobs)
 
     def _take_batch(self) -> list[Job]:
@@ -130,7 +137,7 @@ class Batcher:
             self._changed.wait_for(lambda: self._waiting or self._closed)
             while self._waiting:
                 job = self._waiting[0]
-                texts += len(job.texts)
+                texts += len(job.items)
                 characters += job.characters
                 if batch and (texts > self.max_batch_texts or characters > self.max_batch_characters):
                     break
@@ -138,10 +145,10 @@ class Batcher:
         return batch
 
     def _run(self, jobs: list[Job]) -> None:
-        """Runs jobs with the same options together; if that fails, one by one, so that only the faulty one fails."""
-        texts = [text for job in jobs for text in job.texts]
+        """Runs jobs together; if that fails, one by one, so that only the faulty one fails."""
+        items = [item for job in jobs for item in job.items]
         try:
-            found = iter(self._find_entities(texts, **jobs[0].decoding._asdict()))
+            found = iter(self._find(items))
         except GivenUpError as error:
             for job in jobs:
                 job.future.set_exception(error)
@@ -151,8 +158,24 @@ class Batcher:
                 for job in jobs:
                     self._run([job])
                 return
-            logger.exception("The model failed on a request of %d texts.", len(texts))
+            logger.exception("The model failed on a request of %d texts.", len(items))
             jobs[0].future.set_exception(error)
             return
         for job in jobs:
-            job.future.set_result(list(islice(found, len(job.texts))))
+            job.future.set_result(list(islice(found, len(job.items))))
+
+    def _find(self, items: Sequence[Item]) -> Answers:
+        """The entities of each item: one call of the pipeline for all items of a threshold."""
+        by_threshold: dict[Any, list[int]] = {}
+        for number, item in enumerate(items):
+            given = item.threshold
+            by_threshold.setdefault(frozenset(given.items()) if isinstance(given, Mapping) else given, []).append(
+                number
+            )
+        found: Answers = [[] for _ in items]
+        for numbers in by_threshold.values():
+            texts = [items[number].text for number in numbers]
+            answers = self._find_entities(texts, threshold=items[numbers[0]].threshold)
+            for number, entities in zip(numbers, answers, strict=True):
+                found[number] = items[number].kept(entities)
+        return found

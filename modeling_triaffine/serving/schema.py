@@ -4,17 +4,25 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
+NUMBER, BY_LABEL = "number", "by label"
+Probability = Annotated[float, Field(ge=0, le=1)]
+# The form is chosen before validation, here and below, so that errors refer to the intended one.
+Threshold = Annotated[
+    Annotated[Probability | None, Tag(NUMBER)] | Annotated[dict[str, Probability], Tag(BY_LABEL)],
+    Discriminator(lambda value: BY_LABEL if isinstance(value, dict) else NUMBER),
+]
+
 
 class Options(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    threshold: float | None = Field(
+    threshold: Threshold = Field(
         None,
-        ge=0,
-        le=1,
-        description="null: the likeliest label of each span; a probability t: every span whose best entity label has "
-        "at least t, even where no entity is likelier.",
+        description="A probability t: every span whose best entity label has at least t, even where no entity is "
+        "likelier; {label: t}: one for each label, the others as with null. null: the thresholds of the model's "
+        "configuration, or else the likeliest label of each span.",
     )
+    labels: list[str] | None = Field(None, description="Only entities of these labels; null: of all.")
     overlap: Literal["all", "nested", "flat"] = Field(
         "all", description="Which overlapping entities are kept: all, nested (none cross) or flat (none share a word)."
     )
@@ -32,14 +40,42 @@ class ManyTexts(Options):
     texts: list[str] = Field(description="Raw texts; may be empty.")
 
 
+class ManyItems(BaseModel):
+    """Several independent texts, each with options of its own."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    items: list[OneText] = Field(description="Texts with their options; may be empty.")
+
+
+FORMS = ("items", "texts", "text")
+
+
 def _which(body: Any) -> str:
-    return "texts" if isinstance(body, dict) and "texts" in body else "text"
+    return next((form for form in FORMS if isinstance(body, dict) and form in body), "text")
 
 
-# The form is chosen before validation, so that errors refer to the intended one.
 PredictionRequest = Annotated[
-    Annotated[OneText, Tag("text")] | Annotated[ManyTexts, Tag("texts")], Discriminator(_which)
+    Annotated[OneText, Tag("text")] | Annotated[ManyTexts, Tag("texts")] | Annotated[ManyItems, Tag("items")],
+    Discriminator(_which),
 ]
+EXAMPLES: dict[str, Any] = {
+    "one text": {"value": {"text": "The mayor of Port Velmar resigned."}},
+    "several texts": {
+        "summary": "Several texts, flat entities of at least 0.5",
+        "value": {"texts": ["The mayor of Port Velmar resigned.", "It rained."], "threshold": 0.5, "overlap": "flat"},
+    },
+    "items": {
+        "summary": "Texts with options of their own",
+        "value": {
+            "items": [
+                {"text": "The mayor of Port Velmar resigned.", "labels": ["PERSON"]},
+                {"text": "Kestrel University is in Orsk.", "threshold": {"LOCATION": 0.3}},
+            ]
+        },
+    },
+}
+"""Requests as the schema shows them, for a model with these labels."""
 
 
 class Entity(BaseModel):
@@ -55,11 +91,24 @@ class Entity(BaseModel):
 class EntitiesOfText(BaseModel):
     """Response to one text."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "entities": [
+                        {"entity_group": "PERSON", "score": 0.9978, "word": "The mayor of Orsk", "start": 0, "end": 17},
+                        {"entity_group": "LOCATION", "score": 0.9999, "word": "Orsk", "start": 13, "end": 17},
+                    ]
+                }
+            ]
+        }
+    )
+
     entities: list[Entity] = Field(description="Sorted by start, then longest first.")
 
 
 class EntitiesOfTexts(BaseModel):
-    """Response to several texts."""
+    """Response to several texts or items."""
 
     entities: list[list[Entity]] = Field(description="The entities of each text, in the order of the texts.")
 

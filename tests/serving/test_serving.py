@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import random
 import threading
 import time
 from concurrent.futures import CancelledError, ThreadPoolExecutor
@@ -10,12 +11,13 @@ from typing import get_args
 
 import pytest
 from fastapi.testclient import TestClient
+from pydantic import TypeAdapter
 
 from modeling_triaffine import NestedNERPipeline
 from modeling_triaffine.model.decoding_triaffine import OVERLAPS
-from modeling_triaffine.serving import Batcher, Decoding, Limits, QueueFullError, create_application
+from modeling_triaffine.serving import Batcher, Item, Limits, QueueFullError, create_application
 from modeling_triaffine.serving.batching import GivenUpError
-from modeling_triaffine.serving.schema import EntitiesOfText, EntitiesOfTexts, Health, Options
+from modeling_triaffine.serving.schema import EntitiesOfText, EntitiesOfTexts, Health, Options, PredictionRequest
 from modeling_triaffine.version import __version__
 from tests.helpers.portable import near
 from tests.helpers.served_model import TEXTS, WAIT, save_finding_model
@@ -28,18 +30,27 @@ class Finder:
     """In place of a pipeline: notes its calls, waits where told to, and fails on a text that says "fail"."""
 
     def __init__(self, is_blocked: bool = False):
-        self.calls: list[tuple[list[str], float | None, str]] = []
+        self.calls: list[tuple[list[str], object]] = []
         self.is_called, self.may_go_on = threading.Event(), threading.Event()
         if not is_blocked:
             self.may_go_on.set()
 
-    def __call__(self, texts, threshold, overlap):
-        self.calls.append((list(texts), threshold, overlap))
+    def __call__(self, texts, threshold):
+        self.calls.append((list(texts), threshold))
         self.is_called.set()
         assert self.may_go_on.wait(WAIT)
         if "fail" in texts:
             raise RuntimeError("out of memory")
-        return [[{"word": text}] for text in texts]
+        return [[found_in(text)] for text in texts]
+
+
+def found_in(text, label="DNA", score=0.5):
+    """An entity that is the whole text."""
+    return {"entity_group": label, "score": score, "word": text, "start": 0, "end": len(text)}
+
+
+def items(*texts, **options):
+    return [Item(text, **options) for text in texts]
 
 
 def batcher_of(finder, texts=64, characters=1000, waiting=100):
@@ -56,25 +67,36 @@ def words(future):
 def test_what_comes_while_a_batch_runs_runs_together_in_order():
     finder = Finder(is_blocked=True)
     with batcher_of(finder) as batcher:
-        first = batcher.submit(["a"], Decoding())
+        first = batcher.submit(items("a"))
         assert finder.is_called.wait(WAIT)
-        others = [batcher.submit(texts, Decoding()) for texts in (["b", "c"], [], ["d"])]
+        others = [batcher.submit(items(*texts)) for texts in (["b", "c"], [], ["d"])]
         assert batcher.num_waiting == 3
         finder.may_go_on.set()
         assert [words(future) for future in (first, *others)] == [[["a"]], [["b"], ["c"]], [], [["d"]]]
-    assert [texts for texts, *_ in finder.calls] == [["a"], ["b", "c", "d"]]
+    assert [texts for texts, _ in finder.calls] == [["a"], ["b", "c", "d"]]
 
 
-def test_only_requests_of_one_decoding_run_together():
+def test_items_of_one_threshold_run_together_whatever_their_request():
     finder = Finder(is_blocked=True)
     with batcher_of(finder) as batcher:
-        futures = [batcher.submit(["a"], Decoding())]
+        futures = [batcher.submit(items("a"))]
         assert finder.is_called.wait(WAIT)
-        for text, decoding in (("b", Decoding(0.5)), ("c", Decoding(0.5, "flat")), ("d", Decoding(0.5))):
-            futures.append(batcher.submit([text], decoding))
+        futures.append(batcher.submit([Item("b", 0.5), Item("c"), Item("d", {"DNA": 0.5})]))
+        futures.append(batcher.submit([Item("e", {"DNA": 0.5}, "flat"), Item("f", 0.5, "nested")]))
         finder.may_go_on.set()
-        assert [words(future) for future in futures] == [[["a"]], [["b"]], [["c"]], [["d"]]]
-    assert finder.calls == [(["a"], None, "all"), (["b", "d"], 0.5, "all"), (["c"], 0.5, "flat")]
+        assert [words(future) for future in futures] == [[["a"]], [["b"], ["c"], ["d"]], [["e"], ["f"]]]
+    assert finder.calls == [(["a"], None), (["b", "f"], 0.5), (["c"], None), (["d", "e"], {"DNA": 0.5})]
+
+
+def test_labels_are_chosen_before_overlaps_are_resolved():
+    entities = [
+        {"entity_group": "DNA", "score": 0.9, "word": "ab", "start": 0, "end": 2},
+        {"entity_group": "protein", "score": 0.5, "word": "b", "start": 1, "end": 2},
+    ]
+    with batcher_of(lambda texts, threshold: [entities for _ in texts]) as batcher:
+        given = [Item("ab"), Item("ab", None, "flat"), Item("ab", None, "flat", ["protein"]), Item("ab", labels=[])]
+        answers = batcher.submit(given).result(WAIT)
+    assert answers == [entities, entities[:1], entities[1:], []]
 
 
 @pytest.mark.parametrize(
@@ -89,25 +111,25 @@ def test_only_requests_of_one_decoding_run_together():
 def test_batches_keep_within_the_bounds_and_requests_are_never_divided(bounds, expected):
     finder = Finder(is_blocked=True)
     with batcher_of(finder, **bounds) as batcher:
-        batcher.submit(["a"], Decoding())
+        batcher.submit(items("a"))
         assert finder.is_called.wait(WAIT)
         for texts in (["bb"], ["c"], ["dd"], ["e", "f", "g"], ["h"]):
-            batcher.submit(texts, Decoding())
+            batcher.submit(items(*texts))
         finder.may_go_on.set()
-    assert [texts for texts, *_ in finder.calls] == expected
+    assert [texts for texts, _ in finder.calls] == expected
 
 
 def test_a_failure_is_of_its_own_request_alone(caplog):
     finder = Finder(is_blocked=True)
     with batcher_of(finder) as batcher:
-        batcher.submit(["a"], Decoding())
+        batcher.submit(items("a"))
         assert finder.is_called.wait(WAIT)
-        good, bad, fine = (batcher.submit(texts, Decoding()) for texts in (["b"], ["x", "fail"], ["c"]))
+        good, bad, fine = (batcher.submit(items(*texts)) for texts in (["b"], ["x", "fail"], ["c"]))
         finder.may_go_on.set()
         assert (words(good), words(fine)) == ([["b"]], [["c"]])
         with pytest.raises(RuntimeError, match="out of memory"):
             bad.result(WAIT)
-        assert words(batcher.submit(["d"], Decoding())) == [["d"]]
+        assert words(batcher.submit(items("d"))) == [["d"]]
     [record] = caplog.records
     assert "failed" in record.message
     assert record.exc_info is not None
@@ -116,16 +138,16 @@ def test_a_failure_is_of_its_own_request_alone(caplog):
 def test_what_is_given_up_ends_at_the_next_step_of_the_model():
     is_called = threading.Event()
 
-    def find_entities(texts, threshold, overlap):
+    def find_entities(texts, threshold):
         is_called.set()
         while True:  # a model with much to do
             batcher.check()
 
     batcher = batcher_of(find_entities)
     with batcher:
-        running = batcher.submit(["a", "b"], Decoding())
+        running = batcher.submit(items("a", "b"))
         assert is_called.wait(WAIT)
-        waiting = batcher.submit(["c"], Decoding())
+        waiting = batcher.submit(items("c"))
         batcher.give_up()
     for future in (running, waiting):
         with pytest.raises(GivenUpError):
@@ -135,22 +157,22 @@ def test_what_is_given_up_ends_at_the_next_step_of_the_model():
 def test_waiting_requests_are_bounded_and_cancelled_ones_are_not_run():
     finder = Finder(is_blocked=True)
     with batcher_of(finder, waiting=2) as batcher:
-        batcher.submit(["a"], Decoding())
+        batcher.submit(items("a"))
         assert finder.is_called.wait(WAIT)
-        cancelled, kept = batcher.submit(["b"], Decoding()), batcher.submit(["c"], Decoding())
+        cancelled, kept = batcher.submit(items("b")), batcher.submit(items("c"))
         with pytest.raises(QueueFullError, match="limit: 2"):
-            batcher.submit(["d"], Decoding())
+            batcher.submit(items("d"))
         assert cancelled.cancel()
         finder.may_go_on.set()
         assert words(kept) == [["c"]]
         with pytest.raises(CancelledError):
             cancelled.result(WAIT)
-    assert [texts for texts, *_ in finder.calls] == [["a"], ["c"]]
+    assert [texts for texts, _ in finder.calls] == [["a"], ["c"]]
 
 
 def test_leaving_answers_what_was_submitted():
     with batcher_of(Finder(), texts=1) as batcher:
-        futures = [batcher.submit([str(number)], Decoding()) for number in range(20)]
+        futures = [batcher.submit(items(str(number))) for number in range(20)]
     assert [future.done() and words(future) for future in futures] == [[[str(number)]] for number in range(20)]
 
 
@@ -197,6 +219,83 @@ def test_one_text_and_many_are_answered_as_the_pipeline_answers(client, find_ent
     assert client.post("/predict", json={"texts": []}).json() == {"entities": []}
 
 
+def mixed_requests(number):
+    """Bodies of all three forms, each with its own texts and options."""
+    chance = random.Random(0)
+
+    def text():
+        return f"{chance.choice(['gene', 'DNA binds', 'IL-2'])} {chance.randrange(9)}"
+
+    def options():
+        given = {
+            "threshold": chance.choice([None, 0.1, 0.6, {"DNA": 0.3}, {"DNA": 0.8, "protein": 0.2}, {}]),
+            "overlap": chance.choice(OVERLAPS),
+            "labels": chance.choice([None, [], ["DNA"], ["protein", "DNA"]]),
+        }
+        return {name: value for name, value in given.items() if chance.random() < 0.5}
+
+    for _ in range(number):
+        forms = [
+            lambda: {"text": text(), **options()},
+            lambda: {"texts": [text() for _ in range(chance.randrange(6))], **options()},
+            lambda: {"items": [{"text": text(), **options()} for _ in range(chance.randrange(6))]},
+        ]
+        yield chance.choice(forms)()
+
+
+class Remembering:
+    """In place of a pipeline: its answers depend on text and threshold, and on nothing else."""
+
+    def __call__(self, texts, threshold):
+        return [self.found(text, threshold) for text in texts]
+
+    @staticmethod
+    def found(text, threshold):
+        found = []
+        for label in LABELS[:-1]:
+            least = threshold.get(label, 0.5) if isinstance(threshold, dict) else threshold or 0.5
+            for end in range(1, len(text) + 1):
+                score = (len(label) * 7 + end * 13 + ord(text[end - 1])) % 100 / 100
+                if score >= least:
+                    found.append({"entity_group": label, "score": score, "word": text[:end], "start": 0, "end": end})
+        return found
+
+
+def test_a_thousand_mixed_requests_are_each_answered_as_if_alone():
+    """Texts, thresholds, overlaps and labels of many clients at once: no item gets the answer of another."""
+    alone = Remembering()
+    client, batcher = client_of(alone, texts=7, waiting=1000)
+    bodies = list(mixed_requests(1000))
+
+    def expected(body):
+        if "items" in body:
+            return [expected(item) for item in body["items"]]
+        if "texts" in body:
+            options = {name: value for name, value in body.items() if name != "texts"}
+            return [expected({"text": text, **options}) for text in body["texts"]]
+        item = Item(**body)
+        return item.kept(alone.found(item.text, item.threshold))
+
+    async def ask_all():
+        messages = [[{"type": "http.request", "body": json.dumps(body).encode()}] for body in bodies]
+        return await asyncio.gather(*(asgi_request(client.app, one) for one in messages))
+
+    with batcher:
+        answers = asyncio.run(ask_all())
+    assert {start["status"] for start, _ in answers} == {200}
+    found = [json.loads(body["body"])["entities"] for _, body in answers]
+    assert found == [expected(body) for body in bodies]
+    assert sum(len(str(one)) for one in found) > 10_000
+
+
+def test_items_are_answered_as_the_pipeline_answers_each(client, find_entities):
+    given = [{"text": TEXTS[0]}, {"text": TEXTS[0], "threshold": {"DNA": 0.2}, "overlap": "flat"}, {"text": "gene"}]
+    found = client.post("/predict", json={"items": given}).json()["entities"]
+    assert found == nearly([find_entities(one.pop("text"), **one) for one in json.loads(json.dumps(given))])
+    (chosen,) = client.post("/predict", json={"items": [{"text": TEXTS[0], "labels": ["DNA"]}]}).json()["entities"]
+    assert chosen == nearly([one for one in find_entities(TEXTS[0]) if one["entity_group"] == "DNA"])
+
+
 def test_lone_surrogates_are_text(client):
     body = '{"text": "The \\ud800 gene", "threshold": 0}'
     answer = client.post("/predict", content=body, headers=JSON_BODY)
@@ -219,6 +318,14 @@ def test_lone_surrogates_are_text(client):
         ('{"text": "x", "threshold": 1.5}', 422, "threshold: Input should be less than or equal to 1."),
         ('{"text": "x", "threshold": NaN}', 422, "threshold: "),
         ('{"text": "x", "threshold": "0.5"}', 422, "threshold: Input should be a valid number."),
+        ('{"text": "x", "threshold": {"DNA": 2}}', 422, "threshold.DNA: Input should be less than or equal to 1."),
+        ('{"text": "x", "threshold": {"RNA": 0.5}}', 422, "threshold: There is a label"),
+        ('{"text": "x", "threshold": [0.5]}', 422, "threshold: Input should be a valid number."),
+        ('{"text": "x", "labels": ["RNA"]}', 422, "labels: There is a label"),
+        ('{"text": "x", "labels": "DNA"}', 422, "labels: Input should be a valid list."),
+        ('{"items": [{"text": "x"}, {"texts": ["x"]}]}', 422, "items.1.text: Field required."),
+        ('{"items": [], "threshold": 0.5}', 422, "threshold: Extra inputs are not permitted."),
+        (json.dumps({"items": [{"text": "x"}] * 6}), 422, "texts: There are 6, the limit is 5;"),
         ('{"text": "x", "overlap": "some"}', 422, "overlap: Input should be 'all', 'nested' or 'flat'."),
         ('{"text": "x", "\\ud800": 1}', 422, "body: Input should be a valid string"),
         ('{"text": "x", "\\udc00\\ud800": 1, "threshold": "\\ud800"}', 422, ""),
@@ -264,13 +371,18 @@ def test_other_methods_and_pages_are_refused(client):
 def test_schema_names_all_that_is_sent_and_answered(client):
     schema = client.get("/openapi.json").json()
     predict = schema["paths"]["/predict"]["post"]
-    assert set(predict["responses"]) == {"200", "400", "413", "415", "422", "500", "503"}
+    assert set(predict["responses"]) == {"200", "400", "401", "413", "415", "422", "500", "503"}
     [body] = predict["requestBody"]["content"].values()
     forms = [schema["components"]["schemas"][form["$ref"].rpartition("/")[2]] for form in body["schema"]["oneOf"]]
     assert [(form["required"], form["additionalProperties"]) for form in forms] == [
         (["text"], False),
         (["texts"], False),
+        (["items"], False),
     ]
+    for example in body["examples"].values():
+        TypeAdapter(PredictionRequest).validate_python(example["value"])
+    for answer in schema["components"]["schemas"]["EntitiesOfText"]["examples"]:
+        EntitiesOfText.model_validate(answer, strict=True)
     assert all("description" in field for form in forms for field in form["properties"].values())
     assert get_args(Options.model_fields["overlap"].annotation) == OVERLAPS
 
@@ -297,7 +409,7 @@ def test_a_failing_request_is_answered_500_and_the_next_one_200():
         assert answer.status_code == 500
         assert "failed" in answer.json()["detail"]
         assert "memory" not in answer.text
-        assert client.post("/predict", json={"text": "go"}).json() == {"entities": [{"word": "go"}]}
+        assert client.post("/predict", json={"text": "go"}).json() == {"entities": [found_in("go")]}
 
 
 def test_a_full_queue_is_answered_503():
@@ -328,12 +440,12 @@ def test_a_request_whose_client_is_gone_is_not_run():
     client, batcher = client_of(finder)
 
     with batcher:
-        batcher.submit(["a"], Decoding())
+        batcher.submit(items("a"))
         assert finder.is_called.wait(WAIT)
         messages = [{"type": "http.request", "body": b'{"text": "gone"}'}, {"type": "http.disconnect"}]
         asyncio.run(asgi_request(client.app, messages))
         finder.may_go_on.set()
-    assert [texts for texts, *_ in finder.calls] == [["a"]]
+    assert [texts for texts, _ in finder.calls] == [["a"]]
 
 
 def test_a_request_that_is_given_up_at_the_end_is_told_so():

@@ -1,0 +1,127 @@
+"""What every request passes before its route: the size of its body, API keys, and the end of the server."""
+
+import asyncio
+import base64
+import binascii
+import hashlib
+import hmac
+import os
+from collections.abc import Sequence
+
+from fastapi import HTTPException
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from .responses import json_answer
+
+API_KEYS = "TRIAFFINE_API_KEYS"
+"""Environment variable: keys of the clients, separated by commas; without it, every client is answered."""
+OPEN_PATHS = ("/health",)
+"""Answered without a key, for those who start and watch the server."""
+
+
+def read_api_keys() -> list[str]:
+    """The keys in the environment variable `API_KEYS`; none if it is not set.
+
+    Raises:
+        ValueError: It is set but has no key, or one that a header cannot hold.
+    """
+    if API_KEYS not in os.environ:
+        return []
+    keys = [key.strip() for key in os.environ[API_KEYS].split(",") if key.strip()]
+    if not keys or not all(key.isascii() and key.isprintable() and " " not in key for key in keys):
+        raise ValueError(
+            f"{API_KEYS} is set, but {'has a key that is not printable ASCII' if keys else 'has no key'}. Give keys "
+            "separated by commas, or unset it to answer every client."
+        )
+    return keys
+
+
+class BodyLimit:
+    """Refuses bodies of more than `max_bytes`, by their declared length or, if sent in chunks, as they arrive."""
+
+    def __init__(self, app: ASGIApp, max_bytes: int):
+        self.app = app
+        self.max_bytes = max_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        length = Headers(scope=scope).get("content-length", "")
+        declared = int(length) if length.isdecimal() else 0
+        received = 0
+
+        async def receive_within_limit() -> Message:
+            nonlocal received
+            self._check(declared)
+            message = await receive()
+            received += len(message.get("body", b""))
+            self._check(received)
+            return message
+
+        await self.app(scope, receive_within_limit, send)
+
+    def _check(self, size: int) -> None:
+        if size > self.max_bytes:
+            raise HTTPException(413, f"The body has more than {self.max_bytes} bytes; send it in several requests.")
+
+
+class Stopping:
+    """While the server stops, closes the connection after each response, and answers cancelled requests with 503."""
+
+    def __init__(self, app: ASGIApp):
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        has_begun = False
+
+        async def send_closing(message: Message) -> None:
+            nonlocal has_begun
+            if message["type"] == "http.response.start":
+                has_begun = True
+                if scope["app"].state.stopping:
+                    MutableHeaders(scope=message)["Connection"] = "close"
+            await send(message)
+
+        try:
+            await self.app(scope, receive, send_closing)
+        except asyncio.CancelledError:  # the time for shutdown is over
+            if has_begun:
+                raise
+            answer = json_answer({"detail": "The server stopped before it could answer."}, 503)
+            await answer(scope, receive, send_closing)
+
+
+class ApiKeys:
+    """Refuses requests without one of the keys, as a bearer token or as the password of basic authentication."""
+
+    def __init__(self, app: ASGIApp, keys: Sequence[str]):
+        self.app = app
+        self._digests = [_digest(key) for key in keys]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] in OPEN_PATHS or self._is_known(Headers(scope=scope)):
+            await self.app(scope, receive, send)
+            return
+        answer = json_answer({"detail": "Send an API key: Authorization: Bearer KEY."}, 401)
+        answer.headers["WWW-Authenticate"] = "Bearer"
+        await answer(scope, receive, send)
+
+    def _is_known(self, headers: Headers) -> bool:
+        scheme, _, credentials = headers.get("authorization", "").partition(" ")
+        key = credentials.strip()
+        if scheme.lower() == "basic":
+            try:
+                key = base64.b64decode(key, validate=True).decode("utf-8").partition(":")[2]
+            except (binascii.Error, UnicodeDecodeError):
+                return False
+        elif scheme.lower() != "bearer":
+            return False
+        given = _digest(key)
+        # Every key is compared in constant time, whichever fits: time says nothing about them.
+        return sum(hmac.compare_digest(given, known) for known in self._digests) > 0
+
+
+def _digest(key: str) -> bytes:
+    return hashlib.sha256(key.encode("utf-8", "surrogateescape")).digest()

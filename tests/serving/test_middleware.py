@@ -1,0 +1,66 @@
+"""API keys: who is answered, and how they are given."""
+
+import base64
+
+import pytest
+from fastapi.testclient import TestClient
+
+from modeling_triaffine.serving import Batcher, Limits, create_application, read_api_keys
+from modeling_triaffine.serving.middleware import API_KEYS
+
+KEYS = ["first-key", "second"]
+
+
+def basic(user, password):
+    return f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"
+
+
+@pytest.fixture
+def client():
+    limits = Limits(body_bytes=100, texts=5, text_characters=100)
+    batcher = Batcher(lambda texts, threshold: [[] for _ in texts], 64, 1000, 100)
+    with batcher:
+        yield TestClient(create_application(batcher, "tiny", ["DNA"], limits, KEYS))
+
+
+@pytest.mark.parametrize(
+    "given", ["Bearer first-key", "bearer second", "Bearer  second ", basic("me", "second"), basic("", "first-key")]
+)
+def test_a_known_key_is_answered(client, given):
+    assert client.post("/predict", json={"text": "a"}, headers={"Authorization": given}).json() == {"entities": []}
+
+
+WRONG = [None, "", "Bearer", "Bearer ", "Bearer first", "Bearer first-key,second", "second", "Token second"]
+WRONG += ["Basic second", basic("second", ""), basic("me", "wrong"), "Basic /w==", b"Bearer \xff"]
+
+
+@pytest.mark.parametrize("given", WRONG)
+def test_others_are_refused_before_their_body_is_read(client, given):
+    headers = {} if given is None else {"Authorization": given}
+    for content in ("{", "x" * 1000):
+        answer = client.post("/predict", content=content, headers=headers)
+        assert (answer.status_code, answer.headers["WWW-Authenticate"]) == (401, "Bearer")
+        assert list(answer.json()) == ["detail"]
+    for path in ("/openapi.json", "/label-studio/health", "/nothing"):
+        assert client.get(path, headers=headers).status_code == 401
+    assert client.get("/health", headers=headers).status_code == 200
+
+
+def test_the_schema_names_the_scheme(client):
+    schema = client.get("/openapi.json", headers={"Authorization": "Bearer second"}).json()
+    (scheme,) = schema["components"]["securitySchemes"].values()
+    assert (scheme["type"], scheme["scheme"]) == ("http", "bearer")
+
+
+def test_keys_come_from_the_environment(monkeypatch):
+    monkeypatch.delenv(API_KEYS, raising=False)
+    assert read_api_keys() == []
+    monkeypatch.setenv(API_KEYS, " one,two ,")
+    assert read_api_keys() == ["one", "two"]
+
+
+@pytest.mark.parametrize("value", ["", " , ", "with space", "caf\xe9", "a\tb"])
+def test_a_variable_without_usable_keys_opens_nothing(monkeypatch, value):
+    monkeypatch.setenv(API_KEYS, value)
+    with pytest.raises(ValueError, match=API_KEYS):
+        read_api_keys()
