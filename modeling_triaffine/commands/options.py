@@ -56,10 +56,26 @@ Overlap = Annotated[Overlaps, typer.Option(help="Which entities may overlap: all
 Format = Annotated[
     CorpusFormats | None, typer.Option("--format", help="Format of the corpus.  [default: from its name and content]")
 ]
+Splitter = Annotated[
+    str | None,
+    typer.Option(
+        help="spaCy pipeline that splits texts into sentences: xx_sent_ud_sm.  [default: the model's rules]",
+        metavar="PIPELINE",
+    ),
+]
 Split = Annotated[
     str | None, typer.Option(help="train, validation (or dev) or test.  [default: validation, or the only split]")
 ]
 Port = Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0: any free one.", metavar="PORT")]
+
+
+def text_splitter(name: str | None) -> Any:
+    """The splitter that a spaCy pipeline is; None without a name."""
+    if name is None:
+        return None
+    from ..data.splitting import spacy_splitter
+
+    return spacy_splitter(name)
 
 
 def check_device(name: str | None) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from .options import BatchSize, Device, Model, Overlap, Threshold, check_device, check_new
+from .options import BatchSize, Device, Model, Overlap, Splitter, Threshold, check_device, check_new, text_splitter
 from .predict import Records, check_input
 from .serve import labels_of
 
@@ -48,6 +48,7 @@ def command(
     overlap: Overlap = "all",
     batch_size: BatchSize = 16,
     device: Device = None,
+    splitter: Splitter = None,
 ) -> None:
     check_device(device)
     check_output(to, output)
@@ -57,7 +58,7 @@ def command(
     from ..files import atomic_path
     from ..model.pipeline_triaffine import NestedNERPipeline
 
-    pipeline = NestedNERPipeline(model=model, device=device)
+    pipeline = NestedNERPipeline(model=model, device=device, text_splitter=text_splitter(splitter))
     read = read_texts(pipeline, [text for _, text in named], measure, batch_size, threshold, overlap)
     found = [(name, one) for (name, _), one in zip(named, read, strict=True) if any(one.sentences)]
     if not found:

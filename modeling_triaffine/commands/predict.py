@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from .options import BatchSize, Device, Model, Overlap, Threshold, check_device
+from .options import BatchSize, Device, Model, Overlap, Splitter, Threshold, check_device, text_splitter
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,7 @@ def command(
     overlap: Overlap = "all",
     batch_size: BatchSize = 16,
     device: Device = None,
+    splitter: Splitter = None,
 ) -> None:
     check_input(input, output)
     check_device(device)
@@ -94,7 +95,7 @@ def command(
             waiting.append(record)
             yield record[text_column]
 
-    find_entities = NestedNERPipeline(model=model, device=device)
+    find_entities = NestedNERPipeline(model=model, device=device, text_splitter=text_splitter(splitter))
     with open_output(output) as written:
         found = find_entities(texts(), threshold=threshold, overlap=overlap, batch_size=batch_size)
         for entities in tqdm(found, unit=" texts", disable=not sys.stderr.isatty()):

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import typer
 
 from ..hosting import HOST, listen, url_of
-from .options import BatchSize, Device, Model, Port, check_device
+from .options import BatchSize, Device, Model, Port, Splitter, check_device, text_splitter
 
 
 def limit(meaning: str) -> Any:
@@ -35,6 +35,7 @@ def command(
     max_batch_characters: Annotated[int, limit("Characters that run together.")] = 50_000,
     batch_size: BatchSize = 32,
     device: Device = None,
+    splitter: Splitter = None,
     threads: Annotated[
         int | None, limit("Threads the model computes with.  [default: OMP_NUM_THREADS, or one for each core]")
     ] = None,
@@ -54,7 +55,9 @@ def command(
         torch.set_num_threads(threads)
     logging.disable_progress_bar()
     with listen(host, port) as listener:
-        find_entities = NestedNERPipeline(model=model, device=device, batch_size=batch_size)
+        find_entities = NestedNERPipeline(
+            model=model, device=device, text_splitter=text_splitter(splitter), batch_size=batch_size
+        )
         logging.set_verbosity_error()  # on a GPU the pipeline would advise against calling it again and again
         limits = Limits(body_bytes=max_body_bytes, texts=max_texts, text_characters=max_text_characters)
         with Batcher(find_entities, max_batch_texts, max_batch_characters, max_waiting) as batcher:

@@ -35,18 +35,9 @@ def spacy_tagger(model: Any, tags: str = "universal") -> PosTagger:
     """
     if tags not in SPACY_ATTRIBUTES:
         raise ValueError(f"`tags` is {tags!r}; choose one of {', '.join(map(repr, SPACY_ATTRIBUTES))}.")
-    try:
-        import spacy
-    except ImportError:
-        raise missing_extra("Tagging by spaCy needs spaCy", "spacy") from None
     name, attribute = str(model), SPACY_ATTRIBUTES[tags]
-    if isinstance(model, str | Path):
-        try:
-            model = spacy.load(model, exclude=SPACY_NOT_NEEDED)
-        except OSError as error:
-            raise OSError(
-                f"The spaCy pipeline {name!r} is not installed: python -m spacy download {name} ({error})"
-            ) from None
+    model = spacy_pipeline(model, "Tagging by spaCy", SPACY_NOT_NEEDED)
+    import spacy
 
     def tag(sentences: Sequence[Sequence[str]]) -> list[list[str]]:
         # spaCy rejects empty words, which the processor allows.
@@ -57,6 +48,27 @@ def spacy_tagger(model: Any, tags: str = "universal") -> PosTagger:
         return tagged
 
     return tag
+
+
+def spacy_pipeline(model: Any, doing: str, exclude: Sequence[str]) -> Any:
+    """A spaCy pipeline by its name or folder, without the components to `exclude`; or the pipeline itself.
+
+    Raises:
+        ImportError: spaCy is not installed; the message says what is `doing`.
+        OSError: the pipeline is not installed.
+    """
+    try:
+        import spacy
+    except ImportError:
+        raise missing_extra(f"{doing} needs spaCy", "spacy") from None
+    if not isinstance(model, str | Path):
+        return model
+    try:
+        return spacy.load(model, exclude=exclude)
+    except OSError as error:
+        raise OSError(
+            f"The spaCy pipeline {str(model)!r} is not installed: python -m spacy download {model} ({error})"
+        ) from None
 
 
 def add_parts_of_speech(records: Dataset, tagger: PosTagger) -> Dataset:

@@ -13,6 +13,7 @@ from .checks_triaffine import check_integer, check_threshold, shortened
 from .decoding_triaffine import Threshold, check_overlap, find_entities, resolve_overlaps
 from .modeling_triaffine import TriaffineForNestedNER
 from .processing_triaffine import PosTagger, TriaffineProcessor
+from .text_triaffine import TextSplitter
 
 # oneDNN, which computes some of torch's functions on the CPU, keeps what it made for each of the last 1,024 shapes. The
 # batches of a text come in ever new ones: memory would grow by a hundred megabytes. It reads this when first used.
@@ -47,6 +48,8 @@ class NestedNERPipeline(ChunkPipeline):
         overlap: "all" entities, "nested" (none cross) or "flat" (none share a word).
         batch_size: sentences of average length that run through the model together; of long ones fewer.
         pos_tagger: tags the text for a model that was trained with parts of speech; the processor's `pos_tagger`.
+        text_splitter: splits texts into sentences and words in place of the model's rules; the processor's
+            `text_splitter`.
         aggregation_strategy: "simple", the only one there is: entities are spans, never tokens to be joined.
         dtype: as in `from_pretrained`, if `model` is a name.
 
@@ -81,6 +84,7 @@ class NestedNERPipeline(ChunkPipeline):
         tokenizer: Any = None,
         batch_size: int | None = None,
         pos_tagger: PosTagger | None = None,
+        text_splitter: TextSplitter | None = None,
         dtype: Any = "auto",
         **kwargs: Any,
     ):
@@ -92,6 +96,8 @@ class NestedNERPipeline(ChunkPipeline):
         processor.check_fits(model.config)
         if pos_tagger is not None:
             processor.pos_tagger = pos_tagger
+        if text_splitter is not None:
+            processor.text_splitter = text_splitter
         batch_size = DEFAULT_BATCH_SIZE if batch_size is None else batch_size
         super().__init__(model=model.eval(), processor=processor, batch_size=batch_size, **kwargs)
 

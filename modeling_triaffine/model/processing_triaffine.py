@@ -34,8 +34,11 @@ from .repository_triaffine import (
 from .text_triaffine import (
     DEFAULT_WORD_SPLITTER,
     Piece,
+    TextSplitter,
     clean_text,
+    in_windows,
     neighbouring_words,
+    sentences_by,
     split_text,
 )
 from .text_triaffine import sentence_splitter as make_sentence_splitter
@@ -91,9 +94,12 @@ class TriaffineProcessor(PushMixin, ProcessorMixin):
     Attributes:
         pos_tagger: tags sentences given without parts of speech, if the model uses them: a function from a list of
             sentences, each a list of words, to the tags of each. It is not saved.
+        text_splitter: splits raw text in place of `sentence_splitter` and `word_splitter`, if given: a function from a
+            text to its sentences, each a list of the (start, end) of its words. It is not saved.
     """
 
     pos_tagger: PosTagger | None = None
+    text_splitter: TextSplitter | None = None
 
     def __init__(
         self,
@@ -183,13 +189,12 @@ class TriaffineProcessor(PushMixin, ProcessorMixin):
 
         A text without words is one empty sentence.
         """
-        pieces = split_text(
-            text,
-            make_sentence_splitter(self.sentence_splitter),
-            make_word_splitter(self.word_splitter),
-            self.max_sentence_words,
-            shared=self.max_sentence_words // 2,
-        )
+        size, shared = self.max_sentence_words, self.max_sentence_words // 2
+        if self.text_splitter is not None:
+            pieces = in_windows(sentences_by(self.text_splitter, text), size, shared)
+        else:
+            sentences, words = make_sentence_splitter(self.sentence_splitter), make_word_splitter(self.word_splitter)
+            pieces = split_text(text, sentences, words, size, shared)
         first = next(pieces, Piece([]))
         yield first
         yield from pieces

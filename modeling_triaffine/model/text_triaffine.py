@@ -17,6 +17,8 @@ Offsets = tuple[int, int]
 # Text → its words. (Or its sentences, one after the other: there may be many.)
 Splitter = Callable[[str], list[Offsets]]
 SentenceSplitter = Callable[[str], Iterator[Offsets]]
+# Text → the words of each of its sentences: a library's in place of these two.
+TextSplitter = Callable[[str], Iterable[Sequence[Offsets]]]
 
 # What stands alone as a word: punctuation and symbols (hyphens and slashes among them, for entities end at these), and
 # the letters of scripts that are written without spaces between words.
@@ -165,8 +167,32 @@ def split_text(
     text: str, sentences: SentenceSplitter, words: Splitter, max_sentence_words: int, shared: int = 0
 ) -> Iterator[Piece]:
     """The words of each sentence; one beyond `max_sentence_words` is cut into windows that share `shared` words."""
-    for start, end in sentences(text):
-        yield from _windows(_words_between(text, start, end, words), max_sentence_words, shared)
+    of_words = (_words_between(text, start, end, words) for start, end in sentences(text))
+    return in_windows(of_words, max_sentence_words, shared)
+
+
+def sentences_by(splitter: TextSplitter, text: str) -> Iterator[Sequence[Offsets]]:
+    """The words of each sentence of a text as a splitter has them.
+
+    Raises:
+        ValueError: words are not in order, overlap, or lie outside of the text.
+    """
+    last = 0
+    for number, words in enumerate(splitter(clean_text(text))):
+        for start, end in words:
+            if not last <= start < end <= len(text):
+                raise ValueError(
+                    f"The text splitter has a word from {start} to {end} in sentence {number}, after one that ends at "
+                    f"{last}, of a text of {len(text)} characters. Words come in order, without overlap and not empty."
+                )
+            last = end
+        yield words
+
+
+def in_windows(sentences: Iterable[Iterable[Offsets]], max_sentence_words: int, shared: int = 0) -> Iterator[Piece]:
+    """Sentences; one beyond `max_sentence_words` is cut into windows that share `shared` words."""
+    for words in sentences:
+        yield from _windows(iter(words), max_sentence_words, shared)
 
 
 def _windows(words: Iterator[Offsets], size: int, shared: int) -> Iterator[Piece]:

@@ -1,0 +1,94 @@
+"""Sentences and words by a function given to the processor, such as spaCy's pipelines."""
+
+import json
+
+import pytest
+
+from modeling_triaffine import NestedNERPipeline
+from modeling_triaffine.data.splitting import spacy_splitter
+from modeling_triaffine.model.text_triaffine import sentences_by
+from tests.helpers.corpora import write_files
+from tests.helpers.tiny import tiny_model, tiny_processor
+
+spacy = pytest.importorskip("spacy")
+
+TEXT = " The IL-2 gene. binds \ud800 DNA; gene\n protein"
+
+
+def sentencizer(language="xx", **config):
+    pipeline = spacy.blank(language)
+    pipeline.add_pipe("sentencizer", config=config)
+    return pipeline
+
+
+def words_of(processor, text):
+    return [[text[start:end] for start, end in piece.offsets] for piece in processor.split_text(text)]
+
+
+def test_spacys_sentences_have_the_models_words_or_its_own(encoder):
+    processor = tiny_processor(encoder)
+    processor.text_splitter = spacy_splitter(sentencizer(punct_chars=[";", "."]))
+    model_words = ["The", "IL", "-", "2", "gene", "."], ["binds", "\ud800", "DNA", ";"], ["gene", "protein"]
+    assert words_of(processor, TEXT) == list(model_words)
+    processor.text_splitter = spacy_splitter(sentencizer(punct_chars=[";", "."]), words="spacy")
+    assert words_of(processor, TEXT)[0] == ["The", "IL-2", "gene", "."]
+    assert words_of(processor, " \n") == [[]]
+
+
+def test_long_sentences_are_windowed(encoder):
+    processor = tiny_processor(encoder, max_sentence_words=4)
+    processor.text_splitter = spacy_splitter(sentencizer())
+    pieces = list(processor.split_text("gene " * 7))
+    assert [(len(piece.offsets), piece.shared_before) for piece in pieces] == [(4, 0), (4, 2), (3, 2)]
+
+
+def test_the_pipeline_takes_a_splitter_and_without_one_nothing_changes(encoder):
+    model = tiny_model(encoder, seed=1)
+    plain = NestedNERPipeline(model=model, processor=tiny_processor(encoder))
+    text = "The gene binds DNA. It works"
+
+    def two_halves(text):
+        return [[(0, 3), (4, 8)], [(9, 14), (15, 18)]]
+
+    split = NestedNERPipeline(model=model, processor=tiny_processor(encoder), text_splitter=two_halves)
+    found = split(text, threshold=0)
+    assert found
+    assert all(entity["end"] <= 8 or entity["start"] >= 9 for entity in found)
+    assert max(entity["end"] for entity in found) <= 18
+    assert plain(text, threshold=0) != found
+    same = NestedNERPipeline(
+        model=model, processor=tiny_processor(encoder), text_splitter=spacy_splitter(sentencizer())
+    )
+    assert [entity["word"] for entity in same(text)] == [entity["word"] for entity in plain(text)]
+
+
+@pytest.mark.parametrize("words", [[(0, 2), (1, 3)], [(2, 3), (0, 1)], [(1, 1)], [(0, 9)], [(-1, 2)]])
+def test_words_of_a_splitter_are_checked(words):
+    with pytest.raises(ValueError, match="sentence 1"):
+        list(sentences_by(lambda text: [[], words], "a b c"))
+
+
+def test_what_splits_no_sentences_is_named():
+    with pytest.raises(ValueError, match=r"xx_sent_of_no_one.*not installed"):
+        raise_as_value_error(lambda: spacy_splitter("xx_sent_of_no_one"))
+    with pytest.raises(ValueError, match="sentencizer"):
+        spacy_splitter(spacy.blank("xx"))
+    with pytest.raises(ValueError, match="'letters'"):
+        spacy_splitter(sentencizer(), words="letters")
+
+
+def raise_as_value_error(function):
+    try:
+        function()
+    except OSError as error:
+        raise ValueError(str(error)) from None
+
+
+def test_the_command_takes_a_pipeline(command, saved_model, tmp_path):
+    sentencizer(punct_chars=[";"]).to_disk(tmp_path / "pipeline")
+    texts = write_files(tmp_path, {"a.txt": "gene; DNA"})
+    result = command("predict", texts, "--model", saved_model, "--splitter", tmp_path / "pipeline", "--threshold", "0")
+    entities = json.loads(result.out)["entities"]
+    assert {entity["end"] <= 5 for entity in entities} == {True, False}
+    assert not any(entity["start"] < 5 < entity["end"] for entity in entities)
+    assert command("predict", texts, "--model", saved_model, "--splitter", tmp_path / "none").code == 2
