@@ -12,6 +12,7 @@ from .formats import FORMATS, detect_format
 from .genia import read_genia_documents
 from .loading import load_nested_ner, load_texts
 from .schema import FEATURES, CorpusError, Document, Entity, Record, RecordChecker
+from .splitting import spacy_splitter
 from .statistics import corpus_statistics
 from .writing import WRITERS, write_nested_ner
 
@@ -36,5 +37,6 @@ __all__ = [
     "load_texts",
     "read_genia_documents",
     "retokenize",
+    "spacy_splitter",
     "write_nested_ner",
 ]
