@@ -172,6 +172,13 @@ class NestedNERTrainingArguments(TrainingArguments):
     weight_decay: float = field(
         default=0.01, metadata={"help": "Decoupled weight decay; none on biases, norms and the label bias."}
     )
+    ema_decay: float | None = field(
+        default=None,
+        metadata={
+            "help": "Evaluate and save an exponential moving average of the weights with this decay (0.99) instead of "
+            "the weights themselves. Default: no average."
+        },
+    )
     max_grad_norm: float = field(default=0.1, metadata={"help": "Gradients are clipped to this norm; 0: never."})
     do_train: bool = field(default=True, metadata={"help": "Train."})
     do_eval: bool = field(default=True, metadata={"help": "Score the final model on the validation data."})
@@ -275,6 +282,8 @@ class NestedNERTrainingArguments(TrainingArguments):
             value = float(getattr(self, name))
             if not 0 <= value < math.inf:
                 raise ValueError(f"{name} is {value:g}; give a number of 0 or more.")
+        if self.ema_decay is not None and not 0 < self.ema_decay < 1:
+            raise ValueError(f"ema_decay is {self.ema_decay:g}; it must be above 0 and below 1.")
         if not (self.max_steps > 0 or 0 < self.num_train_epochs < math.inf):
             raise ValueError(
                 f"num_train_epochs is {self.num_train_epochs:g} and max_steps {self.max_steps}, so there is nothing to "

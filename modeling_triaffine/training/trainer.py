@@ -26,7 +26,8 @@ from ..model.checkpoint_triaffine import broken_weights
 from ..model.decoding_triaffine import find_entities
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import TriaffineProcessor
-from .arguments import WITHOUT_EFFECT, NestedNERTrainingArguments, refuse_without_effect
+from .arguments import NestedNERTrainingArguments
+from .averaging import AveragingCallback, averaging, has_average
 from .batching import (
     RECORD_IDS,
     EpochCallback,
@@ -99,6 +100,8 @@ class NestedNERTrainer(HubTrainer):
         if getattr(args, "save_memory", False):
             _check_gradients_can_be_added_in_place(args)
             model.head.save_memory()
+        if getattr(args, "ema_decay", None) is not None:
+            _check_weights_can_be_averaged(args)
         for name in ("pad_token_id", "bos_token_id", "eos_token_id"):
             # The Trainer would do the same, with a warning that alarms without cause.
             setattr(model.config, name, getattr(processing_class.tokenizer, name, None))
@@ -121,6 +124,7 @@ class NestedNERTrainer(HubTrainer):
         if self.is_fsdp_enabled:
             check_sharding(self.accelerator.state.fsdp_plugin)
         self.add_callback(self._epoch_callback)
+        self.add_callback(AveragingCallback(self._ema_decay is not None))
         self.add_callback(ResumeCallback(self._learning_rates))
         self.collate_records = RecordCollator(processing_class, self.data_collator)
 
@@ -132,6 +136,8 @@ class NestedNERTrainer(HubTrainer):
             trained: Any = self.model if model is None else model
             chosen = self.optimizer_cls_and_kwargs or self.get_optimizer_cls_and_kwargs(self.args, trained)
             optimizer_class, options = chosen
+            if self._ema_decay is not None:
+                optimizer_class = averaging(optimizer_class, self._ema_decay)
             groups = build_parameter_groups(
                 trained.named_parameters(),
                 learning_rates=self._learning_rates,
@@ -140,6 +146,17 @@ class NestedNERTrainer(HubTrainer):
             )
             self.optimizer = optimizer_class(groups, **options)
         return self.optimizer
+
+    @property
+    def _ema_decay(self) -> float | None:
+        """Plain TrainingArguments know no averages."""
+        return getattr(self.args, "ema_decay", None)
+
+    def _use_averages(self) -> None:
+        """Puts averaged weights into the model, if the optimizer makes any; the next update takes them out again."""
+        optimizer: Any = self.optimizer
+        if callable(getattr(optimizer, "eval", None)):
+            optimizer.eval()
 
     @property
     def _learning_rates(self) -> dict[str, float]:
@@ -319,9 +336,7 @@ class NestedNERTrainer(HubTrainer):
         """Entities of every row of the data set, over all processes, and the mean loss of a sentence."""
         sampler: Any = dataloader.batch_sampler
         model: Any = self.model
-        optimizer: Any = self.optimizer
-        if callable(getattr(optimizer, "eval", None)):  # one without a schedule puts its averages into the model
-            optimizer.eval()
+        self._use_averages()
         if not self.accelerator._models:  # neither training nor evaluation has placed it yet
             model.to(self.args.device)
         model.eval()
@@ -374,6 +389,9 @@ class NestedNERTrainer(HubTrainer):
 
     def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
         """Saves model and processor, by default in `args.output_dir`; raises NotFiniteError for broken weights."""
+        self._use_averages()
+        if self._ema_decay is not None and (self.optimizer is None or not has_average(self.optimizer)):
+            raise ValueError("ema_decay asks for averaged weights, but no update was averaged; train before saving.")
         is_checkpoint = _internal_call and output_dir is not None
         broken = broken_weights(self.model)
         if broken:
@@ -437,6 +455,13 @@ def _check_gradients_can_be_added_in_place(args: TrainingArguments) -> None:
         raise ValueError(
             "save_memory adds gradients where data-parallel training would not see them; it is for one process only. "
             "Leave it out, or train with a low rank (triaffine_rank), which needs far less memory anyway."
+        )
+
+
+def _check_weights_can_be_averaged(args: TrainingArguments) -> None:
+    if args.deepspeed or args.fsdp:
+        raise ValueError(
+            "ema_decay averages whole weights, which deepspeed and fsdp cut into parts; leave one of the two out."
         )
 
 

@@ -1,0 +1,91 @@
+"""Averaged weights: an optimizer that keeps an exponential moving average of what it trains.
+
+Training continues with the weights themselves; evaluation and every saved model use the average. In the manner of
+schedule-free optimizers, `eval()` exchanges the two and `train()` exchanges them back, so that one of them is in the
+model and the other in the optimizer's state. A checkpoint therefore holds both, and resuming is exact.
+"""
+
+from typing import Any
+
+import torch
+from torch.optim import Optimizer
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+AVERAGE = "average"
+# In the parameter groups, which travel with the state: updates averaged so far; whether the average is in the model.
+UPDATES, IN_MODEL = "averaged_updates", "average_in_model"
+
+
+def averaging(optimizer_class: type[Optimizer], decay: float) -> type[Optimizer]:
+    """Returns `optimizer_class` with an average of the weights.
+
+    After update t, average ← δ · average + (1 - δ) · weights with δ = min(decay, t / (t + 9)): early weights are soon
+    forgotten. The average starts with the weights after the first update.
+
+    Raises:
+        ValueError: the optimizer averages weights itself.
+    """
+    if hasattr(optimizer_class, "eval"):
+        raise ValueError(f"ema_decay averages weights, which {optimizer_class.__name__} does itself; leave one out.")
+
+    class AveragingOptimizer(optimizer_class):  # type: ignore[misc, valid-type]
+        @torch.no_grad()
+        def step(self, closure: Any = None) -> Any:
+            self.train()
+            loss = super().step(closure)
+            for group in self.param_groups:
+                updates = group[UPDATES] = group.get(UPDATES, 0) + 1
+                weight = 1 - min(decay, updates / (updates + 9))
+                for parameter in group["params"]:
+                    state = self.state[parameter]
+                    if AVERAGE in state:
+                        state[AVERAGE].lerp_(parameter, weight)
+                    else:
+                        state[AVERAGE] = parameter.clone()
+            return loss
+
+        def train(self) -> None:
+            """Puts the weights that are trained into the model."""
+            self._exchange(average_in_model=False)
+
+        def eval(self) -> None:
+            """Puts the average into the model, if there has been an update."""
+            self._exchange(average_in_model=True)
+
+        @torch.no_grad()
+        def _exchange(self, average_in_model: bool) -> None:
+            for group in self.param_groups:
+                if UPDATES in group and group.get(IN_MODEL, False) != average_in_model:
+                    group[IN_MODEL] = average_in_model
+                    for parameter in group["params"]:
+                        average = self.state[parameter][AVERAGE]
+                        other = parameter.clone()
+                        parameter.copy_(average)
+                        average.copy_(other)
+
+    return AveragingOptimizer
+
+
+class AveragingCallback(TrainerCallback):
+    """Leaves the average in the model when training ends, and refuses to resume averaged weights without averaging."""
+
+    def __init__(self, averages: bool):
+        self.averages = averages
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        if has_average(kwargs["optimizer"]) and not self.averages:
+            raise ValueError(
+                "The checkpoint was trained with averaged weights; resume it with the --ema_decay of its training, or "
+                "start a new run with the checkpoint as model_name_or_path."
+            )
+
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        if control.should_training_stop and self.averages:
+            kwargs["optimizer"].eval()
+
+
+def has_average(optimizer: Any) -> bool:
+    """Whether there has been an update that was averaged."""
+    return any(UPDATES in group for group in optimizer.param_groups)
