@@ -17,6 +17,7 @@ from ..model.triaffine_ops import (
     append_one,
     candidate_attention,
     gather_boundaries,
+    gather_spans,
     triaffine_pairs,
 )
 
@@ -66,6 +67,10 @@ def cross_span_stage_parts(
     assert output.logits is not None
     assert output.cross_span_attentions is not None
     bias = head.label_bias if stage.shares else stage.label_bias
+    if head.config.cross_span_residual:  # the span stage's score does not depend on the candidates
+        assert output.candidates is not None
+        assert output.span_logits is not None
+        bias = bias + gather_spans(output.span_logits, output.candidates)[0, position]
     attention = output.cross_span_attentions[0].permute(2, 0, 1)  # [R, l, g]
     values = _candidate_values(head, hidden, output)
     axis = {"key": 1, "query": 2}[stage.axis]

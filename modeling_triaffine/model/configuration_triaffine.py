@@ -198,6 +198,9 @@ class TriaffineConfig(PushMixin, PretrainedConfig):
     boundary_smoothing_distance: int = _option(
         1, "D, how many words the boundaries of those spans may be off, head and tail together", least=1, most=2**6
     )
+    cross_span_residual: bool = _option(
+        False, "whether the final scores are those of the span stage plus the cross-span ones"
+    )
     triaffine_init_std: float | int = _option(
         0.01, "standard deviation of full W and V at the start", least=1e-9, below=float("inf")
     )
@@ -227,6 +230,9 @@ class TriaffineConfig(PushMixin, PretrainedConfig):
     )
     max_subwords: int = _size(
         192, "sub-words the encoder reads at once, specials included; longer sentences are windowed", most=MAX_SUBWORDS
+    )
+    mix_layers: bool = _option(
+        False, "whether a word is a learned average of all encoder layers instead of the last one"
     )
     context: Literal["none", "previous_sentence", "document"] = _option(
         "none", "neighbouring sentences shown to the encoder around a sentence"

@@ -295,7 +295,9 @@ class TriaffineForNestedNER(PushMixin, PreTrainedModel):
     ) -> Tensor:
         """Words of the encoder's output; `longest` is N where it is known without asking the device."""
         longest = max(1, int(num_words.max())) if longest is None else longest
-        states = encoded.last_hidden_state.reshape(*word_index.shape, -1)
+        mixes = self.config.mix_layers
+        states = self.words.layer_mix(encoded.hidden_states[1:]) if mixes else encoded.last_hidden_state
+        states = states.reshape(*word_index.shape, -1)
         words = pool_subwords(states, word_index, longest, self.config.subword_pooling)
         return self.words(words, num_words, word_ids, pos_ids, char_ids).to(self.head.label_bias.dtype)
 
@@ -308,6 +310,7 @@ class TriaffineForNestedNER(PushMixin, PreTrainedModel):
     ) -> Any:
         """Runs the encoder over rows of at most `max_subwords`; windows of long sentences become rows of their own."""
         inputs: dict[str, Any] = {"input_ids": input_ids, "attention_mask": attention_mask}
+        output_hidden_states = output_hidden_states or self.config.mix_layers
         if token_type_ids is not None and (getattr(self.encoder.config, "type_vocab_size", 0) or 0) >= 2:
             inputs["token_type_ids"] = token_type_ids
         width = self.config.max_subwords

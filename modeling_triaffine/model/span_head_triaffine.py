@@ -235,6 +235,8 @@ class TriaffineSpanHead(nn.Module):
         logits, cross_span_attentions = self.cross_span(
             hidden, representations, candidates, mask, shared, self.reference
         )
+        if config.cross_span_residual:
+            logits = logits + gather_spans(span_logits, candidates)
         return {
             "candidates": candidates,
             "candidate_mask": mask,

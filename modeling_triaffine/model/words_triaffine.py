@@ -1,7 +1,10 @@
 """From sub-word states to word representations h_1 … h_N: pooling, optional word parts, BiLSTM (section 2)."""
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
+from transformers import initialization as init
 
 from .configuration_triaffine import TriaffineConfig
 from .triaffine_ops import gather_words
@@ -38,12 +41,32 @@ class BiLSTM(nn.Module):
         return values
 
 
+class LayerMix(nn.Module):
+    """A learned average of the encoder's layers, even at the start (Peters et al., 2018, without their scale)."""
+
+    def __init__(self, layers: int):
+        super().__init__()
+        self.layer_scores = nn.Parameter(torch.empty(layers))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        init.zeros_(self.layer_scores)
+
+    def forward(self, hidden_states: Sequence[Tensor]) -> Tensor:
+        """Output of each layer [B, S, H] → [B, S, H]."""
+        weights = self.layer_scores.softmax(0).to(hidden_states[0].dtype)
+        return torch.einsum("l,lbsh->bsh", weights, torch.stack(tuple(hidden_states)))
+
+
 class WordRepresentation(nn.Module):
     """Encoder vector, static word vector, part of speech and characters of a word → h_1 … h_N (section 2)."""
 
     def __init__(self, config: TriaffineConfig):
         super().__init__()
         self.config = config
+        if config.mix_layers:
+            assert config.encoder_config is not None
+            self.layer_mix = LayerMix(config.encoder_config.num_hidden_layers)
         self.encoder_dropout = nn.Dropout(config.encoder_dropout)
         width = config.hidden_size
         if config.has_words:

@@ -26,7 +26,7 @@ from ..model.checkpoint_triaffine import broken_weights
 from ..model.decoding_triaffine import find_entities
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import TriaffineProcessor
-from .arguments import NestedNERTrainingArguments
+from .arguments import WITHOUT_EFFECT, NestedNERTrainingArguments, refuse_without_effect
 from .averaging import AveragingCallback, averaging, has_average
 from .batching import (
     RECORD_IDS,
@@ -143,6 +143,7 @@ class NestedNERTrainer(HubTrainer):
                 learning_rates=self._learning_rates,
                 weight_decay=self.args.weight_decay,
                 decaying=set(self.get_decay_parameter_names(trained)),
+                layer_decay=getattr(self.args, "encoder_layer_decay", 1.0),
             )
             self.optimizer = optimizer_class(groups, **options)
         return self.optimizer

@@ -34,6 +34,7 @@ VARIANTS = {
     "no_cross_span": {"cross_span": False},
     "biaffine": {"attention": "none", "scoring": "biaffine", "cross_span": False},
     "no_lstm": {"lstm_hidden_size": 0},
+    "mixed_layers": {"mix_layers": True, "cross_span_residual": True},
     "word_parts": PARTS,
     "word_parts_no_lstm": {**PARTS, "lstm_hidden_size": 0},
 }
@@ -119,6 +120,19 @@ def test_attention_maps_and_hidden_states_on_request(encoder):
     real = full.candidate_mask
     torch.testing.assert_close(full.span_attentions.sum(2)[real], torch.ones(int(real.sum()), 3))
     torch.testing.assert_close(full.cross_span_attentions.sum(2)[real], torch.ones(int(real.sum()), 3))
+
+
+def test_mixed_layers_start_as_their_mean(encoder):
+    model = tiny_model(encoder, mix_layers=True)
+    batch = make_batch(encoder, model)
+    layers = model(**batch, output_hidden_states=True).hidden_states[1:]
+    mean = torch.stack(layers).mean(0)
+    torch.testing.assert_close(model.words.layer_mix(layers), mean)
+    scores = model(**batch).span_logits
+    model.words.layer_mix.forward = lambda hidden_states: mean
+    torch.testing.assert_close(model(**batch).span_logits, scores)
+    model.words.layer_mix.forward = lambda hidden_states: layers[-1]
+    assert not torch.allclose(model(**batch).span_logits, scores)
 
 
 @pytest.mark.parametrize("pooling", ["max", "first", "mean"])
