@@ -43,7 +43,6 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "averaged-weights": {"ema_decay": 0.99},
     "layer-mixing": {"mix_layers": "true"},
     "residual": {"cross_span_residual": "true"},
-    "layer-wise-rates": {"encoder_layer_decay": 0.9},
     "together": {
         "per_device_train_batch_size": 8,
         "warmup_steps": 0.1,

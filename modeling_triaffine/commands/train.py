@@ -38,6 +38,7 @@ Training
   --learning_rate RATE             Of everything else, the triaffine head (default: 3e-5).
   --warmup_steps N                 Updates, or below 1 a share of them, until the full rates (default: 0).
   --weight_decay RATE              Decoupled weight decay (default: 0.01).
+  --ema_decay DECAY                Score and save a moving average of the weights (0.99), not the last ones.
   --max_grad_norm NORM             Clip gradients to this norm; 0: never (default: 0.1).
   --seed N                         Of all random numbers (default: 42).
   --bf16, --fp16                   Mixed precision on a GPU.
@@ -68,6 +69,7 @@ Model: the fields of TriaffineConfig
   --cross_span BOOL                Whether candidates attend to each other (default: true).
   --cross_span_axis AXIS           Softmax of that attention over the related spans (key, as in the paper) or over the
                                    scored ones (query, as in the published code) (default: key).
+  --cross_span_residual BOOL       Whether the final scores add those of the span stage (default: false).
   --share_triaffine BOOL           Whether the cross-span stage re-uses the span stage's tensors (default: true).
   --triaffine_init_std STD         Standard deviation of full tensors at the start (default: 0.01).
   --aux_loss_weight WEIGHT         Weight of the span stage's loss (default: 1.0).
@@ -89,6 +91,7 @@ Model: the fields of TriaffineConfig
   --char_readout WAY               Where that BiLSTM is read: both_ends or last_character (default: both_ends).
   --lstm_hidden_size N             Size of the BiLSTM over words in each direction; 0: none (default: 512).
   --lstm_layers N                  Its layers (default: 2).
+  --mix_layers BOOL                Whether words are a learned average of all encoder layers (default: false).
   --encoder_dropout P              Dropout of the encoder's output (default: 0.0).
   --word_dropout P                 Dropout of static word vectors (default: 0.2).
   --pos_dropout P                  Dropout of part-of-speech embeddings (default: 0.2).

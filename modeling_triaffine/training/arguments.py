@@ -164,12 +164,6 @@ class NestedNERTrainingArguments(TrainingArguments):
     output_dir: str = field(default="outputs", metadata={"help": "Folder of the checkpoints and the finished model."})
     learning_rate: float = field(default=3e-5, metadata={"help": "Learning rate of the triaffine head."})
     encoder_learning_rate: float = field(default=3e-5, metadata={"help": "Learning rate of the pretrained encoder."})
-    encoder_layer_decay: float = field(
-        default=1.0,
-        metadata={
-            "help": "Factor of the encoder's learning rate from each layer to the one below; 1: one rate for all."
-        },
-    )
     embeddings_learning_rate: float = field(
         default=5e-4,
         metadata={"help": "Learning rate of the word, part-of-speech and character embeddings and of the BiLSTM."},
@@ -288,8 +282,6 @@ class NestedNERTrainingArguments(TrainingArguments):
             value = float(getattr(self, name))
             if not 0 <= value < math.inf:
                 raise ValueError(f"{name} is {value:g}; give a number of 0 or more.")
-        if not 0 < self.encoder_layer_decay <= 1:
-            raise ValueError(f"encoder_layer_decay is {self.encoder_layer_decay:g}; it must be above 0 and at most 1.")
         if self.ema_decay is not None and not 0 < self.ema_decay < 1:
             raise ValueError(f"ema_decay is {self.ema_decay:g}; it must be above 0 and below 1.")
         if not (self.max_steps > 0 or 0 < self.num_train_epochs < math.inf):

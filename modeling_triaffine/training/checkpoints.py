@@ -132,7 +132,7 @@ class ResumeCallback(TrainerCallback):
             if "name" not in group:  # of an optimizer that was given, with rates of its own
                 continue
             part = group["name"].removesuffix("_no_decay")
-            begun, asked = float(group["initial_lr"]) / group.get("factor", 1.0), self.learning_rates[part]
+            begun, asked = float(group["initial_lr"]), self.learning_rates[part]
             if not math.isclose(begun, asked):
                 logger.warning(
                     "The learning rate of the %s stays %g, with which the checkpoint began, and does not become %g. "

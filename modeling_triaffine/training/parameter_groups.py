@@ -5,7 +5,6 @@ triaffine head. Each is split once more into what decays and what does not (bias
 rates are is said in `arguments.py`; how they fall over time is the scheduler's business.
 """
 
-import re
 from collections.abc import Collection, Iterable
 from typing import Any
 
@@ -19,7 +18,6 @@ def build_parameter_groups(
     learning_rates: dict[str, float],
     weight_decay: float,
     decaying: Collection[str],
-    layer_decay: float = 1.0,
 ) -> list[dict[str, Any]]:
     """Sorts every trainable parameter into exactly one optimizer group.
 
@@ -28,7 +26,6 @@ def build_parameter_groups(
         learning_rates: one rate for each of `PARTS`.
         weight_decay: decay of the parameters named in `decaying`; all others get none.
         decaying: names of the parameters that decay.
-        layer_decay: factor of the encoder's rate from each layer to the one below; its embeddings are the lowest.
 
     Returns:
         Groups for a torch optimizer, without empty ones, the head's first: its rate is the one the Trainer logs.
@@ -36,10 +33,8 @@ def build_parameter_groups(
     Raises:
         ValueError: a parameter lies in none of `PARTS`, and so would not be trained.
     """
-    named_parameters = list(named_parameters)
-    depth = 1 + max((_layer(name) for name, _ in named_parameters if name.startswith("encoder.")), default=0)
-    groups: dict[tuple[str, bool, float], list[nn.Parameter]] = {
-        (part, decays, 1.0): [] for part in PARTS for decays in (True, False)
+    groups: dict[tuple[str, bool], list[nn.Parameter]] = {
+        (part, decays): [] for part in PARTS for decays in (True, False)
     }
     for name, parameter in named_parameters:
         if not parameter.requires_grad:
@@ -49,22 +44,14 @@ def build_parameter_groups(
             raise ValueError(
                 f"parameter {name!r} has no learning rate: it lies in none of the parts {', '.join(PARTS)} of the model"
             )
-        factor = layer_decay ** (depth - 1 - _layer(name)) if part == "encoder" else 1.0
-        groups.setdefault((part, name in decaying, factor), []).append(parameter)
+        groups[part, name in decaying].append(parameter)
     return [
         {
             "name": f"{part}{'' if decays else '_no_decay'}",
             "params": parameters,
-            "lr": learning_rates[part] * factor,
-            "factor": factor,
+            "lr": learning_rates[part],
             "weight_decay": weight_decay if decays else 0.0,
         }
-        for (part, decays, factor), parameters in groups.items()
+        for (part, decays), parameters in groups.items()
         if parameters
     ]
-
-
-def _layer(name: str) -> int:
-    """The encoder layer of a parameter, from 1; 0 for its embeddings and whatever else has no number."""
-    number = re.search(r"\.(?:layers?|h|block)\.(\d+)\.", name)
-    return 0 if number is None else 1 + int(number.group(1))

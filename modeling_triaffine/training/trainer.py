@@ -143,7 +143,6 @@ class NestedNERTrainer(HubTrainer):
                 learning_rates=self._learning_rates,
                 weight_decay=self.args.weight_decay,
                 decaying=set(self.get_decay_parameter_names(trained)),
-                layer_decay=getattr(self.args, "encoder_layer_decay", 1.0),
             )
             self.optimizer = optimizer_class(groups, **options)
         return self.optimizer

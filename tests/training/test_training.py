@@ -71,18 +71,6 @@ def test_frozen_parameters_are_in_no_group() -> None:
     assert [group["name"] for group in groups] == ["head", "head_no_decay"]
 
 
-def test_lower_encoder_layers_have_lower_rates() -> None:
-    layers = nn.ModuleList(nn.Linear(2, 2, bias=False) for _ in range(2))
-    encoder = nn.ModuleDict({"embeddings": nn.Embedding(3, 2), "encoder": nn.ModuleDict({"layer": layers})})
-    model = nn.ModuleDict({"head": nn.Linear(2, 2, bias=False), "encoder": encoder})
-    rates = {"head": 1.0, "encoder": 0.1}
-    groups = build_parameter_groups(model.named_parameters(), rates, 0.1, set(), layer_decay=0.5)
-    rate_of = {id(parameter): group["lr"] for group in groups for parameter in group["params"]}
-    expected = {"head.weight": 1.0, "encoder.embeddings.weight": 0.025}
-    expected |= {"encoder.encoder.layer.0.weight": 0.05, "encoder.encoder.layer.1.weight": 0.1}
-    assert {name: rate_of[id(one)] for name, one in model.named_parameters()} == pytest.approx(expected)
-
-
 def test_a_parameter_without_a_rate_is_an_error() -> None:
     model = nn.ModuleDict({"tail": nn.Linear(2, 2)})
     with pytest.raises(ValueError, match=r"'tail.weight' has no learning rate"):
