@@ -1,4 +1,4 @@
-"""A ladder of recipes: F1 of today's recipe, of one change at a time and of changes together, with several seeds.
+"""A ladder of recipes: F1 of a first recipe, of one change at a time and of changes together, with several seeds.
 
     python benchmarks/accuracy.py outputs/ladder --encoder MINILM \\
         --corpus genia=genia.train.jsonl,genia.dev.jsonl --corpus gum=gum.train.conllu,gum.dev.conllu
@@ -30,7 +30,14 @@ from modeling_triaffine.machine import describe_machine, source_revision
 
 TRAIN = [sys.executable, str(Path(__file__).resolve().parents[1] / "examples" / "train.py")]
 START = "start"
-# Variant → options of training that differ from the recipe's.
+# The start: what the recipe of today has is taken back to what it was before this ladder, by empty values.
+START_OPTIONS: dict[str, Any] = {
+    "words": "corpus",
+    "per_device_train_batch_size": 16,
+    **dict.fromkeys(("warmup_steps", "ema_decay", "boundary_smoothing", "mix_layers", "cross_span_residual"), ""),
+    **dict.fromkeys(("char_vocab_size", "char_embedding_size", "char_lstm_hidden_size"), ""),
+}
+# Variant → options of training that differ from the start's. `together` is the recipe of today.
 VARIANTS: dict[str, dict[str, Any]] = {
     START: {},
     "boundary-smoothing": {"boundary_smoothing": 0.1},
@@ -142,6 +149,7 @@ def train(job: Job, arguments: argparse.Namespace) -> None:
         "load_best_model_at_end": "false",
         "card_examples": 0,
         "words": "corpus",  # those of the published scores, which `test_file` is scored on
+        **START_OPTIONS,
         **OF_CORPUS.get(job.corpus, {}),
         **VARIANTS[job.variant],
         "seed": job.seed,

@@ -16,7 +16,7 @@ from pathlib import Path
 
 options = dict(argument.removeprefix("--").partition("=")[::2] for argument in sys.argv[1:])
 records = [json.loads(line) for line in Path(options["test_file"]).read_text(encoding="utf-8").splitlines()]
-for record in records[: int(options["seed"]) if "boundary_smoothing" in options else 6]:
+for record in records[: int(options["seed"]) if options["boundary_smoothing"] else 6]:
     record["entities"] = []
 folder = Path(options["output_dir"])
 folder.mkdir()
