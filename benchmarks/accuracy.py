@@ -30,7 +30,7 @@ from modeling_triaffine.machine import describe_machine, source_revision
 
 TRAIN = [sys.executable, str(Path(__file__).resolve().parents[1] / "examples" / "train.py")]
 START = "start"
-# The start: what the recipe of today has is taken back to what it was before this ladder, by empty values.
+# The start: of what the recipe of today says, these are set back, by empty values, to what they were before.
 START_OPTIONS: dict[str, Any] = {
     "words": "corpus",
     "per_device_train_batch_size": 16,

@@ -73,10 +73,8 @@ def parse_training_plan(arguments: Sequence[str], library: Path | None = None) -
     given = parser.parse_given(arguments)
     name = given.pop("recipe", None)
     recipe = Recipe() if name is None else load_recipe(find_recipe(name, library))
-    config = {
-        **_check_recipe_config(recipe),
-        **{option: given.pop(option) for option in CONFIG_OPTIONS if option in given},
-    }
+    config = _check_recipe_config(recipe) | {option: given.pop(option) for option in CONFIG_OPTIONS if option in given}
+    config = {name: value for name, value in config.items() if value != ""}
     merged = {**_check_recipe_options(recipe, parser), **given}
     options = {name: value for name, value in merged.items() if value != ""}
     if not options.get("output_dir"):
@@ -93,13 +91,19 @@ class _Parser(HfArgumentParser):
 
     def parse_given(self, arguments: Sequence[str]) -> dict[str, Any]:
         """Option → value. Raises CommandLineError, for a misspelt option with the one that was probably meant."""
-        given, unknown = self.parse_known_args(list(arguments))
+        dests = {spelling: action.dest for action in self._actions for spelling in action.option_strings}
+        emptied = {
+            argument: dests[argument[:-1]]
+            for argument in arguments
+            if argument.endswith("=") and argument[:-1] in dests
+        }
+        given, unknown = self.parse_known_args([argument for argument in arguments if argument not in emptied])
         if unknown:
             names = [action.option_strings[0] for action in self._actions]
             name = unknown[0].partition("=")[0]
             near = difflib.get_close_matches(name.replace("-", "_").replace("__", "--", 1), names, n=1)
             self.error(f"no such option: {unknown[0]}." + (f" Did you mean {near[0]}?" if near else ""))
-        return vars(given)
+        return vars(given) | dict.fromkeys(emptied.values(), "")
 
     def error(self, message: str) -> NoReturn:
         end = "" if message.endswith(("?", ".")) else "."

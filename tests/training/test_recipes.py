@@ -271,9 +271,10 @@ def test_what_a_recipe_needs_and_does_not_find_is_told_and_can_be_left_out(
 
 
 def test_an_empty_value_takes_back_what_the_recipe_says() -> None:
-    plan = plan_of("ace2004-bert", "--word_vectors=", "--language", "")
-    assert (plan.model.word_vectors, plan.data.language) == (None, None)
-    assert not {"word_vectors", "language"} & set(plan.options)
+    plan = plan_of("ace2004-bert", "--word_vectors=", "--language", "", "--max_grad_norm=", "--triaffine-dim=")
+    assert (plan.model.word_vectors, plan.data.language, plan.training.max_grad_norm) == (None, None, 0.1)
+    assert not {"word_vectors", "language", "max_grad_norm"} & set(plan.options)
+    assert "triaffine_dim" not in plan.config
 
 
 # ---- A run's folder as a recipe ----
