@@ -66,6 +66,7 @@ def train(name: str, arguments: argparse.Namespace) -> None:
         "eval_strategy": "no",
         "load_best_model_at_end": "false",
         "card_examples": 0,
+        "words": "corpus",
         "output_dir": folder,
     }
     flags = [f"--{option}={value}" for option, value in options.items()]

@@ -100,6 +100,7 @@ def train_and_score(records: Sequence[Record], folder: Path, seed: int, argument
             "load_best_model_at_end": "false",
             "save_strategy": "no",
             "card_examples": 0,
+            "words": "corpus",
             "seed": seed,
             "output_dir": folder,
         }
