@@ -291,9 +291,9 @@ def test_a_thousand_mixed_requests_are_each_answered_as_if_alone():
 def test_items_are_answered_as_the_pipeline_answers_each(client, find_entities):
     given = [{"text": TEXTS[0]}, {"text": TEXTS[0], "threshold": {"DNA": 0.2}, "overlap": "flat"}, {"text": "gene"}]
     found = client.post("/predict", json={"items": given}).json()["entities"]
-    assert found == nearly([find_entities(one.pop("text"), **one) for one in json.loads(json.dumps(given))])
+    assert found == near([find_entities(one.pop("text"), **one) for one in json.loads(json.dumps(given))])
     (chosen,) = client.post("/predict", json={"items": [{"text": TEXTS[0], "labels": ["DNA"]}]}).json()["entities"]
-    assert chosen == nearly([one for one in find_entities(TEXTS[0]) if one["entity_group"] == "DNA"])
+    assert chosen == near([one for one in find_entities(TEXTS[0]) if one["entity_group"] == "DNA"])
 
 
 def test_lone_surrogates_are_text(client):
