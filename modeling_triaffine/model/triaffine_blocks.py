@@ -26,6 +26,8 @@ OUTSIDE = -1e30
 BLOCK_NUMBERS = 4 * 2**20
 # A block has at least this many inside words, and a sentence about this many blocks: a third of the cube is made.
 BLOCK_WORDS, BLOCKS = 8, 8
+# The same two without gradients, where a block is of head words and stays in the processor's cache (4 MB in float32).
+CACHED_NUMBERS, HEAD_WORDS = 2**20, 8
 
 
 class Block(NamedTuple):
@@ -338,6 +340,39 @@ class _AttendInside(torch.autograd.Function):
                 scoring.add_gradients(ctx.plan, block, scoring_saved, for_values, gradients[3:])
         converted = (part.to(tensor.dtype) for part, tensor in zip(gradients, tensors, strict=True))
         return None, None, None, None, *converted
+
+
+def attend_without_gradient(attention: ProductCube, scoring: ProductCube, max_width: int | None) -> Tensor:
+    """p [B, R, N, N] as [`attend_inside`] gives it, in fewer and fused steps: what a gradient needs is not at hand.
+
+    Blocks of head words i, each with all tail and inside words that their spans have: one softmax makes all of α_ijk.
+    """
+    batch, labels, num_words = scoring.shape()
+    dtype = torch.promote_types(scoring.tails.dtype, torch.float32)
+    p = scoring.tails.new_zeros((batch, labels, num_words, num_words), dtype=dtype)
+    words = torch.arange(num_words, device=p.device)
+    with torch.autocast(p.device.type, enabled=False):
+        for first in range(0, num_words, HEAD_WORDS):
+            last = min(first + HEAD_WORDS, num_words)
+            stop = min(num_words, last - 1 + (max_width or num_words))
+            heads, reach = words[first:last, None, None], words[first:stop]
+            outside = ((reach < heads) | (reach > reach[:, None])).flatten(0, 1)  # [I·J, K]
+            bias = p.new_zeros(outside.shape).masked_fill_(outside, OUTSIDE)
+            numbers = labels * len(bias) * max(len(reach), scoring.tails.shape[-1])
+            size = max(1, CACHED_NUMBERS // numbers)
+            for row in range(0, batch, size):
+                rows = slice(row, row + size)
+                weights = _pair_scores(attention, rows, first, last, stop).to(dtype).add_(bias).softmax(-1)
+                scores = weights.mul_(_pair_scores(scoring, rows, first, last, stop)).sum(-1)
+                p[rows, :, first:last, first:stop] = scores.unflatten(-1, (last - first, -1))
+    return p
+
+
+def _pair_scores(cube: ProductCube, rows: slice, first: int, last: int, stop: int) -> Tensor:
+    """Scores [B, R, I·J, K] of the head words from `first` to `last` with tail and inside words up to `stop`."""
+    heads, insides, tails = (part[rows] for part in cube)
+    pairs = heads[:, :, first:last, None] * tails[:, :, None, first:stop]
+    return pairs.flatten(2, 3) @ insides[:, :, first:stop].mT
 
 
 def _inside_scores(cube: Cube, plan: Plan, block: Block, dtype: torch.dtype) -> tuple[Tensor, Any]:

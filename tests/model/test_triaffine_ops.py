@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from modeling_triaffine.model import triaffine_ops
+from modeling_triaffine.model import triaffine_blocks, triaffine_ops
 from modeling_triaffine.model.triaffine_blocks import cut_into_blocks, pack_words, pad_words
 from modeling_triaffine.model.triaffine_ops import (
     AdditiveFactor,
@@ -105,6 +105,22 @@ def test_narrow_spans(kinds, width):
     lengths = torch.tensor([20, 11])
     expected = span_stage(span_scores_reference, attention, scoring, lengths, width)
     assert_same(span_stage(span_scores, attention, scoring, lengths, width), expected, 1e-10)
+
+
+@pytest.mark.parametrize("kinds", [("rank", "rank"), ("shared rank", "rank")], ids=str)
+@pytest.mark.parametrize("width", [1, 3, None])
+@pytest.mark.parametrize("sizes", [(2, 20, 3, 4), (1, 1, 1, 3), (3, 9, 2, 5)], ids=str)
+def test_without_gradients(kinds, width, sizes, monkeypatch):
+    monkeypatch.setattr(triaffine_blocks, "CACHED_NUMBERS", 2000)  # several blocks of sentences
+    attention, scoring = (make_factor(sizes, kind, seed) for seed, kind in enumerate(kinds))
+    lengths = ragged_lengths(sizes)
+    mask = span_mask(lengths, sizes[1], width).unsqueeze(1)
+    with torch.no_grad():
+        expected, actual = (
+            score(attention, scoring, lengths, width).scores for score in (span_scores_reference, span_scores)
+        )
+    assert actual.isfinite().all()
+    assert_same([actual * mask], [expected * mask], 1e-10)
 
 
 @pytest.mark.parametrize("kinds", [("full", "full"), ("rank", "rank"), ("additive", "full")], ids=str)
