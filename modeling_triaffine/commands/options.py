@@ -43,6 +43,9 @@ def read_threshold(text: str) -> float | dict[str, float]:
         raise typer.BadParameter(problem) from None
 
 
+Int8 = Annotated[
+    bool, typer.Option("--int8", help="Multiply the encoder's linear layers in int8, on a CPU. Needs the extra onnx.")
+]
 Threshold = Annotated[
     Any,
     typer.Option(

@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from .options import BatchSize, Device, Model, Overlap, Splitter, Threshold, check_device, text_splitter
+from .options import BatchSize, Device, Int8, Model, Overlap, Splitter, Threshold, check_device, text_splitter
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,7 @@ def command(
     batch_size: BatchSize = 16,
     device: Device = None,
     splitter: Splitter = None,
+    int8: Int8 = False,
 ) -> None:
     check_input(input, output)
     check_device(device)
@@ -95,7 +96,10 @@ def command(
             waiting.append(record)
             yield record[text_column]
 
-    find_entities = NestedNERPipeline(model=model, device=device, text_splitter=text_splitter(splitter))
+    quantize = "int8" if int8 else None
+    find_entities = NestedNERPipeline(
+        model=model, device=device, text_splitter=text_splitter(splitter), quantize=quantize
+    )
     with open_output(output) as written:
         found = find_entities(texts(), threshold=threshold, overlap=overlap, batch_size=batch_size)
         for entities in tqdm(found, unit=" texts", disable=not sys.stderr.isatty()):

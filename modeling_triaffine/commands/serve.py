@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import typer
 
 from ..hosting import HOST, listen, url_of
-from .options import BatchSize, Device, Model, Port, Splitter, check_device, text_splitter
+from .options import BatchSize, Device, Int8, Model, Port, Splitter, check_device, text_splitter
 
 
 def limit(meaning: str) -> Any:
@@ -36,6 +36,7 @@ def command(
     batch_size: BatchSize = 32,
     device: Device = None,
     splitter: Splitter = None,
+    int8: Int8 = False,
     threads: Annotated[
         int | None, limit("Threads the model computes with.  [default: OMP_NUM_THREADS, or one for each core]")
     ] = None,
@@ -56,7 +57,11 @@ def command(
     logging.disable_progress_bar()
     with listen(host, port) as listener:
         find_entities = NestedNERPipeline(
-            model=model, device=device, text_splitter=text_splitter(splitter), batch_size=batch_size
+            model=model,
+            device=device,
+            text_splitter=text_splitter(splitter),
+            batch_size=batch_size,
+            quantize="int8" if int8 else None,
         )
         logging.set_verbosity_error()  # on a GPU the pipeline would advise against calling it again and again
         limits = Limits(body_bytes=max_body_bytes, texts=max_texts, text_characters=max_text_characters)

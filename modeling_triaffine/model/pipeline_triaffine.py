@@ -1,10 +1,12 @@
 """NestedNERPipeline: raw text in, nested entities with character offsets out."""
 
+import copy
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sized
 from itertools import islice
 from typing import Any
 
+import torch
 from torch import Tensor
 from transformers.pipelines.base import ChunkPipeline
 
@@ -13,6 +15,7 @@ from .checks_triaffine import check_integer, check_threshold, shortened
 from .decoding_triaffine import Threshold, check_overlap, find_entities, resolve_overlaps
 from .modeling_triaffine import TriaffineForNestedNER
 from .processing_triaffine import PosTagger, TriaffineProcessor
+from .quantization_triaffine import check_quantization, quantize_linear_layers
 from .text_triaffine import TextSplitter
 
 # oneDNN, which computes some of torch's functions on the CPU, keeps what it made for each of the last 1,024 shapes. The
@@ -52,6 +55,8 @@ class NestedNERPipeline(ChunkPipeline):
             `text_splitter`.
         aggregation_strategy: "simple", the only one there is: entities are spans, never tokens to be joined.
         dtype: as in `from_pretrained`, if `model` is a name.
+        quantize: "int8" multiplies the encoder's linear layers in int8 on the CPU, all else in float32; needs the
+            extra `onnx`. A model given as such is copied, not changed.
 
     Returns for each text a list of {"entity_group", "score", "word", "start", "end"}, offsets in characters with an
     exclusive end, sorted by start, then longest first. A list, tuple, array, series or column of texts gives a list;
@@ -86,18 +91,27 @@ class NestedNERPipeline(ChunkPipeline):
         pos_tagger: PosTagger | None = None,
         text_splitter: TextSplitter | None = None,
         dtype: Any = "auto",
+        quantize: str | None = None,
         **kwargs: Any,
     ):
         _refuse_unknown(set(kwargs) & set(INSTEAD_OF))
+        check_quantization(quantize)
+        self.quantize = quantize
         if isinstance(model, str | os.PathLike):
             processor = processor or TriaffineProcessor.from_pretrained(model)
             model = TriaffineForNestedNER.from_pretrained(model, dtype=dtype)
+        elif quantize is not None:
+            model = copy.deepcopy(model)
         processor = _find_processor(model, processor, tokenizer)
         processor.check_fits(model.config)
         if pos_tagger is not None:
             processor.pos_tagger = pos_tagger
         if text_splitter is not None:
             processor.text_splitter = text_splitter
+        if quantize is not None:
+            kwargs["device"] = _require_cpu(kwargs.get("device"))
+            model = model.float().cpu()
+            quantize_linear_layers(model.encoder)
         batch_size = DEFAULT_BATCH_SIZE if batch_size is None else batch_size
         super().__init__(model=model.eval(), processor=processor, batch_size=batch_size, **kwargs)
 
@@ -122,7 +136,16 @@ class NestedNERPipeline(ChunkPipeline):
         return {}, threshold, overlap
 
     def save_pretrained(self, save_directory: str | os.PathLike[str], **kwargs: Any) -> None:
-        """Model and processor, with all that loading them needs."""
+        """Model and processor, with all that loading them needs.
+
+        Raises:
+            ValueError: the model is quantized, which happens anew whenever it is loaded.
+        """
+        if self.quantize is not None:
+            raise ValueError(
+                f'NestedNERPipeline: a model loaded with quantize="{self.quantize}" cannot be saved; save it without, '
+                "and quantize where it is loaded."
+            )
         self.model.save_pretrained(save_directory, **{"processor": self.processor, **kwargs})  # for a push
         self.processor.save_pretrained(save_directory)
 
@@ -215,6 +238,15 @@ def _find_processor(model: Any, processor: Any, tokenizer: Any) -> Any:
             "leave it out, the processor brings its own (`processor=`)."
         )
     return processor
+
+
+def _require_cpu(device: Any) -> Any:
+    """The device to run on if it is the CPU or any; ValueError for another one."""
+    if device not in (None, -1) and torch.device(device).type != "cpu":
+        raise ValueError(
+            f'`device` is {shortened(device)}, but quantize="int8" computes on the CPU; leave one of them out.'
+        )
+    return "cpu"
 
 
 def _is_processor(given: Any) -> bool:

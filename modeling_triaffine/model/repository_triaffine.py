@@ -42,6 +42,7 @@ REMOTE_CODE_FILES = (
     "batches_triaffine.py",
     "layout_triaffine.py",
     "processing_triaffine.py",
+    "quantization_triaffine.py",
     "pipeline_triaffine.py",
 )
 # What a saved folder has beside it for Inference Endpoints, which read both files by these names.

@@ -1,0 +1,99 @@
+"""The encoder's linear layers in int8 on the CPU, multiplied by ONNX Runtime; everything else stays in float32.
+
+Weights are rounded once, a scale for each output; activations at every call, a scale for all of them ("dynamic
+quantization"). Nothing is calibrated or exported: any checkpoint can be quantized as it is loaded.
+"""
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+try:
+    import onnxruntime
+    from onnx import TensorProto, helper, numpy_helper
+except ImportError:
+    onnxruntime = None
+
+CHOICES = ("int8",)
+# Weights take 7 of the 8 bits: processors without VNNI add two products of 8 bits in 16 bits, which would overflow.
+LARGEST = 63
+
+
+def check_quantization(choice: str | None) -> None:
+    """Raises ValueError for an unknown choice, ImportError if what it needs is not installed."""
+    if choice is None:
+        return
+    if choice not in CHOICES:
+        raise ValueError(
+            f"`quantize` is {choice!r}; choose {', '.join(map(repr, CHOICES))}, or None for no quantization."
+        )
+    if onnxruntime is None:
+        raise ImportError(
+            "Quantizing to int8 needs onnx and onnxruntime: pip install 'modeling_triaffine[onnx]', or "
+            "pip install onnx onnxruntime."
+        )
+
+
+def quantize_linear_layers(module: nn.Module) -> None:
+    """Replaces every `nn.Linear` inside `module`, which is on the CPU, by a [`QuantizedLinear`]."""
+    # One set of threads for all layers, as many as torch has.
+    onnxruntime.set_global_thread_pool_sizes(torch.get_num_threads(), 1)
+    for parent in list(module.modules()):
+        for name, layer in parent.named_children():
+            if type(layer) is nn.Linear:
+                setattr(parent, name, QuantizedLinear(layer))
+
+
+class QuantizedLinear(nn.Module):
+    """A linear layer x Wᵀ + b with W and x in int8, sums in int32 and b in float32; without gradients."""
+
+    def __init__(self, layer: nn.Linear):
+        super().__init__()
+        self.in_features, self.out_features = layer.in_features, layer.out_features
+        options = onnxruntime.SessionOptions()
+        options.use_per_session_threads = False
+        graph = _graph(
+            *(None if part is None else part.detach().float().numpy() for part in (layer.weight, layer.bias))
+        )
+        self.session = onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+
+    def forward(self, values: Tensor) -> Tensor:
+        """values [..., in] → [..., out], in float32."""
+        rows = values.detach().float().reshape(-1, self.in_features).contiguous()
+        (result,) = self.session.run(None, {"x": rows.numpy()})
+        return torch.from_numpy(result).view(*values.shape[:-1], self.out_features)
+
+    def extra_repr(self) -> str:
+        return f"in_features={self.in_features}, out_features={self.out_features}"
+
+
+def _graph(weight: np.ndarray, bias: np.ndarray | None) -> bytes:
+    """The layer of weight [out, in] and bias [out] as an ONNX model, x [rows, in] → y [rows, out]."""
+    scale = np.abs(weight).max(axis=1) / LARGEST
+    scale[scale == 0] = 1
+    constants = {
+        "weight": np.rint(weight / scale[:, None]).astype(np.int8).T.copy(),
+        "weight_zero": np.zeros(len(weight), dtype=np.int8),
+        "weight_scale": scale.astype(np.float32),
+        "bias": np.zeros_like(scale) if bias is None else bias,
+    }
+    nodes = [
+        helper.make_node("DynamicQuantizeLinear", ["x"], ["quantized", "x_scale", "x_zero"]),
+        helper.make_node("MatMulInteger", ["quantized", "weight", "x_zero", "weight_zero"], ["sums"]),
+        helper.make_node("Cast", ["sums"], ["products"], to=TensorProto.FLOAT),
+        helper.make_node("Mul", ["x_scale", "weight_scale"], ["scale"]),
+        helper.make_node("Mul", ["products", "scale"], ["scaled"]),
+        helper.make_node("Add", ["scaled", "bias"], ["y"]),
+    ]
+    size = {"x": weight.shape[1], "y": weight.shape[0]}
+    given, result = (
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["rows", size[name]])] for name in ("x", "y")
+    )
+    initializers = [numpy_helper.from_array(values, name) for name, values in constants.items()]
+    graph = helper.make_graph(nodes, "linear", given, result, initializers)
+    # The versions that ONNX Runtime has read for years, whatever the newest ones of the installed `onnx` are.
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    serialized: Any = model.SerializeToString()
+    return bytes(serialized)

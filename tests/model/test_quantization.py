@@ -1,0 +1,77 @@
+"""The encoder in int8: which layers are quantized, how close they stay, what is refused."""
+
+import pytest
+import torch
+from torch import nn
+
+from modeling_triaffine import NestedNERPipeline
+from modeling_triaffine.model import quantization_triaffine
+from modeling_triaffine.model.quantization_triaffine import QuantizedLinear
+from tests.helpers.tiny import tiny_model, tiny_processor
+
+pytest.importorskip("onnxruntime", reason="needs the extra onnx")
+
+TEXT = "The IL-2 gene binds protein. It is DNA! No gene here."
+
+
+@pytest.fixture(scope="module")
+def model(encoder):
+    return tiny_model(encoder)
+
+
+@pytest.fixture(scope="module")
+def finder(encoder, model):
+    return NestedNERPipeline(model=model, processor=tiny_processor(encoder), quantize="int8")
+
+
+def linear_layers(module, kind):
+    return [layer for layer in module.modules() if type(layer) is kind]
+
+
+def test_the_encoder_is_quantized_and_nothing_else(finder, model):
+    quantized = linear_layers(finder.model.encoder, QuantizedLinear)
+    assert len(quantized) == len(linear_layers(model.encoder, nn.Linear)) > 0
+    assert not linear_layers(finder.model.encoder, nn.Linear)
+    assert linear_layers(finder.model, QuantizedLinear) == quantized
+
+
+def test_entities_are_nearly_those_of_float32(finder, model, encoder):
+    exact = NestedNERPipeline(model=model, processor=tiny_processor(encoder))(TEXT, threshold=0.0)
+    found = {(e["start"], e["end"], e["entity_group"]): e["score"] for e in finder(TEXT, threshold=0.0)}
+    shared = [(e["score"], found[key]) for e in exact if (key := (e["start"], e["end"], e["entity_group"])) in found]
+    assert len(shared) > len(exact) / 2
+    assert max(abs(one - other) for one, other in shared) < 0.1
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("shape", [(5, 64), (2, 3, 64), (1, 64)], ids=str)
+def test_a_quantized_layer_is_within_the_rounding_error(shape, bias):
+    torch.manual_seed(0)
+    layer = nn.Linear(64, 32, bias=bias)
+    with torch.no_grad():
+        layer.weight[3] = 0  # a row without a scale
+        layer.weight[4] *= 100  # scales are of each output
+        values = 3 * torch.randn(shape)
+        expected, found = layer(values), QuantizedLinear(layer)(values)
+    assert found.shape == expected.shape
+    assert found.dtype == torch.float32
+    error = (found - expected).abs().flatten(0, -2).amax(0)
+    assert (error < 0.1 * layer.weight.norm(dim=1) + 1e-5).all()
+
+
+@pytest.mark.parametrize(("keywords", "fact"), [({"quantize": "int3"}, "int8"), ({"device": "cuda"}, "cuda")])
+def test_what_cannot_be_quantized_is_refused(model, encoder, keywords, fact):
+    with pytest.raises(ValueError, match=fact):
+        NestedNERPipeline(model=model, processor=tiny_processor(encoder), **{"quantize": "int8", **keywords})
+
+
+def test_without_a_quantizer_the_extra_is_named(model, encoder, monkeypatch):
+    monkeypatch.setattr(quantization_triaffine, "onnxruntime", None)
+    with pytest.raises(ImportError, match=r"\[onnx\]"):
+        NestedNERPipeline(model=model, processor=tiny_processor(encoder), quantize="int8")
+
+
+def test_a_quantized_model_is_not_saved(finder, tmp_path):
+    with pytest.raises(ValueError, match="int8"):
+        finder.save_pretrained(tmp_path / "model")
+    assert not list(tmp_path.iterdir())
