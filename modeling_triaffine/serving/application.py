@@ -5,6 +5,7 @@ because such pages load scripts from other servers.
 """
 
 import asyncio
+import importlib.util
 from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Annotated, Any
@@ -12,7 +13,7 @@ from typing import Annotated, Any
 from fastapi import Body, FastAPI, HTTPException, Request, Security
 from fastapi.exceptions import RequestValidationError
 from fastapi.security import HTTPBearer
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 
 from ..hosting import public_names
 from ..version import __version__
@@ -79,13 +80,26 @@ def create_application(
         application.add_middleware(ApiKeys, keys=api_keys)
     application.add_middleware(Stopping)
 
+    metrics = None
+    if importlib.util.find_spec("prometheus_client"):  # which installations of the extra before it lack
+        from .metrics import Measuring, Metrics
+
+        metrics = Metrics(batcher)
+        application.add_middleware(Measuring, metrics=metrics)
+        application.get("/metrics", summary="Counts, for Prometheus", response_class=PlainTextResponse)(
+            metrics.response
+        )
+
     async def find(items: Sequence[Item], request: Request) -> Answers:
         check_items(items, labels, limits)
         try:
             future = batcher.submit(items)
         except QueueFullError as error:
             raise HTTPException(503, f"{error} Try again later.", {"Retry-After": RETRY_AFTER}) from None
-        return await answer_while_connected(future, request)
+        found = await answer_while_connected(future, request)
+        if metrics is not None:
+            metrics.count(items, found)
+        return found
 
     @application.post(
         "/predict",

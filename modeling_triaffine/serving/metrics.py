@@ -1,0 +1,59 @@
+"""What the server counts, at `/metrics` in Prometheus' form: requests, texts, entities by label, the queue."""
+
+import time
+from collections.abc import Sequence
+
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from .batching import Answers, Batcher, Item
+
+OTHER = "other"
+"""Route of requests for what is not there: a label for each path would let clients fill the memory."""
+
+
+class Metrics:
+    """The counts of one application; texts and labels are counted, never kept."""
+
+    def __init__(self, batcher: Batcher):
+        self._registry = registry = CollectorRegistry()
+        by_route = ["route", "status"]
+        self.requests = Counter("triaffine_requests", "Requests answered.", by_route, registry=registry)
+        self.seconds = Histogram("triaffine_request_seconds", "Time to the answer.", ["route"], registry=registry)
+        self.texts = Counter("triaffine_texts", "Texts answered.", registry=registry)
+        self.characters = Counter("triaffine_characters", "Characters of texts answered.", registry=registry)
+        self.entities = Counter("triaffine_entities", "Entities found.", ["label"], registry=registry)
+        waiting = Gauge("triaffine_waiting_requests", "Requests that wait for the model.", registry=registry)
+        waiting.set_function(lambda: batcher.num_waiting)
+
+    def count(self, items: Sequence[Item], answers: Answers) -> None:
+        """Counts what was found in the items of a request."""
+        self.texts.inc(len(items))
+        self.characters.inc(sum(len(item.text) for item in items))
+        for entities in answers:
+            for entity in entities:
+                self.entities.labels(entity["entity_group"]).inc()
+
+    def response(self) -> Response:
+        return Response(generate_latest(self._registry), media_type=CONTENT_TYPE_LATEST)
+
+
+class Measuring:
+    """Counts and times every request."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics):
+        self.app = app
+        self.metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        start = time.perf_counter()
+
+        async def send_counted(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                route = scope["path"] if "route" in scope else OTHER  # no route has parameters in its path
+                self.metrics.requests.labels(route, message["status"]).inc()
+                self.metrics.seconds.labels(route).observe(time.perf_counter() - start)
+            await send(message)
+
+        await self.app(scope, receive, send_counted)

@@ -1,0 +1,53 @@
+"""`/metrics`: what Prometheus reads."""
+
+import pytest
+from fastapi.testclient import TestClient
+
+from modeling_triaffine.serving import Batcher, Limits, create_application
+
+parser = pytest.importorskip("prometheus_client.parser")
+
+ENTITY = {"entity_group": "DNA", "score": 0.5, "word": "a", "start": 0, "end": 1}
+
+
+def values(client):
+    """Sample → value, of counters and gauges, and of how many times histograms were observed."""
+    answer = client.get("/metrics")
+    assert answer.headers["content-type"].startswith("text/plain")
+    samples = [sample for family in parser.text_string_to_metric_families(answer.text) for sample in family.samples]
+    wanted = ("_total", "_count", "_waiting_requests")
+    return {(one.name, *one.labels.values()): one.value for one in samples if one.name.endswith(wanted)}
+
+
+def test_requests_texts_and_entities_are_counted():
+    limits = Limits(body_bytes=1000, texts=2, text_characters=100)
+    with Batcher(lambda texts, threshold: [[ENTITY, ENTITY] for _ in texts], 64, 1000, 100) as batcher:
+        client = TestClient(create_application(batcher, "tiny", ["DNA"], limits))
+        client.post("/predict", json={"texts": ["ab", "abc"]})
+        client.post("/predict", json={"text": "a", "overlap": "flat"})
+        client.post("/predict", json={"texts": ["a"] * 3})
+        client.post("/label-studio/predict", json={"tasks": [{"data": {"text": "abcd"}}]})
+        for path in ("/secret-1", "/secret-2"):
+            client.get(path)
+        found = values(client)
+    assert found == {
+        ("triaffine_requests_total", "/predict", "200"): 2,
+        ("triaffine_requests_total", "/predict", "422"): 1,
+        ("triaffine_requests_total", "/label-studio/predict", "200"): 1,
+        ("triaffine_requests_total", "other", "404"): 2,
+        ("triaffine_request_seconds_count", "/predict"): 3,
+        ("triaffine_request_seconds_count", "/label-studio/predict"): 1,
+        ("triaffine_request_seconds_count", "other"): 2,
+        ("triaffine_texts_total",): 4,
+        ("triaffine_characters_total",): 10,
+        ("triaffine_entities_total", "DNA"): 8,
+        ("triaffine_waiting_requests",): 0,
+    }
+
+
+def test_metrics_need_a_key_where_there_are_keys():
+    limits = Limits(body_bytes=1000, texts=2, text_characters=100)
+    batcher = Batcher(lambda texts, threshold: [], 64, 1000, 100)
+    client = TestClient(create_application(batcher, "tiny", ["DNA"], limits, ["key"]))
+    assert client.get("/metrics").status_code == 401
+    assert client.get("/metrics", headers={"Authorization": "Bearer key"}).status_code == 200
