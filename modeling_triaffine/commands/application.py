@@ -24,6 +24,7 @@ COMMANDS = {
     "explain": "Show why a span got its scores.",
     "evaluate": "Score a model on a corpus.",
     "analyse": "Break scores down by length, depth, label and candidates.",
+    "calibrate": "Find thresholds and make probabilities mean what they say.",
     "statistics": "Count what a corpus contains.",
     "convert": "Convert a corpus to JSON lines, IOB2, brat, PubTator or BioC.",
     "tag": "Tag a corpus of many files with Ray, resumable.",

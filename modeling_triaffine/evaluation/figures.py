@@ -1,4 +1,4 @@
-"""The figures of a report, each as SVG and as PNG. The only module of this folder that needs matplotlib."""
+"""The figures of a report, each as SVG and as PNG, and of a calibration. Only this module here needs matplotlib."""
 
 import io
 import itertools
@@ -9,6 +9,7 @@ from ..drawing.safe_text import LONGEST_LABEL, shorten
 from ..errors import missing_extra
 from .analysis import Analysis
 from .error_analysis import GOLD_OUTCOMES, RIGHT, WRONG_TYPE
+from .reliability import Bin, calibration_error
 
 try:
     from matplotlib import style
@@ -46,6 +47,23 @@ def draw_figures(analysis: Analysis) -> dict[str, bytes]:
     """
     with style.context(["default", STYLE]):
         return {f"{name}.{form}": _save(figure, form) for name, figure in _figures(analysis) for form in ("svg", "png")}
+
+
+def draw_reliability(before: Sequence[Bin], after: Sequence[Bin]) -> bytes:
+    """The share of right predictions by their probability, before and after calibration, as SVG."""
+    with style.context(["default", STYLE]):
+        figure = Figure(figsize=(WIDTH, CURVE_HEIGHT))
+        axes = figure.subplots(1, 2, sharey=True)
+        for place, name, bins in zip(axes, ("before", "after"), (before, after), strict=True):
+            filled = [(number, one) for number, one in enumerate(bins) if one.count]
+            middles = [(number + 0.5) / len(bins) for number, _ in filled]
+            place.bar(middles, [one.right for _, one in filled], 0.92 / len(bins), color=F1, label="right")
+            place.plot([0, 1], [0, 1], "--", color=QUIET, linewidth=1)
+            place.plot([one.probability for _, one in filled], [one.right for _, one in filled], "o", color=RECALL)
+            title = f"{name}: expected calibration error {100 * calibration_error(bins):.1f} %"
+            place.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel="probability", title=title)
+        axes[0].set_ylabel("share of right predictions")
+        return _save(figure, "svg")
 
 
 def _figures(analysis: Analysis) -> Iterator[tuple[str, Figure]]:

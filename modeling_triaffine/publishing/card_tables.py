@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..drawing.tables import Cell, Code, Strong, Table
+from ..evaluation.reliability import reliability_table, threshold_table
 from ..evaluation.scoring import percent, score_table
 from .run_summary import Epoch, RunSummary
 
@@ -28,6 +29,9 @@ def card_tables(summary: RunSummary, labels: Sequence[str]) -> dict[str, Table]:
         "settings": _setting_table(summary),
         "machine": _machine_table(summary),
     }
+    if summary.calibration is not None:
+        bins = summary.calibration.bins_before, summary.calibration.bins_after
+        tables |= {"thresholds": threshold_table(summary.calibration.labels), "reliability": reliability_table(*bins)}
     if summary.evaluation is None:
         return tables
     scores, raw_text = summary.evaluation.scores, summary.evaluation.raw_text

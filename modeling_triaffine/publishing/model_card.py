@@ -101,6 +101,12 @@ def save_model_card(folder: str | Path, card: ModelCard) -> Path:
     return path
 
 
+def repository_name(folder: str | Path) -> str:
+    """The name of a model that is not on the Hub yet: its folder's, in the Hub's characters."""
+    name = re.sub(r"[^A-Za-z0-9]+", "-", Path(folder).resolve().name).strip("-")
+    return name[:96].strip("-") or "model"
+
+
 def check_repo_id(argument: str, value: str) -> None:
     """Raises ValueError if no Hub repository can have the name `value`."""
     try:

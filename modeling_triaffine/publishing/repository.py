@@ -20,7 +20,7 @@ from ..model.processing_triaffine import TriaffineProcessor
 from ..model.repository_triaffine import HANDLER_FILE, REMOTE_CODE_FILES, REQUIREMENTS_FILE, save_remote_code
 from ..version import __version__
 from .card_mark import is_draft, is_edited, is_marked, mark_card, take_over_metadata
-from .contents import ENDPOINT_FILES, WEIGHTS, is_legal, refuse_unknown, sort_out
+from .contents import CALIBRATION_DIAGRAM, ENDPOINT_FILES, WEIGHTS, is_legal, refuse_unknown, sort_out
 from .model_card import CARD_NAME, build_model_card, check_repo_id
 from .run_summary import SUMMARY_FILE, RunSummary
 
@@ -130,8 +130,8 @@ def assemble_repository(
     for part in parts:
         part.refer_to_code(code_repository)
         part.save_pretrained(staging)
-    if SUMMARY_FILE in contents.parts:
-        shutil.copyfile(checkpoint / SUMMARY_FILE, staging / SUMMARY_FILE)
+    for name in {SUMMARY_FILE, CALIBRATION_DIAGRAM}.intersection(contents.parts):
+        shutil.copyfile(checkpoint / name, staging / name)
     own_card = _read_card(checkpoint)
     card_is_edited = not new_card and own_card is not None and is_edited(own_card)
     card = own_card if card_is_edited else _new_card(checkpoint, config, repo_id, own_card, tags or ())

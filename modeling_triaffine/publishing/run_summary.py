@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from huggingface_hub.dataclasses import strict
 from huggingface_hub.errors import StrictDataclassError
 
+from ..evaluation.reliability import Bin, Calibration, LabelCalibration
 from ..files import write_text
 
 SUMMARY_FILE = "run_summary.json"
@@ -129,6 +130,7 @@ class RunSummary:
         processes: number of processes that trained together.
         gpus: how many of them had a GPU of their own.
         parameters: number of weights of the model.
+        calibration: of its probabilities and thresholds, if any.
     """
 
     base_model: str | None = None
@@ -150,6 +152,7 @@ class RunSummary:
     processes: int = 1
     gpus: int = 0
     parameters: int | None = None
+    calibration: Calibration | None = None
 
     @property
     def is_trained(self) -> bool:
@@ -192,8 +195,10 @@ class RunSummary:
             }
             if facts.get("evaluation"):
                 parts["evaluation"] = _make(Evaluation, facts["evaluation"], "evaluation")
+            if facts.get("calibration"):
+                parts["calibration"] = _make_calibration(facts["calibration"])
             return cls(**facts | parts)
-        except (ValueError, TypeError, AttributeError, StrictDataclassError) as error:
+        except (ValueError, TypeError, AttributeError, KeyError, StrictDataclassError) as error:
             raise ValueError(
                 f"{path} is not a summary of a training run: {' '.join(str(error).split())}. Restore the file that the "
                 "training wrote; without it (delete it) the model card shows no numbers."
@@ -215,6 +220,20 @@ def _rows_of_scores(name: str, scores: dict[str, Any]) -> dict[str, Any]:
             raise ValueError(f"`{name}` lacks {part}; give all that the evaluation returned")
     rows = {name: scores, f"{name}['flat']": scores["flat"], f"{name}['nested']": scores["nested"]}
     return rows | {f"{name}['by_label'][{label!r}]": row for label, row in scores["by_label"].items()}
+
+
+def _make_calibration(facts: dict[str, Any]) -> Calibration:
+    bins = {
+        name: [_make(Bin, one, f"calibration.{name}[{number}]") for number, one in enumerate(facts[name])]
+        for name in ("bins_before", "bins_after")
+    }
+    labels = {
+        name: _make(LabelCalibration, label, f"calibration.labels[{name!r}]") for name, label in facts["labels"].items()
+    }
+    for name, label in labels.items():
+        _check_row(label.before, f"calibration.labels[{name!r}].before", (*RATIOS, *COUNTS))
+        _check_row(label.after, f"calibration.labels[{name!r}].after", (*RATIOS, *COUNTS))
+    return _make(Calibration, {**facts, **bins, "labels": labels}, "calibration")
 
 
 def _check_row(row: Any, where: str, names: tuple[str, ...]) -> None:

@@ -29,7 +29,7 @@ from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.processing_triaffine import TriaffineProcessor
 from ..publishing.card_mark import mark_card
 from ..publishing.contents import refuse_unknown, sort_out
-from ..publishing.model_card import CARD_NAME, build_model_card
+from ..publishing.model_card import CARD_NAME, build_model_card, repository_name
 from ..publishing.run_facts import summarize_run
 from ..publishing.run_summary import RATIOS, SUMMARY_FILE, RunSummary
 from .checkpoints import find_checkpoint, list_checkpoints
@@ -316,14 +316,8 @@ def _as_written(option: str, value: Any) -> Any:
 
 def _model_card(run: Run, summary: RunSummary) -> ModelCard:
     training = run.plan.training
-    name = training.hub_model_id or _repository_name(training.output_dir)
+    name = training.hub_model_id or repository_name(training.output_dir)
     return build_model_card(run.trainer.model.config, model_name=name, summary=summary)
-
-
-def _repository_name(folder: str) -> str:
-    """Returns the name of a model that is not on the Hub yet: its folder's, in the Hub's characters."""
-    name = re.sub(r"[^A-Za-z0-9]+", "-", Path(folder).resolve().name).strip("-")
-    return name[:96].strip("-") or "model"
 
 
 def start_logging() -> None:

@@ -10,6 +10,7 @@ import pytest
 import torch
 import transformers
 
+from modeling_triaffine.evaluation.reliability import Bin, Calibration, LabelCalibration
 from modeling_triaffine.machine import describe_hardware, describe_versions
 from modeling_triaffine.publishing.model_card import build_model_card
 from modeling_triaffine.publishing.run_facts import choose_sentences, describe_labels, read_training_table
@@ -20,7 +21,22 @@ from tests.helpers.cards import NESTED, SENTENCE, make_config, make_evaluation, 
 # ---- Saved and loaded ----
 
 
-@pytest.mark.parametrize("summary", [RunSummary(), make_summary(language=["en", "de"])], ids=["empty", "full"])
+CALIBRATION = Calibration(
+    "validation",
+    7,
+    "best F1",
+    1.5,
+    {"protein": LabelCalibration(make_row(1, 2, 3), make_row(2, 2, 3), 0.25)},
+    [Bin(2, 0.75, 0.5)],
+    [Bin(2, 0.5, 0.5)],
+)
+
+
+@pytest.mark.parametrize(
+    "summary",
+    [RunSummary(), make_summary(language=["en", "de"], calibration=CALIBRATION)],
+    ids=["empty", "full"],
+)
 def test_round_trip(tmp_path: Path, summary: RunSummary):
     expected = dataclasses.replace(
         summary,

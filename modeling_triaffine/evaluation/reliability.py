@@ -1,0 +1,96 @@
+"""What a calibration found, as plain data and as tables; `calibration.py` finds it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from huggingface_hub.dataclasses import strict
+
+from ..drawing.tables import Cell, Code, Table
+from .scoring import RATIO_NAMES, RATIOS, percent
+
+
+@strict
+@dataclass
+class Bin:
+    """Predictions of similar probability: how many, their mean probability, and the share of right ones."""
+
+    count: int
+    probability: float | int
+    right: float | int
+
+
+@strict
+@dataclass
+class LabelCalibration:
+    """A label's scores on the sentences of the calibration.
+
+    Attributes:
+        before, after: `Counts.scores()` without and with the threshold.
+        threshold: None where the label keeps the default, for this `reason`.
+    """
+
+    before: dict[str, Any]
+    after: dict[str, Any]
+    threshold: float | int | None = None
+    reason: str | None = None
+
+
+@strict
+@dataclass
+class Calibration:
+    """A model's temperature and thresholds, and what they change on the sentences that they were found on.
+
+    Attributes:
+        split, sentences: which sentences, and how many.
+        goal: what the thresholds are to reach, in words.
+        labels: by name.
+        bins_before, bins_after: entities found without thresholds, by their probability.
+        diagram: whether there is one beside the model.
+    """
+
+    split: str
+    sentences: int
+    goal: str
+    temperature: float | int
+    labels: dict[str, LabelCalibration] = field(default_factory=dict)
+    bins_before: list[Bin] = field(default_factory=list)
+    bins_after: list[Bin] = field(default_factory=list)
+    diagram: bool = False
+
+    @property
+    def thresholds(self) -> dict[str, float]:
+        return {name: label.threshold for name, label in self.labels.items() if label.threshold is not None}
+
+    @property
+    def errors(self) -> tuple[float, float]:
+        """The expected calibration error before and after, from 0 to 1."""
+        return calibration_error(self.bins_before), calibration_error(self.bins_after)
+
+
+def calibration_error(bins: Sequence[Bin]) -> float:
+    """The expected calibration error: how far, on average, the probability is from the share of right predictions."""
+    predictions = sum(one.count for one in bins)
+    return sum(one.count * abs(one.probability - one.right) for one in bins) / max(1, predictions)
+
+
+def threshold_table(labels: Mapping[str, LabelCalibration]) -> Table:
+    """Thresholds, and precision, recall and F1 in percent without and with them."""
+    ratios = [*RATIO_NAMES, *(f"{name} before" for name in RATIO_NAMES)]
+    rows: list[list[Cell]] = []
+    for name, label in labels.items():
+        threshold = f"default ({label.reason})" if label.threshold is None else f"{label.threshold:.3f}"
+        scores = [percent(side[ratio]) for side in (label.after, label.before) for ratio in RATIOS]
+        rows.append([Code(name), label.after["gold"], threshold, *scores])
+    return Table(["Label", "Entities", "Threshold", *ratios], rows)
+
+
+def reliability_table(before: Sequence[Bin], after: Sequence[Bin]) -> Table:
+    """Predictions by their probability: how many, and the share of right ones in percent."""
+    rows: list[list[Cell]] = []
+    for number, (old, new) in enumerate(zip(before, after, strict=True)):
+        if old.count or new.count:
+            shares = [[one.count, percent(one.right) if one.count else None] for one in (new, old)]
+            place = f"{number / len(before):.1f}–{(number + 1) / len(before):.1f}"
+            rows.append([place, *shares[0], *shares[1]])
+    return Table(["Probability", "Predictions", "Right", "Predictions before", "Right before"], rows)

@@ -1,0 +1,78 @@
+"""A calibration's place in a model's folder: configuration, summary, diagram and card."""
+
+import dataclasses
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from huggingface_hub import ModelCard
+
+from ..evaluation.reliability import Calibration
+from ..model.configuration_triaffine import TriaffineConfig
+from .card_mark import is_edited, is_marked, mark_card
+from .contents import CALIBRATION_DIAGRAM
+from .model_card import CARD_NAME, build_model_card, repository_name
+from .run_summary import RunSummary
+
+
+def check_unscored(folder: Path, split: str, entities: Sequence[Sequence[Mapping[str, Any]]]) -> None:
+    """Refuses sentences that the scores of the model's card are from, which would then say too much.
+
+    They are recognized by the name of their split, or by the numbers of sentences and of entities of each label.
+
+    Args:
+        folder: the model's.
+        split: name of the split to calibrate on.
+        entities: gold entities of each of its sentences.
+
+    Raises:
+        ValueError: they are the same.
+    """
+    summary = RunSummary.load(folder)
+    scored = None if summary is None else summary.evaluation
+    if scored is None:
+        return
+    counts = Counter(kind for one in entities for *_, kind in {(e["start"], e["end"], e["type"]) for e in one})
+    gold = {label: row["gold"] for label, row in scored.scores["by_label"].items() if row["gold"]}
+    if split == scored.split or (len(entities), dict(counts)) == (scored.sentences, gold):
+        raise ValueError(
+            f"The scores in the model's card are from the {scored.split} split, {scored.sentences:,} sentences: "
+            f"thresholds that are tuned on it make them too good. Calibrate on others, with --split or in a file of "
+            "their own, or score the model on a test split first."
+        )
+
+
+def save_calibration(folder: Path, calibration: Calibration) -> None:
+    """Writes temperature and thresholds into the model's configuration, and what they rest on into summary and card.
+
+    A card that somebody has edited, or written, stays. The diagram is drawn where matplotlib is installed.
+    """
+    config = TriaffineConfig.from_pretrained(folder)
+    config.temperature, config.label_thresholds = calibration.temperature, calibration.thresholds or None
+    summary = RunSummary.load(folder) or RunSummary()
+    diagram = _draw(calibration)
+    summary.calibration = dataclasses.replace(calibration, diagram=diagram is not None)
+    card = folder / CARD_NAME
+    own = card.read_bytes().decode("utf-8") if card.is_file() else ""
+    with tempfile.TemporaryDirectory(prefix=".calibration.", dir=folder) as staging:
+        config.save_pretrained(staging)
+        summary.save(staging)
+        if diagram is not None:
+            (Path(staging) / CALIBRATION_DIAGRAM).write_bytes(diagram)
+        if is_marked(own) and not is_edited(own):
+            name = ModelCard(own).data.get("model_name") or repository_name(folder)
+            new = mark_card(str(build_model_card(config, model_name=name, summary=summary)))
+            (Path(staging) / CARD_NAME).write_text(new, encoding="utf-8", newline="")
+        for path in Path(staging).iterdir():
+            os.replace(path, folder / path.name)
+
+
+def _draw(calibration: Calibration) -> bytes | None:
+    try:
+        from ..evaluation.figures import draw_reliability
+    except ImportError:
+        return None
+    return draw_reliability(calibration.bins_before, calibration.bins_after)

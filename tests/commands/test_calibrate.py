@@ -1,0 +1,116 @@
+"""`calibrate` through the real command: what it saves and shows, and every wrong use."""
+
+import json
+import shutil
+
+import pytest
+
+from modeling_triaffine import NestedNERPipeline, TriaffineConfig
+from modeling_triaffine.publishing.card_mark import mark_card
+from modeling_triaffine.publishing.contents import sort_out
+from modeling_triaffine.publishing.model_card import build_model_card
+from modeling_triaffine.publishing.run_summary import RunSummary
+from tests.helpers.cards import make_evaluation, make_row, make_summary
+
+TEXT = "The gene binds DNA ."
+
+
+def sentence(*types, start=1):
+    return {"tokens": TEXT.split(), "entities": [{"start": start, "end": start + 1, "type": one} for one in types]}
+
+
+@pytest.fixture
+def model(saved_model, tmp_path):
+    """A copy of the model, with summary and card of a run that was scored on its test split."""
+    folder = tmp_path / "model"
+    shutil.copytree(saved_model, folder)
+    evaluation = make_evaluation("DNA", "protein", sentences=3)
+    evaluation.scores["by_label"] = {"DNA": make_row(1, 2, 3), "protein": {**make_row(1, 2, 3), "gold": 0}}
+    summary = make_summary(evaluation=evaluation)
+    summary.save(folder)
+    card = build_model_card(TriaffineConfig.from_pretrained(folder), model_name="tester/model", summary=summary)
+    (folder / "README.md").write_text(mark_card(str(card)))
+    return folder
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    """Makes a corpus of these sentences, as the split of this name."""
+
+    def write(*records, split="dev"):
+        folder = tmp_path / "corpus"
+        folder.mkdir(exist_ok=True)
+        (folder / f"{split}.jsonl").write_text("".join(f"{json.dumps(record)}\n" for record in records))
+        return folder
+
+    return write
+
+
+def test_calibration_is_saved_used_and_shown(model, corpus, command):
+    pipeline = NestedNERPipeline(model=str(model))
+    likely = max(pipeline(TEXT, threshold=0.0), key=lambda one: one["score"])
+    start = len(TEXT[: likely["start"]].split())
+    label, words = likely["entity_group"], likely["word"].split()
+    gold = {"tokens": TEXT.split(), "entities": [{"start": start, "end": start + len(words), "type": label}]}
+    result = command("calibrate", "--model", model, corpus(gold, gold), "--recall", "1")
+    assert result.code == 0
+    config = TriaffineConfig.from_pretrained(model)
+    assert list(config.label_thresholds) == [label]
+    assert config.temperature != 1.0
+    assert all(fact in result.out for fact in ("DNA", "protein", "no entities", "calibration error"))
+    pipeline = NestedNERPipeline(model=str(model))
+    found = {(one["word"], one["entity_group"]) for one in pipeline(TEXT)}
+    assert (likely["word"], label) in found
+    assert label not in {one["entity_group"] for one in pipeline(TEXT, threshold={label: 1.0})}
+    summary = RunSummary.load(model)
+    assert summary.calibration.sentences == 2
+    assert summary.calibration.split == "validation"
+    card = (model / "README.md").read_text()
+    assert "# model" in card
+    assert "## Calibration" in card
+    assert "recall ≥ 1" in card
+    assert "calibration.svg" in card
+    assert (model / "calibration.svg").read_text().count("expected calibration error") >= 2
+    assert "calibration.svg" in sort_out(path.name for path in model.iterdir()).parts
+    assert not sort_out(path.name for path in model.iterdir()).unknown
+    saved = (model / "config.json").read_text()
+    again = command("calibrate", "--model", model, corpus(gold, gold), "--recall", "1")
+    assert (again.out, (model / "config.json").read_text()) == (result.out, saved)
+
+
+def test_an_edited_card_stays(model, corpus, command):
+    (model / "README.md").write_text("# My own words\n")
+    assert command("calibrate", "--model", model, corpus(sentence("DNA"))).code == 0
+    assert (model / "README.md").read_text() == "# My own words\n"
+
+
+@pytest.mark.parametrize(
+    ("records", "split", "options", "facts"),
+    [
+        ([sentence("DNA")], "test", ["--split", "test"], ["test split", "3 sentences", "--split"]),
+        ([sentence("DNA")] * 3, "dev", [], ["test split", "3 sentences"]),  # the same sentences under another name
+        ([sentence("DNA")], "dev", ["--split", "test"], ["'test'", "--split validation"]),
+        ([sentence()], "dev", [], ["1 sentences", "DNA, protein"]),
+        ([sentence("DNA")], "dev", ["--precision", "0.9", "--recall", "0.9"], ["--precision", "--recall"]),
+        ([sentence("DNA")], "dev", ["--precision", "1.5"], ["'--precision'"]),
+    ],
+)
+def test_what_cannot_be_calibrated_changes_nothing(model, corpus, command, records, split, options, facts):
+    before = {path.name: path.read_bytes() for path in model.iterdir()}
+    result = command("calibrate", "--model", model, corpus(*records, split=split), *options)
+    assert (result.code, result.out) == (2, "")
+    assert [fact for fact in facts if fact not in result.err] == []
+    assert {path.name: path.read_bytes() for path in model.iterdir()} == before
+
+
+def test_a_model_on_the_hub_is_refused_with_what_to_do(corpus, command):
+    result = command("calibrate", "--model", "tester/model", corpus(sentence("DNA")))
+    assert result.code == 2
+    assert "tester/model" in result.err
+    assert "hf download" in result.err
+
+
+def test_types_that_the_model_does_not_know_are_named(model, corpus, command):
+    result = command("calibrate", "--model", model, corpus(sentence("DNA"), sentence("RNA")))
+    assert result.code == 0
+    assert "RNA" in result.err

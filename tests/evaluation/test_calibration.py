@@ -1,0 +1,132 @@
+"""Calibration: the temperature, the thresholds, the error of probabilities, and what a split is read into."""
+
+import pytest
+import torch
+
+from modeling_triaffine.evaluation.calibration import (
+    Goal,
+    Readings,
+    calibrate,
+    choose_threshold,
+    fit_temperature,
+    read_entities,
+    reliability,
+)
+from modeling_triaffine.evaluation.prediction import predict_words
+from modeling_triaffine.evaluation.reliability import calibration_error
+from modeling_triaffine.evaluation.scoring import score_entities
+from modeling_triaffine.model.triaffine_ops import label_probabilities
+from tests.helpers.tiny import tiny_model, tiny_processor
+
+SENTENCES = [["The", "gene", "binds", "DNA"], ["It", "works"], ["protein"]]
+
+
+def made_up_readings(multi_label, sharpness, spans=6000):
+    """Labels drawn from a model's probabilities, and logits that are `sharpness` times as large as it should give."""
+    torch.manual_seed(0)
+    logits = 2 * torch.randn(spans, 3 - multi_label)
+    probabilities = label_probabilities(logits, multi_label)[:, :-1]
+    if multi_label:
+        gold = torch.rand(spans, 2) < probabilities
+    else:
+        drawn = torch.rand(spans, 1)
+        upper = probabilities.cumsum(-1)
+        gold = (drawn < upper) & (drawn >= upper - probabilities)
+    return Readings(sharpness * logits, gold, gold.sum(0).tolist())
+
+
+@pytest.mark.parametrize("multi_label", [False, True])
+@pytest.mark.parametrize("sharpness", [0.5, 3.0])
+def test_the_temperature_undoes_what_makes_probabilities_too_sharp_or_flat(multi_label, sharpness):
+    readings = made_up_readings(multi_label, sharpness)
+    temperature = fit_temperature(readings, multi_label)
+    assert temperature == pytest.approx(sharpness, rel=0.1)
+    before, after = (
+        calibration_error(reliability(label_probabilities(readings.logits, multi_label, t), readings.gold, multi_label))
+        for t in (1.0, temperature)
+    )
+    assert after < 0.025 < before / 2
+
+
+def test_without_anything_said_the_temperature_is_1():
+    assert fit_temperature(Readings(torch.zeros(0, 3), torch.zeros(0, 2, dtype=torch.bool), [1, 0]), False) == 1.0
+
+
+def test_calibration_error_of_two_bins():
+    probabilities = torch.tensor([[0.61, 0.39], [0.69, 0.31], [0.95, 0.05], [0.2, 0.8]])
+    bins = reliability(probabilities, torch.tensor([[True], [False], [True], [True]]), False)
+    filled = {n: (one.count, one.probability, one.right) for n, one in enumerate(bins) if one.count}
+    assert filled == {6: (2, pytest.approx(0.65), 0.5), 9: (1, pytest.approx(0.95), 1.0)}
+    assert calibration_error(bins) == pytest.approx((2 * 0.15 + 0.05) / 3)
+    assert calibration_error([]) == 0
+
+
+def scores_at(threshold, scores, gold, entities):
+    predicted = scores >= threshold
+    correct = (predicted & gold).sum().item()
+    recall = correct / entities
+    return correct / max(1, predicted.sum().item()), recall, 2 * correct / (predicted.sum().item() + entities)
+
+
+@pytest.mark.parametrize("goal", [Goal(), Goal("precision", 0.6), Goal("recall", 0.5), Goal("recall", 0.9)])
+@pytest.mark.parametrize("seed", range(5))
+def test_thresholds_are_the_best_of_all(goal, seed):
+    torch.manual_seed(seed)
+    scores = (torch.rand(40) * 12).round() / 12  # with equal ones, between which no threshold can stand
+    gold, entities = torch.rand(40) < scores, 30
+    tried = [scores_at(t, scores, gold, entities) for t in (scores.unique() - 1e-3).tolist()]
+    chosen = choose_threshold(scores.double(), gold, entities, goal)
+    if goal.measure == "F1":
+        best = max(f1 for _, _, f1 in tried)
+    elif goal.measure == "precision":
+        best = max((recall for precision, recall, _ in tried if precision >= goal.least), default=None)
+    else:
+        best = max((precision for precision, recall, _ in tried if recall >= goal.least), default=None)
+    if best is None:
+        assert chosen is None
+        return
+    reached = scores_at(chosen, scores.double(), gold, entities)
+    assert reached[{"F1": 2, "precision": 1, "recall": 0}[goal.measure]] == pytest.approx(best)
+
+
+@pytest.mark.parametrize("fields", [{}, {"cross_span": False}, {"multi_label": True}], ids=str)
+def test_what_is_read_and_found_is_what_the_model_predicts(encoder, fields):
+    """The scores before and after are those of prediction, without and with what was found."""
+    model, processor = tiny_model(encoder, **fields), tiny_processor(encoder)
+    model.head.label_bias.data.zero_()
+    records = [{"tokens": words, "entities": []} for words in SENTENCES]
+    likely = predict_words(model, processor, records, threshold=0.1)
+    for record, entities in zip(records, likely, strict=True):
+        record["entities"] = [one for one in entities if one["type"] == entities[0]["type"]][1:3]
+    label = likely[0][0]["type"]
+    records[2]["entities"] = [{"start": 0, "end": 1, "type": "RNA"}]
+    readings = read_entities(model, processor, records)
+    counts = dict(zip(model.config.entity_labels, readings.entities, strict=True))
+    assert sum(counts.values()) == len(records[0]["entities"] + records[1]["entities"])
+    found = calibrate(model, processor, records, "train", Goal("recall", 0.9))
+    assert label in found.thresholds
+    model.config.temperature = found.temperature
+    references = [record["entities"] for record in records]
+    for thresholds, side in ((found.thresholds, "after"), (None, "before")):
+        model.config.label_thresholds = thresholds
+        scores = score_entities(predict_words(model, processor, records), references, found.labels)["by_label"]
+        for name, label in found.labels.items():
+            assert getattr(label, side) == scores[name]
+
+
+def test_a_threshold_that_gains_nothing_is_not_taken(encoder):
+    """Of many thresholds the best looks better than it is."""
+    model, processor = tiny_model(encoder), tiny_processor(encoder)
+    model.head.label_bias.data[-1] -= 2
+    records = [{"tokens": words, "entities": []} for words in SENTENCES]
+    for record, entities in zip(records, predict_words(model, processor, records), strict=True):
+        record["entities"] = entities
+    found = calibrate(model, processor, records, "train")
+    assert found.thresholds == {}
+    assert {label.reason for label in found.labels.values()} <= {"as good", "no entities"}
+
+
+def test_without_entities_there_is_nothing_to_calibrate_on(encoder):
+    records = [{"tokens": ["a"], "entities": [{"start": 0, "end": 1, "type": "RNA"}]}]
+    with pytest.raises(ValueError, match=r"1 sentences.*DNA, protein"):
+        calibrate(tiny_model(encoder), tiny_processor(encoder), records, "train")
