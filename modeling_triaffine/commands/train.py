@@ -13,7 +13,9 @@ Start
   --recipe NAME                    Recipe that comes with the package (demo, genia-minilm, …), or a recipe's folder.
   --output_dir FOLDER              Checkpoints and the finished model. Required.
   --model_name_or_path MODEL       Pretrained encoder: a folder or a name on the Hub. Without one, an encoder is trained
-                                   from scratch as the recipe describes it.
+                                   from scratch as the recipe describes it. Or a trained model, to train it further;
+                                   labels that it does not have are added.
+  --keep_labels                    Keep those of a trained model's labels that the training data does not annotate.
   --resume_from_checkpoint [PATH]  Continue from this checkpoint, or without PATH from the latest in --output_dir.
 
 Data

@@ -46,12 +46,18 @@ class Readings:
     Attributes:
         logits: [S, R], or [S, R - 1] of a model that gives a span several labels; final ones.
         gold: [S, R - 1], which labels the span has.
-        entities: gold entities of each label, those that are no candidates included.
+        entities: gold entities of each label, those that are no candidates included. What a model says of a label
+            without any does not count: the sentences may not be annotated with it.
     """
 
     logits: Tensor
     gold: Tensor
     entities: list[int]
+
+    def said(self, probabilities: Tensor, threshold: float | None, multi_label: bool) -> Tensor:
+        """[S, R - 1], which labels that the sentences have are found with this threshold."""
+        found = entity_labels(probabilities, [threshold] * len(self.entities), multi_label)
+        return found & torch.tensor(self.entities).bool()
 
 
 def calibrate(
@@ -87,8 +93,8 @@ def calibrate(
         goal=str(goal),
         temperature=temperature,
         labels=_calibrate_labels(config, readings, after, goal),
-        bins_before=reliability(before, readings.gold, config.multi_label),
-        bins_after=reliability(after, readings.gold, config.multi_label),
+        bins_before=reliability(before, readings, config.multi_label),
+        bins_after=reliability(after, readings, config.multi_label),
     )
 
 
@@ -140,7 +146,7 @@ def fit_temperature(readings: Readings, multi_label: bool) -> float:
     many spans that are certainly none would drown these.
     """
     probabilities = label_probabilities(readings.logits, multi_label)
-    said = entity_labels(probabilities, [SAID] * readings.gold.shape[1], multi_label)
+    said = readings.said(probabilities, SAID, multi_label)
     if not said.any():
         return 1.0
     logits, is_right = readings.logits.double(), readings.gold[said].double()
@@ -158,15 +164,13 @@ def fit_temperature(readings: Readings, multi_label: bool) -> float:
     return float(exponent.detach().exp().clamp(0.1, 10.0))
 
 
-def reliability(probabilities: Tensor, gold: Tensor, multi_label: bool) -> list[Bin]:
+def reliability(probabilities: Tensor, readings: Readings, multi_label: bool) -> list[Bin]:
     """How probable and how right the entities are that are found without thresholds, by bins of their probability.
 
-    Args:
-        probabilities: [S, R], None the last.
-        gold: [S, R - 1].
+    probabilities [S, R], None the last.
     """
-    found = entity_labels(probabilities, [None] * gold.shape[1], multi_label)
-    of_entities, is_right = probabilities[..., :-1][found], gold[found]
+    found = readings.said(probabilities, None, multi_label)
+    of_entities, is_right = probabilities[..., :-1][found], readings.gold[found]
     places = (of_entities * BINS).long().clamp(max=BINS - 1)
     bins = []
     for place in range(BINS):

@@ -7,7 +7,7 @@ from typing import Any
 from huggingface_hub.dataclasses import strict
 
 from ..drawing.tables import Cell, Code, Table
-from .scoring import RATIO_NAMES, RATIOS, percent
+from .scoring import RATIO_NAMES, percent, percentages
 
 
 @strict
@@ -80,8 +80,7 @@ def threshold_table(labels: Mapping[str, LabelCalibration]) -> Table:
     rows: list[list[Cell]] = []
     for name, label in labels.items():
         threshold = f"default ({label.reason})" if label.threshold is None else f"{label.threshold:.3f}"
-        scores = [percent(side[ratio]) for side in (label.after, label.before) for ratio in RATIOS]
-        rows.append([Code(name), label.after["gold"], threshold, *scores])
+        rows.append([Code(name), label.after["gold"], threshold, *percentages(label.after), *percentages(label.before)])
     return Table(["Label", "Entities", "Threshold", *ratios], rows)
 
 

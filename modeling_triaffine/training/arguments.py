@@ -65,6 +65,13 @@ class ModelArguments:
             "config.json describes is trained from scratch, with a tokenizer learned from the training data."
         },
     )
+    keep_labels: bool = field(
+        default=False,
+        metadata={
+            "help": "Going on with a trained model, keep those of its labels that the training data does not annotate: "
+            "what the model finds of them there is learned where it is sure, and left out of the loss where not."
+        },
+    )
     word_vectors: str | None = field(
         default=None,
         metadata={

@@ -20,6 +20,7 @@ from ..model.text_triaffine import word_splitter as make_word_splitter
 from .arguments import ModelArguments, NestedNERTrainingArguments
 from .command_line import CONFIG_OPTIONS, TrainingPlan
 from .corpora import Corpus, read_corpus, tagger
+from .new_labels import continue_with_labels, keep_old_labels
 from .word_vectors import WordVectors, read_word_vectors
 
 logger = logging.getLogger(__name__)
@@ -59,8 +60,13 @@ def build_model(
     set_seed(plan.training.seed)
     checkpoint = plan.training.resume_from_checkpoint
     start = checkpoint or plan.model.model_name_or_path
-    if start is not None and _is_trained_model(start):
+    is_trained = start is not None and _is_trained_model(start)
+    if plan.model.keep_labels and not (is_trained and plan.training.do_train and plan.model.model_name_or_path):
+        raise ValueError("--keep_labels is for training a trained model further; name it: --model_name_or_path.")
+    if start is not None and is_trained:
         model, processor = _load_trained(start, plan.config)
+        if plan.training.do_train and start != checkpoint:
+            model = continue_with_labels(model, labels, plan.model.keep_labels)
         if plan.model.word_vectors and start != checkpoint:
             logger.warning("--word_vectors is for new models; the one in %s keeps its own vectors.", start)
     else:
@@ -70,6 +76,14 @@ def build_model(
     if plan.data.pos_tagger is not None:
         processor.pos_tagger = tagger(plan.data.pos_tagger)  # for the raw text of the model card
     return model, processor
+
+
+def keep_labels(plan: TrainingPlan, dataset: DatasetDict, processor: TriaffineProcessor) -> DatasetDict:
+    """The splits, the training data with what the model that the run started from finds of its own labels."""
+    assert plan.model.model_name_or_path is not None  # as `build_model` has checked
+    old, _ = _load_trained(plan.model.model_name_or_path, {})
+    old.to(plan.training.device)
+    return DatasetDict({**dataset, "train": keep_old_labels(old, processor, dataset["train"])})
 
 
 def learn_tokenizer(sentences: Iterable[list[str]], vocab_size: int) -> PreTrainedTokenizerFast:

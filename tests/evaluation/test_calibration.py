@@ -42,7 +42,7 @@ def test_the_temperature_undoes_what_makes_probabilities_too_sharp_or_flat(multi
     temperature = fit_temperature(readings, multi_label)
     assert temperature == pytest.approx(sharpness, rel=0.1)
     before, after = (
-        calibration_error(reliability(label_probabilities(readings.logits, multi_label, t), readings.gold, multi_label))
+        calibration_error(reliability(label_probabilities(readings.logits, multi_label, t), readings, multi_label))
         for t in (1.0, temperature)
     )
     assert after < 0.025 < before / 2
@@ -54,7 +54,10 @@ def test_without_anything_said_the_temperature_is_1():
 
 def test_calibration_error_of_two_bins():
     probabilities = torch.tensor([[0.61, 0.39], [0.69, 0.31], [0.95, 0.05], [0.2, 0.8]])
-    bins = reliability(probabilities, torch.tensor([[True], [False], [True], [True]]), False)
+    gold = torch.tensor([[True], [False], [True], [True]])
+    bins = reliability(probabilities, Readings(probabilities.log(), gold, [3]), False)
+    without = reliability(probabilities, Readings(probabilities.log(), gold, [0]), False)
+    assert not any(one.count for one in without)  # of a label that the sentences do not have
     filled = {n: (one.count, one.probability, one.right) for n, one in enumerate(bins) if one.count}
     assert filled == {6: (2, pytest.approx(0.65), 0.5), 9: (1, pytest.approx(0.95), 1.0)}
     assert calibration_error(bins) == pytest.approx((2 * 0.15 + 0.05) / 3)
