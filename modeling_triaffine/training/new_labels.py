@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 # How much lower a new label's scores start than those of the label whose weights it has.
 START_BELOW = 2.0
 # Of the entities that the old model finds, those of at least this probability are kept.
-LIKELY = 0.1
+LIKELY = 0.4
 
 
 def continue_with_labels(

@@ -12,7 +12,7 @@ import torch
 from modeling_triaffine import DataCollatorForNestedNER, TriaffineConfig
 from modeling_triaffine.commands import main
 from modeling_triaffine.evaluation.prediction import predict_words
-from modeling_triaffine.training.new_labels import START_BELOW, extend_labels
+from modeling_triaffine.training.new_labels import LIKELY, START_BELOW, extend_labels
 from modeling_triaffine.training.run import prepare_run
 from tests.helpers.micro_training import micro_records, write_lines
 from tests.helpers.tiny import tiny_model, tiny_processor
@@ -115,7 +115,7 @@ def test_what_the_model_finds_of_labels_that_the_data_lacks_is_kept(options, sav
     kept = [entity for entities in run.dataset["train"]["kept"] for entity in entities]
     assert kept
     assert {entity["type"] for entity in kept} == {"DNA"}
-    assert all(entity["score"] >= 0.1 for entity in kept)
+    assert all(entity["score"] >= LIKELY for entity in kept)
     assert "kept" not in run.dataset["validation"].column_names
     assert "kept" not in prepare_run(options).dataset["train"].column_names
 
