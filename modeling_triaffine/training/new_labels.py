@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from datasets import Dataset
@@ -62,7 +63,7 @@ def extend_labels(model: TriaffineForNestedNER, new: Sequence[str]) -> Triaffine
     The old labels keep their weights. A new one starts with those of None, or of the last label where None has none,
     and a bias lower by `START_BELOW`: it is below None wherever None decides.
     """
-    old: TriaffineConfig = model.config
+    old: Any = model.config
     names = [*old.entity_labels, *new, NONE_LABEL]
     fields = {name: value for name, value in old.to_dict().items() if name != "label2id"}
     extended = TriaffineForNestedNER(TriaffineConfig(**{**fields, "id2label": dict(enumerate(names))}))

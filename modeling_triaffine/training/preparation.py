@@ -81,7 +81,7 @@ def build_model(
 def keep_labels(plan: TrainingPlan, dataset: DatasetDict, processor: TriaffineProcessor) -> DatasetDict:
     """The splits, the training data with what the model that the run started from finds of its own labels."""
     assert plan.model.model_name_or_path is not None  # as `build_model` has checked
-    old, _ = _load_trained(plan.model.model_name_or_path, {})
+    old: Any = _load_trained(plan.model.model_name_or_path, {})[0]
     old.to(plan.training.device)
     return DatasetDict({**dataset, "train": keep_old_labels(old, processor, dataset["train"])})
 
