@@ -66,7 +66,7 @@ def cross_span_stage_parts(
     stage: CrossSpanStage = head.cross_span
     assert output.logits is not None
     assert output.cross_span_attentions is not None
-    bias = head.label_bias if stage.shares else stage.label_bias
+    bias: Tensor = head.label_bias if stage.shares else stage.label_bias
     if head.config.cross_span_residual:  # the span stage's score does not depend on the candidates
         assert output.candidates is not None
         assert output.span_logits is not None
