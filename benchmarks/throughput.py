@@ -46,10 +46,11 @@ def main() -> None:
     rows = Rows("sentences a second, whole model", describe_machine())
     records = read_records(arguments)
     for name in arguments.tensors:
-        for measure in (measure_prediction, measure_training):
+        for measure in (measure_prediction,) if arguments.quantize else (measure_prediction, measure_training):
             torch.manual_seed(0)
             model, processor = build_model(RANKS[name], records, arguments)
             row = measure(model, processor, records, arguments)
+            row |= {"quantize": arguments.quantize} if arguments.quantize else {}
             rows.add(tensors=name, rank=RANKS[name], dtype=arguments.dtype, device=arguments.device, **row)
     rows.write(arguments.output)
 
@@ -65,6 +66,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--dtype", choices=["float32", "bfloat16"], default="float32", help="Autocast when half.")
+    parser.add_argument("--quantize", choices=["int8"], help="Of the encoder, for prediction, which alone is measured.")
     parser.add_argument("--output", type=Path)
     return parser.parse_args()
 
@@ -101,7 +103,11 @@ def measure_prediction(
 ) -> dict[str, Any]:
     texts = [detokenize(record["tokens"]) for record in records]
     pipeline = NestedNERPipeline(
-        model=model, processor=processor, batch_size=arguments.batch_size, device=arguments.device
+        model=model,
+        processor=processor,
+        batch_size=arguments.batch_size,
+        device=arguments.device,
+        quantize=arguments.quantize,
     )
 
     def predict() -> None:
@@ -109,7 +115,7 @@ def measure_prediction(
             pipeline(texts)
 
     row = {"what": "raw text to entities", "batch_size": arguments.batch_size}
-    return row | measure_run(predict, model, arguments, step=run_encoder)
+    return row | measure_run(predict, pipeline.model, arguments, step=run_encoder)
 
 
 def measure_training(

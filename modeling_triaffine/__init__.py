@@ -11,6 +11,7 @@ from .registration import register_with_transformers
 from .version import __version__
 
 if TYPE_CHECKING:
+    from .conversion.onnx_predictor import OnnxNestedNER
     from .data.collator import DataCollatorForNestedNER
     from .data.loading import load_nested_ner
     from .evaluation.metric import NestedNERMetric
@@ -26,6 +27,7 @@ __all__ = [
     "NestedNERPipeline",
     "NestedNERTrainer",
     "NestedNERTrainingArguments",
+    "OnnxNestedNER",
     "TriaffineConfig",
     "TriaffineForNestedNER",
     "TriaffineProcessor",
@@ -39,6 +41,7 @@ _MODULES = {
     "NestedNERPipeline": "model.pipeline_triaffine",
     "NestedNERTrainer": "training",
     "NestedNERTrainingArguments": "training",
+    "OnnxNestedNER": "conversion.onnx_predictor",
     "TriaffineConfig": "model.configuration_triaffine",
     "TriaffineForNestedNER": "model.modeling_triaffine",
     "TriaffineProcessor": "model.processing_triaffine",

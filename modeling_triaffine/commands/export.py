@@ -16,12 +16,16 @@ import typer
 from .options import Model, check_new
 
 
-def command(model: Model, output: Annotated[Path, typer.Option(help="New folder to write.")]) -> None:
+def command(
+    model: Model,
+    output: Annotated[Path, typer.Option(help="New folder to write.")],
+    int8: Annotated[bool, typer.Option("--int8", help="Also write model_int8.onnx, the encoder in int8.")] = False,
+) -> None:
     check_new("--output", output)
     # torch's exporter reports its own internals, and operators that are not needed.
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
     warnings.simplefilter("ignore")
-    from ..conversion.onnx_export import export_onnx
+    from ..conversion.onnx_export import export_onnx, quantize_onnx
     from ..files import new_folder
     from ..model.modeling_triaffine import TriaffineForNestedNER
     from ..model.processing_triaffine import TriaffineProcessor
@@ -31,6 +35,8 @@ def command(model: Model, output: Annotated[Path, typer.Option(help="New folder 
     processor.check_fits(loaded.config)
     with new_folder(output) as folder:
         difference = export_onnx(loaded, processor, folder / "model.onnx")
+        if int8:
+            quantize_onnx(folder / "model.onnx", folder / "model_int8.onnx")
         loaded.config.save_pretrained(folder)
         processor.save_pretrained(folder)
     print(f"{output / 'model.onnx'}: scores within {difference:.1e} of the model's")

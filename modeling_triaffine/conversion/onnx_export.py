@@ -21,18 +21,22 @@ from ..model import span_head_triaffine, triaffine_ops
 from ..model.factors_triaffine import TriaffineTensor
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import TriaffineProcessor
-from ..model.triaffine_ops import TriaffineFactor, project
+from ..model.triaffine_blocks import ProductCube, attend_from_heads
+from ..model.triaffine_ops import Factor, SpanScores, TriaffineFactor, project
+from ..model.words_triaffine import pool_subwords
 
 OUTPUTS = ("span_logits", "logits", "candidates", "candidate_mask")
 # Larger differences between the scores of graph and model are not rounding errors.
 TOLERANCE = 1e-3
+# Inputs that have a row for each of the encoder's.
+ROWS = {"input_ids", "attention_mask", "token_type_ids", "word_index"}
 
 
 def export_onnx(model: TriaffineForNestedNER, processor: TriaffineProcessor, path: Path) -> float:
     """Writes the model to `path` in float32; weights of more than 1.5 GB are in a second file beside it.
 
-    Inputs of the graph, for any number of sentences, words and sub-words (at most `max_subwords`): the output of the
-    processor's `pad` with `word_mask` [B, N] (bool, True for words) instead of `num_words` and `packed_words`. Outputs:
+    Inputs of the graph, for any number of sentences, words and sub-words: what [`graph_inputs`] makes of the output of
+    the processor's `pad`. Outputs:
     `span_logits` and, with the cross-span stage, `logits`, `candidates`, `candidate_mask`, as those of the model.
 
     Returns:
@@ -59,14 +63,16 @@ def export_onnx(model: TriaffineForNestedNER, processor: TriaffineProcessor, pat
     make_exportable(model)
     encoder = model.encoder.config.model_type
     try:
-        program = translate(model, graph_inputs(example_batch(processor, lengths=(7, 5, 6))), outputs)
+        program = translate(
+            model, graph_inputs(example_batch(processor, lengths=(7, 5, 6)), processor.max_subwords), outputs
+        )
     except RuntimeError as error:  # of torch.export, and of the translation to ONNX
         reason = str(error).strip().splitlines()[0]
         raise ValueError(
             f"torch cannot export this model, probably because of its encoder ({encoder}): {reason}"
         ) from error
     program.save(path)
-    found = run_onnx(path, graph_inputs(batch))
+    found = run_onnx(path, graph_inputs(batch, processor.max_subwords))
     differences = [np.abs(found[name] - expected[name].numpy()).max() for name in outputs if name.endswith("logits")]
     if not max(differences) <= TOLERANCE:
         raise ValueError(
@@ -84,15 +90,28 @@ def example_batch(processor: TriaffineProcessor, lengths: tuple[int, ...]) -> di
     return processor.pad(processor.encode(sentences))
 
 
-def graph_inputs(batch: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Converts the processor's batch to inputs of the graph, whose sizes are shapes: word counts become a mask."""
+def graph_inputs(batch: dict[str, Tensor], max_subwords: int) -> dict[str, Tensor]:
+    """Converts the processor's batch to inputs of the graph, whose sizes are shapes: word counts become a mask.
+
+    The encoder's rows are the sentences, or where one has more than `max_subwords` sub-words, the windows of all;
+    `sentence_index` [rows] is the sentence of each row.
+    """
     num_words = batch["num_words"].unsqueeze(1)
     inputs = {name: values for name, values in batch.items() if name not in ("num_words", "packed_words")}
-    return inputs | {"word_mask": torch.arange(int(num_words.max())) < num_words}
+    sentences, subwords = batch["input_ids"].shape
+    windows = max(1, -(-subwords // max_subwords))
+    sentence_index = torch.arange(sentences).repeat_interleave(windows)
+    if windows > 1:
+        filled = batch["attention_mask"].view(len(sentence_index), -1).any(1)
+        for name in ROWS & inputs.keys():
+            inputs[name] = inputs[name].reshape(len(filled), -1)[filled]
+        sentence_index = sentence_index[filled]
+    words = torch.arange(max(1, int(num_words.max())))
+    return inputs | {"sentence_index": sentence_index, "word_mask": words < num_words}
 
 
 class InferenceGraph(nn.Module):
-    """The model from inputs to scores, without losses, attentions and windows for long sentences."""
+    """The model from inputs to scores, without losses and attentions."""
 
     def __init__(self, model: TriaffineForNestedNER, outputs: list[str]):
         super().__init__()
@@ -103,15 +122,21 @@ class InferenceGraph(nn.Module):
         input_ids: Tensor,
         attention_mask: Tensor,
         word_index: Tensor,
+        sentence_index: Tensor,
         word_mask: Tensor,
         token_type_ids: Tensor | None = None,
         word_ids: Tensor | None = None,
         pos_ids: Tensor | None = None,
         char_ids: Tensor | None = None,
     ) -> tuple[Tensor, ...]:
-        num_words, longest = word_mask.sum(-1), word_mask.shape[1]
+        num_words, (sentences, longest) = word_mask.sum(-1), word_mask.shape
         encoded = self.model._encode(input_ids, attention_mask, token_type_ids, output_hidden_states=False)
-        hidden = self.model._represent_words(encoded, word_index, num_words, word_ids, pos_ids, char_ids, longest)
+        # All words of the batch as those of one sentence.
+        places = torch.where(word_index < 0, word_index, word_index + longest * sentence_index[:, None])
+        states = encoded.last_hidden_state.flatten(0, 1).unsqueeze(0)
+        words = pool_subwords(states, places.flatten().unsqueeze(0), sentences * longest, "max")
+        words = words.view(sentences, longest, words.shape[-1])
+        hidden = self.model.words(words, num_words, word_ids, pos_ids, char_ids)
         scores = self.model.head(hidden, num_words)
         return tuple(scores[name] for name in self.outputs)
 
@@ -135,22 +160,19 @@ def translate(model: TriaffineForNestedNER, inputs: dict[str, Tensor], outputs: 
 
     # Without annotations, from which the exporter would distinguish attributes from inputs.
     @no_type_check
-    def sort(values, stable=None, dim=-1, descending=False):
-        # Of equal values TopK returns the first one, so it is stable.
-        return opset18.TopK(values, opset18.Shape(values, start=dim), axis=dim, largest=int(descending))
-
-    @no_type_check
     def remainder(values, divisor):
         return opset18.Mod(values, divisor)
 
-    batch, words, characters = (torch.export.Dim(name) for name in ("batch", "words", "characters"))
+    batch, rows, words, characters = (torch.export.Dim(name) for name in ("batch", "rows", "words", "characters"))
     subwords = torch.export.Dim("subwords", max=model.config.max_subwords)
     of_words = {0: batch, 1: words}
-    sizes = {"word_mask": of_words, "word_ids": of_words, "pos_ids": of_words, "char_ids": of_words | {2: characters}}
-    shapes = {name: sizes.get(name, {0: batch, 1: subwords}) for name in inputs}
+    sizes = {name: {0: rows, 1: subwords} for name in ROWS} | {"sentence_index": {0: rows}}
+    shapes = {name: sizes.get(name, of_words) for name in inputs}
+    if "char_ids" in inputs:
+        shapes["char_ids"] = of_words | {2: characters}
     cube = TriaffineFactor.whole_cube if model.head.reference else low_rank_cube
     with (
-        patch.object(span_head_triaffine, "span_scores", triaffine_ops.span_scores_reference),
+        patch.object(span_head_triaffine, "span_scores", span_scores_at_once),
         patch.object(TriaffineFactor, "whole_cube", cube),
         patch.object(triaffine_ops, "contract", torch.einsum),
         torch.backends.opt_einsum.flags(enabled=False),
@@ -159,9 +181,21 @@ def translate(model: TriaffineForNestedNER, inputs: dict[str, Tensor], outputs: 
         # Strict, so that len() and min() of sizes remain symbolic.
         options: Any = {"strict": True, "prefer_deferred_runtime_asserts_over_guards": True}
         program = torch.export.export(graph, (), inputs, dynamic_shapes=shapes, **options)
-    translations: Any = {torch.ops.aten.sort.stable: sort, torch.ops.aten.remainder.Scalar: remainder}
+    translations: Any = {torch.ops.aten.remainder.Scalar: remainder}
     options = {"dynamic_shapes": shapes, "output_names": outputs, "custom_translation_table": translations}
     return torch.onnx.export(program, dynamo=True, verbose=False, **options)
+
+
+def span_scores_at_once(attention: Factor, scoring: Factor, *options: Any) -> SpanScores:
+    """[`span_scores`] as one block, or as its definition if not both tensors have low rank."""
+    if not all(isinstance(factor, TriaffineFactor) and not factor.is_full for factor in (attention, scoring)):
+        return triaffine_ops.span_scores_reference(attention, scoring, *options)
+    queries, values = (
+        ProductCube(*(project(*part) for part in zip(factor[:3], factor.weight, strict=True)))
+        for factor in (attention, scoring)
+    )
+    num_words = values.tails.shape[2]
+    return SpanScores(attend_from_heads(queries.expand_labels(values), values, 0, num_words, num_words))
 
 
 def low_rank_cube(factor: TriaffineFactor) -> Tensor:
@@ -209,11 +243,41 @@ def _onnx_lstm(values: Tensor, from_input: Tensor, from_state: Tensor, bias: Ten
     return torch.onnx.ops.symbolic("LSTM", inputs, {"hidden_size": size}, dtype=values.dtype, shape=shape)
 
 
-def run_onnx(path: Path, inputs: dict[str, Tensor]) -> dict[str, np.ndarray]:
-    """Runs a graph in ONNX Runtime on the CPU."""
+def quantize_onnx(path: Path, quantized: Path) -> None:
+    """Writes the graph with the encoder's linear layers in int8, quantized as in `quantization_triaffine.py`."""
+    import onnx
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    graph = onnx.load(path, load_external_data=False).graph
+    weights = {weight.name for weight in graph.initializer}
+    # The exporter notes in which modules of the model a node is.
+    linear = [
+        node.name
+        for node in graph.node
+        if node.op_type in ("MatMul", "Gemm")
+        and weights.intersection(node.input)
+        and any("'model.encoder'" in note.value for note in node.metadata_props)
+    ]
+    # 7 bits: processors without VNNI add two products in 16 bits.
+    options: Any = {"weight_type": QuantType.QInt8, "per_channel": True, "reduce_range": True}
+    quantize_dynamic(path, quantized, nodes_to_quantize=linear, **options)
+
+
+def open_session(path: Path | str, threads: int = 0) -> Any:
+    """ONNX Runtime on the CPU, with so many threads; 0: one for each core."""
     import onnxruntime
 
-    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-    read = [given.name for given in session.get_inputs()]
-    found = session.run(None, {name: inputs[name].numpy() for name in read})
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+
+def run_onnx(path: Path, inputs: dict[str, Tensor]) -> dict[str, np.ndarray]:
+    """Runs a graph once."""
+    return run_session(open_session(path), inputs)
+
+
+def run_session(session: Any, inputs: dict[str, Tensor]) -> dict[str, np.ndarray]:
+    """The outputs of a graph by name."""
+    found = session.run(None, {given.name: inputs[given.name].numpy() for given in session.get_inputs()})
     return {output.name: values for output, values in zip(session.get_outputs(), found, strict=True)}

@@ -345,34 +345,43 @@ class _AttendInside(torch.autograd.Function):
 def attend_without_gradient(attention: ProductCube, scoring: ProductCube, max_width: int | None) -> Tensor:
     """p [B, R, N, N] as [`attend_inside`] gives it, in fewer and fused steps: what a gradient needs is not at hand.
 
-    Blocks of head words i, each with all tail and inside words that their spans have: one softmax makes all of α_ijk.
+    Blocks of head words i, each with all tail and inside words that their spans have.
     """
     batch, labels, num_words = scoring.shape()
     dtype = torch.promote_types(scoring.tails.dtype, torch.float32)
     p = scoring.tails.new_zeros((batch, labels, num_words, num_words), dtype=dtype)
-    words = torch.arange(num_words, device=p.device)
     with torch.autocast(p.device.type, enabled=False):
         for first in range(0, num_words, HEAD_WORDS):
             last = min(first + HEAD_WORDS, num_words)
             stop = min(num_words, last - 1 + (max_width or num_words))
-            heads, reach = words[first:last, None, None], words[first:stop]
-            outside = ((reach < heads) | (reach > reach[:, None])).flatten(0, 1)  # [I·J, K]
-            bias = p.new_zeros(outside.shape).masked_fill_(outside, OUTSIDE)
-            numbers = labels * len(bias) * max(len(reach), scoring.tails.shape[-1])
+            reach = stop - first
+            numbers = labels * (last - first) * reach * max(reach, scoring.tails.shape[-1])
             size = max(1, CACHED_NUMBERS // numbers)
             for row in range(0, batch, size):
-                rows = slice(row, row + size)
-                weights = _pair_scores(attention, rows, first, last, stop).to(dtype).add_(bias).softmax(-1)
-                scores = weights.mul_(_pair_scores(scoring, rows, first, last, stop)).sum(-1)
-                p[rows, :, first:last, first:stop] = scores.unflatten(-1, (last - first, -1))
+                parts = (type(cube)(*(part[row : row + size] for part in cube)) for cube in (attention, scoring))
+                p[row : row + size, :, first:last, first:stop] = attend_from_heads(*parts, first, last, stop)
     return p
 
 
-def _pair_scores(cube: ProductCube, rows: slice, first: int, last: int, stop: int) -> Tensor:
+def attend_from_heads(attention: ProductCube, scoring: ProductCube, first: int, last: int, stop: int) -> Tensor:
+    """p [B, R, I, J] of the head words from `first` to `last`, with tail words up to `stop`, in at least float32."""
+    heads, reach = (torch.arange(first, end, device=scoring.tails.device) for end in (last, stop))
+    outside = (reach < heads[:, None, None]) | (reach > reach[:, None])  # [I, J, K]
+    weights = at_least_float32(_pair_scores(attention, first, last, stop))
+    weights = weights.masked_fill_(outside.flatten(0, 1), OUTSIDE).softmax(-1)
+    scores = weights.mul_(_pair_scores(scoring, first, last, stop)).sum(-1)
+    return scores.unflatten(-1, (heads.shape[0], reach.shape[0]))
+
+
+def _pair_scores(cube: ProductCube, first: int, last: int, stop: int) -> Tensor:
     """Scores [B, R, I·J, K] of the head words from `first` to `last` with tail and inside words up to `stop`."""
-    heads, insides, tails = (part[rows] for part in cube)
-    pairs = heads[:, :, first:last, None] * tails[:, :, None, first:stop]
-    return pairs.flatten(2, 3) @ insides[:, :, first:stop].mT
+    pairs = cube.heads[:, :, first:last, None] * cube.tails[:, :, None, first:stop]
+    return pairs.flatten(2, 3) @ cube.insides[:, :, first:stop].mT
+
+
+def at_least_float32(values: Tensor) -> Tensor:
+    """Half precision to float32, anything else as it is."""
+    return values.float() if values.dtype in (torch.float16, torch.bfloat16) else values
 
 
 def _inside_scores(cube: Cube, plan: Plan, block: Block, dtype: torch.dtype) -> tuple[Tensor, Any]:

@@ -25,6 +25,7 @@ from .triaffine_blocks import (
     FullCube,
     Plan,
     ProductCube,
+    at_least_float32,
     attend_by_kernels,
     attend_inside,
     attend_without_gradient,
@@ -464,8 +465,3 @@ def span_mask(lengths: Tensor, num_words: int, max_width: int | None = None) -> 
     width = words - words[:, None]
     shape = (width >= 0) & (width < (max_width or num_words))
     return shape & (words < lengths[:, None])[:, None, :]
-
-
-def at_least_float32(values: Tensor) -> Tensor:
-    """Half precision to float32, anything else as it is."""
-    return values.float() if values.dtype in (torch.float16, torch.bfloat16) else values

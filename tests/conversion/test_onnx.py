@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import torch
 
+from modeling_triaffine import NestedNERPipeline, OnnxNestedNER
 from modeling_triaffine.commands import export
 from modeling_triaffine.conversion import onnx_export
-from modeling_triaffine.conversion.onnx_export import export_onnx, graph_inputs, run_onnx
+from modeling_triaffine.conversion.onnx_export import export_onnx, graph_inputs, quantize_onnx, run_onnx
 from tests.helpers.tiny import tiny_model, tiny_processor
 
 pytest.importorskip("onnxruntime", reason="needs the extra onnx")
@@ -21,6 +22,7 @@ BATCHES = {
     "one sentence": [SENTENCE],
     "ragged": [["a", "protein"], SENTENCE * 3, ["x"], SENTENCE, ["gene", "gene", "gene"]],
     "empty sentence": [SENTENCE, []],
+    "windows": [SENTENCE, SENTENCE * 30, SENTENCE * 2],
 }
 CHARACTERS = {"char_vocab_size": 30, "char_embedding_size": 4, "char_lstm_hidden_size": 3}
 FORMS: dict[str, dict[str, Any]] = {
@@ -60,7 +62,7 @@ def test_outputs_are_the_models(exported, sentences):
     batch = processor.pad(processor.encode(sentences))
     with torch.no_grad():
         expected = model(**batch)
-    found = run_onnx(path, graph_inputs(batch))
+    found = run_onnx(path, graph_inputs(batch, processor.max_subwords))
     assert ("logits" in found) == model.config.cross_span
     for name, values in found.items():
         wanted = expected[name].numpy()
@@ -70,10 +72,46 @@ def test_outputs_are_the_models(exported, sentences):
 
 def test_padding_changes_nothing(exported):
     _, processor, path = exported
-    together = run_onnx(path, graph_inputs(processor.pad(processor.encode(BATCHES["ragged"]))))
-    alone = run_onnx(path, graph_inputs(processor.pad(processor.encode([SENTENCE]))))
+    together = run_onnx(path, graph_inputs(processor.pad(processor.encode(BATCHES["ragged"])), processor.max_subwords))
+    alone = run_onnx(path, graph_inputs(processor.pad(processor.encode([SENTENCE])), processor.max_subwords))
     words = len(SENTENCE)
     np.testing.assert_allclose(together["span_logits"][3, :words, :words], alone["span_logits"][0], rtol=0, atol=1e-4)
+
+
+@pytest.fixture(scope="module")
+def folder(exported, tmp_path_factory):
+    """What `export --int8` writes."""
+    model, processor, path = exported
+    quantize_onnx(path, path.with_name("model_int8.onnx"))
+    model.config.save_pretrained(path.parent)
+    processor.save_pretrained(path.parent)
+    return path.parent
+
+
+TEXTS = ["IL-2 gene binds to protein kinase C. A gene.", "", "gene " * 200]
+
+
+@pytest.mark.parametrize(("quantize", "tolerance"), [(None, 1e-4), ("int8", 0.15)])
+def test_predictor_is_the_pipeline(exported, folder, quantize, tolerance):
+    model, processor, _ = exported
+    expected = NestedNERPipeline(model=model, processor=processor)(TEXTS, threshold=0.0)
+    found = OnnxNestedNER(folder, quantize=quantize)(TEXTS, threshold=0.0)
+    assert [len(entities) > 0 for entities in found] == [True, False, True]
+    for text, one, other in zip(TEXTS, expected, found, strict=True):
+        scores = {(e["start"], e["end"], e["entity_group"]): e["score"] for e in one}
+        shared = [
+            (e["score"], scores[key]) for e in other if (key := (e["start"], e["end"], e["entity_group"])) in scores
+        ]
+        assert len(shared) == len(one) or (quantize and len(shared) >= len(one) / 3), text
+        assert all(abs(score - wanted) < tolerance for score, wanted in shared)
+
+
+def test_predictor_names_the_graph_that_is_missing(encoder, tmp_path):
+    tiny_model(encoder).save_pretrained(tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"model\.onnx"):
+        OnnxNestedNER(tmp_path)
+    with pytest.raises(ValueError, match="int3"):
+        OnnxNestedNER(tmp_path, quantize="int3")
 
 
 def test_other_pooling_is_refused(encoder, tmp_path):

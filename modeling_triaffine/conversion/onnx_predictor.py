@@ -1,0 +1,86 @@
+"""OnnxNestedNER: [`NestedNERPipeline`] with the exported graph in ONNX Runtime in place of the torch model."""
+
+import os
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..errors import missing_extra
+from ..model.configuration_triaffine import TriaffineConfig
+from ..model.modeling_triaffine import NestedNEROutput
+from ..model.pipeline_triaffine import NestedNERPipeline
+from ..model.processing_triaffine import TriaffineProcessor
+from ..model.quantization_triaffine import CHOICES
+from ..model.repository_triaffine import find_file
+from .onnx_export import graph_inputs, open_session, run_session
+
+# As `triaffine-ner export` writes them. Graphs of more than 1.5 GB have their weights in a second file.
+GRAPHS = {None: "model.onnx", **{choice: f"model_{choice}.onnx" for choice in CHOICES}}
+WEIGHTS = ".data"
+
+
+class OnnxModel(nn.Module):
+    """What a pipeline needs of a [`TriaffineForNestedNER`], computed by ONNX Runtime on the CPU.
+
+    Args:
+        path: of the graph.
+        config: of the model that it was exported from.
+    """
+
+    device = torch.device("cpu")
+    input_modalities = output_modalities = ("text",)
+
+    def __init__(self, path: str, config: TriaffineConfig):
+        super().__init__()
+        self.config = config
+        self.session = open_session(path, torch.get_num_threads())
+
+    def can_generate(self) -> bool:
+        """Never: transformers asks it of every model in a pipeline."""
+        return False
+
+    def forward(self, **batch: Tensor) -> NestedNEROutput:
+        """The outputs of the graph for a batch of the processor."""
+        found = run_session(self.session, graph_inputs(batch, self.config.max_subwords))
+        return NestedNEROutput(**{name: torch.from_numpy(values) for name, values in found.items()})
+
+
+class OnnxNestedNER(NestedNERPipeline):
+    """Finds nested entities in raw text as [`NestedNERPipeline`] does, with ONNX Runtime on the CPU (extra `onnx`).
+
+    Args:
+        model: folder or Hub name of what `triaffine-ner export` wrote.
+        quantize: "int8" takes the graph that `export --int8` wrote.
+        options: other keywords of [`NestedNERPipeline`].
+
+    Raises:
+        FileNotFoundError: there is no such graph.
+        ImportError: the extra `onnx` is not installed.
+
+    ```python
+    find_entities = OnnxNestedNER("outputs/demo/onnx")
+    find_entities("The mayor of Port Velmar resigned.")
+    ```
+    """
+
+    def __init__(self, model: str | os.PathLike[str], *, quantize: str | None = None, **options: Any):
+        if quantize not in GRAPHS:
+            raise ValueError(f"`quantize` is {quantize!r}; choose one of {', '.join(map(repr, GRAPHS))}.")
+        try:
+            import onnxruntime  # noqa: F401 - the extra is named before anything is read
+        except ImportError as error:
+            raise missing_extra("OnnxNestedNER needs onnxruntime", "onnx") from error
+        path = find_file(model, GRAPHS[quantize], {})
+        if path is None:
+            option = f" --{quantize}" if quantize else ""
+            raise FileNotFoundError(
+                f"{model} has no {GRAPHS[quantize]}; write it with `triaffine-ner export{option} --model … --output …`."
+            )
+        find_file(model, GRAPHS[quantize] + WEIGHTS, {})  # from the Hub it must lie beside the graph
+        graph = OnnxModel(path, TriaffineConfig.from_pretrained(model))
+        super().__init__(graph, TriaffineProcessor.from_pretrained(model), device="cpu", **options)
+
+    def save_pretrained(self, save_directory: str | os.PathLike[str], **kwargs: Any) -> None:
+        """Not there: a graph is a file to be copied."""
+        raise ValueError("OnnxNestedNER: the folder that `triaffine-ner export` wrote is the model; copy or upload it.")
