@@ -295,11 +295,15 @@ class TriaffineForNestedNER(PushMixin, PreTrainedModel):
     ) -> Tensor:
         """Words of the encoder's output; `longest` is N where it is known without asking the device."""
         longest = max(1, int(num_words.max())) if longest is None else longest
-        mixes = self.config.mix_layers
-        states = self.words.layer_mix(encoded.hidden_states[1:]) if mixes else encoded.last_hidden_state
-        states = states.reshape(*word_index.shape, -1)
+        states = self._subword_states(encoded).reshape(*word_index.shape, -1)
         words = pool_subwords(states, word_index, longest, self.config.subword_pooling)
         return self.words(words, num_words, word_ids, pos_ids, char_ids).to(self.head.label_bias.dtype)
+
+    def _subword_states(self, encoded: Any) -> Tensor:
+        """What words are made of: the encoder's last layer, or an average of all."""
+        mixes = self.config.mix_layers
+        states: Tensor = self.words.layer_mix(encoded.hidden_states[1:]) if mixes else encoded.last_hidden_state
+        return states
 
     def _encode(
         self,

@@ -26,7 +26,13 @@ BATCHES = {
 }
 CHARACTERS = {"char_vocab_size": 30, "char_embedding_size": 4, "char_lstm_hidden_size": 3}
 FORMS: dict[str, dict[str, Any]] = {
-    "low rank, characters, BiLSTM": {"triaffine_rank": 4, "lstm_layers": 2, **CHARACTERS},
+    "as genia-minilm": {
+        "triaffine_rank": 4,
+        "lstm_layers": 2,
+        "mix_layers": True,
+        "cross_span_residual": True,
+        **CHARACTERS,
+    },
     "full": {"lstm_hidden_size": 0},
     "linear, one stage": {
         "attention": "linear",
