@@ -86,8 +86,11 @@ def build_model(
     config = load_recipe(find_recipe(arguments.recipe, RECIPES)).config
     fields = {name: value for name, value in config.items() if name not in ("model_type", "encoder_config")}
     fields |= {"triaffine_rank": rank, "id2label": label_names(records)}
-    model = TriaffineForNestedNER.from_encoder(arguments.model_name_or_path, **fields).to(arguments.device)
-    return model, TriaffineProcessor.from_encoder(arguments.model_name_or_path, max_subwords=model.config.max_subwords)
+    processor = TriaffineProcessor.from_encoder(arguments.model_name_or_path, max_subwords=fields["max_subwords"])
+    if fields.get("char_embedding_size"):
+        processor.build_vocabularies(records, ["chars"])
+        fields["char_vocab_size"] = len(processor.vocabularies["chars"])
+    return TriaffineForNestedNER.from_encoder(arguments.model_name_or_path, **fields).to(arguments.device), processor
 
 
 def label_names(records: list[dict[str, Any]]) -> dict[int, str]:

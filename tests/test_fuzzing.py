@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from modeling_triaffine import NestedNERPipeline, TriaffineForNestedNER
 from modeling_triaffine.data import FORMATS, CorpusError, RecordChecker
-from tests.helpers.corpora import SAMPLES, write_files
+from tests.helpers.corpora import SAMPLES, cas_json, write_files
 from tests.helpers.tiny import tiny_model, tiny_processor
 
 EXAMPLES = int(os.environ.get("TRIAFFINE_FUZZ_EXAMPLES", "60"))
@@ -98,8 +98,13 @@ def doc_bin(folder: Path) -> Path:
     return folder / "a.spacy"
 
 
+def cas(folder: Path) -> Path:
+    pytest.importorskip("cassis")
+    return write_files(folder, {"a.json": cas_json((0, 17, "Person"), (13, 17, "City"))})
+
+
 SEEDS: dict[str, Callable[[Path], Path]] = {name: partial(write_files, files=files) for name, files in SAMPLES.items()}
-SEEDS["docbin"] = doc_bin
+SEEDS |= {"docbin": doc_bin, "cas": cas}
 
 
 def test_every_format_is_fuzzed():
