@@ -384,21 +384,23 @@ def select_candidates(
 
     span_logits [B, N, N, R], None the last label, or [B, N, N, R - 1] with `multi_label`; valid [B, N, N] the spans
     there are. Ranked by max over r ≠ None of the probability of r ([`label_probabilities`]); equal ones by (i, j).
+    A sigmoid keeps the order of its logits, and makes many of them equal to 0 or 1: those are ranked by logits.
     Returns candidates [B, m, 2] ordered by (i, j), and their mask [B, m]: shorter sentences have fewer.
     """
     batch, num_words = valid.shape[:2]
     width = num_words if max_width is None else min(max_width, num_words)
     spans = width * num_words - width * (width - 1) // 2
     count = min(max_candidates, spans)
-    probability = label_probabilities(span_logits.detach(), multi_label)[..., :-1].amax(-1)
-    probability = probability.masked_fill(~valid, -1.0).view(batch, -1)
+    scores = at_least_float32(span_logits.detach())
+    scores = scores.amax(-1) if multi_label else label_probabilities(scores)[..., :-1].amax(-1)
+    scores = scores.masked_fill(~valid, torch.finfo(scores.dtype).min).view(batch, -1)
     # Of those as probable as the last that is chosen, the first ones: faster than a stable sort of all spans.
-    least = probability.topk(count).values[:, -1:]
-    likelier, equal = probability > least, probability == least
+    least = scores.topk(count).values[:, -1:]
+    likelier, equal = scores > least, scores == least
     chosen = likelier | (equal & (equal.cumsum(-1) <= count - likelier.sum(-1, keepdim=True)))
     # Invalid entries go last, as span (0, 0), whatever stood in their place.
-    places = torch.arange(probability.shape[1], device=probability.device)
-    places = torch.where(chosen & (probability >= 0), places, num_words * num_words)
+    places = torch.arange(scores.shape[1], device=scores.device)
+    places = torch.where(chosen & valid.view(batch, -1), places, num_words * num_words)
     order = places.topk(count, largest=False).values
     mask = order < num_words * num_words
     order = order.masked_fill(~mask, 0)

@@ -76,6 +76,8 @@ def test_several_labels_of_a_span_are_found_each_by_its_threshold():
     assert found({"protein": 0.25}) == [(0, 3, "DNA"), (0, 3, "protein"), (1, 2, "protein"), (2, 3, "protein")]
     assert found(0.65) == [(0, 3, "DNA"), (2, 3, "protein")]
     # The labels of a span stand together, two spans that share words do not.
+    pair = [{"start": 0, "end": 2, "type": kind, "score": score} for kind, score in (("DNA", 0.7), ("protein", 0.9))]
+    assert resolve_overlaps([*pair, {"start": 1, "end": 3, "type": "DNA", "score": 0.8}], "flat") == pair[::-1]
     assert found(None, "flat") == [(2, 3, "protein")]
     assert found({"protein": 0.5, "DNA": 0.9}, "nested") == [(0, 3, "protein"), (2, 3, "protein")]
     assert found(0.0, "nested")[:2] == [(0, 3, "DNA"), (0, 3, "protein")]
