@@ -188,11 +188,11 @@ def translate(model: TriaffineForNestedNER, inputs: dict[str, Tensor], outputs: 
 
 def span_scores_at_once(attention: Factor, scoring: Factor, *options: Any) -> SpanScores:
     """[`span_scores`] as one block, or as its definition if not both tensors have low rank."""
-    if not all(isinstance(factor, TriaffineFactor) and not factor.is_full for factor in (attention, scoring)):
+    factors: list[Any] = [attention, scoring]
+    if not all(isinstance(factor, TriaffineFactor) and not factor.is_full for factor in factors):
         return triaffine_ops.span_scores_reference(attention, scoring, *options)
     queries, values = (
-        ProductCube(*(project(*part) for part in zip(factor[:3], factor.weight, strict=True)))
-        for factor in (attention, scoring)
+        ProductCube(*(project(*part) for part in zip(factor[:3], factor.weight, strict=True))) for factor in factors
     )
     num_words = values.tails.shape[2]
     return SpanScores(attend_from_heads(queries.expand_labels(values), values, 0, num_words, num_words))

@@ -16,7 +16,7 @@ from ..model.repository_triaffine import find_file
 from .onnx_export import graph_inputs, open_session, run_session
 
 # As `triaffine-ner export` writes them. Graphs of more than 1.5 GB have their weights in a second file.
-GRAPHS = {None: "model.onnx", **{choice: f"model_{choice}.onnx" for choice in CHOICES}}
+GRAPHS: dict[str | None, str] = {None: "model.onnx", **{choice: f"model_{choice}.onnx" for choice in CHOICES}}
 WEIGHTS = ".data"
 
 
@@ -43,7 +43,8 @@ class OnnxModel(nn.Module):
     def forward(self, **batch: Tensor) -> NestedNEROutput:
         """The outputs of the graph for a batch of the processor."""
         found = run_session(self.session, graph_inputs(batch, self.config.max_subwords))
-        return NestedNEROutput(**{name: torch.from_numpy(values) for name, values in found.items()})
+        tensors: dict[str, Any] = {name: torch.from_numpy(values) for name, values in found.items()}
+        return NestedNEROutput(**tensors)
 
 
 class OnnxNestedNER(NestedNERPipeline):

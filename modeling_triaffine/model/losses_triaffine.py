@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from .triaffine_ops import at_least_float32
+from .triaffine_blocks import at_least_float32
 
 
 def span_loss(

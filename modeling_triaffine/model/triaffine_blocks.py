@@ -358,8 +358,9 @@ def attend_without_gradient(attention: ProductCube, scoring: ProductCube, max_wi
             numbers = labels * (last - first) * reach * max(reach, scoring.tails.shape[-1])
             size = max(1, CACHED_NUMBERS // numbers)
             for row in range(0, batch, size):
-                parts = (type(cube)(*(part[row : row + size] for part in cube)) for cube in (attention, scoring))
-                p[row : row + size, :, first:last, first:stop] = attend_from_heads(*parts, first, last, stop)
+                rows = slice(row, row + size)
+                queries, values = (ProductCube(*(part[rows] for part in cube)) for cube in (attention, scoring))
+                p[rows, :, first:last, first:stop] = attend_from_heads(queries, values, first, last, stop)
     return p
 
 
