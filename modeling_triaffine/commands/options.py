@@ -25,6 +25,7 @@ Device = Annotated[
     str | None, typer.Option(help="cpu, cuda, cuda:1, …  [default: a GPU if there is one]", metavar="DEVICE")
 ]
 BatchSize = Annotated[int, typer.Option(min=1, help="Sentences processed together.", metavar="N")]
+TextColumn = Annotated[str, typer.Option(help="Field of a JSON line that has the text.")]
 
 
 def read_threshold(text: str) -> float | dict[str, float]:

@@ -15,7 +15,18 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from .options import BatchSize, Device, Model, Overlap, Splitter, Threshold, check_device, check_new, text_splitter
+from .options import (
+    BatchSize,
+    Device,
+    Model,
+    Overlap,
+    Splitter,
+    TextColumn,
+    Threshold,
+    check_device,
+    check_new,
+    text_splitter,
+)
 from .predict import Records, check_input
 from .serve import labels_of
 
@@ -43,7 +54,7 @@ def command(
     budget: Annotated[
         int | None, typer.Option(min=1, help="Texts to write, the first of the order.  [default: all]", metavar="N")
     ] = None,
-    text_column: Annotated[str, typer.Option(help="Field of a JSON line that has the text.")] = "text",
+    text_column: TextColumn = "text",
     threshold: Threshold = None,
     overlap: Overlap = "all",
     batch_size: BatchSize = 16,

@@ -20,7 +20,18 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from .options import BatchSize, Device, Int8, Model, Overlap, Splitter, Threshold, check_device, text_splitter
+from .options import (
+    BatchSize,
+    Device,
+    Int8,
+    Model,
+    Overlap,
+    Splitter,
+    TextColumn,
+    Threshold,
+    check_device,
+    text_splitter,
+)
 
 
 @dataclass(frozen=True)
@@ -72,7 +83,7 @@ def command(
         Literal["text", "jsonl"] | None,
         typer.Option("--format", help="Format of the input.  [default: from its name]"),
     ] = None,
-    text_column: Annotated[str, typer.Option(help="Field of a JSON line that has the text.")] = "text",
+    text_column: TextColumn = "text",
     entities_column: Annotated[str, typer.Option(help="Field to add.")] = "entities",
     threshold: Threshold = None,
     overlap: Overlap = "all",

@@ -19,7 +19,8 @@ from transformers import AutoConfig
 
 from ..model.configuration_triaffine import NONE_LABEL, TriaffineConfig
 from ..model.modeling_triaffine import TriaffineForNestedNER
-from ..model.processing_triaffine import PADDING, UNKNOWN, TriaffineProcessor, number_names
+from ..model.processing_triaffine import TriaffineProcessor
+from ..model.vocabularies_triaffine import PADDING, UNKNOWN, number_names
 from .inert_checkpoint import CheckpointError, InertObject, module_tensors, read_checkpoint, submodule
 from .published_names import WITHOUT_USE, our_name
 

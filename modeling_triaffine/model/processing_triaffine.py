@@ -5,9 +5,7 @@ cut into sentences and words in `text_triaffine.py`. Labels are added by the col
 """
 
 import copy
-import json
 import os
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -43,13 +41,11 @@ from .text_triaffine import (
 )
 from .text_triaffine import sentence_splitter as make_sentence_splitter
 from .text_triaffine import word_splitter as make_word_splitter
+from .vocabularies_triaffine import UNKNOWN, check_parts, count_vocabularies, read_vocabularies, write_vocabularies
 
 logger = logging.get_logger(__name__)
 
 FILES = ("processor_config.json", "tokenizer.json", "tokenizer_config.json")  # transformers can do without the last
-VOCABULARIES_FILE = "vocabularies.json"
-VOCABULARY_PARTS = ("words", "pos", "chars")
-PADDING, UNKNOWN = "[PAD]", "[UNK]"
 
 RETURNED = ("pt", "np")
 # Keywords of tokenizers that say what is done anyway, and what to use in place of others.
@@ -120,7 +116,7 @@ class TriaffineProcessor(PushMixin, ProcessorMixin):
             check_integer("TriaffineProcessor", name, value, *LIMITS[name])
         check_kind("TriaffineProcessor", "sentence_splitter", sentence_splitter, str, "the name of one")
         check_kind("TriaffineProcessor", "vocabulary_parts", vocabulary_parts, (list, tuple), "a list of parts")
-        _check_parts("vocabulary_parts", vocabulary_parts)
+        check_parts("vocabulary_parts", vocabulary_parts)
         make_word_splitter(word_splitter), make_sentence_splitter(sentence_splitter)  # raise for an unknown choice
         self.max_subwords = max_subwords
         self.context = context
@@ -327,19 +323,9 @@ class TriaffineProcessor(PushMixin, ProcessorMixin):
 
         Ids: 0 padding, 1 unknown, then by falling frequency, equal ones in order of spelling.
         """
-        counts: dict[str, Counter[str]] = {part: Counter() for part in parts}
-        _check_parts("parts", parts)
-        for record in records:
-            if "words" in counts:
-                counts["words"].update(record["tokens"])
-            if "pos" in counts:
-                counts["pos"].update(record["pos"])
-            if "chars" in counts:
-                counts["chars"].update(character for word in record["tokens"] for character in word)
+        check_parts("parts", parts)
+        self.vocabularies |= count_vocabularies(records, parts, min_count)
         self.vocabulary_parts = list(parts)
-        for part, counter in counts.items():
-            ranked = sorted((name for name in counter if counter[name] >= min_count), key=lambda n: (-counter[n], n))
-            self.vocabularies[part] = number_names(ranked)
 
     def entities_in_text(self, text: str, piece: Piece, entities: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
         """Entities in words of a sentence → entities in characters of the text, as every prediction is given out.
@@ -411,9 +397,7 @@ class TriaffineProcessor(PushMixin, ProcessorMixin):
             self.refer_to_code(None)
             save_remote_code(save_directory, self.tokenizer.name_or_path)
         if self.vocabulary_parts:
-            path = Path(save_directory) / VOCABULARIES_FILE
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps(self.vocabularies, ensure_ascii=False, indent=0), encoding="utf-8")
+            write_vocabularies(self.vocabularies, Path(save_directory))
         for name in LOADING_OPTIONS:
             self.tokenizer.init_kwargs.pop(name, None)
         return super().save_pretrained(save_directory, push_to_hub, **options)
@@ -430,9 +414,8 @@ class TriaffineProcessor(PushMixin, ProcessorMixin):
         with reading(str(pretrained_model_name_or_path), f"one of config.json, {', '.join(FILES)}"):
             processor = super().from_pretrained(pretrained_model_name_or_path, **kwargs)
         if processor.vocabulary_parts:
-            processor.vocabularies = _read_vocabularies(
-                pretrained_model_name_or_path, processor.vocabulary_parts, kwargs
-            )
+            parts = processor.vocabulary_parts
+            processor.vocabularies = read_vocabularies(pretrained_model_name_or_path, parts, kwargs)
         return processor
 
 
@@ -446,11 +429,6 @@ def _check_options(options: dict[str, Any]) -> None:
             raise ValueError(f"TriaffineProcessor: `{name}` is {value!r}: {INSTEAD_OF[name]}.")
 
 
-def _check_parts(name: str, parts: Sequence[Any]) -> None:
-    if unknown := [part for part in parts if part not in VOCABULARY_PARTS]:
-        raise ValueError(f"`{name}` holds {unknown}; choose among {', '.join(VOCABULARY_PARTS)}.")
-
-
 def _tag_unknown(sentences: list[Sequence[str]]) -> list[list[str]]:
     """The tagger of a processor that has none."""
     logger.warning_once(
@@ -458,39 +436,6 @@ def _tag_unknown(sentences: list[Sequence[str]]) -> list[list[str]]:
         "tags with the words, or a tagger: `pos_tagger` of the processor or the pipeline."
     )
     return [[UNKNOWN] * len(words) for words in sentences]
-
-
-def number_names(names: Iterable[str]) -> dict[str, int]:
-    """A vocabulary of different names: 0 is padding, 1 unknown, then they follow in order."""
-    return {name: number for number, name in enumerate(dict.fromkeys([PADDING, UNKNOWN, *names]))}
-
-
-def _read_vocabularies(
-    name_or_path: str | os.PathLike[str], parts: Sequence[str], kwargs: dict[str, Any]
-) -> dict[str, dict[str, int]]:
-    path = find_file(name_or_path, VOCABULARIES_FILE, kwargs)
-    if path is None:
-        raise FileNotFoundError(
-            f"{name_or_path} has no {VOCABULARIES_FILE}, but its processor reads {', '.join(parts)}: the folder is not "
-            "complete. Save the processor into it again, beside the model it was trained with."
-        )
-    with reading(f"{path} is damaged (save the processor again)"):
-        vocabularies = json.loads(Path(path).read_text(encoding="utf-8"))
-        check_kind("JSON", "vocabularies", vocabularies, dict, "an object")
-        for part in parts:
-            if part not in vocabularies:
-                raise ValueError(f"it has no vocabulary of {part}")
-            _check_vocabulary(part, vocabularies[part])
-    return vocabularies
-
-
-def _check_vocabulary(part: str, vocabulary: Any) -> None:
-    check_kind("vocabularies", part, vocabulary, dict, "names with their ids")
-    if UNKNOWN not in vocabulary:
-        raise ValueError(f"the vocabulary of {part} has no {UNKNOWN}")
-    for name, number in vocabulary.items():
-        if type(number) is not int or not 0 <= number < len(vocabulary):
-            raise ValueError(f"the vocabulary of {part} gives {name!r} the id {number!r}, not one below its length")
 
 
 def _needs_space(tokenizer: Any) -> bool:

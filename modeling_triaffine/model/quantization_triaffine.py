@@ -10,12 +10,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-try:
-    import onnxruntime
-    from onnx import TensorProto, helper, numpy_helper
-except ImportError:
-    onnxruntime = None
-
 CHOICES = ("int8",)
 # Weights take 7 of the 8 bits: processors without VNNI add two products of 8 bits in 16 bits, which would overflow.
 LARGEST = 63
@@ -29,15 +23,25 @@ def check_quantization(choice: str | None) -> None:
         raise ValueError(
             f"`quantize` is {choice!r}; choose {', '.join(map(repr, CHOICES))}, or None for no quantization."
         )
-    if onnxruntime is None:
+    _import_onnx()
+
+
+def _import_onnx() -> tuple[Any, Any]:
+    """The modules onnxruntime and onnx; only a quantized model pays for their import."""
+    try:
+        import onnx
+        import onnxruntime
+    except ImportError as error:
         raise ImportError(
             "Quantizing to int8 needs onnx and onnxruntime: pip install 'modeling_triaffine[onnx]', or "
             "pip install onnx onnxruntime."
-        )
+        ) from error
+    return onnxruntime, onnx
 
 
 def quantize_linear_layers(module: nn.Module) -> None:
     """Replaces every `nn.Linear` inside `module`, which is on the CPU, by a [`QuantizedLinear`]."""
+    onnxruntime, _ = _import_onnx()
     # One set of threads for all layers, as many as torch has.
     onnxruntime.set_global_thread_pool_sizes(torch.get_num_threads(), 1)
     for parent in list(module.modules()):
@@ -51,6 +55,7 @@ class QuantizedLinear(nn.Module):
 
     def __init__(self, layer: nn.Linear):
         super().__init__()
+        onnxruntime, _ = _import_onnx()
         self.in_features, self.out_features = layer.in_features, layer.out_features
         options = onnxruntime.SessionOptions()
         options.use_per_session_threads = False
@@ -71,6 +76,8 @@ class QuantizedLinear(nn.Module):
 
 def _graph(weight: np.ndarray, bias: np.ndarray | None) -> bytes:
     """The layer of weight [out, in] and bias [out] as an ONNX model, x [rows, in] → y [rows, out]."""
+    _, onnx = _import_onnx()
+    helper, float32 = onnx.helper, onnx.TensorProto.FLOAT
     scale = np.abs(weight).max(axis=1) / LARGEST
     scale[scale == 0] = 1
     constants = {
@@ -82,16 +89,14 @@ def _graph(weight: np.ndarray, bias: np.ndarray | None) -> bytes:
     nodes = [
         helper.make_node("DynamicQuantizeLinear", ["x"], ["quantized", "x_scale", "x_zero"]),
         helper.make_node("MatMulInteger", ["quantized", "weight", "x_zero", "weight_zero"], ["sums"]),
-        helper.make_node("Cast", ["sums"], ["products"], to=TensorProto.FLOAT),
+        helper.make_node("Cast", ["sums"], ["products"], to=float32),
         helper.make_node("Mul", ["x_scale", "weight_scale"], ["scale"]),
         helper.make_node("Mul", ["products", "scale"], ["scaled"]),
         helper.make_node("Add", ["scaled", "bias"], ["y"]),
     ]
     size = {"x": weight.shape[1], "y": weight.shape[0]}
-    given, result = (
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["rows", size[name]])] for name in ("x", "y")
-    )
-    initializers = [numpy_helper.from_array(values, name) for name, values in constants.items()]
+    given, result = ([helper.make_tensor_value_info(name, float32, ["rows", size[name]])] for name in ("x", "y"))
+    initializers = [onnx.numpy_helper.from_array(values, name) for name, values in constants.items()]
     graph = helper.make_graph(nodes, "linear", given, result, initializers)
     # The versions that ONNX Runtime has read for years, whatever the newest ones of the installed `onnx` are.
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)

@@ -41,6 +41,7 @@ REMOTE_CODE_FILES = (
     "text_triaffine.py",
     "batches_triaffine.py",
     "layout_triaffine.py",
+    "vocabularies_triaffine.py",
     "processing_triaffine.py",
     "quantization_triaffine.py",
     "pipeline_triaffine.py",

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from fnmatch import fnmatch
 from typing import NamedTuple
 
-from ..model.processing_triaffine import VOCABULARIES_FILE
 from ..model.repository_triaffine import HANDLER_FILE, REMOTE_CODE_FILES, REQUIREMENTS_FILE
+from ..model.vocabularies_triaffine import VOCABULARIES_FILE
 from .model_card import CARD_NAME
 from .run_summary import SUMMARY_FILE
 

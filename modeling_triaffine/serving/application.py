@@ -5,7 +5,6 @@ because such pages load scripts from other servers.
 """
 
 import asyncio
-import importlib.util
 from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Annotated, Any
@@ -19,6 +18,7 @@ from ..hosting import public_names
 from ..version import __version__
 from .annotation_tools import inception_routes, label_studio_routes
 from .batching import Answers, Batcher, Item, QueueFullError
+from .metrics import Measuring, Metrics
 from .middleware import ApiKeys, BodyLimit, Stopping
 from .responses import json_answer
 from .schema import (
@@ -80,15 +80,9 @@ def create_application(
         application.add_middleware(ApiKeys, keys=api_keys)
     application.add_middleware(Stopping)
 
-    metrics = None
-    if importlib.util.find_spec("prometheus_client"):  # which installations of the extra before it lack
-        from .metrics import Measuring, Metrics
-
-        metrics = Metrics(batcher)
-        application.add_middleware(Measuring, metrics=metrics)
-        application.get("/metrics", summary="Counts, for Prometheus", response_class=PlainTextResponse)(
-            metrics.response
-        )
+    metrics = Metrics(batcher)
+    application.add_middleware(Measuring, metrics=metrics)
+    application.get("/metrics", summary="Counts, for Prometheus", response_class=PlainTextResponse)(metrics.response)
 
     async def find(items: Sequence[Item], request: Request) -> Answers:
         check_items(items, labels, limits)
@@ -97,8 +91,7 @@ def create_application(
         except QueueFullError as error:
             raise HTTPException(503, f"{error} Try again later.", {"Retry-After": RETRY_AFTER}) from None
         found = await answer_while_connected(future, request)
-        if metrics is not None:
-            metrics.count(items, found)
+        metrics.count(items, found)
         return found
 
     @application.post(

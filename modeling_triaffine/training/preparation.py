@@ -14,9 +14,10 @@ from transformers import PretrainedConfig, PreTrainedTokenizerFast, set_seed
 
 from ..model.configuration_triaffine import NONE_LABEL, TriaffineConfig
 from ..model.modeling_triaffine import TriaffineForNestedNER
-from ..model.processing_triaffine import TriaffineProcessor, number_names
+from ..model.processing_triaffine import TriaffineProcessor
 from ..model.text_triaffine import DEFAULT_WORD_SPLITTER
 from ..model.text_triaffine import word_splitter as make_word_splitter
+from ..model.vocabularies_triaffine import number_names
 from .arguments import ModelArguments, NestedNERTrainingArguments
 from .command_line import CONFIG_OPTIONS, TrainingPlan
 from .corpora import Corpus, read_corpus, tagger

@@ -19,7 +19,7 @@ import numpy as np
 
 from ..data.reading import GZIP_MAGIC, HEAD_SIZE, open_corpus
 from ..errors import missing_extra
-from ..model.processing_triaffine import UNKNOWN
+from ..model.vocabularies_triaffine import UNKNOWN
 
 Vectors = dict[str, np.ndarray]
 # Number of words and of numbers in a vector, above the vectors of word2vec's forms and of fastText's `.vec`.

@@ -1,11 +1,12 @@
 """The encoder in int8: which layers are quantized, how close they stay, what is refused."""
 
+import sys
+
 import pytest
 import torch
 from torch import nn
 
 from modeling_triaffine import NestedNERPipeline
-from modeling_triaffine.model import quantization_triaffine
 from modeling_triaffine.model.quantization_triaffine import QuantizedLinear
 from tests.helpers.tiny import tiny_model, tiny_processor
 
@@ -66,7 +67,7 @@ def test_what_cannot_be_quantized_is_refused(model, encoder, keywords, fact):
 
 
 def test_without_a_quantizer_the_extra_is_named(model, encoder, monkeypatch):
-    monkeypatch.setattr(quantization_triaffine, "onnxruntime", None)
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(ImportError, match=r"\[onnx\]"):
         NestedNERPipeline(model=model, processor=tiny_processor(encoder), quantize="int8")
 

@@ -1,11 +1,9 @@
 """`/metrics`: what Prometheus reads."""
 
-import pytest
 from fastapi.testclient import TestClient
+from prometheus_client import parser
 
 from modeling_triaffine.serving import Batcher, Limits, create_application
-
-parser = pytest.importorskip("prometheus_client.parser")
 
 ENTITY = {"entity_group": "DNA", "score": 0.5, "word": "a", "start": 0, "end": 1}
 
