@@ -5,31 +5,26 @@ ignored and counted. Offsets count the characters of the source without its tags
 are checked against the text that the annotation quotes. Sentences end at every tag. Whatever is outside of `<TEXT>`
 (ids, dates, most headlines) is not read, unless a mention is annotated there.
 
-The corpora have no splits of their own: a list (`train.txt`, `dev.txt`, `test.txt`) in a folder above the documents
-names the documents of a split, one per line, as published splits do: `nw/adj/AFP_ENG_20030401.0476`, or the name alone.
+The splits are lists of documents (`ldc.py`), as published ones are: `nw/adj/AFP_ENG_20030401.0476`, or the name alone.
 If a document exists in several stages of annotation and the list does not name one, the last stage is read.
 """
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict, deque
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Iterator
 from pathlib import Path
 from xml.etree.ElementTree import Element
 
 from .documents import BYTE_ORDER_MARK, AnnotatedText, Annotation, Offsets, format_of_texts
+from .ldc import TAG, AnnotationFiles, unescape
 from .reading import read_text, xml_elements
-from .schema import CorpusError, RecordChecker
+from .schema import RecordChecker
 
 SOURCE_SUFFIX, ANNOTATION_SUFFIX = ".sgm", ".apf.xml"
-LIST_SUFFIXES = (".txt", ".lst", ".list", ".filelist")
-STAGES = ("fp1", "fp2", "adj", "timex2norm")
-"""Folders of ACE 2005 that contain the same documents, from the first to the last stage."""
-
-TAG = re.compile(r"<[^<>]+>")
-ESCAPE = re.compile(r"&(amp|lt|gt|quot|apos);", re.IGNORECASE)
-ESCAPED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
+# ACE 2005 has the same documents in several stages of annotation, here from the first to the last.
+FILES = AnnotationFiles((ANNOTATION_SUFFIX,), SOURCE_SUFFIX, stages=("fp1", "fp2", "adj", "timex2norm"))
 OTHER_MENTIONS = {
     "value_mention": "values",
     "timex2_mention": "times",
@@ -49,74 +44,18 @@ def read_ace(path: Path, check: RecordChecker) -> Iterator[AnnotatedText]:
         CorpusError: a listed document or a source is missing, or the XML is invalid; the message names file and place.
     """
     folder = path if path.is_dir() else path.parent
-    for file in _annotations(path, check):
+    for file in FILES.find(path, check):
         name = file.relative_to(folder).as_posix()
         yield _read_document(file, name, check)
 
 
 def ace_documents(path: Path) -> list[Path]:
     """The sources and annotations in a folder, of a list or of one document, the list itself included."""
-    is_list = path.is_file() and path.suffix in LIST_SUFFIXES
-    try:
-        annotations = _annotations(path, RecordChecker(path))
-    except CorpusError:  # a list of something else
-        return []
-    sources = [file for annotation in annotations if (file := _source(annotation)).is_file()]
-    return [*([path] if is_list and annotations else []), *annotations, *sources]
-
-
-def _annotations(path: Path, check: RecordChecker) -> list[Path]:
-    """The `.apf.xml` files that `path` refers to, one for each document."""
-    if path.name.endswith(ANNOTATION_SUFFIX):
-        return [path]
-    if not path.is_dir() and path.suffix not in LIST_SUFFIXES:
-        return []
-    by_name = defaultdict(list)
-    folder = path if path.is_dir() else path.parent
-    for file in sorted(folder.rglob(f"*{ANNOTATION_SUFFIX}")):
-        by_name[_name(file)].append(file)
-    if path.is_dir():
-        return [_last_stage(files, check) for files in by_name.values()]
-    if not by_name:
-        return []
-    return [_listed(line, f"line {number}", by_name, check) for number, line in _lines(path, check)]
-
-
-def _lines(path: Path, check: RecordChecker) -> Iterator[tuple[int, str]]:
-    text = read_text(path, check, "").removeprefix(BYTE_ORDER_MARK)
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line.strip():
-            yield number, line.strip()
-
-
-def _listed(line: str, where: str, by_name: dict[str, list[Path]], check: RecordChecker) -> Path:
-    """The document named by a line of a list, with or without folders and suffix."""
-    wanted = line.removesuffix(".xml").removesuffix(".apf").removesuffix(SOURCE_SUFFIX).strip("/")
-    files = by_name.get(wanted.rpartition("/")[2], [])
-    fitting = [file for file in files if f"/{file.with_name(_name(file)).as_posix()}".endswith(f"/{wanted}")]
-    if not fitting:
-        problem = f"there is no document {line[:60]!r} ({ANNOTATION_SUFFIX}) in the folder of the list"
-        raise check.error(where, problem, "Move the list to the folder of the corpus, or correct the name")
-    return _last_stage(fitting, check)
-
-
-def _last_stage(files: Sequence[Path], check: RecordChecker) -> Path:
-    """The file with the last stage of annotation of several files of one document."""
-    stages = [file.parent.name for file in files]
-    if len(files) > 1 and not (set(stages) <= set(STAGES) and len(set(stages)) == len(files)):
-        problem = f"there are several documents {_name(files[0])!r}, in {', '.join(str(file.parent) for file in files)}"
-        raise check.error("", problem, "Keep one of them, or list it with its folder")
-    if len(files) > 1:
-        check.note("earlier stages of annotation ignored", len(files) - 1)
-    return max(files, key=lambda file: (*STAGES, file.parent.name).index(file.parent.name))
-
-
-def _name(annotations: Path) -> str:
-    return annotations.name.removesuffix(ANNOTATION_SUFFIX)
+    return FILES.with_sources(path, lambda annotations: [file] if (file := _source(annotations)).is_file() else [])
 
 
 def _source(annotations: Path) -> Path:
-    return annotations.with_name(_name(annotations) + SOURCE_SUFFIX)
+    return annotations.with_name(FILES.document(annotations) + SOURCE_SUFFIX)
 
 
 def _read_document(file: Path, name: str, check: RecordChecker) -> AnnotatedText:
@@ -131,7 +70,7 @@ def _read_document(file: Path, name: str, check: RecordChecker) -> AnnotatedText
     for start, end in kept:
         blanked[start:end] = text[start:end]
     return AnnotatedText(
-        doc_id=_name(file),
+        doc_id=FILES.document(file),
         text="".join(blanked),
         annotations=mentions,
         where=name,
@@ -167,7 +106,7 @@ def _text(source: str) -> tuple[str, list[tuple[Offsets, bool]]]:
     pieces: list[tuple[Offsets, bool]] = []
     length, position, inside = 0, 0, False
     for tag in (*TAG.finditer(source), None):
-        part = ESCAPE.sub(_unescaped, source[position : tag.start() if tag else len(source)])
+        part = unescape(source[position : tag.start() if tag else len(source)])
         parts.append(part)
         pieces.append(((length, length + len(part)), inside))
         length += len(part)
@@ -175,11 +114,6 @@ def _text(source: str) -> tuple[str, list[tuple[Offsets, bool]]]:
             position = tag.end()
             inside = tag.group().upper() == "<TEXT>" or (inside and tag.group().upper() != "</TEXT>")
     return "".join(parts), pieces
-
-
-def _unescaped(escape: re.Match[str]) -> str:
-    """The character, padded to the length of its escape, so that offsets stay valid."""
-    return ESCAPED[escape[1].lower()].ljust(len(escape[0]))
 
 
 def _meets(piece: Offsets, mention: Annotation) -> bool:
@@ -193,5 +127,5 @@ ACE = format_of_texts(
     suffixes=(ANNOTATION_SUFFIX,),
     recognizes=lambda head: head.startswith("<") and "<source_file" in head,
     documents=ace_documents,
-    lists=LIST_SUFFIXES,
+    lists=FILES.lists,
 )

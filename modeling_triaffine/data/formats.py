@@ -18,6 +18,7 @@ from .cas import CAS
 from .conllu import CONLLU
 from .corpus_format import CorpusFormat
 from .docbin import DOCBIN
+from .ere import ERE
 from .genia import GENIA
 from .iob2 import IOB2
 from .json_forms import JSON_LINES, LABEL_STUDIO, PUBLISHED_JSON, TEXT_SPANS
@@ -32,7 +33,7 @@ FORMATS: dict[str, CorpusFormat] = {
     for known in (
         # JSON: the more specific forms before those that read any object.
         *(BIGBIO, BIOC, CAS, LABEL_STUDIO, TEXT_SPANS, JSON_LINES, PUBLISHED_JSON),
-        *(CONLLU, IOB2, PUBTATOR, GENIA, BRAT, DOCBIN, ACE),
+        *(CONLLU, IOB2, PUBTATOR, GENIA, BRAT, DOCBIN, ACE, ERE),
     )
 }
 """If several formats recognize a file, the first one is used."""

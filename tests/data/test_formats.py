@@ -25,6 +25,7 @@ from tests.helpers.corpora import (
     article,
     conllu,
     cons,
+    ere_annotations,
     genia,
     read,
     region,
@@ -283,6 +284,13 @@ BAD_ACE = {
     ),
     "bomb": (f"{BOMB}]><a>&j;</a>", "a.apf.xml", "'a'"),
 }
+BAD_ERE = {
+    "truncated": (ere_annotations()[:-20], "a.rich_ere.xml, line "),
+    "offset": (ere_annotations().replace('offset="', 'offset="x'), "a.rich_ere.xml, m-0", "offset and length"),
+    "no type": (ere_annotations().replace('type="Person" ', ""), "a.rich_ere.xml, m-0", "'type'"),
+    "quote": (ere_annotations().replace(">Orsk<", ">Omsk<"), "a.rich_ere.xml, m-1", "quotes 'Omsk'"),
+    "bomb": (f"{BOMB}]><a>&j;</a>", "a.rich_ere.xml", "'a'"),
+}
 JSON_LINE = json.dumps(RECORD) + "\n"
 PACKED = gzip.compress("".join(json.dumps({**RECORD, "id": str(n)}) + "\n" for n in range(500)).encode())
 BROKEN_JSON = {
@@ -326,7 +334,7 @@ def bad_files():
     for name, (line, *facts) in BAD_BRAT.items():
         files = {**SAMPLES["brat"], "a.ann": SAMPLES["brat"]["a.ann"] + line}
         yield pytest.param("brat", files, "a.ann, line 3", facts, id=f"brat: {name}")
-    for format, cases in {"conllu": BAD_CONLLU, "genia": BAD_XML, "ace": BAD_ACE}.items():
+    for format, cases in {"conllu": BAD_CONLLU, "genia": BAD_XML, "ace": BAD_ACE, "ere": BAD_ERE}.items():
         for name, (content, place, *facts) in cases.items():
             files = {**SAMPLES[format], list(SAMPLES[format])[-1]: content}
             yield pytest.param(format, files, place, facts, id=f"{format}: {name}")
@@ -389,6 +397,7 @@ ANY = {
     "genia": XML,
     "brat": BRAT_LINES,
     "ace": st.just(ace_annotations()),
+    "ere": st.just(ere_annotations()),
 }
 
 

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from xml.sax.saxutils import escape
 
 from modeling_triaffine.data import FORMATS, RecordChecker, detect_format
 
@@ -143,6 +144,20 @@ def ace_annotations(mentions=NESTED, source=ACE_SOURCE, others="", name="a"):
     )
 
 
+def ere_annotations(mentions=NESTED, source=TEXT, others="", name="a"):
+    """ERE's annotations of these (text, type), each where it first occurs in the source."""
+    entities = "".join(
+        f'<entity id="ent-{number}" type="{kind}" specificity="specific">\n<entity_mention id="m-{number}" '
+        f'source="{name}" noun_type="NAM" offset="{source.index(quote)}" length="{len(quote)}">'
+        f"<mention_text>{escape(quote)}</mention_text></entity_mention></entity>\n"
+        for number, (quote, kind) in enumerate(mentions)
+    )
+    return (
+        f'<?xml version="1.0" encoding="UTF-8"?>\n<deft_ere kit_id="1" doc_id="{name}" source_type="newswire">\n'
+        f"<entities>\n{entities}</entities>\n{others}</deft_ere>\n"
+    )
+
+
 SAMPLES = {
     "json_lines": {"a.jsonl": json.dumps(RECORD)},
     "published_json": {"a.json": json.dumps([PUBLISHED])},
@@ -156,6 +171,7 @@ SAMPLES = {
     "genia": {"a.xml": genia(article(f"The mayor of {cons('G#cell_line', 'Orsk')} slept ."))},
     "brat": {"a.txt": TEXT, "a.ann": "T1\tPerson 0 17\tThe mayor of Orsk\nT2\tCity 13 17\tOrsk\n"},
     "ace": {"a.sgm": ACE_SOURCE, "a.apf.xml": ace_annotations()},
+    "ere": {"a.txt": TEXT, "a.rich_ere.xml": ere_annotations()},
 }
 """Format → files with the sentence `TEXT` and the entities `NESTED` (in GENIA, whose types are fixed, one)."""
 

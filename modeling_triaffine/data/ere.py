@@ -1,0 +1,119 @@
+"""Reads ERE as distributed by LDC for TAC KBP: annotations (`.rich_ere.xml`) and the source text of every document.
+
+Entities are the entity mentions, named and nominal ones and pronouns, with the type of their entity; fillers, relations
+and events are ignored and counted. Offsets count the characters of the source file, its tags included, and are checked
+against the text that the annotation quotes. Sentences end at every tag. Text that a post of a forum quotes from another
+one (`<quote>`) is not annotated, and not read. Mentions in a tag (the author of a post) are dropped and counted.
+
+A source has the name of the annotations and another suffix; it is in their folder or in `source` beside that. The
+splits are lists of documents (`ldc.py`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+
+from .documents import AnnotatedText, Annotation, Offsets, format_of_texts
+from .ldc import TAG, AnnotationFiles, unescape
+from .reading import read_text, xml_elements
+from .schema import RecordChecker
+
+FILES = AnnotationFiles((".rich_ere.xml", ".light_ere.xml", ".ere.xml"), source_suffix=".xml")
+QUOTE = re.compile(r"<quote\b.*?</quote\s*>", re.DOTALL | re.IGNORECASE)
+IGNORED = {"filler": "fillers", "relation_mention": "relations", "event_mention": "events"}
+
+
+def read_ere(path: Path, check: RecordChecker) -> Iterator[AnnotatedText]:
+    """Reads all documents in the order of their names or of the list.
+
+    Args:
+        path: a folder, searched recursively; a list of documents in or above their folders; one `.rich_ere.xml`.
+        check: counts what is ignored.
+
+    Raises:
+        CorpusError: a listed document or a source is missing, or the XML is invalid; the message names file and place.
+    """
+    folder = path if path.is_dir() else path.parent
+    for file in FILES.find(path, check):
+        yield _read_document(file, file.relative_to(folder).as_posix(), check)
+
+
+def ere_documents(path: Path) -> list[Path]:
+    """The sources and annotations in a folder, of a list or of one document, the list itself included."""
+    return FILES.with_sources(path, _sources)
+
+
+def _sources(annotations: Path) -> list[Path]:
+    """The files that may be the text of these annotations: one, if the corpus is complete."""
+    start = f"{FILES.document(annotations)}."
+    folders = [folder for folder in (annotations.parent, annotations.parent.parent / "source") if folder.is_dir()]
+    files = (file for folder in folders for file in sorted(folder.iterdir()))
+    return [file for file in files if file.name.startswith(start) and not file.name.endswith(FILES.suffixes)]
+
+
+def _read_document(file: Path, name: str, check: RecordChecker) -> AnnotatedText:
+    sources = _sources(file)
+    if len(sources) != 1:
+        found = f"there are several: {', '.join(map(str, sources))}" if sources else "there is none"
+        problem = f"the text that it annotates, {FILES.document(file)} with another suffix, is to be in its folder or "
+        raise check.error(name, f"{problem}in `source` beside that; {found}", "Add the text, or keep one")
+    source = read_text(sources[0], check, sources[0].name)
+    tags = [match.span() for match in TAG.finditer(source)]
+    mentions = []
+    for mention in _mentions(file, name, check):
+        if _meets(mention, tags):
+            check.drop("mentions in tags dropped", example=f"{mention.where}: {mention.quote}")
+        else:
+            mentions.append(mention)
+    unread = [match.span() for match in QUOTE.finditer(source)]
+    text = list(unescape(source))
+    for start, end in (*tags, *(span for span in unread if not any(_meets(one, [span]) for one in mentions))):
+        text[start:end] = " " * (end - start)
+    return AnnotatedText(
+        doc_id=FILES.document(file),
+        text="".join(text),
+        annotations=mentions,
+        where=name,
+        borders=sorted({border for tag in tags for border in tag}),
+    )
+
+
+def _mentions(file: Path, name: str, check: RecordChecker) -> Iterator[Annotation]:
+    """The entity mentions of one document; everything else is counted."""
+    root = deque(xml_elements(file, check, name), maxlen=1).pop()
+    for tag, what in IGNORED.items():
+        if number := sum(1 for _ in root.iter(tag)):
+            check.note(f"{what} ignored", number)
+    for entity in root.iter("entity"):
+        for mention in entity.iter("entity_mention"):
+            where = f"{name}, {mention.get('id')}"
+            kind = check.typed(entity.attrib, "type", str, where)
+            offset, length = mention.get("offset", ""), mention.get("length", "")
+            if not all(re.fullmatch("[0-9]{1,15}", number) for number in (offset, length)):
+                raise check.error(where, "it has no offset and length", "Give the file as distributed by LDC")
+            quote = mention.findtext("mention_text")
+            yield Annotation(
+                name="mention_text",
+                fragments=((int(offset), int(offset) + int(length)),),
+                type=kind,
+                quote=unescape(quote) if quote else None,
+                where=where,
+            )
+
+
+def _meets(mention: Annotation, spans: list[Offsets]) -> bool:
+    return any(start < last and first < end for start, end in mention.fragments for first, last in spans)
+
+
+ERE = format_of_texts(
+    read_ere,
+    name="ere",
+    description="ERE as distributed by LDC, a folder of .rich_ere.xml and texts",
+    suffixes=FILES.suffixes,
+    recognizes=lambda head: "<deft_ere" in head,
+    documents=ere_documents,
+    lists=FILES.lists,
+)

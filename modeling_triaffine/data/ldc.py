@@ -1,0 +1,114 @@
+"""What the corpora of LDC have in common: documents as pairs of a source and its annotations, and lists of a split.
+
+The corpora have no splits of their own: a list (`train.txt`, `dev.txt`, `test.txt`) in a folder above the documents
+names the documents of a split, one per line, with or without folders and suffix.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from .documents import BYTE_ORDER_MARK
+from .reading import read_text
+from .schema import CorpusError, RecordChecker
+
+TAG = re.compile(r"<[^<>]+>")
+ESCAPE = re.compile(r"&(amp|lt|gt|quot|apos);", re.IGNORECASE)
+ESCAPED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
+
+
+def unescape(text: str) -> str:
+    """The text with `&amp;` and the like as characters, padded with spaces, so that offsets stay valid."""
+    return ESCAPE.sub(lambda escape: ESCAPED[escape[1].lower()].ljust(len(escape[0])), text)
+
+
+@dataclass(frozen=True)
+class AnnotationFiles:
+    """How the files of annotations are named and found.
+
+    Args:
+        suffixes: of the annotations; none ends with another.
+        source_suffix: of the texts that they annotate; lists may name those.
+        stages: folders that hold the same documents, from the first to the last stage of annotation.
+        lists: suffixes of a list of documents.
+    """
+
+    suffixes: tuple[str, ...]
+    source_suffix: str
+    stages: tuple[str, ...] = ()
+    lists: tuple[str, ...] = (".txt", ".lst", ".list", ".filelist")
+
+    def document(self, file: Path) -> str:
+        """The name of the document, without suffixes."""
+        suffix = next((suffix for suffix in self.suffixes if file.name.endswith(suffix)), "")
+        return file.name.removesuffix(suffix)
+
+    def find(self, path: Path, check: RecordChecker) -> list[Path]:
+        """The annotations that `path` refers to, one file for each document.
+
+        Args:
+            path: a folder, searched recursively; a list of documents in or above their folders; one file.
+            check: counts earlier stages.
+
+        Raises:
+            CorpusError: a listed document is missing, or there are several of its name.
+        """
+        if path.name.endswith(self.suffixes):
+            return [path]
+        if not path.is_dir() and path.suffix not in self.lists:
+            return []
+        by_name = defaultdict(list)
+        folder = path if path.is_dir() else path.parent
+        for file in sorted(file for suffix in self.suffixes for file in folder.rglob(f"*{suffix}")):
+            by_name[self.document(file)].append(file)
+        if path.is_dir():
+            return [self._last_stage(files, check) for files in by_name.values()]
+        if not by_name:
+            return []
+        return [self._listed(line, f"line {number}", by_name, check) for number, line in _lines(path, check)]
+
+    def with_sources(self, path: Path, sources_of: Callable[[Path], list[Path]]) -> list[Path]:
+        """The annotations that `path` refers to and their sources, after the list itself; none if it lists others."""
+        is_list = path.is_file() and path.suffix in self.lists
+        try:
+            annotations = self.find(path, RecordChecker(path))
+        except CorpusError:  # a list of something else
+            return []
+        sources = dict.fromkeys(source for file in annotations for source in sources_of(file))
+        return [*([path] if is_list and annotations else []), *annotations, *sources]
+
+    def _listed(self, line: str, where: str, by_name: dict[str, list[Path]], check: RecordChecker) -> Path:
+        """The document named by a line of a list, with or without folders and suffix."""
+        wanted = line.strip("/")
+        for suffix in (*self.suffixes, self.source_suffix):
+            wanted = wanted.removesuffix(suffix)
+        files = by_name.get(wanted.rpartition("/")[2], [])
+        fitting = [
+            file for file in files if f"/{file.with_name(self.document(file)).as_posix()}".endswith(f"/{wanted}")
+        ]
+        if not fitting:
+            suffixes = " or ".join(self.suffixes)
+            problem = f"there is no document {line[:60]!r} ({suffixes}) in the folder of the list"
+            raise check.error(where, problem, "Move the list to the folder of the corpus, or correct the name")
+        return self._last_stage(fitting, check)
+
+    def _last_stage(self, files: Sequence[Path], check: RecordChecker) -> Path:
+        """The file with the last stage of annotation of several files of one document."""
+        stages = [file.parent.name for file in files]
+        if len(files) > 1 and not (set(stages) <= set(self.stages) and len(set(stages)) == len(files)):
+            name, folders = self.document(files[0]), ", ".join(str(file.parent) for file in files)
+            raise check.error("", f"there are several documents {name!r}, in {folders}", "Keep one, or list its folder")
+        if len(files) > 1:
+            check.note("earlier stages of annotation ignored", len(files) - 1)
+        return max(files, key=lambda file: (*self.stages, file.parent.name).index(file.parent.name))
+
+
+def _lines(path: Path, check: RecordChecker) -> Iterator[tuple[int, str]]:
+    text = read_text(path, check, "").removeprefix(BYTE_ORDER_MARK)
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            yield number, line.strip()

@@ -1,0 +1,88 @@
+"""ERE's originals, in small documents of the same form: newspaper, forum, sources in a folder of their own."""
+
+import pytest
+
+from modeling_triaffine.data import CorpusError, load_nested_ner
+from tests.helpers.corpora import ere_annotations, read, spelled, write_files
+
+NEWS = """<?xml version="1.0" encoding="utf-8"?>
+<DOC id="NEWS_1">
+<HEADLINE>Mayor sleeps</HEADLINE>
+<TEXT><P>
+The mayor of Orsk
+slept. AT&amp;T did not.
+</P></TEXT>
+</DOC>
+"""
+MENTIONS = [("The mayor of Orsk", "PER"), ("Orsk", "GPE"), ("AT&amp;T", "ORG")]
+FORUM = """<doc id="DF_1">
+<post id="p1" author="Ann Lee" datetime="2014-01-01">
+<quote orig_author="Bo">
+I saw Bo Ek .
+</quote>
+I met Cy Dee .
+</post>
+</doc>
+"""
+
+
+def write(folder, name="NEWS_1", source=NEWS, mentions=MENTIONS, others=""):
+    """A corpus as distributed: annotations in `ere`, texts in `source`."""
+    files = {f"source/{name}.xml": source}
+    return write_files(
+        folder, files | {f"ere/{name}.rich_ere.xml": ere_annotations(mentions, source, others, name=name)}
+    )
+
+
+def test_mentions_become_entities_and_tags_end_sentences(tmp_path):
+    write(tmp_path)
+    records, check = read(tmp_path)
+    assert [(record["doc_id"], " ".join(record["tokens"])) for record in records] == [
+        ("NEWS_1", "Mayor sleeps"),
+        ("NEWS_1", "The mayor of Orsk slept ."),
+        ("NEWS_1", "AT & T did not ."),
+    ]
+    assert [spelled(record) for record in records] == [
+        [],
+        [("The mayor of Orsk", "PER"), ("Orsk", "GPE")],
+        [("AT & T", "ORG")],
+    ]
+    assert not check.report()
+
+
+def test_other_annotations_are_counted(tmp_path):
+    others = "<fillers><filler/><filler/></fillers><relations><relation><relation_mention/></relation></relations>"
+    write(tmp_path, others=others + "<hoppers><hopper><event_mention/></hopper></hoppers>")
+    _, check = read(tmp_path)
+    assert check.counts == {"fillers ignored": 2, "relations ignored": 1, "events ignored": 1}
+
+
+def test_quotes_of_other_posts_are_not_read_and_authors_dropped(tmp_path):
+    write(tmp_path, "DF_1", FORUM, [("Ann Lee", "PER"), ("Cy Dee", "PER")])
+    records, check = read(tmp_path)
+    assert [" ".join(record["tokens"]) for record in records] == ["I met Cy Dee ."]
+    assert spelled(records[0]) == [("Cy Dee", "PER")]
+    assert "mentions in tags dropped: 1 (ere/DF_1.rich_ere.xml, m-0: Ann Lee" in check.report()
+
+
+def test_a_quote_is_read_where_it_is_annotated(tmp_path):
+    write(tmp_path, "DF_1", FORUM, [("Bo Ek", "PER")])
+    assert [spelled(record) for record in read(tmp_path)[0]] == [[("Bo Ek", "PER")], []]
+
+
+def test_lists_are_the_splits_of_a_folder(tmp_path):
+    corpus = tmp_path / "corpus"
+    write(corpus)
+    write(corpus, "DF_1", FORUM, [("Cy Dee", "PER")])
+    (corpus / "train.txt").write_text("NEWS_1.xml\n")
+    (corpus / "test.txt").write_text("DF_1.rich_ere.xml\n")
+    loaded = load_nested_ner(corpus, cache_dir=tmp_path / "cache")
+    found = {split: set(rows["doc_id"]) for split, rows in loaded.items()}
+    assert found == {"train": {"NEWS_1"}, "test": {"DF_1"}}
+
+
+def test_two_texts_of_one_document_are_refused(tmp_path):
+    write(tmp_path)
+    write_files(tmp_path, {"ere/NEWS_1.txt": NEWS})
+    with pytest.raises(CorpusError, match=r"NEWS_1\.rich_ere\.xml: .*several: .*NEWS_1\.txt, .*NEWS_1\.xml"):
+        read(tmp_path)
