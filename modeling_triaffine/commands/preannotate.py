@@ -27,8 +27,7 @@ from .options import (
     check_new,
     text_splitter,
 )
-from .predict import Records, check_input
-from .serve import labels_of
+from .texts import Records, check_input, decode_file
 
 if TYPE_CHECKING:
     from ..data.writing_texts import TextDocument
@@ -87,7 +86,7 @@ def command(
         file=sys.stderr,
     )
     if to == "label_studio":
-        print(f"Labelling configuration: {label_studio_config(labels_of(pipeline))}", file=sys.stderr)
+        print(f"Labelling configuration: {label_studio_config(pipeline.model.config.entity_labels)}", file=sys.stderr)
 
 
 def check_output(to: str, output: Path) -> None:
@@ -113,25 +112,14 @@ def named_texts(source: str, text_column: str) -> Iterator[tuple[str, str]]:
             yield file.relative_to(path).as_posix().removesuffix(".txt"), decode_file(file)
         return
     check_input(source, None)
-    form = "jsonl" if source.endswith((".jsonl", ".json")) else "text"
     stem = "text" if source == "-" else path.stem
     names: set[str] = set()
-    for number, record in enumerate(Records(source, form, text_column, None), start=1):
+    for number, record in enumerate(Records(source, text_column), start=1):
         name = str(record.get("id", f"{stem}-{number:05}"))
         if name in names:
             raise ValueError(f"{source}: the id {name!r} comes twice. Give every text its own, or none.")
         names.add(name)
         yield name, record[text_column]
-
-
-def decode_file(file: Path) -> str:
-    """The text of a file; ValueError if it is not UTF-8."""
-    from ..data.reading import DataError, decode_text
-
-    try:
-        return decode_text(file.read_bytes())
-    except DataError as error:
-        raise ValueError(f"{file}: {error}") from None
 
 
 def documents(found: Sequence[tuple[str, "ReadText"]], ranked: bool) -> Iterator["TextDocument"]:

@@ -66,7 +66,7 @@ def command(
         logging.set_verbosity_error()  # on a GPU the pipeline would advise against calling it again and again
         limits = Limits(body_bytes=max_body_bytes, texts=max_texts, text_characters=max_text_characters)
         with Batcher(find_entities, max_batch_texts, max_batch_characters, max_waiting) as batcher:
-            application = create_application(batcher, model, labels_of(find_entities), limits, api_keys)
+            application = create_application(batcher, model, find_entities.model.config.entity_labels, limits, api_keys)
             ready = f"Serving {model} at {url_of(listener)}"
             server = Server(application, lambda: print(ready, flush=True), stop_seconds, access_log)
             find_entities.model.register_forward_pre_hook(batcher.check)
@@ -74,8 +74,3 @@ def command(
                 server.serve_on(listener)
             finally:
                 batcher.give_up()  # every request has been answered, or its client is gone
-
-
-def labels_of(find_entities: Any) -> list[str]:
-    id2label: dict[int, str] = find_entities.model.config.id2label
-    return [id2label[label] for label in sorted(id2label)[:-1]]  # the last is "None"

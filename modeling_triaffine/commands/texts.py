@@ -1,0 +1,93 @@
+"""The texts that a command reads: lines of a file, JSON lines, whole files."""
+
+import contextlib
+import sys
+from codecs import BOM_UTF8
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Records:
+    """Where records come from, and their fields.
+
+    Attributes:
+        source: a file's name, or - for standard input.
+        text_column: field of the text.
+        entities_column: field to be added, which must not be there; None: none is.
+        form: "text" or "jsonl"; None: from the name.
+    """
+
+    source: str
+    text_column: str
+    entities_column: str | None = None
+    form: str | None = None
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """The records, each with its text; a blank line of a plain file is a text without entities."""
+        standard = self.source == "-"
+        form = self.form or ("jsonl" if self.source.endswith((".jsonl", ".json")) else "text")
+        with contextlib.nullcontext(sys.stdin.buffer) if standard else open(self.source, "rb") as lines:
+            for number, line in enumerate(lines, start=1):
+                where = f"{'standard input' if standard else self.source}, line {number}"
+                line = (line.removeprefix(BOM_UTF8) if number == 1 else line).rstrip(b"\r\n")
+                if form == "text":
+                    yield self._check({self.text_column: _decode_line(line, where)}, where)
+                elif line.strip():
+                    yield self._check(_decode_json(line, where), where)
+
+    def _check(self, record: dict[str, Any], where: str) -> dict[str, Any]:
+        if not isinstance(record.get(self.text_column), str):
+            raise ValueError(
+                f"{where}: there is no text under {self.text_column!r}. Name the field of the text with --text-column."
+            )
+        if self.entities_column in record:
+            raise ValueError(
+                f"{where}: there is a field {self.entities_column!r} already. Name that of the entities with "
+                "--entities-column."
+            )
+        return record
+
+
+def check_input(name: str, output: Path | None) -> None:
+    """Raises ValueError if there are no texts to read, or if the output would overwrite them."""
+    if name == "-":
+        return
+    path = Path(name)
+    if path.is_dir():
+        raise ValueError(f"{name} is a folder; give a file of texts, or - for standard input.")
+    if not path.exists():
+        raise ValueError(f"There is no file {name}; give a file of texts, or - for standard input.")
+    if output is not None and output.exists() and path.samefile(output):
+        raise ValueError(f"--output {output} is the input file, which would be lost; give another name.")
+
+
+def decode_file(file: Path) -> str:
+    """The text of a file; ValueError if it is not UTF-8."""
+    from ..data.reading import DataError, decode_text
+
+    try:
+        return decode_text(file.read_bytes())
+    except DataError as error:
+        raise ValueError(f"{file}: {error}") from None
+
+
+def _decode_line(line: bytes, where: str) -> str:
+    from ..data.reading import DataError, decode_text
+
+    try:
+        return decode_text(line)
+    except DataError as error:
+        raise ValueError(f"{where}: {error}") from None
+
+
+def _decode_json(line: bytes, where: str) -> dict[str, Any]:
+    from ..data.reading import DataError, decode_object
+
+    try:
+        return decode_object(line)
+    except DataError as error:
+        problem = f"{where}: {error.problem}"
+        raise ValueError(f"{problem}. Every line must be one JSON object in UTF-8, with no list around them.") from None
