@@ -8,7 +8,7 @@ import socket
 import sys
 import traceback
 from collections.abc import Callable, Iterable
-from multiprocessing.connection import wait
+from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,43 @@ def _begin(function: Callable, arguments: tuple) -> None:
     gc.freeze()  # what was imported need not be looked through
     torch.set_num_threads(1)
     function(*arguments)
+
+
+class PreparedProcess:
+    """A process that prepares something once, and forks for each function that uses it.
+
+    Args:
+        prepare: a function of a module; its result is the first argument of the functions.
+    """
+
+    def __init__(self, prepare: Callable, *arguments: object):
+        self.connection, theirs = multiprocessing.Pipe()
+        self.process = new_process(_serve, theirs, prepare, arguments)
+
+    def run(self, function: Callable, *arguments: object) -> int:
+        """Exit code of a fork that calls a function of a module."""
+        self.connection.send((function, arguments))
+        assert self.connection.poll(PATIENCE), "the process hangs"
+        code: int = self.connection.recv()
+        return code
+
+    def __enter__(self) -> "PreparedProcess":
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.process.kill()
+        self.process.join()
+
+
+def _serve(connection: Connection, prepare: Callable, arguments: tuple) -> None:
+    prepared = prepare(*arguments)
+    gc.freeze()
+    while True:
+        function, arguments = connection.recv()
+        process = multiprocessing.get_context("fork").Process(target=function, args=(prepared, *arguments))
+        process.start()
+        process.join()
+        connection.send(process.exitcode)
 
 
 def start_script(

@@ -6,11 +6,11 @@ and dies in turn. $TRIAFFINE_KILL_POINTS are tried, 200 by default.
 """
 
 import contextlib
-import multiprocessing
 import os
 import random
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -25,10 +25,10 @@ from transformers import TrainerCallback
 
 from modeling_triaffine import TriaffineForNestedNER
 from modeling_triaffine.training.checkpoints import find_checkpoint
-from modeling_triaffine.training.run import prepare_run
+from modeling_triaffine.training.run import Run, prepare_run
 from tests.helpers.faults import assert_same_weights
 from tests.helpers.micro_training import micro_records, write_task
-from tests.helpers.processes import PATIENCE, new_process
+from tests.helpers.processes import PreparedProcess
 
 KILL_POINTS = int(os.environ.get("TRIAFFINE_KILL_POINTS", "200"))
 CHAIN = 20  # processes killed, one after the other, on the way to one model
@@ -83,11 +83,15 @@ class Events(TrainerCallback):
         self.happen()
 
 
-def train(corpus: Path, output_dir: Path, limit: int, deadly: int | None, results) -> None:
-    """Runs in a process of its own, and returns the number of events."""
+def prepare(corpus: Path) -> Run:
     datasets.config.HF_DATASETS_CACHE = corpus.parent / "cache"
-    options = ["--recipe", str(corpus.parent / "recipe"), "--train_file", str(corpus), "--output_dir", str(output_dir)]
-    run = prepare_run([*options, "--save_total_limit", str(limit), "--resume_from_checkpoint"])
+    recipe = corpus.parent / "recipe"
+    return prepare_run(["--recipe", str(recipe), "--train_file", str(corpus), "--output_dir", str(corpus.parent / "out")])
+
+
+def train(run: Run, output_dir: Path, limit: int, deadly: int | None = None) -> None:
+    """Runs in a process of its own, and writes its number of events beside the folder."""
+    run.plan.training.output_dir, run.plan.training.save_total_limit = str(output_dir), limit
     events = Events(output_dir, deadly)
     run.trainer.add_callback(events)
     sys.addaudithook(events.audit)
@@ -95,35 +99,29 @@ def train(corpus: Path, output_dir: Path, limit: int, deadly: int | None, result
     events.watch(transformers.modeling_utils, "safe_save_file")
     run.trainer.train(resume_from_checkpoint=True)
     run.trainer.save_model()
-    results.put(events.count)
-
-
-def in_own_process(corpus: Path, output_dir: Path, limit: int, deadly: int | None = None) -> int | None:
-    """Number of events of a training that ended; None of one that was killed."""
-    results = multiprocessing.get_context("forkserver").SimpleQueue()
-    process = new_process(train, corpus, output_dir, limit, deadly, results)
-    process.join(PATIENCE)
-    assert process.exitcode in (0, -signal.SIGKILL)
-    return results.get() if process.exitcode == 0 else None
+    (output_dir.parent / "events.txt").write_text(str(events.count))
 
 
 @pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_task(tmp_path_factory.mktemp("kills"), TRAINING, micro_records(24, seed=1))
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PreparedProcess]:
+    """A process that has read the corpus and made the model."""
+    corpus = write_task(tmp_path_factory.mktemp("kills"), TRAINING, micro_records(24, seed=1))
+    with PreparedProcess(prepare, corpus) as process:
+        yield process
 
 
 @pytest.fixture(scope="module")
-def uninterrupted(corpus: Path) -> tuple[dict[str, torch.Tensor], int]:
+def uninterrupted(prepared: PreparedProcess, tmp_path_factory) -> tuple[dict[str, torch.Tensor], int]:
     """The weights of a training that was not killed, and its number of events."""
-    folder = corpus.parent / "uninterrupted"
-    events = in_own_process(corpus, folder, limit=1)
-    assert events is not None
+    folder = tmp_path_factory.mktemp("uninterrupted")
+    assert prepared.run(train, folder / "out", 1) == 0
+    events = int((folder / "events.txt").read_text())
     assert events > 5 * UPDATES
-    return load_file(folder / "model.safetensors"), events
+    return load_file(folder / "out" / "model.safetensors"), events
 
 
 @pytest.mark.parametrize("chain", range(max(1, KILL_POINTS // CHAIN)))
-def test_killed_anywhere_a_training_ends_as_if_it_had_not_been(corpus, uninterrupted, tmp_path, chain):
+def test_killed_anywhere_a_training_ends_as_if_it_had_not_been(prepared, uninterrupted, tmp_path, chain):
     expected, events = uninterrupted
     choose = random.Random(chain)
     kills = runs = 0
@@ -133,7 +131,9 @@ def test_killed_anywhere_a_training_ends_as_if_it_had_not_been(corpus, uninterru
         folder = tmp_path / str(runs)
         # Within a third of a training's events: the next process begins further on, so that all places have their turn.
         deadly = choose.randint(1, events // 3) if kills < CHAIN else None
-        ended = in_own_process(corpus, folder, 1 + chain % 2, deadly) is not None
+        code = prepared.run(train, folder, 1 + chain % 2, deadly)
+        ended = code == 0
+        assert ended or code == -signal.SIGKILL
         kills += not ended
         latest = find_checkpoint("latest", folder)
         if latest is not None:
