@@ -1,5 +1,6 @@
 """Fixtures that several rooms share, and the last line of a run: what was skipped, and what would run it."""
 
+import gc
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -51,6 +52,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     folder = Path(__file__).parent
     place = {folder / name: number for number, name in enumerate(SLOWEST)}
     items.sort(key=lambda item: place.get(item.path, len(place)))
+
+
+def pytest_collection_finish() -> None:
+    """A training ends with a full garbage collection: half a second, unless what was imported is left out."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_sessionfinish() -> None:
+    gc.unfreeze()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -1,7 +1,6 @@
 """A micro corpus, model and recipe, with which the tests of training run in seconds."""
 
 import json
-import os
 import random
 from pathlib import Path
 
@@ -121,8 +120,3 @@ def write_task(
         write_lines(corpus / "dev.jsonl", validation)
     write_recipe(folder / "recipe", config, training)
     return corpus
-
-
-def script_environment(tmp_path: Path) -> dict[str, str]:
-    paths = os.pathsep.join(filter(None, [str(REPOSITORY), os.environ.get("PYTHONPATH")]))
-    return {**os.environ, "PYTHONPATH": paths, "HF_DATASETS_CACHE": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1"}

@@ -25,7 +25,7 @@ PATIENCE = 600  # seconds; on a busy machine a start alone can take minutes
 
 def new_process(function: Callable, *arguments: object) -> BaseProcess:
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["modeling_triaffine.training.run", function.__module__])
+    context.set_forkserver_preload(["tests.helpers.warm", function.__module__])
     process = context.Process(target=_begin, args=(function, arguments))
     process.start()
     return process

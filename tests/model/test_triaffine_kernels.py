@@ -3,6 +3,9 @@
 Triton decides between compiler and interpreter when functions are defined, its own library's when it is imported, which
 another test of this process may have done long ago. So the interpreter runs in a process of its own, started with
 TRITON_INTERPRET=1, and checks are sent there; this process compiles. Neither disturbs the other, nor other tests.
+
+The interpreter takes seconds for each call. `make test` has each property once; the other types, forms and sizes, and the
+compilation, are nightly.
 """
 
 import importlib.util
@@ -26,6 +29,7 @@ from modeling_triaffine.model.triaffine_kernels import (
 from tests.model import test_triaffine_ops as test_ops
 from tests.model.test_span_head import make_head
 
+nightly = pytest.mark.nightly
 needs_triton = pytest.mark.skipif(not triton_is_available(), reason="needs Triton 3.5 or newer")
 FORMS = [(attention, scoring) for attention in ("product", "keys") for scoring in ("product", "keys")]
 # Largest deviation from float64 of the same inputs, as part of the largest number. Products a · b and gradients of
@@ -129,7 +133,7 @@ def check_form(forms, groups, words, widths, dtypes, tolerance, device="cpu"):
 @needs_triton
 @pytest.mark.parametrize(
     ("groups", "words", "widths"),
-    [(3, 1, (16, 1)), (1, 5, (3, 40)), pytest.param(1, 17, (3, 16), marks=pytest.mark.nightly)],
+    [(3, 1, (16, 1)), (1, 5, (3, 40)), pytest.param(1, 17, (3, 16), marks=nightly)],
     ids=str,
 )
 @pytest.mark.parametrize("forms", FORMS, ids="-".join)
@@ -137,6 +141,7 @@ def test_every_form_agrees_with_the_dense_cube(interpreted, forms, groups, words
     interpreted(check_form, forms, groups, words, widths, (torch.float64,) * 2, TOLERANCE[torch.float64])
 
 
+@nightly
 @needs_triton
 def test_spans_longer_than_a_block(interpreted):
     assert triaffine_kernels.BLOCK < 33
@@ -160,7 +165,11 @@ def test_scores_that_rise_from_block_to_block(interpreted):
 
 
 @needs_triton
-@pytest.mark.parametrize("forms", [("strided product", "strided keys"), ("strided keys", "strided product")], ids=str)
+@pytest.mark.parametrize(
+    "forms",
+    [("strided product", "strided keys"), pytest.param(("strided keys", "strided product"), marks=nightly)],
+    ids=str,
+)
 def test_any_strides(interpreted, forms):
     interpreted(check_form, forms, 3, 5, (3, 16), (torch.float64,) * 2, TOLERANCE[torch.float64])
 
@@ -168,7 +177,10 @@ def test_any_strides(interpreted, forms):
 @needs_triton
 @pytest.mark.parametrize(
     "dtypes",
-    [(torch.float32,) * 2, (torch.bfloat16,) * 2, (torch.float16,) * 2, (torch.bfloat16, torch.float32)],
+    [
+        (torch.bfloat16, torch.float32),
+        *(pytest.param((dtype,) * 2, marks=nightly) for dtype in (torch.float32, torch.bfloat16, torch.float16)),
+    ],
     ids=str,
 )
 def test_lower_precision(interpreted, dtypes):
@@ -193,7 +205,7 @@ def check_extremes(form):
 
 
 @needs_triton
-@pytest.mark.parametrize("form", ["product", "keys"])
+@pytest.mark.parametrize("form", [pytest.param("product", marks=nightly), "keys"])
 def test_extreme_scores(interpreted, form):
     interpreted(check_extremes, form)
 
@@ -231,6 +243,7 @@ def check_single_gradients():
         torch.testing.assert_close(actual, expected, rtol=1e-12, atol=1e-12)
 
 
+@nightly
 @needs_triton
 def test_each_gradient_alone(interpreted):
     interpreted(check_single_gradients)
@@ -274,6 +287,7 @@ class Compiler:
         return 0
 
 
+@nightly
 @needs_triton
 @pytest.mark.filterwarnings("ignore:TRITON_DEFAULT_FP_FUSION")
 @pytest.mark.skipif(torch.cuda.is_available(), reason="the test on CUDA compiles what it runs")
@@ -325,7 +339,15 @@ def check_span_stage(kinds):
 
 
 @needs_triton
-@pytest.mark.parametrize("kinds", [("full", "full"), ("shared rank", "rank"), ("full", "additive")], ids=str)
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        ("full", "additive"),
+        pytest.param(("full", "full"), marks=nightly),
+        pytest.param(("shared rank", "rank"), marks=nightly),
+    ],
+    ids=str,
+)
 def test_span_stage_by_the_kernels(interpreted, kinds):
     interpreted(check_span_stage, kinds)
 
@@ -342,6 +364,7 @@ def check_trial():
                 triaffine_blocks.try_kernels(device)
 
 
+@nightly
 @needs_triton
 def test_kernels_are_tried_before_they_are_used(interpreted):
     interpreted(check_trial)

@@ -89,7 +89,7 @@ def test_strangers_use_what_was_published(checkpoint, online, command, tmp_path)
     again = tmp_path / "again"
     answers = ask_a_stranger(
         tmp_path,
-        ("load", {"name": NAME}),
+        ("load", {"name": NAME, "by_all_names": True}),
         ("load", {"name": NAME, "revision": old}),
         ("load", {"name": "owner/old", "code_revision": shared}),
         ("load", {"name": "owner/new", "save_to": str(again)}),

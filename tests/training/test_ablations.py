@@ -2,15 +2,18 @@
 
 import csv
 import json
+import runpy
 import shutil
 import subprocess
 from pathlib import Path
+from unittest import mock
 
+import datasets
 import pytest
 
 from modeling_triaffine import TriaffineConfig, TriaffineForNestedNER
 from modeling_triaffine.commands import ablate
-from tests.helpers.micro_training import MICRO_ENCODER, micro_records, script_environment, write_lines, write_recipe
+from tests.helpers.micro_training import MICRO_ENCODER, micro_records, write_lines, write_recipe
 from tests.helpers.reference import load_golden
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -110,6 +113,14 @@ def test_runs_under_other_options_are_not_mixed(finished):
         ablate.check_same_options(finished, ["--recipe", "y"])
 
 
+def run_here(program: list[str], check: bool) -> subprocess.CompletedProcess:
+    """`python -m …` in this process."""
+    _, _, module, *options = program
+    with mock.patch("sys.argv", [module, *options]):
+        runpy.run_module(module, run_name="__main__")
+    return subprocess.CompletedProcess(program, 0)
+
+
 def test_trains_what_is_missing(command, tmp_path, monkeypatch):
     options = {
         "--recipe": write_recipe(tmp_path / "recipe", training={"num_train_epochs": 1, "use_cpu": True}),
@@ -122,8 +133,8 @@ def test_trains_what_is_missing(command, tmp_path, monkeypatch):
     done.mkdir(parents=True)
     (done / "all_results.json").write_text('{"eval_f1": 0.5, "eval_flat_f1": 0.5, "eval_nested_f1": 0.5}')
     (tmp_path / "runs" / "options.json").write_text(json.dumps(given[:-2]))
-    for name, value in script_environment(tmp_path).items():
-        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    monkeypatch.setattr(subprocess, "run", run_here)
     result = command("ablate", *given, "--variants", "a", "d", "--seeds", "3")
     assert result.code == 0, result.err[-3000:]
     assert [path.name for path in done.iterdir()] == ["all_results.json"]

@@ -8,7 +8,7 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import datasets
@@ -21,10 +21,10 @@ from transformers import TrainerCallback, TrainerState
 from modeling_triaffine import TriaffineProcessor
 from modeling_triaffine.training.checkpoints import find_checkpoint, find_damage, list_checkpoints, remove_damaged
 from modeling_triaffine.training.faults import DamagedCheckpointError
-from modeling_triaffine.training.run import prepare_run, train_and_save
+from modeling_triaffine.training.run import Run, prepare_run, train_and_save
 from tests.helpers.faults import RECORDS, UPDATES, assert_same_weights
 from tests.helpers.micro_training import micro_records, micro_trainer, write_task
-from tests.helpers.processes import PATIENCE, new_process, start_script
+from tests.helpers.processes import PATIENCE, PreparedProcess, start_script
 
 # 3 epochs of 4 updates; checkpoints after updates 3, 6, 9 and 12: in the middle of epochs, and at the end of one.
 TRAINING = {
@@ -87,15 +87,18 @@ def delete_one(name: str) -> Callable[..., None]:
 
 # Where a training is killed; each place is reached after the model and the trainer have been made.
 KILLS: dict[str, Callable] = {
-    "before the first checkpoint": lambda trainer: trainer.add_callback(KillAfterUpdate(2)),
     "in the middle of an epoch": lambda trainer: trainer.add_callback(KillAfterUpdate(8)),
+    "while a checkpoint is written": lambda trainer: kill_at_call(torch, "save", 6, write_half),
+    "while the state is deleted": lambda trainer: kill_at_call(shutil, "rmtree", 1, delete_one("trainer_state.json")),
+    "after training": lambda trainer: kill_at_call(type(trainer), "predict", 1),
+}
+# Kill points (test_kill_points.py) are at all places that write and delete.
+RARER_KILLS: dict[str, Callable] = {
+    "before the first checkpoint": lambda trainer: trainer.add_callback(KillAfterUpdate(2)),
     "while the first checkpoint is written": lambda trainer: kill_at_call(torch, "save", 2, write_half),
-    "while a later checkpoint is written": lambda trainer: kill_at_call(torch, "save", 6, write_half),
     "before a checkpoint is complete": lambda trainer: kill_at_call(TrainerState, "save_to_json", 2),
     "before old checkpoints are deleted": lambda trainer: kill_at_call(transformers.trainer, "rotate_checkpoints", 2),
-    "while the state is deleted": lambda trainer: kill_at_call(shutil, "rmtree", 1, delete_one("trainer_state.json")),
     "while the optimizer is deleted": lambda trainer: kill_at_call(shutil, "rmtree", 1, delete_one("optimizer.pt")),
-    "after training": lambda trainer: kill_at_call(type(trainer), "predict", 1),
     "while the model is saved": lambda trainer: kill_at_call(TriaffineProcessor, "save_pretrained", 5),
 }
 
@@ -105,21 +108,17 @@ def command(corpus: Path, output_dir: Path) -> list[str]:
     return ["--recipe", str(recipe), "--train_file", str(corpus), "--output_dir", str(output_dir)]
 
 
-def train(corpus: Path, output_dir: Path, kill: str | None, resume: bool) -> None:
-    """What a process of its own does."""
+def prepare(corpus: Path) -> Run:
     datasets.config.HF_DATASETS_CACHE = corpus.parent / "cache"
-    run = prepare_run([*command(corpus, output_dir), *(["--resume_from_checkpoint"] if resume else [])])
+    return prepare_run(command(corpus, corpus.parent / "out"))
+
+
+def train(run: Run, output_dir: Path, kill: str | None = None) -> None:
+    """What a fork does."""
+    run.plan.training.output_dir, run.plan.training.resume_from_checkpoint = str(output_dir), "latest"
     if kill is not None:
-        KILLS[kill](run.trainer)
+        (KILLS | RARER_KILLS)[kill](run.trainer)
     train_and_save(run)
-
-
-def in_own_process(*arguments) -> int:
-    """Runs `train` in a process of its own; returns its exit code."""
-    process = new_process(train, *arguments)
-    process.join(PATIENCE)
-    assert process.exitcode is not None, "the training hangs"
-    return process.exitcode
 
 
 @pytest.fixture(scope="module")
@@ -128,9 +127,15 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def uninterrupted(corpus: Path) -> Path:
+def prepared(corpus: Path) -> Iterator[PreparedProcess]:
+    with PreparedProcess(prepare, corpus) as process:
+        yield process
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(corpus: Path, prepared: PreparedProcess) -> Path:
     output_dir = corpus.parent / "uninterrupted"
-    assert in_own_process(corpus, output_dir, None, False) == 0
+    assert prepared.run(train, output_dir) == 0
     return output_dir
 
 
@@ -156,14 +161,11 @@ def test_uninterrupted_training_learns_and_keeps_the_best_checkpoint(uninterrupt
     assert_same_weights(*(load_file(folder / "model.safetensors") for folder in (uninterrupted, checkpoint)))
 
 
-@pytest.mark.parametrize("kill", KILLS)
-def test_killed_and_resumed_training_ends_as_an_uninterrupted_one(
-    tmp_path: Path, corpus: Path, uninterrupted: Path, kill: str
-) -> None:
-    output_dir = tmp_path / "out"
-    assert in_own_process(corpus, output_dir, kill, False) == -signal.SIGKILL
-    output_dir = output_dir.rename(tmp_path / "moved")
-    assert in_own_process(corpus, output_dir, None, True) == 0
+@pytest.mark.parametrize("kill", [*KILLS, *(pytest.param(kill, marks=pytest.mark.nightly) for kill in RARER_KILLS)])
+def test_killed_and_resumed_training_ends_as_an_uninterrupted_one(tmp_path, prepared, uninterrupted, kill) -> None:
+    assert prepared.run(train, tmp_path / "out", kill) == -signal.SIGKILL
+    output_dir = (tmp_path / "out").rename(tmp_path / "moved")
+    assert prepared.run(train, output_dir) == 0
     assert_same_end(output_dir, uninterrupted)
 
 
