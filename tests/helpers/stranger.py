@@ -45,7 +45,8 @@ def load(name, save_to=None, by_all_names=False, **options):
         model.save_pretrained(save_to)
         processor.save_pretrained(save_to)
     edition = getattr(type(model), "EDITION", None)
-    return {"scores": scores.double().tolist(), "found": found, "labels": list(config.id2label.values()), "edition": edition}
+    labels = list(config.id2label.values())
+    return {"scores": scores.double().tolist(), "found": found, "labels": labels, "edition": edition}
 
 
 def serve(name, requests):

@@ -4,8 +4,8 @@ Triton decides between compiler and interpreter when functions are defined, its 
 another test of this process may have done long ago. So the interpreter runs in a process of its own, started with
 TRITON_INTERPRET=1, and checks are sent there; this process compiles. Neither disturbs the other, nor other tests.
 
-The interpreter takes seconds for each call. `make test` has each property once; the other types, forms and sizes, and the
-compilation, are nightly.
+The interpreter takes seconds for each call: `make test` has each property once; the other types, forms and sizes, and
+the compilation, are nightly.
 """
 
 import importlib.util
