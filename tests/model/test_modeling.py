@@ -291,7 +291,7 @@ def test_pickled_weights_are_never_read(encoder, tmp_path):
             TriaffineForNestedNER.from_pretrained(tmp_path, **options)
 
 
-@pytest.mark.parametrize(("rank", "dim"), [(16, 32), (64, 128)])
+@pytest.mark.parametrize(("rank", "dim"), [(16, 32), pytest.param(64, 128, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("lstm_hidden_size", [0, 32])
 def test_low_rank_scores_start_with_about_unit_variance(tmp_path, rank, dim, lstm_hidden_size):
     """Whether words come near 0 from a BiLSTM or at full size from the encoder, whose numbers have variance 1 here."""

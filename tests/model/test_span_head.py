@@ -349,7 +349,8 @@ def test_scores_of_a_low_rank_tensor_start_with_about_unit_variance():
 
 
 @pytest.mark.skipif(TorchVersion(torch.__version__) < "2.7", reason="torch 2.6 does not compile the head")
-@pytest.mark.parametrize("rank", [pytest.param(None, marks=pytest.mark.nightly), 3], ids=["full", "rank3"])
+@pytest.mark.nightly
+@pytest.mark.parametrize("rank", [None, 3], ids=["full", "rank3"])
 def test_compiled_head_is_the_same(rank):
     """Traced with its breaks, forward and backward; the compiler's own code is not made here."""
     head, hidden, lengths = make_head(triaffine_rank=rank)

@@ -11,7 +11,7 @@ import pytest
 
 from modeling_triaffine.hosting import listen, url_of
 from tests.conftest import REQUIRE_SHARED
-from tests.helpers.demo_page import LAPTOP, PATIENCE, save_models
+from tests.helpers.demo_page import LAPTOP, PATIENCE, find, save_models
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
@@ -76,36 +76,59 @@ def _do_without(reason: str) -> None:
 @pytest.fixture(scope="package")
 def context(browser: "Browser") -> Iterator["BrowserContext"]:
     """One cache for all pages: the scripts are fetched and parsed once."""
-    context = browser.new_context(viewport=LAPTOP)
+    context = browser.new_context(viewport=LAPTOP, reduced_motion="reduce")
     context.set_default_timeout(PATIENCE)
     yield context
     context.close()
 
 
+class Watch:
+    """What a page asks for and what goes wrong on it."""
+
+    def __init__(self, page: "Page", address: str):
+        self.page, self.address = page, address
+        self.asked: list[str] = []
+        self.errors: list[str] = []
+        page.on("request", lambda request: self.asked.append(request.url))
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("dialog", lambda dialog: self.errors.append(dialog.message))
+        page.goto(address)
+        page.wait_for_selector("#text textarea")
+
+    def check(self) -> None:
+        """Nothing was asked of other machines and no markup has run."""
+        assert self.page.evaluate("window.hurt ?? null") is None
+        assert self.errors == []
+        assert self.asked
+        own = (f"{self.address}/", "data:", f"blob:{self.address}/")
+        assert [url for url in self.asked if not url.startswith(own)] == []
+
+
 @pytest.fixture
 def visit(context, address) -> Iterator[Callable[..., "Page"]]:
-    """Opens the page; at the end of the test nothing was asked of other machines and no markup has run."""
-    asked: list[str] = []
-    errors: list[str] = []
-    pages: list[Page] = []
+    """Opens a page of the test's own."""
+    watches: list[Watch] = []
 
-    def open_page(**size) -> "Page":
-        visited = context.new_page()
-        pages.append(visited)
-        if size:
-            visited.set_viewport_size(size)
-        visited.on("request", lambda request: asked.append(request.url))
-        visited.on("pageerror", lambda error: errors.append(str(error)))
-        visited.on("dialog", lambda dialog: errors.append(dialog.message))
-        visited.goto(address)
-        visited.wait_for_selector("#text textarea")
-        return visited
+    def open_page() -> "Page":
+        page = context.new_page()
+        watches.append(Watch(page, address))
+        return page
 
     yield open_page
-    hurt = [visited.evaluate("window.hurt ?? null") for visited in pages]
-    for visited in pages:
-        visited.close()
-    assert hurt == [None] * len(hurt)
-    assert errors == []
-    assert asked
-    assert [url for url in asked if not url.startswith((f"{address}/", "data:", f"blob:{address}/"))] == []
+    for watch in watches:
+        watch.check()
+        watch.page.close()
+
+
+@pytest.fixture(scope="package")
+def open_watch(context, address) -> Watch:
+    return Watch(context.new_page(), address)
+
+
+@pytest.fixture
+def visited(open_watch) -> Iterator["Page"]:
+    """The page that tests share who leave model and options as they are: to open one takes seconds."""
+    open_watch.page.set_viewport_size(LAPTOP)
+    find(open_watch.page, "", "#drawing :text('There is no text yet')")
+    yield open_watch.page
+    open_watch.check()

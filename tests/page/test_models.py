@@ -122,6 +122,7 @@ def test_the_page_is_served_on_loopback_by_default(command, served):
     assert command("demo", "--model", "a", "--port", "70000").code == 2
 
 
+@pytest.mark.nightly  # the document about the page starts it, too
 def test_the_command_serves_until_it_is_stopped_and_leaves_no_files(browser, models, tmp_path):
     cache = tmp_path / "cache"
     program = "from modeling_triaffine.commands import main; main()"

@@ -66,8 +66,8 @@ def table_rows(visited: "Page") -> list[list[str]]:
     )
 
 
-def test_entities_of_a_typed_text_are_drawn_and_listed(visit, pipeline):
-    visited = visit()
+def test_entities_of_a_typed_text_are_drawn_and_listed(visited, pipeline):
+    visited.fill("#text textarea", "")
     visited.locator("#text textarea").press_sequentially(TEXT)
     visited.press("#text textarea", "Shift+Enter")
     visited.wait_for_selector("#drawing .text")
@@ -101,8 +101,7 @@ def assert_inner_brackets_lie_within_outer_ones(visited: "Page") -> None:
         assert inner["bottom"] < outer["bottom"]
 
 
-def test_markup_in_the_text_shows_as_text(visit):
-    visited = visit()
+def test_markup_in_the_text_shows_as_text(visited):
     for text in (MARKUP, "<b>"):
         find(visited, text)
         visited.wait_for_function("(text) => document.querySelector('#drawing .text')?.textContent == text", arg=text)
@@ -129,8 +128,7 @@ def test_markup_of_a_model_shows_as_text(visit):
     assert visited.locator("#explanation thead th").count() == len(HOSTILE_LABELS)
 
 
-def test_examples_come_from_the_card(visit):
-    visited = visit()
+def test_examples_come_from_the_card(visited):
     assert [text.strip() for text in visited.locator("#examples button").all_text_contents()] == [
         "protein binds gene",
         "gene",
@@ -139,8 +137,7 @@ def test_examples_come_from_the_card(visit):
     visited.wait_for_function("document.querySelector('#text textarea').value == 'protein binds gene'")
 
 
-def test_an_empty_text_is_no_error(visit):
-    visited = visit()
+def test_an_empty_text_is_no_error(visited):
     for text in ("", " \n "):
         find(visited, text, "#drawing :text('There is no text yet')")
         assert visited.locator("#drawing .error").count() == 0
@@ -149,8 +146,8 @@ def test_an_empty_text_is_no_error(visit):
 
 
 @pytest.mark.parametrize("size", [LAPTOP, PHONE], ids=["laptop", "phone"])
-def test_nothing_is_cut_nor_scrolls_sideways_and_the_button_stays_in_sight(visit, size):
-    visited = visit(**size)
+def test_nothing_is_cut_nor_scrolls_sideways_and_the_button_stays_in_sight(visited, size):
+    visited.set_viewport_size(size)
     visited.click("#options button")
     visited.wait_for_selector("#overlap label")
     bottom = visited.locator("#find").evaluate("(button) => button.getBoundingClientRect().bottom")
@@ -174,6 +171,7 @@ def test_nothing_is_cut_nor_scrolls_sideways_and_the_button_stays_in_sight(visit
         "#drawing .entity", "(all) => all.flatMap((one) => [...one.getClientRects()].map((box) => box.toJSON()))"
     )
     assert all(box["left"] >= 0 and box["right"] <= size["width"] for box in boxes)
+    visited.click("#options button")
 
 
 def test_only_what_is_long_scrolls_in_boxes_of_its_own():
@@ -189,10 +187,10 @@ def test_only_what_is_long_scrolls_in_boxes_of_its_own():
 
 
 @pytest.mark.parametrize("words", [600, pytest.param(20_000, marks=pytest.mark.nightly)])
-def test_a_long_text(visit, words):
+def test_a_long_text(visited, words):
     text = ("The gene " * 20 + "binds DNA.\n") * (words // 42 + 1)
     assert len(text.split()) > words
-    visited = find(visit(), text)
+    find(visited, text)
     assert visited.text_content("#drawing .text") == text
     drawn = drawn_entities(visited)
     assert len(drawn) > words / 20
@@ -214,12 +212,8 @@ def test_progress_is_told_by_sentences(pipeline):
     assert steps[-1] == 40
 
 
-def explained(visited: "Page") -> str:
-    return visited.text_content("#explanation pre")
-
-
-def test_a_chosen_entity_is_explained_and_the_next_one_takes_its_place(visit, pipeline):
-    visited = find(visit(), TEXT)
+def test_a_chosen_entity_is_explained_and_the_next_one_takes_its_place(visited, pipeline):
+    find(visited, TEXT)
     assert "Choose an entity" in visited.text_content("#explanation")
     ways = {"bracket": (None, "Enter"), "row": (None, "Space")}
     # The shortest first: a click on the middle of a bracket chooses the innermost one there.
@@ -319,8 +313,8 @@ def test_options_are_the_pipelines(visit, pipeline):
     assert visited.locator("#table tr").count() == 0
 
 
-def test_the_download_is_the_result(visit, pipeline):
-    visited = find(visit(), f"{TEXT} é 👩‍🔬")
+def test_the_download_is_the_result(visited, pipeline):
+    find(visited, f"{TEXT} é 👩‍🔬")
     with visited.expect_download() as download:
         visited.click("#download")
     assert download.value.suggested_filename == "entities.json"

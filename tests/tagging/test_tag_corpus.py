@@ -113,15 +113,16 @@ class TestThroughRay:
         pq.write_table(table, folder / "sub" / "d.parquet")
         return folder
 
-    @pytest.fixture(scope="class")
-    def tagged(self, cluster, corpus, saved_model, tag, tmp_path_factory) -> tuple[Path, int]:
+    # An actor takes 10 s of processor time to start.
+    @pytest.fixture(scope="class", params=[1, pytest.param(2, marks=pytest.mark.nightly)])
+    def tagged(self, request, cluster, corpus, saved_model, tag, tmp_path_factory) -> tuple[Path, int]:
         """The output folder and the exit code of a run during which an actor's process is killed."""
         folder = tmp_path_factory.mktemp("tagged")
         doom = saved_model.with_name("doom")
         doom.touch()
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(run, "Tagger", DyingTagger)
-            options = ["--output_dir", folder / "out", "--threshold", 0.3, "--chunk_size", 4, "--actors", 2]
+            options = ["--output_dir", folder / "out", "--threshold", 0.3, "--chunk_size", 4, "--actors", request.param]
             code = tag(corpus, "--model", saved_model, *options)
         assert not doom.exists()
         return folder / "out", code
@@ -151,6 +152,7 @@ class TestThroughRay:
         assert tag(corpus, "--model", saved_model, "--output_dir", tagged[0], "--threshold", 0.4) == 2
         assert "threshold was 0.3, now it is 0.4" in capsys.readouterr().err
 
+    @pytest.mark.nightly
     def test_a_stopped_run_is_continued(self, tagged, corpus, saved_model, expected, tag):
         """As a killed process leaves the folder: an output is missing, and a line of rejections is incomplete."""
         folder, _ = tagged
