@@ -13,12 +13,16 @@ BESIDE_THE_CORE := conversion/test_onnx.py data/test_docbin.py data/test_parts_o
     model/test_encoders.py model/test_lora.py page serving tagging test_documents.py test_space.py \
     test_spacy_component.py test_benchmarks.py training/test_word_embeddings.py
 
-.PHONY: demo test test-lowest nightly portability lint format clean
+.PHONY: demo test suite test-lowest nightly portability lint style types format clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py
 
-test: $(VENV)/.installed-test lint
+# mypy needs a minute the first time: the tests do not wait for it.
+test: $(VENV)/.installed-test style
+	@$(MAKE) --no-print-directory --jobs 2 types suite
+
+suite: $(VENV)/.installed-test
 	$(BIN)/python $(PYTEST)
 
 # With the lowest versions that setup.cfg allows.
@@ -41,9 +45,13 @@ portability: $(VENV)/.installed-test
 	done
 	TRIAFFINE_DISTURB_LAST_BITS=1 $(BIN)/python $(PYTEST) -q
 
-lint: $(VENV)/.installed-test
+lint: style types
+
+style: $(VENV)/.installed-test
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+
+types: $(VENV)/.installed-test
 	$(BIN)/mypy
 
 format: $(VENV)/.installed-test
