@@ -73,18 +73,30 @@ def test_the_index_can_show_the_description(distributions):
     run(sys.executable, "-m", "twine", "check", "--strict", *distributions, folder=REPOSITORY)
 
 
+# In one process, for the sake of its imports.
+TRAIN_AND_PREDICT = """
+import sys
+from modeling_triaffine.commands import main
+from modeling_triaffine.data import demo
+
+demo.write_demo_corpus("corpus")
+main(["train", *sys.argv[1:]])
+print(demo.__file__)
+main(["predict", "--model", "model", "--threshold", "0"])
+"""
+
+
 def test_trains_by_the_name_of_a_recipe_and_predicts_from_an_empty_folder(program, tmp_path):
     empty = tmp_path / "empty"
     empty.mkdir()
     environment = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "home"), "OMP_NUM_THREADS": "1", "PATH": ""}
-    python = program.with_name("python")
-    write = "from modeling_triaffine.data import demo; demo.write_demo_corpus('corpus'); print(demo.__file__)"
-    where = run(python, "-c", write, folder=empty, env=environment)
-    assert Path(where.strip()).is_relative_to(program.parents[1])
+    assert run(program, "--version", folder=empty, env=environment).startswith("triaffine-ner ")
     options = ("--max_train_samples", 48, "--max_eval_samples", 8, "--num_train_epochs", 1, "--use_cpu")
     task = ("--recipe", "demo", "--train_file", "corpus", "--output_dir", "model")
-    run(program, "train", *task, *options, folder=empty, env=environment)
     text = "The mayor of Port Velmar resigned."
-    found = run(program, "predict", "--model", "model", "--threshold", "0", folder=empty, env=environment, input=text)
+    python = program.with_name("python")
+    printed = run(python, "-c", TRAIN_AND_PREDICT, *task, *options, folder=empty, env=environment, input=text)
+    *_, where, found = printed.splitlines()
+    assert Path(where).is_relative_to(program.parents[1])
     assert json.loads(found)["text"] == text
     assert json.loads(found)["entities"]

@@ -15,8 +15,8 @@ print(*(known.__module__ for known in (type(model), type(processor), model.push_
 """
 AUTO_CLASSES = "from transformers import AutoModel, AutoModelForTokenClassification, AutoProcessor"
 ORDERS = {
-    "package first": (f"import modeling_triaffine\n{AUTO_CLASSES}", "AutoModel"),
     "transformers first": (f"{AUTO_CLASSES}\nimport modeling_triaffine", "AutoModelForTokenClassification"),
+    "package first": (f"import modeling_triaffine\n{AUTO_CLASSES}", "AutoModel"),
     "a module of the model first": (
         f"import modeling_triaffine.model.pipeline_triaffine\n{AUTO_CLASSES}",
         "AutoModel",
@@ -30,7 +30,11 @@ def run(program: str) -> str:
     return result.stdout
 
 
-@pytest.mark.parametrize("order", [*list(ORDERS)[:2], pytest.param(list(ORDERS)[2], marks=pytest.mark.nightly)])
+FIRST, *OTHERS = ORDERS
+
+
+# The others are those of other tests.
+@pytest.mark.parametrize("order", [FIRST, *(pytest.param(order, marks=pytest.mark.nightly) for order in OTHERS)])
 def test_models_load_without_remote_code(saved_model, order):
     imports, auto_class = ORDERS[order]
     modules = run(f"folder = {str(saved_model)!r}\n{imports}{LOAD.format(auto=auto_class)}").split()

@@ -294,48 +294,33 @@ def unknown_label(corpus: Path) -> list[str]:
     return ["--validation_file", str(write_lines(corpus.parent / "other.jsonl", records))]
 
 
-@pytest.mark.parametrize(
-    ("mistake", "message"),
-    [
-        (unknown_label, r"The validation data has entities of type virus \(the first.*'1'\).*it knows DNA, protein\."),
-        (lambda corpus: ["--max_train_samples", "0"], r"train sentences is limited to 0"),
-        (lambda corpus: ["--no_do_train"], r"nothing to train and no trained model"),
-        (lambda corpus: ["--output_dir", str(corpus / "train.jsonl")], r"--output_dir .*train\.jsonl is a file"),
-        (lambda corpus: ["--model_name_or_path", str(corpus / "none")], r"none: there is no such folder"),
-        (lambda corpus: ["--train_file", str(corpus / "nothing.jsonl")], r"nothing\.jsonl"),
-        (lambda corpus: ["--train_file", str(corpus / "train.jsonl")], r"There is no validation data"),
-        (lambda corpus: ["--resume_from_checkpoint", str(corpus)], r"is not a checkpoint"),
-        (
-            lambda corpus: ["--word_vectors", "some.vec"],
-            r"--word_vectors some\.vec: there is no such file\. Correct the path",
-        ),
-        (lambda corpus: ["--pos_embedding_size", "5"], r"no training sentence has parts of speech"),
-        (lambda corpus: ["--hub_model_id", "a//b"], r"`model_name` is 'a//b'"),
-        (lambda corpus: ["--dataset_name", str(corpus)], r"--dataset_name is .* looks like a folder"),
-        (lambda corpus: ["--flat_annotation", "inner"], r"flat_annotation.*'inner'.*outermost.*innermost.*any"),
-        (lambda corpus: ["--attention", "magic"], r"`attention` is 'magic'; choose one of"),
-    ],
-    ids=[
-        "label",
-        "limit",
-        "no_model",
-        "output",
-        "encoder",
-        "file",
-        "validation",
-        "checkpoint",
-        "vectors",
-        "pos",
-        "name",
-        "data",
-        "flat_annotation",
-        "attention",
-    ],
-)
+MISTAKES = {
+    "label": (
+        unknown_label,
+        r"The validation data has entities of type virus \(the first.*'1'\).*it knows DNA, protein\.",
+    ),
+    "limit": (["--max_train_samples", "0"], r"train sentences is limited to 0"),
+    "no model": (["--no_do_train"], r"nothing to train and no trained model"),
+    "output": (["--output_dir", "{corpus}/train.jsonl"], r"--output_dir .*train\.jsonl is a file"),
+    "encoder": (["--model_name_or_path", "{corpus}/none"], r"none: there is no such folder"),
+    "file": (["--train_file", "{corpus}/nothing.jsonl"], r"nothing\.jsonl"),
+    "validation": (["--train_file", "{corpus}/train.jsonl"], r"There is no validation data"),
+    "checkpoint": (["--resume_from_checkpoint", "{corpus}"], r"is not a checkpoint"),
+    "vectors": (["--word_vectors", "some.vec"], r"--word_vectors some\.vec: there is no such file\. Correct the path"),
+    "pos": (["--pos_embedding_size", "5"], r"no training sentence has parts of speech"),
+    "name": (["--hub_model_id", "a//b"], r"`model_name` is 'a//b'"),
+    "data": (["--dataset_name", "{corpus}"], r"--dataset_name is .* looks like a folder"),
+    "flat": (["--flat_annotation", "inner"], r"flat_annotation.*'inner'.*outermost.*innermost.*any"),
+    "attention": (["--attention", "magic"], r"`attention` is 'magic'; choose one of"),
+}
+
+
+@pytest.mark.parametrize(("mistake", "message"), MISTAKES.values(), ids=MISTAKES)
 def test_a_mistake_is_noticed_before_training(tmp_path: Path, micro_corpus: Path, mistake, message: str) -> None:
     recipe = write_recipe(tmp_path / "recipe")
+    options = mistake(micro_corpus) if callable(mistake) else [part.format(corpus=micro_corpus) for part in mistake]
     with pytest.raises((ValueError, OSError), match=message):
-        prepare_run(run_options(micro_corpus, recipe, tmp_path / "out", *mistake(micro_corpus)))
+        prepare_run(run_options(micro_corpus, recipe, tmp_path / "out", *options))
 
 
 def test_checkpoints_of_an_earlier_run_are_not_trained_over(tmp_path: Path, micro_corpus: Path) -> None:
