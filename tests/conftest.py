@@ -91,6 +91,15 @@ def shared() -> Path:
     return folder
 
 
+@pytest.fixture(scope="session", autouse=True)
+def datasets_cache(tmp_path_factory) -> None:
+    """What `datasets` prepares stays out of the user's cache, here and in processes that tests start."""
+    import datasets
+
+    datasets.config.HF_DATASETS_CACHE = tmp_path_factory.mktemp("datasets")
+    os.environ["HF_DATASETS_CACHE"] = str(datasets.config.HF_DATASETS_CACHE)
+
+
 @pytest.fixture(scope="session")
 def encoder(tmp_path_factory) -> str:
     """Folder of a tiny random BERT with its tokenizer."""

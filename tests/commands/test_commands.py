@@ -333,9 +333,8 @@ def marking_model(encoder, tmp_path_factory):
 
 
 @pytest.fixture
-def evaluate(command, marking_model, tmp_path, monkeypatch):
+def evaluate(command, marking_model, tmp_path):
     """Runs `triaffine-ner evaluate` on data; its result, and the scores that it wrote."""
-    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
 
     def run(*arguments):
         output = tmp_path / "scores.json"

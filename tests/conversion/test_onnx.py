@@ -1,16 +1,37 @@
-"""The exported graph in ONNX Runtime gives the model's scores, for any number of sentences, sub-words and words."""
+"""The exported graph gives the model's scores, for any number of sentences, sub-words and words.
 
-from typing import Any
+An export takes a minute. So the graph runs in torch, before its translation, and what replaces operations of torch is
+compared alone; nightly, the graphs are exported and run in ONNX Runtime.
+"""
+
+import copy
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 import torch
 
-from modeling_triaffine import NestedNERPipeline, OnnxNestedNER
+from modeling_triaffine import NestedNERPipeline, OnnxNestedNER, TriaffineForNestedNER, TriaffineProcessor
 from modeling_triaffine.commands import export
-from modeling_triaffine.conversion import onnx_export
-from modeling_triaffine.conversion.onnx_export import export_onnx, graph_inputs, quantize_onnx, run_onnx
+from modeling_triaffine.conversion import onnx_export, onnx_predictor
+from modeling_triaffine.conversion.onnx_export import (
+    OUTPUTS,
+    InferenceGraph,
+    OnnxLSTM,
+    export_onnx,
+    graph_inputs,
+    low_rank_cube,
+    make_exportable,
+    open_session,
+    quantize_onnx,
+    run_session,
+    span_scores_at_once,
+)
+from modeling_triaffine.model.triaffine_ops import span_mask, span_scores_reference
 from tests.helpers.tiny import tiny_model, tiny_processor
+from tests.model.test_triaffine_ops import make_factor
 
 pytest.importorskip("onnxruntime", reason="needs the extra onnx")
 # torch's exporter warns of its own inside.
@@ -43,32 +64,66 @@ FORMS: dict[str, dict[str, Any]] = {
 }
 
 
-def forms() -> list:
-    """The first exports what all of them do, and takes long enough."""
-    return [
-        pytest.param(form, id=name, marks=[pytest.mark.nightly] if number else [])
-        for number, (name, form) in enumerate(FORMS.items())
-    ]
+class TorchSession:
+    """In place of ONNX Runtime's: the graph before its translation, with torch's own LSTM."""
+
+    def __init__(self, model: TriaffineForNestedNER, inputs: list[str]):
+        model = copy.deepcopy(model)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(onnx_export, "OnnxLSTM", lambda layer: layer)
+            make_exportable(model)
+        self.inputs, self.outputs = inputs, [name for name in OUTPUTS if model.config.cross_span or name == OUTPUTS[0]]
+        self.graph = InferenceGraph(model, self.outputs)
+
+    def get_inputs(self) -> list[SimpleNamespace]:
+        return [SimpleNamespace(name=name) for name in self.inputs]
+
+    def get_outputs(self) -> list[SimpleNamespace]:
+        return [SimpleNamespace(name=name) for name in self.outputs]
+
+    @torch.no_grad()
+    def run(self, _: None, values: dict[str, np.ndarray]) -> list[np.ndarray]:
+        found = self.graph(**{name: torch.from_numpy(value) for name, value in values.items()})
+        return [value.numpy() for value in found]
 
 
-@pytest.fixture(scope="module", params=forms())
-def exported(request, encoder, tmp_path_factory):
-    """A model, its processor and the path of its graph."""
-    model, processor = tiny_model(encoder, **request.param), tiny_processor(encoder)
+class Exported(NamedTuple):
+    model: TriaffineForNestedNER
+    processor: TriaffineProcessor
+    session: Any
+    folder: Path  # as `export` writes it
+
+
+IN_ONNX_RUNTIME = [pytest.param((form, True), id=f"{form}, exported", marks=pytest.mark.nightly) for form in FORMS]
+
+
+@pytest.fixture(scope="module", params=[*(pytest.param((form, False), id=form) for form in FORMS), *IN_ONNX_RUNTIME])
+def exported(request, encoder, tmp_path_factory) -> Exported:
+    form, in_onnx_runtime = request.param
+    model, processor = tiny_model(encoder, **FORMS[form]), tiny_processor(encoder)
     if model.config.has_chars:
         processor.build_vocabularies([{"tokens": SENTENCE}], ["chars"])
-    path = tmp_path_factory.mktemp("onnx") / "model.onnx"
-    assert export_onnx(model, processor, path) < 1e-5
-    return model, processor, path
+    folder = tmp_path_factory.mktemp("onnx")
+    path = folder / "model.onnx"
+    if in_onnx_runtime:
+        assert export_onnx(model, processor, path) < 1e-5
+        session = open_session(path)
+    else:
+        path.touch()
+        inputs = graph_inputs(processor.pad(processor.encode([SENTENCE])), processor.max_subwords)
+        session = TorchSession(model, list(inputs))
+    model.config.save_pretrained(folder)
+    processor.save_pretrained(folder)
+    return Exported(model, processor, session, folder)
 
 
 @pytest.mark.parametrize("sentences", BATCHES.values(), ids=BATCHES)
 def test_outputs_are_the_models(exported, sentences):
-    model, processor, path = exported
+    model, processor, session, _ = exported
     batch = processor.pad(processor.encode(sentences))
     with torch.no_grad():
         expected = model(**batch)
-    found = run_onnx(path, graph_inputs(batch, processor.max_subwords))
+    found = run_session(session, graph_inputs(batch, processor.max_subwords))
     assert ("logits" in found) == model.config.cross_span
     for name, values in found.items():
         wanted = expected[name].numpy()
@@ -77,39 +132,72 @@ def test_outputs_are_the_models(exported, sentences):
 
 
 def test_padding_changes_nothing(exported):
-    _, processor, path = exported
-    together = run_onnx(path, graph_inputs(processor.pad(processor.encode(BATCHES["ragged"])), processor.max_subwords))
-    alone = run_onnx(path, graph_inputs(processor.pad(processor.encode([SENTENCE])), processor.max_subwords))
+    _, processor, session, _ = exported
+    together, alone = (
+        run_session(session, graph_inputs(processor.pad(processor.encode(sentences)), processor.max_subwords))
+        for sentences in (BATCHES["ragged"], [SENTENCE])
+    )
     words = len(SENTENCE)
     np.testing.assert_allclose(together["span_logits"][3, :words, :words], alone["span_logits"][0], rtol=0, atol=1e-4)
-
-
-@pytest.fixture(scope="module")
-def folder(exported, tmp_path_factory):
-    """What `export --int8` writes."""
-    model, processor, path = exported
-    quantize_onnx(path, path.with_name("model_int8.onnx"))
-    model.config.save_pretrained(path.parent)
-    processor.save_pretrained(path.parent)
-    return path.parent
 
 
 TEXTS = ["IL-2 gene binds to protein kinase C. A gene.", "", "gene " * 200]
 
 
-@pytest.mark.parametrize(("quantize", "tolerance"), [(None, 1e-4), ("int8", 0.15)])
-def test_predictor_is_the_pipeline(exported, folder, quantize, tolerance):
-    model, processor, _ = exported
+def scores_of(found: list[dict]) -> dict[tuple, float]:
+    return {(entity["start"], entity["end"], entity["entity_group"]): entity["score"] for entity in found}
+
+
+def test_predictor_is_the_pipeline(exported, monkeypatch):
+    model, processor, session, folder = exported
+    monkeypatch.setattr(onnx_predictor, "open_session", lambda *_: session)
     expected = NestedNERPipeline(model=model, processor=processor)(TEXTS, threshold=0.0)
-    found = OnnxNestedNER(folder, quantize=quantize)(TEXTS, threshold=0.0)
+    found = OnnxNestedNER(folder)(TEXTS, threshold=0.0)
     assert [len(entities) > 0 for entities in found] == [True, False, True]
-    for text, one, other in zip(TEXTS, expected, found, strict=True):
-        scores = {(e["start"], e["end"], e["entity_group"]): e["score"] for e in one}
-        shared = [
-            (e["score"], scores[key]) for e in other if (key := (e["start"], e["end"], e["entity_group"])) in scores
-        ]
-        assert len(shared) == len(one) or (quantize and len(shared) >= len(one) / 3), text
-        assert all(abs(score - wanted) < tolerance for score, wanted in shared)
+    for one, other in zip(expected, found, strict=True):
+        assert scores_of(other) == pytest.approx(scores_of(one), abs=1e-4)
+
+
+@pytest.mark.parametrize("exported", IN_ONNX_RUNTIME, indirect=True)
+def test_predictor_in_int8_is_near_the_pipeline(exported):
+    model, processor, _, folder = exported
+    quantize_onnx(folder / "model.onnx", folder / "model_int8.onnx")
+    expected = NestedNERPipeline(model=model, processor=processor)(TEXTS, threshold=0.0)
+    found = OnnxNestedNER(folder, quantize="int8")(TEXTS, threshold=0.0)
+    for one, other in zip(map(scores_of, expected), map(scores_of, found), strict=True):
+        shared = one.keys() & other.keys()
+        assert len(shared) >= len(one) / 3
+        assert all(abs(one[key] - other[key]) < 0.15 for key in shared)
+
+
+# ---- what replaces torch's own operations
+
+
+@pytest.mark.parametrize("kinds", [("rank", "rank"), ("shared rank", "rank"), ("full", "full"), ("rank", "additive")])
+def test_span_scores_at_once_are_those_of_the_definition(kinds):
+    attention, scoring = (make_factor((2, 7, 3, 4), kind, seed) for seed, kind in enumerate(kinds))
+    lengths = torch.tensor([7, 4])
+    mask = span_mask(lengths, 7).unsqueeze(1)
+    found, expected = (
+        score(attention, scoring, lengths).scores * mask for score in (span_scores_at_once, span_scores_reference)
+    )
+    torch.testing.assert_close(found, expected)
+
+
+def test_the_cube_of_low_rank_factors():
+    factor = make_factor((2, 5, 3, 4), "rank")
+    torch.testing.assert_close(low_rank_cube(factor), factor.whole_cube())
+
+
+def test_the_lstm_is_torchs(tmp_path):
+    """Alone, it is exported in seconds."""
+    torch.manual_seed(0)
+    layer = torch.nn.LSTM(3, 4, batch_first=True)
+    values = torch.randn(2, 5, 3)
+    torch.onnx.export(OnnxLSTM(layer), (values,), tmp_path / "lstm.onnx", dynamo=True, verbose=False)
+    (given,) = (session := open_session(tmp_path / "lstm.onnx")).get_inputs()
+    found, *_ = run_session(session, {given.name: values}).values()
+    np.testing.assert_allclose(found, layer(values)[0].detach().numpy(), rtol=0, atol=1e-6)
 
 
 def test_predictor_names_the_graph_that_is_missing(encoder, tmp_path):

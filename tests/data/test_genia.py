@@ -15,11 +15,6 @@ def white_space(text):
     return [word.span() for word in re.finditer(r"\S+", text)]
 
 
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
-
-
 @pytest.fixture
 def load(tmp_path):
     def load(*articles, **options):

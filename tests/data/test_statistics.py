@@ -90,9 +90,8 @@ def test_genia_has_the_published_numbers(genia_corpus):
 
 class TestCommand:
     @pytest.fixture
-    def run(self, command, tmp_path, monkeypatch):
+    def run(self, command, tmp_path):
         """Runs the command on a small corpus; returns its standard output, standard error and exit code."""
-        monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
         for name, count in (("train", 4), ("dev", 1)):
             entities = [(start, start + 1, "PER") for start in range(count)]
             short = [record(words, []) for words in ["a b"] * 40 + ["a b c"] * 3]

@@ -235,8 +235,7 @@ class TestFolder:
 
 class TestConvert:
     @pytest.fixture
-    def run(self, command, tmp_path, monkeypatch):
-        monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
+    def run(self, command):
         return functools.partial(command, "convert")
 
     def test_from_texts_to_columns_and_back(self, tmp_path, run):

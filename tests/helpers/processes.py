@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-import datasets
 import torch
 from accelerate.commands import launch
 
@@ -74,15 +73,12 @@ def _serve(connection: Connection, prepare: Callable, arguments: tuple) -> None:
         connection.send(process.exitcode)
 
 
-def start_script(
-    options: Iterable[object], errors: Path, cache: Path, prepare: Callable[[], None] | None = None
-) -> BaseProcess:
+def start_script(options: Iterable[object], errors: Path, prepare: Callable[[], None] | None = None) -> BaseProcess:
     """`examples/train.py` with its standard error in a file, after `prepare`, a function of a module."""
-    return new_process(_run_script, [*map(str, options)], errors, cache, prepare)
+    return new_process(_run_script, [*map(str, options)], errors, prepare)
 
 
-def _run_script(options: list[str], errors: Path, cache: Path, prepare: Callable[[], None] | None) -> None:
-    datasets.config.HF_DATASETS_CACHE = cache
+def _run_script(options: list[str], errors: Path, prepare: Callable[[], None] | None) -> None:
     os.dup2(os.open(errors, os.O_CREAT | os.O_TRUNC | os.O_WRONLY), 2)
     sys.stderr = os.fdopen(2, "w", closefd=False)
     if prepare is not None:

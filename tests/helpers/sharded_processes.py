@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import accelerate.state
-import datasets
 from accelerate.utils import DistributedType
 from torch.distributed.tensor import DTensor
 
@@ -62,7 +61,6 @@ def shard_on_the_cpu() -> None:
 
 def train_sharded(folder: Path) -> None:
     shard_on_the_cpu()
-    datasets.config.HF_DATASETS_CACHE = folder.parent / "cache"
     written = written_by_this_process(folder)
     result = train(folder, batch_size=4)
     result["written"] = sorted(written)

@@ -8,7 +8,6 @@ import subprocess
 from pathlib import Path
 from unittest import mock
 
-import datasets
 import pytest
 
 from modeling_triaffine import TriaffineConfig, TriaffineForNestedNER
@@ -133,7 +132,6 @@ def test_trains_what_is_missing(command, tmp_path, monkeypatch):
     done.mkdir(parents=True)
     (done / "all_results.json").write_text('{"eval_f1": 0.5, "eval_flat_f1": 0.5, "eval_nested_f1": 0.5}')
     (tmp_path / "runs" / "options.json").write_text(json.dumps(given[:-2]))
-    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
     monkeypatch.setattr(subprocess, "run", run_here)
     result = command("ablate", *given, "--variants", "a", "d", "--seeds", "3")
     assert result.code == 0, result.err[-3000:]

@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-import datasets
 import pytest
 
 from modeling_triaffine.model.text_triaffine import word_splitter
@@ -17,11 +16,6 @@ WORDS = [
 ]
 CONLLU = "1\tCD28\t" + "_\t" * 7 + "Entity=(1-protein)|SpaceAfter=No\n2\t-mediated\t" + "_\t" * 7 + "_\n\n"
 CUT = ["CD28", "-", "mediated"]
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
 
 
 @pytest.fixture

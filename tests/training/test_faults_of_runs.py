@@ -115,7 +115,7 @@ def introduce(fault: str) -> None:
 
 def script(options: Iterable[object], prepare: Callable[[], None] | None, errors: Path) -> tuple[int | None, str]:
     """Exit code of the script and its standard error."""
-    process = start_script(options, errors, errors.parent / "cache", prepare)
+    process = start_script(options, errors, prepare)
     process.join(PATIENCE)
     return process.exitcode, errors.read_text(encoding="utf-8")
 

@@ -15,7 +15,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import datasets
 import pytest
 import torch
 import transformers
@@ -84,7 +83,6 @@ class Events(TrainerCallback):
 
 
 def prepare(corpus: Path) -> Run:
-    datasets.config.HF_DATASETS_CACHE = corpus.parent / "cache"
     recipe = corpus.parent / "recipe"
     return prepare_run(
         ["--recipe", str(recipe), "--train_file", str(corpus), "--output_dir", str(corpus.parent / "out")]

@@ -5,7 +5,6 @@ import logging
 import shutil
 from pathlib import Path
 
-import datasets
 import pytest
 import torch
 
@@ -78,9 +77,8 @@ def test_kept_entities_are_learned_where_sure_and_left_out_where_not(encoder, mu
 
 
 @pytest.fixture
-def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def corpus(tmp_path: Path) -> Path:
     """As of the micro model, but with proteins only; every second one is a virus."""
-    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
     folder = tmp_path / "corpus"
     folder.mkdir()
     for seed, name in enumerate(("train", "dev")):

@@ -6,7 +6,6 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
-import datasets
 import pytest
 import torch
 import yaml
@@ -202,9 +201,8 @@ def test_base_berts_size_is_the_well_known_one() -> None:
 
 
 @pytest.fixture
-def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with `train.jsonl` and `dev.jsonl`, with parts of speech; nothing goes to the user's cache."""
-    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+def corpus(tmp_path: Path) -> Path:
+    """A folder with `train.jsonl` and `dev.jsonl`, with parts of speech."""
     folder = tmp_path / "corpus"
     folder.mkdir()
     for seed, (split, count) in enumerate({"train": 12, "dev": 4}.items()):

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import datasets
 import pytest
 import torch
 import transformers
@@ -109,7 +108,6 @@ def command(corpus: Path, output_dir: Path) -> list[str]:
 
 
 def prepare(corpus: Path) -> Run:
-    datasets.config.HF_DATASETS_CACHE = corpus.parent / "cache"
     return prepare_run(command(corpus, corpus.parent / "out"))
 
 
@@ -174,7 +172,7 @@ def test_script_killed_from_outside_continues_with_the_same_command(
 ) -> None:
     output_dir = tmp_path / "out"
     errors = tmp_path / "errors.txt"
-    arguments = [*command(corpus, output_dir), "--resume_from_checkpoint"], errors, corpus.parent / "cache"
+    arguments = [*command(corpus, output_dir), "--resume_from_checkpoint"], errors
     process = start_script(*arguments)
     deadline = time.monotonic() + PATIENCE
     while find_checkpoint("latest", output_dir) is None:

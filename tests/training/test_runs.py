@@ -5,7 +5,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import datasets
 import pytest
 import torch
 from huggingface_hub import ModelCard
@@ -27,9 +26,8 @@ RECIPES = REPOSITORY / "hub_configs"
 
 
 @pytest.fixture
-def micro_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with the splits of a corpus; what `datasets` prepares of it stays out of the user's cache."""
-    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+def micro_corpus(tmp_path: Path) -> Path:
+    """A folder with the splits of a corpus."""
     folder = tmp_path / "corpus"
     folder.mkdir()
     for seed, (name, count) in enumerate({"train": 24, "dev": 6, "test": 6}.items()):
@@ -340,7 +338,7 @@ def test_more_entities_than_candidates_are_warned_of(tmp_path: Path, micro_corpu
 
 def test_the_script_tells_a_mistake_in_one_paragraph(tmp_path: Path) -> None:
     errors = tmp_path / "errors.txt"
-    process = start_script(["--recipe", "demo", "--nonsense", 3], errors, tmp_path / "cache")
+    process = start_script(["--recipe", "demo", "--nonsense", 3], errors)
     process.join(PATIENCE)
     told = errors.read_text()
     assert process.exitcode == 2
