@@ -43,7 +43,7 @@ BATCHES = {
     "one sentence": [SENTENCE],
     "ragged": [["a", "protein"], SENTENCE * 3, ["x"], SENTENCE, ["gene", "gene", "gene"]],
     "empty sentence": [SENTENCE, []],
-    "windows": [SENTENCE, SENTENCE * 30, SENTENCE * 2],
+    "windows": [SENTENCE, SENTENCE * 15, SENTENCE * 2],
 }
 CHARACTERS = {"char_vocab_size": 30, "char_embedding_size": 4, "char_lstm_hidden_size": 3}
 FORMS: dict[str, dict[str, Any]] = {

@@ -6,6 +6,7 @@ import runpy
 import shutil
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 from unittest import mock
 
 import pytest
@@ -132,7 +133,7 @@ def test_trains_what_is_missing(command, tmp_path, monkeypatch):
     done.mkdir(parents=True)
     (done / "all_results.json").write_text('{"eval_f1": 0.5, "eval_flat_f1": 0.5, "eval_nested_f1": 0.5}')
     (tmp_path / "runs" / "options.json").write_text(json.dumps(given[:-2]))
-    monkeypatch.setattr(subprocess, "run", run_here)
+    monkeypatch.setattr(ablate, "subprocess", SimpleNamespace(run=run_here))
     result = command("ablate", *given, "--variants", "a", "d", "--seeds", "3")
     assert result.code == 0, result.err[-3000:]
     assert [path.name for path in done.iterdir()] == ["all_results.json"]
