@@ -5,16 +5,21 @@
 One row for each form of the triaffine tensors, for prediction and for training. `times_encoder` compares with the
 encoder alone, run on the very batches it was given; the two are timed in turn. `share` is measured in a run of its own:
 `words` is what makes words of sub-words, `rest` all that is outside the model (tokenizing, padding, decoding, updates).
+
+With `--peers FOLDER` other libraries are compared instead (`peers.py`).
 """
 
 import argparse
+import os
+import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 import torch
 from measuring import Rows, synchronize, time_interleaved
+from peers import compare
 from torch import nn
 from transformers.utils import logging
 
@@ -36,6 +41,7 @@ from modeling_triaffine.training.recipes import find_recipe, load_recipe
 
 RECIPES = Path(__file__).resolve().parents[1] / "hub_configs"
 RANKS = {"low rank": 64, "full": None}
+CLOCKS = {"wall": perf_counter, "processor": process_time}
 
 
 def main() -> None:
@@ -45,6 +51,12 @@ def main() -> None:
     logging.set_verbosity_error()
     rows = Rows("sentences a second, whole model", describe_machine())
     records = read_records(arguments)
+    if arguments.peers:
+        rows.title = "sentences a second and first answer, beside other libraries; processor time, one thread"
+        for row in measure_peers(records, arguments):
+            rows.add(**row)
+        rows.write(arguments.output)
+        return
     for name in arguments.tensors:
         for measure in (measure_prediction,) if arguments.quantize else (measure_prediction, measure_training):
             torch.manual_seed(0)
@@ -64,9 +76,11 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--max_samples", type=int, default=256, help="Sentences that are read.")
     parser.add_argument("--batch_size", type=int, default=32)
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--clock", choices=list(CLOCKS), default="wall", help="Processor time is of all threads.")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--dtype", choices=["float32", "bfloat16"], default="float32", help="Autocast when half.")
     parser.add_argument("--quantize", choices=["int8"], help="Of the encoder, for prediction, which alone is measured.")
+    parser.add_argument("--peers", type=Path, metavar="FOLDER", help="Compare libraries, installed in this folder.")
     parser.add_argument("--output", type=Path)
     return parser.parse_args()
 
@@ -83,9 +97,12 @@ def build_model(
     rank: int | None, records: list[dict[str, Any]], arguments: argparse.Namespace
 ) -> tuple[TriaffineForNestedNER, TriaffineProcessor]:
     """The pretrained encoder under random weights."""
-    config = load_recipe(find_recipe(arguments.recipe, RECIPES)).config
+    recipe = load_recipe(find_recipe(arguments.recipe, RECIPES))
+    config = recipe.config
     fields = {name: value for name, value in config.items() if name not in ("model_type", "encoder_config")}
     fields |= {"triaffine_rank": rank, "id2label": label_names(records)}
+    if recipe.training.get("learn_span_width"):
+        fields["max_span_width"] = max((e["end"] - e["start"] for r in records for e in r["entities"]), default=None)
     processor = TriaffineProcessor.from_encoder(arguments.model_name_or_path, max_subwords=fields["max_subwords"])
     if fields.get("char_embedding_size"):
         processor.build_vocabularies(records, ["chars"])
@@ -96,6 +113,24 @@ def build_model(
 def label_names(records: list[dict[str, Any]]) -> dict[int, str]:
     types = {entity["type"] for record in records for entity in record["entities"]}
     return dict(enumerate([*sorted(types), "None"]))
+
+
+def measure_peers(records: list[dict[str, Any]], arguments: argparse.Namespace) -> list[dict[str, Any]]:
+    torch.manual_seed(0)
+    model, processor = build_model(RANKS["low rank"], records, arguments)
+    os.environ["OMP_NUM_THREADS"] = "1"  # of the libraries' processes
+    with tempfile.TemporaryDirectory() as folder:
+        model.save_pretrained(folder)
+        processor.save_pretrained(folder)
+        return compare(
+            arguments.peers,
+            arguments.repeats,
+            encoder=arguments.model_name_or_path,
+            model=folder,
+            texts=[detokenize(record["tokens"]) for record in records],
+            labels=model.config.entity_labels,
+            batch_size=arguments.batch_size,
+        )
 
 
 def measure_prediction(
@@ -164,8 +199,11 @@ def measure_run(
             for batch in inputs:
                 step(model.encoder, batch)
 
-    seconds = time_interleaved({"whole": run, "encoder": run_encoder_alone}, arguments.repeats, arguments.device)
+    calls = {"whole": run, "encoder": run_encoder_alone}
+    seconds = time_interleaved(calls, arguments.repeats, arguments.device, clock=CLOCKS[arguments.clock])
     return {
+        "clock": arguments.clock,
+        "max_span_width": model.config.max_span_width,
         "sentences": sentences,
         "subwords": subwords,
         "padded_over_subwords": round(padded / subwords, 3),

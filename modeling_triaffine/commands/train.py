@@ -62,6 +62,7 @@ Model: the fields of TriaffineConfig
   --triaffine_rank N|none          Rank of the triaffine tensors; none: full tensors (default: none).
   --max_candidates N               Candidate spans of a sentence that enter the cross-span stage (default: 30).
   --max_span_width N|none          Widest span that is scored, in words; none: all (default: none).
+  --learn_span_width               That of the widest entity in the training data.
   --multi_label BOOL               Whether each label of a span has its own probability, so that a span can have several
                                    (default: false).
   --attention FORM                 How the words inside a span are weighed: triaffine, triaffine_no_label, label, linear

@@ -26,8 +26,8 @@ OUTSIDE = -1e30
 BLOCK_NUMBERS = 4 * 2**20
 # A block has at least this many inside words, and a sentence about this many blocks: a third of the cube is made.
 BLOCK_WORDS, BLOCKS = 8, 8
-# The same two without gradients, where a block is of head words and stays in the processor's cache (4 MB in float32).
-CACHED_NUMBERS, HEAD_WORDS = 2**20, 8
+# The same two without gradients, where a block is of head words and stays in the processor's cache (2 MB in float32).
+CACHED_NUMBERS, HEAD_WORDS = 2**19, 8
 
 
 class Block(NamedTuple):
@@ -349,35 +349,59 @@ def attend_without_gradient(attention: ProductCube, scoring: ProductCube, max_wi
     """
     batch, labels, num_words = scoring.shape()
     dtype = torch.promote_types(scoring.tails.dtype, torch.float32)
-    p = scoring.tails.new_zeros((batch, labels, num_words, num_words), dtype=dtype)
+    p = scoring.tails.new_zeros((batch * labels, num_words, num_words), dtype=dtype)
+    queries, values = ([part.flatten(0, 1) for part in cube] for cube in (attention, scoring))
     with torch.autocast(p.device.type, enabled=False):
+        # All blocks write to the same memory: fresh pages would cost more than the arithmetic.
+        buffers = [p.new_empty(0, dtype=part.dtype) for part in (scoring.tails, scoring.tails, p)]
         for first in range(0, num_words, HEAD_WORDS):
             last = min(first + HEAD_WORDS, num_words)
             stop = min(num_words, last - 1 + (max_width or num_words))
             reach = stop - first
-            numbers = labels * (last - first) * reach * max(reach, scoring.tails.shape[-1])
+            numbers = (last - first) * reach * max(reach, scoring.tails.shape[-1])
             size = max(1, CACHED_NUMBERS // numbers)
-            for row in range(0, batch, size):
+            for row in range(0, len(p), size):
                 rows = slice(row, row + size)
-                queries, values = (ProductCube(*(part[rows] for part in cube)) for cube in (attention, scoring))
-                p[rows, :, first:last, first:stop] = attend_from_heads(queries, values, first, last, stop)
-    return p
+                cubes = ([part[rows] for part in cube] for cube in (queries, values))
+                p[rows, first:last, first:stop] = attend_from_heads(*cubes, first, last, stop, buffers)
+    return p.unflatten(0, (batch, labels))
 
 
-def attend_from_heads(attention: ProductCube, scoring: ProductCube, first: int, last: int, stop: int) -> Tensor:
-    """p [B, R, I, J] of the head words from `first` to `last`, with tail words up to `stop`, in at least float32."""
-    heads, reach = (torch.arange(first, end, device=scoring.tails.device) for end in (last, stop))
+def attend_from_heads(
+    attention: Sequence[Tensor],
+    scoring: Sequence[Tensor],
+    first: int,
+    last: int,
+    stop: int,
+    buffers: Sequence[Tensor] | None = None,
+) -> Tensor:
+    """p [M, I, J] of the head words from `first` to `last`, with tail words up to `stop`, in at least float32.
+
+    attention, scoring: u, x, v of M rows, a sentence and label each, [M, N, w]. buffers: three tensors to compute in,
+    for products and scores in the dtype of these, for weights in that of p.
+    """
+    pairs, scores, weights = (None, None, None) if buffers is None else buffers
+    heads, reach = (torch.arange(first, end, device=scoring[0].device) for end in (last, stop))
     outside = (reach < heads[:, None, None]) | (reach > reach[:, None])  # [I, J, K]
-    weights = at_least_float32(_pair_scores(attention, first, last, stop))
-    weights = weights.masked_fill_(outside.flatten(0, 1), OUTSIDE).softmax(-1)
-    scores = weights.mul_(_pair_scores(scoring, first, last, stop)).sum(-1)
-    return scores.unflatten(-1, (heads.shape[0], reach.shape[0]))
+    attended = at_least_float32(_pair_scores(attention, first, last, stop, pairs, scores))
+    attended.add_(outside.flatten(0, 1).to(attended.dtype), alpha=OUTSIDE)
+    attended = torch.softmax(attended, -1, out=_emptied(weights))
+    values = _pair_scores(scoring, first, last, stop, pairs, scores)
+    return attended.mul_(values).sum(-1).unflatten(-1, (heads.shape[0], reach.shape[0]))
 
 
-def _pair_scores(cube: ProductCube, first: int, last: int, stop: int) -> Tensor:
-    """Scores [B, R, I·J, K] of the head words from `first` to `last` with tail and inside words up to `stop`."""
-    pairs = cube.heads[:, :, first:last, None] * cube.tails[:, :, None, first:stop]
-    return pairs.flatten(2, 3) @ cube.insides[:, :, first:stop].mT
+def _pair_scores(
+    cube: Sequence[Tensor], first: int, last: int, stop: int, pairs: Tensor | None, scores: Tensor | None
+) -> Tensor:
+    """Scores [M, I·J, K] of the head words from `first` to `last` with tail and inside words up to `stop`."""
+    heads, insides, tails = cube
+    products = torch.mul(heads[:, first:last, None], tails[:, None, first:stop], out=_emptied(pairs))
+    return torch.bmm(products.flatten(1, 2), insides[:, first:stop].mT, out=_emptied(scores))
+
+
+def _emptied(buffer: Tensor | None) -> Tensor | None:
+    """A tensor for `out`, which takes any shape and keeps its memory."""
+    return None if buffer is None else buffer.resize_(0)
 
 
 def at_least_float32(values: Tensor) -> Tensor:

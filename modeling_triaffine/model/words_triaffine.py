@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from transformers import initialization as init
 
 from .configuration_triaffine import TriaffineConfig
@@ -14,7 +15,7 @@ class BiLSTM(nn.Module):
     """Bidirectional LSTM whose backward direction starts at each row's own last element.
 
     The backward direction reads rows reversed within their length: no packing, hence no host synchronisation and no
-    graph break, and padding changes nothing. (On the CPU packed sequences are no faster forward, and slower backward.)
+    graph break, and padding changes nothing. (On the CPU packed sentences are no faster forward, and slower backward.)
     `size` is per direction; dropout between layers.
     """
 
@@ -25,20 +26,33 @@ class BiLSTM(nn.Module):
         self.backward_layers = nn.ModuleList(nn.LSTM(width, size, batch_first=True) for width in inputs)
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, values: Tensor, lengths: Tensor) -> Tensor:
-        """values [B, N, D], lengths [B] → [B, N, 2·size]."""
+    def forward(self, values: Tensor, lengths: Tensor, packed: bool = False) -> Tensor:
+        """values [B, N, D], lengths [B] → [B, N, 2·size].
+
+        packed: leave padding out, by lengths on the host: for many short rows on the CPU, where oneDNN, which computes
+        padded ones, would take longer to prepare for each new shape than to compute.
+        """
         if values.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
             # torch's LSTM raises under autocast on processors without bfloat16 instructions.
             with torch.autocast("cpu", enabled=False):
-                return self(values.to(next(self.parameters()).dtype), lengths)
+                return self(values.to(next(self.parameters()).dtype), lengths, packed)
         positions = torch.arange(values.shape[1], device=values.device)
         turned = torch.where(positions < lengths[:, None], lengths[:, None] - 1 - positions, positions)
         rows = _flat_index(turned, values.shape[1])
         for layer, (ahead, back) in enumerate(zip(self.forward_layers, self.backward_layers, strict=True)):
             values = self.dropout(values) if layer else values
-            backward = _take_rows(back(_take_rows(values, rows))[0], rows)
-            values = torch.cat([ahead(values)[0], backward], dim=-1)
+            backward = _take_rows(_run(back, _take_rows(values, rows), lengths, packed), rows)
+            values = torch.cat([_run(ahead, values, lengths, packed), backward], dim=-1)
         return values
+
+
+def _run(lstm: nn.Module, values: Tensor, lengths: Tensor, packed: bool) -> Tensor:
+    """States [B, N, size] of one layer and direction."""
+    if not packed:
+        states: Tensor = lstm(values)[0]
+        return states
+    rows = pack_padded_sequence(values, lengths, batch_first=True, enforce_sorted=False)
+    return pad_packed_sequence(lstm(rows)[0], batch_first=True, total_length=values.shape[1])[0]
 
 
 class LayerMix(nn.Module):
@@ -108,15 +122,26 @@ class WordRepresentation(nn.Module):
         return values
 
     def _character_states(self, char_ids: Tensor) -> Tensor:
-        """Last state of each direction over each word's characters, or both at the last: [B, N, C] → [B, N, 2·size]."""
-        characters = self.char_dropout(self.char_embedding(char_ids.flatten(0, 1)))
-        lengths = (char_ids.flatten(0, 1) > 0).sum(-1).clamp(min=1)
-        states = self.char_lstm(characters, lengths)
+        """What the characters of each word say: [B, N, C] → [B, N, 2·size]."""
+        words = char_ids.flatten(0, 1)
+        if self.training or words.device.type != "cpu" or torch.compiler.is_compiling():
+            states = self._read_characters(words, packed=False)
+        else:
+            # Each distinct word once. A GPU would wait for the host here.
+            words, occurrences = words.unique(dim=0, return_inverse=True)
+            states = self._read_characters(words, packed=True)[occurrences]
+        return states.unflatten(0, char_ids.shape[:2])
+
+    def _read_characters(self, words: Tensor, packed: bool) -> Tensor:
+        """Last state of each direction over each word's characters, or both at the last: [n, C] → [n, 2·size]."""
+        characters = self.char_dropout(self.char_embedding(words))
+        lengths = (words > 0).sum(-1).clamp(min=1)
+        states = self.char_lstm(characters, lengths, packed)
         read = gather_words(states, lengths[:, None] - 1).squeeze(1)
         if self.config.char_readout == "both_ends":
             size = self.config.char_lstm_hidden_size
             read = torch.cat([read[:, :size], states[:, 0, size:]], dim=-1)
-        return read.unflatten(0, char_ids.shape[:2])
+        return read
 
 
 def pool_subwords(states: Tensor, word_index: Tensor, num_words: int, how: str) -> Tensor:

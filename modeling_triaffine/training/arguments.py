@@ -72,6 +72,13 @@ class ModelArguments:
             "what the model finds of them there is learned where it is sure, and left out of the loss where not."
         },
     )
+    learn_span_width: bool = field(
+        default=False,
+        metadata={
+            "help": "A new model scores no span wider than the widest entity of its training data, which it keeps as "
+            "max_span_width: faster, and entities that are wider than any in training are not found."
+        },
+    )
     word_vectors: str | None = field(
         default=None,
         metadata={

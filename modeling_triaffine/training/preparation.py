@@ -159,6 +159,8 @@ def _start_new(
         raise ValueError(
             "There is nothing to start from: give a pretrained encoder with --model_name_or_path, or a --recipe."
         )
+    if plan.model.learn_span_width and fields.get("max_span_width") is None:
+        fields["max_span_width"] = widest_entity(dataset["train"])
     vectors = _read_vectors(plan.model, fields, dataset)
     _build_vocabularies(processor, fields, vectors, dataset["train"])
     fields |= {VOCABULARY_SIZES[part]: len(processor.vocabularies[part]) for part in processor.vocabulary_parts}
@@ -171,6 +173,12 @@ def _start_new(
         table = vectors.table(processor.vocabularies["words"])
         model.words.word_embedding.weight.data.copy_(torch.from_numpy(table))
     return model, processor
+
+
+def widest_entity(records: Dataset) -> int | None:
+    """Words of the widest entity; None where there is none."""
+    widths = (entity["end"] - entity["start"] for entities in records["entities"] for entity in entities)
+    return max(widths, default=None)
 
 
 def _read_vectors(model: ModelArguments, fields: dict[str, Any], dataset: DatasetDict) -> WordVectors | None:
@@ -289,5 +297,9 @@ def _warn_of_missed_entities(config: TriaffineConfig, dataset: DatasetDict) -> N
             wide = sum(end - start > width for of_sentence in spans for start, end in of_sentence)
             if wide:
                 logger.warning(
-                    "The %s data has %d entity spans of more than %d words, which are not scored.", split, wide, width
+                    "The %s data has %d entity spans (%.2f %%) of more than %d words, which are not scored.",
+                    split,
+                    wide,
+                    100 * wide / sum(map(len, spans)),
+                    width,
                 )

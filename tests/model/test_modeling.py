@@ -158,6 +158,17 @@ def test_empty_sentences_have_a_result(encoder):
     assert alone.candidate_mask.sum() == 0
 
 
+@pytest.mark.parametrize("readout", ["both_ends", "last_character"])
+def test_characters_of_words_that_occur_twice_are_read_once(encoder, readout):
+    """In prediction; as in training, whose dropouts are off here, where all words are read side by side."""
+    model = tiny_model(encoder, **PARTS, char_readout=readout, char_dropout=0.0)
+    char_ids = torch.tensor([[[2, 3, 4, 0], [5, 0, 0, 0], [2, 3, 4, 0]], [[0, 0, 0, 0], [5, 0, 0, 0], [3, 3, 6, 7]]])
+    with torch.no_grad():
+        torch.testing.assert_close(
+            model.eval().words._character_states(char_ids), model.train().words._character_states(char_ids)
+        )
+
+
 def test_initialisation_is_torchs_own_and_the_papers(encoder):
     torch.manual_seed(0)
     fields = {"id2label": dict(enumerate(LABELS)), "triaffine_dim": 40, "lstm_hidden_size": 30, **PARTS}

@@ -336,6 +336,15 @@ def test_more_entities_than_candidates_are_warned_of(tmp_path: Path, micro_corpu
     assert "more than 1 words, which are not scored" in caplog.text
 
 
+@pytest.mark.parametrize(("given", "width"), [([], None), (["--max_span_width", "1"], 1)], ids=["learned", "given"])
+def test_spans_are_as_wide_as_entities_in_training(tmp_path: Path, micro_corpus: Path, given, width) -> None:
+    lines = (micro_corpus / "train.jsonl").read_text(encoding="utf-8").splitlines()
+    widest = max(entity["end"] - entity["start"] for line in lines for entity in json.loads(line)["entities"])
+    recipe = write_recipe(tmp_path / "recipe")
+    run = prepare_run(run_options(micro_corpus, recipe, tmp_path / "out", "--learn_span_width", *given))
+    assert run.trainer.model.config.max_span_width == (width or widest)
+
+
 def test_the_script_tells_a_mistake_in_one_paragraph(tmp_path: Path) -> None:
     errors = tmp_path / "errors.txt"
     process = start_script(["--recipe", "demo", "--nonsense", 3], errors)
