@@ -195,8 +195,8 @@ def span_scores_at_once(attention: Factor, scoring: Factor, *options: Any) -> Sp
         ProductCube(*(project(*part) for part in zip(factor[:3], factor.weight, strict=True))) for factor in factors
     )
     batch, labels, num_words, _ = values.tails.shape
-    rows = ([part.flatten(0, 1) for part in cube] for cube in (queries.expand_labels(values), values))
-    return SpanScores(attend_from_heads(*rows, 0, num_words, num_words).unflatten(0, (batch, labels)))
+    query, value = ([part.flatten(0, 1) for part in cube] for cube in (queries.expand_labels(values), values))
+    return SpanScores(attend_from_heads(query, value, 0, num_words, num_words).unflatten(0, (batch, labels)))
 
 
 def low_rank_cube(factor: TriaffineFactor) -> Tensor:

@@ -362,8 +362,8 @@ def attend_without_gradient(attention: ProductCube, scoring: ProductCube, max_wi
             size = max(1, CACHED_NUMBERS // numbers)
             for row in range(0, len(p), size):
                 rows = slice(row, row + size)
-                cubes = ([part[rows] for part in cube] for cube in (queries, values))
-                p[rows, first:last, first:stop] = attend_from_heads(*cubes, first, last, stop, buffers)
+                query, value = ([part[rows] for part in cube] for cube in (queries, values))
+                p[rows, first:last, first:stop] = attend_from_heads(query, value, first, last, stop, buffers)
     return p.unflatten(0, (batch, labels))
 
 

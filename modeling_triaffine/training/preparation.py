@@ -178,7 +178,8 @@ def _start_new(
 def widest_entity(records: Dataset) -> int | None:
     """Words of the widest entity; None where there is none."""
     widths = (entity["end"] - entity["start"] for entities in records["entities"] for entity in entities)
-    return max(widths, default=None)
+    widest: int | None = max(widths, default=None)
+    return widest
 
 
 def _read_vectors(model: ModelArguments, fields: dict[str, Any], dataset: DatasetDict) -> WordVectors | None:
