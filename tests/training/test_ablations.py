@@ -121,6 +121,7 @@ def run_here(program: list[str], check: bool) -> subprocess.CompletedProcess:
     return subprocess.CompletedProcess(program, 0)
 
 
+@pytest.mark.filterwarnings("ignore:.*found in sys.modules:RuntimeWarning")
 def test_trains_what_is_missing(command, tmp_path, monkeypatch):
     options = {
         "--recipe": write_recipe(tmp_path / "recipe", training={"num_train_epochs": 1, "use_cpu": True}),
