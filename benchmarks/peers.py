@@ -98,7 +98,7 @@ def compare(folder: Path, rounds: int, **given: Any) -> list[dict[str, Any]]:
         ratios = sorted(taken / own for taken, own in zip(seconds, ours, strict=True))
         rows.append(
             {
-                "library": " ".join([name, *PEERS[name].requirements[1:]]),
+                "library": (PEERS[name].requirements or (name,))[-1],
                 "what": PEERS[name].what,
                 "sentences_a_second": round(len(given["texts"]) / statistics.median(seconds), 1),
                 "times_ours": round(statistics.median(ratios), 2),

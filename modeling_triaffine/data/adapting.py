@@ -9,13 +9,14 @@ from typing import Any
 
 from datasets import ClassLabel, Dataset, DatasetDict, List
 
+from ..decoding import shown
 from .alignment import WordSplitter
 from .bigbio import BIGBIO, bigbio_document
 from .context import AnyDataset
 from .documents import DEFAULT_SENTENCE_SPLITTER, AnnotatedText, sentences_of
 from .iob2 import TAG, decode_tags
 from .json_forms import annotated_text
-from .schema import FEATURES, Record, RecordChecker, shown
+from .schema import FEATURES, Record, RecordChecker
 
 logger = logging.getLogger(__name__)
 

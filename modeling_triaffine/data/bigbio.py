@@ -16,10 +16,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from ..decoding import shown
 from .documents import AnnotatedText, Annotation, Offsets, format_of_texts
 from .json_forms import json_values, record_keys
 from .passages import Passage, check_fields, document_of_passages, objects
-from .schema import RecordChecker, shown
+from .schema import RecordChecker
 
 NEEDED = ("passages", "entities")
 IGNORED = ("events", "coreferences", "relations")

@@ -18,10 +18,11 @@ from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element
 
+from ..decoding import DataError, decode_json
 from .documents import AnnotatedText, Annotation, format_of_texts
 from .json_forms import json_values, record_keys
 from .passages import Passage, check_fields, document_of_passages, objects
-from .reading import DataError, decode_json, open_corpus, parse_json, read_head, xml_elements
+from .reading import open_corpus, parse_json, read_head, xml_elements
 from .schema import RecordChecker
 
 TYPE = "type"

@@ -1,4 +1,4 @@
-"""Access to the contents of files: gzip, UTF-8, JSON and XML, with errors that say where a file is damaged.
+"""Access to the contents of corpora: gzip, UTF-8, JSON and XML, with errors that say where a file is damaged.
 
 Knows nothing about corpus formats; they are in the modules of their readers.
 """
@@ -6,28 +6,20 @@ Knows nothing about corpus formats; they are in the modules of their readers.
 from __future__ import annotations
 
 import gzip
-import json
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 from xml.etree import ElementTree
 from xml.parsers import expat
 
-from .schema import CorpusError, RecordChecker, shown
+from ..decoding import DataError, decode_json, decode_text
+from .schema import CorpusError, RecordChecker
 
 GZIP_MAGIC = b"\x1f\x8b"
 HEAD_SIZE = 1 << 16
-
-
-class DataError(ValueError):
-    """Bytes that cannot be decoded: what is wrong and what to do, without the place they came from."""
-
-    def __init__(self, problem: str, remedy: str):
-        super().__init__(f"{problem}. {remedy}.")
-        self.problem, self.remedy = problem, remedy
 
 
 @contextmanager
@@ -84,43 +76,6 @@ def parse_json(data: bytes, check: RecordChecker, where: str) -> object:
         return decode_json(data)
     except DataError as error:
         raise check.error(where, error.problem, error.remedy) from None
-
-
-def decode_text(data: bytes) -> str:
-    """Decodes UTF-8; raises a DataError that names the first invalid byte."""
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise _not_decoded(error) from None
-
-
-def decode_object(data: bytes) -> dict[str, Any]:
-    """Parses a JSON object; raises a DataError for anything else."""
-    value = decode_json(data)
-    if not isinstance(value, dict):
-        raise DataError(f"expected a JSON object, found {shown(value)}", "Give one JSON object, with its fields in { }")
-    return value
-
-
-def decode_json(data: bytes) -> object:
-    """Parses a JSON value; raises a DataError that names the place of a syntax error."""
-    try:
-        return json.loads(data)
-    except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno}" if error.lineno > 1 else f"character {error.colno}"
-        problem = f"invalid JSON, {error.msg.removesuffix(' at')} at {place}"
-        remedy = "Correct it, or check whether the file is truncated"
-    except UnicodeDecodeError as error:
-        raise _not_decoded(error) from None
-    except RecursionError:
-        problem, remedy = "the JSON is nested too deeply", "Remove the levels that a record does not need"
-    except ValueError:  # Python's limit on the digits of an integer, the only other input that its parser rejects
-        problem, remedy = "a number has thousands of digits", "Correct it"
-    raise DataError(problem, remedy)
-
-
-def _not_decoded(error: UnicodeDecodeError) -> DataError:
-    return DataError(f"byte {error.start + 1} is not valid {error.encoding}", "Save the file as UTF-8")
 
 
 def xml_elements(path: Path, check: RecordChecker, where: str = "") -> Iterator[ElementTree.Element]:

@@ -5,7 +5,6 @@ Knows nothing about file formats: a reader passes what it finds to a `RecordChec
 
 from __future__ import annotations
 
-import reprlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any, TypedDict, TypeVar
 
 from datasets import Features, List, Value
 
+from ..decoding import shown
 from ..model.configuration_triaffine import NONE_LABEL
 
 FEATURES = Features(
@@ -269,8 +269,3 @@ class RecordChecker:
 
 
 _KINDS = {str: "a string", int: "an integer", list: "a list"}
-
-
-def shown(value: object) -> str:
-    """A value for messages: abbreviated, with its type."""
-    return "null" if value is None else f"{reprlib.repr(value)} ({type(value).__name__})"

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TextIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..data.reading import DataError, decode_object
+from ..decoding import DataError, decode_object
 from ..files import atomic_path, open_output
 from .chunks import Chunk, rejection
 from .reading import output_name

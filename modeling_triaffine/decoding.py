@@ -1,0 +1,58 @@
+"""Bytes → text and JSON, with errors that say what is wrong and what to do.
+
+`predict` reads its input with these: importing a room for it, as `data/` with the library `datasets`, takes a second.
+"""
+
+import json
+import reprlib
+from typing import Any
+
+
+class DataError(ValueError):
+    """Bytes that cannot be decoded: what is wrong and what to do, without the place they came from."""
+
+    def __init__(self, problem: str, remedy: str):
+        super().__init__(f"{problem}. {remedy}.")
+        self.problem, self.remedy = problem, remedy
+
+
+def decode_text(data: bytes) -> str:
+    """Decodes UTF-8; raises a DataError that names the first invalid byte."""
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise _not_decoded(error) from None
+
+
+def decode_object(data: bytes) -> dict[str, Any]:
+    """Parses a JSON object; raises a DataError for anything else."""
+    value = decode_json(data)
+    if not isinstance(value, dict):
+        raise DataError(f"expected a JSON object, found {shown(value)}", "Give one JSON object, with its fields in { }")
+    return value
+
+
+def decode_json(data: bytes) -> object:
+    """Parses a JSON value; raises a DataError that names the place of a syntax error."""
+    try:
+        return json.loads(data)
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}" if error.lineno > 1 else f"character {error.colno}"
+        problem = f"invalid JSON, {error.msg.removesuffix(' at')} at {place}"
+        remedy = "Correct it, or check whether the file is truncated"
+    except UnicodeDecodeError as error:
+        raise _not_decoded(error) from None
+    except RecursionError:
+        problem, remedy = "the JSON is nested too deeply", "Remove the levels that a record does not need"
+    except ValueError:  # Python's limit on the digits of an integer, the only other input that its parser rejects
+        problem, remedy = "a number has thousands of digits", "Correct it"
+    raise DataError(problem, remedy)
+
+
+def _not_decoded(error: UnicodeDecodeError) -> DataError:
+    return DataError(f"byte {error.start + 1} is not valid {error.encoding}", "Save the file as UTF-8")
+
+
+def shown(value: object) -> str:
+    """A value for messages: abbreviated, with its type."""
+    return "null" if value is None else f"{reprlib.repr(value)} ({type(value).__name__})"
