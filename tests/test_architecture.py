@@ -57,6 +57,12 @@ def test_a_room_imports_only_from_below(room):
         assert not strangers, f"{file.relative_to(PACKAGE)} imports {strangers}"
 
 
+def test_predict_reads_its_input_without_the_corpora():
+    """Whose library `datasets` takes a second to import."""
+    for name in ("commands/predict.py", "commands/texts.py"):
+        assert "data" not in {imported.split(".")[0] for imported in imports_of(PACKAGE / name)}
+
+
 def test_files_that_travel_import_siblings_torch_and_transformers_only():
     outside = set()
     for file in (PACKAGE / "model").glob("*.py"):
