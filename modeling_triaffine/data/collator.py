@@ -10,8 +10,6 @@ from ..model.configuration_triaffine import NONE_LABEL
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.triaffine_ops import span_mask
 
-# Probability from which a kept entity is learned; a less probable one is left out of the loss.
-SURE = 0.5
 # Which of nested entities a corpus annotates, if only some.
 FlatAnnotation = Literal["outermost", "innermost", "any"]
 
@@ -21,7 +19,8 @@ def encode_records(processor: TriaffineProcessor, records: Sequence[Mapping[str,
     optional = {name: [record.get(name) or [] for record in records] for name in ("pos", "left_tokens", "right_tokens")}
     features = processor.encode([record["tokens"] for record in records], **optional)
     for feature, record in zip(features, records, strict=True):
-        feature |= {name: record[name] for name in ("entities", "kept") if name in record}
+        if "entities" in record:
+            feature["entities"] = record["entities"]
     return features
 
 
@@ -32,9 +31,6 @@ class DataCollatorForNestedNER:
     not a span (i > j, or beyond the sentence). Of two types of one span, the matrix has the last one in label order;
     `lost` counts the others. With `multi_label` the matrix is [B, N, N, R - 1]: 1 for all labels that a span has, 0 for
     the others. Features without `entities` give a batch without labels.
-
-    Features may have `kept`: entities with the `score` of an older model, of labels that the data does not annotate.
-    They are learned, too, where that model was sure, and left out of the loss where it was not.
 
     Args:
         processor: the [`TriaffineProcessor`] that encoded the sentences.
@@ -93,14 +89,6 @@ class DataCollatorForNestedNER:
             else:
                 matrix[span] = max(labels)
                 self.lost += len(labels) - 1
-        for sentence, feature in enumerate(features):
-            for entity in feature.get("kept", ()):
-                span, label = (sentence, entity["start"], entity["end"] - 1), self._label_of(entity)
-                is_sure = entity["score"] >= SURE
-                if self.multi_label:
-                    matrix[span][label] = 1 if is_sure else -100
-                elif span not in labels_of_span:
-                    matrix[span] = label if is_sure else -100
         return matrix
 
     def _label_of(self, entity: Mapping[str, Any]) -> int:

@@ -232,6 +232,7 @@ class TriaffineForNestedNER(PushMixin, PreTrainedModel):
         char_ids: Tensor | None = None,
         packed_words: Tensor | None = None,
         labels: Tensor | None = None,
+        targets: Tensor | None = None,
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
     ) -> NestedNEROutput:
@@ -247,6 +248,8 @@ class TriaffineForNestedNER(PushMixin, PreTrainedModel):
             packed_words [n]: index b·N + k of the batch's words, ordered by k, then b, as the processor's `pad` makes
                 it; spares a GPU the padding. N is then that of the longest sentence.
             labels [B, N, N]: label of each span (i, j), -100 where no span is; with `multi_label` [B, N, N, R - 1].
+            targets [B, N, N, R], or R - 1 with `multi_label`: probabilities to learn instead of the labels, which are
+                then needed only for their -100.
 
         Raises:
             ValueError: without `word_index` or `num_words`, as a tokenizer alone leaves them out.
@@ -260,7 +263,7 @@ class TriaffineForNestedNER(PushMixin, PreTrainedModel):
         longest = None if labels is None else labels.shape[1]
         encoded = self._encode(input_ids, attention_mask, token_type_ids, output_hidden_states)
         hidden = self._represent_words(encoded, word_index, num_words, word_ids, pos_ids, char_ids, longest)
-        output = dict(self.head(hidden, num_words, labels, packed_words))
+        output = dict(self.head(hidden, num_words, labels, packed_words, targets))
         if not output_attentions:
             output = {name: value for name, value in output.items() if not name.endswith("_attentions")}
         if output_hidden_states:

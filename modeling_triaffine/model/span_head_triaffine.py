@@ -174,18 +174,24 @@ class TriaffineSpanHead(nn.Module):
                 module.gradient_in_place = on
 
     def forward(
-        self, hidden: Tensor, lengths: Tensor, labels: Tensor | None = None, packed_words: Tensor | None = None
+        self,
+        hidden: Tensor,
+        lengths: Tensor,
+        labels: Tensor | None = None,
+        packed_words: Tensor | None = None,
+        targets: Tensor | None = None,
     ) -> SpanHeadOutput:
         """hidden [B, N, H]; lengths [B], words of each sentence; labels [B, N, N], -100 for invalid spans.
 
         With `multi_label`, labels [B, N, N, R - 1]: 1 for the labels that a span has, 0 for the others, or -100.
         packed_words [n]: index b·N + k of the words, ordered by k, then b, when it was made on the host; without it
         the head packs the words itself on the CPU, and computes with padding elsewhere.
+        targets [B, N, N, R]: probabilities to learn instead of the labels, of which then only -100 counts.
         """
         device = hidden.device.type
         if torch.is_autocast_enabled(device) and torch.get_autocast_dtype(device) == torch.float16:
             with torch.autocast(device, enabled=False):  # products of three vectors leave float16's range
-                return self.forward(hidden.float(), lengths, labels, packed_words)
+                return self.forward(hidden.float(), lengths, labels, packed_words, targets)
         valid = span_mask(lengths, hidden.shape[1], self.config.max_span_width)
         factors = None
         if self.config.attention == "none":
@@ -205,7 +211,7 @@ class TriaffineSpanHead(nn.Module):
         if factors is not None and self.config.cross_span:
             fields |= self._score_candidates(hidden, *factors, spans, fields["span_logits"], valid)
         if labels is not None:
-            fields |= self._losses(fields, labels, valid)
+            fields |= self._losses(fields, labels, valid, targets)
         return SpanHeadOutput(**fields)
 
     def _score_candidates(
@@ -245,11 +251,12 @@ class TriaffineSpanHead(nn.Module):
             "cross_span_attentions": cross_span_attentions,
         }
 
-    def _losses(self, fields: dict[str, Tensor], labels: Tensor, valid: Tensor) -> dict[str, Tensor]:
+    def _losses(
+        self, fields: dict[str, Tensor], labels: Tensor, valid: Tensor, targets: Tensor | None
+    ) -> dict[str, Tensor]:
         """Section 7: over all spans, and over the candidates where there are any."""
         config = self.config
-        targets = None
-        if config.boundary_smoothing:
+        if targets is None and config.boundary_smoothing:
             distance = config.boundary_smoothing_distance
             targets = smooth_boundaries(labels, config.num_labels, config.boundary_smoothing, distance)
         loss_aux = span_loss(

@@ -69,7 +69,7 @@ class ModelArguments:
         default=False,
         metadata={
             "help": "Going on with a trained model, keep those of its labels that the training data does not annotate: "
-            "what the model finds of them there is learned where it is sure, and left out of the loss where not."
+            "their probabilities, as the model gives them, are learned with the data's own labels."
         },
     )
     learn_span_width: bool = field(

@@ -1,23 +1,21 @@
 """A trained model goes on with other labels: new ones beside its own, and own ones that the data does not annotate."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from datasets import Dataset
+from torch import Tensor
 
-from ..evaluation.prediction import predict_words
 from ..model.configuration_triaffine import NONE_LABEL, TriaffineConfig
-from ..model.modeling_triaffine import TriaffineForNestedNER
-from ..model.processing_triaffine import TriaffineProcessor
+from ..model.losses_triaffine import smooth_boundaries
+from ..model.modeling_triaffine import NestedNEROutput, TriaffineForNestedNER
+from ..model.triaffine_ops import label_probabilities
 
 logger = logging.getLogger(__name__)
 
 # How much lower a new label's scores start than those of the label whose weights it has.
 START_BELOW = 2.0
-# Of the entities that the old model finds, those of at least this probability are kept.
-LIKELY = 0.4
 
 
 def continue_with_labels(
@@ -80,17 +78,54 @@ def extend_labels(model: TriaffineForNestedNER, new: Sequence[str]) -> Triaffine
     return extended.train(model.training)
 
 
-def keep_old_labels(model: TriaffineForNestedNER, processor: TriaffineProcessor, records: Dataset) -> Dataset:
-    """The records with what a model finds of the labels that they do not have, as `kept`; see the collator.
+class Teacher:
+    """A trained model from which another learns the labels that the training data does not annotate.
+
+    Source: Monaikul et al., "Continual Learning for Named Entity Recognition" (AAAI 2021).
 
     Args:
-        model: the one that training started from, as it was.
-        records: with the context that the model reads.
+        teacher: the model that training started from, as it was.
+        student: the model that is trained.
+        labels: of the training data.
     """
-    types = {entity["type"] for entities in records["entities"] for entity in entities}
-    gone = missing_labels(model, sorted(types))
-    threshold = {name: LIKELY if name in gone else 1.0 for name in model.config.entity_labels}
-    found = predict_words(model, processor, list(records), threshold=threshold)
-    kept = [[entity for entity in entities if entity["type"] in gone] for entities in found]
-    logger.info("Kept of %s: %d likely entities.", ", ".join(gone), sum(map(len, kept)))
-    return records.add_column("kept", kept)
+
+    def __init__(self, teacher: TriaffineForNestedNER, student: TriaffineForNestedNER, labels: Sequence[str]):
+        self.model = teacher.eval().requires_grad_(False)
+        self.config: Any = student.config
+        names = missing_labels(teacher, labels)
+        old: Any = teacher.config.label2id
+        new: Any = student.config.label2id
+        self.labels = [old[name] for name in names], [new[name] for name in names]
+
+    @torch.no_grad()
+    def targets(self, inputs: Mapping[str, Any]) -> Tensor:
+        """Probabilities to learn from a batch of the collator, as `forward` takes them.
+
+        What the data says of its own labels stays. Where it has None, that probability is shared out as the teacher
+        does between the labels that the data lacks and None.
+        """
+        smoothing = self.config.boundary_smoothing, self.config.boundary_smoothing_distance
+        targets = smooth_boundaries(inputs["labels"], self.config.num_labels, *smoothing)
+        output = self.model(**{name: value for name, value in inputs.items() if name != "labels"})
+        theirs, ours = self.labels
+        kept = span_probabilities(output, self.config.multi_label)[..., theirs].to(targets.dtype)
+        if self.config.multi_label:
+            targets[..., ours] = kept
+        else:
+            free = targets[..., -1:].clone()
+            targets[..., ours] = free * kept
+            targets[..., -1:] = free * (1 - kept.sum(-1, keepdim=True))
+        return targets
+
+
+def span_probabilities(output: NestedNEROutput, multi_label: bool) -> Tensor:
+    """The final probabilities of all spans [B, N, N, R]: of candidates by their final scores, else by span scores."""
+    assert output.span_logits is not None
+    probabilities = label_probabilities(output.span_logits, multi_label)
+    if output.logits is not None:
+        assert output.candidates is not None
+        assert output.candidate_mask is not None
+        sentence, place = output.candidate_mask.nonzero(as_tuple=True)
+        first, last = output.candidates[sentence, place].unbind(-1)
+        probabilities[sentence, first, last] = label_probabilities(output.logits[sentence, place], multi_label)
+    return probabilities

@@ -4,7 +4,7 @@ A user's errors are found here, before the long work, and raised as ValueError o
 """
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -21,7 +21,7 @@ from ..model.vocabularies_triaffine import number_names
 from .arguments import ModelArguments, NestedNERTrainingArguments
 from .command_line import CONFIG_OPTIONS, TrainingPlan
 from .corpora import Corpus, read_corpus, tagger
-from .new_labels import continue_with_labels, keep_old_labels
+from .new_labels import Teacher, continue_with_labels
 from .word_vectors import WordVectors, read_word_vectors
 
 logger = logging.getLogger(__name__)
@@ -79,12 +79,13 @@ def build_model(
     return model, processor
 
 
-def keep_labels(plan: TrainingPlan, dataset: DatasetDict, processor: TriaffineProcessor) -> DatasetDict:
-    """The splits, the training data with what the model that the run started from finds of its own labels."""
+def load_teacher(plan: TrainingPlan, model: TriaffineForNestedNER, labels: Sequence[str]) -> Teacher | None:
+    """With --keep_labels, the model that the run started from; see [`Teacher`]. labels: of the training data."""
+    if not plan.model.keep_labels:
+        return None
     assert plan.model.model_name_or_path is not None  # as `build_model` has checked
     old: Any = _load_trained(plan.model.model_name_or_path, {})[0]
-    old.to(plan.training.device)
-    return DatasetDict({**dataset, "train": keep_old_labels(old, processor, dataset["train"])})
+    return Teacher(old.to(plan.training.device), model, labels)
 
 
 def learn_tokenizer(sentences: Iterable[list[str]], vocab_size: int) -> PreTrainedTokenizerFast:

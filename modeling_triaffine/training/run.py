@@ -36,7 +36,7 @@ from .checkpoints import find_checkpoint, list_checkpoints
 from .command_line import TrainingPlan, parse_training_plan
 from .corpora import Corpus, limit_splits, texts_to_score
 from .faults import check_writable, explaining_faults
-from .preparation import build_model, check_entities, check_splits, keep_labels, label_names, read_data
+from .preparation import build_model, check_entities, check_splits, label_names, load_teacher, read_data
 from .progress import quieten, report_progress
 from .recipes import TRAINING_FILE, format_training
 from .sharding import whole_model
@@ -108,9 +108,9 @@ def prepare_run(arguments: Sequence[str], library: Path | None = None) -> Run:
         add = partial(add_context, context=model.config.context, max_tokens=model.config.max_subwords)
         corpus = corpus.change(add)
     dataset = corpus.to_train_on()
-    if plan.model.keep_labels:
-        dataset = keep_labels(plan, dataset, processor)
-    run = Run(plan, dataset, _build_trainer(plan, dataset, model, processor), corpus)
+    trainer = _build_trainer(plan, dataset, model, processor)
+    trainer.teacher = load_teacher(plan, model, labels)
+    run = Run(plan, dataset, trainer, corpus)
     _check_publishing(run)
     return run
 

@@ -40,6 +40,7 @@ from .batching import (
 from .checkpoints import FILES, ResumeCallback, find_checkpoint, list_files, remove_damaged
 from .faults import check_writable, explaining_faults, loss_error, weights_error
 from .hub_trainer import HubTrainer
+from .new_labels import Teacher
 from .parameter_groups import build_parameter_groups
 from .progress import Meter
 from .sharding import check_sharding, choose_sharded_layers
@@ -108,6 +109,7 @@ class NestedNERTrainer(HubTrainer):
         label2id: Any = model.config.label2id
         collator = DataCollatorForNestedNER(processing_class, label2id, multi_label=model.config.multi_label)
         options.setdefault("data_collator", collator)
+        self.teacher: Teacher | None = None  # as --keep_labels sets it
         self.meter = Meter()
         self._update: list[tuple[torch.Tensor, list[str]]] = []  # loss and ids of each batch of the update
         self._batch: list[int] = []  # sentences and sub-words of the batch at hand
@@ -286,7 +288,8 @@ class NestedNERTrainer(HubTrainer):
         However an update is cut into batches and spread over processes, all its sentences count the same. (With the
         published `loss_reduction="batch"`, a mean over spans, they do within a batch only.)
         """
-        outputs = model(**inputs)
+        targets = {} if self.teacher is None else {"targets": self.teacher.targets(inputs)}
+        outputs = model(**inputs, **targets)
         loss = outputs.loss
         if num_items_in_batch is not None:
             # Gradients are averaged over the processes, hence the factor.

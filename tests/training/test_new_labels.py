@@ -11,8 +11,8 @@ import torch
 from modeling_triaffine import DataCollatorForNestedNER, TriaffineConfig
 from modeling_triaffine.commands import main
 from modeling_triaffine.evaluation.prediction import predict_words
-from modeling_triaffine.training import new_labels
-from modeling_triaffine.training.new_labels import START_BELOW, extend_labels
+from modeling_triaffine.model.losses_triaffine import smooth_boundaries
+from modeling_triaffine.training.new_labels import START_BELOW, Teacher, extend_labels, span_probabilities
 from modeling_triaffine.training.run import prepare_run
 from tests.helpers.micro_training import micro_records, write_lines
 from tests.helpers.tiny import tiny_model, tiny_processor
@@ -62,18 +62,42 @@ def test_a_model_finds_the_same_with_new_labels(encoder, fields):
 
 
 @pytest.mark.parametrize("multi_label", [False, True])
-def test_kept_entities_are_learned_where_sure_and_left_out_where_not(encoder, multi_label):
-    processor = tiny_processor(encoder)
-    collator = DataCollatorForNestedNER(processor, {"DNA": 0, "protein": 1, "None": 2}, multi_label=multi_label)
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+def test_the_teacher_shares_out_what_the_data_says_of_none(encoder, multi_label, smoothing):
+    teacher, processor = tiny_model(encoder, multi_label=multi_label), tiny_processor(encoder)
+    teacher.head.label_bias.data[-1] -= 3  # so that entities are likely
+    student = extend_labels(teacher, ["RNA"])
+    student.config.boundary_smoothing = smoothing
     (feature,) = processor.encode([["a", "b"]])
-    feature["entities"] = [{"start": 0, "end": 1, "type": "protein"}]
-    scores = [(0, 1, 0.9), (0, 2, 0.6), (1, 2, 0.2)]
-    feature["kept"] = [{"start": start, "end": end, "type": "DNA", "score": score} for start, end, score in scores]
-    labels = collator([feature])["labels"][0]
-    if multi_label:
-        assert labels[[0, 0, 1], [0, 1, 1]].tolist() == [[1, 1], [1, 0], [-100, 0]]
-    else:
-        assert labels.tolist() == [[1, 0], [-100, -100]]
+    feature["entities"] = [{"start": 0, "end": 1, "type": "RNA"}]
+    label2id = student.config.label2id
+    inputs = DataCollatorForNestedNER(processor, label2id, multi_label=multi_label)([feature])
+    with torch.no_grad():
+        output = teacher.eval()(**{name: value for name, value in inputs.items() if name != "labels"})
+    likely = span_probabilities(output, multi_label)[0]
+    targets = Teacher(teacher, student, ["RNA"]).targets(inputs)[0]
+    own = smooth_boundaries(inputs["labels"], 4, smoothing, 1)[0]
+    torch.testing.assert_close(targets[..., label2id["RNA"]], own[..., label2id["RNA"]])
+    for span in [(0, 0), (0, 1), (1, 1)]:
+        kept = likely[span][[teacher.config.label2id["DNA"], teacher.config.label2id["protein"]]]
+        assert kept.min() > 1e-3
+        if multi_label:
+            torch.testing.assert_close(targets[span][:2], kept)
+        else:
+            torch.testing.assert_close(targets[span][:2], kept * own[span][-1])
+            torch.testing.assert_close(targets[span].sum(), torch.tensor(1.0))
+
+
+def test_final_scores_of_candidates_count_before_span_scores(encoder):
+    model, processor = tiny_model(encoder, max_candidates=2).eval(), tiny_processor(encoder)
+    with torch.no_grad():
+        output = model(**processor.pad(processor.encode([record["tokens"] for record in RECORDS])))
+    found = span_probabilities(output, False)
+    expected = output.span_logits.softmax(-1)
+    for row, place in output.candidate_mask.nonzero().tolist():
+        first, last = output.candidates[row, place].tolist()
+        expected[row, first, last] = output.logits[row, place].softmax(-1)
+    torch.testing.assert_close(found, expected)
 
 
 @pytest.fixture
@@ -109,15 +133,19 @@ def test_training_goes_on_with_new_labels_and_warns_of_those_that_are_gone(optio
     assert summary["labels"]["DNA"]["count"] == 0
 
 
-def test_what_the_model_finds_of_labels_that_the_data_lacks_is_kept(options, monkeypatch):
-    monkeypatch.setattr(new_labels, "LIKELY", 0.1)  # the model is not trained
+def test_with_keep_labels_the_probabilities_of_old_labels_are_learned(options, corpus):
     run = prepare_run([*options, "--keep_labels"])
-    kept = [entity for entities in run.dataset["train"]["kept"] for entity in entities]
-    assert kept
-    assert {entity["type"] for entity in kept} == {"DNA"}
-    assert all(entity["score"] >= 0.1 for entity in kept)
-    assert "kept" not in run.dataset["validation"].column_names
-    assert "kept" not in prepare_run(options).dataset["train"].column_names
+    trainer = run.trainer
+    inputs = next(iter(trainer.get_train_dataloader()))
+    inputs.pop("record_ids")
+    trainer.model.eval()
+    with torch.no_grad():
+        loss = trainer.compute_loss(trainer.model, inputs)
+        expected = trainer.model(**inputs, targets=trainer.teacher.targets(inputs)).loss
+        plain = trainer.model(**inputs).loss
+    torch.testing.assert_close(loss, expected)
+    assert abs(loss - plain) > 1e-3
+    assert prepare_run(options).trainer.teacher is None
 
 
 def test_a_calibration_does_not_outlive_further_training(options, saved_model, tmp_path, caplog):
