@@ -63,23 +63,7 @@ def create_application(
     response closes its connection.
     """
     (name,) = public_names([model])
-    application = FastAPI(
-        title="triaffine-ner",
-        summary="Nested named entity recognition: texts in, entities with character offsets out.",
-        version=__version__,
-        docs_url=None,
-        redoc_url=None,
-        exception_handlers={RequestValidationError: answer_invalid},
-        responses={status: {"model": Problem, "description": problem} for status, problem in PROBLEMS.items()},
-        # For the schema: keys are checked before a body is read.
-        dependencies=[Security(HTTPBearer(auto_error=False))] if api_keys else [],
-    )
-    application.state.stopping = False
-    application.add_middleware(BodyLimit, max_bytes=limits.body_bytes)
-    if api_keys:
-        application.add_middleware(ApiKeys, keys=api_keys)
-    application.add_middleware(Stopping)
-
+    application = guarded_application(limits, api_keys)
     metrics = Metrics(batcher)
     application.add_middleware(Measuring, metrics=metrics)
     application.get("/metrics", summary="Counts, for Prometheus", response_class=PlainTextResponse)(metrics.response)
@@ -118,6 +102,27 @@ def create_application(
 
     application.include_router(label_studio_routes(find, name, labels), prefix="/label-studio")
     application.include_router(inception_routes(find), prefix="/inception")
+    return application
+
+
+def guarded_application(limits: Limits, api_keys: Sequence[str]) -> FastAPI:
+    """An application without routes that limits bodies, asks for keys and can be stopped."""
+    application = FastAPI(
+        title="triaffine-ner",
+        summary="Nested named entity recognition: texts in, entities with character offsets out.",
+        version=__version__,
+        docs_url=None,
+        redoc_url=None,
+        exception_handlers={RequestValidationError: answer_invalid},
+        responses={status: {"model": Problem, "description": problem} for status, problem in PROBLEMS.items()},
+        # For the schema: keys are checked before a body is read.
+        dependencies=[Security(HTTPBearer(auto_error=False))] if api_keys else [],
+    )
+    application.state.stopping = False
+    application.add_middleware(BodyLimit, max_bytes=limits.body_bytes)
+    if api_keys:
+        application.add_middleware(ApiKeys, keys=api_keys)
+    application.add_middleware(Stopping)
     return application
 
 
