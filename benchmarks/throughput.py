@@ -37,6 +37,7 @@ from modeling_triaffine.data.demo import demo_corpus
 from modeling_triaffine.machine import describe_machine
 from modeling_triaffine.model.batches_triaffine import feature_size
 from modeling_triaffine.training.batching import RecordCollator, TrainingBatchSampler
+from modeling_triaffine.training.preparation import widest_entity
 from modeling_triaffine.training.recipes import find_recipe, load_recipe
 
 RECIPES = Path(__file__).resolve().parents[1] / "hub_configs"
@@ -102,7 +103,7 @@ def build_model(
     fields = {name: value for name, value in config.items() if name not in ("model_type", "encoder_config")}
     fields |= {"triaffine_rank": rank, "id2label": label_names(records)}
     if recipe.training.get("learn_span_width"):
-        fields["max_span_width"] = max((e["end"] - e["start"] for r in records for e in r["entities"]), default=None)
+        fields["max_span_width"] = widest_entity(record["entities"] for record in records)
     processor = TriaffineProcessor.from_encoder(arguments.model_name_or_path, max_subwords=fields["max_subwords"])
     if fields.get("char_embedding_size"):
         processor.build_vocabularies(records, ["chars"])

@@ -18,7 +18,7 @@ FLOORS = (
     ("commands",),
 )
 # Files beside the rooms that any room may import.
-SHARED_FILES = {"decoding", "errors", "files", "hosting", "inference", "machine", "version"}
+SHARED_FILES = {"errors", "files", "hosting", "inference", "machine", "parsing", "version"}
 
 
 def imports_of(file: Path) -> list[str]:

@@ -66,7 +66,7 @@ def check_input(name: str, output: Path | None) -> None:
 
 def decode_file(file: Path) -> str:
     """The text of a file; ValueError if it is not UTF-8."""
-    from ..decoding import DataError, decode_text
+    from ..parsing import DataError, decode_text
 
     try:
         return decode_text(file.read_bytes())
@@ -75,7 +75,7 @@ def decode_file(file: Path) -> str:
 
 
 def _decode_line(line: bytes, where: str) -> str:
-    from ..decoding import DataError, decode_text
+    from ..parsing import DataError, decode_text
 
     try:
         return decode_text(line)
@@ -84,7 +84,7 @@ def _decode_line(line: bytes, where: str) -> str:
 
 
 def _decode_json(line: bytes, where: str) -> dict[str, Any]:
-    from ..decoding import DataError, decode_object
+    from ..parsing import DataError, decode_object
 
     try:
         return decode_object(line)

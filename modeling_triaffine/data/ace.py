@@ -12,14 +12,12 @@ If a document exists in several stages of annotation and the list does not name 
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 from xml.etree.ElementTree import Element
 
-from .documents import BYTE_ORDER_MARK, AnnotatedText, Annotation, Offsets, format_of_texts
-from .ldc import TAG, AnnotationFiles, unescape
-from .reading import read_text, xml_elements
+from .documents import AnnotatedText, Annotation, Offsets, format_of_texts
+from .ldc import TAG, AnnotationFiles, entity_mentions, overlaps, read_source, unescape
 from .schema import RecordChecker
 
 SOURCE_SUFFIX, ANNOTATION_SUFFIX = ".sgm", ".apf.xml"
@@ -64,8 +62,8 @@ def _read_document(file: Path, name: str, check: RecordChecker) -> AnnotatedText
     if not source.is_file():
         raise check.error(name, f"the text that it annotates, {source.name}, is not in its folder", "Add it")
     mentions = list(_mentions(file, name, check))
-    text, pieces = _text(read_text(source, check, name.removesuffix(file.name) + source.name))
-    kept = [piece for piece, is_text in pieces if is_text or any(_meets(piece, mention) for mention in mentions)]
+    text, pieces = _text(read_source(source, check, name.removesuffix(file.name) + source.name))
+    kept = [piece for piece, is_text in pieces if is_text or any(overlaps(mention, piece) for mention in mentions)]
     blanked = list(" " * len(text))
     for start, end in kept:
         blanked[start:end] = text[start:end]
@@ -79,16 +77,9 @@ def _read_document(file: Path, name: str, check: RecordChecker) -> AnnotatedText
 
 
 def _mentions(file: Path, name: str, check: RecordChecker) -> Iterator[Annotation]:
-    """The entity mentions of one document; everything else is counted."""
-    root = deque(xml_elements(file, check, name), maxlen=1).pop()
-    for tag, what in OTHER_MENTIONS.items():
-        if number := sum(1 for _ in root.iter(tag)):
-            check.note(f"{what} ignored", number)
-    for entity in root.iter("entity"):
-        for mention in entity.iter("entity_mention"):
-            where = f"{name}, {mention.get('ID')}"
-            kind = check.typed(entity.attrib, "TYPE", str, where)
-            yield _mention(mention.find("extent/charseq"), kind, where, check)
+    for entity, mention, where in entity_mentions(file, name, check, OTHER_MENTIONS):
+        kind = check.typed(entity.attrib, "TYPE", str, where)
+        yield _mention(mention.find("extent/charseq"), kind, where, check)
 
 
 def _mention(extent: Element | None, kind: str, where: str, check: RecordChecker) -> Annotation:
@@ -101,7 +92,6 @@ def _mention(extent: Element | None, kind: str, where: str, check: RecordChecker
 
 def _text(source: str) -> tuple[str, list[tuple[Offsets, bool]]]:
     """The source without its tags, and the pieces between them: their offsets and whether they are inside `<TEXT>`."""
-    source = source.removeprefix(BYTE_ORDER_MARK).replace("\r\n", "\n")
     parts: list[str] = []
     pieces: list[tuple[Offsets, bool]] = []
     length, position, inside = 0, 0, False
@@ -114,10 +104,6 @@ def _text(source: str) -> tuple[str, list[tuple[Offsets, bool]]]:
             position = tag.end()
             inside = tag.group().upper() == "<TEXT>" or (inside and tag.group().upper() != "</TEXT>")
     return "".join(parts), pieces
-
-
-def _meets(piece: Offsets, mention: Annotation) -> bool:
-    return any(start < piece[1] and piece[0] < end for start, end in mention.fragments)
 
 
 ACE = format_of_texts(

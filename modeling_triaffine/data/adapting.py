@@ -9,7 +9,7 @@ from typing import Any
 
 from datasets import ClassLabel, Dataset, DatasetDict, List
 
-from ..decoding import shown
+from ..parsing import shown
 from .alignment import WordSplitter
 from .bigbio import BIGBIO, bigbio_document
 from .context import AnyDataset

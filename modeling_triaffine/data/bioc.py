@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element
 
-from ..decoding import DataError, decode_json
+from ..parsing import DataError, decode_json
 from .documents import AnnotatedText, Annotation, format_of_texts
 from .json_forms import json_values, record_keys
 from .passages import Passage, check_fields, document_of_passages, objects

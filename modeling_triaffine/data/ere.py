@@ -12,13 +12,11 @@ splits are lists of documents (`ldc.py`).
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
-from .documents import AnnotatedText, Annotation, Offsets, format_of_texts
-from .ldc import TAG, AnnotationFiles, unescape
-from .reading import read_text, xml_elements
+from .documents import AnnotatedText, Annotation, format_of_texts
+from .ldc import TAG, AnnotationFiles, entity_mentions, overlaps, read_source, unescape
 from .schema import RecordChecker
 
 FILES = AnnotationFiles((".rich_ere.xml", ".light_ere.xml", ".ere.xml"), source_suffix=".xml")
@@ -60,17 +58,18 @@ def _read_document(file: Path, name: str, check: RecordChecker) -> AnnotatedText
         found = f"there are several: {', '.join(map(str, sources))}" if sources else "there is none"
         problem = f"the text that it annotates, {FILES.document(file)} with another suffix, is to be in its folder or "
         raise check.error(name, f"{problem}in `source` beside that; {found}", "Add the text, or keep one")
-    source = read_text(sources[0], check, sources[0].name)
+    source = read_source(sources[0], check, sources[0].name)
     tags = [match.span() for match in TAG.finditer(source)]
     mentions = []
     for mention in _mentions(file, name, check):
-        if _meets(mention, tags):
+        if any(overlaps(mention, tag) for tag in tags):
             check.drop("mentions in tags dropped", example=f"{mention.where}: {mention.quote}")
         else:
             mentions.append(mention)
-    unread = [match.span() for match in QUOTE.finditer(source)]
+    quotes = [match.span() for match in QUOTE.finditer(source)]
+    unread = [quote for quote in quotes if not any(overlaps(mention, quote) for mention in mentions)]
     text = list(unescape(source))
-    for start, end in (*tags, *(span for span in unread if not any(_meets(one, [span]) for one in mentions))):
+    for start, end in (*tags, *unread):
         text[start:end] = " " * (end - start)
     return AnnotatedText(
         doc_id=FILES.document(file),
@@ -82,30 +81,19 @@ def _read_document(file: Path, name: str, check: RecordChecker) -> AnnotatedText
 
 
 def _mentions(file: Path, name: str, check: RecordChecker) -> Iterator[Annotation]:
-    """The entity mentions of one document; everything else is counted."""
-    root = deque(xml_elements(file, check, name), maxlen=1).pop()
-    for tag, what in IGNORED.items():
-        if number := sum(1 for _ in root.iter(tag)):
-            check.note(f"{what} ignored", number)
-    for entity in root.iter("entity"):
-        for mention in entity.iter("entity_mention"):
-            where = f"{name}, {mention.get('id')}"
-            kind = check.typed(entity.attrib, "type", str, where)
-            offset, length = mention.get("offset", ""), mention.get("length", "")
-            if not all(re.fullmatch("[0-9]{1,15}", number) for number in (offset, length)):
-                raise check.error(where, "it has no offset and length", "Give the file as distributed by LDC")
-            quote = mention.findtext("mention_text")
-            yield Annotation(
-                name="mention_text",
-                fragments=((int(offset), int(offset) + int(length)),),
-                type=kind,
-                quote=unescape(quote) if quote else None,
-                where=where,
-            )
-
-
-def _meets(mention: Annotation, spans: list[Offsets]) -> bool:
-    return any(start < last and first < end for start, end in mention.fragments for first, last in spans)
+    for entity, mention, where in entity_mentions(file, name, check, IGNORED):
+        kind = check.typed(entity.attrib, "type", str, where)
+        offset, length = mention.get("offset", ""), mention.get("length", "")
+        if not all(re.fullmatch("[0-9]{1,15}", number) for number in (offset, length)):
+            raise check.error(where, "it has no offset and length", "Give the file as distributed by LDC")
+        quote = mention.findtext("mention_text")
+        yield Annotation(
+            name="mention_text",
+            fragments=((int(offset), int(offset) + int(length)),),
+            type=kind,
+            quote=unescape(quote) if quote else None,
+            where=where,
+        )
 
 
 ERE = format_of_texts(

@@ -7,13 +7,14 @@ names the documents of a split, one per line, with or without folders and suffix
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from xml.etree.ElementTree import Element
 
-from .documents import BYTE_ORDER_MARK
-from .reading import read_text
+from .documents import BYTE_ORDER_MARK, Annotation, Offsets
+from .reading import read_text, xml_elements
 from .schema import CorpusError, RecordChecker
 
 TAG = re.compile(r"<[^<>]+>")
@@ -24,6 +25,34 @@ ESCAPED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 def unescape(text: str) -> str:
     """The text with `&amp;` and the like as characters, padded with spaces, so that offsets stay valid."""
     return ESCAPE.sub(lambda escape: ESCAPED[escape[1].lower()].ljust(len(escape[0])), text)
+
+
+def read_source(path: Path, check: RecordChecker, where: str) -> str:
+    """The text that annotations count the characters of: a line end is one, whatever system wrote the file."""
+    return read_text(path, check, where).removeprefix(BYTE_ORDER_MARK).replace("\r\n", "\n")
+
+
+def entity_mentions(
+    file: Path, name: str, check: RecordChecker, others: Mapping[str, str]
+) -> Iterator[tuple[Element, Element, str]]:
+    """Each entity mention of a document with its entity, before it, and its place for messages.
+
+    Args:
+        file: the annotations.
+        name: their path in the corpus.
+        others: tag → what such elements are, which are counted as ignored.
+    """
+    root = deque(xml_elements(file, check, name), maxlen=1).pop()
+    for tag, what in others.items():
+        if number := sum(1 for _ in root.iter(tag)):
+            check.note(f"{what} ignored", number)
+    for entity in root.iter("entity"):
+        for mention in entity.iter("entity_mention"):
+            yield entity, mention, f"{name}, {mention.get('ID') or mention.get('id')}"
+
+
+def overlaps(mention: Annotation, span: Offsets) -> bool:
+    return any(start < span[1] and span[0] < end for start, end in mention.fragments)
 
 
 @dataclass(frozen=True)

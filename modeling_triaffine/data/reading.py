@@ -15,7 +15,7 @@ from typing import BinaryIO
 from xml.etree import ElementTree
 from xml.parsers import expat
 
-from ..decoding import DataError, decode_json, decode_text
+from ..parsing import DataError, decode_json, decode_text
 from .schema import CorpusError, RecordChecker
 
 GZIP_MAGIC = b"\x1f\x8b"

@@ -12,8 +12,8 @@ from typing import Any, TypedDict, TypeVar
 
 from datasets import Features, List, Value
 
-from ..decoding import shown
 from ..model.configuration_triaffine import NONE_LABEL
+from ..parsing import shown
 
 FEATURES = Features(
     {

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple, TextIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..decoding import DataError, decode_object
 from ..files import atomic_path, open_output
+from ..parsing import DataError, decode_object
 from .chunks import Chunk, rejection
 from .reading import output_name
 

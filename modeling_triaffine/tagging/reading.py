@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..decoding import DataError, decode_object
+from ..parsing import DataError, decode_object
 from .chunks import Chunk, rejection
 
 JSON_LINES = {".jsonl", ".json", ".ndjson"}

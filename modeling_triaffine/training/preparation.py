@@ -4,7 +4,7 @@ A user's errors are found here, before the long work, and raised as ValueError o
 """
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -161,7 +161,7 @@ def _start_new(
             "There is nothing to start from: give a pretrained encoder with --model_name_or_path, or a --recipe."
         )
     if plan.model.learn_span_width and fields.get("max_span_width") is None:
-        fields["max_span_width"] = widest_entity(dataset["train"])
+        fields["max_span_width"] = widest_entity(dataset["train"]["entities"])
     vectors = _read_vectors(plan.model, fields, dataset)
     _build_vocabularies(processor, fields, vectors, dataset["train"])
     fields |= {VOCABULARY_SIZES[part]: len(processor.vocabularies[part]) for part in processor.vocabulary_parts}
@@ -176,9 +176,9 @@ def _start_new(
     return model, processor
 
 
-def widest_entity(records: Dataset) -> int | None:
-    """Words of the widest entity; None where there is none."""
-    widths = (entity["end"] - entity["start"] for entities in records["entities"] for entity in entities)
+def widest_entity(sentences: Iterable[Iterable[Mapping[str, Any]]]) -> int | None:
+    """Words of the widest of the sentences' entities; None where there is none."""
+    widths = (entity["end"] - entity["start"] for entities in sentences for entity in entities)
     widest: int | None = max(widths, default=None)
     return widest
 

@@ -52,6 +52,7 @@ FORMS: dict[str, dict[str, Any]] = {
         "lstm_layers": 2,
         "mix_layers": True,
         "cross_span_residual": True,
+        "max_span_width": 4,
         **CHARACTERS,
     },
     "full": {"lstm_hidden_size": 0},

@@ -50,6 +50,15 @@ def test_mentions_become_entities_and_tags_end_sentences(tmp_path):
     assert not check.report()
 
 
+def test_line_ends_of_windows_count_one(tmp_path):
+    expected = read(write(tmp_path / "unix").parent)[0]
+    write(tmp_path / "windows")
+    write_files(tmp_path / "windows", {"source/NEWS_1.xml": "\ufeff" + NEWS.replace("\n", "\r\n")})
+    records, check = read(tmp_path / "windows")
+    assert records == expected
+    assert not check.report()
+
+
 def test_other_annotations_are_counted(tmp_path):
     others = "<fillers><filler/><filler/></fillers><relations><relation><relation_mention/></relation></relations>"
     write(tmp_path, others=others + "<hoppers><hopper><event_mention/></hopper></hoppers>")

@@ -1,6 +1,7 @@
 """Bytes → text and JSON, with errors that say what is wrong and what to do.
 
-`predict` reads its input with these: importing a room for it, as `data/` with the library `datasets`, takes a second.
+Not in `data/`, which imports the library `datasets`: `predict`, which reads its input with these, would start a second
+later.
 """
 
 import json
