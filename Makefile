@@ -31,7 +31,7 @@ test-lowest: $(LOWEST)/.installed
 
 # The slow ones: a training killed at 1,000 points, every reader and the model's files damaged thousands of times.
 nightly: $(VENV)/.installed-test
-	TRIAFFINE_KILL_POINTS=1000 TRIAFFINE_FUZZ_EXAMPLES=5000 $(BIN)/python -m pytest -n 2 \
+	TRIAFFINE_KILL_POINTS=1000 TRIAFFINE_EXAMPLES=5000 $(BIN)/python -m pytest -n 2 \
 	    tests/training/test_kill_points.py tests/test_fuzzing.py
 	$(BIN)/python $(PYTEST) -m nightly
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 REQUIRE_SHARED = "TRIAFFINE_REQUIRE_SHARED"
 DISTURB = "TRIAFFINE_DISTURB_LAST_BITS"
@@ -20,9 +20,12 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 
-# A deadline for each example would fail tests on a slow or busy machine.
-settings.register_profile("no-deadline", deadline=None)
-settings.load_profile("no-deadline")
+# How many examples hypothesis draws for a test. A deadline for each would fail tests on a slow or busy machine.
+EXAMPLES = int(os.environ.get("TRIAFFINE_EXAMPLES", "20"))
+settings.register_profile(
+    "tests", max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+settings.load_profile("tests")
 # Files that take longest, first: two workers then end together.
 SLOWEST = (
     "training/test_kill_points.py",

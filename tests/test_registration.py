@@ -4,8 +4,11 @@ import subprocess
 import sys
 
 import pytest
+from transformers import AutoModel, AutoModelForTokenClassification, AutoProcessor
+from transformers.pipelines import PIPELINE_REGISTRY
 
 import modeling_triaffine
+from modeling_triaffine import TriaffineForNestedNER, TriaffineProcessor
 
 LOAD = """
 model, processor = {auto}.from_pretrained(folder), AutoProcessor.from_pretrained(folder)
@@ -30,12 +33,17 @@ def run(program: str) -> str:
     return result.stdout
 
 
-FIRST, *OTHERS = ORDERS
+def test_models_load_without_remote_code(saved_model):
+    for auto_class in (AutoModel, AutoModelForTokenClassification):
+        assert type(auto_class.from_pretrained(saved_model)) is TriaffineForNestedNER
+    assert type(AutoProcessor.from_pretrained(saved_model)) is TriaffineProcessor
+    task = PIPELINE_REGISTRY.supported_tasks["token-classification"]["impl"]
+    assert task.__module__.startswith("modeling_triaffine.")
 
 
-# The others are those of other tests.
-@pytest.mark.parametrize("order", [FIRST, *(pytest.param(order, marks=pytest.mark.nightly) for order in OTHERS)])
-def test_models_load_without_remote_code(saved_model, order):
+@pytest.mark.nightly
+@pytest.mark.parametrize("order", ORDERS)
+def test_models_load_in_any_order_of_imports(saved_model, order):
     imports, auto_class = ORDERS[order]
     modules = run(f"folder = {str(saved_model)!r}\n{imports}{LOAD.format(auto=auto_class)}").split()
     assert [module.split(".")[0] for module in modules] == ["modeling_triaffine"] * 4

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from modeling_triaffine import NestedNERPipeline
@@ -247,7 +247,6 @@ def test_entities_of_white_space_are_not_lost(encoder, tmp_path):
     assert nlp.get_pipe(NAME).num_misaligned == sum(word != word.strip() for word in (e["word"] for e in entities))
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25, deadline=None)
 @given(text=st.text(st.characters(exclude_categories=["Cs"]), max_size=40), at_spaces=st.booleans())
 def test_no_entity_of_any_text_is_lost(folder, finder, pipelines, text, at_spaces):
     doc = pipelines[at_spaces](text)

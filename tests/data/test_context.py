@@ -2,7 +2,7 @@
 
 import pytest
 from datasets import Dataset, DatasetDict
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from modeling_triaffine.data import FEATURES, add_context
@@ -71,7 +71,6 @@ def test_splits_have_no_common_neighbours():
     assert contexts(filled["train"]) + contexts(filled["validation"]) == [("", ""), ("", "")]
 
 
-@settings(max_examples=40, deadline=None)
 @given(lengths=st.lists(st.integers(1, 5), min_size=1, max_size=8), max_tokens=st.integers(0, 12))
 def test_document_context_surrounds_the_sentence(lengths, max_tokens):
     """Left context, sentence and right context are one stretch of the document, as long as it can be."""

@@ -4,7 +4,7 @@ import gzip
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from modeling_triaffine.data import FORMATS, CorpusError, RecordChecker, detect_format, load_nested_ner
@@ -402,7 +402,6 @@ ANY = {
 
 
 @pytest.mark.parametrize("format", ANY)
-@settings(deadline=None, max_examples=50)
 @given(data=st.data())
 def test_any_content_is_read_or_rejected(tmp_path_factory, format, data):
     files = {name: "" for name in SAMPLES[format]}

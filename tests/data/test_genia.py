@@ -1,5 +1,7 @@
 """The reader of GENIA's XML: the corpus' rules on small articles, and the whole file against the shared sentences."""
 
+import gzip
+import json
 import pickle
 import re
 
@@ -9,6 +11,8 @@ from datasets import load_from_disk
 from modeling_triaffine.data import load_nested_ner, read_genia_documents
 from modeling_triaffine.data.genia import GENIA, SPLIT_STARTS
 from tests.helpers.corpora import article, cons, genia, triples
+
+COLUMNS = ("id", "doc_id", "sent_id", "tokens", "entities")
 
 
 def white_space(text):
@@ -140,34 +144,41 @@ class TestDocuments:
         assert {split: str(rows.split) for split, rows in streamed.items()} == {split: split for split in streamed}
 
 
+def test_parts_behave_as_datasets(load, tmp_path):
+    rows = load(article("A", "B", "C", "D"))["train"]
+    part = rows.select([3, 1]).map(lambda row: {"sent_id": row["sent_id"] + 1})
+    part.save_to_disk(tmp_path / "part")
+    part = pickle.loads(pickle.dumps(part))
+    assert part["id"][:] == load_from_disk(tmp_path / "part")["id"][:] == [rows[3]["id"], rows[1]["id"]]
+
+
 class TestSharedCorpus:
     @pytest.fixture(scope="class")
     def xml(self, shared):
         return shared / "data" / "genia" / "GENIAcorpus3.02.train-dev.xml.gz"
 
-    @pytest.fixture(scope="class")
-    def from_xml(self, xml, tmp_path_factory):
-        return load_nested_ner(xml, cache_dir=tmp_path_factory.mktemp("cache"))
+    def test_the_first_articles_give_exactly_the_shared_sentences(self, shared, xml, load):
+        with gzip.open(xml, "rt", encoding="utf-8") as whole:
+            articles = re.findall("<article>.*?</article>", whole.read(200_000), re.DOTALL)
+        rows = load(*articles)["train"]
+        lines = (shared / "data" / "genia" / "train.jsonl").read_text(encoding="utf-8").splitlines()
+        assert len(rows) > 100
+        for row, line in zip(rows, lines[: len(rows)], strict=True):
+            expected = json.loads(line)
+            assert {name: row[name] for name in COLUMNS} == {name: expected[name] for name in COLUMNS}
 
-    def test_gives_exactly_the_shared_sentences(self, genia_corpus, from_xml):
+    @pytest.mark.nightly
+    def test_the_whole_gives_exactly_the_shared_sentences(self, xml, genia_corpus, tmp_path):
+        from_xml = load_nested_ner(xml, cache_dir=tmp_path)
         assert list(from_xml) == list(genia_corpus) == ["train", "validation"]
         for split, rows in genia_corpus.items():
             assert str(from_xml[split].split) == split
             assert len(from_xml[split]) == len(rows)
-            for column in ("id", "doc_id", "sent_id", "tokens", "entities"):
+            for column in COLUMNS:
                 assert from_xml[split][column][:] == rows[column][:]
-
-    def test_reports_what_it_dropped(self, from_xml):
         report = from_xml["train"].info.description
         assert "coordinated entities dropped: 934" in report
         assert "second types of a span dropped: 26" in report
-
-    def test_parts_behave_as_datasets(self, from_xml, tmp_path):
-        part = from_xml["validation"].select([3, 1]).map(lambda row: {"sent_id": row["sent_id"] + 1})
-        part.save_to_disk(tmp_path / "part")
-        part = pickle.loads(pickle.dumps(part))
-        assert part["id"][:] == load_from_disk(tmp_path / "part")["id"][:]
-        assert part["id"][:] == [from_xml["validation"][3]["id"], from_xml["validation"][1]["id"]]
 
     @pytest.mark.nightly
     def test_documents_have_all_entities(self, xml):

@@ -3,7 +3,7 @@
 import inspect
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from modeling_triaffine.data import CorpusError, RecordChecker
@@ -183,7 +183,6 @@ TEXTS = st.text(
 )
 
 
-@settings(deadline=None)
 @given(TEXTS, st.sampled_from(["punctuation", "lines", "none"]), st.data())
 def test_any_text_is_cut_and_every_entity_kept_or_counted(text, sentence_splitter, data):
     """Words are the text without its white space; what is kept spells what was annotated; nothing disappears."""

@@ -4,7 +4,7 @@ import functools
 
 import pytest
 from datasets import Dataset, DatasetDict
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from modeling_triaffine.data import FEATURES, WRITERS, load_nested_ner, write_nested_ner
@@ -68,7 +68,6 @@ def corpora(draw, tokens=TOKENS, with_pos=False):
 
 
 class TestIdentity:
-    @settings(deadline=None, max_examples=50)
     @given(corpora(SPACED_TOKENS, with_pos=True), st.sampled_from([None, [], ["so"]]))
     def test_json_lines(self, tmp_path_factory, records, context):
         records = [{**one, "id": f" {one['id']}\n", "left_tokens": context, "right_tokens": context} for one in records]
@@ -76,7 +75,6 @@ class TestIdentity:
         assert not write_json_lines(records, file)
         assert read(file)[0] == records
 
-    @settings(deadline=None, max_examples=50)
     @given(corpora(SPACED_TOKENS, with_pos=True))
     def test_iob2(self, tmp_path_factory, records):
         records = [{**one, "id": f"id {one['id']}"} for one in records]
@@ -87,7 +85,6 @@ class TestIdentity:
         assert not check.report()
 
     @pytest.mark.parametrize("form", ["brat", "bioc_json"])
-    @settings(deadline=None, max_examples=50)
     @given(records=corpora())
     def test_texts(self, tmp_path_factory, form, records):
         path = tmp_path_factory.mktemp("written") / "a"

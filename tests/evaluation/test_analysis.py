@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from modeling_triaffine.data.collator import encode_records
@@ -175,7 +175,6 @@ def test_bootstrap_is_that_of_all_samples():
     assert drawn["interval"] == pytest.approx([min(differences), max(differences)])  # 1 of 27 is 3.7 %
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.lists(st.tuples(sentences, sentences, sentences), min_size=1, max_size=5))
 def test_bootstrap_of_swapped_models_is_the_mirror_image(rows):
     first, second, gold = (list(side) for side in zip(*rows, strict=True))

@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from modeling_triaffine.data.statistics import nesting_depths
@@ -68,7 +68,6 @@ def test_every_length_has_its_bucket(length, bucket):
     assert list(scores_by_length([[]], [entities((3, 3 + length, "LOC"))])) == [bucket]
 
 
-@settings(max_examples=30)
 @given(pairs)
 def test_lengths_are_rising(pair):
     names = list(scores_by_length(*pair))
@@ -292,7 +291,6 @@ def test_parts_add_up_to_the_whole(breakdown, pair):
 
 
 @breakdowns
-@settings(max_examples=30)
 @given(pair=pairs, rng=st.randoms(use_true_random=False))
 def test_order_is_irrelevant_and_repetition_counts_once(breakdown, pair, rng):
     predictions, references = pair

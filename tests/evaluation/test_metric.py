@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from modeling_triaffine.data.statistics import nested_spans
@@ -298,7 +298,6 @@ def test_metric_starts_anew_after_compute(metric):
     assert metric.compute(predictions=GOLD, references=GOLD)["f1"] == 1.0
 
 
-@settings(max_examples=10, deadline=None)
 @given(pairs)
 def test_metric_matches_scoring(pair):
     predictions, references = pair

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import torch
 from datasets import Dataset
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from transformers import AutoTokenizer, BertForTokenClassification, TokenClassificationPipeline
 from transformers import pipeline as transformers_pipeline
@@ -222,7 +222,6 @@ def test_a_processor_that_does_not_fit_is_refused(encoder, finder):
         NestedNERPipeline(model=finder.model, processor=finder.processor.tokenizer)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30, deadline=None)
 @given(text=st.text(st.characters(exclude_categories=()), max_size=50))
 def test_any_text_has_a_result_whose_offsets_slice_back(finder, text):
     for entity in finder(text, threshold=0.3):

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from transformers import AutoProcessor, PretrainedConfig, PreTrainedTokenizerFast, ProcessorMixin
@@ -298,7 +298,6 @@ def test_bad_options_are_told(encoder):
         tiny_processor(encoder, sentence_splitter="commas")
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
 @given(text=st.text(st.characters(exclude_categories=()), max_size=80))
 def test_any_text_is_encoded_and_every_word_is_seen(processor, text):
     for feature, piece in processor.encode_text(text):

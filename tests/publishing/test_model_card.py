@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 from huggingface_hub import ModelCard, metadata_load
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from modeling_triaffine.drawing import draw_entities
@@ -385,7 +385,6 @@ text = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size
 
 
 @given(content=st.text(st.sampled_from("`~a \n"), max_size=40))
-@settings(max_examples=100, deadline=None)
 def test_no_content_ends_its_code_block(content: str):
     first, *lines, last = code_block(content, "text").split("\n")
     fence = first.removesuffix("text")
@@ -396,7 +395,6 @@ def test_no_content_ends_its_code_block(content: str):
 
 
 @given(sentence=text, dataset=text)
-@settings(max_examples=25, deadline=None)
 def test_metadata_survives_any_text_but_for_white_space(sentence: str, dataset: str):
     card = make_card(make_summary(dataset=dataset, examples=[Example(sentence)]))
     again = ModelCard(str(card))

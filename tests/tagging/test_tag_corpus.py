@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import ray
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from modeling_triaffine import NestedNERPipeline
@@ -279,7 +279,6 @@ class TestReading:
     records = values | st.dictionaries(st.sampled_from(["text", "a", "b"]), values | st.text(max_size=3))
 
     @given(st.lists(records, max_size=8), st.integers(1, 5))
-    @settings(deadline=None, max_examples=100)
     def test_every_line_is_a_row_or_rejected(self, tmp_path_factory, records, size):
         folder = tmp_path_factory.mktemp("lines")
         chunks = self.read(write_lines(folder / "a.jsonl", records), chunk_size=size)

@@ -138,7 +138,9 @@ def uninterrupted(corpus: Path) -> Path:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs limits of resources")
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize(
+    "fault", [pytest.param(fault, marks=[pytest.mark.nightly] if fault == "weights" else []) for fault in FAULTS]
+)
 def test_the_script_tells_a_fault_and_goes_on_afterwards(tmp_path, corpus, uninterrupted, fault, capfd) -> None:
     options = options_of_run(corpus, tmp_path / "out")
     code, told = script(options, partial(introduce, fault), tmp_path / "errors.txt")

@@ -87,12 +87,12 @@ def delete_one(name: str) -> Callable[..., None]:
 # Where a training is killed; each place is reached after the model and the trainer have been made.
 KILLS: dict[str, Callable] = {
     "in the middle of an epoch": lambda trainer: trainer.add_callback(KillAfterUpdate(8)),
-    "while a checkpoint is written": lambda trainer: kill_at_call(torch, "save", 6, write_half),
-    "while the state is deleted": lambda trainer: kill_at_call(shutil, "rmtree", 1, delete_one("trainer_state.json")),
     "after training": lambda trainer: kill_at_call(type(trainer), "predict", 1),
 }
 # Kill points (test_kill_points.py) are at all places that write and delete.
 RARER_KILLS: dict[str, Callable] = {
+    "while a checkpoint is written": lambda trainer: kill_at_call(torch, "save", 6, write_half),
+    "while the state is deleted": lambda trainer: kill_at_call(shutil, "rmtree", 1, delete_one("trainer_state.json")),
     "before the first checkpoint": lambda trainer: trainer.add_callback(KillAfterUpdate(2)),
     "while the first checkpoint is written": lambda trainer: kill_at_call(torch, "save", 2, write_half),
     "before a checkpoint is complete": lambda trainer: kill_at_call(TrainerState, "save_to_json", 2),
@@ -169,6 +169,7 @@ def test_killed_and_resumed_training_ends_as_an_uninterrupted_one(tmp_path, prep
     assert_same_end(output_dir, uninterrupted)
 
 
+@pytest.mark.nightly
 def test_script_killed_from_outside_continues_with_the_same_command(
     tmp_path: Path, corpus: Path, uninterrupted: Path
 ) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from accelerate.data_loader import BatchSamplerShard
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 from transformers import TrainingArguments
@@ -100,7 +100,6 @@ def dealt_out(sampler: TrainingBatchSampler, processes: int) -> list[list[list[i
     st.integers(0, 3),
     st.integers(0, 3),
 )
-@settings(deadline=None)
 def test_training_batches_are_fixed_by_seed_and_epoch(sizes, batch_size, max_subwords, processes, seed, epoch) -> None:
     sampler, again = (TrainingBatchSampler(sizes, batch_size, seed, max_subwords, processes) for _ in range(2))
     torch.manual_seed(1)
