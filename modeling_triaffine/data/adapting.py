@@ -16,6 +16,7 @@ from .context import AnyDataset
 from .documents import DEFAULT_SENTENCE_SPLITTER, AnnotatedText, sentences_of
 from .iob2 import TAG, decode_tags
 from .json_forms import annotated_text
+from .json_objects import JsonObject
 from .schema import FEATURES, Record, RecordChecker
 
 logger = logging.getLogger(__name__)
@@ -124,7 +125,7 @@ def _documents(
             yield bigbio_document(row, default_id, where, check)
         else:
             fields = {field: row[columns[field]] for field in ("text", "entities", "id") if field in columns}
-            yield annotated_text(fields, default_id, where, check)
+            yield annotated_text(JsonObject(fields, where, check), default_id)
 
 
 def _rows(dataset: Dataset) -> Iterator[dict[str, Any]]:

@@ -12,14 +12,14 @@ JSON list, or as rows of a data set (`adapt_dataset(rows, "bigbio_kb")`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from ..parsing import shown
 from .documents import AnnotatedText, Annotation, Offsets, format_of_texts
 from .json_forms import json_values, record_keys
-from .passages import Passage, check_fields, document_of_passages, objects
+from .json_objects import JsonObject
+from .passages import Passage, document_of_passages
 from .schema import RecordChecker
 
 NEEDED = ("passages", "entities")
@@ -34,47 +34,43 @@ def read_bigbio(path: Path, check: RecordChecker) -> Iterator[AnnotatedText]:
 
 def bigbio_document(raw: object, default_id: str, where: str, check: RecordChecker) -> AnnotatedText:
     """The document of one record; `default_id` names it if it has neither `document_id` nor `id`."""
-    fields = check.mapping(raw, where, "the record", f"A record has the fields {', '.join(NEEDED)}")
-    check_fields(fields, NEEDED, "a bigbio_kb record", where, check)
+    record = JsonObject(raw, where, check, remedy=f"A record has the fields {', '.join(NEEDED)}")
+    record.require(NEEDED, "a bigbio_kb record")
     for name in IGNORED:
-        if fields.get(name):
-            check.note(f"{name} ignored", len(check.typed(fields, name, list, where)))
-    passages = [_passage(passage, name, where, check) for passage, name in objects(fields, "passages", where, check)]
-    entities = [_entity(entity, name, where, check) for entity, name in objects(fields, "entities", where, check)]
-    doc_id = str(fields.get("document_id") or fields.get("id") or default_id)
+        if record.fields.get(name):
+            check.note(f"{name} ignored", len(record.value(name, list)))
+    passages = [_passage(passage) for passage in record.optional_objects("passages")]
+    entities = [_entity(entity) for entity in record.optional_objects("entities")]
+    doc_id = str(record.fields.get("document_id") or record.fields.get("id") or default_id)
     return document_of_passages(doc_id, passages, entities, where, check)
 
 
-def _passage(passage: Mapping[str, Any], name: str, where: str, check: RecordChecker) -> Passage:
-    offsets = _offsets(passage, name, where, check)
+def _passage(passage: JsonObject) -> Passage:
+    offsets = _offsets(passage)
     if len(offsets) != 1:
-        raise check.error(
-            where, f"field '{name}.offsets' has {len(offsets)} pairs", "A passage has one: [[start, end]]"
-        )
-    return Passage(offsets[0][0], " ".join(_texts(passage, name, where, check)), name)
+        raise passage.error("offsets", f"has {len(offsets)} pairs", "A passage has one: [[start, end]]")
+    return Passage(offsets[0][0], " ".join(_texts(passage)), passage.name)
 
 
-def _entity(entity: Mapping[str, Any], name: str, where: str, check: RecordChecker) -> Annotation:
-    kind = check.typed(entity, "type", str, where, name)
-    fragments = tuple(_offsets(entity, name, where, check))
-    quote = " ".join(_texts(entity, name, where, check)) or None
-    return Annotation(name=name, fragments=fragments, type=kind, quote=quote, where=where)
+def _entity(entity: JsonObject) -> Annotation:
+    kind, fragments = entity.value("type", str), tuple(_offsets(entity))
+    return Annotation(entity.name, fragments, kind, quote=" ".join(_texts(entity)) or None, where=entity.where)
 
 
-def _texts(fields: Mapping[str, Any], name: str, where: str, check: RecordChecker) -> list[str]:
+def _texts(part: JsonObject) -> list[str]:
     """The value of `text`: a list of strings, in some corpora one string."""
-    given = fields.get("text") or []
+    given = part.fields.get("text") or []
     texts = [given] if isinstance(given, str) else given
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise check.error(where, f"field '{name}.text' is {shown(given)}", "It must be a list of strings")
+        raise part.error("text", f"is {shown(given)}", "It must be a list of strings")
     return texts
 
 
-def _offsets(fields: Mapping[str, Any], name: str, where: str, check: RecordChecker) -> list[Offsets]:
-    pairs = check.typed(fields, "offsets", list, where, name)
+def _offsets(part: JsonObject) -> list[Offsets]:
+    pairs = part.value("offsets", list)
     for pair in pairs:
         if not isinstance(pair, (list, tuple)) or [type(offset) for offset in pair] != [int, int]:
-            raise check.error(where, f"field '{name}.offsets' has {shown(pair)}", "It must have pairs [start, end]")
+            raise part.error("offsets", f"has {shown(pair)}", "It must have pairs [start, end]")
     return [(start, end) for start, end in pairs]
 
 

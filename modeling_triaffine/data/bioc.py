@@ -21,7 +21,8 @@ from xml.etree.ElementTree import Element
 from ..parsing import DataError, decode_json
 from .documents import AnnotatedText, Annotation, format_of_texts
 from .json_forms import json_values, record_keys
-from .passages import Passage, check_fields, document_of_passages, objects
+from .json_objects import JsonObject
+from .passages import Passage, document_of_passages
 from .reading import open_corpus, parse_json, read_head, xml_elements
 from .schema import RecordChecker
 
@@ -34,43 +35,38 @@ def read_bioc(path: Path, check: RecordChecker) -> Iterator[AnnotatedText]:
     """Reads one document after the other; a CorpusError names the document and the field."""
     documents = _xml_documents if read_head(path).startswith("<") else _json_documents
     for number, (raw, place) in enumerate(documents(path, check)):
-        fields = check.mapping(raw, place, "the document", "A document has the fields id and passages")
-        identifier = str(fields.get("id") or f"{path.name.partition('.')[0]}:{number}")
-        yield _document(fields, identifier, f"{place} (document {identifier})", check)
+        document = JsonObject(raw, place, check, remedy="A document has the fields id and passages")
+        doc_id = str(document.fields.get("id") or f"{path.name.partition('.')[0]}:{number}")
+        document.where = f"{place} (document {doc_id})"
+        yield _document(document, doc_id)
 
 
-def _document(fields: Mapping[str, Any], doc_id: str, where: str, check: RecordChecker) -> AnnotatedText:
+def _document(document: JsonObject, doc_id: str) -> AnnotatedText:
     """The document with the annotations of all its parts; its text is that of its passages, or of their sentences."""
-    check_fields(fields, ["passages"], "a document of BioC", where, check)
-    parts = [(fields, "")]
+    document.require(["passages"], "a document of BioC")
+    parts = [document]
     with_text = []
-    for passage, name in objects(fields, "passages", where, check):
-        sentences = list(objects(passage, "sentences", where, check, name))
-        parts += [(passage, name), *sentences]
-        with_text += [(passage, name)] if passage.get("text") else sentences
-    passages = [_passage(part, name, where, check) for part, name in with_text]
+    for passage in document.optional_objects("passages"):
+        sentences = list(passage.optional_objects("sentences"))
+        parts += [passage, *sentences]
+        with_text += [passage] if passage.fields.get("text") else sentences
+    passages = [Passage(part.value("offset", int), part.value("text", str), part.name) for part in with_text]
     annotations = []
-    for part, name in parts:
-        if relations := list(objects(part, "relations", where, check, name)):
-            check.note("relations ignored", len(relations))
-        annotations += [_annotation(*found, where, check) for found in objects(part, "annotations", where, check, name)]
-    return document_of_passages(doc_id, passages, annotations, where, check)
+    for part in parts:
+        if relations := list(part.optional_objects("relations")):
+            document.check.note("relations ignored", len(relations))
+        annotations += [_annotation(found) for found in part.optional_objects("annotations")]
+    return document_of_passages(doc_id, passages, annotations, document.where, document.check)
 
 
-def _passage(part: Mapping[str, Any], name: str, where: str, check: RecordChecker) -> Passage:
-    offset = check.typed(part, "offset", int, where, name)
-    return Passage(offset, check.typed(part, "text", str, where, name), name)
-
-
-def _annotation(fields: Mapping[str, Any], name: str, where: str, check: RecordChecker) -> Annotation:
-    infons = check.mapping(fields.get("infons"), where, f"field '{name}.infons'", f"It must have the key '{TYPE}'")
-    check_fields(infons, [TYPE], f"an annotation of an entity ({name}.infons)", where, check)
+def _annotation(annotation: JsonObject) -> Annotation:
+    infons = annotation.object("infons", f"It must have the key '{TYPE}'")
+    infons.require([TYPE], f"an annotation of an entity ({infons.name})")
     fragments = []
-    for location, place in objects(fields, "locations", where, check, name):
-        offset, length = (check.typed(location, field, int, where, place) for field in ("offset", "length"))
+    for location in annotation.optional_objects("locations"):
+        offset, length = location.value("offset", int), location.value("length", int)
         fragments.append((offset, offset + length))
-    kind = check.typed(infons, TYPE, str, where, f"{name}.infons")
-    return Annotation(name=name, fragments=tuple(fragments), type=kind, quote=fields.get("text"), where=where)
+    return annotation.annotation(fragments, infons.value(TYPE, str))
 
 
 # ---- JSON ----

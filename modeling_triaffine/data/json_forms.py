@@ -38,6 +38,7 @@ from typing import Any
 
 from .corpus_format import CorpusFormat
 from .documents import AnnotatedText, Annotation, format_of_texts
+from .json_objects import JsonObject
 from .reading import open_corpus, parse_json, read_head
 from .schema import Record, RecordChecker
 
@@ -134,64 +135,62 @@ def read_text_spans(path: Path, check: RecordChecker) -> Iterator[AnnotatedText]
     """Reads texts with spans by characters; a CorpusError names the line or record and the field."""
     name = path.name.partition(".")[0]
     for number, (raw, where) in enumerate(json_values(path, check)):
-        fields = check.mapping(raw, where, "the record", "A record has the fields text and entities")
-        if fields.get("answer") in REJECTED:
-            check.note(f"texts with the answer {fields['answer']!r} ignored")
+        record = JsonObject(raw, where, check, remedy="A record has the fields text and entities")
+        if record.fields.get("answer") in REJECTED:
+            check.note(f"texts with the answer {record.fields['answer']!r} ignored")
         else:
-            yield annotated_text(fields, f"{name}:{number}", where, check)
+            yield annotated_text(record, f"{name}:{number}")
 
 
-def annotated_text(fields: Mapping[str, Any], default_id: str, where: str, check: RecordChecker) -> AnnotatedText:
+def annotated_text(record: JsonObject, default_id: str) -> AnnotatedText:
     """The text of one record with its spans; `default_id` names it if it has no `id`."""
-    identifier = fields.get("id")
+    identifier = record.fields.get("id")
     return AnnotatedText(
         doc_id=default_id if identifier is None else str(identifier),
-        text=check.typed(fields, "text", str, where),
-        annotations=list(_annotations(fields, where, check)),
-        where=where,
+        text=record.value("text", str),
+        annotations=list(_annotations(record)),
+        where=record.where,
     )
 
 
-def _annotations(fields: Mapping[str, Any], where: str, check: RecordChecker) -> Iterator[Annotation]:
-    given = [name for name in SPANS if isinstance(fields.get(name), list)]
+def _annotations(record: JsonObject) -> Iterator[Annotation]:
+    given = [name for name in SPANS if isinstance(record.fields.get(name), list)]
     if len(given) > 1:
         problem = f"there are spans in the fields {' and '.join(map(repr, given))}"
-        raise check.error(where, problem, "Put them into one of them")
+        raise record.check.error(record.where, problem, "Put them into one of them")
     key = given[0] if given else SPANS[0]
-    for name in fields.keys() - {"id", "text", "answer", key}:
-        if fields[name] not in (None, [], {}) and not name.startswith("_"):
-            check.note(f"field '{name}' ignored")
-    for index, span in enumerate(check.typed(fields, key, list, where)):
-        yield from _entities_of_span(span, f"{key}[{index}]", where, check)
+    for name in record.fields.keys() - {"id", "text", "answer", key}:
+        if record.fields[name] not in (None, [], {}) and not name.startswith("_"):
+            record.check.note(f"field '{name}' ignored")
+    for index, raw in enumerate(record.value(key, list)):
+        name = f"{key}[{index}]"
+        if isinstance(raw, list):
+            if len(raw) != 3:
+                raise record.error(name, f"has {len(raw)} values", "It needs three: start, end, type")
+            raw = dict(zip(("start", "end", "label"), raw, strict=True))
+        span = JsonObject(raw, record.where, record.check, name, remedy="A span has start, end and label")
+        yield from _entities_of_span(span)
 
 
-def _entities_of_span(span: object, name: str, where: str, check: RecordChecker) -> Iterator[Annotation]:
-    if isinstance(span, list):
-        if len(span) != 3:
-            raise check.error(where, f"field '{name}' has {len(span)} values", "It needs three: start, end, type")
-        span = dict(zip(("start", "end", "label"), span, strict=True))
-    fields = check.mapping(span, where, f"field '{name}'", "A span has start, end and label")
-    start, end, kind = (_first_of(names, fields) for names in (START, END, TYPE))
-    for ignored in fields.keys() - BOOKKEEPING - {start, end, kind, "text"}:
-        check.note(f"span field '{ignored}' ignored")
-    types = fields[kind] if isinstance(fields.get(kind), list) else [check.typed(fields, kind, str, where, name)]
-    yield from _entity_of_each_type(fields, (start, end), types, name, where, check)
+def _entities_of_span(span: JsonObject) -> Iterator[Annotation]:
+    start, end, kind = (_first_of(names, span.fields) for names in (START, END, TYPE))
+    for ignored in span.fields.keys() - BOOKKEEPING - {start, end, kind, "text"}:
+        span.check.note(f"span field '{ignored}' ignored")
+    types = span.fields[kind] if isinstance(span.fields.get(kind), list) else [span.value(kind, str)]
+    yield from _entity_of_each_type(span, start, end, types)
 
 
 def _first_of(names: Sequence[str], fields: Mapping[str, Any]) -> str:
     return next((name for name in names if name in fields), names[0])
 
 
-def _entity_of_each_type(
-    fields: Mapping[str, Any], sides: tuple[str, str], types: Sequence[str], name: str, where: str, check: RecordChecker
-) -> Iterator[Annotation]:
-    """One entity for every type of a span, whose offsets are the fields `sides`."""
+def _entity_of_each_type(span: JsonObject, start: str, end: str, types: Sequence[str]) -> Iterator[Annotation]:
+    """One entity for every type of a span, whose offsets are the fields `start` and `end`."""
     if not types:
-        check.drop("spans without a type dropped", example=f"{where}: {name}")
-    start, end = (check.typed(fields, side, int, where, name) for side in sides)
-    quote = check.typed(fields, "text", str, where, name) if fields.get("text") else None
+        span.check.drop("spans without a type dropped", example=f"{span.where}: {span.name}")
+    offsets = span.value(start, int), span.value(end, int)
     for kind in types:
-        yield Annotation(name=name, fragments=((start, end),), type=kind, quote=quote, where=where)
+        yield span.annotation([offsets], kind)
 
 
 # ---- Label Studio ----
@@ -200,62 +199,54 @@ def _entity_of_each_type(
 def read_label_studio(path: Path, check: RecordChecker) -> Iterator[AnnotatedText]:
     """Reads annotated tasks; a CorpusError names the task and the field."""
     for number, (raw, place) in enumerate(json_values(path, check)):
-        task = check.mapping(raw, place, "the task", "A task has the fields data and annotations")
-        identifier = task.get("id", number)
-        where = f"{place} (task {identifier})"
-        annotation = _annotation_of(task, where, check)
+        task = JsonObject(raw, place, check, remedy="A task has the fields data and annotations")
+        identifier = task.fields.get("id", number)
+        task.where = f"{place} (task {identifier})"
+        annotation = _annotation_of(task)
         if annotation is not None:
-            yield AnnotatedText(
-                doc_id=str(identifier),
-                text=_text_of(task, where, check),
-                annotations=list(_regions(annotation, where, check)),
-                where=where,
-            )
+            text, regions = _text_of(task), list(_regions(annotation))
+            yield AnnotatedText(doc_id=str(identifier), text=text, annotations=regions, where=task.where)
 
 
-def _text_of(task: Mapping[str, Any], where: str, check: RecordChecker) -> str:
+def _text_of(task: JsonObject) -> str:
     """The labelled text: the field `text` of the data, otherwise its only string."""
-    data = check.mapping(task.get("data"), where, "field 'data'", "It must contain the text")
-    texts = [name for name, value in data.items() if isinstance(value, str)]
+    data = task.object("data", "It must contain the text")
+    texts = [name for name, value in data.fields.items() if isinstance(value, str)]
     if "text" not in texts and len(texts) != 1:
         found = f"several strings, {', '.join(map(repr, texts))}" if texts else "no string"
-        raise check.error(where, f"field 'data' has {found}", "Name the one that was labelled 'text'")
-    name = "text" if "text" in texts else texts[0]
-    return check.typed(data, name, str, where, "data")
+        raise task.error("data", f"has {found}", "Name the one that was labelled 'text'")
+    return data.value("text" if "text" in texts else texts[0], str)
 
 
-def _annotation_of(task: Mapping[str, Any], where: str, check: RecordChecker) -> Mapping[str, Any] | None:
+def _annotation_of(task: JsonObject) -> JsonObject | None:
     """The annotation of a task to be read, if there is one."""
-    if task.get("predictions"):
-        check.note("predictions ignored", len(check.typed(task, "predictions", list, where)))
-    remedy = "Export the tasks as JSON, together with their annotations"
-    annotations: list[Mapping[str, Any]] = [
-        check.mapping(raw, where, f"field 'annotations[{index}]'", remedy)
-        for index, raw in enumerate(check.typed(task, "annotations", list, where))
-    ]
-    made = [annotation for annotation in annotations if not annotation.get("was_cancelled")]
+    note = task.check.note
+    if task.fields.get("predictions"):
+        note("predictions ignored", len(task.value("predictions", list)))
+    annotations = list(task.objects("annotations", "Export the tasks as JSON, together with their annotations"))
+    made = [annotation for annotation in annotations if not annotation.fields.get("was_cancelled")]
     if len(made) < len(annotations):
-        check.note("cancelled annotations ignored", len(annotations) - len(made))
+        note("cancelled annotations ignored", len(annotations) - len(made))
     if not made:
-        check.note("tasks without an annotation ignored", example=where)
+        note("tasks without an annotation ignored", example=task.where)
         return None
     if len(made) > 1:
-        check.note("further annotations of a task ignored", len(made) - 1, where)
+        note("further annotations of a task ignored", len(made) - 1, task.where)
     made.reverse()  # of several maxima, max() returns the first
-    return max(made, key=lambda one: (bool(one.get("ground_truth")), str(one.get("created_at", ""))))
+    chosen = max(made, key=lambda one: (bool(one.fields.get("ground_truth")), str(one.fields.get("created_at", ""))))
+    chosen.name = ""  # errors name its results alone: the task has one annotation that counts
+    return chosen
 
 
-def _regions(annotation: Mapping[str, Any], where: str, check: RecordChecker) -> Iterator[Annotation]:
+def _regions(annotation: JsonObject) -> Iterator[Annotation]:
     """The labelled regions of text, one entity for every label."""
-    for index, raw in enumerate(check.typed(annotation, "result", list, where)):
-        name = f"result[{index}]"
-        region = check.mapping(raw, where, f"field '{name}'", "A result is an object")
-        if region.get("type") != "labels":
-            check.note(f"results of type {region.get('type')!r} ignored")
-            continue
-        value = check.mapping(region.get("value"), where, f"field '{name}.value'", "A region has a value")
-        labels = check.typed(value, "labels", list, where, f"{name}.value")
-        yield from _entity_of_each_type(value, ("start", "end"), labels, f"{name}.value", where, check)
+    for region in annotation.objects("result", "A result is an object"):
+        kind = region.fields.get("type")
+        if kind == "labels":
+            value = region.object("value", "A region has a value")
+            yield from _entity_of_each_type(value, "start", "end", value.value("labels", list))
+        else:
+            annotation.check.note(f"results of type {kind!r} ignored")
 
 
 JSON_LINES = CorpusFormat(

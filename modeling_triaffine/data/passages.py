@@ -4,8 +4,8 @@ A passage says where in the document it begins; what lies between two passages i
 so that every offset stays valid. No sentence crosses the border of a passage.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from .documents import AnnotatedText, Annotation
 from .schema import RecordChecker
@@ -47,21 +47,3 @@ def document_of_passages(
         borders += [len(text), passage.offset]
         text += " " * gap + passage.text
     return AnnotatedText(doc_id=doc_id, text=text, annotations=placed, where=where, borders=sorted({*borders}))
-
-
-def check_fields(fields: Mapping[str, Any], needed: Sequence[str], form: str, where: str, check: RecordChecker) -> None:
-    """Raises CorpusError, which names the fields there are, unless all that a record of this form needs are there."""
-    if missing := [name for name in needed if name not in fields]:
-        found = ", ".join(map(repr, list(fields)[:10])) or "none"
-        problem = f"field '{missing[0]}' is missing, so this is not {form}; its fields are {found}"
-        raise check.error(where, problem, "Give files of this form, or name another format")
-
-
-def objects(
-    fields: Mapping[str, Any], name: str, where: str, check: RecordChecker, parent: str = ""
-) -> Iterator[tuple[Mapping[str, Any], str]]:
-    """The objects in the list `name`, each with its name for messages; none if the list is missing or null."""
-    full_name = f"{parent}.{name}" if parent else name
-    values = [] if fields.get(name) is None else check.typed(fields, name, list, where, parent)
-    for index, raw in enumerate(values):
-        yield check.mapping(raw, where, f"field '{full_name}[{index}]'", "See docs/corpora.md"), f"{full_name}[{index}]"
