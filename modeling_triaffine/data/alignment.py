@@ -98,6 +98,14 @@ def align_sentence(
     return {"tokens": [text[start:end] for start, end in words], "entities": entities}
 
 
+def join_tokens(tokens: Sequence[str], entities: Iterable[Entity]) -> tuple[str, list[Entity]]:
+    """The tokens joined by single spaces, and the entities by characters of that text."""
+    starts = list(accumulate((len(token) + 1 for token in tokens), initial=0))
+    return " ".join(tokens), [
+        Entity(start=starts[e["start"]], end=starts[e["end"]] - 1, type=e["type"]) for e in entities
+    ]
+
+
 def join_sentences(doc_id: str, sentences: Iterable[tuple[str, str, Iterable[Entity]]]) -> Document:
     """A document of sentences, each with what separates it from the one before, its text and its entities in it."""
     text = ""
@@ -191,22 +199,16 @@ def _retokenize_split(dataset: Dataset, word_splitter: WordSplitter) -> tuple[Da
 
 def retokenize_record(record: dict[str, Any], word_splitter: WordSplitter) -> dict[str, Any]:
     """Retokenizes one record (see `retokenize`); `lost_entities` are the entities that were lost, by old words."""
-    text = " ".join(record["tokens"])
-    starts = list(accumulate((len(token) + 1 for token in record["tokens"]), initial=0))
-    by_characters = [
-        Entity(start=starts[entity["start"]], end=starts[entity["end"]] - 1, type=entity["type"])
-        for entity in record["entities"]
-    ]
+    text, by_characters = join_tokens(record["tokens"], record["entities"])
     words = split_words(text, word_splitter)
     if not words:
         raise ValueError(f"Sentence {record['id']!r} consists of white space and has no words. Remove it.")
     entities, lost = align_entities(text, by_characters, words)
-    old_word = {start: index for index, start in enumerate(starts)}
     changed = {
         "tokens": [text[start:end] for start, end in words],
         "pos": [],
         "entities": entities,
-        LOST_COLUMN: [Entity(start=old_word[e["start"]], end=old_word[e["end"] + 1], type=e["type"]) for e in lost],
+        LOST_COLUMN: [old for old, joined in zip(record["entities"], by_characters, strict=True) if joined in lost],
     }
     for side in CONTEXT_FIELDS:
         if record.get(side):

@@ -15,33 +15,13 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from .documents import AnnotatedText, Annotation, format_of_texts
-from .ldc import TAG, AnnotationFiles, entity_mentions, overlaps, read_source, unescape
+from .documents import AnnotatedText, Annotation
+from .ldc import TAG, AnnotationFiles, entity_mentions, format_of_pairs, overlaps, read_source, unescape
 from .schema import RecordChecker
 
 FILES = AnnotationFiles((".rich_ere.xml", ".light_ere.xml", ".ere.xml"), source_suffix=".xml")
 QUOTE = re.compile(r"<quote\b.*?</quote\s*>", re.DOTALL | re.IGNORECASE)
 IGNORED = {"filler": "fillers", "relation_mention": "relations", "event_mention": "events"}
-
-
-def read_ere(path: Path, check: RecordChecker) -> Iterator[AnnotatedText]:
-    """Reads all documents in the order of their names or of the list.
-
-    Args:
-        path: a folder, searched recursively; a list of documents in or above their folders; one `.rich_ere.xml`.
-        check: counts what is ignored.
-
-    Raises:
-        CorpusError: a listed document or a source is missing, or the XML is invalid; the message names file and place.
-    """
-    folder = path if path.is_dir() else path.parent
-    for file in FILES.find(path, check):
-        yield _read_document(file, file.relative_to(folder).as_posix(), check)
-
-
-def ere_documents(path: Path) -> list[Path]:
-    """The sources and annotations in a folder, of a list or of one document, the list itself included."""
-    return FILES.with_sources(path, _sources)
 
 
 def _sources(annotations: Path) -> list[Path]:
@@ -96,12 +76,11 @@ def _mentions(file: Path, name: str, check: RecordChecker) -> Iterator[Annotatio
         )
 
 
-ERE = format_of_texts(
-    read_ere,
+ERE = format_of_pairs(
+    FILES,
+    _sources,
+    _read_document,
     name="ere",
     description="ERE as distributed by LDC, a folder of .rich_ere.xml and texts",
-    suffixes=FILES.suffixes,
     recognizes=lambda head: "<deft_ere" in head,
-    documents=ere_documents,
-    lists=FILES.lists,
 )

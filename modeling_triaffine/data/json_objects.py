@@ -45,7 +45,7 @@ class JsonObject:
         return self.objects(field) if self.fields.get(field) is not None else iter(())
 
     def require(self, fields: Sequence[str], form: str) -> None:
-        """Raises CorpusError, which names the fields there are, unless all that an object of this form needs are there."""
+        """Raises CorpusError, which names the fields there are, unless all these are among them."""
         if missing := [field for field in fields if field not in self.fields]:
             found = ", ".join(map(repr, list(self.fields)[:10])) or "none"
             problem = f"field '{missing[0]}' is missing, so this is not {form}; its fields are {found}"

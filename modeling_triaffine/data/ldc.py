@@ -11,9 +11,11 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from xml.etree.ElementTree import Element
 
-from .documents import BYTE_ORDER_MARK, Annotation, Offsets
+from .corpus_format import CorpusFormat
+from .documents import BYTE_ORDER_MARK, AnnotatedText, Annotation, Offsets, format_of_texts
 from .reading import read_text, xml_elements
 from .schema import CorpusError, RecordChecker
 
@@ -100,7 +102,7 @@ class AnnotationFiles:
             return []
         return [self._listed(line, f"line {number}", by_name, check) for number, line in _lines(path, check)]
 
-    def with_sources(self, path: Path, sources_of: Callable[[Path], list[Path]]) -> list[Path]:
+    def with_sources(self, path: Path, sources_of: Callable[[Path], Sequence[Path]]) -> list[Path]:
         """The annotations that `path` refers to and their sources, after the list itself; none if it lists others."""
         is_list = path.is_file() and path.suffix in self.lists
         try:
@@ -134,6 +136,32 @@ class AnnotationFiles:
         if len(files) > 1:
             check.note("earlier stages of annotation ignored", len(files) - 1)
         return max(files, key=lambda file: (*self.stages, file.parent.name).index(file.parent.name))
+
+
+def format_of_pairs(
+    files: AnnotationFiles,
+    sources_of: Callable[[Path], Sequence[Path]],
+    read_document: Callable[[Path, str, RecordChecker], AnnotatedText],
+    **fields: Any,
+) -> CorpusFormat:
+    """A format of sources and annotations; documents come in the order of their names or of the list.
+
+    Args:
+        files: how annotations are named and found.
+        sources_of: the source of a file of annotations; none or several if the corpus is not as distributed.
+        read_document: `read_document(annotations, name, check)`; `name` is their path in the corpus, for messages.
+        fields: further ones of [`CorpusFormat`].
+    """
+
+    def read(path: Path, check: RecordChecker) -> Iterator[AnnotatedText]:
+        folder = path if path.is_dir() else path.parent
+        for file in files.find(path, check):
+            yield read_document(file, file.relative_to(folder).as_posix(), check)
+
+    def documents(path: Path) -> list[Path]:
+        return files.with_sources(path, sources_of)
+
+    return format_of_texts(read, suffixes=files.suffixes, documents=documents, lists=files.lists, **fields)
 
 
 def _lines(path: Path, check: RecordChecker) -> Iterator[tuple[int, str]]:

@@ -12,11 +12,12 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import accumulate, chain, groupby
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any
 
 from ..files import new_folder
+from .alignment import join_sentences, join_tokens
 from .documents import BYTE_ORDER_MARK, MAX_SENTENCE_WORDS
 from .iob2 import DOCUMENT_START, POS_NAME, TAGS_NAME, TOKENS_NAME
 from .schema import CONTEXT_FIELDS, FEATURES
@@ -120,19 +121,12 @@ def write_texts(records: Records, path: Path, write: Callable[[Iterable[TextDocu
 
 
 def _text_document(doc_id: str, sentences: Sequence[Mapping[str, Any]]) -> TextDocument:
-    entities = []
-    offset = 0
     for sentence in sentences:
-        tokens = sentence["tokens"]
-        if any("\n" in token for token in tokens):
+        if any("\n" in token for token in sentence["tokens"]):
             raise _not_representable(sentence, "a token with a line end in it", "a text of one sentence per line")
-        starts = [offset + start for start in accumulate((len(token) + 1 for token in tokens), initial=0)]
-        entities += [
-            {"start": starts[entity["start"]], "end": starts[entity["end"]] - 1, "type": entity["type"]}
-            for entity in sentence["entities"]
-        ]
-        offset = starts[-1]
-    return TextDocument(doc_id, "".join(" ".join(sentence["tokens"]) + "\n" for sentence in sentences), entities)
+    lines = (join_tokens(sentence["tokens"], sentence["entities"]) for sentence in sentences)
+    document = join_sentences(doc_id, (("\n", *line) for line in lines))
+    return TextDocument(doc_id, f"{document['text']}\n", document["entities"])
 
 
 def _lost_in_text(records: Records) -> Counter[str]:
