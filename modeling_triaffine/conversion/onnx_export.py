@@ -8,6 +8,7 @@ Needs the extra `onnx`.
 import copy
 import importlib.util
 import string
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, no_type_check
 from unittest.mock import patch
@@ -21,7 +22,7 @@ from ..model import span_head_triaffine, triaffine_ops
 from ..model.factors_triaffine import TriaffineTensor
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import TriaffineProcessor
-from ..model.triaffine_blocks import ProductCube, attend_from_heads
+from ..model.triaffine_blocks import OUTSIDE, ProductCube, attend_from_heads
 from ..model.triaffine_ops import Factor, SpanScores, TriaffineFactor, project
 from ..model.words_triaffine import pool_subwords
 
@@ -186,17 +187,42 @@ def translate(model: TriaffineForNestedNER, inputs: dict[str, Tensor], outputs: 
     return torch.onnx.export(program, dynamo=True, verbose=False, **options)
 
 
-def span_scores_at_once(attention: Factor, scoring: Factor, *options: Any) -> SpanScores:
+def span_scores_at_once(
+    attention: Factor, scoring: Factor, lengths: Tensor, max_width: int | None, *options: Any
+) -> SpanScores:
     """[`span_scores`] as one block, or as its definition if not both tensors have low rank."""
     factors: list[Any] = [attention, scoring]
     if not all(isinstance(factor, TriaffineFactor) and not factor.is_full for factor in factors):
-        return triaffine_ops.span_scores_reference(attention, scoring, *options)
+        return triaffine_ops.span_scores_reference(attention, scoring, lengths, max_width, *options)
     queries, values = (
         ProductCube(*(project(*part) for part in zip(factor[:3], factor.weight, strict=True))) for factor in factors
     )
     batch, labels, num_words, _ = values.tails.shape
     query, value = ([part.flatten(0, 1) for part in cube] for cube in (queries.expand_labels(values), values))
-    return SpanScores(attend_from_heads(query, value, 0, num_words, num_words).unflatten(0, (batch, labels)))
+    if max_width is None:
+        scores = attend_from_heads(query, value, 0, num_words, num_words)
+    else:
+        scores = attend_in_band(query, value, max_width)
+    return SpanScores(scores.unflatten(0, (batch, labels)))
+
+
+def attend_in_band(attention: Sequence[Tensor], scoring: Sequence[Tensor], max_width: int) -> Tensor:
+    """p [M, N, N] as [`attend_from_heads`] gives it for all words, of spans of up to `max_width` words, else any value.
+
+    Each head word has the `max_width` words from itself on as tail and inside words: N · width² scores in place of N³.
+    """
+    words, band = torch.arange(scoring[0].shape[1]), torch.arange(max_width)
+    reach = torch.minimum(words[:, None] + band, words[-1])  # [N, w]; spans past the end are masked by the head
+
+    def pair_scores(cube: Sequence[Tensor]) -> Tensor:
+        heads, *others = cube
+        insides, tails = (other.index_select(1, reach.flatten()).unflatten(1, reach.shape) for other in others)
+        return (heads.unsqueeze(2) * tails) @ insides.mT  # [M, N, J, K]
+
+    outside = (band > band[:, None]).float() * OUTSIDE
+    p = (torch.softmax(pair_scores(attention) + outside, -1) * pair_scores(scoring)).sum(-1)
+    widths = (words - words[:, None]).clamp(0, max_width - 1)
+    return p.gather(2, widths.expand(len(p), -1, -1))
 
 
 def low_rank_cube(factor: TriaffineFactor) -> Tensor:

@@ -1,9 +1,12 @@
 """The encoder's linear layers in int8 on the CPU, multiplied by ONNX Runtime; everything else stays in float32.
 
-Weights are rounded once, a scale for each output; activations at every call, a scale for all of them ("dynamic
-quantization"). Nothing is calibrated or exported: any checkpoint can be quantized as it is loaded.
+Weights are rounded once, a scale for each output; activations at every call, a scale for each part that a thread
+multiplies ("dynamic quantization"). Nothing is calibrated or exported: any checkpoint can be quantized as it is loaded.
 """
 
+import os
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,6 +16,8 @@ from torch import Tensor, nn
 CHOICES = ("int8",)
 # Weights take 7 of the 8 bits: processors without VNNI add two products of 8 bits in 16 bits, which would overflow.
 LARGEST = 63
+# Below so many rows, a second thread takes longer to start than it saves.
+LEAST_ROWS = 64
 
 
 def check_quantization(choice: str | None) -> None:
@@ -41,13 +46,16 @@ def _import_onnx() -> tuple[Any, Any]:
 
 def quantize_linear_layers(module: nn.Module) -> None:
     """Replaces every `nn.Linear` inside `module`, which is on the CPU, by a [`QuantizedLinear`]."""
-    onnxruntime, _ = _import_onnx()
-    # One set of threads for all layers, as many as torch has.
-    onnxruntime.set_global_thread_pool_sizes(torch.get_num_threads(), 1)
     for parent in list(module.modules()):
         for name, layer in parent.named_children():
             if type(layer) is nn.Linear:
                 setattr(parent, name, QuantizedLinear(layer))
+
+
+@lru_cache(maxsize=1)
+def _threads(process: int) -> ThreadPoolExecutor:
+    """Threads for all layers of a process; those of ONNX Runtime would be others for each layer."""
+    return ThreadPoolExecutor(os.cpu_count())
 
 
 class QuantizedLinear(nn.Module):
@@ -58,7 +66,7 @@ class QuantizedLinear(nn.Module):
         onnxruntime, _ = _import_onnx()
         self.in_features, self.out_features = layer.in_features, layer.out_features
         options = onnxruntime.SessionOptions()
-        options.use_per_session_threads = False
+        options.intra_op_num_threads = 1
         graph = _graph(
             *(None if part is None else part.detach().float().numpy() for part in (layer.weight, layer.bias))
         )
@@ -67,8 +75,13 @@ class QuantizedLinear(nn.Module):
     def forward(self, values: Tensor) -> Tensor:
         """values [..., in] → [..., out], in float32."""
         rows = values.detach().float().reshape(-1, self.in_features).contiguous()
+        parts = rows.split(max(-(-len(rows) // torch.get_num_threads()), LEAST_ROWS))
+        results = _threads(os.getpid()).map(self._multiply, parts) if parts[1:] else map(self._multiply, parts)
+        return torch.cat(list(results)).view(*values.shape[:-1], self.out_features)
+
+    def _multiply(self, rows: Tensor) -> Tensor:
         (result,) = self.session.run(None, {"x": rows.numpy()})
-        return torch.from_numpy(result).view(*values.shape[:-1], self.out_features)
+        return torch.from_numpy(result)
 
     def extra_repr(self) -> str:
         return f"in_features={self.in_features}, out_features={self.out_features}"

@@ -174,13 +174,15 @@ def test_predictor_in_int8_is_near_the_pipeline(exported):
 # ---- what replaces torch's own operations
 
 
+@pytest.mark.parametrize("max_width", [None, 1, 3, 9])
 @pytest.mark.parametrize("kinds", [("rank", "rank"), ("shared rank", "rank"), ("full", "full"), ("rank", "additive")])
-def test_span_scores_at_once_are_those_of_the_definition(kinds):
+def test_span_scores_at_once_are_those_of_the_definition(kinds, max_width):
     attention, scoring = (make_factor((2, 7, 3, 4), kind, seed) for seed, kind in enumerate(kinds))
     lengths = torch.tensor([7, 4])
-    mask = span_mask(lengths, 7).unsqueeze(1)
+    mask = span_mask(lengths, 7, max_width).unsqueeze(1)
     found, expected = (
-        score(attention, scoring, lengths).scores * mask for score in (span_scores_at_once, span_scores_reference)
+        score(attention, scoring, lengths, max_width).scores * mask
+        for score in (span_scores_at_once, span_scores_reference)
     )
     torch.testing.assert_close(found, expected)
 

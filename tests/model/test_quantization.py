@@ -2,6 +2,7 @@
 
 import sys
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -58,6 +59,32 @@ def test_a_quantized_layer_is_within_the_rounding_error(shape, bias):
     assert found.dtype == torch.float32
     error = (found - expected).abs().flatten(0, -2).amax(0)
     assert (error < 0.1 * layer.weight.norm(dim=1) + 1e-5).all()
+
+
+@pytest.fixture
+def three_threads():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(3)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.mark.parametrize("rows", [100, 200])
+def test_threads_share_the_rows(rows, three_threads):
+    torch.manual_seed(0)
+    layer = nn.Linear(16, 8)
+    values = torch.randn(rows, 16)
+    assert (layer(values) - QuantizedLinear(layer)(values)).abs().max() < 0.05
+
+
+def test_several_quantized_models_and_other_users_of_onnxruntime_work_in_one_process(model, encoder):
+    import onnxruntime
+
+    from modeling_triaffine.model.quantization_triaffine import _graph
+
+    for _ in range(2):
+        NestedNERPipeline(model=model, processor=tiny_processor(encoder), quantize="int8")
+    onnxruntime.InferenceSession(_graph(np.ones((2, 3), np.float32), None), providers=["CPUExecutionProvider"])
 
 
 @pytest.mark.parametrize(("keywords", "fact"), [({"quantize": "int3"}, "int8"), ({"device": "cuda"}, "cuda")])
