@@ -117,10 +117,7 @@ class TriaffineNER(Pipe):
     @property
     def labels(self) -> tuple[str, ...]:
         """Entity labels of the model; empty before it is loaded."""
-        if self._pipeline is None:
-            return ()
-        id2label: Any = self._pipeline.model.config.id2label
-        return tuple(id2label[label] for label in sorted(id2label)[:-1])  # the last is "None"
+        return () if self._pipeline is None else tuple(self._pipeline.model.config.entity_labels)
 
     def __call__(self, doc: Doc) -> Doc:
         self._annotate([doc])

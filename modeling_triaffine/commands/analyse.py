@@ -9,7 +9,6 @@ bootstrap against another model; with --sentences the scores of their spans. --o
 (they need matplotlib) to a new folder: report.html, one file with everything in it, report.md and report.json.
 """
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,7 +17,7 @@ import typer
 from .options import BatchSize, Device, Format, Model, Split, check_device, check_new, load_split
 
 if TYPE_CHECKING:
-    from ..evaluation.analysis import Analysis, NamedModel
+    from ..evaluation.analysis import NamedModel
 
 
 def command(
@@ -49,7 +48,9 @@ def command(
     from ..evaluation.report import markdown_report, write_report
     from ..files import new_folder
 
-    draw = _figure_maker() if output and not no_figures else _no_figures
+    has_figures = output is not None and not no_figures
+    if has_figures:
+        from ..evaluation.figures import draw_figures  # a missing matplotlib is an error before the model runs
     path = corpus or data or ""
     name, records = load_split(path, corpus_format, split)
     analysis = analyse(
@@ -63,7 +64,7 @@ def command(
     )
     print(markdown_report(analysis))
     if output is not None:
-        figures = draw(analysis)
+        figures = draw_figures(analysis) if has_figures else {}
         with new_folder(output) as folder:
             write_report(analysis, folder, figures)
 
@@ -75,14 +76,3 @@ def load_model(name: str, device: str | None) -> "NamedModel":
     pipeline = NestedNERPipeline(model=name, device=device)
     model: Any = pipeline.model
     return NamedModel(name, model, pipeline.processor)
-
-
-def _figure_maker() -> "Callable[[Analysis], dict[str, bytes]]":
-    """Called before the model runs, so that a missing matplotlib is an error at once."""
-    from ..evaluation.figures import draw_figures
-
-    return draw_figures
-
-
-def _no_figures(analysis: "Analysis") -> dict[str, bytes]:
-    return {}

@@ -27,7 +27,7 @@ from .options import (
     check_new,
     text_splitter,
 )
-from .texts import Records, check_input, decode_file
+from .texts import Records, check_input, decode
 
 if TYPE_CHECKING:
     from ..data.writing_texts import TextDocument
@@ -109,7 +109,7 @@ def named_texts(source: str, text_column: str) -> Iterator[tuple[str, str]]:
         if not files:
             raise ValueError(f"{source} has no .txt files. Give a folder of texts, or a file with one text a line.")
         for file in files:
-            yield file.relative_to(path).as_posix().removesuffix(".txt"), decode_file(file)
+            yield file.relative_to(path).as_posix().removesuffix(".txt"), decode(file.read_bytes(), str(file))
         return
     check_input(source, None)
     stem = "text" if source == "-" else path.stem

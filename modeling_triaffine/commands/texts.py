@@ -34,7 +34,7 @@ class Records:
                 where = f"{'standard input' if standard else self.source}, line {number}"
                 line = (line.removeprefix(BOM_UTF8) if number == 1 else line).rstrip(b"\r\n")
                 if form == "text":
-                    yield self._check({self.text_column: _decode_line(line, where)}, where)
+                    yield self._check({self.text_column: decode(line, where)}, where)
                 elif line.strip():
                     yield self._check(_decode_json(line, where), where)
 
@@ -64,21 +64,12 @@ def check_input(name: str, output: Path | None) -> None:
         raise ValueError(f"--output {output} is the input file, which would be lost; give another name.")
 
 
-def decode_file(file: Path) -> str:
-    """The text of a file; ValueError if it is not UTF-8."""
+def decode(data: bytes, where: str) -> str:
+    """The text of a file or line; ValueError, which says where it is, unless it is UTF-8."""
     from ..parsing import DataError, decode_text
 
     try:
-        return decode_text(file.read_bytes())
-    except DataError as error:
-        raise ValueError(f"{file}: {error}") from None
-
-
-def _decode_line(line: bytes, where: str) -> str:
-    from ..parsing import DataError, decode_text
-
-    try:
-        return decode_text(line)
+        return decode_text(data)
     except DataError as error:
         raise ValueError(f"{where}: {error}") from None
 

@@ -7,7 +7,7 @@ names the documents of a split, one per line, with or without folders and suffix
 from __future__ import annotations
 
 import re
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ from xml.etree.ElementTree import Element
 
 from .corpus_format import CorpusFormat
 from .documents import BYTE_ORDER_MARK, AnnotatedText, Annotation, Offsets, format_of_texts
-from .reading import read_text, xml_elements
+from .reading import open_corpus, parse_xml, read_text
 from .schema import CorpusError, RecordChecker
 
 TAG = re.compile(r"<[^<>]+>")
@@ -44,7 +44,8 @@ def entity_mentions(
         name: their path in the corpus.
         others: tag → what such elements are, which are counted as ignored.
     """
-    root = deque(xml_elements(file, check, name), maxlen=1).pop()
+    with open_corpus(file) as opened:
+        root = parse_xml(opened.read(), check, name)
     for tag, what in others.items():
         if number := sum(1 for _ in root.iter(tag)):
             check.note(f"{what} ignored", number)

@@ -93,34 +93,36 @@ def xml_elements(path: Path, check: RecordChecker, where: str = "") -> Iterator[
     Raises:
         CorpusError: the XML is not well-formed, has an unknown encoding or declares entities.
     """
-    try:
+    with _errors_of_xml(check, where):
         with open_corpus(path) as file:
             reject_entity_declarations(file, check, where)
         with open_corpus(path) as file:
             for _, element in ElementTree.iterparse(file):
                 yield element
+
+
+def parse_xml(data: bytes, check: RecordChecker, where: str) -> ElementTree.Element:
+    """The root element of a small XML document from strangers; see [`xml_elements`] for what is rejected."""
+    with _errors_of_xml(check, where):
+        reject_entity_declarations(BytesIO(data), check, where)
+        return ElementTree.fromstring(data)
+
+
+@contextmanager
+def _errors_of_xml(check: RecordChecker, where: str) -> Iterator[None]:
+    """Turns the parser's errors into a CorpusError that names line and column."""
+    try:
+        yield
+    except CorpusError:
+        raise
     except (ElementTree.ParseError, expat.ExpatError) as error:
         line, column = error.position if isinstance(error, ElementTree.ParseError) else (error.lineno, error.offset)
         place = f"{where}, line {line}" if where else f"line {line}"
         problem = f"invalid XML, {expat.ErrorString(error.code)} at column {column + 1}"
         raise check.error(place, problem, "Check whether the file is truncated, or download it again") from None
     except (LookupError, ValueError) as error:  # how the parser reports an unknown encoding
-        if isinstance(error, CorpusError):
-            raise
-        raise check.error(
-            where, f"{error}", "Correct the encoding in the XML declaration: it should be UTF-8"
-        ) from None
-
-
-def parse_xml(data: bytes, check: RecordChecker, where: str) -> ElementTree.Element:
-    """The root element of a small XML document from strangers; see [`xml_elements`] for what is rejected."""
-    try:
-        reject_entity_declarations(BytesIO(data), check, where)
-        return ElementTree.fromstring(data)
-    except CorpusError:
-        raise
-    except (ElementTree.ParseError, expat.ExpatError, LookupError, ValueError) as error:
-        raise check.error(where, f"invalid XML, {error}", "Give XML") from None
+        remedy = "Correct the encoding in the XML declaration: it should be UTF-8"
+        raise check.error(where, f"{error}", remedy) from None
 
 
 def reject_entity_declarations(file: BinaryIO, check: RecordChecker, where: str) -> None:

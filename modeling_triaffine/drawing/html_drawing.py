@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..model.text_triaffine import clean_text
+from .entities import read_entities
 
 # On a light and on a dark background. Told apart also without one kind of cones (`tests/test_html_drawing.py` computes
 # it), and against the background by at least 3 : 1. Labels take them in their order; from the ninth on, once more with
@@ -96,7 +97,10 @@ def draw_entities_html(
     Raises:
         ValueError: an entity is ill-formed or lies outside the text.
     """
-    read = dict.fromkeys(_read_entity(entity, index, len(text)) for index, entity in enumerate(entities))
+    read = dict.fromkeys(
+        _Entity(start, end, clean_text(label), entity.get("score"))
+        for entity, start, end, label in read_entities(entities, len(text))
+    )
     ordered = sorted(read, key=lambda entity: (entity.start, -entity.end, entity.label))
     found = {entity.label for entity in ordered}
     kinds = {label: kind for kind, label in enumerate([*labels, *sorted(found.difference(labels))])}
@@ -119,18 +123,6 @@ def drawing_style(label_count: int) -> str:
         f"--on-colour: light-dark({text_colour_on(light)}, {text_colour_on(dark)}); --pattern: {line}; }}"
         for kind, (light, dark), line in map(_look, range(label_count))
     )
-
-
-def _read_entity(entity: Mapping[str, Any], index: int, text_length: int) -> _Entity:
-    start, end = (entity.get(border) for border in ("start", "end"))
-    if not (isinstance(start, int) and isinstance(end, int) and 0 <= start < end <= text_length):
-        raise ValueError(
-            f"Entity {index} runs from {start!r} to {end!r} in a text of {text_length} characters; "
-            "0 <= start < end <= length is needed, counted in characters, the end exclusive."
-        )
-    if "entity_group" not in entity:
-        raise ValueError(f"Entity {index} has no entity_group: {dict(entity)!r}.")
-    return _Entity(start, end, clean_text(str(entity["entity_group"])), entity.get("score"))
 
 
 def _lanes(entities: Iterable[_Entity]) -> dict[_Entity, int]:

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from .entities import read_entities
 from .safe_text import text_width, visible_character
 
 MIN_WIDTH = 10
@@ -102,7 +103,7 @@ def draw_entities(text: str, entities: Iterable[Mapping[str, Any]], width: int =
     """
     if width < MIN_WIDTH:
         raise ValueError(f"A width of {width} columns is too small to draw in; use at least {MIN_WIDTH}.")
-    found = {_read_entity(entity, index, len(text)) for index, entity in enumerate(entities)}
+    found = {_Entity(start, end, _shown(label)) for _, start, end, label in read_entities(entities, len(text))}
     ordered = sorted(found, key=lambda entity: (entity.start, -entity.end, entity.label))
     drawn = _draw(text, ordered, width)
     if any(text_width(line) > width for line in drawn):
@@ -122,17 +123,8 @@ def _draw(text: str, entities: Sequence[_Entity], columns: int) -> list[str]:
     return drawn
 
 
-def _read_entity(entity: Mapping[str, Any], index: int, text_length: int) -> _Entity:
-    missing = [key for key in ("entity_group", "start", "end") if key not in entity]
-    if missing:
-        raise ValueError(f"Entity {index} has no {' and no '.join(missing)}: {dict(entity)!r}.")
-    start, end = entity["start"], entity["end"]
-    if not (isinstance(start, int) and isinstance(end, int) and 0 <= start < end <= text_length):
-        raise ValueError(
-            f"Entity {index} runs from {start!r} to {end!r} in a text of {text_length} characters; "
-            "0 <= start < end <= length is needed, counted in characters, the end exclusive."
-        )
-    return _Entity(start, end, "".join(visible_character(character)[0] for character in str(entity["entity_group"])))
+def _shown(label: str) -> str:
+    return "".join(visible_character(character)[0] for character in label)
 
 
 # ---- text: characters → cells → lines

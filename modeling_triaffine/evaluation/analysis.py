@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 from datasets import Dataset
 
 from ..data import add_context
-from ..model.configuration_triaffine import NONE_LABEL
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import TriaffineProcessor
 from .breakdowns import scores_by_depth, scores_by_length
@@ -110,7 +109,7 @@ def analyse(
     candidates = sweep_candidates(model, processor, records, counts, batch_size) if counts else None
     predictions = predict_words(model, processor, records, batch_size)
     references = [record["entities"] for record in records]
-    labels = [label for label in config.id2label.values() if label != NONE_LABEL]
+    labels = config.entity_labels
     return Analysis(
         model=subject.name,
         corpus=corpus_name,

@@ -18,7 +18,7 @@ An entity is right if its start, end and type are those of a gold entity of the 
 import operator
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ..data.statistics import nested_spans
@@ -75,15 +75,7 @@ class Counts:
 
     def scores(self) -> dict[str, float]:
         """Ratios (0 to 1) and the counts behind them, as plain numbers."""
-        return {
-            "precision": self.precision,
-            "recall": self.recall,
-            "f1": self.f1,
-            "correct": self.correct,
-            "predicted": self.predicted,
-            "found": self.found,
-            "gold": self.gold,
-        }
+        return {"precision": self.precision, "recall": self.recall, "f1": self.f1, **asdict(self)}
 
 
 @dataclass(frozen=True)

@@ -41,8 +41,7 @@ def find_entities(
     try:
         pipeline = offered.pipeline(name)
         marked = mark_text(pipeline, str(name), text, threshold, overlap, report)
-        config: Any = pipeline.model.config
-        labels = list(config.id2label.values())[:-1]
+        labels = pipeline.model.config.entity_labels
         drawing = show_drawing(marked.text, marked.entities, labels)
     except Exception as error:
         return Answer(_show(error))

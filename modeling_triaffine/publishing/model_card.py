@@ -17,10 +17,10 @@ from huggingface_hub.utils import validate_repo_id
 from ..data.statistics import nested_spans
 from ..drawing import draw_entities
 from ..drawing.safe_text import inline_code, markdown_text
-from ..evaluation.scoring import percent
+from ..evaluation.scoring import RATIOS, percent
 from ..files import write_text
 from .card_tables import card_tables
-from .run_summary import RATIOS, Example, RunSummary
+from .run_summary import Example, RunSummary
 
 CARD_NAME = "README.md"
 TEMPLATE = Path(__file__).with_name("card.md.jinja")
@@ -184,7 +184,7 @@ def _inline_codes(values: Iterable[Any]) -> str:
 
 def _named_labels(config: Any, run: RunSummary) -> list[str]:
     """All labels but the last one, which is "no entity"; empty as long as they have no names."""
-    labels = [config.id2label[number] for number in range(len(config.id2label) - 1)]
+    labels: list[str] = config.entity_labels
     are_placeholders = not run.is_trained and all(PLACEHOLDER_LABEL.fullmatch(label) for label in labels)
     return [] if are_placeholders else labels
 

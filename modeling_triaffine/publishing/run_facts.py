@@ -15,7 +15,6 @@ from ..evaluation.breakdowns import scores_by_length
 from ..evaluation.candidates import sweep_candidates
 from ..evaluation.scoring import score_entities
 from ..machine import describe_hardware, describe_versions
-from ..model.configuration_triaffine import NONE_LABEL
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.pipeline_triaffine import NestedNERPipeline
 from .run_summary import Epoch, Evaluation, Example, Label, RunSummary
@@ -55,14 +54,12 @@ def summarize_run(
     """
     arguments, state, records = trainer.args, trainer.state, dataset["train"]
     best_step = state.best_global_step if arguments.load_best_model_at_end else None
-    id2label: Any = model.config.id2label
-    labels = [label for label in id2label.values() if label != NONE_LABEL]
     return dataclasses.replace(
         planned,
         training_table=read_training_table(state.log_history, best_step or state.global_step),
         evaluation=_evaluate(trainer, dataset, model, outputs, raw_text),
         training_sentences=len(records),
-        labels=describe_labels(records, labels, SPELLINGS if examples else 0),
+        labels=describe_labels(records, model.config.entity_labels, SPELLINGS if examples else 0),
         examples=_predict_examples(trainer, dataset, model, examples),
         hardware=describe_hardware(),
         versions=describe_versions(),

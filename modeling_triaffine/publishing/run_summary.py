@@ -15,10 +15,10 @@ from huggingface_hub.dataclasses import strict
 from huggingface_hub.errors import StrictDataclassError
 
 from ..evaluation.reliability import Bin, Calibration, LabelCalibration
+from ..evaluation.scoring import RATIOS
 from ..files import write_text
 
 SUMMARY_FILE = "run_summary.json"
-RATIOS = ("precision", "recall", "f1")
 COUNTS = ("correct", "predicted", "gold")
 Part = TypeVar("Part")
 ENTITY = {"entity_group": str, "score": int | float, "word": str, "start": int, "end": int}

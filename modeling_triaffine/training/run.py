@@ -22,7 +22,7 @@ from huggingface_hub import ModelCard
 from ..data import add_context
 from ..data.collator import DataCollatorForNestedNER
 from ..evaluation.prediction import score_raw_text
-from ..evaluation.scoring import format_scores, score_entities
+from ..evaluation.scoring import RATIOS, format_scores, score_entities
 from ..files import open_output
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.pipeline_triaffine import NestedNERPipeline
@@ -31,7 +31,7 @@ from ..publishing.card_mark import mark_card
 from ..publishing.contents import refuse_unknown, sort_out
 from ..publishing.model_card import CARD_NAME, build_model_card, repository_name
 from ..publishing.run_facts import summarize_run
-from ..publishing.run_summary import RATIOS, SUMMARY_FILE, RunSummary
+from ..publishing.run_summary import SUMMARY_FILE, RunSummary
 from .checkpoints import find_checkpoint, list_checkpoints
 from .command_line import TrainingPlan, parse_training_plan
 from .corpora import Corpus, limit_splits, texts_to_score

@@ -229,7 +229,7 @@ def test_what_overlaps_too_much_is_counted_not_drawn():
         (entity(0, 99), "text of 3 characters"),
         (entity(-1, 1), "runs from -1"),
         (entity("0", 1), "runs from '0'"),
-        ({"entity_group": "A", "end": 1}, "runs from None"),
+        ({"entity_group": "A", "end": 1}, "has no start"),
         ({"start": 0, "end": 1}, "has no entity_group"),
     ],
 )

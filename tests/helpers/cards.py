@@ -21,7 +21,7 @@ def make_config(*labels: str, **changes: Any) -> SimpleNamespace:
     choices = {"attention": "triaffine", "scoring": "triaffine", "cross_span": True, "triaffine_dim": 320}
     choices |= {"triaffine_rank": None, "max_candidates": 30, "max_span_width": None, "encoder_config": encoder}
     choices |= {"code_repository": None}
-    return SimpleNamespace(id2label=dict(enumerate(names)), **{**choices, **changes})
+    return SimpleNamespace(entity_labels=list(names[:-1]), **{**choices, **changes})
 
 
 def make_row(correct: int, predicted: int, gold: int) -> dict[str, Any]:
