@@ -202,12 +202,10 @@ def json_table(rows: list[Row]) -> str:
 
 def draw(rows: list[Row], path: Path) -> None:
     """F1 of each variant: a dot for each run, a bar at the mean."""
-    import matplotlib
+    from matplotlib.figure import Figure
 
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(1.6 + 0.9 * len(rows), 3.8), layout="constrained")
+    figure = Figure(figsize=(1.6 + 0.9 * len(rows), 3.8), layout="constrained")
+    axes = figure.subplots()
     # Okabe and Ito's colours, which the colour-blind can distinguish; markers differ, too.
     for number, (name, colour, marker) in enumerate(zip(SCORES, ("#000000", "#0072B2", "#D55E00"), "os^", strict=True)):
         for place, row in enumerate(rows):
@@ -221,4 +219,3 @@ def draw(rows: list[Row], path: Path) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     figure.legend(loc="outside upper center", ncols=len(SCORES), frameon=False)
     figure.savefig(path)
-    pyplot.close(figure)

@@ -42,8 +42,8 @@ def command(
             "folder. One on the Hub has to be downloaded first: hf download NAME --local-dir FOLDER."
         )
     check_device(device)
-    from ..data import add_context
     from ..evaluation.calibration import calibrate
+    from ..evaluation.prediction import unknown_labels, with_context
     from ..evaluation.reliability import reliability_table, threshold_table
     from ..model.pipeline_triaffine import NestedNERPipeline
     from ..publishing.calibration import check_unscored, save_calibration
@@ -53,10 +53,9 @@ def command(
     pipeline = NestedNERPipeline(model=model, device=device)
     check_unscored(folder, name, records["entities"])
     trained: Any = pipeline.model
-    unknown = {one["type"] for entities in records["entities"] for one in entities} - set(trained.config.entity_labels)
-    if unknown:
-        print(f"The model has no label {', '.join(sorted(unknown))}; such entities do not count.", file=sys.stderr)
-    in_context = list(add_context(records, pipeline.processor.context, pipeline.processor.max_subwords))
+    in_context = with_context(records, pipeline.processor)
+    if unknown := unknown_labels(in_context, trained.config):
+        print(f"The model has no label {', '.join(unknown)}; such entities do not count.", file=sys.stderr)
     found = calibrate(trained, pipeline.processor, in_context, name, goal, batch_size)
     save_calibration(folder, found)
     before, after = (f"{100 * error:.2f} %" for error in found.errors)

@@ -59,23 +59,19 @@ def evaluate(
     Raises:
         CorpusError: raw text is asked for, but the corpus has words only.
     """
-    from ..data import add_context, load_texts
+    from ..data import load_texts
     from ..data.loading import formats_of
-    from ..evaluation.prediction import predict_words, score_raw_text
+    from ..evaluation.prediction import predict_words, score_raw_text, unknown_labels, with_context
     from ..evaluation.scoring import score_entities
-    from ..model.modeling_triaffine import TriaffineForNestedNER
     from ..model.pipeline_triaffine import NestedNERPipeline
-    from ..model.processing_triaffine import TriaffineProcessor
 
-    model = TriaffineForNestedNER.from_pretrained(model_name)
-    processor = TriaffineProcessor.from_pretrained(model_name)
-    pipeline = NestedNERPipeline(model=model, processor=processor, device=device, batch_size=batch_size)
+    pipeline = NestedNERPipeline(model=model_name, device=device, batch_size=batch_size)
+    model: Any = pipeline.model
     split, corpus = load_split(data, corpus_format, split)
-    records = list(add_context(corpus, processor.context, processor.max_subwords))
-    unknown = {entity["type"] for record in records for entity in record["entities"]} - set(model.config.label2id or ())
-    if unknown:
-        print(f"The model has no label {', '.join(sorted(unknown))}: such entities are missing.", file=sys.stderr)
-    found = predict_words(model, processor, records, batch_size)
+    records = with_context(corpus, pipeline.processor)
+    if unknown := unknown_labels(records, model.config):
+        print(f"The model has no label {', '.join(unknown)}: such entities are missing.", file=sys.stderr)
+    found = predict_words(model, pipeline.processor, records, batch_size)
     scores = {"given_words": score_entities(found, [record["entities"] for record in records])}
     has_text = all(known.read_texts is not None for known in formats_of(data, corpus_format))
     if raw_text or (raw_text is None and has_text):

@@ -3,7 +3,6 @@
 The choices repeat names that the rooms above define, whose import would take seconds; a test compares them.
 """
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -110,14 +109,14 @@ def load_split(corpus: str, corpus_format: str | None, split: str | None) -> tup
 
     splits = load_nested_ner(corpus, corpus_format)
     default = next(iter(splits)) if len(splits) == 1 else "validation"
-    (name,) = split_names([split]) if split else (default,)
+    name = split_name(split) if split else default
     if name not in splits:
         raise ValueError(f"{corpus} has no split {name!r}; give --split {' or '.join(splits)}.")
     return name, splits[name]
 
 
-def split_names(given: Sequence[str]) -> list[str]:
-    """The names of splits as `load_nested_ner` gives them: `dev` is the validation split."""
+def split_name(given: str) -> str:
+    """The name of a split as `load_nested_ner` gives it: `dev` is the validation split."""
     from ..data.formats import SPLIT_OF_NAME
 
-    return [SPLIT_OF_NAME.get(name, name) for name in given]
+    return SPLIT_OF_NAME.get(given, given)

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .options import Corpus, Format, split_names
+from .options import Corpus, Format, split_name
 
 Statistics = dict[str, Any]
 
@@ -61,7 +61,7 @@ def statistics_by_split(
     from ..data import corpus_statistics, load_nested_ner
 
     corpus = load_nested_ner(path, corpus_format)
-    splits = split_names(names) if names else list(corpus)
+    splits = list(map(split_name, names)) if names else list(corpus)
     if unknown := set(splits) - set(corpus):
         raise ValueError(f"{path} has no split {sorted(unknown)}. It has {list(corpus)}.")
     parts = {split: corpus[split] for split in splits}

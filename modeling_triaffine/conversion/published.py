@@ -116,7 +116,8 @@ def convert_published(
     parts = [part for part, table in TABLES.items() if f"encoder.{table}.weight" in tensors]
     numbers = _read_vocabularies(vocabularies, parts, tensors)
     for part, numbered in numbers.items():
-        tensors[f"encoder.{TABLES[part]}.weight"] = _rows_of(numbered, tensors[f"encoder.{TABLES[part]}.weight"])
+        table = f"encoder.{TABLES[part]}.weight"
+        tensors[table] = tensors[table][torch.tensor(list(numbered.values()))]
 
     config = _build_config(root, tensors, encoder, labels, context)
     model = TriaffineForNestedNER(config).eval()
@@ -266,10 +267,6 @@ def _read_vocabularies(
         names = dict.fromkeys([PADDING, UNKNOWN, *by_row])
         vocabularies[part] = {name: numbered[name] for name in names}
     return vocabularies
-
-
-def _rows_of(numbered: Mapping[str, int], table: Tensor) -> Tensor:
-    return table[torch.tensor(list(numbered.values()))]
 
 
 def _our_tensors(

@@ -98,6 +98,26 @@ def align_sentence(
     return {"tokens": [text[start:end] for start, end in words], "entities": entities}
 
 
+def by_sentence(entities: Iterable[Entity], sizes: Sequence[int]) -> tuple[list[list[Entity]], list[Entity]]:
+    """Entities by words of a document → those of each sentence by its own words, and those that cross its end.
+
+    Args:
+        entities: `start`, `end` (exclusive) in words of the document.
+        sizes: the number of words in each sentence.
+    """
+    first_words = list(accumulate(sizes, initial=0))
+    inside: list[list[Entity]] = [[] for _ in sizes]
+    crossing: list[Entity] = []
+    for entity in entities:
+        sentence = bisect_right(first_words, entity["start"]) - 1
+        if entity["end"] > first_words[sentence + 1]:
+            crossing.append(entity)
+        else:
+            start, end = (entity[side] - first_words[sentence] for side in ("start", "end"))
+            inside[sentence].append(Entity(start=start, end=end, type=entity["type"]))
+    return inside, crossing
+
+
 def join_tokens(tokens: Sequence[str], entities: Iterable[Entity]) -> tuple[str, list[Entity]]:
     """The tokens joined by single spaces, and the entities by characters of that text."""
     starts = list(accumulate((len(token) + 1 for token in tokens), initial=0))

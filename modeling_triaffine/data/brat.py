@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from .documents import BYTE_ORDER_MARK, AnnotatedText, Annotation, format_of_texts
-from .reading import read_text
+from .reading import name_in_corpus, read_text, visible_paths
 from .schema import RecordChecker
 
 TEXT_SUFFIX, ANNOTATION_SUFFIX = ".txt", ".ann"
@@ -47,23 +47,12 @@ def read_brat(path: Path, check: RecordChecker) -> Iterator[AnnotatedText]:
     for lonely in sorted({*files} - {*annotated} - {file.with_suffix(TEXT_SUFFIX) for file in annotated}):
         check.note(f"texts without {ANNOTATION_SUFFIX} ignored", example=lonely.name)
     for file in annotated:
-        name = file.relative_to(path if path.is_dir() else path.parent).as_posix()
-        yield _read_document(file, name, check)
+        yield _read_document(file, name_in_corpus(file, path), check)
 
 
 def brat_documents(path: Path) -> list[Path]:
-    """The texts and annotations in a folder, or of one `.ann`; empty if nothing is annotated.
-
-    Hidden files and folders are skipped: brat writes none, but archives of some systems leave them behind.
-    """
-    if not path.is_dir():
-        files = [path, path.with_suffix(TEXT_SUFFIX)]
-    else:
-        files = [
-            file
-            for file in sorted(path.rglob("*"))
-            if not any(part.startswith(".") for part in file.relative_to(path).parts)
-        ]
+    """The texts and annotations in a folder, or of one `.ann`; empty if nothing is annotated."""
+    files = visible_paths(path) if path.is_dir() else [path, path.with_suffix(TEXT_SUFFIX)]
     files = [file for file in files if file.suffix in (TEXT_SUFFIX, ANNOTATION_SUFFIX) and file.is_file()]
     return files if any(file.suffix == ANNOTATION_SUFFIX for file in files) else []
 

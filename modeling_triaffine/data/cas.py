@@ -15,12 +15,17 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import missing_extra
 from ..model.text_triaffine import Offsets
-from .alignment import WordSplitter
-from .corpus_format import TEXT_OPTIONS, CorpusFormat
-from .documents import DEFAULT_SENTENCE_SPLITTER, AnnotatedText, Annotation, document_of, sentences_of
+from .documents import AnnotatedText, Annotation, format_of_texts
 from .json_forms import record_keys
-from .reading import open_corpus, parse_json, read_head, reject_entity_declarations
-from .schema import CorpusError, Document, Record, RecordChecker
+from .reading import (
+    name_in_corpus,
+    open_corpus,
+    parse_json,
+    read_head,
+    reject_entity_declarations,
+    visible_paths,
+)
+from .schema import CorpusError, RecordChecker
 
 if TYPE_CHECKING:
     from cassis import Cas
@@ -35,47 +40,29 @@ ANNOTATION, STRING, DOUBLE = "uima.tcas.Annotation", "uima.cas.String", "uima.ca
 JSON_KEYS = {"%TYPES", "%FEATURE_STRUCTURES"}
 
 
-def read_cas(
-    path: Path,
-    check: RecordChecker,
-    word_splitter: WordSplitter | None = None,
-    sentence_splitter: str = DEFAULT_SENTENCE_SPLITTER,
-    columns: Mapping[str, Any] | None = None,
-) -> Iterator[Record]:
-    """Reads the sentences of all documents in the order of their names.
+def read_cas(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None = None) -> Iterator[AnnotatedText]:
+    """Reads all documents in the order of their names.
 
     Args:
         path: a folder, searched recursively, or one `.xmi` or `.json`.
         check: counts what is dropped: annotations without a value.
-        word_splitter, sentence_splitter: see `sentences_of`.
         columns: {"entities": "layer:feature"}, or the layer alone, with the feature `value`.
 
     Raises:
         CorpusError: a file is not a CAS, or has no such layer; the message names the layers that it has.
         ImportError: dkpro-cassis is not installed.
     """
-    for document in _annotated_texts(path, check, columns):
-        yield from sentences_of(document, check, word_splitter, sentence_splitter)
-
-
-def read_cas_texts(path: Path, check: RecordChecker) -> Iterator[Document]:
-    """Reads the documents as written, with the annotations of the built-in layer."""
-    return (document_of(document, check) for document in _annotated_texts(path, check, None))
-
-
-def _annotated_texts(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None) -> Iterator[AnnotatedText]:
     layer, feature = _layer(columns)
     for file in cas_documents(path):
         if file.name != TYPE_SYSTEM:
-            name = file.relative_to(path if path.is_dir() else path.parent).as_posix()
+            name = name_in_corpus(file, path)
             yield annotated_cas(_load(file, name, check), layer, feature, name, check)
 
 
 def cas_documents(path: Path) -> list[Path]:
     """The XMI files with their type systems, and the JSON files that are CAS, in a folder or of one file."""
-    files = sorted(path.rglob("*")) if path.is_dir() else [path]
-    visible = [file for file in files if not any(part.startswith(".") for part in file.relative_to(path).parts)]
-    documents = [file for file in visible if file.is_file() and (file.suffix == XMI_SUFFIX or _is_json(file))]
+    files = visible_paths(path)
+    documents = [file for file in files if file.is_file() and (file.suffix == XMI_SUFFIX or _is_json(file))]
     type_systems = {file.with_name(TYPE_SYSTEM) for file in documents if file.suffix == XMI_SUFFIX}
     return sorted({*documents, *(file for file in type_systems if file.is_file())})
 
@@ -207,13 +194,12 @@ def _cassis(where: str) -> Any:
     return cassis
 
 
-CAS = CorpusFormat(
+CAS = format_of_texts(
+    read_cas,
     name="cas",
     description="UIMA CAS, in XMI or JSON, as exported by INCEpTION",
     suffixes=(XMI_SUFFIX, ".json"),
     recognizes=lambda head: "<xmi:XMI" in head or bool(record_keys(head) & JSON_KEYS),
-    read=read_cas,
-    options=(*TEXT_OPTIONS, "columns"),
-    read_texts=read_cas_texts,
+    options=("columns",),
     documents=cas_documents,
 )

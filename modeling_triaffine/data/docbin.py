@@ -7,15 +7,14 @@ is read if there is none. Needs the extra `spacy`; no pipeline is loaded.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import missing_extra
 from ..model.text_triaffine import sentence_splitter as named_sentence_splitter
-from .alignment import LOST_ACROSS_SENTENCES
+from .alignment import LOST_ACROSS_SENTENCES, by_sentence
 from .corpus_format import CorpusFormat
 from .documents import DEFAULT_SENTENCE_SPLITTER, in_context, without_space
 from .reading import open_corpus
@@ -50,7 +49,7 @@ def read_docbin(
     for number, doc in enumerate(docs):
         if groups and doc.ents:
             check.note("entities of doc.ents besides the span group ignored", len(doc.ents))
-        spans = [span for group in groups for span in doc.spans.get(group, [])] if groups else list(doc.ents)
+        spans = _spans(doc, groups)
         sentences = [sentence for sentence in _sentences(doc, sentence_splitter) if sentence]
         entities = _entities(doc, spans, sentences, check)
         doc_id = _doc_id(path, number)
@@ -71,10 +70,9 @@ def read_docbin_texts(path: Path, check: RecordChecker) -> Iterator[Document]:
     docs = _documents(path, check)
     groups = _groups(docs, None, check)
     for number, doc in enumerate(docs):
-        spans = [span for group in groups for span in doc.spans.get(group, [])] if groups else list(doc.ents)
         entities = [
             without_space(doc.text, Entity(start=span.start_char, end=span.end_char, type=span.label_))
-            for span in spans
+            for span in _spans(doc, groups)
             if span.label_ and span.text.strip()
         ]
         yield Document(doc_id=_doc_id(path, number), text=doc.text, entities=entities)
@@ -117,6 +115,10 @@ def _groups(docs: Sequence[Doc], columns: Mapping[str, Any] | None, check: Recor
     return groups
 
 
+def _spans(doc: Doc, groups: Sequence[str]) -> list[Span]:
+    return [span for group in groups for span in doc.spans.get(group, [])] if groups else list(doc.ents)
+
+
 def _sentences(doc: Doc, sentence_splitter: str) -> list[list[Token]]:
     """The tokens of every sentence without those of white space."""
     if doc.has_annotation("SENT_START"):
@@ -132,22 +134,22 @@ def _entities(
     doc: Doc, spans: Sequence[Span], sentences: Sequence[Sequence[Token]], check: RecordChecker
 ) -> list[list[Entity]]:
     """The entities of every sentence, by tokens."""
-    positions = [token.i for sentence in sentences for token in sentence]
-    first_words = list(accumulate(map(len, sentences), initial=0))
-    entities: list[list[Entity]] = [[] for _ in sentences]
+    words = [token for sentence in sentences for token in sentence]
+    positions = [token.i for token in words]
+    found = []
     for span in spans:
         start, end = bisect_left(positions, span.start), bisect_left(positions, span.end)
-        sentence = bisect_right(first_words, start) - 1
-        example = f"{span.label_} {in_context(doc.text, span.start_char, span.end_char)}".strip()
         if start == end:
             check.drop("entities of white space dropped")
         elif not span.label_:
-            check.drop("spans without a label dropped", example=example)
-        elif end > first_words[sentence + 1]:
-            check.drop(LOST_ACROSS_SENTENCES, example=example)
+            check.drop("spans without a label dropped", example=in_context(doc.text, span.start_char, span.end_char))
         else:
-            first = first_words[sentence]
-            entities[sentence].append(Entity(start=start - first, end=end - first, type=span.label_))
+            found.append(Entity(start=start, end=end, type=span.label_))
+    entities, crossing = by_sentence(found, list(map(len, sentences)))
+    for entity in crossing:
+        last = words[entity["end"] - 1]
+        inside = in_context(doc.text, words[entity["start"]].idx, last.idx + len(last))
+        check.drop(LOST_ACROSS_SENTENCES, example=f"{entity['type']} {inside}")
     return entities
 
 

@@ -8,17 +8,16 @@ Entities that cannot be aligned are dropped, counted and shown in context.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from ..model.text_triaffine import DEFAULT_WORD_SPLITTER, split_text
 from ..model.text_triaffine import sentence_splitter as named_sentence_splitter
 from ..model.text_triaffine import word_splitter as named_word_splitter
-from .alignment import LOST_ACROSS_SENTENCES, LOST_IN_A_WORD, WordSplitter, align_entities, split_words
+from .alignment import LOST_ACROSS_SENTENCES, LOST_IN_A_WORD, WordSplitter, align_entities, by_sentence, split_words
 from .corpus_format import TEXT_OPTIONS, CorpusFormat
 from .schema import CorpusError, Document, Entity, Record, RecordChecker
 
@@ -74,13 +73,14 @@ class AnnotatedText:
     borders: Sequence[int] = ()
 
 
-def format_of_texts(read: Callable[[Path, RecordChecker], Iterator[AnnotatedText]], **fields: Any) -> CorpusFormat:
+def format_of_texts(
+    read: Callable[..., Iterator[AnnotatedText]], options: tuple[str, ...] = (), **fields: Any
+) -> CorpusFormat:
     """A format of annotated texts, from its reader and the other `fields` of [`CorpusFormat`].
 
-    It takes the options `word_splitter` and `sentence_splitter` of [`sentences_of`].
-
     Args:
-        read: `read(path, check)` yields annotated texts.
+        read: `read(path, check, **options)` yields annotated texts.
+        options: of `read`; the format also takes `word_splitter` and `sentence_splitter`, see [`sentences_of`].
     """
 
     def read_sentences(
@@ -88,14 +88,15 @@ def format_of_texts(read: Callable[[Path, RecordChecker], Iterator[AnnotatedText
         check: RecordChecker,
         word_splitter: WordSplitter | None = None,
         sentence_splitter: str = DEFAULT_SENTENCE_SPLITTER,
+        **given: Any,
     ) -> Iterator[Record]:
-        for document in read(path, check):
+        for document in read(path, check, **given):
             yield from sentences_of(document, check, word_splitter, sentence_splitter)
 
     def read_texts(path: Path, check: RecordChecker) -> Iterator[Document]:
         return (document_of(document, check) for document in read(path, check))
 
-    return CorpusFormat(read=read_sentences, options=TEXT_OPTIONS, read_texts=read_texts, **fields)
+    return CorpusFormat(read=read_sentences, options=(*TEXT_OPTIONS, *options), read_texts=read_texts, **fields)
 
 
 def document_of(document: AnnotatedText, check: RecordChecker) -> Document:
@@ -184,17 +185,11 @@ def _aligned(
     aligned, lost = align_entities(document.text, list(_contiguous(document, check)), words)
     for entity in lost:
         check.drop(LOST_IN_A_WORD, example=_example(document, entity))
-    first_words = list(accumulate(map(len, words_by_sentence), initial=0))
-    entities: list[list[Entity]] = [[] for _ in words_by_sentence]
-    for entity in aligned:
-        sentence = bisect_right(first_words, entity["start"]) - 1
-        start, end = entity["start"] - first_words[sentence], entity["end"] - first_words[sentence]
-        if end <= len(words_by_sentence[sentence]):
-            entities[sentence].append(Entity(start=start, end=end, type=entity["type"]))
-        else:
-            start, end = words[entity["start"]][0], words[entity["end"] - 1][1]
-            example = _example(document, Entity(start=start, end=end, type=entity["type"]))
-            check.drop(LOST_ACROSS_SENTENCES, example=example)
+    entities, crossing = by_sentence(aligned, list(map(len, words_by_sentence)))
+    for entity in crossing:
+        start, end = words[entity["start"]][0], words[entity["end"] - 1][1]
+        example = _example(document, Entity(start=start, end=end, type=entity["type"]))
+        check.drop(LOST_ACROSS_SENTENCES, example=example)
     return entities
 
 

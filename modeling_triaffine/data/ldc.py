@@ -16,7 +16,7 @@ from xml.etree.ElementTree import Element
 
 from .corpus_format import CorpusFormat
 from .documents import BYTE_ORDER_MARK, AnnotatedText, Annotation, Offsets, format_of_texts
-from .reading import open_corpus, parse_xml, read_text
+from .reading import name_in_corpus, open_corpus, parse_xml, read_text
 from .schema import CorpusError, RecordChecker
 
 TAG = re.compile(r"<[^<>]+>")
@@ -155,9 +155,8 @@ def format_of_pairs(
     """
 
     def read(path: Path, check: RecordChecker) -> Iterator[AnnotatedText]:
-        folder = path if path.is_dir() else path.parent
         for file in files.find(path, check):
-            yield read_document(file, file.relative_to(folder).as_posix(), check)
+            yield read_document(file, name_in_corpus(file, path), check)
 
     def documents(path: Path) -> list[Path]:
         return files.with_sources(path, sources_of)

@@ -39,6 +39,22 @@ def open_corpus(path: Path) -> Iterator[BinaryIO]:
         raise CorpusError.at(path, "", problem, "Download or compress the file again") from None
 
 
+def visible_paths(path: Path) -> list[Path]:
+    """What is in a folder, searched recursively, in the order of names; or the file itself.
+
+    Hidden files and folders are skipped: annotation tools write none, but archives of some systems leave them behind.
+    """
+    if not path.is_dir():
+        return [path]
+    found = sorted(path.rglob("*"))
+    return [file for file in found if not any(part.startswith(".") for part in file.relative_to(path).parts)]
+
+
+def name_in_corpus(file: Path, path: Path) -> str:
+    """The name of one of a corpus' files, for ids and messages; `path` is the corpus: a folder, list or document."""
+    return file.relative_to(path if path.is_dir() else path.parent).as_posix()
+
+
 def read_head(path: Path) -> str:
     """The first characters of a file, from which its format is detected.
 
@@ -78,7 +94,7 @@ def parse_json(data: bytes, check: RecordChecker, where: str) -> object:
         raise check.error(where, error.problem, error.remedy) from None
 
 
-def xml_elements(path: Path, check: RecordChecker, where: str = "") -> Iterator[ElementTree.Element]:
+def xml_elements(path: Path, check: RecordChecker) -> Iterator[ElementTree.Element]:
     """The elements of an XML file in the order of their end tags, the root last. Safe for files from strangers.
 
     No other file is opened and no connection made: external DTDs are never fetched. Files that declare entities, with
@@ -88,14 +104,13 @@ def xml_elements(path: Path, check: RecordChecker, where: str = "") -> Iterator[
     Args:
         path: plain or gzipped.
         check: for its errors.
-        where: the file's name in a corpus of many files, for messages.
 
     Raises:
         CorpusError: the XML is not well-formed, has an unknown encoding or declares entities.
     """
-    with _errors_of_xml(check, where):
+    with _errors_of_xml(check, ""):
         with open_corpus(path) as file:
-            reject_entity_declarations(file, check, where)
+            reject_entity_declarations(file, check, "")
         with open_corpus(path) as file:
             for _, element in ElementTree.iterparse(file):
                 yield element

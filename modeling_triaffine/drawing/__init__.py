@@ -1,6 +1,6 @@
 """Nested entities drawn with their text: in plain Unicode for terminals, logs and cards, in HTML for pages.
 
-`text_drawing.py` is the former, `html_drawing.py` the latter; `names.py` makes names short and safe to show.
+`text_drawing.py` is the former, `html_drawing.py` the latter; `tables.py` formats tables, `safe_text.py` escapes.
 """
 
 from .html_drawing import draw_entities_html, drawing_style

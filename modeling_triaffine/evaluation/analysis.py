@@ -6,14 +6,13 @@ from typing import Any, NamedTuple
 
 from datasets import Dataset
 
-from ..data import add_context
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import TriaffineProcessor
 from .breakdowns import scores_by_depth, scores_by_length
 from .candidates import DEFAULT_COUNTS, sweep_candidates
 from .cases import Case, make_cases
 from .error_analysis import SentenceErrors, confusion, sentences_with_errors
-from .prediction import Entities, predict_words
+from .prediction import Entities, predict_words, unknown_labels, with_context
 from .scoring import score_entities
 from .significance import paired_bootstrap
 
@@ -27,10 +26,6 @@ class NamedModel(NamedTuple):
     name: str
     model: TriaffineForNestedNER
     processor: TriaffineProcessor
-
-    def read(self, corpus: Dataset) -> list[Record]:
-        """The sentences with as much of their document around them as the model reads."""
-        return list(add_context(corpus, self.processor.context, self.processor.max_subwords))
 
 
 @dataclass(frozen=True)
@@ -102,7 +97,7 @@ def analyse(
     """
     _, model, processor = subject
     config: Any = model.config
-    records = subject.read(corpus)
+    records = with_context(corpus, processor)
     chosen = _find_sentences(records, sentences)
     if counts is None:
         counts = DEFAULT_COUNTS if config.cross_span else ()
@@ -114,7 +109,7 @@ def analyse(
         model=subject.name,
         corpus=corpus_name,
         sentences=len(records),
-        unknown_labels=sorted({entity["type"] for gold in references for entity in gold} - set(labels)),
+        unknown_labels=unknown_labels(records, config),
         scores=score_entities(predictions, references, labels),
         by_length=scores_by_length(predictions, references),
         by_depth=scores_by_depth(predictions, references),
@@ -146,7 +141,7 @@ def _compare(
     labels: list[str],
     batch_size: int,
 ) -> Comparison:
-    others = predict_words(other.model, other.processor, other.read(corpus), batch_size)
+    others = predict_words(other.model, other.processor, with_context(corpus, other.processor), batch_size)
     return Comparison(
         model=other.name,
         scores=score_entities(others, references, labels),

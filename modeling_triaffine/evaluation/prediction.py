@@ -3,9 +3,11 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from datasets import Dataset
 from torch import Tensor
 from tqdm import tqdm
 
+from ..data import add_context
 from ..data.collator import encode_records
 from ..inference import evaluating
 from ..model.batches_triaffine import batches_by_length, feature_size
@@ -16,6 +18,16 @@ from ..model.processing_triaffine import TriaffineProcessor
 from .scoring import score_entities
 
 Entities = list[dict[str, Any]]
+
+
+def with_context(corpus: Dataset, processor: TriaffineProcessor) -> list[dict[str, Any]]:
+    """The records of a corpus, with as much of their document around them as the model reads."""
+    return list(add_context(corpus, processor.context, processor.max_subwords))
+
+
+def unknown_labels(records: Iterable[Mapping[str, Any]], config: Any) -> list[str]:
+    """The entity types of the records that the model has no label for, and so cannot find."""
+    return sorted({entity["type"] for record in records for entity in record["entities"]} - set(config.entity_labels))
 
 
 def word_batches(

@@ -168,7 +168,7 @@ def upload_repository(
     return Upload(commit, removed, bool(info.private))
 
 
-def fetch_checkpoint(name_or_path: str, token: str | bool | None = None) -> Path:
+def fetch_checkpoint(name_or_path: str) -> Path:
     """The folder of that name, or a copy of the parts of a Hub repository.
 
     Raises:
@@ -179,13 +179,13 @@ def fetch_checkpoint(name_or_path: str, token: str | bool | None = None) -> Path
         return Path(name_or_path)
     try:
         with errors_of_hub(name_or_path):
-            names = _names(HfApi(token=token).model_info(name_or_path, timeout=HUB_PATIENCE))
+            names = _names(HfApi().model_info(name_or_path, timeout=HUB_PATIENCE))
     except (ValueError, OSError) as error:
         raise OSError(f"There is no folder {name_or_path}. {error}") from error
     contents = sort_out({name.split("/")[0] for name in names})
     refuse_unknown(contents.unknown, name_or_path)
     with errors_of_hub(name_or_path):
-        return Path(snapshot_download(name_or_path, token=token, allow_patterns=contents.parts))
+        return Path(snapshot_download(name_or_path, allow_patterns=contents.parts))
 
 
 def full_name(repo_id: str, token: str | bool | None = None) -> str:

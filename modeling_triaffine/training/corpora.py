@@ -6,13 +6,14 @@ trained on the words of raw text wherever the corpus has its text, and scored on
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import NamedTuple
 
 from datasets import Dataset, DatasetDict, concatenate_datasets
 
-from ..data import Document, WordSplitter, load_nested_ner, load_texts, retokenize
+from ..data import CorpusFormat, Document, WordSplitter, load_nested_ner, load_texts, retokenize
 from ..data.loading import formats_of
 from ..data.parts_of_speech import add_parts_of_speech, spacy_tagger
 from ..model.processing_triaffine import PosTagger
@@ -20,8 +21,20 @@ from .arguments import DataArguments
 
 logger = logging.getLogger(__name__)
 
-Source = str | Mapping[str, str]
-"""What `load_nested_ner` reads: a corpus, or the file of one split."""
+
+class Source(NamedTuple):
+    """What `load_nested_ner` reads, a corpus or the file of one split, and the formats of its files."""
+
+    path: str | Mapping[str, str]
+    formats: list[CorpusFormat]
+
+    @property
+    def keeps_text(self) -> bool:
+        return all(known.keeps_text for known in self.formats)
+
+    @property
+    def has_own_words(self) -> bool:
+        return any(known.has_own_words for known in self.formats)
 
 
 @dataclass(frozen=True)
@@ -84,10 +97,15 @@ def read_corpus(data: DataArguments, word_splitter: WordSplitter, reads_tags: bo
         word_splitter: the one by which the model cuts raw text.
         reads_tags: whether the model reads parts of speech, which belong to the words of the corpus.
     """
-    words = _choose_words(data, reads_tags)
-    given = _load_splits(data, None if words == "corpus" else word_splitter, retokenized=False)
-    own_words = words != "corpus" and any(_has_own_words(source, data) for source in _sources(data))
-    return Corpus(words, given, _load_splits(data, word_splitter, retokenized=True) if own_words else given)
+    files = {"validation": data.validation_file, "test": data.test_file}
+    paths: list[str | Mapping[str, str]] = [data.train_file] if data.train_file else []
+    paths += [{split: file} for split, file in files.items() if file]
+    sources = [Source(path, formats_of(path, data.data_format)) for path in paths]
+    words = _choose_words(sources, data, reads_tags)
+    given = _load_splits(sources, data, None if words == "corpus" else word_splitter, retokenized=False)
+    if words == "corpus" or not any(source.has_own_words for source in sources):
+        return Corpus(words, given, given)
+    return Corpus(words, given, _load_splits(sources, data, word_splitter, retokenized=True))
 
 
 def limit_splits(splits: DatasetDict, data: DataArguments) -> DatasetDict:
@@ -107,10 +125,10 @@ def texts_to_score(data: DataArguments, split: str, records: Dataset) -> list[Do
     Where the number of sentences is limited, these are the texts all of whose sentences are within the limit.
     """
     own_file = {"validation": data.validation_file, "test": data.test_file}[split]
-    source: Source = {split: own_file} if own_file else data.train_file or ""
-    if any(corpus_format.read_texts is None for corpus_format in formats_of(source, data.data_format)):
+    path: str | Mapping[str, str] = {split: own_file} if own_file else data.train_file or ""
+    if any(corpus_format.read_texts is None for corpus_format in formats_of(path, data.data_format)):
         return []
-    texts = load_texts(source, data.data_format).get(split, [])
+    texts = load_texts(path, data.data_format).get(split, [])
     if _limits(data)[split] is None:
         return texts
     names = list(records["doc_id"])
@@ -127,10 +145,9 @@ def tagger(pipeline: str) -> PosTagger:
         raise ValueError(f"--pos_tagger: {error}") from None
 
 
-def _choose_words(data: DataArguments, reads_tags: bool) -> str:
+def _choose_words(sources: Sequence[Source], data: DataArguments, reads_tags: bool) -> str:
     """Decides what `--words auto` is for these files, and warns of what loses on raw text."""
-    sources = _sources(data)
-    if not any(_has_own_words(source, data) for source in sources):
+    if not any(source.has_own_words for source in sources):
         return "text"
     if data.words == "auto" and reads_tags and data.pos_tagger is None:
         logger.warning(
@@ -139,8 +156,7 @@ def _choose_words(data: DataArguments, reads_tags: bool) -> str:
         )
         return "corpus"
     if data.words == "auto":
-        formats = [known for source in sources for known in formats_of(source, data.data_format)]
-        return "text" if all(known.keeps_text for known in formats) else "both"
+        return "text" if all(source.keeps_text for source in sources) else "both"
     if data.words == "corpus":
         logger.warning(
             "--words corpus: raw text is cut into other words, on which a model that has seen the corpus's words only "
@@ -150,32 +166,22 @@ def _choose_words(data: DataArguments, reads_tags: bool) -> str:
     return data.words
 
 
-def _sources(data: DataArguments) -> list[Source]:
-    """The corpus in `train_file`, and the files of other splits."""
-    files = {"validation": data.validation_file, "test": data.test_file}
-    train: list[Source] = [data.train_file] if data.train_file else []
-    return train + [{split: file} for split, file in files.items() if file]
-
-
-def _has_own_words(source: Source, data: DataArguments) -> bool:
-    return any(known.has_own_words for known in formats_of(source, data.data_format))
-
-
-def _load_splits(data: DataArguments, word_splitter: WordSplitter | None, retokenized: bool) -> DatasetDict:
+def _load_splits(
+    sources: Sequence[Source], data: DataArguments, word_splitter: WordSplitter | None, retokenized: bool
+) -> DatasetDict:
     splits: dict[str, Dataset] = {}
-    for source in _sources(data):
-        splits |= _load(source, data, word_splitter, retokenized)
+    for source in sources:
+        splits |= _load(source, data.data_format, word_splitter, retokenized)
     if data.pos_tagger is not None:
         splits = {split: add_parts_of_speech(records, tagger(data.pos_tagger)) for split, records in splits.items()}
     return DatasetDict(splits)
 
 
-def _load(source: Source, data: DataArguments, word_splitter: WordSplitter | None, retokenized: bool) -> DatasetDict:
+def _load(source: Source, format: str | None, word_splitter: WordSplitter | None, retokenized: bool) -> DatasetDict:
     """One corpus, in its own words if it has any; `retokenized`, in those of the word splitter in any case."""
-    formats = formats_of(source, data.data_format)
-    if all(known.keeps_text for known in formats) and (retokenized or not _has_own_words(source, data)):
-        return load_nested_ner(source, data.data_format, word_splitter=word_splitter)
-    splits = load_nested_ner(source, data.data_format)
+    if source.keeps_text and (retokenized or not source.has_own_words):
+        return load_nested_ner(source.path, format, word_splitter=word_splitter)
+    splits = load_nested_ner(source.path, format)
     return retokenize(splits, word_splitter)[0] if retokenized and word_splitter else splits
 
 

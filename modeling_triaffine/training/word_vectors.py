@@ -13,6 +13,7 @@ import re
 import struct
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -83,7 +84,7 @@ class _VectorFile:
     form: str
     size: int
     read: Callable[[Collection[str] | None], Iterator[tuple[str, np.ndarray]]]
-    compose: Callable[[str], np.ndarray | None]
+    compose: Callable[[str], np.ndarray | None] = lambda word: None  # without sub-words, only what the file holds
 
 
 def read_word_vectors(path: str | Path, words: Collection[str], keep_all: bool = False) -> WordVectors:
@@ -137,22 +138,21 @@ def _open_vectors(path: Path) -> _VectorFile:
     first, _, rest = head.partition(b"\n")
     header = HEADER.fullmatch(first)
     if header is None:
-        size = first.rstrip().count(b" ")
+        count, size = 0, first.rstrip().count(b" ")
+        is_text = True
         if not size or not all(map(_is_number, first.split()[-size:])):
             raise ValueError(
                 f"{path} holds no word vectors of a known form: it is no fastText .bin, has no first line with the "
                 "numbers of words and of numbers in a vector, and its first line is no word followed by numbers. Give "
                 "a .vec or .bin of fastText, a text or binary file of word2vec, or GloVe's text."
             )
-        return _VectorFile("text", size, lambda wanted: _read_text(path, size, wanted), _compose_nothing)
-    count, size = int(header[1]), int(header[2])
-    line = rest.partition(b"\n")[0].rstrip()
-    if not line or (b"\0" not in line and _is_number(line.rsplit(b" ", 1)[-1])):
-        return _VectorFile("text", size, lambda wanted: _read_text(path, size, wanted), _compose_nothing)
-    _not_gzipped(path, gzipped)
-    return _VectorFile(
-        "word2vec binary", size, lambda wanted: _read_word2vec(path, count, size, wanted), _compose_nothing
-    )
+    else:
+        count, size = int(header[1]), int(header[2])
+        line = rest.partition(b"\n")[0].rstrip()
+        is_text = not line or (b"\0" not in line and _is_number(line.rsplit(b" ", 1)[-1]))
+    if is_text:
+        return _VectorFile("text", size, partial(_read_text, path, size))
+    return _VectorFile("word2vec binary", size, partial(_read_word2vec, _not_gzipped(path, gzipped), count, size))
 
 
 def _not_gzipped(path: Path, gzipped: bool) -> Path:
@@ -167,10 +167,6 @@ def _is_number(field: bytes) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _compose_nothing(word: str) -> None:
-    """Without sub-words there is no vector for a word that the file does not hold."""
 
 
 def _read_text(path: Path, size: int, wanted: Collection[str] | None) -> Iterator[tuple[str, np.ndarray]]:
