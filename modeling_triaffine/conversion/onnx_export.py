@@ -221,8 +221,8 @@ def attend_in_band(attention: Sequence[Tensor], scoring: Sequence[Tensor], max_w
 
     outside = (band > band[:, None]).float() * OUTSIDE
     p = (torch.softmax(pair_scores(attention) + outside, -1) * pair_scores(scoring)).sum(-1)
-    widths = (words - words[:, None]).clamp(0, max_width - 1)
-    return p.gather(2, widths.expand(len(p), -1, -1))
+    spans = words[:, None] * max_width + (words - words[:, None]).clamp(0, max_width - 1)
+    return p.flatten(1).index_select(1, spans.flatten()).unflatten(1, spans.shape)
 
 
 def low_rank_cube(factor: TriaffineFactor) -> Tensor:
