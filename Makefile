@@ -29,10 +29,12 @@ suite: $(VENV)/.installed-test
 test-lowest: $(LOWEST)/.installed
 	$(LOWEST)/bin/python $(PYTEST) $(BESIDE_THE_CORE:%=--ignore=tests/%)
 
-# The slow ones: a training killed at 1,000 points, every reader and the model's files damaged thousands of times.
+# The slow ones: a training killed at 1,000 points, every reader and the model's files damaged thousands of times, more
+# examples of what hypothesis draws.
 nightly: $(VENV)/.installed-test
 	TRIAFFINE_KILL_POINTS=1000 TRIAFFINE_EXAMPLES=5000 $(BIN)/python -m pytest -n 2 \
 	    tests/training/test_kill_points.py tests/test_fuzzing.py
+	TRIAFFINE_EXAMPLES=500 $(BIN)/python -m pytest -n 2 tests/data tests/drawing tests/evaluation
 	$(BIN)/python $(PYTEST) -m nightly
 
 # `make test` as on other machines: results may not depend on instruction sets, the number of threads or addresses.

@@ -75,7 +75,7 @@ def main() -> None:
         if arguments.long_seconds:
             long = load_for(arguments.long_seconds, together, clients, expected)
             rows.add(setting="many clients, long", clients=clients, **summarize([long]))
-    stops = [stop_under_load(arguments.model, clients, expected) for _ in range(arguments.repeats)]
+    stops = [stop_under_load(ServerProcess(arguments.model), clients, expected) for _ in range(arguments.repeats)]
     rows.add(setting="SIGTERM", clients=clients, stops=stops)
     rows.write(arguments.output)
 
@@ -237,9 +237,8 @@ def check(asked: list[Asked]) -> dict[str, Any]:
     }
 
 
-def stop_under_load(model: str, clients: int, expected: dict[str, Entities]) -> dict[str, Any]:
+def stop_under_load(server: ServerProcess, clients: int, expected: dict[str, Entities]) -> dict[str, Any]:
     """Of the requests that had begun when SIGTERM was sent, how many were answered."""
-    server = ServerProcess(model)
     asked, wait = start_clients(server.url, clients, expected, is_over=lambda: False)
     time.sleep(SECONDS_BEFORE_STOP)
     stopped = time.perf_counter()

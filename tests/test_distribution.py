@@ -73,6 +73,7 @@ def test_the_index_can_show_the_description(distributions):
     run(sys.executable, "-m", "twine", "check", "--strict", *distributions, folder=REPOSITORY)
 
 
+WHERE = "import modeling_triaffine; print(modeling_triaffine.__file__)"
 # In one process, for the sake of its imports.
 TRAIN_AND_PREDICT = """
 import sys
@@ -86,11 +87,17 @@ main(["predict", "--model", "model", "--threshold", "0"])
 """
 
 
+def test_the_program_runs_from_an_empty_folder(program, tmp_path):
+    assert run(program, "--version", folder=tmp_path, env={"PATH": ""}).startswith("triaffine-ner ")
+    where = run(program.with_name("python"), "-c", WHERE, folder=tmp_path, env={"PATH": ""})
+    assert Path(where.strip()).is_relative_to(program.parents[1])
+
+
+@pytest.mark.nightly
 def test_trains_by_the_name_of_a_recipe_and_predicts_from_an_empty_folder(program, tmp_path):
     empty = tmp_path / "empty"
     empty.mkdir()
     environment = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "home"), "OMP_NUM_THREADS": "1", "PATH": ""}
-    assert run(program, "--version", folder=empty, env=environment).startswith("triaffine-ner ")
     options = ("--max_train_samples", 48, "--max_eval_samples", 8, "--num_train_epochs", 1, "--use_cpu")
     task = ("--recipe", "demo", "--train_file", "corpus", "--output_dir", "model")
     text = "The mayor of Port Velmar resigned."

@@ -30,7 +30,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 DOCUMENTS = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
 # These would run the test suite within itself; what `make demo` runs is run below with fewer sentences.
 MAKE = re.compile(r"^make \w+", re.MULTILINE)
-SENTENCES = 40  # of each split
+SENTENCES = 24  # of each split
 SLOW = {"onnx.md", "tagging_a_corpus.md"}  # to export a model and to start Ray takes a minute each
 
 

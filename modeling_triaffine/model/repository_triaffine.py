@@ -3,6 +3,7 @@
 The place is a folder or a Hub repository. What the files hold is the business of those that read them.
 """
 
+import contextlib
 import os
 import shutil
 from pathlib import Path
@@ -124,8 +125,9 @@ def save_remote_code(folder: str | os.PathLike[str], origin: str = "") -> None:
             source = cached_file(origin, name, **lenient) if origin else None
         if source is None:
             logger.warning(f"{name}, a part of the remote code, was not found and is missing in {target}.")
-        elif Path(source).resolve() != (target / name).resolve():
-            shutil.copyfile(source, target / name)
+        else:
+            with contextlib.suppress(shutil.SameFileError):
+                shutil.copyfile(source, target / name)
 
 
 def check_available(name_or_path: str | os.PathLike[str] | None, options: dict[str, Any]) -> None:

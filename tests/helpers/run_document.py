@@ -2,8 +2,8 @@
 
 Python snippets share their names, as in one session; bash snippets stop at the first command that fails. A snippet
 marked ```bash background runs until the document's end; what follows waits until the port that it names answers.
-JSON snippets must be JSON, line by line or as a whole. Other blocks are output or pictures. But for servers,
-`triaffine-ner` is run by `warm_program.py`, whose client $WARM_PROGRAM is.
+JSON snippets must be JSON, line by line or as a whole. Other blocks are output or pictures. `triaffine-ner` is run by
+`warm_program.py`, whose client $WARM_PROGRAM is.
 """
 
 import json
@@ -76,7 +76,7 @@ def check_json(content: str) -> None:
 def start_server(command: str) -> subprocess.Popen:
     port = re.search(r"--port[ =](\d+)", command)
     assert port, f"A server in the background names its port: {command}"
-    server = subprocess.Popen(["bash", "-c", f"exec {command}"])
+    server = subprocess.Popen(["bash", "-c", f"exec {os.environ['WARM_PROGRAM']} {command}"])
     deadline = time.monotonic() + STARTING_TIME
     while time.monotonic() < deadline:
         assert server.poll() is None, f"The server ended with {server.returncode}: {command}"

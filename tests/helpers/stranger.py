@@ -21,7 +21,7 @@ text, out_of_reach, questions = json.loads(sys.stdin.read())
 sys.modules.update(dict.fromkeys(out_of_reach))  # as if not installed
 
 import torch
-from huggingface_hub import snapshot_download
+from huggingface_hub import constants, snapshot_download
 from transformers import AutoConfig, AutoModel, AutoModelForTokenClassification, AutoProcessor, pipeline
 
 
@@ -49,6 +49,10 @@ def load(name, save_to=None, by_all_names=False, **options):
     return {"scores": scores.double().tolist(), "found": found, "labels": labels, "edition": edition}
 
 
+def go_offline():
+    constants.HF_HUB_OFFLINE = True  # from now on a request raises
+
+
 def serve(name, requests):
     '''As the toolkit of Inference Endpoints does it: a copy of the repository, and its handler by path.'''
     folder = snapshot_download(name)
@@ -67,7 +71,7 @@ print(json.dumps([globals()[what](**options) for what, options in questions]))
 def ask_a_stranger(
     tmp_path: Path, *questions: tuple[str, dict[str, Any]], environment: dict[str, str] | None = None
 ) -> list[Any]:
-    """Answers to ("load", {"name": …, options of from_pretrained}) and ("serve", {"name": …, "requests": […]})."""
+    """Answers to questions, each the name of a function in `SCRIPT` and its arguments."""
     nowhere = tmp_path / "nowhere"
     nowhere.mkdir(exist_ok=True)
     clean = {key: value for key, value in os.environ.items() if not key.startswith("HF_") and key != "PYTHONPATH"}

@@ -3,7 +3,7 @@
     python tests/helpers/warm_program.py SOCKET                     # serves
     python -S tests/helpers/warm_program.py SOCKET PROGRAM OPTIONS  # its client: runs as the program itself would
 
-The program has the client's folder and standard streams, and the server's environment.
+The program has the client's folder, standard streams and signals, and the server's environment.
 """
 
 import atexit
@@ -32,12 +32,17 @@ def ask(address: str, command: list[str]) -> int:
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(address)
         socket.send_fds(connection, [json.dumps([command, os.getcwd()]).encode()], [0, 1, 2])
+        process = int.from_bytes(connection.recv(4), "big")
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda number, _: os.kill(process, number))
         code = connection.recv(1)
         connection.recv(1)  # nothing: the process has ended
     return code[0] if code else 1
 
 
 def serve(address: str) -> None:
+    import modeling_triaffine.evaluation.figures
+    import modeling_triaffine.page
     import modeling_triaffine.training.run  # noqa: F401
     from modeling_triaffine import commands
     from tests.helpers import run_document
@@ -64,6 +69,7 @@ def answer(connection: socket.socket, programs: dict[str, Program]) -> None:
     sys.stdin, sys.stdout, sys.stderr = os.fdopen(0), os.fdopen(1, "w"), os.fdopen(2, "w", buffering=1)
     (program, *arguments), folder = json.loads(message)
     os.chdir(folder)
+    connection.send(os.getpid().to_bytes(4, "big"))
     connection.send(bytes([run(programs[program], arguments)]))
     os._exit(0)
 

@@ -143,8 +143,7 @@ def test_index_with_damaged_metadata_is_refused(model_folder, metadata):
         TriaffineForNestedNER.from_pretrained(model_folder)
 
 
-@pytest.mark.parametrize("variant", [None, "fp16"])
-@pytest.mark.parametrize("subfolder", ["", "inner"])
+@pytest.mark.parametrize(("subfolder", "variant"), [("", None), ("inner", "fp16")])
 def test_index_never_leads_out_of_its_folder(encoder, tmp_path, subfolder, variant):
     folder = tmp_path / "model" / subfolder
     model = tiny_model(encoder)
@@ -238,20 +237,14 @@ def test_a_strangers_tokenizer_does_not_ask_the_terminal_to_run_its_code(model_f
 
 
 HUB_KERNEL = "evil/flash-attn"
+FORMS_OF_FIELDS = (("", ""), ("_", ""), ("_", "_internal"))
 
 
-@pytest.mark.parametrize(
-    "field",
-    [
-        *("attn_implementation", "_attn_implementation", "_attn_implementation_internal"),
-        *("experts_implementation", "_experts_implementation", "_experts_implementation_internal"),
-    ],
-)
-@pytest.mark.parametrize("of_encoder", [False, True])
-def test_a_file_does_not_choose_how_attention_is_computed(model_folder, monkeypatch, field, of_encoder):
+def test_a_file_does_not_choose_how_attention_is_computed(model_folder, monkeypatch):
     """It could name code on the Hub, which transformers downloads and runs (CVE-2026-4372)."""
-    fields = {field: HUB_KERNEL}
-    change(model_folder / CONFIG, {"encoder_config": fields} if of_encoder else fields)
+    kinds = ("attn_implementation", "experts_implementation")
+    fields = dict.fromkeys((f"{start}{kind}{end}" for kind in kinds for start, end in FORMS_OF_FIELDS), HUB_KERNEL)
+    change(model_folder / CONFIG, {**fields, "encoder_config": fields})
     received = []  # by transformers, of which only newer versions drop some of these fields themselves
     from_dict = PretrainedConfig.from_dict.__func__
 

@@ -1,41 +1,15 @@
-"""Saved folders load in a fresh process that cannot import the package, with equal scores, and so what it saves."""
+"""The code that is saved beside a model; what strangers make of it is in `tests/publishing/test_publishing.py`."""
 
-import json
 import sys
 from pathlib import Path
 
 from transformers.dynamic_module_utils import get_imports, get_relative_imports
 
 from modeling_triaffine.model import repository_triaffine
-from modeling_triaffine.model.repository_triaffine import AUTO_MAP, CUSTOM_PIPELINES, HANDLER_FILE, REMOTE_CODE_FILES
-from tests.helpers.portable import near
-from tests.helpers.stranger import ask_a_stranger, expected_answer
+from modeling_triaffine.model.repository_triaffine import HANDLER_FILE, REMOTE_CODE_FILES
 from tests.helpers.tiny import tiny_model, tiny_processor
 
 ALWAYS_THERE = {"torch", "transformers", "tokenizers", "numpy", "safetensors", "huggingface_hub", "packaging"}
-
-
-def test_folder(encoder, tmp_path):
-    processor = tiny_processor(encoder)
-    processor.build_vocabularies([{"tokens": ["gene", "binds"], "pos": []}], ["chars"])
-    sizes = {"char_vocab_size": len(processor.vocabularies["chars"]), "char_embedding_size": 3}
-    saved, again = tmp_path / "saved", tmp_path / "again"
-    tiny_model(encoder, **sizes, char_lstm_hidden_size=2).save_pretrained(saved)
-    processor.save_pretrained(saved)
-    # What a stranger saves is code of its own, and whole.
-    first = {"name": str(saved), "save_to": str(again), "by_all_names": True}
-    answers = ask_a_stranger(tmp_path, ("load", first), ("load", {"name": str(again)}))
-    assert answers == near([expected_answer(saved)] * 2)
-    files = {path.name: path.read_bytes() for path in saved.iterdir()}
-    assert {"config.json", "model.safetensors", "processor_config.json", "vocabularies.json", "tokenizer.json"} <= set(
-        files
-    )
-    saved_again = {path.name: path.read_bytes() for path in again.iterdir()}
-    for contents in (files, saved_again):
-        config = json.loads(contents.pop("config.json"))
-        assert (config["auto_map"], config["custom_pipelines"]) == (AUTO_MAP, CUSTOM_PIPELINES)
-    assert saved_again == files
-    assert all(str(tmp_path) not in path.read_text() for path in saved.glob("*.json"))
 
 
 def test_remote_code_imports_only_what_a_stranger_has():

@@ -3,7 +3,7 @@
 import os
 import shutil
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -104,22 +104,6 @@ class Watch:
         assert [url for url in self.asked if not url.startswith(own)] == []
 
 
-@pytest.fixture
-def visit(context, address) -> Iterator[Callable[..., "Page"]]:
-    """Opens a page of the test's own."""
-    watches: list[Watch] = []
-
-    def open_page() -> "Page":
-        page = context.new_page()
-        watches.append(Watch(page, address))
-        return page
-
-    yield open_page
-    for watch in watches:
-        watch.check()
-        watch.page.close()
-
-
 @pytest.fixture(scope="package")
 def open_watch(context, address) -> Watch:
     return Watch(context.new_page(), address)
@@ -127,7 +111,7 @@ def open_watch(context, address) -> Watch:
 
 @pytest.fixture
 def visited(open_watch) -> Iterator["Page"]:
-    """The page that tests share who leave model and options as they are: to open one takes seconds."""
+    """The page that all tests share, who leave model and options as they were: to open one takes seconds."""
     open_watch.page.set_viewport_size(LAPTOP)
     find(open_watch.page, "", "#drawing :text('There is no text yet')")
     yield open_watch.page

@@ -111,8 +111,7 @@ def test_markup_in_the_text_shows_as_text(visited):
     assert "<b>" in {row[0] for row in table_rows(visited)}  # of three words all spans are candidates
 
 
-def test_markup_of_a_model_shows_as_text(visit):
-    visited = visit()
+def test_markup_of_a_model_shows_as_text(visited):
     choose_model(visited, HOSTILE)
     visited.locator("#examples button").get_by_text("window.hurt=1").click()
     visited.wait_for_function("(text) => document.querySelector('#text textarea').value == text", arg=MARKUP)
@@ -126,6 +125,7 @@ def test_markup_of_a_model_shows_as_text(visit):
     made_of = "figcaption, strong, span, table, thead, tbody, tr, th, td, bdi, p, details, summary, pre"
     assert visited.locator(f"#explanation figure :not({made_of})").count() == 0
     assert visited.locator("#explanation thead th").count() == len(HOSTILE_LABELS)
+    choose_model(visited, "tiny")
 
 
 def test_examples_come_from_the_card(visited):
@@ -145,16 +145,23 @@ def test_an_empty_text_is_no_error(visited):
         find(visited, TEXT)
 
 
-@pytest.mark.parametrize("size", [LAPTOP, PHONE], ids=["laptop", "phone"])
-def test_nothing_is_cut_nor_scrolls_sideways_and_the_button_stays_in_sight(visited, size):
-    visited.set_viewport_size(size)
+def test_nothing_is_cut_nor_scrolls_sideways_and_the_button_stays_in_sight(visited):
     visited.click("#options button")
     visited.wait_for_selector("#overlap label")
-    bottom = visited.locator("#find").evaluate("(button) => button.getBoundingClientRect().bottom")
-    assert bottom <= size["height"]
+    for size in (LAPTOP, PHONE):
+        visited.set_viewport_size(size)
+        bottom = visited.locator("#find").evaluate("(button) => button.getBoundingClientRect().bottom")
+        assert bottom <= size["height"]
     find(visited, f"{TEXT} " * 12)
     visited.locator("#table tbody tr").first.click()
     visited.wait_for_selector("#explanation table")
+    for size in (LAPTOP, PHONE):
+        visited.set_viewport_size(size)
+        assert_all_is_in_sight(visited, size)
+    visited.click("#options button")
+
+
+def assert_all_is_in_sight(visited: "Page", size: dict[str, int]) -> None:
     hidden = """(all) => all.filter((one) =>
         one.scrollHeight > one.clientHeight + 1 && getComputedStyle(one).overflowY != 'visible')"""
     for sheet in ("drawing", "explanation", "table"):
@@ -171,7 +178,6 @@ def test_nothing_is_cut_nor_scrolls_sideways_and_the_button_stays_in_sight(visit
         "#drawing .entity", "(all) => all.flatMap((one) => [...one.getClientRects()].map((box) => box.toJSON()))"
     )
     assert all(box["left"] >= 0 and box["right"] <= size["width"] for box in boxes)
-    visited.click("#options button")
 
 
 def test_only_what_is_long_scrolls_in_boxes_of_its_own():
@@ -296,8 +302,7 @@ def test_an_explanation_without_a_part_leaves_it_out(encoder, fields, parts):
     assert rows == [part if "gene" not in part else [*names, *part[1:]] for part in parts]
 
 
-def test_options_are_the_pipelines(visit, pipeline):
-    visited = visit()
+def test_options_are_the_pipelines(visited, pipeline):
     visited.click("#options button")
     visited.click("#overlap label:has-text('share a word')")
     find(visited, TEXT)
@@ -311,6 +316,8 @@ def test_options_are_the_pipelines(visit, pipeline):
     find(visited, TEXT, "#drawing :text('No entities were found')")
     assert visited.text_content("#drawing .text") == TEXT
     assert visited.locator("#table tr").count() == 0
+    for choice in ("#keep label:has-text('likeliest')", "#overlap label:has-text('All of them')", "#options button"):
+        visited.click(choice)
 
 
 def test_the_download_is_the_result(visited, pipeline):
@@ -329,8 +336,7 @@ def test_the_download_is_the_result(visited, pipeline):
     }
 
 
-def test_an_error_is_one_paragraph_and_the_page_goes_on(visit):
-    visited = visit()
+def test_an_error_is_one_paragraph_and_the_page_goes_on(visited):
     for name in ("/nowhere/<img src=x onerror=window.hurt=6>", "owner/unknown"):
         choose_model(visited, name)
         find(visited, TEXT, "#drawing [role=alert]")

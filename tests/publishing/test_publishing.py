@@ -17,7 +17,12 @@ from modeling_triaffine import (
     TriaffineProcessor,
 )
 from modeling_triaffine.model.handler import EndpointHandler
-from modeling_triaffine.model.repository_triaffine import REMOTE_CODE_FILES, REQUIREMENTS
+from modeling_triaffine.model.repository_triaffine import (
+    AUTO_MAP,
+    CUSTOM_PIPELINES,
+    REMOTE_CODE_FILES,
+    REQUIREMENTS,
+)
 from modeling_triaffine.publishing import push_model
 from modeling_triaffine.publishing.card_mark import is_edited, mark_card
 from modeling_triaffine.publishing.model_card import TAGS
@@ -62,7 +67,10 @@ def train_and_push(folder: Path, name: str) -> NestedNERTrainer:
 
 
 def test_strangers_use_what_was_published(checkpoint, online, command, tmp_path):
-    """A second push updates, a pinned revision stays; two models share code, pinned or not; endpoint; offline."""
+    """A second push updates, a pinned revision stays; two models share code, pinned or not; endpoint; offline.
+
+    What a stranger saves is code of its own, and whole.
+    """
 
     def publish(name: str, *options: object) -> str:
         result = command("publish", "--checkpoint", checkpoint, "--repo-id", name, *options)
@@ -86,24 +94,34 @@ def test_strangers_use_what_was_published(checkpoint, online, command, tmp_path)
         {"inputs": TEXT, "parameters": {"threshold": 0.2}},
         {"inputs": [TEXT, ""], "parameters": {"threshold": 0.2, "overlap": "all"}},
     ]
-    again = tmp_path / "again"
+    again, of_folder = tmp_path / "again", tmp_path / "of_folder"
     answers = ask_a_stranger(
         tmp_path,
-        ("load", {"name": NAME, "by_all_names": True}),
+        ("load", {"name": str(checkpoint), "save_to": str(of_folder), "by_all_names": True}),
+        ("load", {"name": NAME}),
         ("load", {"name": NAME, "revision": old}),
         ("load", {"name": "owner/old", "code_revision": shared}),
         ("load", {"name": "owner/new", "save_to": str(again)}),
         ("load", {"name": str(again)}),
         ("serve", {"name": NAME, "requests": requests}),
+        ("go_offline", {}),
+        ("load", {"name": NAME}),
+        ("load", {"name": "owner/new"}),
         environment=online.environment(),
     )
-    newest = {**second, "edition": 2}
-    assert answers == near([second, first, first, newest, newest, [second["found"], [second["found"], []]]])
+    newest, served = {**second, "edition": 2}, [second["found"], [second["found"], []]]
+    assert answers == near([second, second, first, first, newest, newest, served, None, second, newest])
 
-    online.stop()
-    offline = online.environment() | {"HF_HUB_OFFLINE": "1"}
-    answers = ask_a_stranger(tmp_path, ("load", {"name": NAME}), ("load", {"name": "owner/new"}), environment=offline)
-    assert answers == near([second, newest])
+    saved, saved_again = (
+        {path.name: path.read_bytes() for path in folder.iterdir() if path.name in MODEL_FILES | CODE_FILES}
+        for folder in (checkpoint, of_folder)
+    )
+    for contents in (saved, saved_again):
+        config = json.loads(contents.pop("config.json"))
+        assert (config["auto_map"], config["custom_pipelines"]) == (AUTO_MAP, CUSTOM_PIPELINES)
+    of_training = {"README.md", "run_summary.json"}
+    assert saved_again == {name: content for name, content in saved.items() if name not in of_training}
+    assert all(str(tmp_path) not in path.read_text() for path in of_folder.glob("*.json"))
 
 
 def test_all_ways_write_the_same_repository(checkpoint, online, command, encoder, tmp_path):

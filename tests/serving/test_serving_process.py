@@ -102,11 +102,12 @@ def test_clients_that_go_away_do_not_hurt_others(serving, server, find_entities,
     serving.largest_difference(serving.ask_once(server.url, "gene binds"), expected)
 
 
-def test_sigterm_ends_it_when_all_is_answered(serving, model, find_entities, monkeypatch):
+def test_sigterm_ends_it_when_all_is_answered(serving, server, find_entities, monkeypatch):
+    """The last of the server's tests."""
     monkeypatch.setattr(serving, "SECONDS_BEFORE_STOP", 0.3)
     texts = [f"{number}. " + "The gene binds protein. " * 50 for number in range(12)]
     expected = dict(zip(texts, find_entities(texts), strict=True))
-    stopped = serving.stop_under_load(model, 12, expected)
+    stopped = serving.stop_under_load(server, 12, expected)
     assert stopped["in_flight"] > 0
     assert (stopped["errors"], stopped["exit_code"]) == ([], 0)
 

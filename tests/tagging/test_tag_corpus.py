@@ -31,6 +31,9 @@ DOOM = 17  # the row whose chunk takes its actor down
 WAITING_TIME = 300  # seconds
 
 
+NIGHTLY = pytest.mark.nightly
+
+
 class DyingTagger(Tagger):
     """Kills its own process, once, when it has tagged a chunk and not told anyone."""
 
@@ -113,16 +116,18 @@ class TestThroughRay:
         pq.write_table(table, folder / "sub" / "d.parquet")
         return folder
 
-    # An actor takes 10 s of processor time to start.
-    @pytest.fixture(scope="class", params=[1, pytest.param(2, marks=pytest.mark.nightly)])
+    # An actor takes 10 s of processor time to start, and is started again after its death.
+    @pytest.fixture(scope="class", params=["alive", *(pytest.param(f"{n} that die", marks=NIGHTLY) for n in (1, 2))])
     def tagged(self, request, cluster, corpus, saved_model, tag, tmp_path_factory) -> tuple[Path, int]:
-        """The output folder and the exit code of a run during which an actor's process is killed."""
+        """The output folder and the exit code of a run, during which an actor's process may be killed."""
         folder = tmp_path_factory.mktemp("tagged")
         doom = saved_model.with_name("doom")
-        doom.touch()
+        actors = 1 if request.param == "alive" else int(request.param[0])
+        if request.param != "alive":
+            doom.touch()
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(run, "Tagger", DyingTagger)
-            options = ["--output_dir", folder / "out", "--threshold", 0.3, "--chunk_size", 4, "--actors", request.param]
+            options = ["--output_dir", folder / "out", "--threshold", 0.3, "--chunk_size", 4, "--actors", actors]
             code = tag(corpus, "--model", saved_model, *options)
         assert not doom.exists()
         return folder / "out", code

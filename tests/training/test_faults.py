@@ -4,9 +4,7 @@ The faults are real ones: numbers that overflow, an allocation beyond all memory
 `test_faults_of_runs.py`.
 """
 
-import re
 from dataclasses import fields
-from pathlib import Path
 
 import pytest
 import torch
@@ -15,7 +13,7 @@ from transformers import TrainerCallback
 
 from modeling_triaffine.training import NestedNERTrainingArguments
 from modeling_triaffine.training.batching import RECORD_IDS, RecordCollator
-from modeling_triaffine.training.checkpoints import find_checkpoint, list_checkpoints
+from modeling_triaffine.training.checkpoints import find_checkpoint
 from modeling_triaffine.training.faults import OutOfMemoryError, TrainingFault
 from tests.helpers.faults import (
     RECORDS,
@@ -27,7 +25,6 @@ from tests.helpers.faults import (
     take_all_memory,
 )
 from tests.helpers.micro_training import micro_trainer
-from tests.helpers.processes import launch_two
 
 # ---- Numbers ----
 
@@ -90,30 +87,6 @@ def test_a_record_without_an_id_is_named_by_its_words(tmp_path) -> None:
     record = {"tokens": ["the", "alpha", "gene"], "entities": []}
     assert collate([record, {**record, "id": "7"}])[RECORD_IDS] == ["the alpha gene", "7"]
     assert RECORD_IDS not in next(iter(trainer.get_eval_dataloader(trainer.train_dataset)))
-
-
-# ---- Two processes ----
-
-
-def train_in_process(folder: Path) -> None:
-    """One of two processes; the loss of the second is no number in update 3."""
-    trainer = micro_trainer(folder, RECORDS, **UPDATES)
-    rank = trainer.args.process_index
-    if rank == 1:
-        trainer.model.register_forward_hook(failing_at_batch(3, make_loss_nan))
-    try:
-        trainer.train()
-    except FloatingPointError as error:
-        (folder / f"{rank}.txt").write_text(str(error))
-
-
-def test_of_two_processes_both_stop_if_one_loss_is_not_finite(tmp_path) -> None:
-    assert launch_two(train_in_process, tmp_path) == [0, 0]
-    told = [(tmp_path / f"{rank}.txt").read_text() for rank in range(2)]
-    assert told[0] == told[1]
-    assert "The loss of update 3 is nan" in told[0]
-    assert len(set(re.findall(r"'(\d+)'", told[0]))) == 2
-    assert [path.name for path in list_checkpoints(tmp_path)] == ["checkpoint-1", "checkpoint-2"]
 
 
 # ---- Memory ----

@@ -170,6 +170,14 @@ def test_the_script_shows_where_the_program_is_wrong(tmp_path, corpus) -> None:
     assert "KeyError: 'an error of the program'" in told
 
 
+def test_the_script_tells_a_mistake_in_one_paragraph(tmp_path) -> None:
+    code, told = script(["--recipe", "demo", "--nonsense", 3], None, tmp_path / "errors.txt")
+    assert code == 2
+    assert told.startswith("error: ")
+    assert "--nonsense" in told
+    assert "Traceback" not in told
+
+
 # ---- Folders and checkpoints ----
 
 

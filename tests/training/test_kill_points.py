@@ -23,10 +23,11 @@ from safetensors.torch import load_file
 from transformers import TrainerCallback
 
 from modeling_triaffine import TriaffineForNestedNER
+from modeling_triaffine.model import repository_triaffine
 from modeling_triaffine.training.checkpoints import find_checkpoint
 from modeling_triaffine.training.run import Run, prepare_run
 from tests.helpers.faults import assert_same_weights
-from tests.helpers.micro_training import micro_records, write_task
+from tests.helpers.micro_training import MICRO_CONFIG, MICRO_ENCODER, micro_records, write_task
 from tests.helpers.processes import PreparedProcess
 
 KILL_POINTS = int(os.environ.get("TRIAFFINE_KILL_POINTS", "200"))
@@ -45,6 +46,9 @@ TRAINING = {
     "use_cpu": True,
     "disable_tqdm": True,
 }
+
+ENCODER = {"encoder_config": {**MICRO_ENCODER, "vocab_size": 300}}
+SMALL = {**MICRO_CONFIG, **ENCODER, "attention": "none", "scoring": "biaffine", "cross_span": False}
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs a system with SIGKILL")
 
@@ -83,6 +87,8 @@ class Events(TrainerCallback):
 
 
 def prepare(corpus: Path) -> Run:
+    """A run of a model with few tensors, beside which two files of code are saved: more points lie elsewhere."""
+    repository_triaffine.REMOTE_CODE_FILES = repository_triaffine.REMOTE_CODE_FILES[:2]
     recipe = corpus.parent / "recipe"
     return prepare_run(
         ["--recipe", str(recipe), "--train_file", str(corpus), "--output_dir", str(corpus.parent / "out")]
@@ -105,7 +111,7 @@ def train(run: Run, output_dir: Path, limit: int, deadly: int | None = None) -> 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PreparedProcess]:
     """A process that has read the corpus and made the model."""
-    corpus = write_task(tmp_path_factory.mktemp("kills"), TRAINING, micro_records(24, seed=1))
+    corpus = write_task(tmp_path_factory.mktemp("kills"), TRAINING, micro_records(24, seed=1), config=SMALL)
     with PreparedProcess(prepare, corpus) as process:
         yield process
 

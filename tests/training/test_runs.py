@@ -20,7 +20,6 @@ from modeling_triaffine.training.recipes import RecipeError, load_recipe
 from modeling_triaffine.training.run import prepare_run, train_and_save
 from tests.helpers.cards import cells, section
 from tests.helpers.micro_training import REPOSITORY, micro_dataset, micro_records, write_lines, write_recipe
-from tests.helpers.processes import PATIENCE, start_script
 
 RECIPES = REPOSITORY / "hub_configs"
 
@@ -343,17 +342,6 @@ def test_spans_are_as_wide_as_entities_in_training(tmp_path: Path, micro_corpus:
     recipe = write_recipe(tmp_path / "recipe")
     run = prepare_run(run_options(micro_corpus, recipe, tmp_path / "out", "--learn_span_width", *given))
     assert run.trainer.model.config.max_span_width == (width or widest)
-
-
-def test_the_script_tells_a_mistake_in_one_paragraph(tmp_path: Path) -> None:
-    errors = tmp_path / "errors.txt"
-    process = start_script(["--recipe", "demo", "--nonsense", 3], errors)
-    process.join(PATIENCE)
-    told = errors.read_text()
-    assert process.exitcode == 2
-    assert "Traceback" not in told
-    assert told.startswith("error: ")
-    assert "--nonsense" in told
 
 
 def test_a_trial_on_few_sentences_keeps_all_labels(tmp_path: Path, micro_corpus: Path) -> None:

@@ -1,6 +1,7 @@
 """Two real processes on the CPU train, score, save and resume as one does; one that is killed takes nothing with it."""
 
 import json
+import re
 import signal
 from pathlib import Path
 
@@ -10,6 +11,8 @@ from safetensors.torch import load_file
 from transformers import AutoModel
 
 from modeling_triaffine.evaluation.scoring import score_entities
+from modeling_triaffine.training.checkpoints import list_checkpoints
+from tests.helpers.faults import RECORDS, UPDATES, failing_at_batch, make_loss_nan
 from tests.helpers.micro_training import REPOSITORY, micro_records, micro_trainer
 from tests.helpers.processes import launch_two
 from tests.helpers.two_processes import (
@@ -91,3 +94,24 @@ def test_only_the_main_process_writes(two_processes):
     _, results = two_processes
     assert {"config.json", "trainer_state.json", "rng_state_0.pth"} <= set(results[0]["written"])
     assert results[1]["written"] == ["rng_state_1.pth"]
+
+
+def train_in_process(folder: Path) -> None:
+    """One of two processes; the loss of the second is no number in update 3."""
+    trainer = micro_trainer(folder, RECORDS, **UPDATES)
+    rank = trainer.args.process_index
+    if rank == 1:
+        trainer.model.register_forward_hook(failing_at_batch(3, make_loss_nan))
+    try:
+        trainer.train()
+    except FloatingPointError as error:
+        (folder / f"{rank}.txt").write_text(str(error))
+
+
+def test_of_two_processes_both_stop_if_one_loss_is_not_finite(tmp_path) -> None:
+    assert launch_two(train_in_process, tmp_path) == [0, 0]
+    told = [(tmp_path / f"{rank}.txt").read_text() for rank in range(2)]
+    assert told[0] == told[1]
+    assert "The loss of update 3 is nan" in told[0]
+    assert len(set(re.findall(r"'(\d+)'", told[0]))) == 2
+    assert [path.name for path in list_checkpoints(tmp_path)] == ["checkpoint-1", "checkpoint-2"]
