@@ -10,6 +10,7 @@ import torch
 from modeling_triaffine import TriaffineConfig
 from modeling_triaffine.data.demo import demo_corpus
 from modeling_triaffine.model.span_head_triaffine import TriaffineSpanHead
+from tests.helpers.micro_training import write_recipe
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 
@@ -58,6 +59,7 @@ def test_rows_say_what_ran_and_where_the_time_went(encoder, monkeypatch, capsys,
 
     output = tmp_path / "rows.jsonl"
     options = {"model_name_or_path": encoder, "max_samples": 6, "batch_size": 4, "repeats": 1, "output": output}
+    options |= {"recipe": write_recipe(tmp_path / "recipe")}  # as small as the encoder
     monkeypatch.setattr(sys, "argv", ["throughput.py", *(f"--{name}={value}" for name, value in options.items())])
     throughput.main()
 

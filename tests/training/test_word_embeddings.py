@@ -2,7 +2,6 @@
 
 import gzip
 import logging
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -214,7 +213,7 @@ def test_a_new_model_starts_with_the_vectors(tmp_path, corpus, vectors_file, cap
     assert feature["word_ids"].tolist() == [2, 1, 2]
 
 
-def test_trained_vectors_travel_with_the_model(tmp_path, corpus, vectors_file):
+def test_trained_vectors_travel_with_the_model_and_stay_in_further_runs(tmp_path, corpus, vectors_file, caplog):
     run = prepare_run(options(corpus, tmp_path, "--word_vectors", vectors_file, "--keep_all_word_vectors"))
     before = run.trainer.model.words.word_embedding.weight.detach().clone()
     train_and_save(run)
@@ -226,6 +225,10 @@ def test_trained_vectors_travel_with_the_model(tmp_path, corpus, vectors_file):
     assert torch.equal(after, run.trainer.model.words.word_embedding.weight)
     assert not torch.equal(after[words["kappa"]], before[words["kappa"]]), "seen in training"
     assert processor.encode([["elsewhere"]])[0]["word_ids"].tolist() == [5]
+    again = ["--model_name_or_path", tmp_path / "out", "--output_dir", tmp_path / "again", "--no_do_train"]
+    run = prepare_run(options(corpus, tmp_path, "--word_vectors", vectors_file, *again))
+    assert "keeps its own vectors" in caplog.text
+    assert run.trainer.model.config.word_vocab_size == 6
 
 
 @pytest.mark.parametrize(
@@ -246,19 +249,3 @@ def test_vectors_that_do_not_fit_are_told(tmp_path, corpus, vectors_file, monkey
 def test_keeping_all_vectors_of_no_file_is_told(tmp_path, corpus):
     with pytest.raises(ValueError, match=r"--keep_all_word_vectors is given without a file"):
         prepare_run(options(corpus, tmp_path, "--keep_all_word_vectors"))
-
-
-def test_a_trained_model_keeps_its_own_vectors(tmp_path, corpus, vectors_file, caplog):
-    train_and_save(prepare_run(options(corpus, tmp_path, "--word_vectors", vectors_file)))
-    again = ["--model_name_or_path", tmp_path / "out", "--output_dir", tmp_path / "again", "--no_do_train"]
-    run = prepare_run(options(corpus, tmp_path, "--word_vectors", vectors_file, *again))
-    assert "keeps its own vectors" in caplog.text
-    assert run.trainer.model.config.word_vocab_size == 5
-
-
-def test_a_zip_archive_of_vectors_is_told(tmp_path, files):
-    path = tmp_path / "vectors.zip"
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.write(files["words.vec"], "words.vec")
-    with pytest.raises(ValueError, match="is a ZIP archive; unpack it"):
-        read_word_vectors(path, ["gene"])
