@@ -13,10 +13,12 @@ BESIDE_THE_CORE := conversion/test_onnx.py data/test_docbin.py data/test_parts_o
     model/test_encoders.py model/test_lora.py page serving tagging test_documents.py test_space.py \
     test_spacy_component.py test_benchmarks.py training/test_word_embeddings.py
 
-.PHONY: demo test suite test-lowest nightly portability lint style types format clean
+.PHONY: demo install test suite test-lowest nightly portability lint style types format clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py
+
+install: $(VENV)/.installed-test
 
 # mypy needs a minute the first time: the tests do not wait for it.
 test: $(VENV)/.installed-test style

@@ -132,8 +132,10 @@ def options_of_run(corpus: Path, output_dir: Path) -> list[object]:
 @pytest.fixture(scope="module")
 def uninterrupted(corpus: Path) -> Path:
     folder = corpus.parent / "uninterrupted"
-    code, told = script(options_of_run(corpus, folder), None, corpus.parent / "errors.txt")
+    options = [*options_of_run(corpus, folder), "--resume_from_checkpoint"]
+    code, told = script(options, None, corpus.parent / "errors.txt")
     assert code == 0, told
+    assert "checkpoint" not in told  # a fresh run needs none
     return folder
 
 
@@ -155,6 +157,7 @@ def test_the_script_tells_a_fault_and_goes_on_afterwards(tmp_path, corpus, unint
 
     code, told = script([*options, "--resume_from_checkpoint"], None, tmp_path / "errors.txt")
     assert code == 0, told
+    assert "Resuming from" in told
     assert_same_weights(*(load_file(folder / "model.safetensors") for folder in (tmp_path / "out", uninterrupted)))
 
 

@@ -7,23 +7,19 @@ import json
 import os
 import shutil
 import signal
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-import torch
-import transformers
 from safetensors.torch import load_file
-from transformers import TrainerCallback, TrainerState
+from transformers import TrainerCallback
 
-from modeling_triaffine import TriaffineProcessor
 from modeling_triaffine.training.checkpoints import find_checkpoint, find_damage, list_checkpoints, remove_damaged
 from modeling_triaffine.training.faults import DamagedCheckpointError
 from modeling_triaffine.training.run import Run, prepare_run, train_and_save
 from tests.helpers.faults import RECORDS, UPDATES, assert_same_weights
 from tests.helpers.micro_training import micro_records, micro_trainer, write_task
-from tests.helpers.processes import PATIENCE, PreparedProcess, start_script
+from tests.helpers.processes import PreparedProcess
 
 # 3 epochs of 4 updates; checkpoints after updates 3, 6, 9 and 12: in the middle of epochs, and at the end of one.
 TRAINING = {
@@ -50,23 +46,6 @@ def kill_this_process(*_arguments, **_options) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def kill_at_call(owner: object, name: str, number: int, before: Callable[..., object] | None = None) -> None:
-    """Makes the `number`-th call of `owner.name` the last thing this process does."""
-    original = getattr(owner, name)
-    calls = 0
-
-    def counted(*arguments, **options):
-        nonlocal calls
-        calls += 1
-        if calls == number:
-            if before is not None:
-                before(*arguments, **options)
-            kill_this_process()
-        return original(*arguments, **options)
-
-    setattr(owner, name, counted)
-
-
 class KillAfterUpdate(TrainerCallback):
     def __init__(self, update: int):
         self.update = update
@@ -76,46 +55,23 @@ class KillAfterUpdate(TrainerCallback):
             kill_this_process()
 
 
-def write_half(_state: object, path: str, *_arguments: object) -> None:
-    Path(path).write_bytes(b"half")
-
-
-def delete_one(name: str) -> Callable[..., None]:
-    return lambda folder, *_arguments, **_options: (Path(folder) / name).unlink()
-
-
-# Where a training is killed; each place is reached after the model and the trainer have been made.
+# Where a training is killed, beside the points of `test_kill_points.py`, which are all places that write and delete.
 KILLS: dict[str, Callable] = {
     "in the middle of an epoch": lambda trainer: trainer.add_callback(KillAfterUpdate(8)),
-    "after training": lambda trainer: kill_at_call(type(trainer), "predict", 1),
+    "after training": lambda trainer: setattr(trainer, "predict", kill_this_process),
 }
-# Kill points (test_kill_points.py) are at all places that write and delete.
-RARER_KILLS: dict[str, Callable] = {
-    "while a checkpoint is written": lambda trainer: kill_at_call(torch, "save", 6, write_half),
-    "while the state is deleted": lambda trainer: kill_at_call(shutil, "rmtree", 1, delete_one("trainer_state.json")),
-    "before the first checkpoint": lambda trainer: trainer.add_callback(KillAfterUpdate(2)),
-    "while the first checkpoint is written": lambda trainer: kill_at_call(torch, "save", 2, write_half),
-    "before a checkpoint is complete": lambda trainer: kill_at_call(TrainerState, "save_to_json", 2),
-    "before old checkpoints are deleted": lambda trainer: kill_at_call(transformers.trainer, "rotate_checkpoints", 2),
-    "while the optimizer is deleted": lambda trainer: kill_at_call(shutil, "rmtree", 1, delete_one("optimizer.pt")),
-    "while the model is saved": lambda trainer: kill_at_call(TriaffineProcessor, "save_pretrained", 5),
-}
-
-
-def command(corpus: Path, output_dir: Path) -> list[str]:
-    recipe = corpus.parent / "recipe"
-    return ["--recipe", str(recipe), "--train_file", str(corpus), "--output_dir", str(output_dir)]
 
 
 def prepare(corpus: Path) -> Run:
-    return prepare_run(command(corpus, corpus.parent / "out"))
+    recipe, output_dir = corpus.parent / "recipe", corpus.parent / "out"
+    return prepare_run(["--recipe", str(recipe), "--train_file", str(corpus), "--output_dir", str(output_dir)])
 
 
 def train(run: Run, output_dir: Path, kill: str | None = None) -> None:
     """What a fork does."""
     run.plan.training.output_dir, run.plan.training.resume_from_checkpoint = str(output_dir), "latest"
     if kill is not None:
-        (KILLS | RARER_KILLS)[kill](run.trainer)
+        KILLS[kill](run.trainer)
     train_and_save(run)
 
 
@@ -159,37 +115,13 @@ def test_uninterrupted_training_learns_and_keeps_the_best_checkpoint(uninterrupt
     assert_same_weights(*(load_file(folder / "model.safetensors") for folder in (uninterrupted, checkpoint)))
 
 
-@pytest.mark.parametrize("kill", [*KILLS, *(pytest.param(kill, marks=pytest.mark.nightly) for kill in RARER_KILLS)])
+@pytest.mark.parametrize("kill", KILLS)
 def test_killed_and_resumed_training_ends_as_an_uninterrupted_one(tmp_path, prepared, uninterrupted, kill) -> None:
     assert prepared.run(train, tmp_path / "out", kill) == -signal.SIGKILL
     output_dir = tmp_path / "moved"
     if (tmp_path / "out").is_dir():  # a training killed at its start has written nothing
         (tmp_path / "out").rename(output_dir)
     assert prepared.run(train, output_dir) == 0
-    assert_same_end(output_dir, uninterrupted)
-
-
-@pytest.mark.nightly
-def test_script_killed_from_outside_continues_with_the_same_command(
-    tmp_path: Path, corpus: Path, uninterrupted: Path
-) -> None:
-    output_dir = tmp_path / "out"
-    errors = tmp_path / "errors.txt"
-    arguments = [*command(corpus, output_dir), "--resume_from_checkpoint"], errors
-    process = start_script(*arguments)
-    deadline = time.monotonic() + PATIENCE
-    while find_checkpoint("latest", output_dir) is None:
-        assert process.exitcode is None, errors.read_text()
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
-    process.kill()
-    process.join()
-    assert process.exitcode == -signal.SIGKILL
-    assert "checkpoint" not in errors.read_text()  # a fresh run needs none
-    process = start_script(*arguments)
-    process.join(PATIENCE)
-    assert process.exitcode == 0, errors.read_text()
-    assert "Resuming from" in errors.read_text()
     assert_same_end(output_dir, uninterrupted)
 
 
