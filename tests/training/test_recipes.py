@@ -200,10 +200,10 @@ def test_base_berts_size_is_the_well_known_one() -> None:
 # ---- Training by name ----
 
 
-@pytest.fixture
-def corpus(tmp_path: Path) -> Path:
-    """A folder with `train.jsonl` and `dev.jsonl`, with parts of speech."""
-    folder = tmp_path / "corpus"
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with `train.jsonl` and `dev.jsonl`, with parts of speech; only to be read."""
+    folder = tmp_path_factory.mktemp("task") / "corpus"
     folder.mkdir()
     for seed, (split, count) in enumerate({"train": 12, "dev": 4}.items()):
         records = micro_records(count, seed)
@@ -282,29 +282,30 @@ def weights_of(folder: Path) -> dict[str, torch.Tensor]:
     return load_file(folder / "model.safetensors")
 
 
-@pytest.fixture(params=["from scratch", "pretrained"])
+@pytest.fixture(scope="module", params=["from scratch", "pretrained"])
 def finished(
-    tmp_path: Path, corpus: Path, encoder: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+    corpus: Path, encoder: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
     """The folder of a run whose files were named from another folder, with dropout, and not by defaults alone."""
-    monkeypatch.chdir(tmp_path)
+    folder = tmp_path_factory.mktemp("finished")
     training = {"num_train_epochs": 2, "learning_rate": 1e-2, "embeddings_learning_rate": 1e-2, "max_grad_norm": 1.0}
-    write_recipe(tmp_path / "recipe", training={**training, "use_cpu": True})
+    write_recipe(folder / "recipe", training={**training, "use_cpu": True})
+    shutil.copytree(corpus, folder / "corpus")
     options = ["--recipe", "recipe", "--train_file", "corpus", "--output_dir", "first", "--seed", "7"]
-    options += ["--word_vectors", write_vectors(tmp_path / "vectors.vec", 3).name, "--pos_embedding_size", "2"]
+    options += ["--word_vectors", write_vectors(folder / "vectors.vec", 3).name, "--pos_embedding_size", "2"]
     options += ["--char_embedding_size", "4", "--char_lstm_hidden_size", "3", "--hub_token", "secret"]
     if request.param == "pretrained":
-        shutil.copytree(encoder, tmp_path / "encoder")
+        shutil.copytree(encoder, folder / "encoder")
         options += ["--model_name_or_path", "encoder"]
-    train_and_save(prepare_run(options))
-    (tmp_path / "elsewhere").mkdir()
-    monkeypatch.chdir(tmp_path / "elsewhere")
-    return tmp_path / "first"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        train_and_save(prepare_run(options))
+    shutil.rmtree(folder / "recipe")
+    return folder / "first"
 
 
 def test_a_run_can_be_repeated_from_its_folder_alone(finished: Path) -> None:
     again = finished.parent / "again"
-    shutil.rmtree(finished.parent / "recipe")
     metrics = train_and_save(prepare_run(["--recipe", str(finished), "--output_dir", str(again)]))
 
     first, second = weights_of(finished), weights_of(again)
