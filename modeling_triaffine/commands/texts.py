@@ -11,13 +11,9 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Records:
-    """Where records come from, and their fields.
+    """The records of a file, or (-) of standard input, in the `form` "text" or "jsonl"; None: from the name.
 
-    Attributes:
-        source: a file's name, or - for standard input.
-        text_column: field of the text.
-        entities_column: field to be added, which must not be there; None: none is.
-        form: "text" or "jsonl"; None: from the name.
+    `entities_column` is the field to be added, which must not be there; None: none is.
     """
 
     source: str

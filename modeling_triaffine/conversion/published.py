@@ -71,12 +71,7 @@ SHOWN_NAMES = 5
 
 @dataclass(frozen=True)
 class Converted:
-    """A converted checkpoint.
-
-    Attributes:
-        model, processor: the model in float32, and its processor.
-        left_out: names of the checkpoint's tensors that are not used in prediction and were left out.
-    """
+    """A converted checkpoint in float32; `left_out` are the names of its tensors that prediction does not use."""
 
     model: TriaffineForNestedNER
     processor: TriaffineProcessor

@@ -101,9 +101,7 @@ def align_sentence(
 def by_sentence(entities: Iterable[Entity], sizes: Sequence[int]) -> tuple[list[list[Entity]], list[Entity]]:
     """Entities by words of a document → those of each sentence by its own words, and those that cross its end.
 
-    Args:
-        entities: `start`, `end` (exclusive) in words of the document.
-        sizes: the number of words in each sentence.
+    `sizes` are the numbers of words in the sentences.
     """
     first_words = list(accumulate(sizes, initial=0))
     inside: list[list[Entity]] = [[] for _ in sizes]

@@ -33,15 +33,7 @@ OTHER_ANNOTATIONS = {
 
 
 def read_brat(path: Path, check: RecordChecker) -> Iterator[AnnotatedText]:
-    """Reads all documents in the order of their names.
-
-    Args:
-        path: a folder, searched recursively, or one `.ann` file with its text beside it.
-        check: counts what is ignored.
-
-    Raises:
-        CorpusError: annotations without text, or an invalid line; the message names file and line.
-    """
+    """Reads the documents of a folder, searched recursively, or that of one `.ann`, in the order of their names."""
     files = brat_documents(path)
     annotated = [file for file in files if file.suffix == ANNOTATION_SUFFIX]
     for lonely in sorted({*files} - {*annotated} - {file.with_suffix(TEXT_SUFFIX) for file in annotated}):

@@ -41,11 +41,11 @@ JSON_KEYS = {"%TYPES", "%FEATURE_STRUCTURES"}
 
 
 def read_cas(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None = None) -> Iterator[AnnotatedText]:
-    """Reads all documents in the order of their names.
+    """Reads the documents of a folder, searched recursively, or that of one file, in the order of their names.
+
+    Annotations without a value are dropped and counted.
 
     Args:
-        path: a folder, searched recursively, or one `.xmi` or `.json`.
-        check: counts what is dropped: annotations without a value.
         columns: {"entities": "layer:feature"}, or the layer alone, with the feature `value`.
 
     Raises:

@@ -81,14 +81,8 @@ def read_conllu(path: Path, check: RecordChecker, word_splitter: WordSplitter | 
     """Reads the sentences one by one.
 
     Args:
-        path: plain or gzipped.
-        check: counts the entities that are dropped.
         word_splitter: text → [(start, end)]; applied to each sentence as written. Entities are aligned by characters;
             those with a boundary inside a word are lost. None keeps the corpus' own words, which lose nothing.
-
-    Raises:
-        CorpusError: wrong number of columns, a bracket that closes an entity that is not open, or no etype in
-            `global.Entity`; the message names the line.
     """
     for sentence in _sentences(path, check):
         if word_splitter is None:

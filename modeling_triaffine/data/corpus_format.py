@@ -23,7 +23,8 @@ class CorpusFormat:
         suffixes: file name suffixes, without `.gz`.
         recognizes: whether the first characters of a file look like this format.
         read: `read(path, check) → records`, a generator that passes each sentence through `check` (a `RecordChecker`)
-            and reports to it what it drops (`check.drop`) or ignores (`check.note`).
+            and reports to it what it drops (`check.drop`) or ignores (`check.note`). What it cannot read is a
+            CorpusError, which names the place.
         split_starts: split → index of its first sentence, for a format whose file contains several splits.
         options: keyword arguments of `read`: "word_splitter" if the format keeps the text as written,
             "sentence_splitter" if it does not mark sentences, "columns" if it does not name its columns.

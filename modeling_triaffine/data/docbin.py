@@ -34,9 +34,9 @@ def read_docbin(
 ) -> Iterator[Record]:
     """Reads the sentences of all documents. The file is read as a whole: memory grows with it.
 
+    Spans that cross the end of a sentence, have no label or consist of white space are dropped and counted.
+
     Args:
-        path: a file written by `DocBin.to_disk`.
-        check: counts what is dropped: spans that cross the end of a sentence, have no label or consist of white space.
         columns: {"entities": name or names of span groups}; None takes the only one.
         sentence_splitter: "punctuation", "lines" or "none", for documents without sentences.
 

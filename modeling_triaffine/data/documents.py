@@ -37,14 +37,10 @@ Offsets = tuple[int, int]
 
 @dataclass(frozen=True)
 class Annotation:
-    """An entity as an annotation tool wrote it.
+    """An entity as an annotation tool wrote it; `name` ("T3") and `where` ("line 7") are for messages.
 
-    Args:
-        name: its name in the file, for messages: "T3", "entities[2]".
-        fragments: its parts, in characters of the text; more than one if it is discontinuous.
-        type: the entity's type.
-        quote: its text as quoted by the tool, against which the offsets are checked; None if the tool quotes nothing.
-        where: its place in the file, for messages: "line 7".
+    A discontinuous entity has several fragments. Offsets are checked against the `quote`, the entity's text as the tool
+    has it; None if it quotes nothing.
     """
 
     name: str
@@ -56,14 +52,9 @@ class Annotation:
 
 @dataclass(frozen=True)
 class AnnotatedText:
-    """A document as its file has it.
+    """A document as its file has it; no sentence crosses the `borders`, positions in the text in their order.
 
-    Args:
-        doc_id: its name.
-        text: as written.
-        annotations: the entities.
-        where: its place in the corpus, for messages.
-        borders: positions in the text, in order, that no sentence crosses.
+    `where` is its place in the corpus, for messages.
     """
 
     doc_id: str
@@ -123,8 +114,6 @@ def sentences_of(
     (fragments separated by white space alone are joined) or consist of white space.
 
     Args:
-        document: as its file has it.
-        check: checks and counts the records.
         word_splitter: text → [(start, end)] in characters; None is the pipeline's own.
         sentence_splitter: "punctuation", "lines" or "none".
 

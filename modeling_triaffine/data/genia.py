@@ -93,17 +93,7 @@ class Sentence:
 
 
 def read_genia(path: Path, check: RecordChecker, word_splitter: WordSplitter | None = None) -> Iterator[Record]:
-    """Reads the sentences in corpus order, whatever split they belong to.
-
-    Args:
-        path: the XML, plain or gzipped.
-        check: counts coordinations, second types of a span and entities lost to the word splitter.
-        word_splitter: text → [(start, end)]; applied to each sentence as written. Entities are aligned by characters;
-            those with a boundary inside a word are lost. None keeps the corpus' own words, which lose nothing.
-
-    Raises:
-        CorpusError: the XML is invalid or truncated, or is not the GENIA corpus.
-    """
+    """Reads the sentences in corpus order, whatever split they belong to; `word_splitter` as in `conllu.py`."""
     for sentence in _sentences(path, check):
         words = sentence.given_words() if word_splitter is None else split_words(sentence.text, word_splitter)
         raw = {

@@ -58,15 +58,12 @@ class Layout:
 
 
 def read_iob2(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None = None) -> Iterator[Record]:
-    """Reads the sentences one by one.
+    """Reads the sentences one by one. I- tags that begin an entity are read as B- and counted.
 
     Args:
-        path: plain or gzipped.
-        check: counts the values of ignored columns, and I- tags that begin an entity, which are read as B-.
         columns: {"tokens": 0, "entities": [1, 2], "pos": 3}, indices from 0; None detects them.
 
     Raises:
-        CorpusError: wrong number of columns or an invalid tag; the message names line and column.
         ValueError: `columns` has another form, or there is no such column.
     """
     layout = _layout(read_head(path), columns)

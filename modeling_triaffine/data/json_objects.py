@@ -12,11 +12,9 @@ class JsonObject:
     """Reads the fields of an object, and names object and field in errors.
 
     Args:
-        raw: what was found; CorpusError unless it is an object.
+        raw: what was found; CorpusError, with the `remedy`, unless it is an object.
         where: its place in the file: "line 3".
-        check: of the file.
         name: of the object in that place: "passages[0].annotations[2]"; empty for the record itself.
-        remedy: what to do if it is no object.
     """
 
     def __init__(

@@ -80,11 +80,7 @@ class AnnotationFiles:
         return file.name.removesuffix(suffix)
 
     def find(self, path: Path, check: RecordChecker) -> list[Path]:
-        """The annotations that `path` refers to, one file for each document.
-
-        Args:
-            path: a folder, searched recursively; a list of documents in or above their folders; one file.
-            check: counts earlier stages.
+        """The annotations of a folder (searched recursively), of a list in or above their folders, or the one file.
 
         Raises:
             CorpusError: a listed document is missing, or there are several of its name.

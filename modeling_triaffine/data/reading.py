@@ -101,10 +101,6 @@ def xml_elements(path: Path, check: RecordChecker) -> Iterator[ElementTree.Eleme
     which a small file can grow without bound, are rejected before they are parsed. To read in constant memory, call
     `clear()` on elements that are no longer needed.
 
-    Args:
-        path: plain or gzipped.
-        check: for its errors.
-
     Raises:
         CorpusError: the XML is not well-formed, has an unknown encoding or declares entities.
     """

@@ -25,14 +25,9 @@ NOT_IN_XML = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 class TextDocument(NamedTuple):
-    """A text to be written.
+    """A text to be written; `sentences` (their words) and further `fields` are for forms that have room for them.
 
-    Attributes:
-        doc_id: its name.
-        text: as it will be read again.
-        entities: {"start", "end" (exclusive, in characters), "type", and, of predictions, "score"}.
-        sentences: the words of its sentences, for forms that hold them.
-        fields: further ones, for forms that have room for any.
+    entities: {"start", "end" (exclusive, in characters), "type", and, of predictions, "score"}.
     """
 
     doc_id: str

@@ -80,17 +80,13 @@ def analyse(
     sentences: Sequence[str] = (),
     batch_size: int = 32,
 ) -> Analysis:
-    """Analyses a model on a corpus' given words.
+    """Analyses a model on the given words of a corpus: one split, which reports call `corpus_name`.
 
     Args:
-        subject: the model.
-        corpus: one split in the form of `FEATURES`.
-        corpus_name: what reports call it.
         counts: numbers of candidates to try, see [`sweep_candidates`]; None: 5, 10, …, 100 where the model has
             candidates.
         other: a model to compare with.
         sentences: ids of the sentences to make cases of.
-        batch_size: as of [`predict_words`].
 
     Raises:
         ValueError: there is no sentence with such an id, or `counts` are given for a model without candidates.

@@ -21,12 +21,7 @@ from .run_summary import RunSummary
 def check_unscored(folder: Path, split: str, entities: Sequence[Sequence[Mapping[str, Any]]]) -> None:
     """Refuses sentences that the scores of the model's card are from, which would then say too much.
 
-    They are recognized by the name of their split, or by the numbers of sentences and of entities of each label.
-
-    Args:
-        folder: the model's.
-        split: name of the split to calibrate on.
-        entities: gold entities of each of its sentences.
+    They are recognized by the name of their split, or by the numbers of sentences and of gold entities of each label.
 
     Raises:
         ValueError: they are the same.

@@ -43,13 +43,11 @@ def summarize_run(
 
     Args:
         planned: data, recipe and settings.
-        trainer: the run's, for its log, arguments and processor.
         dataset: the splits of the run, in the words of the corpus.
         model: the trainer's, with all its weights in this process.
         outputs: what the trainer's `predict` returned for each scored split.
         raw_text: scores of each scored split's texts as written, as `score_raw_text` returned them; None without texts.
-        seconds: duration of the training, since it was last resumed if it was.
-        resumed: whether it was.
+        seconds: duration of the training, since it was last `resumed` if it was.
         examples: number of validation sentences shown in the card; 0 shows no text of the corpus.
     """
     arguments, state, records = trainer.args, trainer.state, dataset["train"]
@@ -107,10 +105,7 @@ def describe_labels(
 ) -> dict[str, Label]:
     """The number of entities of each label, and the label's most frequent spellings, the short ones first.
 
-    Args:
-        records: sentences with `tokens` and `entities`.
-        names: the labels, in the order of the result.
-        spellings: how many to show; 0 where the corpus' text must not be published.
+    `names` are the labels, in the order of the result. With 0 `spellings`, no text of the corpus is published.
     """
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for record in records:

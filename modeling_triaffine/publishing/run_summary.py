@@ -116,21 +116,14 @@ class RunSummary:
         dataset: name of the data, its Hub id if it has one.
         language: ISO 639 code(s) of the texts.
         license: the Hub's identifier of the model's license.
-        recipe: name of the recipe.
         settings: hyper-parameters by name.
-        training_table: one row per epoch.
-        evaluation: scores of the trained model.
         training_sentences: their number.
         labels: the labels of the training data by name.
         examples: sentences with the model's predictions.
-        hardware: what the run ran on, by name.
-        versions: of the software, by name.
         training_seconds: duration of the training; None if the model is not trained.
         resumed: whether the run was interrupted; `training_seconds` is then the time since it was last resumed.
-        processes: number of processes that trained together.
-        gpus: how many of them had a GPU of their own.
+        processes, gpus: how many processes trained together, and how many of them had a GPU of their own.
         parameters: number of weights of the model.
-        calibration: of its probabilities and thresholds, if any.
     """
 
     base_model: str | None = None

@@ -54,13 +54,7 @@ class Interface(NamedTuple):
 
 
 def label_studio_routes(find: Find, model: str, labels: Sequence[str]) -> APIRouter:
-    """The routes of an ML backend for projects that label spans of text.
-
-    Args:
-        find: Finds the entities of items.
-        model: Its display name, the model version in Label Studio.
-        labels: The model's.
-    """
+    """The routes of an ML backend for projects that label spans of text; `model` is the version in Label Studio."""
     routes = APIRouter(tags=["Label Studio"])
 
     @routes.get("/health", summary="Whether the backend answers")

@@ -16,9 +16,7 @@ class Chunk:
     """Some rows of a file.
 
     Args:
-        file: the input's name.
-        table: the rows that can be tagged; all chunks of a file have the same schema.
-        rows: their numbers in the file, from 1.
+        table: the rows that can be tagged, numbered in the file from 1 by `rows`; all chunks of a file have one schema.
         rejected: the rows of the chunk that cannot be tagged.
         failure: why the rest of the file cannot be read; this is then its last chunk.
     """

@@ -173,10 +173,8 @@ class EvaluationBatchSampler(Sampler[list[int]]):
 class RecordCollator:
     """Encodes a batch of records when it is needed, so that no encoded copy of the corpus fills the memory.
 
-    Args:
-        processor: the processor of the model.
-        collator: makes the batch of encoded sentences, usually a `DataCollatorForNestedNER`.
-        with_ids: add the ids of the records; of one without, its words.
+    The `collator`, usually a `DataCollatorForNestedNER`, makes the batch of encoded sentences; `with_ids` adds the ids
+    of the records, or of one without its words.
     """
 
     processor: TriaffineProcessor

@@ -110,14 +110,10 @@ def remove_damaged(output_dir: str | Path, start: str | None) -> None:
 
 
 class ResumeCallback(TrainerCallback):
-    """Finds the best checkpoint of a resumed run, and warns of learning rates that have no effect.
-
-    Args:
-        learning_rates: those asked for, by part of the model.
-    """
+    """Finds the best checkpoint of a resumed run, and warns of learning rates that have no effect."""
 
     def __init__(self, learning_rates: Mapping[str, float]):
-        self.learning_rates = learning_rates
+        self.learning_rates = learning_rates  # those asked for, by part of the model
 
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any

@@ -41,13 +41,8 @@ class CommandLineError(ValueError):
 class TrainingPlan:
     """Everything that defines a training.
 
-    Attributes:
-        model: where the model starts from.
-        data: the data files.
-        training: the trainer's arguments.
-        config: fields of `TriaffineConfig` that the recipe or the command line give.
-        recipe: folder of the recipe, if there is one.
-        options: of `model`, `data` and `training`, those that the recipe or the command line give, by name.
+    The recipe in the folder `recipe`, if there is one, and the command line give the fields of `TriaffineConfig` in
+    `config`, and those of `model`, `data` and `training` in `options`; all others are defaults.
     """
 
     model: ModelArguments
@@ -62,7 +57,6 @@ def parse_training_plan(arguments: Sequence[str], library: Path | None = None) -
     """Reads the command line, and the recipe it names. An empty value (`--word_vectors=`) removes the recipe's.
 
     Args:
-        arguments: the command line without the program's name.
         library: folder of the recipes that `--recipe` finds by name; default: those that come with the package.
 
     Raises:

@@ -69,13 +69,9 @@ def check_writable(output_dir: str | Path) -> None:
 
 
 def loss_error(update: int, loss: float, sentences: Sequence[str], broken: Sequence[str]) -> NotFiniteError:
-    """Returns the error for an update whose loss is NaN or infinite.
+    """Returns the error for an update, numbered from 1, whose loss is NaN or infinite.
 
-    Args:
-        update: its number, from 1.
-        loss: its value.
-        sentences: ids of the sentences in the batches at fault.
-        broken: names of the weights that were not finite before this update.
+    `sentences` are the ids of those in the batches at fault, `broken` names the weights that were not finite before.
     """
     if broken:
         cause = f"The update before, or the model that training started from, is at fault: {describe_weights(broken)}."

@@ -21,11 +21,9 @@ START_BELOW = 2.0
 def continue_with_labels(
     model: TriaffineForNestedNER, labels: Sequence[str], keep_labels: bool
 ) -> TriaffineForNestedNER:
-    """The model to train on data with these labels; warns of the new ones and of those that the data does not have.
+    """The model to train on data with these labels, None among them; warns of new ones, and of those that it lacks.
 
-    Args:
-        labels: of the training data, None among them.
-        keep_labels: whether the model's labels that the data does not have are kept by its own predictions.
+    With `keep_labels`, labels of the model that the data lacks are kept by the model's own predictions.
 
     Raises:
         ValueError: there is nothing to keep.
@@ -81,12 +79,8 @@ def extend_labels(model: TriaffineForNestedNER, new: Sequence[str]) -> Triaffine
 class Teacher:
     """A trained model from which another learns the labels that the training data does not annotate.
 
-    Source: Monaikul et al., "Continual Learning for Named Entity Recognition" (AAAI 2021).
-
-    Args:
-        teacher: the model that training started from, as it was.
-        student: the model that is trained.
-        labels: of the training data.
+    Source: Monaikul et al., "Continual Learning for Named Entity Recognition" (AAAI 2021). The `teacher` is the model
+    that training started from, as it was; `labels` are those of the training data.
     """
 
     def __init__(self, teacher: TriaffineForNestedNER, student: TriaffineForNestedNER, labels: Sequence[str]):

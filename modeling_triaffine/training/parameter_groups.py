@@ -21,11 +21,8 @@ def build_parameter_groups(
 ) -> list[dict[str, Any]]:
     """Sorts every trainable parameter into exactly one optimizer group.
 
-    Args:
-        named_parameters: as `model.named_parameters()` gives them; the first part of a name is one of `PARTS`.
-        learning_rates: one rate for each of `PARTS`.
-        weight_decay: decay of the parameters named in `decaying`; all others get none.
-        decaying: names of the parameters that decay.
+    The first part of a parameter's name is one of `PARTS`; each has a learning rate. Only parameters named in
+    `decaying` get the `weight_decay`.
 
     Returns:
         Groups for a torch optimizer, without empty ones, the head's first: its rate is the one the Trainer logs.

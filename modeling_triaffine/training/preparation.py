@@ -91,11 +91,8 @@ def load_teacher(plan: TrainingPlan, model: TriaffineForNestedNER, labels: Seque
 def learn_tokenizer(sentences: Iterable[list[str]], vocab_size: int) -> PreTrainedTokenizerFast:
     """Learns a byte-pair tokenizer for an encoder from scratch; the same sentences give the same tokenizer.
 
-    (WordPiece does not: its trainer numbers "##" pieces in an order that differs from call to call.)
-
-    Args:
-        sentences: the words of each.
-        vocab_size: most sub-words, special tokens and the 256 bytes included, so that no word is unknown.
+    (WordPiece does not: its trainer numbers "##" pieces in an order that differs from call to call.) The `vocab_size`
+    includes special tokens and the 256 bytes, so that no word is unknown.
     """
     tokenizer = Tokenizer(models.BPE(unk_token=SPECIAL_TOKENS["unk_token"]))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)

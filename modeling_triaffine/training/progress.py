@@ -40,12 +40,7 @@ class Meter:
 
 
 class Lines(TrainerCallback):
-    """Logs the updates at least once a minute, and the scores of each evaluation.
-
-    Args:
-        meter: that of the trainer.
-        updates: whether to log updates; not beside a bar, which shows the same.
-    """
+    """Logs the updates at least once a minute (not beside a bar, which shows them), and the scores of evaluations."""
 
     def __init__(self, meter: Meter, updates: bool = True):
         self.meter = meter

@@ -32,14 +32,7 @@ class RecipeError(ValueError):
 
 @dataclass(frozen=True)
 class Recipe:
-    """The contents of a recipe's two files; names of options are not checked yet.
-
-    Attributes:
-        folder: where it was read from; None for the empty recipe.
-        config: fields of `TriaffineConfig`.
-        training: options of a training by name.
-        purpose: purpose of the recipe, in Markdown.
-    """
+    """The contents of a recipe's two files in `folder`, None for the empty recipe; options are not checked yet."""
 
     folder: Path | None = None
     config: dict[str, Any] = field(default_factory=dict)
@@ -55,10 +48,9 @@ def recipe_library() -> Path:
 
 
 def find_recipe(name_or_folder: str, library: Path | None = None) -> Path:
-    """The folder of a recipe: a folder with a training.yaml, or the name of one in the library.
+    """The folder of a recipe: a folder with a training.yaml, or else the name of one in the library.
 
     Args:
-        name_or_folder: what the user asked for. A folder wins over a name in the library.
         library: folder of recipes; default: the one that comes with the package.
 
     Raises:

@@ -64,10 +64,7 @@ class Run:
     """A run that is ready to start.
 
     Attributes:
-        plan: the options.
-        dataset: those of the splits train, validation and test that there are, with their context, in the words that
-            the model is trained on.
-        trainer: the trainer with model and processor.
+        dataset: the splits that there are, with their context, in the words that the model is trained on.
         corpus: the same splits in the words of the corpus, on which the model is scored.
     """
 
@@ -78,11 +75,7 @@ class Run:
 
 
 def prepare_run(arguments: Sequence[str], library: Path | None = None) -> Run:
-    """Reads the command line, the data and the model to start from.
-
-    Args:
-        arguments: the command line without the program's name.
-        library: folder with the recipes that can be given by name.
+    """Reads the command line, see [`parse_training_plan`], the data and the model to start from.
 
     Raises:
         ValueError, OSError: a user's error, in one paragraph.

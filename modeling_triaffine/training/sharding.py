@@ -32,10 +32,6 @@ def choose_sharded_layers(fsdp_plugin: Any, encoder: nn.Module) -> None:
 
     accelerate would take all that must stay on one device in `device_map`, embeddings among them, which FSDP 2 then
     shards a second time, and fails.
-
-    Args:
-        fsdp_plugin: accelerate's `FullyShardedDataParallelPlugin`.
-        encoder: any encoder of transformers.
     """
     if fsdp_plugin.transformer_cls_names_to_wrap is None:
         fsdp_plugin.transformer_cls_names_to_wrap = layer_classes(encoder)

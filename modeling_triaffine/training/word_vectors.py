@@ -38,7 +38,6 @@ class WordVectors:
     """Vectors of words, and how they were found.
 
     Attributes:
-        path: the file.
         form: what the file is, in words.
         size: numbers in a vector.
         vectors: word → vector [size] in float32. A word found by its lower-case form only is there in that form, which
@@ -90,10 +89,8 @@ class _VectorFile:
 def read_word_vectors(path: str | Path, words: Collection[str], keep_all: bool = False) -> WordVectors:
     """The vectors of `words`: as written, else in lower case, else, from a fastText `.bin`, of their sub-words.
 
-    Args:
-        path: the file; text may be gzipped. Of a word that it holds twice the first vector counts.
-        words: the words looked for.
-        keep_all: keep the vectors of all words of the file, too.
+    Text may be gzipped. Of a word that the file holds twice the first vector counts. With `keep_all`, the vectors of
+    all words of the file are kept, too.
 
     Raises:
         ValueError: the file is of no known form, or damaged; the message says where.
