@@ -24,7 +24,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from ..errors import missing_extra
-from ..files import open_output
+from ..files import write_text
 
 SETTINGS = {"context_settings": {"allow_extra_args": True, "ignore_unknown_options": True}}
 # Name in all_results.json (behind "eval_" or "test_") → heading of its column.
@@ -91,8 +91,7 @@ def check_same_options(folder: Path, training_options: list[str]) -> None:
             f"The runs in {folder} were trained with {' '.join(before)}; now the options are "
             f"{' '.join(training_options)}. Give those again, or another --output_dir."
         )
-    with open_output(path) as output:
-        json.dump(training_options, output)
+    write_text(path, json.dumps(training_options))
 
 
 def train(variant: str, seed: int, folder: Path, training_options: list[str]) -> int:
@@ -113,8 +112,7 @@ def write_tables(folder: Path) -> None:
     rows = read_rows(folder)
     texts = {"table.md": markdown_table(rows), "table.csv": csv_table(rows), "table.json": json_table(rows)}
     for name, text in texts.items():
-        with open_output(folder / name) as output:
-            output.write(text)
+        write_text(folder / name, text)
     try:
         draw(rows, folder / "table.svg")
     except ImportError:

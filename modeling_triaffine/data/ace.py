@@ -9,8 +9,6 @@ The splits are lists of documents (`ldc.py`), as published ones are: `nw/adj/AFP
 If a document exists in several stages of annotation and the list does not name one, the last stage is read.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

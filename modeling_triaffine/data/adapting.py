@@ -1,7 +1,5 @@
 """Converts data sets with other columns, such as those on the Hub, to the schema of this package."""
 
-from __future__ import annotations
-
 import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence

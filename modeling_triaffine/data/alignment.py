@@ -5,8 +5,6 @@ not know the entities. A model for raw text is trained on the splitter's words; 
 counted.
 """
 
-from __future__ import annotations
-
 import logging
 from bisect import bisect_left, bisect_right
 from collections import Counter

@@ -10,8 +10,6 @@ the identifiers of entities in knowledge bases are ignored, the first three coun
 JSON list, or as rows of a data set (`adapt_dataset(rows, "bigbio_kb")`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -10,8 +10,6 @@ is its infon "type"; an annotation with several locations is discontinuous. Rela
 count characters of the document, as in PubTator's and PubMed Central's files.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path

@@ -9,8 +9,6 @@ entities are dropped and counted, since the span from their first to their last 
 Relations, events, attributes and notes are ignored and counted; event triggers are entities, as in brat's converters.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -3,8 +3,6 @@
 The formats themselves are in `iob2.py` and `conllu.py`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -13,8 +13,6 @@ and those without a type are dropped and counted. The text as written is the com
 and `SpaceAfter=No`.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence

@@ -4,8 +4,6 @@ Which words those are is decided in `text_triaffine.py`, for raw text and record
 of their sub-words the encoder sees.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from typing import Any, TypeVar
 

@@ -5,8 +5,6 @@ the text, splits it as raw text is split for prediction (`text_triaffine.py`) an
 Entities that cannot be aligned are dropped, counted and shown in context.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace

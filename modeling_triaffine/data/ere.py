@@ -9,8 +9,6 @@ A source has the name of the annotations and another suffix; it is in their fold
 splits are lists of documents (`ldc.py`).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -3,8 +3,6 @@
 A format itself is in its reader's module: to add one, write a module with a `CorpusFormat` and add it to `FORMATS`.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 from collections.abc import Iterable, Mapping

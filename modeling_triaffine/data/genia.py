@@ -13,8 +13,6 @@ The rules are those of the literature, under which nested NER on GENIA has five 
 The XML has no part-of-speech tags.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 from collections import Counter

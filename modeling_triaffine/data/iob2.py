@@ -12,8 +12,6 @@ option `columns` overrides this. Other columns are ignored and reported, also co
 Documents begin at `-DOCSTART-` or `# newdoc id = …`; without either, every sentence is a document of its own.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

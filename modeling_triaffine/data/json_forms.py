@@ -29,8 +29,6 @@ tasks without annotations, cancelled annotations, predictions and results that a
 counted.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path

@@ -4,8 +4,6 @@ The corpora have no splits of their own: a list (`train.txt`, `dev.txt`, `test.t
 names the documents of a split, one per line, with or without folders and suffix.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -3,8 +3,6 @@
 Contains the cache key, streaming, and the report of what was dropped. The formats are listed in `formats.py`.
 """
 
-from __future__ import annotations
-
 import hashlib
 import logging
 import os

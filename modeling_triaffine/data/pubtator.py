@@ -8,8 +8,6 @@ Offsets count characters of the title, one more, and those of the abstract. Iden
 are relations, which are counted (`227508	CID	D003000	D007022`).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from itertools import groupby

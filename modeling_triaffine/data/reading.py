@@ -3,8 +3,6 @@
 Knows nothing about corpus formats; they are in the modules of their readers.
 """
 
-from __future__ import annotations
-
 import gzip
 import zlib
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 Contains the counting only; `commands/statistics.py` prints the table.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any

@@ -4,8 +4,6 @@ Reading what was written gives the same records. If a format cannot represent a 
 be read as a different one (a tab in a token of tab-separated columns), and counted otherwise (brat has no tags).
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

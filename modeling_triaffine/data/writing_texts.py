@@ -4,8 +4,6 @@ A text that a form cannot represent (a tab in a document's name, white space in 
 names the document. Offsets count characters.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -79,7 +79,7 @@ def build_page(
         _connect_explaining(parts, offered)
         if examples is None:
             parts.model.change(
-                lambda name: _show_samples(offered.examples(name)), parts.model, parts.samples, **AT_ONCE
+                lambda name: gr.Dataset(**_samples(offered.examples(name))), parts.model, parts.samples, **AT_ONCE
             )
     page.queue(max_size=LONGEST_QUEUE, default_concurrency_limit=1, api_open=False)
     return page
@@ -131,10 +131,6 @@ def _sheet(name: str, content: str, js_on_load: str | None = None, visible: bool
 
 def _samples(examples: Sequence[str]) -> dict[str, Any]:
     return {"samples": [[example] for example in examples], "visible": bool(examples)}
-
-
-def _show_samples(examples: Sequence[str]) -> gr.Dataset:
-    return gr.Dataset(**_samples(examples))
 
 
 def _connect_options(parts: _Parts) -> None:

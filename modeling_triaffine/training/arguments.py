@@ -4,6 +4,8 @@ How they are read from a recipe and the command line is in `command_line.py`; th
 fields of `TriaffineConfig`.
 """
 
+# ruff: noqa: RUF009 - `_option` makes a field, as `dataclasses.field` does
+
 import math
 import re
 from dataclasses import dataclass, field
@@ -50,6 +52,11 @@ NOT_NEGATIVE = (
 )
 
 
+def _option(default: Any, help: str, **of_parser: Any) -> Any:
+    """A field with its meaning, and what else the command line's parser should know of it."""
+    return field(default=default, metadata={"help": help, **of_parser})
+
+
 def refuse_without_effect(name: str) -> NoReturn:
     raise ValueError(f"{name} has no effect in this trainer: {WITHOUT_EFFECT[name]}. Leave it out.")
 
@@ -58,46 +65,34 @@ def refuse_without_effect(name: str) -> NoReturn:
 class ModelArguments:
     """Where a new model starts from."""
 
-    model_name_or_path: str | None = field(
-        default=None,
-        metadata={
-            "help": "Pretrained encoder: a folder or a name on the Hub. Without one, the encoder that the recipe's "
-            "config.json describes is trained from scratch, with a tokenizer learned from the training data."
-        },
+    model_name_or_path: str | None = _option(
+        None,
+        "Pretrained encoder: a folder or a name on the Hub. Without one, the encoder that the recipe's "
+        "config.json describes is trained from scratch, with a tokenizer learned from the training data.",
     )
-    keep_labels: bool = field(
-        default=False,
-        metadata={
-            "help": "Going on with a trained model, keep those of its labels that the training data does not annotate: "
-            "their probabilities, as the model gives them, are learned with the data's own labels."
-        },
+    keep_labels: bool = _option(
+        False,
+        "Going on with a trained model, keep those of its labels that the training data does not annotate: "
+        "their probabilities, as the model gives them, are learned with the data's own labels.",
     )
-    learn_span_width: bool = field(
-        default=False,
-        metadata={
-            "help": "A new model scores no span wider than the widest entity of its training data, which it keeps as "
-            "max_span_width: faster, and entities that are wider than any in training are not found."
-        },
+    learn_span_width: bool = _option(
+        False,
+        "A new model scores no span wider than the widest entity of its training data, which it keeps as "
+        "max_span_width: faster, and entities that are wider than any in training are not found.",
     )
-    word_vectors: str | None = field(
-        default=None,
-        metadata={
-            "help": "File of static word vectors for a new model: .vec or .bin of fastText, text or "
-            "binary of word2vec, GloVe's text. Words without one are one unknown word; they are counted."
-        },
+    word_vectors: str | None = _option(
+        None,
+        "File of static word vectors for a new model: .vec or .bin of fastText, text or "
+        "binary of word2vec, GloVe's text. Words without one are one unknown word; they are counted.",
     )
-    keep_all_word_vectors: bool = field(
-        default=False,
-        metadata={
-            "help": "Keep all vectors of the file, not only those of the data's words, for words seen later. "
-            "They are weights: 4 bytes a number in the model, and 16 in training."
-        },
+    keep_all_word_vectors: bool = _option(
+        False,
+        "Keep all vectors of the file, not only those of the data's words, for words seen later. "
+        "They are weights: 4 bytes a number in the model, and 16 in training.",
     )
-    license: str | None = field(
-        default=None, metadata={"help": "License of the model for its card, as the Hub calls it (apache-2.0)."}
-    )
-    tokenizer_vocab_size: int = field(
-        default=8000, metadata={"help": "Size of the vocabulary of a tokenizer that is learned from the training data."}
+    license: str | None = _option(None, "License of the model for its card, as the Hub calls it (apache-2.0).")
+    tokenizer_vocab_size: int = _option(
+        8000, "Size of the vocabulary of a tokenizer that is learned from the training data."
     )
 
 
@@ -105,58 +100,38 @@ class ModelArguments:
 class DataArguments:
     """Which sentences to train, choose and test on."""
 
-    train_file: str | None = field(
-        default=None,
-        metadata={"help": "Training data: a JSON-lines file, a folder with one file a split, or a corpus file."},
+    train_file: str | None = _option(
+        None, "Training data: a JSON-lines file, a folder with one file a split, or a corpus file."
     )
-    validation_file: str | None = field(
-        default=None, metadata={"help": "Validation data; default: the split of that name in --train_file."}
+    validation_file: str | None = _option(None, "Validation data; default: the split of that name in --train_file.")
+    test_file: str | None = _option(None, "Test data; default: the split of that name in --train_file.")
+    data_format: str | None = _option(None, "Format of the data files; default: recognized by their names and content.")
+    dataset_name: str | None = _option(None, "What the model card calls the data: an id on the Hub, or a name.")
+    language: str | None = _option(None, "Language of the data for the model card (en).")
+    words: Words = _option(
+        "auto",
+        "Words to train on: those of the corpus, those that the model cuts raw text into, or both, one "
+        "after the other. auto: text where the corpus keeps its text, both where it has words only, corpus where "
+        "the model reads the corpus' parts of speech. Entities are aligned by characters, lost ones counted.",
     )
-    test_file: str | None = field(
-        default=None, metadata={"help": "Test data; default: the split of that name in --train_file."}
+    retokenize: bool = _option(False, "The old name of --words text.")
+    flat_annotation: FlatAnnotation | None = _option(
+        None,
+        "Which of nested entities the training data annotates, if only some: spans inside an entity "
+        "(outermost), around one (innermost) or both (any) are left out of the loss, so that the model can find "
+        "nested entities nevertheless. Default: all entities are annotated.",
     )
-    data_format: str | None = field(
-        default=None, metadata={"help": "Format of the data files; default: recognized by their names and content."}
+    pos_tagger: str | None = _option(
+        None,
+        "A spaCy pipeline, by name or folder, that tags the sentences that come without parts of speech, "
+        "for a model with pos_embedding_size.",
     )
-    dataset_name: str | None = field(
-        default=None, metadata={"help": "What the model card calls the data: an id on the Hub, or a name."}
+    card_examples: int = _option(
+        3, "Validation sentences shown in the model card; 0 where the corpus' text must not be published."
     )
-    language: str | None = field(default=None, metadata={"help": "Language of the data for the model card (en)."})
-    words: Words = field(
-        default="auto",
-        metadata={
-            "help": "Words to train on: those of the corpus, those that the model cuts raw text into, or both, one "
-            "after the other. auto: text where the corpus keeps its text, both where it has words only, corpus where "
-            "the model reads the corpus' parts of speech. Entities are aligned by characters, lost ones counted."
-        },
-    )
-    retokenize: bool = field(default=False, metadata={"help": "The old name of --words text."})
-    flat_annotation: FlatAnnotation | None = field(
-        default=None,
-        metadata={
-            "help": "Which of nested entities the training data annotates, if only some: spans inside an entity "
-            "(outermost), around one (innermost) or both (any) are left out of the loss, so that the model can find "
-            "nested entities nevertheless. Default: all entities are annotated."
-        },
-    )
-    pos_tagger: str | None = field(
-        default=None,
-        metadata={
-            "help": "A spaCy pipeline, by name or folder, that tags the sentences that come without parts of speech, "
-            "for a model with pos_embedding_size."
-        },
-    )
-    card_examples: int = field(
-        default=3,
-        metadata={
-            "help": "Validation sentences shown in the model card; 0 where the corpus' text must not be published."
-        },
-    )
-    max_train_samples: int | None = field(
-        default=None, metadata={"help": "Train on this many sentences only (a quick trial)."}
-    )
-    max_eval_samples: int | None = field(default=None, metadata={"help": "Validate on this many sentences only."})
-    max_predict_samples: int | None = field(default=None, metadata={"help": "Test on this many sentences only."})
+    max_train_samples: int | None = _option(None, "Train on this many sentences only (a quick trial).")
+    max_eval_samples: int | None = _option(None, "Validate on this many sentences only.")
+    max_predict_samples: int | None = _option(None, "Test on this many sentences only.")
 
     def __post_init__(self) -> None:
         if self.retokenize and self.words not in ("auto", "text"):
@@ -175,80 +150,63 @@ class NestedNERTrainingArguments(TrainingArguments):
     The best checkpoint, by F1 on the validation data, is the model that training ends with.
     """
 
-    output_dir: str = field(default="outputs", metadata={"help": "Folder of the checkpoints and the finished model."})
-    learning_rate: float = field(default=3e-5, metadata={"help": "Learning rate of the triaffine head."})
-    encoder_learning_rate: float = field(default=3e-5, metadata={"help": "Learning rate of the pretrained encoder."})
-    embeddings_learning_rate: float = field(
-        default=5e-4,
-        metadata={"help": "Learning rate of the word, part-of-speech and character embeddings and of the BiLSTM."},
+    output_dir: str = _option("outputs", "Folder of the checkpoints and the finished model.")
+    learning_rate: float = _option(3e-5, "Learning rate of the triaffine head.")
+    encoder_learning_rate: float = _option(3e-5, "Learning rate of the pretrained encoder.")
+    embeddings_learning_rate: float = _option(
+        5e-4, "Learning rate of the word, part-of-speech and character embeddings and of the BiLSTM."
     )
-    num_train_epochs: float = field(default=15.0, metadata={"help": "Passes over the training data."})
-    weight_decay: float = field(
-        default=0.01, metadata={"help": "Decoupled weight decay; none on biases, norms and the label bias."}
+    num_train_epochs: float = _option(15.0, "Passes over the training data.")
+    weight_decay: float = _option(0.01, "Decoupled weight decay; none on biases, norms and the label bias.")
+    ema_decay: float | None = _option(
+        None,
+        "Evaluate and save an exponential moving average of the weights with this decay (0.99) instead of "
+        "the weights themselves. Default: no average.",
     )
-    ema_decay: float | None = field(
-        default=None,
-        metadata={
-            "help": "Evaluate and save an exponential moving average of the weights with this decay (0.99) instead of "
-            "the weights themselves. Default: no average."
-        },
+    max_grad_norm: float = _option(0.1, "Gradients are clipped to this norm; 0: never.")
+    do_train: bool = _option(True, "Train.")
+    do_eval: bool = _option(True, "Score the final model on the validation data.")
+    eval_strategy: IntervalStrategy | str = _option("epoch", "When to score the validation data: no, steps or epoch.")
+    save_strategy: SaveStrategy | str = _option("epoch", "When to save a checkpoint: no, steps, epoch or best.")
+    save_total_limit: int | None = _option(1, "Checkpoints kept, beside the best one. Default: the last.")
+    load_best_model_at_end: bool = _option(
+        True, "End with the best checkpoint by --metric_for_best_model, not the last."
     )
-    max_grad_norm: float = field(default=0.1, metadata={"help": "Gradients are clipped to this norm; 0: never."})
-    do_train: bool = field(default=True, metadata={"help": "Train."})
-    do_eval: bool = field(default=True, metadata={"help": "Score the final model on the validation data."})
-    eval_strategy: IntervalStrategy | str = field(
-        default="epoch", metadata={"help": "When to score the validation data: no, steps or epoch."}
+    metric_for_best_model: str | None = _option("f1", "What makes a checkpoint the best.")
+    logging_steps: float = _option(50, "Updates between two logs of loss and rates.")
+    logging_nan_inf_filter: bool = _option(
+        False, "Hide losses that are not numbers from the logs. Off: nothing is hidden."
     )
-    save_strategy: SaveStrategy | str = field(
-        default="epoch", metadata={"help": "When to save a checkpoint: no, steps, epoch or best."}
+    train_sampling_strategy: str = _option(
+        "group_by_length", f"How batches are made: {' or '.join(SAMPLING_STRATEGIES)}."
     )
-    save_total_limit: int | None = field(
-        default=1, metadata={"help": "Checkpoints kept, beside the best one. Default: the last."}
+    max_subwords_per_batch: int | None = _option(
+        None,
+        "Most sub-words in a batch of one process, with padding: as many sentences of similar length as "
+        "fit, in training and evaluation, instead of the number of sentences in --per_device_train_batch_size and "
+        "--per_device_eval_batch_size.",
     )
-    load_best_model_at_end: bool = field(
-        default=True, metadata={"help": "End with the best checkpoint by --metric_for_best_model, not the last."}
+    save_memory: bool = _option(
+        False,
+        "Full triaffine tensors with the least memory: the backward pass recomputes, and their "
+        "gradients are added in place. Slower; the same numbers; one process only.",
     )
-    metric_for_best_model: str | None = field(default="f1", metadata={"help": "What makes a checkpoint the best."})
-    logging_steps: float = field(default=50, metadata={"help": "Updates between two logs of loss and rates."})
-    logging_nan_inf_filter: bool = field(
-        default=False, metadata={"help": "Hide losses that are not numbers from the logs. Off: nothing is hidden."}
+    hub_strategy: HubStrategy | str = _option(
+        "end", "With --push_to_hub: end, the finished model is uploaded, nothing before."
     )
-    train_sampling_strategy: str = field(
-        default="group_by_length", metadata={"help": f"How batches are made: {' or '.join(SAMPLING_STRATEGIES)}."}
-    )
-    max_subwords_per_batch: int | None = field(
-        default=None,
-        metadata={
-            "help": "Most sub-words in a batch of one process, with padding: as many sentences of similar length as "
-            "fit, in training and evaluation, instead of the number of sentences in --per_device_train_batch_size and "
-            "--per_device_eval_batch_size."
-        },
-    )
-    save_memory: bool = field(
-        default=False,
-        metadata={
-            "help": "Full triaffine tensors with the least memory: the backward pass recomputes, and their "
-            "gradients are added in place. Slower; the same numbers; one process only."
-        },
-    )
-    hub_strategy: HubStrategy | str = field(
-        default="end", metadata={"help": "With --push_to_hub: end, the finished model is uploaded, nothing before."}
-    )
-    remove_unused_columns: bool = field(default=False, metadata={"help": "Must stay off: records are encoded late."})
+    remove_unused_columns: bool = _option(False, "Must stay off: records are encoded late.")
     label_names: list[str] | None = field(
         default_factory=lambda: ["labels"], metadata={"help": "Name of the model's labels; not to be changed."}
     )
-    ddp_find_unused_parameters: bool | None = field(
-        default=False, metadata={"help": "Every weight of the model is used in every step, so this can stay off."}
+    ddp_find_unused_parameters: bool | None = _option(
+        False, "Every weight of the model is used in every step, so this can stay off."
     )
-    resume_from_checkpoint: str | None = field(
-        default=None,
-        metadata={
-            "nargs": "?",
-            "const": LATEST,
-            "help": "Resume from this checkpoint; without a path from the latest undamaged one in --output_dir, or "
-            "from scratch if there is none.",
-        },
+    resume_from_checkpoint: str | None = _option(
+        None,
+        "Resume from this checkpoint; without a path from the latest undamaged one in --output_dir, or from scratch if "
+        "there is none.",
+        nargs="?",
+        const=LATEST,
     )
 
     def __post_init__(self) -> None:

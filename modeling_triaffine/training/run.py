@@ -23,7 +23,7 @@ from ..data import add_context
 from ..data.collator import DataCollatorForNestedNER
 from ..evaluation.prediction import score_raw_text
 from ..evaluation.scoring import RATIOS, format_scores, score_entities
-from ..files import open_output
+from ..files import write_text
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.processing_triaffine import TriaffineProcessor
@@ -281,8 +281,7 @@ def _describe(
 def _write_files(folder: Path, files: dict[str, str]) -> None:
     with explaining_faults(folder):
         for name, text in files.items():
-            with open_output(folder / name) as output:
-                output.write(text)
+            write_text(folder / name, text)
 
 
 def _next_command(run: Run) -> str:

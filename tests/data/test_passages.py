@@ -92,6 +92,7 @@ SENTENCES = {
     [
         json.dumps(BIOC_DOCUMENT),
         json.dumps([BIOC_DOCUMENT]),
+        json.dumps({**BIOC_DOCUMENT, "annotations": None, "relations": None}),
         json.dumps({"source": "x", "documents": [BIOC_DOCUMENT]}),
         json.dumps({"source": "x", "documents": [BIOC_DOCUMENT]}, indent=1),
         json.dumps([{"documents": [BIOC_DOCUMENT]}]),
