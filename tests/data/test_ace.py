@@ -122,6 +122,11 @@ class TestLists:
         with pytest.raises(CorpusError, match=r"train\.txt, line 2: .*'nw/fp1/NEWS_1'"):
             read(corpus / "train.txt", "ace")
 
+    def test_annotations_without_their_text(self, tmp_path):
+        (write(tmp_path) / "NEWS_1.sgm").unlink()
+        with pytest.raises(CorpusError, match=r"NEWS_1\.apf\.xml: .*NEWS_1\.sgm"):
+            read(tmp_path, "ace")
+
     def test_a_document_twice(self, corpus):
         write(corpus / "more", "NEWS_1")
         with pytest.raises(CorpusError, match=r"'NEWS_1', in .*more"):
