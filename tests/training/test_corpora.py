@@ -58,6 +58,7 @@ def test_words_of_the_training_data(read, format, options, words, first):
                for record in corpus.to_train_on()["train"])  # fmt: skip
     own = [CUT] if format == "texts.jsonl" else [["CD28", "-mediated"]]
     assert list(corpus.given["train"]["tokens"])[:1] == own
+    assert (corpus.cut is corpus.given) == (format == "texts.jsonl" or words == "corpus")  # read once
 
 
 @pytest.mark.parametrize(
