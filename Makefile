@@ -79,5 +79,5 @@ $(VENV)/.installed-test: $(BIN)/python setup.cfg pyproject.toml constraints.txt
 $(LOWEST)/.installed: setup.cfg pyproject.toml constraints-lowest.txt
 	$(PYTHON) -m venv $(LOWEST)
 	$(LOWEST)/bin/python $(INSTALL) --constraint constraints-lowest.txt --editable '.[plot]' \
-	    pytest pytest-xdist hypothesis
+	    pytest pytest-xdist hypothesis 'setuptools>=70.1'
 	touch $@

@@ -78,7 +78,7 @@ print(sorted({"torch", "transformers", "datasets", "numpy", "huggingface_hub"} &
         (["predicct"], ["'predicct'", "Did you mean 'predict'?"]),
         (["predict"], ["Missing option '--model'", "`triaffine-ner predict --help`"]),
         (["predict", "--modle", "x"], ["--modle", "Did you mean --model?"]),
-        (["predict", "--model", "x", "--batch_size", "0"], ["'--batch-size'", "greater than or equal to 1"]),
+        (["predict", "--model", "x", "--batch_size", "0"], ["'--batch-size'", "1."]),
         (["predict", "--model", "x", "--overlap", "some"], ["'--overlap'", "'all', 'nested', 'flat'"]),
         (["predict", "--model", "x", "--threshold", "DNA=high"], ["'--threshold'", "'DNA=high'", "DNA=0.6"]),
         (["explain", "--model", "x", "--text", "y"], ["--span", "--offsets"]),

@@ -188,7 +188,9 @@ def test_shown_sentences_fit_into_a_line_and_nest():
 def test_hardware_and_versions():
     versions = describe_versions()
     assert versions["modeling_triaffine"] == __version__
-    assert (versions["torch"], versions["transformers"]) == (torch.__version__, transformers.__version__)
+    # PyPI's CUDA builds leave the local part of the version, as in 2.13.0+cu130, out of their metadata.
+    assert torch.__version__.startswith(versions["torch"])
+    assert versions["transformers"] == transformers.__version__
     hardware = describe_hardware()
     assert hardware["cores"] >= 1
     assert not set(versions) & set(hardware)

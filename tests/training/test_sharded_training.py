@@ -33,6 +33,10 @@ def launch(folder: Path) -> list[dict]:
     return results
 
 
+if not hasattr(torch.cpu.Stream, "record_event"):  # torch 2.6
+    pytest.skip("this torch shards a model on accelerators only", allow_module_level=True)
+
+
 @pytest.fixture(scope="module")
 def sharded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict]]:
     task = tmp_path_factory.mktemp("sharded")
