@@ -37,7 +37,18 @@ START_OPTIONS: dict[str, Any] = {
     **dict.fromkeys(("warmup_steps", "ema_decay", "boundary_smoothing", "mix_layers", "cross_span_residual"), ""),
     **dict.fromkeys(("char_vocab_size", "char_embedding_size", "char_lstm_hidden_size"), ""),
 }
-# Variant → options of training that differ from the start's. `together` is the recipe of today.
+# The recipe of today.
+TOGETHER: dict[str, Any] = {
+    "per_device_train_batch_size": 8,
+    "warmup_steps": 0.1,
+    "boundary_smoothing": 0.1,
+    "mix_layers": "true",
+    "cross_span_residual": "true",
+    "char_embedding_size": 25,
+    "char_lstm_hidden_size": 25,
+    "ema_decay": 0.99,
+}
+# Variant → options of training that differ from the start's.
 VARIANTS: dict[str, dict[str, Any]] = {
     START: {},
     "boundary-smoothing": {"boundary_smoothing": 0.1},
@@ -50,16 +61,9 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "averaged-weights": {"ema_decay": 0.99},
     "layer-mixing": {"mix_layers": "true"},
     "residual": {"cross_span_residual": "true"},
-    "together": {
-        "per_device_train_batch_size": 8,
-        "warmup_steps": 0.1,
-        "boundary_smoothing": 0.1,
-        "mix_layers": "true",
-        "cross_span_residual": "true",
-        "char_embedding_size": 25,
-        "char_lstm_hidden_size": 25,
-        "ema_decay": 0.99,
-    },
+    "together": TOGETHER,
+    "one-lstm-layer": {**TOGETHER, "lstm_layers": 1},
+    "no-lstm": {**TOGETHER, "lstm_hidden_size": 0},
     "previous-sentence": {"context": "previous_sentence"},
     "60-candidates": {"max_candidates": 60},
     # What the published code does otherwise.

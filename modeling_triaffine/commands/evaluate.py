@@ -51,7 +51,7 @@ def evaluate(
     device: str | None,
     raw_text: bool | None = None,
 ) -> dict[str, dict[str, Any]]:
-    """Scores by the kind of input: "given_words", and "raw_text" if wanted; None: where the corpus has its text.
+    """Scores by the kind of input: "given_words" and, if `raw_text`, "raw_text"; None: where the corpus has its text.
 
     Raises:
         CorpusError: raw text is asked for, but the corpus has words only.

@@ -231,9 +231,7 @@ def _annotation_of(task: JsonObject) -> JsonObject | None:
     if len(made) > 1:
         note("further annotations of a task ignored", len(made) - 1, task.where)
     made.reverse()  # of several maxima, max() returns the first
-    chosen = max(made, key=lambda one: (bool(one.fields.get("ground_truth")), str(one.fields.get("created_at", ""))))
-    chosen.name = ""  # errors name its results alone: the task has one annotation that counts
-    return chosen
+    return max(made, key=lambda one: (bool(one.fields.get("ground_truth")), str(one.fields.get("created_at", ""))))
 
 
 def _regions(annotation: JsonObject) -> Iterator[Annotation]:

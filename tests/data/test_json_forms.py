@@ -169,4 +169,4 @@ class TestLabelStudio:
             "results of type 'relation' ignored": 1,
             "tasks without an annotation ignored": 1,
         }
-        assert "record 0 (task 5): result[1]" in check.report()
+        assert "record 0 (task 5): annotations[0].result[1]" in check.report()
