@@ -54,32 +54,41 @@ def _binary_cross_entropies(logits: Tensor, labels: Tensor, targets: Tensor | No
 
 
 def smooth_boundaries(labels: Tensor, num_labels: int, smoothing: float, distance: int) -> Tensor:
-    """Probabilities [B, N, N, R] to learn in place of `labels` [B, N, N], where an entity's boundaries are not certain.
+    """Soft targets [B, N, N, R] in place of `labels` [B, N, N], for entities whose boundaries are uncertain.
 
-    In place of labels [B, N, N, R - 1] of spans that can have several, probabilities of that shape.
+    With several labels per span, labels [B, N, N, R - 1] give targets of the same shape.
 
-    An entity keeps 1 - ε of its label's probability. Each ring of spans whose boundaries are 1, 2, …, D words off (both
-    together) receives ε / D of it, in equal parts; the parts of spans that do not exist (-100) stay with the entity.
-    What a span has left is None's.
+    An entity keeps 1 - ε of its label's probability. The spans whose boundaries are d words off (head and tail
+    together) form ring d; each of the rings 1, …, D receives ε / D in equal parts. Parts of spans that do not exist
+    (-100) stay with the entity. The rest of a span's probability is None's.
 
     Source: Zhu and Li, "Boundary Smoothing for Named Entity Recognition" (ACL 2022), equation 5, as in their code.
     """
-    off = torch.arange(-distance, distance + 1, device=labels.device).abs()
-    off = off[:, None] + off
-    shares = smoothing / (4 * distance * off.clamp(min=1))  # a ring at distance D has 4·D spans
-    kernel = shares.masked_fill((off == 0) | (off > distance), 0.0)
+    num_words = labels.shape[1]
+    offsets = range(-distance, distance + 1)
+    shares = {
+        (head, tail): smoothing / (4 * distance * (abs(head) + abs(tail)))  # ring d has 4·d spans
+        for head in offsets
+        for tail in offsets
+        if 0 < abs(head) + abs(tail) <= distance
+    }
 
     def spread(values: Tensor) -> Tensor:
-        """What every span receives when each span (i, j) of values [B, C, N, N] gives by the kernel."""
-        planes = values.flatten(0, 1).unsqueeze(1)
-        return functional.conv2d(planes, kernel[None, None], padding=distance).view_as(values)
+        """What each span (i, j) receives when each span of values [B, N, N, C] gives away its shares."""
+        # Sums of slices: a convolution would be computed in half precision under autocast, and in TF32 on CUDA.
+        padded = functional.pad(values, (0, 0, *(distance,) * 4))
+        received = torch.zeros_like(values)
+        for (head, tail), share in shares.items():
+            rows, columns = (slice(distance + off, distance + off + num_words) for off in (head, tail))
+            received += share * padded[:, rows, columns]
+        return received
 
     multi_label = labels.dim() == 4
     entities = labels.clamp(min=0) if multi_label else functional.one_hot(labels.clamp(min=0), num_labels)[..., :-1]
     exists = (labels if multi_label else labels.unsqueeze(-1)) != -100
-    exists, entities = (values.permute(0, 3, 1, 2).to(kernel.dtype) for values in (exists, entities * exists))
-    # The kernel is symmetric: what a span receives of `exists` is also what it gives to spans that exist.
-    smoothed = (entities * (1 - spread(exists)) + spread(entities)).permute(0, 2, 3, 1)
+    exists, entities = (values.to(torch.get_default_dtype()) for values in (exists, entities * exists))
+    # The shares are symmetric: what a span receives of `exists` is also what it gives to spans that exist.
+    smoothed = entities * (1 - spread(exists)) + spread(entities)
     if multi_label:
         return smoothed.clamp(max=1.0)
     return torch.cat([smoothed, (1 - smoothed.sum(-1, keepdim=True)).clamp(min=0.0)], dim=-1)

@@ -120,8 +120,8 @@ class TriaffineForNestedNER(PushMixin, PreTrainedModel):
                 module.match_inputs(norm)
 
     def _hidden_of_random_subwords(self) -> Tensor:
-        """Word representations [4, 32, H] of sub-words that are drawn alike in every process."""
-        shape = (4, 32)
+        """Word representations [4, N, H] of random sub-words, one per word, the same in every process."""
+        shape = (4, min(32, self.config.max_subwords))
         vocabulary = self.encoder.config.vocab_size
         input_ids = torch.randint(vocabulary, shape, generator=torch.Generator().manual_seed(0)).to(self.device)
         unknown = torch.zeros_like(input_ids)

@@ -374,10 +374,10 @@ class TriaffineProcessor(PushMixin, ProcessorMixin):
             )
 
     def to_dict(self) -> dict[str, Any]:
-        """The options, as they are saved. transformers copies all attributes for it: a tagger may be large."""
-        untagged = copy.copy(self)
-        untagged.pos_tagger = None
-        return super(TriaffineProcessor, untagged).to_dict()
+        """The options, as they are saved. transformers deep-copies all attributes, which not every function allows."""
+        plain = copy.copy(self)
+        plain.pos_tagger = plain.text_splitter = None
+        return super(TriaffineProcessor, plain).to_dict()
 
     @property
     def model_input_names(self) -> list[str]:

@@ -55,6 +55,15 @@ def test_boundary_smoothing_of_several_labels_smooths_each_alone():
         torch.testing.assert_close(together[..., column], smooth_boundaries(alone, NONE + 1, 0.2, 2)[..., 0])
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_boundary_smoothing_keeps_its_precision_under_autocast(dtype):
+    labels = label_matrix([6, 3], (0, 1, 3, 0), (0, 2, 3, 1), (1, 0, 2, 1))
+    expected = smooth_boundaries(labels, NONE + 1, 0.1, 2)
+    with torch.autocast("cpu", dtype=dtype):
+        targets = smooth_boundaries(labels, NONE + 1, 0.1, 2)
+    torch.testing.assert_close(targets, expected)
+
+
 def test_what_an_entity_keeps_and_gives():
     targets = smooth_boundaries(label_matrix([5], (0, 1, 3, 0)), NONE + 1, smoothing=0.2, distance=1)
     expected = {(1, 3): 0.8, (0, 3): 0.05, (2, 3): 0.05, (1, 2): 0.05, (1, 4): 0.05}

@@ -315,3 +315,9 @@ def test_low_rank_scores_start_with_about_unit_variance(tmp_path, rank, dim, lst
     scoring, _ = model.head.scoring(hidden, boundaries)
     for factor in (attention, scoring):
         assert 0.5 < factor.whole_cube().square().mean().sqrt() < 2
+
+
+@pytest.mark.parametrize("max_subwords", [12, 40])
+def test_low_rank_models_start_with_any_encoder_window(encoder, max_subwords):
+    model = tiny_model(encoder, triaffine_rank=4, max_subwords=max_subwords)
+    assert model._hidden_of_random_subwords().isfinite().all()

@@ -245,20 +245,18 @@ def test_a_tagger_must_tag_every_word(tagged):
         tagged.encode([["x"], ["gene"]])
 
 
-def test_a_tagger_is_neither_saved_nor_copied(tagged, tmp_path):
-    class Large:
-        def __call__(self, sentences):
-            return by_length(sentences)
-
+@pytest.mark.parametrize("function", ["pos_tagger", "text_splitter"])
+def test_a_function_is_neither_saved_nor_copied(tagged, tmp_path, function):
+    class Uncopyable:
         def __deepcopy__(self, memo):
             raise AssertionError("copied")
 
-    tagged.pos_tagger = Large()
-    assert "Large" not in repr(tagged)
+    setattr(tagged, function, Uncopyable())
+    assert "Uncopyable" not in repr(tagged)
     tagged.save_pretrained(tmp_path)
-    assert "tagger" not in "".join(path.read_text() for path in tmp_path.glob("*.json"))
-    assert TriaffineProcessor.from_pretrained(tmp_path).pos_tagger is None
-    assert isinstance(tagged.pos_tagger, Large)
+    assert function not in "".join(path.read_text() for path in tmp_path.glob("*.json"))
+    assert getattr(TriaffineProcessor.from_pretrained(tmp_path), function) is None
+    assert isinstance(getattr(tagged, function), Uncopyable)
 
 
 def test_words_spelled_like_padding_have_no_number_of_their_own(processor):
