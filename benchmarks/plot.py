@@ -1,6 +1,6 @@
 """Draws the recorded results of `triaffine.py`: time and extra memory of each form of the head.
 
-python benchmarks/plot.py benchmarks/results/triaffine.jsonl benchmarks/results/triaffine.svg
+python benchmarks/plot.py benchmarks/results/published.jsonl benchmarks/results/triaffine.svg
 """
 
 import argparse
@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 
 # Form → name and colour (Okabe and Ito's, which the colour-blind tell apart).
 FORMS = {
-    "published": ("published einsums", "#999999"),
+    "published": ("published contraction", "#999999"),
     "full": ("full tensors", "#0072B2"),
     "full_save_memory": ("full tensors, save_memory", "#56B4E9"),
     "low_rank": ("rank 64", "#D55E00"),
@@ -41,7 +41,8 @@ def draw(machine: dict[str, Any], rows: list[dict[str, Any]], path: Path) -> Non
             panel.set_title(f"d = {dim}: {title}", loc="left", fontsize=10)
     handles, names = panels[0][0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=len(FORMS), frameon=False)
-    where = f"{machine['processor']}, {rows[0]['threads']} threads, {rows[0]['dtype']}, {machine['date']}"
+    threads = "one thread" if rows[0]["threads"] == 1 else f"{rows[0]['threads']} threads"
+    where = f"{machine['processor']}, {threads}, {rows[0]['dtype']}, {machine['date']}"
     figure.suptitle(f"The triaffine head, {rows[0]['labels']} labels ({where})", fontsize=11)
     figure.savefig(path)
 
