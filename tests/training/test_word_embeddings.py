@@ -7,14 +7,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from gensim.models import FastText, KeyedVectors
-from gensim.models.fasttext import save_facebook_model
 
 from modeling_triaffine import TriaffineForNestedNER, TriaffineProcessor
 from modeling_triaffine.model.vocabularies_triaffine import number_names
 from modeling_triaffine.training.run import prepare_run, train_and_save
 from modeling_triaffine.training.word_vectors import read_word_vectors
 from tests.helpers.micro_training import micro_records, write_lines, write_recipe
+
+pytest.importorskip("gensim", reason="needs the extra embeddings")
+
+from gensim.models import FastText, KeyedVectors
+from gensim.models.fasttext import save_facebook_model
 
 SIZE = 7
 STORED = ["the", "gene", "IL-2", "naïve", "中文"]
