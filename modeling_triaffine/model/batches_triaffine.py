@@ -24,22 +24,22 @@ PADDING_VALUES = {
 
 
 def feature_size(feature: Feature) -> tuple[int, int]:
-    """Sub-words that the encoder reads, context included, and words of a sentence."""
+    """Numbers of sub-words, context included, and of words of a sentence."""
     return len(feature["input_ids"]), int(feature["num_words"])
 
 
 def batches_by_length(
     sizes: Sequence[tuple[int, int]], batch_size: int | None = None, max_subwords: int | None = None
 ) -> list[list[int]]:
-    """Row numbers of sentences put together in batches of like length, the longest first.
+    """Groups sentences of similar length into batches, longest first; returns their row numbers.
 
-    A batch holds at most `max_subwords`, padding counted: its longest sentence's, for each of its sentences. Batches of
-    about equally many sub-words need less padding and less memory than batches of equally many sentences.
+    Batches of about equally many sub-words need less padding and memory than batches of equally many sentences.
 
     Args:
-        sizes: (sub-words, words) of each sentence, as [`feature_size`] says. Equal ones stay in their order.
-        batch_size: most sentences of a batch; None: any number.
-        max_subwords: None: those of `batch_size` sentences of average length. A longer sentence is a batch of its own.
+        sizes: [`feature_size`] of each sentence. Sentences of equal size stay in order.
+        batch_size: most sentences of a batch; None: no limit.
+        max_subwords: most sub-words of a batch, padding included; a longer sentence is a batch of its own. None: as
+            many as `batch_size` sentences of average length have.
     """
     rows = sorted(range(len(sizes)), key=sizes.__getitem__, reverse=True)
     if max_subwords is None:
@@ -63,7 +63,7 @@ def pad_features(features: Sequence[Feature], padding_id: int) -> dict[str, Tens
     for name, value in PADDING_VALUES.items():
         if name in features[0]:
             fill = padding_id if value is None else value
-            # A batch of empty sentences still has one (padding) word, as the model sees it.
+            # The model reads a batch of empty sentences as one padding word each.
             batch[name] = stack_arrays([np.asarray(feature[name]) for feature in features], fill, least=1)
     return batch
 

@@ -1,6 +1,6 @@
-"""Checks of a saved model's weights, before and after they are loaded.
+"""Checks of a saved model's weights before and after they are loaded.
 
-Weights are safetensors: their headers list the tensors before any memory is allocated for them.
+Weights are safetensors, whose headers list the tensors before memory is allocated for them.
 """
 
 import json
@@ -19,9 +19,9 @@ from .repository_triaffine import find_file
 
 
 def check_index(name_or_path: str | os.PathLike[str], options: dict[str, Any]) -> None:
-    """Raises ValueError for an index that is damaged, or that refers to weights outside the model's folder.
+    """Raises ValueError for an index that is damaged, or refers to weights outside of the model's folder.
 
-    `options` are those of `from_pretrained`. An index beside weights in one file is not read, as in transformers.
+    `options` are those of `from_pretrained`. As in transformers, an index beside weights in a single file is ignored.
     """
     variant = f".{options['variant']}" if options.get("variant") else ""
     options = {**options, "force_download": False}
@@ -52,9 +52,9 @@ def check_index(name_or_path: str | os.PathLike[str], options: dict[str, Any]) -
 
 
 def check_sizes(model: nn.Module, files: Sequence[str], where: str) -> None:
-    """Raises ValueError if a model that is not loaded yet has more weights than the headers of `files` list.
+    """Raises ValueError if a model has more weights than the headers of `files` list, before it is loaded.
 
-    Otherwise it takes no more memory than the files, and loading it reports whatever else does not match.
+    Otherwise it needs no more memory than the files, and loading it reports all other mismatches.
     """
     shapes: dict[str, torch.Size] = {}
     for file in files:
@@ -68,7 +68,7 @@ def check_sizes(model: nn.Module, files: Sequence[str], where: str) -> None:
 
 
 def refuse_missing(where: str, names: set[str]) -> None:
-    """Raises ValueError if there are names: of weights that are missing in the files."""
+    """Raises ValueError if `names`, of weights that are missing in the files, is not empty."""
     if names:
         raise ValueError(
             f"{where} are missing {listed(sorted(names))}, which would be randomly initialized; save the model "

@@ -14,13 +14,6 @@ def check_integer(where: str, name: str, value: Any, least: int, most: int) -> N
         raise ValueError(f"{where}: `{name}` is {shortened(value)}; give a whole number from {least} to {most}.")
 
 
-def check_number(where: str, name: str, value: Any, least: float, below: float = float("inf")) -> None:
-    """Raises ValueError unless `value` is a finite number in [least, below)."""
-    if not isinstance(value, int | float) or isinstance(value, bool) or not least <= value < below:
-        limit = "" if below == float("inf") else f" and below {below:g}"
-        raise ValueError(f"{where}: `{name}` is {shortened(value)}; give a number of at least {least:g}{limit}.")
-
-
 def check_kind(where: str, name: str, value: Any, kind: type | tuple[type, ...], wanted: str) -> None:
     """Raises ValueError unless `value` is an instance of `kind`; `wanted` says in words what is."""
     if not isinstance(value, kind):
@@ -36,7 +29,7 @@ def check_dtype(where: str, name: str, value: Any) -> None:
 def check_threshold(threshold: Any, labels: Iterable[str] | None = None, name: str = "threshold") -> None:
     """Raises ValueError unless `threshold` is None, a number in [0, 1], or such numbers by label, of `labels` if given.
 
-    `name` is that of the argument or field.
+    `name` is the argument's or field's.
     """
     by_label = isinstance(threshold, Mapping)
     for value in threshold.values() if by_label else [threshold]:
@@ -65,9 +58,9 @@ def listed(names: Sequence[str], most: int = 5) -> str:
 
 @contextlib.contextmanager
 def reading(place: str, files: str = "the file") -> Iterator[None]:
-    """Turns any error that damaged `files` cause in the block into a ValueError that begins with `place`.
+    """Converts any error that damaged `files` cause in the block to a ValueError that begins with `place`.
 
-    Errors with other causes are left alone: missing files, packages that are not installed, lack of memory.
+    Errors with other causes pass through: missing files, packages that are not installed, lack of memory.
     """
     try:
         yield

@@ -1,7 +1,6 @@
-"""TriaffineConfig: every choice that makes a nested-NER triaffine model, validated when it is set.
+"""TriaffineConfig: every option of a triaffine model, validated whenever it is set.
 
-It also writes the references to the remote code of a checkpoint, because every saved folder holds a configuration.
-What the choices compute is in `triaffine_ops.py` and `modeling_triaffine.py`.
+It also refers to the remote code of a checkpoint, because every saved folder contains a configuration.
 """
 
 from .versions_triaffine import LOWEST_VERSIONS  # noqa: F401  # isort: skip - raises before what follows fails
@@ -17,27 +16,27 @@ from huggingface_hub.errors import StrictDataclassError
 from transformers import AutoConfig, PretrainedConfig
 
 from .checks_triaffine import check_dtype, check_integer, check_kind, check_threshold, reading, shortened
-from .repository_triaffine import AUTO_MAP, CUSTOM_PIPELINES, PushMixin, code_reference, save_remote_code
+from .repository_triaffine import AUTO_MAP, CUSTOM_PIPELINES, HubMixin, code_reference, save_remote_code
 
 NONE_LABEL = "None"
 MAX_SUBWORDS = 2**16
-# Chosen where a model is loaded, not by its file: it could name code on the Hub to compute attention with, or a pickle.
+# Only the caller who loads a model sets these: in a file, they could name attention code on the Hub, or a pickle.
 LOADING_FIELDS = (
     *("attn_implementation", "_attn_implementation", "_attn_implementation_internal"),
     *("experts_implementation", "_experts_implementation", "_experts_implementation_internal"),
     *("transformers_weights", "fusion_config"),
 )
-# Fields of an encoder's configuration that do not travel in ours.
+# Fields of an encoder's configuration that are not copied into ours.
 LOCAL_FIELDS = ("trust_remote_code", "_name_or_path", "dtype", "torch_dtype")
 WHERE = "TriaffineConfig"
 TASK_ALIASES = {"ner": "token-classification"}
 
 
 class PipelineTasks(dict[str, Any]):
-    """Custom pipelines by task, found by a task's alias, too.
+    """Custom pipelines by task or alias of a task.
 
-    transformers looks up the task as the user wrote it. A second entry for an alias would do, but `pipeline(model=…)`
-    without a task works for models with a single entry only.
+    transformers looks up the task as the user wrote it. The alias cannot have an entry of its own: `pipeline(model=…)`
+    without a task requires a single entry.
     """
 
     def __contains__(self, task: object) -> bool:
@@ -69,11 +68,11 @@ class ConfigOption:
 def _option(default: Any, doc: str, least: float = 0, most: float | None = None, below: float | None = None) -> Any:
     """A field with its meaning and, for a number, its bounds: at least `least`, at most `most` or below `below`.
 
-    The upper bounds of sizes are far above any use: a damaged or hostile file is refused before it fills the memory.
+    The upper bounds of sizes are far above any use: a damaged or hostile file is rejected before it fills the memory.
     """
 
     def check(value: float | None) -> None:
-        if value is None or (most is None and below is None):
+        if value is None:
             return
         if most is not None and not least <= value <= most:
             raise ValueError(f"give a whole number from {least} to {most}.")
@@ -97,7 +96,7 @@ def _dropout(default: float, place: str) -> Any:
 
 
 def _raising_value_errors(cls: Any) -> Any:
-    """Makes the errors of a strict dataclass ValueErrors of one paragraph, as for any other bad argument."""
+    """Converts the errors of a strict dataclass to ValueErrors of one paragraph, as of any other bad argument."""
 
     def converted(method: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(method)
@@ -130,7 +129,7 @@ def _describe_type(annotation: Any) -> str:
 
 @_raising_value_errors
 @strict
-class TriaffineConfig(PushMixin, PretrainedConfig):
+class TriaffineConfig(HubMixin, PretrainedConfig):
     """Configuration of [`TriaffineForNestedNER`].
 
     Equations and sections are those of Yuan et al., "Fusing Heterogeneous Factors with Triaffine Mechanism for Nested
@@ -142,12 +141,11 @@ class TriaffineConfig(PushMixin, PretrainedConfig):
         hidden_size: width H of a word representation; the encoder's own width when not given.
         id2label, label2id, num_labels: the labels; the last one is `"None"`, "no entity". With `num_labels=R` alone
             they are named LABEL_0 … LABEL_{R-2}, None.
+        temperature: divides the final logits in prediction, so that probabilities are calibrated.
+        label_thresholds: lowest probability of an entity by label, for predictions without a threshold of their own; a
+            label without one is predicted where it is the likeliest.
 
-        temperature: divides the final logits in prediction, so that probabilities mean what they say.
-        label_thresholds: least probability of an entity by label, used where prediction is given no other; a label
-            without one is found where it is the likeliest.
-
-    Each other field stands below with its type, default, meaning and bounds; `TriaffineConfig.options()` returns them.
+    All other fields are documented where they are declared; `TriaffineConfig.options()` returns them.
 
     Raises:
         ValueError: a value out of its bounds (also when a field is set later), choices or sizes that do not fit
@@ -157,7 +155,7 @@ class TriaffineConfig(PushMixin, PretrainedConfig):
     model_type = "triaffine_ner"
     sub_configs = {"encoder_config": AutoConfig}  # noqa: RUF012 - the form transformers reads
 
-    if TYPE_CHECKING:  # what they are once the configuration is built
+    if TYPE_CHECKING:  # their types once the configuration is built
         encoder_config: PretrainedConfig | None = None
         hidden_size: int = 0
         id2label: dict[int, str]
@@ -167,18 +165,18 @@ class TriaffineConfig(PushMixin, PretrainedConfig):
         encoder_config: PretrainedConfig | dict[str, Any] | None = None
         hidden_size: int | None = _size(None, "", most=2**16)
 
-    # Set by calibration, not by a user's options.
+    # Set by calibration, so not among `options()`.
     temperature: float | int = _option(1.0, "", least=1e-3, below=1e3)
     label_thresholds: dict[str, float | int] | None = None
 
     triaffine_dim: int = _size(256, "width d of the triaffine inputs")
     max_candidates: int = _size(30, "m, how many spans of a sentence enter the cross-span stage", most=2**12)
     attention: Literal["triaffine", "triaffine_no_label", "label", "linear", "none"] = _option(
-        "triaffine", "how the inside words of a span are weighed (section 3, ablations (a), (c)-(e))"
+        "triaffine", "attention to the inside words of a span (section 3, ablations (a), (c)-(e))"
     )
     scoring: Literal[
         "triaffine", "linear", "linear_boundary", "linear_boundary_shared", "biaffine", "biaffine_shared"
-    ] = _option("triaffine", "how a span's representation is scored (section 4, ablations (a), (b), (f))")
+    ] = _option("triaffine", "scoring of a span's representation (section 4, ablations (a), (b), (f))")
     cross_span: bool = _option(True, "whether candidates attend to each other (section 6); False is ablation (g)")
     cross_span_axis: Literal["key", "query"] = _option(
         "key", "the softmax of the cross-span attention: over the related spans (key) or the scored ones (query)"
@@ -250,7 +248,7 @@ class TriaffineConfig(PushMixin, PretrainedConfig):
 
     @classmethod
     def options(cls) -> list[ConfigOption]:
-        """The fields a user sets, in the order of their declaration: all but the labels and what the encoder gives."""
+        """The fields that a user sets, as declared: all but the labels and those that follow from the encoder."""
         return [
             ConfigOption(field.name, *_read_type(field.type), field.default, field.metadata["doc"])
             for field in fields(cls)
@@ -259,12 +257,12 @@ class TriaffineConfig(PushMixin, PretrainedConfig):
 
     @property
     def entity_labels(self) -> list[str]:
-        """The labels but None, in their order."""
+        """The labels without None, in order."""
         return list(self.id2label.values())[:-1]
 
     @property
     def num_scores(self) -> int:
-        """Columns of the logits: one for each label, but none for None where each has a probability of its own."""
+        """Columns of the logits: one per label; with `multi_label` none for None."""
         return len(self.id2label) - self.multi_label
 
     @property
@@ -281,12 +279,12 @@ class TriaffineConfig(PushMixin, PretrainedConfig):
 
     @property
     def code_repository(self) -> str | None:
-        """The Hub repository that holds the remote code; None where the code lies beside the configuration."""
+        """The Hub repository with the remote code; None if the code is beside the configuration."""
         references = getattr(self, "auto_map", {}).values()
         return next((reference.split("--")[0] for reference in references if "--" in reference), None)
 
     def refer_to_code(self, repository: str | None) -> None:
-        """Refers to the remote code in a Hub repository, or (None) in the files that `save_pretrained` writes."""
+        """Refers to the remote code in a Hub repository, or (None) to the files that `save_pretrained` writes."""
         self.auto_map = {name: code_reference(reference, repository) for name, reference in AUTO_MAP.items()}
         self.custom_pipelines = PipelineTasks(
             (task, {**entry, "impl": code_reference(str(entry["impl"]), repository)})
@@ -295,13 +293,13 @@ class TriaffineConfig(PushMixin, PretrainedConfig):
 
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path: Any, *args: Any, **options: Any) -> Any:
-        """As of transformers; ValueError or OSError, in one paragraph, for a damaged config.json."""
+        """As in transformers; ValueError or OSError, in one paragraph, for a damaged config.json."""
         with reading(str(pretrained_model_name_or_path), "config.json"):
             return super().from_pretrained(pretrained_model_name_or_path, *args, **options)
 
     @classmethod
     def from_dict(cls, config_dict: dict[str, Any], **options: Any) -> Any:
-        """The configuration that a config.json holds, but for `LOADING_FIELDS`, which only the caller chooses."""
+        """The configuration in a config.json, without its `LOADING_FIELDS`."""
         with reading("config.json", "a field"):
             fields = _without_loading_fields(config_dict)
             _check_foreign(fields)
@@ -309,21 +307,21 @@ class TriaffineConfig(PushMixin, PretrainedConfig):
 
     @classmethod
     def register_for_auto_class(cls, auto_class: Any = "AutoConfig") -> None:
-        """Nothing to register: transformers would put a reference of its own among those of `refer_to_code`."""
+        """Does nothing: transformers would add a reference of its own to those of `refer_to_code`."""
 
     def save_pretrained(self, save_directory: Any, push_to_hub: bool = False, **options: Any) -> None:
-        """Writes config.json with the references to the remote code, and beside it that code if it is not elsewhere."""
+        """Writes config.json, and beside it the remote code unless that is in a Hub repository."""
         self.refer_to_code(self.code_repository)
         if self.code_repository is None:
             save_remote_code(save_directory, self._name_or_path)
         super().save_pretrained(save_directory, push_to_hub, **options)
 
     def validate_thresholds(self) -> None:
-        """Thresholds must be probabilities of labels that there are."""
+        """Thresholds must be probabilities of existing labels."""
         check_threshold(self.label_thresholds, self.entity_labels, f"{WHERE}: label_thresholds")
 
     def validate_combination(self) -> None:
-        """Attention, scoring and cross-span stage must have what each takes from the other."""
+        """Attention, scoring and the cross-span stage must provide what they take from each other."""
         biaffine = self.scoring in ("biaffine", "biaffine_shared")
         if biaffine != (self.attention == "none"):
             _fail(
@@ -354,7 +352,7 @@ class TriaffineConfig(PushMixin, PretrainedConfig):
             _fail("`char_embedding_size` and `char_lstm_hidden_size` are switched on together, or both are 0")
 
     def validate_encoder(self) -> None:
-        """The encoder must be as wide as the words and have positions for all sub-words."""
+        """The encoder must have the width of the words, and a position for each sub-word."""
         if self.encoder_config is None:
             return
         layers = getattr(self.encoder_config, "num_hidden_layers", 0)
@@ -390,17 +388,14 @@ def _without_loading_fields(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _as_encoder_config(encoder_config: PretrainedConfig | dict[str, Any] | None) -> PretrainedConfig | None:
-    """A copy of the encoder's configuration without what belongs to the place it was read from.
-
-    Its path is this machine's business, and its dtype would make an encoder of another precision than the head's.
-    """
+    """A copy of the encoder's configuration without its path, which is local, and its dtype, which the model sets."""
     if encoder_config is None:
         return None
     if isinstance(encoder_config, dict):
         values = {key: value for key, value in encoder_config.items() if key not in LOCAL_FIELDS}
         if "model_type" not in values:
             _fail('`encoder_config` has no "model_type"; give an encoder\'s full configuration, or use from_encoder()')
-        with reading(f"{WHERE}: `encoder_config` is none that transformers knows", "a field"):
+        with reading(f"{WHERE}: `encoder_config` is not one that transformers knows", "a field"):
             return AutoConfig.for_model(**values)
     encoder_config = copy.deepcopy(encoder_config)
     encoder_config._name_or_path = ""
@@ -411,7 +406,7 @@ def _as_encoder_config(encoder_config: PretrainedConfig | dict[str, Any] | None)
 def _resolve_labels(
     id2label: dict[int, str] | None, label2id: dict[str, int] | None, num_labels: int | None
 ) -> dict[int, str]:
-    """The one label order there is: ids 0 … R-1, the last named "None"."""
+    """The labels in order, whichever way they are given: ids 0 … R-1, the last named "None"."""
     if id2label is not None:
         check_kind(WHERE, "id2label", id2label, dict, "the labels' names by their ids")
         id2label = _labels_by_id("id2label", id2label.items())
@@ -439,7 +434,7 @@ def _resolve_labels(
 
 
 def _check_foreign(fields: dict[str, Any]) -> None:
-    """Raises ValueError for what transformers would take from a file as it is."""
+    """Raises ValueError for invalid fields that transformers would accept unchecked."""
     for name in ("dtype", "torch_dtype"):
         if fields.get(name) is not None:
             check_dtype(WHERE, name, fields[name])

@@ -1,4 +1,4 @@
-"""From scores to entities: which spans are entities, of what type, and what may overlap. Pure functions."""
+"""Scores → entities: which spans are entities, of which type, and which may overlap. Pure functions."""
 
 from bisect import bisect_left, insort
 from collections.abc import Mapping, Sequence
@@ -13,50 +13,33 @@ from .triaffine_ops import label_probabilities
 
 OVERLAPS = ("all", "nested", "flat")
 
-# An entity inside a sentence: {"start": word, "end": word, exclusive, "type": label, "score": probability}.
+# {"start": word, "end": word (exclusive), "type": label, "score": probability}, in words of its sentence.
 Entity = dict[str, Any]
-# Of all labels, or by label.
+# One for all labels, or one for each.
 Threshold = float | Mapping[str, float]
 
 
 def find_entities(
     output: Any, config: Any, threshold: Threshold | None = None, overlap: str = "all"
 ) -> list[list[Entity]]:
-    """Entities of each sentence of a batch, as [`decode_batch`] finds them for a model with this [`TriaffineConfig`].
-
-    Labels that `threshold` does not name have the thresholds of the configuration, which `calibrate` sets.
-    """
-    id2label: Any = config.id2label
-    if threshold is None or isinstance(threshold, Mapping):
-        threshold = {**(config.label_thresholds or {}), **(threshold or {})} or None
-    return decode_batch(output, id2label, threshold, overlap, config.multi_label, config.temperature)
-
-
-def decode_batch(
-    output: Any,
-    id2label: dict[int, str],
-    threshold: Threshold | None = None,
-    overlap: str = "all",
-    multi_label: bool = False,
-    temperature: float = 1.0,
-) -> list[list[Entity]]:
     """Entities of each sentence of a batch, in words, sorted by start, then longest first, then likeliest.
 
     Args:
         output: what the model returned: the final scores of the candidates, or the span scores of a model without the
             cross-span stage.
-        id2label: labels, "None" the last.
-        threshold: a probability t takes each span's best entity label when it has at least t, even where None is
-            likelier; {label: t} has one for each label. A label without a threshold is taken where it is likelier than
-            None.
+        config: the model's [`TriaffineConfig`], with labels, `multi_label`, `temperature` and the thresholds of labels
+            that `threshold` does not name.
+        threshold: a probability t accepts the best entity label of each span (with `multi_label` every label) that has
+            at least t, even where None is likelier; {label: t} has one for each label. A label without a threshold is
+            accepted where it is likelier than None (with `multi_label` from 0.5).
         overlap: see [`resolve_overlaps`].
-        multi_label: take every label of a span that has its threshold; 0.5 for labels without one.
-        temperature: divides the logits.
     """
-    names = [id2label[label] for label in range(len(id2label) - 1)]
+    names = config.entity_labels
+    if threshold is None or isinstance(threshold, Mapping):
+        threshold = (config.label_thresholds or {}) | dict(threshold or {})
     check_threshold(threshold, names)
     if output.logits is None:
-        # Spans that are none (i > j, beyond the sentence) are scored as None by the model.
+        # All pairs of words: the model scores those that are no span (i > j, past the end) as None.
         num_words = output.span_logits.shape[1]
         logits = output.span_logits.flatten(1, 2)
         words = torch.arange(num_words, device=logits.device)
@@ -64,12 +47,12 @@ def decode_batch(
         mask = torch.ones_like(spans[..., 0], dtype=torch.bool)
     else:
         logits, spans, mask = output.logits, output.candidates, output.candidate_mask
-    probabilities = label_probabilities(logits, multi_label, temperature)
+    probabilities = label_probabilities(logits, config.multi_label, config.temperature)
     by_label = threshold if isinstance(threshold, Mapping) else dict.fromkeys(names, threshold)
-    found = entity_labels(probabilities, [by_label.get(name) for name in names], multi_label) & mask.unsqueeze(-1)
-    sentence, span, label = found.nonzero(as_tuple=True)
+    accepted = entity_labels(probabilities, [by_label.get(name) for name in names], config.multi_label)
+    sentence, span, label = (accepted & mask.unsqueeze(-1)).nonzero(as_tuple=True)
     i, j = spans[sentence, span].unbind(-1)
-    # Together, for each transfer from the device waits for it.
+    # One transfer for all: each waits for the device.
     places = torch.stack([sentence, i, j, label]).tolist()
     entities: list[list[Entity]] = [[] for _ in range(logits.shape[0])]
     for row, first, last, number, score in zip(*places, probabilities[sentence, span, label].tolist(), strict=True):
@@ -78,14 +61,14 @@ def decode_batch(
 
 
 def entity_labels(probabilities: Tensor, thresholds: Sequence[float | None], multi_label: bool) -> Tensor:
-    """Probabilities [..., R], None the last → [..., R - 1], which labels the spans have as entities ([`decode_batch`]).
+    """Which labels are accepted as entities ([`find_entities`]): probabilities [..., R], None the last → [..., R - 1].
 
-    thresholds: of each label; None for those without one.
+    thresholds: one for each label, None for a label without.
     """
     of_entities, of_none = probabilities[..., :-1], probabilities[..., -1:]
     given = probabilities.new_tensor([float("nan") if least is None else least for least in thresholds])
     least = torch.where(given.isnan(), 0.5 if multi_label else of_none, given)
-    # What is no span has probability 0, which no threshold lets through.
+    # Pairs of words that are no span have probability 0, which not even a threshold of 0 accepts.
     found = (of_entities >= least) & (of_entities > 0)
     if multi_label:
         return found
@@ -94,18 +77,18 @@ def entity_labels(probabilities: Tensor, thresholds: Sequence[float | None], mul
 
 
 def resolve_overlaps(entities: list[Entity], overlap: str) -> list[Entity]:
-    """Entities (`start`, `end` exclusive, `score`) that may stand together, sorted by start, longest, then likeliest.
+    """The entities (`start`, `end` exclusive, `score`) that a policy keeps, sorted by start, longest, then likeliest.
 
-    overlap: "all" keeps every entity; "nested" lets entities contain one another but not cross; "flat" lets no two
-    share a word, but for the labels of one span. Where two cannot stand together the likelier stays, of equally likely
-    ones the longer, then the first.
+    overlap: "all" keeps every entity; "nested" keeps entities that contain each other, but none that cross; "flat"
+    keeps none that share a word, except several labels of one span. Of two in conflict the likelier is kept, then the
+    longer, then the first.
     """
     check_overlap(overlap)
     if overlap == "all":
         return sorted(entities, key=_place)
     in_conflict = _cross if overlap == "nested" else _overlap
     longest = max((entity["end"] - entity["start"] for entity in entities), default=0)
-    kept: list[Entity] = []  # by place, so that only neighbours are looked at
+    kept: list[Entity] = []  # sorted, so that each entity is compared with its neighbours only
     for entity in sorted(entities, key=lambda e: (-e["score"], e["start"] - e["end"], e["start"])):
         first = bisect_left(kept, entity["start"] - longest, key=itemgetter("start"))
         last = bisect_left(kept, entity["end"], key=itemgetter("start"))

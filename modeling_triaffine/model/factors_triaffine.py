@@ -1,7 +1,7 @@
-"""The modules that score spans by themselves: attention, scoring, and the triaffine tensors they hold.
+"""The modules of the span stage: attention, scoring, and their triaffine tensors.
 
-They project words and hand the projections on as factors; what is computed from these stands in `triaffine_ops.py`, how
-the stages follow each other in `modeling_triaffine.py`.
+They project words, and return the projections as factors for `triaffine_ops.py`; `span_head_triaffine.py` combines
+them.
 """
 
 import torch
@@ -12,16 +12,16 @@ from .configuration_triaffine import TriaffineConfig
 from .triaffine_ops import AdditiveFactor, Factor, TriaffineFactor, TriaffineWeight, append_one
 from .triaffine_weights import hold_weight
 
-# Squared norm of what a fresh two-layer MLP makes of words near 0, by torch's initialisation of its last bias alone: d
-# numbers of variance 1/(3d). The words that a fresh BiLSTM makes are near 0.
+# Squared norm of the output of a new two-layer MLP for words near 0, as a new BiLSTM returns: torch initializes the d
+# numbers of the last bias with variance 1/(3d).
 SMALLEST_SQUARED_NORM = 1 / 3
 
 
 def mlp_squared_norm(second_moment: float, hidden_size: int, dim: int) -> float:
-    """Expected squared norm of a fresh two-layer MLP's output (section 1); `second_moment` of a component of its input.
+    """Expected squared norm of a new two-layer MLP's output (section 1) for inputs whose components have this moment.
 
-    With torch's initialisation a layer of n inputs has weights and biases of variance 1/(3n): the first layer gives
-    variance (second moment + 1/H) / 3, ReLU halves the mean square, the second layer's d components have a third of it.
+    torch initializes weights and biases of a layer with n inputs with variance 1/(3n): outputs of the first layer have
+    variance (second moment + 1/H) / 3, ReLU halves the mean square, and the d outputs of the second layer have a third.
     """
     return dim * (second_moment + 1 / hidden_size) / 18 + SMALLEST_SQUARED_NORM
 
@@ -39,7 +39,7 @@ class MLP(nn.Sequential):
 class TriaffineTensor(nn.Module):
     """The weights W (or V): one (d+1) × d × (d+1) slice per label, or its rank-ρ factors.
 
-    Stored label first and inside axis second, [R, d, d+1, d+1], so that contracting it with the inside words is one
+    Stored as [R, d, d+1, d+1], axes label, inside, head, tail, so that contracting it with the inside words is one
     matrix product without a copy. At rank ρ: W_r[a, c, e] = Σ_ρ head_r[a, ρ] · inside_r[c, ρ] · tail_r[e, ρ].
 
     `gradient_in_place`: see [`TriaffineSpanHead.save_memory`].
@@ -51,7 +51,7 @@ class TriaffineTensor(nn.Module):
         super().__init__()
         self.std = std
         self.rank = rank
-        self.squared_norm = SMALLEST_SQUARED_NORM  # of the inside vectors that low-rank factors are drawn for
+        self.squared_norm = SMALLEST_SQUARED_NORM  # of inside vectors, for which low-rank factors are drawn
         if rank is None:
             self.weight = nn.Parameter(torch.empty(labels, dim, dim + 1, dim + 1))
         else:
@@ -61,18 +61,17 @@ class TriaffineTensor(nn.Module):
         self.reset_parameters()
 
     def forward(self) -> TriaffineWeight:
-        """The weights for one forward pass, in which all users of the tensor share them."""
+        """The weights for one forward pass, shared by all contractions of that pass."""
         if self.rank is None:
             return hold_weight(self.weight, self.gradient_in_place)
         return self.head, self.inside, self.tail
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
-        """W ~ N(0, σ²) when full.
+        """Draws W ~ N(0, σ²) if full, low-rank factors so that a score has unit variance at any rank and width.
 
-        The gradient of a low-rank factor is a product with the other two, so factors that only match the variance of
-        the full tensor hardly learn: they are drawn so that a score has about unit variance whatever the rank and
-        width. Projected vectors then have variance ρ^(-1/3) per component, their products 1/ρ, the sum over ρ 1.
+        Projected vectors then have variance ρ^(-1/3) per component, their products 1/ρ, the sum over ρ 1. Factors that
+        match the variance of a full tensor hardly learn: the gradient of each is a product with the other two.
         """
         if self.rank is None:
             init.normal_(self.weight, std=self.std)
@@ -83,7 +82,7 @@ class TriaffineTensor(nn.Module):
 
     @torch.no_grad()
     def match_inputs(self, squared_norm: float) -> None:
-        """Scales freshly drawn low-rank factors to inside vectors of this squared norm (boundaries end in a 1)."""
+        """Scales newly drawn low-rank factors for inside vectors of this squared norm; boundaries have a 1 appended."""
         if self.rank is None:
             return
         for factor, extra in ((self.head, 1.0), (self.inside, 0.0), (self.tail, 1.0)):
@@ -107,7 +106,7 @@ class Boundaries(nn.Module):
 
 
 class SpanAttention(nn.Module):
-    """How much a label attends to each inside word of a span: s_ijkr (section 3, ablations (c), (d), (e))."""
+    """Attention scores s_ijkr of a span's inside words (section 3, ablations (c), (d), (e))."""
 
     def __init__(self, config: TriaffineConfig):
         super().__init__()
@@ -120,7 +119,7 @@ class SpanAttention(nn.Module):
             return
         self.boundaries = Boundaries(config)
         if self.kind == "linear":
-            # Equal to (d) in value: terms in i and j alone cancel in a softmax over k. Kept as the paper prints it.
+            # As printed in the paper, although equal to (d): terms in i and j alone cancel in a softmax over k.
             self.linear_head, self.linear_tail = nn.Linear(dim, labels), nn.Linear(dim, labels)
             self.linear_inside = nn.Linear(dim, labels)
         else:
@@ -132,7 +131,7 @@ class SpanAttention(nn.Module):
             init.normal_(self.query)
 
     def forward(self, hidden: Tensor) -> tuple[Factor, tuple[Tensor, Tensor] | None]:
-        """hidden [B, N, H] → s as a factor, and the boundary vectors (for scoring="linear_boundary_shared")."""
+        """hidden [B, N, H] → s as a factor, and boundary vectors for scoring="linear_boundary_shared"."""
         insides = self.inside(hidden)
         if self.kind == "label":
             return AdditiveFactor(insides @ self.query.transpose(0, 1)), None
@@ -147,7 +146,7 @@ class SpanAttention(nn.Module):
 
 
 class SpanScoring(nn.Module):
-    """What each inside word says for a label: o_ijkr (section 4, ablations (b), (f)); p_ijr = Σ_k α_ijkr o_ijkr."""
+    """Scores o_ijkr of a span's inside words (section 4, ablations (b), (f)), of which p_ijr = Σ_k α_ijkr o_ijkr."""
 
     def __init__(self, config: TriaffineConfig):
         super().__init__()
@@ -164,12 +163,12 @@ class SpanScoring(nn.Module):
             self.linear_head, self.linear_tail = nn.Linear(dim, labels), nn.Linear(dim, labels)
 
     def forward(self, hidden: Tensor, shared: tuple[Tensor, Tensor] | None) -> tuple[Factor, Tensor]:
-        """hidden [B, N, H], the attention's boundaries → o as a factor, and the values [B, N, d] h_ijr is made of."""
+        """hidden [B, N, H], the attention's boundaries → o as a factor, and the values [B, N, d] averaged in h_ijr."""
         values = self.inside(hidden)
         if self.kind == "linear":
             return AdditiveFactor(self.linear_inside(values)), values
         boundaries = shared if self.kind == "linear_boundary_shared" else self.boundaries(hidden)
-        assert boundaries is not None  # the configuration refuses the one attention that has none
+        assert boundaries is not None  # by `TriaffineConfig.validate_combination`
         heads, tails = boundaries
         if self.kind == "triaffine":
             return TriaffineFactor(append_one(heads), values, append_one(tails), self.triaffine()), values
@@ -178,7 +177,7 @@ class SpanScoring(nn.Module):
 
 
 class BiaffineScoring(nn.Module):
-    """Ablation (a), no inside words: p_ijr = [h_i; 1]ᵀ V_r [h_j; 1], two MLPs; or the published code's form of it."""
+    """Ablation (a), without inside words: p_ijr = [h_i; 1]ᵀ V_r [h_j; 1] with two MLPs, or its published form."""
 
     def __init__(self, config: TriaffineConfig):
         super().__init__()

@@ -1,4 +1,4 @@
-"""One sentence's sub-words → the row, or windows, that the encoder reads (section 2). Pure functions of arrays."""
+"""Sub-words of a sentence → the row or windows that the encoder reads (section 2). Pure functions of arrays."""
 
 import numpy as np
 
@@ -18,8 +18,8 @@ def lay_out(
 
     Args:
         subwords, index [S]: sub-word ids of the sentence and the word of each, rising.
-        left, right: sub-word ids of what stands before and after it, as much as there is.
-        width: sub-words that the encoder sees at once, specials included.
+        left, right: sub-word ids of the context before and after it.
+        width: sub-words that the encoder reads at once, special tokens included.
         start_id, separator_id: of [CLS] and [SEP].
     """
     room = width - len(subwords) - 2
@@ -28,7 +28,7 @@ def lay_out(
     from_left, from_right = _share_context(room, len(left), len(right))
     first = 1 + from_left + (from_left > 0)
     last = first + len(subwords)
-    # What is not written over is a separator.
+    # Positions that are not overwritten are separators.
     input_ids = np.full(last + 1 + from_right + (from_right > 0), separator_id, dtype=np.int64)
     input_ids[0] = start_id
     input_ids[1 : 1 + from_left] = left[len(left) - from_left :]
@@ -55,7 +55,7 @@ def _windows(subwords: np.ndarray, index: np.ndarray, size: int, start_id: int, 
 
 
 def _share_context(room: int, left: int, right: int) -> tuple[int, int]:
-    """How many of `left` and `right` context sub-words fit, evenly, each side with a [SEP] of its own."""
+    """How many of `left` and `right` context sub-words fit, shared evenly, with a [SEP] on each side."""
     wants_left, wants_right = (side + 1 if side else 0 for side in (left, right))
     takes_left = min(wants_left, max(room // 2, room - wants_right))
     takes_right = min(wants_right, room - takes_left)
@@ -63,9 +63,9 @@ def _share_context(room: int, left: int, right: int) -> tuple[int, int]:
 
 
 def _central_window(index: np.ndarray, starts: np.ndarray, size: int) -> np.ndarray:
-    """For each sub-word the window its word counts in: the one whose centre is nearest.
+    """For each sub-word the window from which its word is read: the one with the nearest centre.
 
-    A word longer than any window counts with each of its sub-words where that stands most central.
+    A word longer than any window is read from several, each sub-word from its own nearest.
     """
     first = np.searchsorted(index, index, side="left")
     last = np.searchsorted(index, index, side="right") - 1

@@ -1,4 +1,4 @@
-"""The losses of section 7 over spans, of one label or of several, and the soft targets of boundary smoothing."""
+"""The losses over spans with one label or several (section 7), and the soft targets of boundary smoothing."""
 
 import torch
 from torch import Tensor
@@ -15,41 +15,41 @@ def span_loss(
     targets: Tensor | None = None,
     multi_label: bool = False,
 ) -> Tensor:
-    """Loss of the spans where `mask` holds, in at least float32 (section 7); what has label -100 is left out.
+    """Loss over the S spans of each sentence where `mask` is True and the label is not -100, in at least float32.
 
-    A span's loss is the cross-entropy of its label, or, with `multi_label`, the sum of the binary cross-entropies of
-    all labels.
+    A span's loss is the cross-entropy of its label, or with `multi_label` the sum of its labels' binary
+    cross-entropies (section 7).
 
     Args:
         logits: [B, S, R], or [B, S, R - 1] with `multi_label`.
         labels: [B, S], ids; or [B, S, R - 1], 1 for the labels that a span has and 0 for the others.
         mask: [B, S].
-        reduction: "sentence": mean over sentences of the mean over each one's spans, sentences without any left out;
-            "batch": one mean over all spans. 0 where there is no span at all.
-        targets: of the shape of logits, probabilities to learn instead of the labels.
+        reduction: "sentence": mean over sentences of the mean over each one's spans, without sentences that have none;
+            "batch": one mean over all spans. Without any span 0.
+        targets: soft targets in place of the labels, of the shape of `logits`.
     """
     labels = labels.masked_fill(~(mask.unsqueeze(-1) if multi_label else mask), -100)
     span_losses = _binary_cross_entropies if multi_label else _cross_entropies
-    losses, counted = span_losses(at_least_float32(logits), labels, targets)
-    losses = losses.masked_fill(~counted, 0.0)
+    losses, is_known = span_losses(at_least_float32(logits), labels, targets)
+    losses = losses.masked_fill(~is_known, 0.0)
     if reduction == "batch":
-        return losses.sum() / counted.sum().clamp(min=1)
-    spans = counted.sum(-1)
+        return losses.sum() / is_known.sum().clamp(min=1)
+    spans = is_known.sum(-1)
     return (losses.sum(-1) / spans.clamp(min=1)).sum() / (spans > 0).sum().clamp(min=1)
 
 
 def _cross_entropies(logits: Tensor, labels: Tensor, targets: Tensor | None) -> tuple[Tensor, Tensor]:
-    """The loss of each span [B, S], and whether it counts [B, S]."""
-    wanted = labels if targets is None else targets
-    losses = functional.cross_entropy(logits.flatten(0, 1), wanted.flatten(0, 1), reduction="none")
+    """The loss of each span [B, S], and which are known [B, S]."""
+    targets = labels if targets is None else targets
+    losses = functional.cross_entropy(logits.flatten(0, 1), targets.flatten(0, 1), reduction="none")
     return losses.view_as(labels), labels != -100
 
 
 def _binary_cross_entropies(logits: Tensor, labels: Tensor, targets: Tensor | None) -> tuple[Tensor, Tensor]:
-    """The loss of each span [B, S] over its labels that are not -100, and whether there are any [B, S]."""
+    """The loss of each span [B, S] over its known labels, and which spans have any [B, S]."""
     is_known = labels != -100
-    wanted = labels if targets is None else targets
-    losses = functional.binary_cross_entropy_with_logits(logits, wanted.to(logits.dtype), reduction="none")
+    targets = labels if targets is None else targets
+    losses = functional.binary_cross_entropy_with_logits(logits, targets.to(logits.dtype), reduction="none")
     return losses.masked_fill(~is_known, 0.0).sum(-1), is_known.any(-1)
 
 

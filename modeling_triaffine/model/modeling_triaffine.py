@@ -1,8 +1,8 @@
-"""The model: sub-words → words → scores of their spans → loss.
+"""The model: sub-words → words → span scores → loss.
 
 `TriaffineForNestedNER` = encoder + `WordRepresentation` (`words_triaffine.py`) + `TriaffineSpanHead`
-(`span_head_triaffine.py`). Entities are read out of the scores in `decoding_triaffine.py`. Sections are those of Yuan
-et al. (Findings of ACL 2022).
+(`span_head_triaffine.py`). `decoding_triaffine.py` converts the scores to entities. Sections are those of Yuan et al.
+(Findings of ACL 2022).
 """
 
 import inspect
@@ -19,19 +19,19 @@ from .checkpoint_triaffine import check_index, check_sizes, refuse_broken, refus
 from .checks_triaffine import reading
 from .configuration_triaffine import TriaffineConfig
 from .factors_triaffine import TriaffineTensor, mlp_squared_norm
-from .repository_triaffine import PushMixin, check_available
+from .repository_triaffine import HubMixin, check_available
 from .span_head_triaffine import SpanHeadOutput, TriaffineSpanHead
 from .words_triaffine import WordRepresentation, pool_subwords
 
 
 @dataclass
 class NestedNEROutput(SpanHeadOutput):
-    """[`SpanHeadOutput`] and, when asked for, the encoder's hidden states (one row per window when windowed)."""
+    """[`SpanHeadOutput`] and, if requested, the encoder's hidden states (of long sentences, a row per window)."""
 
     hidden_states: tuple[Tensor, ...] | None = None
 
 
-class TriaffineForNestedNER(PushMixin, PreTrainedModel):
+class TriaffineForNestedNER(HubMixin, PreTrainedModel):
     """Nested named entity recognition by span classification with triaffine attention and scoring.
 
     ```python
@@ -42,16 +42,15 @@ class TriaffineForNestedNER(PushMixin, PreTrainedModel):
     config_class = TriaffineConfig
     base_model_prefix = ""
     main_input_name = "input_ids"
-    # Merged with the encoder's by transformers. The stages of the head share tensors: on two devices they would fail.
+    # transformers adds the encoder's. The stages of the head share tensors, and cannot run on two devices.
     _no_split_modules = ["TriaffineSpanHead", "WordRepresentation"]  # noqa: RUF012
-    # A model loaded in float16 has its head in float32: products of three vectors leave float16's range.
+    # Also in a model loaded in float16, whose range products of three vectors exceed.
     _keep_in_fp32_modules = ["head"]  # noqa: RUF012
     _supports_sdpa = True
     _supports_flash_attn = True
     _supports_flex_attn = True
 
-    # Makes a whole repository of a model and uploads it. The package sets this (its cards and checks stay at home);
-    # a model that runs as remote code does without.
+    # Uploads a model as a complete repository. Set by the package, whose cards and checks are not remote code.
     push_repository: Callable[..., Any] | None = None
 
     def __init__(self, config: TriaffineConfig):
@@ -61,7 +60,7 @@ class TriaffineForNestedNER(PushMixin, PreTrainedModel):
         with reading("TriaffineForNestedNER: transformers cannot build the encoder", "`encoder_config`"):
             self.encoder = AutoModel.from_config(config.encoder_config, trust_remote_code=False)
         if getattr(self.encoder, "pooler", None) is not None:
-            self.encoder.pooler = None  # nobody reads it; data-parallel training complains of unused weights
+            self.encoder.pooler = None  # unused, and data-parallel training rejects unused weights
         _check_positions(self.encoder, config.max_subwords)
         self.supports_gradient_checkpointing = self.encoder.supports_gradient_checkpointing
         self.words = WordRepresentation(config)
@@ -72,12 +71,16 @@ class TriaffineForNestedNER(PushMixin, PreTrainedModel):
     def from_encoder(
         cls, name_or_path: str, config: TriaffineConfig | None = None, **config_kwargs: Any
     ) -> "TriaffineForNestedNER":
-        """A fresh model on a pretrained encoder, in float32.
+        """An untrained model on a pretrained encoder, in float32.
 
         Args:
             name_or_path: folder or Hub name of any `AutoModel` encoder.
-            config: configuration without or with an encoder; the pretrained encoder's configuration is put in.
-            config_kwargs: fields of [`TriaffineConfig`], when `config` is not given; the labels at least.
+            config: its `encoder_config`, if any, is replaced by the pretrained encoder's.
+            config_kwargs: fields of [`TriaffineConfig`] if `config` is not given, at least the labels.
+
+        Raises:
+            ValueError: unknown or conflicting fields, or an encoder with missing or broken weights.
+            FileNotFoundError, ConnectionError: there is no such encoder, or the Hub cannot be reached.
         """
         unknown = sorted(set(config_kwargs) - {"num_labels", *(field.name for field in fields(TriaffineConfig))})
         if unknown:
@@ -96,17 +99,18 @@ class TriaffineForNestedNER(PushMixin, PreTrainedModel):
         missing = sorted(set(report["missing_keys"]) & set(model.encoder.state_dict()))
         if missing:
             raise ValueError(f"from_encoder: {name_or_path} has no weights for {', '.join(missing)}; is it an encoder?")
-        model.encoder.load_state_dict(pretrained.state_dict(), strict=False)  # a pooler is left out
+        model.encoder.load_state_dict(pretrained.state_dict(), strict=False)  # it may have a pooler
         refuse_broken(f"The weights in {name_or_path}", model.encoder)
         model.match_low_rank_start()
         return model
 
     @torch.no_grad()
     def match_low_rank_start(self) -> None:
-        """Scales the low-rank factors of a model that was never trained to the words that its encoder makes.
+        """Scales the low-rank factors of an untrained model to the size of its encoder's vectors.
 
-        Drawn for words near 0, which a BiLSTM makes, they would give scores many times too large on an encoder's own
-        vectors: with these, by their mean square on random sub-words, the scores have about unit variance too.
+        They are drawn for words near 0, the output of a BiLSTM, and would make scores many times too large on vectors
+        that come directly from an encoder. Measured by the mean square on random sub-words, after which scores have
+        about unit variance either way.
         """
         if self.config.triaffine_rank is None:
             return
@@ -163,9 +167,10 @@ class TriaffineForNestedNER(PushMixin, PreTrainedModel):
 
     @staticmethod
     def _load_pretrained_model(*arguments: Any, **options: Any) -> Any:
-        """Checks sizes first; transformers has built the model on the meta device and found its files by now.
+        """Checks sizes first: here the model is on the meta device, and its files are known.
 
-        This method is not public: if another version names its arguments differently, sizes are not checked early.
+        This method is not public: where a version of transformers names its arguments differently, the check is
+        skipped.
         """
         load = PreTrainedModel._load_pretrained_model
         known = inspect.signature(load).bind(*arguments, **options).arguments
@@ -183,7 +188,7 @@ class TriaffineForNestedNER(PushMixin, PreTrainedModel):
         push_to_hub: bool = False,
         **options: Any,
     ) -> None:
-        """As in transformers, with its order of arguments; the main process pushes the whole repository."""
+        """As in transformers; a push is of the whole repository, by the main process."""
         options |= {"is_main_process": is_main_process, "state_dict": state_dict}
         super().save_pretrained(save_directory, push_to_hub and is_main_process, **options)
 
@@ -214,7 +219,7 @@ class TriaffineForNestedNER(PushMixin, PreTrainedModel):
         return embeddings
 
     def _init_weights(self, module: nn.Module) -> None:
-        """Modules of ours start as their `reset_parameters` says: torch's default, or the paper's (section 1)."""
+        """Initializes modules by their `reset_parameters`: torch's defaults, or the paper's (section 1)."""
         reset = getattr(module, "reset_parameters", None)
         if reset is not None:
             reset()
@@ -236,27 +241,27 @@ class TriaffineForNestedNER(PushMixin, PreTrainedModel):
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
     ) -> NestedNEROutput:
-        """Scores of all spans of each sentence. B sentences, S sub-words, N words, C characters.
+        """Scores all spans of each sentence. B sentences, S sub-words, N words, C characters.
 
         Args:
-            input_ids, attention_mask [B, S]: sub-words with their context. S above `max_subwords` is read as windows of
+            input_ids, attention_mask [B, S]: sub-words with their context. If S exceeds `max_subwords`, windows of
                 `max_subwords` one after the other, as the processor lays out a long sentence.
-            word_index [B, S]: the word of each sub-word; -1 for specials, context and padding.
+            word_index [B, S]: the word of each sub-word; -1 for special tokens, context and padding.
             num_words [B]: words of each sentence.
             token_type_ids [B, S]: 1 for context (ignored by encoders without segments).
             word_ids, pos_ids [B, N], char_ids [B, N, C]: ids of the optional word parts.
-            packed_words [n]: index b·N + k of the batch's words, ordered by k, then b, as the processor's `pad` makes
-                it; spares a GPU the padding. N is then that of the longest sentence.
-            labels [B, N, N]: label of each span (i, j), -100 where no span is; with `multi_label` [B, N, N, R - 1].
-            targets [B, N, N, R], or R - 1 with `multi_label`: probabilities to learn instead of the labels, which are
-                then needed only for their -100.
+            packed_words [n]: index b·N + k of the batch's words, ordered by k, then b, as `TriaffineProcessor.pad`
+                returns it; a GPU then computes without padding. N must be the length of the longest sentence.
+            labels [B, N, N]: label of each span (i, j), -100 for other pairs; with `multi_label` [B, N, N, R - 1].
+            targets [B, N, N, R], or R - 1 with `multi_label`: soft targets in place of the labels, of which then only
+                the -100 count.
 
         Raises:
-            ValueError: without `word_index` or `num_words`, as a tokenizer alone leaves them out.
+            ValueError: `word_index` or `num_words` is missing, as in the output of a tokenizer.
         """
         if word_index is None or num_words is None:
             raise ValueError(
-                "TriaffineForNestedNER needs `word_index` and `num_words`, which a tokenizer does not give: make its "
+                "TriaffineForNestedNER needs `word_index` and `num_words`, which a tokenizer does not return: make its "
                 "inputs with TriaffineProcessor (model(**processor(text))), or find entities in text with "
                 "NestedNERPipeline."
             )
@@ -282,7 +287,7 @@ class TriaffineForNestedNER(PushMixin, PreTrainedModel):
         pos_ids: Tensor | None = None,
         char_ids: Tensor | None = None,
     ) -> Tensor:
-        """h_1 … h_N of each sentence (section 2), what the head reads: [B, N, H]; arguments as in `forward`."""
+        """h_1 … h_N of each sentence (section 2), the input of the head: [B, N, H]; arguments as in `forward`."""
         encoded = self._encode(input_ids, attention_mask, token_type_ids, output_hidden_states=False)
         return self._represent_words(encoded, word_index, num_words, word_ids, pos_ids, char_ids)
 
@@ -296,14 +301,14 @@ class TriaffineForNestedNER(PushMixin, PreTrainedModel):
         char_ids: Tensor | None,
         longest: int | None = None,
     ) -> Tensor:
-        """Words of the encoder's output; `longest` is N where it is known without asking the device."""
+        """[B, N, H] from the encoder's output; `longest` is N if it is known without waiting for the device."""
         longest = max(1, int(num_words.max())) if longest is None else longest
         states = self._subword_states(encoded).reshape(*word_index.shape, -1)
         words = pool_subwords(states, word_index, longest, self.config.subword_pooling)
         return self.words(words, num_words, word_ids, pos_ids, char_ids).to(self.head.label_bias.dtype)
 
     def _subword_states(self, encoded: Any) -> Tensor:
-        """What words are made of: the encoder's last layer, or an average of all."""
+        """The encoder's last layer, or the mix of all layers."""
         mixes = self.config.mix_layers
         states: Tensor = self.words.layer_mix(encoded.hidden_states[1:]) if mixes else encoded.last_hidden_state
         return states
@@ -311,28 +316,25 @@ class TriaffineForNestedNER(PushMixin, PreTrainedModel):
     def _encode(
         self,
         input_ids: Tensor,
-        attention_mask: Tensor | None,
+        attention_mask: Tensor,
         token_type_ids: Tensor | None,
         output_hidden_states: bool | None,
     ) -> Any:
         """Runs the encoder over rows of at most `max_subwords`; windows of long sentences become rows of their own."""
-        inputs: dict[str, Any] = {"input_ids": input_ids, "attention_mask": attention_mask}
-        output_hidden_states = output_hidden_states or self.config.mix_layers
+        inputs = {"input_ids": input_ids, "attention_mask": attention_mask}
         if token_type_ids is not None and (getattr(self.encoder.config, "type_vocab_size", 0) or 0) >= 2:
             inputs["token_type_ids"] = token_type_ids
         width = self.config.max_subwords
-        if input_ids.shape[1] <= width:
-            return self.encoder(**inputs, output_hidden_states=output_hidden_states)
-        inputs = {name: values.reshape(-1, width) for name, values in inputs.items()}
-        # Windows of padding only, beside a longer sentence, would attend to nothing.
-        inputs["attention_mask"] = inputs["attention_mask"].index_fill(
-            1, torch.zeros(1, dtype=torch.long, device=input_ids.device), 1
-        )
-        return self.encoder(**inputs, output_hidden_states=output_hidden_states)
+        if input_ids.shape[1] > width:
+            inputs = {name: values.reshape(-1, width) for name, values in inputs.items()}
+            # A row of padding only, beside a longer sentence, would have nothing to attend to.
+            first = torch.zeros(1, dtype=torch.long, device=input_ids.device)
+            inputs["attention_mask"] = inputs["attention_mask"].index_fill(1, first, 1)
+        return self.encoder(**inputs, output_hidden_states=output_hidden_states or self.config.mix_layers)
 
 
 def _check_positions(encoder: nn.Module, max_subwords: int) -> None:
-    """Encoders of RoBERTa's family count positions from behind their padding index: fewer than their table has rows."""
+    """Raises ValueError for encoders of RoBERTa's family, whose positions begin after their padding index."""
     table = getattr(getattr(encoder, "embeddings", None), "position_embeddings", None)
     if isinstance(table, nn.Embedding) and table.padding_idx is not None:
         positions = table.num_embeddings - table.padding_idx - 1

@@ -18,24 +18,21 @@ from .processing_triaffine import PosTagger, TriaffineProcessor
 from .quantization_triaffine import check_quantization, quantize_linear_layers
 from .text_triaffine import TextSplitter
 
-# oneDNN, which computes some of torch's functions on the CPU, keeps what it made for each of the last 1,024 shapes. The
-# batches of a text come in ever new ones: memory would grow by a hundred megabytes. It reads this when first used.
+# oneDNN, which computes some of torch's functions on the CPU, caches a primitive for each of the last 1,024 shapes: most
+# batches have a new one, and memory would grow by a hundred megabytes. Read when oneDNN is first used.
 os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "16")
 
-# Batches whose sentences are sorted by length together, so that a batch holds sentences of like length.
+# Sentences of this many batches are sorted by length together, so that batches need little padding.
 BATCHES_AT_ONCE = 16
 DEFAULT_BATCH_SIZE = 16
 MAX_BATCH_SIZE = 2**20
 # Keywords of transformers' own pipeline for tokens, and what to use here.
 INSTEAD_OF = {
     "ignore_labels": "leave out entities by their `entity_group`",
-    "is_split_into_words": "give words to the processor, `processor(words=…)`, and its batch to the model",
-    "delimiter": "give words to the processor, `processor(words=…)`, and its batch to the model",
+    **dict.fromkeys(("is_split_into_words", "delimiter"), "give `processor(words=…)` to the model"),
     "offset_mapping": "entities have character offsets anyway",
     "stride": "long sentences are windowed as `max_subwords` and `max_sentence_words` of the processor say",
-    "feature_extractor": "the processor reads text",
-    "image_processor": "the processor reads text",
-    "video_processor": "the processor reads text",
+    **dict.fromkeys(("feature_extractor", "image_processor", "video_processor"), "the processor reads text"),
 }
 
 
@@ -44,30 +41,29 @@ class NestedNERPipeline(ChunkPipeline):
 
     Args:
         model: [`TriaffineForNestedNER`], or the folder or Hub name of one.
-        processor: the [`TriaffineProcessor`] saved with it; without one it is read from where the model was loaded.
+        processor: the [`TriaffineProcessor`] saved with it; by default loaded from where the model was.
         threshold: a probability t keeps every span whose best entity label has at least t; {label: t} has one for
-            each label, the labels that it does not name the model's own. None takes the model's own for all: what
-            `calibrate` found, or else the likeliest label of each span.
+            each label. Labels without one, or all with None, have the model's own: those that `calibrate` found, or
+            else the likeliest label of each span is kept.
         overlap: "all" entities, "nested" (none cross) or "flat" (none share a word).
-        batch_size: sentences of average length that run through the model together; of long ones fewer.
-        pos_tagger: tags the text for a model that was trained with parts of speech; the processor's `pos_tagger`.
-        text_splitter: splits texts into sentences and words in place of the model's rules; the processor's
+        batch_size: sentences of average length that run through the model together; fewer if they are long.
+        pos_tagger: tags the text for a model that was trained with parts of speech; sets the processor's `pos_tagger`.
+        text_splitter: splits texts into sentences and words in place of the model's rules; sets the processor's
             `text_splitter`.
-        aggregation_strategy: "simple", the only one there is: entities are spans, never tokens to be joined.
+        aggregation_strategy: only "simple": entities are spans, there are no tokens to aggregate.
         dtype: as in `from_pretrained`, if `model` is a name.
-        quantize: "int8" multiplies the encoder's linear layers in int8 on the CPU, all else in float32; needs the
-            extra `onnx`. A model given as such is copied, not changed.
+        quantize: "int8" computes the encoder's linear layers in int8 on the CPU, all else in float32; needs the extra
+            `onnx`. A model object is copied, not changed.
 
     Returns for each text a list of {"entity_group", "score", "word", "start", "end"}, offsets in characters with an
-    exclusive end, sorted by start, then longest first. A list, tuple, array, series or column of texts gives a list;
-    an iterable without a length, such as a generator, gives a generator that reads as it goes.
+    exclusive end, sorted by start, then longest first. A list, tuple, array, series or column of texts returns a list;
+    an iterable without a length, such as a generator, returns a generator.
 
     Raises:
-        ValueError, TypeError: a keyword that is unknown or has a value out of its bounds, by name; a text that is no
-            string.
+        ValueError, TypeError: a keyword is unknown or has an invalid value, or a text is not a string.
 
-    Sentences of like length run together, on any device. On a GPU a model loaded with
-    `attn_implementation="flash_attention_2", dtype=torch.bfloat16` leaves out what padding is left in its attention.
+    Sentences of similar length run together. On a GPU, a model loaded with
+    `attn_implementation="flash_attention_2", dtype=torch.bfloat16` computes attention without the remaining padding.
 
     ```python
     pipeline = NestedNERPipeline(model="folder-of-a-trained-model")
@@ -165,18 +161,13 @@ class NestedNERPipeline(ChunkPipeline):
     ) -> Iterator[list[dict[str, Any]]]:
         """Entities text by text. Sentences of several texts run together, in the order of their length."""
         check_integer("NestedNERPipeline", "batch_size", batch_size, 1, MAX_BATCH_SIZE)
-        return self._stream(inputs, batch_size, preprocess_params, forward_params, postprocess_params)
+        return self._stream(inputs, batch_size, forward_params, postprocess_params)
 
     def _stream(
-        self,
-        inputs: Iterable[str],
-        batch_size: int,
-        preprocess_params: dict[str, Any],
-        forward_params: dict[str, Any],
-        postprocess_params: dict[str, Any],
+        self, inputs: Iterable[str], batch_size: int, forward_params: dict[str, Any], postprocess_params: dict[str, Any]
     ) -> Iterator[list[dict[str, Any]]]:
-        sentences = (sentence for text in inputs for sentence in self.preprocess(text, **preprocess_params))
-        found: list[dict[str, Any]] = []  # in the text so far: all that is kept of its sentences
+        sentences = (sentence for text in inputs for sentence in self.preprocess(text))
+        found: list[dict[str, Any]] = []  # in the text so far
         while pool := list(islice(sentences, batch_size * BATCHES_AT_ONCE)):
             sizes = [feature_size(sentence["feature"]) for sentence in pool]
             for rows in batches_by_length(sizes, batch_size):
@@ -191,7 +182,7 @@ class NestedNERPipeline(ChunkPipeline):
                     found = []
 
     def preprocess(self, text: Any) -> Iterator[dict[str, Any]]:  # type: ignore[override]
-        """The sentences of a text: feature, words, and whether it is the text's last."""
+        """The sentences of a text: feature, word offsets, and whether it is the last of the text."""
         if not isinstance(text, str):
             hint = (
                 ' (for a data set, give its column: (row["text"] for row in data))' if isinstance(text, Mapping) else ""
@@ -208,19 +199,19 @@ class NestedNERPipeline(ChunkPipeline):
     def _forward(  # type: ignore[override]
         self, model_inputs: dict[str, Tensor], threshold: Threshold | None = None
     ) -> list[list[dict[str, Any]]]:
-        # Decoded here, where the scores are: only the entities leave the device.
+        # Decoded on the device of the scores, which only the entities leave.
         config: Any = self.model.config
         return find_entities(self.model(**model_inputs), config, threshold)
 
     def postprocess(self, entities: list[dict[str, Any]], overlap: str = "all") -> list[dict[str, Any]]:  # type: ignore[override]
-        # Over the whole text, for entities that two windows of a long sentence found may cross.
+        # Over the whole text: entities from two windows of a long sentence may cross.
         return resolve_overlaps(entities, overlap)
 
 
 def _find_processor(model: Any, processor: Any, tokenizer: Any) -> Any:
-    """The processor given, under either name, or else the one saved where the model was loaded from.
+    """The processor, given under either name, or else loaded from where the model was.
 
-    A tokenizer beside it must come from the same place, as in `pipeline("ner", model=NAME, tokenizer=NAME)`.
+    A tokenizer must come from the same place, as in `pipeline("ner", model=NAME, tokenizer=NAME)`.
     """
     if processor is None and _is_processor(tokenizer):
         processor, tokenizer = tokenizer, None
@@ -234,14 +225,14 @@ def _find_processor(model: Any, processor: Any, tokenizer: Any) -> Any:
     place = getattr(tokenizer, "name_or_path", tokenizer)
     if tokenizer is not None and place not in {model.config.name_or_path, processor.tokenizer.name_or_path} - {""}:
         raise ValueError(
-            f"NestedNERPipeline: `tokenizer` is {shortened(tokenizer)}, another one than the model was saved with; "
-            "leave it out, the processor brings its own (`processor=`)."
+            f"NestedNERPipeline: `tokenizer` is {shortened(tokenizer)}, not the one that the model was saved with; "
+            "leave it out, the processor has its own (`processor=`)."
         )
     return processor
 
 
 def _require_cpu(device: Any) -> Any:
-    """The device to run on if it is the CPU or any; ValueError for another one."""
+    """Returns "cpu"; raises ValueError if `device` is another one."""
     if device not in (None, -1) and torch.device(device).type != "cpu":
         raise ValueError(
             f'`device` is {shortened(device)}, but quantize="int8" computes on the CPU; leave one of them out.'
@@ -250,19 +241,19 @@ def _require_cpu(device: Any) -> Any:
 
 
 def _is_processor(given: Any) -> bool:
-    """Whether it is a TriaffineProcessor, whose class remote code has once more."""
+    """Whether it is a TriaffineProcessor; in remote code, that is another class of the same name."""
     return hasattr(given, "check_fits")
 
 
 def _refuse_unknown(names: set[str]) -> None:
-    """Raises TypeError for the first keyword, if there is one, with what to use in its place."""
+    """Raises TypeError for the first of the keywords, if any, with what to use instead."""
     for name in sorted(names):
         instead = INSTEAD_OF.get(name, "it has `threshold`, `overlap` and `batch_size`")
         raise TypeError(f"NestedNERPipeline has no keyword {name!r}: {instead}.")
 
 
 def _check_aggregation(strategy: Any) -> None:
-    """Raises ValueError unless the strategy is "simple", as word or as transformers' enumeration."""
+    """Raises ValueError unless the strategy is "simple", as a string or transformers' enumeration."""
     if strategy is not None and getattr(strategy, "value", strategy) != "simple":
         raise ValueError(
             f"`aggregation_strategy` is {shortened(strategy)}: the model scores whole spans, there are no tokens to "

@@ -1,7 +1,8 @@
 """TriaffineProcessor: text or words → tensors, and word spans → character offsets.
 
-One sentence is one feature dict of arrays; how features become batches is in `batches_triaffine.py`, how raw text is
-cut into sentences and words in `text_triaffine.py`. Labels are added by the collator, which stays at home.
+A sentence becomes a feature, a dict of arrays. `text_triaffine.py` splits raw text into sentences and words,
+`layout_triaffine.py` arranges sub-words with context or in windows, `batches_triaffine.py` pads features to batches.
+Labels are added by the collator, which is not remote code.
 """
 
 import copy
@@ -22,7 +23,7 @@ from .configuration_triaffine import CHOICES, MAX_SUBWORDS
 from .layout_triaffine import lay_out
 from .repository_triaffine import (
     AUTO_MAP,
-    PushMixin,
+    HubMixin,
     check_available,
     code_reference,
     describe_missing,
@@ -45,10 +46,10 @@ from .vocabularies_triaffine import UNKNOWN, check_parts, count_vocabularies, re
 
 logger = logging.get_logger(__name__)
 
-FILES = ("processor_config.json", "tokenizer.json", "tokenizer_config.json")  # transformers can do without the last
+FILES = ("processor_config.json", "tokenizer.json", "tokenizer_config.json")  # transformers does not need the last
 
 RETURNED = ("pt", "np")
-# Keywords of tokenizers that say what is done anyway, and what to use in place of others.
+# Keywords of tokenizers with the values that ask for what is done in any case, and what to use instead of others.
 DONE_ANYWAY = {"padding": (True, "longest"), "truncation": (True, False, None, "longest_first", "do_not_truncate")}
 INSTEAD_OF = {
     "padding": "batches are padded to their longest sentence; `encode` gives features without padding",
@@ -60,38 +61,37 @@ INSTEAD_OF = {
 }
 
 PosTagger = Callable[[list[Sequence[str]]], Iterable[Sequence[str]]]
-# A word is read by its first characters, by the character LSTM and by the encoder; a hostile word of thousands would
-# otherwise widen the whole batch.
+# The character LSTM and the encoder read no more of a word: one of thousands of characters would widen the whole batch.
 MAX_CHARACTERS = 64
 MAX_CHARACTERS_OF_SUBWORDS = 256
-# Bounds of the numeric options: span scores grow with the square of the sentence length.
+# Bounds of the numeric options; memory for span scores grows with the square of the sentence length.
 LIMITS = {"max_subwords": (8, MAX_SUBWORDS), "max_sentence_words": (1, 4096)}
-# How a tokenizer was loaded; transformers would save it with the tokenizer.
+# Options by which a tokenizer was loaded; transformers would save them with it.
 LOADING_OPTIONS = ("is_local", "local_files_only")
-# Sentences of a text that are encoded together, so that memory does not grow with the text.
+# Sentences of a text that are encoded together: memory does not grow with the text.
 _SENTENCES_AT_ONCE = 64
 
 
-class TriaffineProcessor(PushMixin, ProcessorMixin):
+class TriaffineProcessor(HubMixin, ProcessorMixin):
     """Makes the inputs of [`TriaffineForNestedNER`] from words or raw text.
 
     Args:
         tokenizer: fast tokenizer of the encoder.
-        max_subwords: sub-words the encoder sees at once, specials included. A longer sentence is laid out as windows of
-            just this width that overlap by half; each word counts in the window where it stands most central.
-        context: neighbours of a sentence that raw text is encoded with: "none", "previous_sentence" or "document".
-        word_splitter: how raw text is cut into words, see [`text_triaffine.word_splitter`].
+        max_subwords: sub-words that the encoder reads at once, special tokens included. A longer sentence is laid out
+            as windows of this width that overlap by half; a word is read from the window in which it is most central.
+        context: sentences of raw text that the encoder reads beside each: "none", "previous_sentence" or "document".
+        word_splitter: how raw text is split into words, see [`text_triaffine.word_splitter`].
         sentence_splitter: "punctuation", "lines" or "none".
-        max_sentence_words: longer sentences of raw text are scored in windows of this many words that overlap by half;
-            an entity of up to half as many words is in one of them whole, and counts in one.
+        max_sentence_words: longer sentences of raw text are scored in windows of this many words that overlap by half.
+            An entity of up to half as many words is complete in at least one window, and is found once.
         vocabulary_parts: which of "words", "pos", "chars" the model reads beside sub-words; set by
             [`build_vocabularies`].
 
     Attributes:
-        pos_tagger: tags sentences given without parts of speech, if the model uses them: a function from a list of
-            sentences, each a list of words, to the tags of each. It is not saved.
-        text_splitter: splits raw text in place of `sentence_splitter` and `word_splitter`, if given: a function from a
-            text to its sentences, each a list of the (start, end) of its words. It is not saved.
+        pos_tagger: function that tags sentences without parts of speech, if the model reads them: a list of sentences,
+            each a list of words → the tags of each sentence. Not saved.
+        text_splitter: function that splits raw text in place of `sentence_splitter` and `word_splitter`: a text → its
+            sentences, each a list of the (start, end) of its words. Not saved.
     """
 
     pos_tagger: PosTagger | None = None
@@ -133,7 +133,7 @@ class TriaffineProcessor(PushMixin, ProcessorMixin):
 
     @classmethod
     def from_encoder(cls, name_or_path: str, **options: Any) -> "TriaffineProcessor":
-        """The processor for a pretrained encoder; `options` are those of the class."""
+        """The processor for a pretrained encoder; `options` are the arguments of the class."""
         check_available(name_or_path, {})
         return cls(AutoTokenizer.from_pretrained(name_or_path, add_prefix_space=True), **options)
 
@@ -148,19 +148,18 @@ class TriaffineProcessor(PushMixin, ProcessorMixin):
         is_split_into_words: bool = False,
         **options: Any,
     ) -> BatchFeature:
-        """A padded batch: one row a sentence of the text(s), or one row a sentence of given words.
+        """A padded batch with a row for each sentence of the text or texts, or for each sentence of given words.
 
         Args:
-            text: one text or several; with `is_split_into_words`, as of tokenizers, the same as `words`.
-            words: the words of one sentence, or of each of several.
-            pos, left_tokens, right_tokens: parts of speech of each sentence, and its context before and behind.
+            text: a text or several; with `is_split_into_words`, as for tokenizers, the same as `words`.
+            words: the words of a sentence, or of each of several.
+            pos, left_tokens, right_tokens: for each sentence its parts of speech, and its context on both sides.
             return_tensors: "pt" or "np".
-            options: `padding` and `truncation` of tokenizers, which may say what is done anyway: a batch is padded to
-                its longest sentence, a long sentence is windowed and never cut.
+            options: `padding` and `truncation` as for tokenizers, if they ask for what is done in any case: a batch is
+                padded to its longest sentence, and long sentences are windowed, never truncated.
 
         Raises:
-            ValueError, TypeError: neither or both of `text` and `words`, no sentence at all, a keyword that cannot be
-                followed.
+            ValueError, TypeError: neither or both of `text` and `words`, no sentence, or an unsupported keyword.
         """
         if return_tensors not in RETURNED:
             raise ValueError(f"`return_tensors` is {return_tensors!r}; choose one of {', '.join(map(repr, RETURNED))}.")
@@ -181,10 +180,7 @@ class TriaffineProcessor(PushMixin, ProcessorMixin):
         return BatchFeature(self.pad(features), tensor_type=None if return_tensors == "pt" else return_tensors)
 
     def split_text(self, text: str) -> Iterator[Piece]:
-        """The sentences of a raw text, long ones in windows, as the model reads them.
-
-        A text without words is one empty sentence.
-        """
+        """The sentences of a raw text, long ones in windows; a text without words is one empty sentence."""
         size, shared = self.max_sentence_words, self.max_sentence_words // 2
         if self.text_splitter is not None:
             pieces = in_windows(sentences_by(self.text_splitter, text), size, shared)
@@ -196,9 +192,9 @@ class TriaffineProcessor(PushMixin, ProcessorMixin):
         yield from pieces
 
     def encode_text(self, text: str) -> Iterator[tuple[Feature, Piece]]:
-        """The feature of each sentence, or window of a long one, of a raw text, and where its words are."""
+        """The feature of each sentence of a raw text, or window of a long one, and the offsets of its words."""
         pieces = self.split_text(text)
-        # Every sentence has a word at least, so this many sentences hold all the context there can be.
+        # Every sentence has at least one word, so this many sentences contain all context.
         reach = 0 if self.context == "none" else self.max_subwords
         before: list[Piece] = []
         waiting = list(islice(pieces, _SENTENCES_AT_ONCE + reach))
@@ -207,7 +203,7 @@ class TriaffineProcessor(PushMixin, ProcessorMixin):
             seen = [*before, *waiting]
             inside = slice(len(before), len(before) + count)
             words = [[text[start:end] for start, end in piece.offsets] for piece in seen]
-            # Neighbouring windows of one sentence share words: these are no context.
+            # Words that neighbouring windows share are not context of either.
             not_in_next = [own[: len(own) - piece.shared_after] for own, piece in zip(words, seen, strict=True)]
             not_in_last = [own[piece.shared_before :] for own, piece in zip(words, seen, strict=True)]
             left, _ = neighbouring_words(not_in_next, self.context, self.max_subwords, inside)
@@ -223,10 +219,11 @@ class TriaffineProcessor(PushMixin, ProcessorMixin):
         left_tokens: Sequence[Sequence[str]] | None = None,
         right_tokens: Sequence[Sequence[str]] | None = None,
     ) -> list[Feature]:
-        """Features of sentences of given words, with their parts of speech and context where there are any.
+        """Features of sentences of given words, with their parts of speech and context, if any.
 
-        A feature holds input_ids, attention_mask, token_type_ids, word_index [S], num_words, and word_ids, pos_ids [N],
-        char_ids [N, C] when the processor has these vocabularies. A word without sub-words becomes the unknown token.
+        A feature contains input_ids, attention_mask, token_type_ids, word_index [S], num_words, and, if the processor
+        has these vocabularies, word_ids, pos_ids [N], char_ids [N, C]. A word without sub-words becomes the unknown
+        token.
         """
         for name, side in (("pos", pos), ("left_tokens", left_tokens), ("right_tokens", right_tokens)):
             if side is not None and len(side) != len(words):
@@ -246,15 +243,14 @@ class TriaffineProcessor(PushMixin, ProcessorMixin):
         return features
 
     def pad(self, features: Sequence[Feature]) -> dict[str, Tensor]:
-        """One batch of the features, each array padded to its longest; keys that are no model input are left out.
+        """One batch of the features, each array padded to the longest; keys that are not model inputs are dropped.
 
-        `packed_words` [n] is the place of each real word among the B · N padded ones, position by position: b·N + k,
-        ordered by k, then b.
+        `packed_words` [n]: index b·N + k of each real word among the B · N padded ones, ordered by k, then b.
         """
         return pad_features(features, self._pad_id)
 
     def _subwords(self, sentences: Sequence[Sequence[str]]) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Sub-word ids of each sentence and the word each belongs to; every word has at least one."""
+        """Sub-word ids of each sentence and the word of each; every word has at least one."""
         cleaned = [
             [self._word_prefix + clean_text(word[:MAX_CHARACTERS_OF_SUBWORDS]) for word in sentence]
             for sentence in sentences
@@ -263,7 +259,7 @@ class TriaffineProcessor(PushMixin, ProcessorMixin):
             cleaned,
             is_split_into_words=True,
             add_special_tokens=False,
-            split_special_tokens=True,  # a word that is written "[SEP]" is a word
+            split_special_tokens=True,  # the word "[SEP]" is not a separator
             verbose=False,
         )
         result = []
@@ -280,7 +276,7 @@ class TriaffineProcessor(PushMixin, ProcessorMixin):
         return result
 
     def _context_subwords(self, sides: Sequence[Sequence[str]] | None, count: int) -> list[np.ndarray]:
-        """Sub-word ids of what stands on one side of each of `count` sentences."""
+        """Sub-word ids of the context on one side of each of `count` sentences."""
         if not sides or not any(sides):
             return [np.zeros(0, dtype=np.int64)] * count
         return [subwords for subwords, _ in self._subwords(sides)]
@@ -299,38 +295,35 @@ class TriaffineProcessor(PushMixin, ProcessorMixin):
         return tags
 
     def _word_parts(self, words: Sequence[str], tags: Sequence[str]) -> Feature:
-        """Ids of the optional word parts; `tags` are read where parts of speech are one of them."""
+        """Ids of the optional word parts; `tags` are used if parts of speech are among them."""
         parts: Feature = {}
         if "words" in self.vocabulary_parts:
             known = self.vocabularies["words"]
-            unknown = known[UNKNOWN]
-            parts["word_ids"] = np.array([known.get(w, known.get(w.lower(), unknown)) for w in words], dtype=np.int64)
+            parts["word_ids"] = _ids((word if word in known else word.lower() for word in words), known)
         if "pos" in self.vocabulary_parts:
-            known = self.vocabularies["pos"]
             if len(tags) != len(words):
                 raise ValueError(
                     f"A sentence of {len(words)} words ({' '.join(words)[:60]}) has {len(tags)} tags in `pos`."
                 )
-            parts["pos_ids"] = np.array([known.get(tag, known[UNKNOWN]) for tag in tags], dtype=np.int64)
+            parts["pos_ids"] = _ids(tags, self.vocabularies["pos"])
         if "chars" in self.vocabulary_parts:
-            known = self.vocabularies["chars"]
-            spelled = [np.array([known.get(c, known[UNKNOWN]) for c in word[:MAX_CHARACTERS]]) for word in words]
+            spelled = [_ids(word[:MAX_CHARACTERS], self.vocabularies["chars"]) for word in words]
             parts["char_ids"] = stack_arrays(spelled, 0).numpy() if spelled else np.zeros((0, 1), dtype=np.int64)
         return parts
 
     def build_vocabularies(self, records: Iterable[dict[str, Any]], parts: Sequence[str], min_count: int = 1) -> None:
-        """Takes the words, parts of speech or characters of the training records that the model's `parts` need.
+        """Builds the vocabularies of the model's `parts` from the training records.
 
-        Ids: 0 padding, 1 unknown, then by falling frequency, equal ones in order of spelling.
+        Ids: 0 padding, 1 unknown, then by decreasing frequency, ties in alphabetical order.
         """
         check_parts("parts", parts)
         self.vocabularies |= count_vocabularies(records, parts, min_count)
         self.vocabulary_parts = list(parts)
 
     def entities_in_text(self, text: str, piece: Piece, entities: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Entities in words of a sentence → entities in characters of the text, as every prediction is given out.
+        """Entities of a sentence in words → predictions in characters of the text.
 
-        Those of a window that count in the next or the last one are left out.
+        Entities of a window that belong to the previous or the next one are dropped.
         """
         found = []
         for entity in entities:
@@ -344,18 +337,24 @@ class TriaffineProcessor(PushMixin, ProcessorMixin):
         return found
 
     def check_fits(self, config: Any) -> None:
-        """Raises ValueError when the model of this configuration reads sentences laid out in another way."""
+        """Raises ValueError if the processor does not match the model of this configuration."""
         if self.max_subwords != config.max_subwords:
             raise ValueError(
                 f"The processor lays out windows of {self.max_subwords} sub-words, the model reads windows of "
                 f"{config.max_subwords}; build the processor with max_subwords={config.max_subwords}."
             )
         read = {"words": config.has_words, "pos": config.has_pos, "chars": config.has_chars}
-        missing = [part for part, is_read in read.items() if is_read and part not in self.vocabulary_parts]
-        if missing:
+        rows = {"words": config.word_vocab_size, "pos": config.pos_vocab_size, "chars": config.char_vocab_size}
+        parts = [part for part, is_read in read.items() if is_read]
+        if missing := [part for part in parts if part not in self.vocabulary_parts]:
             raise ValueError(
                 f"The model reads {', '.join(missing)} beside sub-words, the processor has no vocabulary of them: take "
                 "the processor that was saved with the model."
+            )
+        if larger := [part for part in parts if len(self.vocabularies.get(part, ())) > rows[part]]:
+            raise ValueError(
+                f"The processor's vocabulary of {', '.join(larger)} has more entries than the model has vectors of "
+                "them: take the processor that was saved with the model."
             )
         subwords = getattr(config.encoder_config, "vocab_size", None)
         highest = max(self.tokenizer.get_vocab().values(), default=0)
@@ -363,14 +362,6 @@ class TriaffineProcessor(PushMixin, ProcessorMixin):
             raise ValueError(
                 f"The tokenizer gives sub-words ids up to {highest}, the encoder has vectors of {subwords} sub-words: "
                 f"take the tokenizer that was saved with the model, or call resize_token_embeddings({highest + 1})."
-            )
-        rows = {"words": config.word_vocab_size, "pos": config.pos_vocab_size, "chars": config.char_vocab_size}
-        if larger := [
-            part for part, is_read in read.items() if is_read and len(self.vocabularies.get(part, ())) > rows[part]
-        ]:
-            raise ValueError(
-                f"The processor's vocabulary of {', '.join(larger)} has more entries than the model has vectors of "
-                "them: take the processor that was saved with the model."
             )
 
     def to_dict(self) -> dict[str, Any]:
@@ -385,10 +376,10 @@ class TriaffineProcessor(PushMixin, ProcessorMixin):
 
     @classmethod
     def register_for_auto_class(cls, auto_class: Any = "AutoProcessor") -> None:
-        """Nothing to register: transformers would write references of its own into the tokenizer, too."""
+        """Does nothing: transformers would add references of its own, to the tokenizer as well."""
 
     def refer_to_code(self, repository: str | None) -> None:
-        """Refers to the remote code in a Hub repository, or (None) in the files that `save_pretrained` writes."""
+        """Refers to the remote code in a Hub repository, or (None) to the files that `save_pretrained` writes."""
         self.auto_map = {"AutoProcessor": code_reference(AUTO_MAP["AutoProcessor"], repository)}
 
     def save_pretrained(self, save_directory: str | os.PathLike[str], push_to_hub: bool = False, **options: Any) -> Any:
@@ -409,7 +400,7 @@ class TriaffineProcessor(PushMixin, ProcessorMixin):
         for name in FILES[:2]:
             if find_file(pretrained_model_name_or_path, name, kwargs) is None:
                 raise FileNotFoundError(describe_missing(pretrained_model_name_or_path, name))
-        # None would ask whether to run what a stranger's tokenizer names, and take a text on standard input for a yes.
+        # With None, transformers asks whether to run code that the tokenizer names, and reads the answer from stdin.
         kwargs["trust_remote_code"] = bool(kwargs.get("trust_remote_code"))
         with reading(str(pretrained_model_name_or_path), f"one of config.json, {', '.join(FILES)}"):
             processor = super().from_pretrained(pretrained_model_name_or_path, **kwargs)
@@ -420,7 +411,7 @@ class TriaffineProcessor(PushMixin, ProcessorMixin):
 
 
 def _check_options(options: dict[str, Any]) -> None:
-    """Raises for keywords of tokenizers that ask for something else than what is done."""
+    """Raises for keywords of tokenizers that ask for anything but what is done in any case."""
     for name, value in options.items():
         if name not in DONE_ANYWAY:
             instead = INSTEAD_OF.get(name, "it knows `text`, `words`, `pos`, `left_tokens`, `right_tokens`")
@@ -430,7 +421,7 @@ def _check_options(options: dict[str, Any]) -> None:
 
 
 def _tag_unknown(sentences: list[Sequence[str]]) -> list[list[str]]:
-    """The tagger of a processor that has none."""
+    """The tagger of a processor without one."""
     logger.warning_once(
         "The model was trained with parts of speech, the text comes without: its words are tagged unknown. Give the "
         "tags with the words, or a tagger: `pos_tagger` of the processor or the pipeline."
@@ -439,10 +430,9 @@ def _tag_unknown(sentences: list[Sequence[str]]) -> list[list[str]]:
 
 
 def _needs_space(tokenizer: Any) -> bool:
-    """Whether a word must be given with a space before it to be cut as it is in running text.
+    """Whether words need a space before them to be tokenized as in running text.
 
-    Byte-level tokenizers take a word without one for the rest of another word; some can be told (`add_prefix_space`),
-    others do not listen.
+    Byte-level tokenizers read a word without one as the continuation of another; not all have `add_prefix_space`.
     """
 
     def last_of(text: Any, **options: Any) -> list[int]:
@@ -452,6 +442,10 @@ def _needs_space(tokenizer: Any) -> bool:
     if last_of(["x", "the"], is_split_into_words=True) == in_text:
         return False
     return last_of(["x", " the"], is_split_into_words=True) == in_text
+
+
+def _ids(names: Iterable[str], vocabulary: dict[str, int]) -> np.ndarray:
+    return np.array([vocabulary.get(name, vocabulary[UNKNOWN]) for name in names], dtype=np.int64)
 
 
 def _first_id(tokenizer: Any, *names: str) -> int:

@@ -1,7 +1,7 @@
 """The encoder's linear layers in int8 on the CPU, multiplied by ONNX Runtime; everything else stays in float32.
 
-Weights are rounded once, a scale for each output; activations at every call, a scale for each part that a thread
-multiplies ("dynamic quantization"). Nothing is calibrated or exported: any checkpoint can be quantized as it is loaded.
+Weights are rounded once, with a scale per output; activations at every call, with a scale for each part that a thread
+multiplies ("dynamic quantization"). No calibration or export: any checkpoint can be quantized when it is loaded.
 """
 
 import os
@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 CHOICES = ("int8",)
-# Weights take 7 of the 8 bits: processors without VNNI add two products of 8 bits in 16 bits, which would overflow.
+# Weights use 7 of the 8 bits: processors without VNNI add two products of 8 bits in 16 bits, which would overflow.
 LARGEST = 63
 # Below so many rows, a second thread takes longer to start than it saves.
 LEAST_ROWS = 64
@@ -32,7 +32,7 @@ def check_quantization(choice: str | None) -> None:
 
 
 def _import_onnx() -> tuple[Any, Any]:
-    """The modules onnxruntime and onnx; only a quantized model pays for their import."""
+    """The modules onnxruntime and onnx, imported for quantized models only."""
     try:
         import onnx
         import onnxruntime
@@ -54,7 +54,7 @@ def quantize_linear_layers(module: nn.Module) -> None:
 
 @lru_cache(maxsize=1)
 def _threads(process: int) -> ThreadPoolExecutor:
-    """Threads for all layers of a process; those of ONNX Runtime would be others for each layer."""
+    """Threads shared by all layers of a process; ONNX Runtime would start its own for each layer."""
     return ThreadPoolExecutor(os.cpu_count())
 
 
@@ -111,7 +111,7 @@ def _graph(weight: np.ndarray, bias: np.ndarray | None) -> bytes:
     given, result = ([helper.make_tensor_value_info(name, float32, ["rows", size[name]])] for name in ("x", "y"))
     initializers = [onnx.numpy_helper.from_array(values, name) for name, values in constants.items()]
     graph = helper.make_graph(nodes, "linear", given, result, initializers)
-    # The versions that ONNX Runtime has read for years, whatever the newest ones of the installed `onnx` are.
+    # Old versions, which every ONNX Runtime reads; the installed `onnx` may default to newer ones.
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
     serialized: Any = model.SerializeToString()
     return bytes(serialized)

@@ -1,7 +1,4 @@
-"""A saved model as a place: which files it has, how they are found, saved with their code, and pushed to the Hub.
-
-The place is a folder or a Hub repository. What the files hold is the business of those that read them.
-"""
+"""The files of a saved model in a folder or a Hub repository, remote code included: finding, saving, pushing them."""
 
 import contextlib
 import os
@@ -22,7 +19,7 @@ from transformers.utils.hub import cached_file
 
 logger = logging.get_logger(__name__)
 
-# The flat folder that travels with a checkpoint: transformers loads these files as remote code.
+# Saved with every checkpoint, in one folder: transformers loads these files as remote code.
 REMOTE_CODE_FILES = (
     "versions_triaffine.py",
     "repository_triaffine.py",
@@ -47,7 +44,7 @@ REMOTE_CODE_FILES = (
     "quantization_triaffine.py",
     "pipeline_triaffine.py",
 )
-# What a saved folder has beside it for Inference Endpoints, which read both files by these names.
+# Saved with them for Inference Endpoints, which require these names.
 HANDLER_FILE = "handler.py"
 REQUIREMENTS_FILE = "requirements.txt"
 REQUIREMENTS = "torch>=2.6\ntransformers>=5.20\n"
@@ -66,23 +63,21 @@ CUSTOM_PIPELINES = {
     }
 }
 
-# Options of `save_pretrained` that are not of saving but of the push that follows.
+# Options of `save_pretrained(push_to_hub=True)` for the push.
 PUSH_OPTIONS = (
     *("repo_id", "processor", "private", "token", "tags"),
     *("revision", "create_pr", "commit_message", "commit_description"),
 )
+# Seconds to wait for the Hub's answer about a model that is not on this machine, unless HF_HUB_ETAG_TIMEOUT is set.
+HUB_PATIENCE = 4.0
 
 
-# How long a Hub may take to answer for a model that is not on this machine, unless HF_HUB_ETAG_TIMEOUT says otherwise.
-HUB_PATIENCE = 4.0  # seconds
-
-
-class PushMixin:
-    """What a configuration, a processor and a model have in common on their way to and from the Hub."""
+class HubMixin:
+    """Loading from and pushing to the Hub, for configuration, processor and model."""
 
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path: Any, *args: Any, **options: Any) -> Any:
-        """As in transformers, but a model that cannot be reached raises within seconds."""
+        """As in transformers, but raises within seconds if the model cannot be reached."""
         check_available(pretrained_model_name_or_path, options)
         return super().from_pretrained(pretrained_model_name_or_path, *args, **options)  # type: ignore[misc]
 
@@ -107,11 +102,11 @@ def code_reference(reference: str, repository: str | None) -> str:
 
 
 def save_remote_code(folder: str | os.PathLike[str], origin: str = "") -> None:
-    """Writes what `trust_remote_code=True` runs into `folder`, and what an Inference Endpoint needs to run it.
+    """Writes the remote code, and the files for Inference Endpoints, to `folder`.
 
-    A model that was itself loaded as remote code has only the files beside it that were needed so far; the others come
-    from `origin`, the folder or Hub repository it was loaded from. What an endpoint reads has names that any project
-    may use; files of these names that are there stay.
+    A model that was itself loaded as remote code has only the files beside it that have been imported; the others come
+    from `origin`, the folder or Hub repository from which it was loaded. The files for endpoints have common names:
+    existing ones are not overwritten.
     """
     here = Path(__file__).parent
     target = Path(folder)
@@ -133,15 +128,15 @@ def save_remote_code(folder: str | os.PathLike[str], origin: str = "") -> None:
 def check_available(name_or_path: str | os.PathLike[str] | None, options: dict[str, Any]) -> None:
     """Asks the Hub once for a model that is not on this machine.
 
-    transformers asks six times for each file, which takes 23 seconds where the Hub refuses the connection and minutes
-    where it does not answer.
+    transformers asks six times for each file, which takes 23 seconds if the Hub refuses the connection, and minutes if
+    it does not answer.
 
     Args:
-        name_or_path: folder or Hub name; None, a folder and a name that is in the cache are not looked up.
+        name_or_path: folder or Hub name; folders and cached models are not looked up.
         options: those of `from_pretrained`.
 
     Raises:
-        ConnectionError: the Hub does not answer within `HUB_PATIENCE`, or is out of order.
+        ConnectionError: the Hub fails, or does not answer within `HUB_PATIENCE`.
         FileNotFoundError: it has no model of this name.
     """
     name, revision = str(name_or_path), options.get("revision")

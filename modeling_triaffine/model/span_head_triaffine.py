@@ -1,10 +1,11 @@
 """The span head: words → span scores → cross-span scores → losses (sections 3 to 7 of Yuan et al., 2022).
 
-`TriaffineSpanHead` = `SpanAttention` + `SpanScoring` (`factors_triaffine.py`) + `CrossSpanStage`. The algebra is in
-`triaffine_ops.py`.
+`TriaffineSpanHead` = `SpanAttention` + `SpanScoring` (`factors_triaffine.py`) + `CrossSpanStage`; their algebra is in
+`triaffine_ops.py`, the losses are in `losses_triaffine.py`.
 """
 
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -41,19 +42,22 @@ from .triaffine_ops import (
     span_scores_reference,
 )
 
-# Logit of every entity label, None having 0, where there is no span; within the range of half precision.
+# Logit of the entity labels where there is no span; that of None is 0. Within the range of half precision.
 NO_SPAN_LOGIT = -1e4
 
 
 @dataclass
 class SpanHeadOutput(ModelOutput):
-    """What the span head makes of a batch of sentences. Span indices (i, j) are both inclusive.
+    """Output of [`TriaffineSpanHead`]. Span indices (i, j) are both inclusive; with `multi_label` None has no column.
 
-    R columns are those of the labels; without None's where a span can have several labels (`multi_label`).
-    loss: `aux_loss_weight` · loss_aux + loss_main, or loss_aux alone without the cross-span stage.
-    loss_aux, loss_main: [`span_loss`] of span_logits over all spans, of logits over the candidates.
-    span_logits [B, N, N, R]: p_ij of the span stage. candidates [B, m, 2], candidate_mask [B, m], logits [B, m, R]: pᶜ.
-    span_attentions [B, m, N, R]: α of the candidates. cross_span_attentions [B, m, m, R]: β, axes l, g.
+    Attributes:
+        loss: `aux_loss_weight` · loss_aux + loss_main, or loss_aux alone without the cross-span stage.
+        loss_aux, loss_main: [`span_loss`] of `span_logits` over all spans, of `logits` over the candidates.
+        span_logits [B, N, N, R]: p_ij of the span stage.
+        candidates [B, m, 2], candidate_mask [B, m]: the candidates, ordered by (i, j), and which of them exist.
+        logits [B, m, R]: pᶜ of the candidates.
+        span_attentions [B, m, N, R]: α of the candidates.
+        cross_span_attentions [B, m, m, R]: β, axes l, g.
     """
 
     loss: Tensor | None = None
@@ -68,7 +72,7 @@ class SpanHeadOutput(ModelOutput):
 
 
 class CrossSpanStage(nn.Module):
-    """Candidates look at each other (section 6): pᶜ_lr = Σ_g β_lgr t_lgr + b_r."""
+    """Attention between the candidates of a sentence (section 6): pᶜ_lr = Σ_g β_lgr t_lgr + b_r."""
 
     def __init__(self, config: TriaffineConfig):
         super().__init__()
@@ -119,24 +123,23 @@ class CrossSpanStage(nn.Module):
         hidden: Tensor, boundaries: Boundaries, spans: Tensor, candidates: Tensor, weight: TriaffineWeight
     ) -> PairFactor:
         """TriAff of the candidates' boundaries with each candidate's representation."""
-        # The boundary MLPs run over the words once, not once per candidate that starts or ends there.
-        heads, tails = boundaries(hidden)
-        heads, tails = gather_boundaries(heads, tails, candidates)
-        # Spans of a label-free attention serve every label; a label-free weight looks at spans of that attention only.
+        # The boundary MLPs run once per word, not once per candidate that starts or ends there.
+        heads, tails = gather_boundaries(*boundaries(hidden), candidates)
+        # Representations by an attention without labels (R = 1) serve every label.
         spans = spans.expand(-1, num_labels(weight), -1, -1)
         return PairFactor(append_one(heads), spans, append_one(tails), weight)
 
 
 class TriaffineSpanHead(nn.Module):
-    """Words to scores of their spans: span stage, choice of candidates, cross-span stage, losses (sections 3 to 7).
+    """Words → span scores: span stage, choice of candidates, cross-span stage, losses (sections 3 to 7).
 
     Args:
         config: [`TriaffineConfig`] with `hidden_size` set. `max_candidates` is read at every call.
 
     Attributes:
-        reference: compute by the plain einsums that define the model: slow and large, to compare with.
-        kept_bytes: memory for what the backward pass of full tensors would else make again; None: a quarter of what is
-            free. See also `save_memory`.
+        reference: compute by the plain einsums that define the model, for comparison; slow and large.
+        kept_bytes: memory for intermediate results that the backward pass of full tensors would otherwise recompute;
+            None: a quarter of the free memory. See also `save_memory`.
     """
 
     reference = False
@@ -163,10 +166,10 @@ class TriaffineSpanHead(nn.Module):
         init.normal_(self.label_bias)
 
     def save_memory(self, on: bool = True) -> None:
-        """Least memory in training with full tensors: nothing kept for backward, gradients added in place.
+        """Minimizes memory in training with full tensors: nothing is kept for backward, gradients are added in place.
 
-        The tensors' gradients are added to `grad` of the parameters, bypassing autograd: do not combine this with
-        data-parallel training, gradient hooks or `torch.autograd.grad`. Values and gradients are the same.
+        Values and gradients do not change, but the tensors' gradients are added to `parameter.grad` without autograd:
+        do not combine this with data-parallel training, gradient hooks or `torch.autograd.grad`.
         """
         self.kept_bytes = 0 if on else None
         for module in self.modules():
@@ -181,16 +184,20 @@ class TriaffineSpanHead(nn.Module):
         packed_words: Tensor | None = None,
         targets: Tensor | None = None,
     ) -> SpanHeadOutput:
-        """hidden [B, N, H]; lengths [B], words of each sentence; labels [B, N, N], -100 for invalid spans.
+        """Scores all spans, and with `labels` also their losses.
 
-        With `multi_label`, labels [B, N, N, R - 1]: 1 for the labels that a span has, 0 for the others, or -100.
-        packed_words [n]: index b·N + k of the words, ordered by k, then b, when it was made on the host; without it
-        the head packs the words itself on the CPU, and computes with padding elsewhere.
-        targets [B, N, N, R]: probabilities to learn instead of the labels, of which then only -100 counts.
+        Args:
+            hidden [B, N, H]: word representations.
+            lengths [B]: words of each sentence.
+            labels [B, N, N]: -100 for pairs that are no span; with `multi_label` [B, N, N, R - 1], 1 for the labels
+                that a span has and 0 for the others.
+            packed_words [n]: index b·N + k of the words, ordered by k, then b. Without it the CPU packs the words
+                itself, other devices compute with padding.
+            targets [B, N, N, R]: soft targets in place of the labels, of which then only the -100 count.
         """
         device = hidden.device.type
         if torch.is_autocast_enabled(device) and torch.get_autocast_dtype(device) == torch.float16:
-            with torch.autocast(device, enabled=False):  # products of three vectors leave float16's range
+            with torch.autocast(device, enabled=False):  # products of three vectors exceed float16's range
                 return self.forward(hidden.float(), lengths, labels, packed_words, targets)
         valid = span_mask(lengths, hidden.shape[1], self.config.max_span_width)
         factors = None
@@ -204,10 +211,10 @@ class TriaffineSpanHead(nn.Module):
             width = self.config.max_span_width
             spans = score(attention, scoring, lengths, width, packed_words, self.kept_bytes)
         scores = spans.scores.permute(0, 2, 3, 1) + self.label_bias
-        # Invalid spans are set to None, so that callers need no mask.
-        of_none = self.config.num_scores - len(self.config.entity_labels)  # columns: 1, or 0 with several labels a span
-        nothing = functional.pad(scores.new_full((scores.shape[-1] - of_none,), NO_SPAN_LOGIT), (0, of_none))
-        fields = {"span_logits": torch.where(valid.unsqueeze(-1), scores, nothing)}
+        # All other pairs of words are scored as None, so that callers need no mask.
+        none_columns = 0 if self.config.multi_label else 1
+        no_span = functional.pad(scores.new_full((scores.shape[-1] - none_columns,), NO_SPAN_LOGIT), (0, none_columns))
+        fields = {"span_logits": torch.where(valid.unsqueeze(-1), scores, no_span)}
         if factors is not None and self.config.cross_span:
             fields |= self._score_candidates(hidden, *factors, spans, fields["span_logits"], valid)
         if labels is not None:
@@ -230,12 +237,11 @@ class TriaffineSpanHead(nn.Module):
             span_logits, valid, config.max_candidates, config.max_span_width, config.multi_label
         )
         inside = candidate_attention(attention, candidates, hidden.shape[1], spans.attention_cube)
-        # h_gr [B, R, m, d]: built for the candidates only
+        # h_gr [B, R, m, d]
         representations = inside.to(values.dtype) @ values.unsqueeze(1)
         shared = None
         if config.share_triaffine:
-            # TriaffineConfig rejects share_triaffine without triaffine tensors.
-            assert isinstance(attention, TriaffineFactor)
+            assert isinstance(attention, TriaffineFactor)  # by `TriaffineConfig.validate_combination`
             assert isinstance(scoring, TriaffineFactor)
             shared = attention.weight, scoring.weight, self.label_bias
         logits, cross_span_attentions = self.cross_span(
@@ -254,29 +260,20 @@ class TriaffineSpanHead(nn.Module):
     def _losses(
         self, fields: dict[str, Tensor], labels: Tensor, valid: Tensor, targets: Tensor | None
     ) -> dict[str, Tensor]:
-        """Section 7: over all spans, and over the candidates where there are any."""
+        """Section 7: over all spans, and over the candidates if there are any."""
         config = self.config
         if targets is None and config.boundary_smoothing:
             distance = config.boundary_smoothing_distance
             targets = smooth_boundaries(labels, config.num_labels, config.boundary_smoothing, distance)
-        loss_aux = span_loss(
-            fields["span_logits"].flatten(1, 2),
-            labels.flatten(1, 2),
-            valid.flatten(1),
-            config.loss_reduction,
-            None if targets is None else targets.flatten(1, 2),
-            config.multi_label,
-        )
+        loss_of = partial(span_loss, reduction=config.loss_reduction, multi_label=config.multi_label)
+        span_targets = None if targets is None else targets.flatten(1, 2)
+        span_logits = fields["span_logits"].flatten(1, 2)
+        loss_aux = loss_of(span_logits, labels.flatten(1, 2), valid.flatten(1), targets=span_targets)
         if "logits" not in fields:
             return {"loss": loss_aux, "loss_aux": loss_aux}
         candidates = fields["candidates"]
-        loss_main = span_loss(
-            fields["logits"],
-            gather_spans(labels, candidates),
-            fields["candidate_mask"],
-            config.loss_reduction,
-            None if targets is None else gather_spans(targets, candidates),
-            config.multi_label,
-        )
+        candidate_targets = None if targets is None else gather_spans(targets, candidates)
+        candidate_labels = gather_spans(labels, candidates)
+        loss_main = loss_of(fields["logits"], candidate_labels, fields["candidate_mask"], targets=candidate_targets)
         loss = config.aux_loss_weight * loss_aux + loss_main
         return {"loss": loss, "loss_aux": loss_aux, "loss_main": loss_main}

@@ -14,14 +14,15 @@ from tokenizers import Regex, Tokenizer, pre_tokenizers
 DEFAULT_WORD_SPLITTER = "punctuation"
 
 Offsets = tuple[int, int]
-# Text → its words. (Or its sentences, one after the other: there may be many.)
+# Text → its words.
 Splitter = Callable[[str], list[Offsets]]
+# Text → its sentences.
 SentenceSplitter = Callable[[str], Iterator[Offsets]]
-# Text → the words of each of its sentences: a library's in place of these two.
+# Text → the words of each sentence, by another library in place of these two.
 TextSplitter = Callable[[str], Iterable[Sequence[Offsets]]]
 
-# What stands alone as a word: punctuation and symbols (hyphens and slashes among them, for entities end at these), and
-# the letters of scripts that are written without spaces between words.
+# Characters that are words of their own: punctuation and symbols (also hyphens and slashes, at which entities end), and
+# letters of scripts without spaces between words.
 _ALONE = r"[\p{P}\p{S}]|[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
 _PRE_TOKENIZERS: dict[str, pre_tokenizers.PreTokenizer] = {
     "punctuation": pre_tokenizers.Sequence(
@@ -31,11 +32,11 @@ _PRE_TOKENIZERS: dict[str, pre_tokenizers.PreTokenizer] = {
 }
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _SPACE = re.compile(r"\s")
-# A sentence is cut into words in stretches of about so many characters, so that memory does not grow with its length.
+# A longer sentence is split into words in pieces of about this size: memory does not grow with its length.
 _CHARACTERS_AT_ONCE = 65536
 
-# A sentence ends at a mark, with any closing quotes or brackets, before white space (East Asian marks: anywhere), or at
-# an empty line.
+# A sentence ends at a mark with closing quotes or brackets before white space (East Asian marks: anywhere), or at an empty
+# line.
 _SENTENCE_END = re.compile(r"(?<![.!?…])[.!?…]+[\"'”’»)\]]*(?=\s)|[。！？]+[」』”’）]*|\n[ \t\r]*\n")
 _SENTENCE_START = re.compile(r"\s*[\"'“‘«(\[]*([^\W_])")
 _LAST_WORD = re.compile(r"[^\s(\[\"'“‘«]*$")
@@ -50,15 +51,15 @@ _ABBREVIATIONS = frozenset(
 
 
 def clean_text(text: str) -> str:
-    """Lone surrogates, which no tokenizer can read, become U+FFFD; every offset stays where it was."""
+    """Replaces lone surrogates, which no tokenizer can read, by U+FFFD; offsets do not change."""
     return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
 
 
 def word_splitter(choice: str | dict[str, Any]) -> Splitter:
-    """The splitter a processor's option names.
+    """The word splitter that a processor's option selects.
 
-    choice: "punctuation" (white space, punctuation, symbols), "whitespace", or the JSON form of any pre-tokenizer of
-    the `tokenizers` library (`json.loads(pre_tokenizer.__getstate__())`).
+    choice: "punctuation" (splits at white space, punctuation, symbols), "whitespace", or any pre-tokenizer of the
+    `tokenizers` library in JSON (`json.loads(pre_tokenizer.__getstate__())`).
     """
     if isinstance(choice, dict):
         pre_tokenizer = _from_json(choice)
@@ -85,7 +86,7 @@ def _from_json(state: dict[str, Any]) -> pre_tokenizers.PreTokenizer:
 
 
 def sentence_splitter(choice: str) -> SentenceSplitter:
-    """The splitter a processor's option names: "punctuation", "lines" (a sentence a line) or "none" (one sentence)."""
+    """The sentence splitter that a processor's option selects: "punctuation", "lines" or "none" (one sentence)."""
     if choice not in SENTENCE_SPLITTERS:
         names = ", ".join(map(repr, SENTENCE_SPLITTERS))
         raise ValueError(f"`sentence_splitter` is {choice!r}; choose one of {names}.")
@@ -95,7 +96,7 @@ def sentence_splitter(choice: str) -> SentenceSplitter:
 def split_at_punctuation(text: str) -> Iterator[Offsets]:
     """Sentences end at . ! ? … before a capital letter, a digit or a quote, at East Asian full stops and empty lines.
 
-    A full stop after an abbreviation or an initial, or before a small letter, ends none.
+    A full stop after an abbreviation or an initial, or before a lowercase letter, does not end a sentence.
     """
     return _trimmed(text, (match.end() for match in _SENTENCE_END.finditer(text) if _ends_sentence(text, match)))
 
@@ -126,14 +127,14 @@ def _ends_sentence(text: str, match: re.Match[str]) -> bool:
         return False
     if mark != "." or match.group().startswith(".."):
         return True
-    # The word before the full stop decides; looking at its last characters is enough.
+    # The word before the full stop decides; its last characters are enough.
     before = _LAST_WORD.search(text, max(0, match.start() - 20), match.start())
     word = before.group() if before else ""
     return not (_INITIAL.fullmatch(word) or word.lower() in _ABBREVIATIONS)
 
 
 def _trimmed(text: str, cuts: Iterable[int]) -> Iterator[Offsets]:
-    """Pieces between the cuts without the white space around them; blank ones are left out."""
+    """The non-blank pieces between the cuts, without white space around them."""
     for start, end in pairwise(chain([0], cuts, [len(text)])):
         piece = text[start:end]
         left = len(piece) - len(piece.lstrip())
@@ -142,10 +143,10 @@ def _trimmed(text: str, cuts: Iterable[int]) -> Iterator[Offsets]:
 
 
 class Piece(NamedTuple):
-    """Words that are scored together: a sentence, or a window of one that is too long.
+    """Words that are scored together: a sentence, or a window of a longer one.
 
     offsets: of the words in the text.
-    shared_before, shared_after: how many of its first words the window before holds, too, and of its last the next.
+    shared_before, shared_after: number of first words shared with the previous window, of last words with the next.
     """
 
     offsets: list[Offsets]
@@ -153,9 +154,9 @@ class Piece(NamedTuple):
     shared_after: int = 0
 
     def owns(self, start: int, end: int) -> bool:
-        """Whether an entity of these words (`end` exclusive) counts here, and not in a neighbouring window.
+        """Whether an entity of these words (`end` exclusive) belongs to this window and not to a neighbour.
 
-        An entity in what two windows share counts in the one on whose side of the shared words' middle its own lies.
+        An entity within the shared words of two windows belongs to the one on its side of the middle of these words.
         """
         in_shared_words = end <= self.shared_before and start + end <= self.shared_before
         first_shared = len(self.offsets) - self.shared_after
@@ -166,16 +167,16 @@ class Piece(NamedTuple):
 def split_text(
     text: str, sentences: SentenceSplitter, words: Splitter, max_sentence_words: int, shared: int = 0
 ) -> Iterator[Piece]:
-    """The words of each sentence; one beyond `max_sentence_words` is cut into windows that share `shared` words."""
+    """The words of each sentence; one of more than `max_sentence_words` in windows that share `shared` words."""
     of_words = (_words_between(text, start, end, words) for start, end in sentences(text))
     return in_windows(of_words, max_sentence_words, shared)
 
 
 def sentences_by(splitter: TextSplitter, text: str) -> Iterator[Sequence[Offsets]]:
-    """The words of each sentence of a text as a splitter has them.
+    """The words of each sentence of a text by a splitter.
 
     Raises:
-        ValueError: words are not in order, overlap, or lie outside of the text.
+        ValueError: words are out of order, overlap, are empty or lie outside of the text.
     """
     last = 0
     for number, words in enumerate(splitter(clean_text(text))):
@@ -190,7 +191,7 @@ def sentences_by(splitter: TextSplitter, text: str) -> Iterator[Sequence[Offsets
 
 
 def in_windows(sentences: Iterable[Iterable[Offsets]], max_sentence_words: int, shared: int = 0) -> Iterator[Piece]:
-    """Sentences; one beyond `max_sentence_words` is cut into windows that share `shared` words."""
+    """Sentences; one of more than `max_sentence_words` in windows that share `shared` words."""
     for words in sentences:
         yield from _windows(iter(words), max_sentence_words, shared)
 
@@ -209,7 +210,7 @@ def _windows(words: Iterator[Offsets], size: int, shared: int) -> Iterator[Piece
 def _words_between(text: str, start: int, end: int, words: Splitter) -> Iterator[Offsets]:
     while start < end:
         stop = end
-        if end - start > _CHARACTERS_AT_ONCE:  # a stretch ends at white space, where no word does
+        if end - start > _CHARACTERS_AT_ONCE:  # a piece ends at white space, which no word contains
             space = _SPACE.search(text, start + _CHARACTERS_AT_ONCE, end)
             stop = space.end() if space else end
         yield from ((start + first, start + last) for first, last in words(text[start:stop]))
@@ -219,10 +220,10 @@ def _words_between(text: str, start: int, end: int, words: Splitter) -> Iterator
 def neighbouring_words(
     sentences: Sequence[list[str]], context: str, max_words: int, inside: slice | None = None
 ) -> tuple[list[list[str]], list[list[str]]]:
-    """Words on the left and on the right of each sentence of a document.
+    """Context of each sentence of a document: the words on its left, and those on its right.
 
-    context: "none", "previous_sentence" (that sentence on the left, nothing on the right: GENIA as published) or
-    "document" (both sides, growing to `max_words` words each). `inside` limits for which sentences, not which are seen.
+    context: "none", "previous_sentence" (on the left only: GENIA as published) or "document" (on both sides, up to
+    `max_words` words each). `inside` selects the sentences whose context is returned; all are context.
     """
     positions = range(*(inside or slice(None)).indices(len(sentences)))
     nothing: list[list[str]] = [[] for _ in positions]
@@ -232,16 +233,8 @@ def neighbouring_words(
         return [list(sentences[n - 1][-max_words:]) if n and max_words else [] for n in positions], nothing
     left, right = [], []
     for position in positions:
-        before: list[str] = []
-        neighbour = position - 1
-        while neighbour >= 0 and len(before) < max_words:
-            before = [*sentences[neighbour], *before]
-            neighbour -= 1
-        after: list[str] = []
-        neighbour = position + 1
-        while neighbour < len(sentences) and len(after) < max_words:
-            after += sentences[neighbour]
-            neighbour += 1
-        left.append(before[len(before) - min(max_words, len(before)) :])
-        right.append(after[:max_words])
+        before = chain.from_iterable(reversed(sentences[n]) for n in range(position - 1, -1, -1))
+        after = chain.from_iterable(sentences[n] for n in range(position + 1, len(sentences)))
+        left.append(list(islice(before, max_words))[::-1])
+        right.append(list(islice(after, max_words)))
     return left, right

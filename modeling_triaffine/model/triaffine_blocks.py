@@ -1,12 +1,12 @@
 """p_ij = Σ_k softmax_k(s_ijk) · o_ijk over the inside words i ≤ k ≤ j, exactly, without the cube of all (i, j, k).
 
-The inside words are taken in blocks. The words k of a block lie inside spans of a rectangle of head and tail words only
-(i ≤ k, j ≥ k); its scores are computed, added to a running softmax and dropped. The backward pass needs p and the
-log-sum-exp of each span, and recomputes the blocks. On CUDA the Triton kernels compute the same.
+Inside words are processed in blocks. The words k of a block are inside a rectangle of head and tail words only (i ≤ k,
+j ≥ k); its scores are computed, added to a running softmax and dropped. The backward pass needs p and the log-sum-exp
+of each span, and recomputes the blocks. On CUDA the Triton kernels compute the same.
 
-A cube of scores is given by what its blocks are made from: `FullCube`, `ProductCube`, `AdditiveCube`. Axes: b sentence,
-r label, i head word, j tail word, k inside word, n contracted word, a, e, w widths; N words a sentence, I, J, K those
-of a block.
+A cube of scores is stored as the tensors from which its blocks are computed: `FullCube`, `ProductCube`, `AdditiveCube`.
+Axes: b sentence, r label, i head word, j tail word, k inside word, n contracted word, a, e, w widths; N words of a
+sentence, I, J, K those of a block.
 """
 
 import functools
@@ -20,18 +20,18 @@ from torch.autograd.function import once_differentiable
 
 from .triaffine_kernels import KeyFactors, ProductFactors, triton_is_available, triton_span_scores
 
-# Score of a word that is not inside a span: its exponential is 0 beside any real score, and nothing becomes NaN.
+# Score of a word that is not inside a span: its exponential is 0 beside any real score, without the NaN of infinities.
 OUTSIDE = -1e30
 # Largest block in numbers, over all axes (16 MB in float32).
 BLOCK_NUMBERS = 4 * 2**20
-# A block has at least this many inside words, and a sentence about this many blocks: a third of the cube is made.
+# Inside words of a block, at least, and blocks of a sentence, about: a third of the cube is then computed.
 BLOCK_WORDS, BLOCKS = 8, 8
-# The same two without gradients, where a block is of head words and stays in the processor's cache (2 MB in float32).
+# Largest block, which fits the processor's cache (2 MB in float32), and its head words, in prediction with low rank.
 CACHED_NUMBERS, HEAD_WORDS = 2**19, 8
 
 
 class Block(NamedTuple):
-    """Inside words `words`, the head and tail words of their spans, and where the words stand in `Plan.packed`."""
+    """The inside words, the head and tail words of their spans, and the rows of the inside words in `Plan.packed`."""
 
     words: slice
     heads: slice
@@ -40,7 +40,7 @@ class Block(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """How a batch is cut into blocks. packed [n]: index b·N + k of the words to be contracted, ordered by k, then b."""
+    """The blocks of a batch. packed [n]: index b·N + k of the words to be contracted, ordered by k, then b."""
 
     batch: int
     num_words: int
@@ -48,28 +48,28 @@ class Plan(NamedTuple):
     blocks: tuple[Block, ...]
 
     def sentences(self, block: Block) -> Tensor:
-        """b of each packed word of the block."""
+        """Sentence b of each packed word of the block."""
         return self.packed[block.rows] // self.num_words
 
     def places(self, block: Block) -> Tensor:
-        """Place (b, k) of each packed word in the block's cube."""
+        """Flat index (b, k) of each packed word in the block's cube."""
         size = block.words.stop - block.words.start
         words = self.packed[block.rows]
         return words // self.num_words * size + words % self.num_words - block.words.start
 
 
 def plan_blocks(
-    lengths: Tensor, num_words: int, max_width: int | None, packed: Tensor | None, numbers_a_word: int
+    lengths: Tensor, num_words: int, max_width: int | None, packed: Tensor | None, numbers_per_word: int
 ) -> Plan:
     """Chooses the words to contract and the blocks, without waiting for the device.
 
     Args:
         lengths [B]: words of each sentence.
         num_words: N, the padded length.
-        max_width: widest span that counts, in words.
-        packed: [`Plan.packed`] made on the host, for another device, where words are padded without it. On the CPU
-            the lengths are at hand, and say more: the words are packed by them.
-        numbers_a_word: numbers that a block holds for one inside word.
+        max_width: widest span, in words.
+        packed: [`Plan.packed`], made on the host for another device; None computes with padding there. The CPU packs
+            by the lengths, from which it also knows the words at each position.
+        numbers_per_word: numbers that a block holds per inside word.
     """
     batch = len(lengths)
     counts: list[int] | None = None
@@ -77,31 +77,31 @@ def plan_blocks(
         packed, counts = pack_words(lengths, num_words)
     elif packed is None:
         packed, counts = pad_words(batch, num_words, lengths.device)
-    return cut_into_blocks(batch, num_words, max_width, packed, counts, numbers_a_word)
+    return cut_into_blocks(batch, num_words, max_width, packed, counts, numbers_per_word)
 
 
 def pack_words(lengths: Tensor, num_words: int) -> tuple[Tensor, list[int]]:
-    """[`Plan.packed`] of the words there are, and how many stand at each position k."""
+    """[`Plan.packed`] without padding, and the number of words at each position k."""
     real = lengths > torch.arange(num_words).unsqueeze(1)
     index = real.flatten().nonzero().squeeze(1)
     return index % len(lengths) * num_words + index // len(lengths), real.sum(1).tolist()
 
 
 def pad_words(batch: int, num_words: int, device: torch.device) -> tuple[Tensor, list[int]]:
-    """The same of sentences that are all taken to be N words long."""
+    """As [`pack_words`], for sentences that are all N words long."""
     words, sentences = torch.arange(num_words, device=device), torch.arange(batch, device=device)
     return (words.unsqueeze(1) + sentences * num_words).flatten(), [batch] * num_words
 
 
 def cut_into_blocks(
-    batch: int, num_words: int, max_width: int | None, packed: Tensor, counts: list[int] | None, numbers_a_word: int
+    batch: int, num_words: int, max_width: int | None, packed: Tensor, counts: list[int] | None, numbers_per_word: int
 ) -> Plan:
-    """The plan for packed words; one block without the `counts` of words at each position, if the host has none."""
+    """The plan for packed words; a single block if the `counts` of words at each position are not known."""
     if counts is None:
         rows = slice(0, len(packed))
         return Plan(batch, num_words, packed, (_block(0, num_words, num_words, max_width, rows),))
     size = max(BLOCK_WORDS, -(-num_words // BLOCKS))
-    size = max(1, min(size, BLOCK_NUMBERS // max(1, numbers_a_word)))
+    size = max(1, min(size, BLOCK_NUMBERS // max(1, numbers_per_word)))
     blocks = []
     row = 0
     for first in range(0, num_words, size):
@@ -129,14 +129,14 @@ class FullCube(NamedTuple):
     tails: Tensor
 
     def expand_labels(self, like: "Cube") -> "FullCube":
-        """The same scores for each label of another cube, which has one."""
+        """As [`WordFactors.expand_labels`], of a cube that has one label, too."""
         return self
 
     def shape(self) -> tuple[int, int, int]:
         return self.heads.shape[0], 1, self.heads.shape[1]
 
     def empty_gradients(self, dtype: torch.dtype) -> list[Tensor]:
-        """Where the blocks' gradients are added, in `dtype`; each contracted word is in one block, so needs no sum."""
+        """Buffers for the gradients of the blocks. A contracted word is in one block only: its gradient is no sum."""
         heads, _, tails = self
         return [
             heads.new_zeros(heads.shape, dtype=dtype),
@@ -145,11 +145,11 @@ class FullCube(NamedTuple):
         ]
 
     def scores(self, plan: Plan, block: Block) -> tuple[Tensor, Any]:
-        """Scores [B, 1, K, I, J] of a block, and what its gradient needs."""
+        """Scores [B, 1, K, I, J] of a block, and what is needed for its gradient."""
         sentences = plan.sentences(block)
         heads, tails = self.heads[sentences, block.heads], self.tails[sentences, block.tails]
         contracted = self.contracted[block.rows]
-        # The side with fewer words first.
+        # The side with fewer words is contracted first.
         if heads.shape[1] <= tails.shape[1]:
             half = heads @ contracted  # [n, I, e]
             scores = half @ tails.mT
@@ -162,7 +162,7 @@ class FullCube(NamedTuple):
         return cube.unflatten(0, (plan.batch, 1, size)), (sentences, heads, contracted, tails, half)
 
     def kernel_factors(self, plan: Plan) -> KeyFactors:
-        """The same scores as the kernels take them: T contracted with the heads, for each (head, inside) word."""
+        """The same scores for the kernels: T contracted with the heads, for each (head, inside) word."""
         by_head = self.heads[plan.packed // plan.num_words] @ self.contracted  # [n, I, e]
         keys = by_head.new_zeros(plan.batch * plan.num_words, *by_head.shape[1:]).index_copy(0, plan.packed, by_head)
         keys = keys.unflatten(0, (plan.batch, -1)).transpose(1, 2)
@@ -193,7 +193,7 @@ SameCube = TypeVar("SameCube", bound="WordFactors")  # typing.Self needs Python 
 
 
 class WordFactors(NamedTuple):
-    """What a cube is made from that has a factor for each label and word: each [B, R, N, …]."""
+    """Base of cubes with a factor per label and word, each [B, R, N, …]."""
 
     heads: Tensor
     insides: Tensor
@@ -207,7 +207,7 @@ class WordFactors(NamedTuple):
         return self.heads.shape[0], self.heads.shape[1], self.heads.shape[2]
 
     def empty_gradients(self, dtype: torch.dtype) -> list[Tensor]:
-        """Where the blocks' gradients are added, in `dtype`."""
+        """Buffers to which the blocks add their gradients."""
         return [part.new_zeros(part.shape, dtype=dtype) for part in self]
 
 
@@ -215,7 +215,7 @@ class ProductCube(WordFactors):
     """s_ijk = Σ_w u_iw x_kw v_jw for each label: heads u, insides x, tails v, each [B, R, N, w]."""
 
     def scores(self, plan: Plan, block: Block) -> tuple[Tensor, Any]:
-        """Scores [B, R, K, I, J] of a block, and what its gradient needs."""
+        """Scores [B, R, K, I, J] of a block, and what is needed for its gradient."""
         heads, insides, tails = self._parts(block)
         size = insides.shape[2]
         if heads.shape[2] <= tails.shape[2]:
@@ -227,7 +227,7 @@ class ProductCube(WordFactors):
         return scores, pairs
 
     def kernel_factors(self, plan: Plan) -> ProductFactors:
-        """The same scores as the kernels take them."""
+        """The same scores for the kernels."""
         return ProductFactors(*(part.flatten(0, 1) for part in self))
 
     def add_gradients(
@@ -256,13 +256,13 @@ class AdditiveCube(WordFactors):
     """s_ijk = u_i + x_k + v_j for each label: heads u, insides x, tails v, each [B, R, N]."""
 
     def scores(self, plan: Plan, block: Block) -> tuple[Tensor, Any]:
-        """Scores [B, R, K, I, J] of a block, and what its gradient needs."""
+        """Scores [B, R, K, I, J] of a block, and what is needed for its gradient."""
         heads = self.heads[:, :, None, block.heads, None]
         insides = self.insides[:, :, block.words, None, None]
         return heads + insides + self.tails[:, :, None, None, block.tails], None
 
     def kernel_factors(self, plan: Plan) -> ProductFactors:
-        """The same scores as the kernels take them: u · 1 · 1 + 1 · x · 1 + 1 · 1 · v."""
+        """The same scores for the kernels: u · 1 · 1 + 1 · x · 1 + 1 · 1 · v."""
         heads, insides, tails = (part.flatten(0, 1) for part in self)
         one = torch.ones_like(heads)
         parts = (heads, one, one), (one, insides, one), (one, one, tails)
@@ -343,16 +343,16 @@ class _AttendInside(torch.autograd.Function):
 
 
 def attend_without_gradient(attention: ProductCube, scoring: ProductCube, max_width: int | None) -> Tensor:
-    """p [B, R, N, N] as [`attend_inside`] gives it, in fewer and fused steps: what a gradient needs is not at hand.
+    """p [B, R, N, N] of [`attend_inside`] in fewer, fused steps, which store nothing for a backward pass.
 
-    Blocks of head words i, each with all tail and inside words that their spans have.
+    Blocks are of head words i, each with all tail and inside words of their spans.
     """
     batch, labels, num_words = scoring.shape()
     dtype = torch.promote_types(scoring.tails.dtype, torch.float32)
     p = scoring.tails.new_zeros((batch * labels, num_words, num_words), dtype=dtype)
     queries, values = ([part.flatten(0, 1) for part in cube] for cube in (attention, scoring))
     with torch.autocast(p.device.type, enabled=False):
-        # All blocks write to the same memory: fresh pages would cost more than the arithmetic.
+        # All blocks use the same memory: fresh pages would cost more than the arithmetic.
         buffers = [p.new_empty(0, dtype=part.dtype) for part in (scoring.tails, scoring.tails, p)]
         for first in range(0, num_words, HEAD_WORDS):
             last = min(first + HEAD_WORDS, num_words)
@@ -377,8 +377,8 @@ def attend_from_heads(
 ) -> Tensor:
     """p [M, I, J] of the head words from `first` to `last`, with tail words up to `stop`, in at least float32.
 
-    attention, scoring: u, x, v of M rows, a sentence and label each, [M, N, w]. buffers: three tensors to compute in,
-    for products and scores in the dtype of these, for weights in that of p.
+    attention, scoring: u, x, v [M, N, w], a row per sentence and label. buffers: memory for products and scores, in the
+    dtype of these, and for weights, in that of p.
     """
     pairs, scores, weights = (None, None, None) if buffers is None else buffers
     heads, reach = (torch.arange(first, end, device=scoring[0].device) for end in (last, stop))
@@ -400,7 +400,7 @@ def _pair_scores(
 
 
 def _emptied(buffer: Tensor | None) -> Tensor | None:
-    """A tensor for `out`, which takes any shape and keeps its memory."""
+    """The buffer as an argument `out`, which then takes any shape and reuses its memory."""
     return None if buffer is None else buffer.resize_(0)
 
 
@@ -410,7 +410,7 @@ def at_least_float32(values: Tensor) -> Tensor:
 
 
 def _inside_scores(cube: Cube, plan: Plan, block: Block, dtype: torch.dtype) -> tuple[Tensor, Any]:
-    """Scores of a block in `dtype`, `OUTSIDE` where not i ≤ k ≤ j; and what their gradient needs."""
+    """Scores of a block in `dtype`, `OUTSIDE` where not i ≤ k ≤ j; and what is needed for their gradient."""
     scores, saved = cube.scores(plan, block)
     words, heads, tails = (
         torch.arange(part.start, part.stop, device=scores.device) for part in (block.words, block.heads, block.tails)
@@ -420,20 +420,20 @@ def _inside_scores(cube: Cube, plan: Plan, block: Block, dtype: torch.dtype) -> 
 
 
 def attend_by_kernels(plan: Plan, attention: Cube, scoring: Cube) -> Tensor:
-    """p [B, R, N, N] as [`attend_inside`] gives it, by the Triton kernels."""
+    """p [B, R, N, N] of [`attend_inside`], computed by the Triton kernels."""
     p = triton_span_scores(attention.kernel_factors(plan), scoring.kernel_factors(plan))
     return p.unflatten(0, (plan.batch, -1))
 
 
 @functools.cache
 def kernels_work(device: torch.device) -> bool:
-    """Whether the Triton kernels compute on this device what the blocks do: tried once, on a small problem."""
+    """Whether the Triton kernels agree with the blocks on this device; tried once, on a small problem."""
     if device.type != "cuda" or not triton_is_available():
         return False
     try:
         try_kernels(device)
     except Exception as error:  # whatever Triton's compiler or the driver may raise
-        warnings.warn(f"The Triton kernels do not work on {device}, computing without them: {error}", stacklevel=2)
+        warnings.warn(f"The Triton kernels do not work on {device} and are not used: {error}", stacklevel=2)
         return False
     return True
 

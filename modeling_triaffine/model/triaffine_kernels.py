@@ -1,18 +1,18 @@
 """p_ij = Σ_k softmax_k(s_ijk) · o_ijk over the inside words i ≤ k ≤ j as Triton kernels: the cube is never in memory.
 
-With one head word i held fixed this is attention, of queries c_j on keys, whose "values" o_ijk are products of queries
-and keys themselves. As in flash attention the kernels walk through tiles [tail words, inside words], keep a running
-softmax and save p and the log-sum-exp of each span only; backward makes the tiles again. With α the softmax, g = ∂L/∂p:
+For a fixed head word i this is attention of queries c_j to keys, whose "values" o_ijk are themselves products of
+queries and keys. As in flash attention, the kernels iterate over tiles [tail words, inside words] with a running
+softmax, and save p and the log-sum-exp of each span; backward recomputes the tiles. With α the softmax, g = ∂L/∂p:
 
     ∂L/∂o = α · g        ∂L/∂s = α · g · (o − p)
 
-Every number of a gradient belongs to one program, which adds its parts in a fixed order: no atomics, the same bits at
-every run. Blocks of words without a triple i ≤ k ≤ j are skipped.
+Every number of a gradient belongs to one program, which adds its parts in a fixed order: without atomics, results are
+deterministic. Blocks of words without a triple i ≤ k ≤ j are skipped.
 
-Axes: g group (a sentence and a label), i head word, j tail word, k inside word, w contracted width. Here is
-`triton_span_scores` and nothing else; without Triton the module imports, and [`triton_is_available`] says so.
+Axes: g group (a sentence and a label), i head word, j tail word, k inside word, w contracted width. The entry point is
+`triton_span_scores`. Without Triton the module can still be imported, see [`triton_is_available`].
 """
-# ruff: noqa: N803, N806 — in Triton's kernels what is known at compile time is written in capitals.
+# ruff: noqa: N803, N806 — in Triton's kernels, compile-time constants are capitalized.
 
 # The kernels' annotations name Triton, which may be missing.
 from __future__ import annotations
@@ -32,17 +32,17 @@ except ImportError:
     triton = None
 
 
-# Tail and inside words of a tile. Sentences have about 30 words: of larger tiles most would be masked. A tile of scores
+# Tail and inside words of a tile. Sentences have about 30 words: larger tiles would be mostly masked. A tile of scores
 # takes 8 float32 registers in each of 128 threads, so that s and o fit beside a gradient's running sum.
 BLOCK = 32
-# Bytes of a tile's row: of what scores are made from, piece after piece of w; and of the columns w whose gradient one
-# program keeps in registers. An operand then takes 4 or 8 KB of shared memory, and two running sums 64 registers a
-# thread: compiled for compute capability 8.0, no kernel needs over 32 KB, whatever w, and hardly a register spills.
+# Bytes of a tile's row: of the operands of scores, which are read in pieces of w; and of the columns w whose gradient
+# one program keeps in registers. An operand then takes 4 or 8 KB of shared memory, and two running sums 64 registers
+# per thread: compiled for compute capability 8.0, no kernel needs over 32 KB at any w, and hardly a register spills.
 SCORE_BYTES, GRADIENT_BYTES = 128, 256
 
 
 def triton_is_available() -> bool:
-    """Whether Triton 3.5 or newer can be imported; older versions have no products of float64.
+    """Whether Triton 3.5 or newer is installed; older versions cannot multiply float64.
 
     The kernels run on CUDA tensors; on the CPU only in Triton's interpreter.
     """
@@ -50,7 +50,7 @@ def triton_is_available() -> bool:
 
 
 def _jit(function: Callable[..., None]) -> Any:
-    """Triton's compiler, which is not to make variants of a kernel for sentence lengths 1, 16, 32, …"""
+    """`triton.jit`, without a variant of the kernel for each of the lengths 1, 16, 32, …"""
     return triton.jit(function, do_not_specialize=["num_words"]) if triton_is_available() else function
 
 
@@ -76,9 +76,9 @@ Factors = ProductFactors | KeyFactors
 def triton_span_scores(attention: Factors, scoring: Factors) -> Tensor:
     """p_ij of every group without its label bias (sections 3 and 4, decomposed), differentiable once.
 
-    Softmax and all sums are in float32, or float64 where a factor is; products are of numbers in a factor's own type,
-    float32 as `torch.backends.cuda.matmul.fp32_precision` says. Any strides will do; `keys` and `insides` are not
-    copied. What stands at k < i in `keys` and `bias` counts for nothing.
+    Softmax and sums are computed in float32, or float64 if a factor is; products in each factor's own type, of float32
+    by `torch.backends.cuda.matmul.fp32_precision`. Tensors may have any strides; `keys` and `insides` are not copied.
+    `keys` and `bias` are not used at k < i.
 
     Args:
         attention, scoring: the factors of s and of o, of the same G and N; w may differ.
@@ -87,8 +87,8 @@ def triton_span_scores(attention: Factors, scoring: Factors) -> Tensor:
         [G, N, N] in float32 or float64; entries with i > j are 0.
 
     Raises:
-        ValueError: shapes, types or devices do not go together.
-        RuntimeError: Triton is missing.
+        ValueError: shapes, types or devices do not match.
+        RuntimeError: Triton is not installed.
     """
     if not triton_is_available():
         raise RuntimeError("triton_span_scores needs Triton: pip install triton, or compute without the kernels.")
@@ -146,7 +146,7 @@ class _SpanScores(torch.autograd.Function):
 def _gradients(
     saved: Sequence[Tensor], own: Factors, other: Factors, of_attention: bool, needed: Sequence[bool]
 ) -> tuple[Tensor | None, ...]:
-    """Gradients of the tensors of `own`: the factors of s if `of_attention`, else of o; `other` are the other's."""
+    """Gradients of the tensors of `own`, the factors of s if `of_attention`, else of o; `other` is the other one."""
     groups, num_words, width = own.tails.shape
     blocks = triton.cdiv(num_words, BLOCK)
     tiles = _tiles(own, other)
@@ -173,14 +173,14 @@ def _gradients(
 
 
 def _dense(factors: Factors) -> Factors:
-    """The small tensors contiguous; the large ones, keys and insides, keep their strides."""
+    """Makes the small tensors contiguous; the large ones, keys and insides, keep their strides."""
     if isinstance(factors, ProductFactors):
         return ProductFactors(factors.heads.contiguous(), factors.insides, factors.tails.contiguous())
     return KeyFactors(factors.keys, factors.bias.contiguous(), factors.tails.contiguous())
 
 
 def _arguments(factors: Factors) -> tuple[Any, ...]:
-    """What the kernels are given of a factor; in product form the keys are b_k for every head word, hence stride 0."""
+    """A factor's arguments to the kernels; in product form the keys are b_k for every head word, hence stride 0."""
     width = factors.tails.shape[-1]
     if isinstance(factors, ProductFactors):
         group, inside, column = factors.insides.stride()
@@ -189,7 +189,7 @@ def _arguments(factors: Factors) -> tuple[Any, ...]:
 
 
 def _tiles(*factors: Factors) -> dict[str, Any]:
-    """Sizes of the tiles and how float32 is multiplied, the same for all lengths: a kernel is compiled once."""
+    """Tile sizes and precision of float32 products; equal for all lengths, so that a kernel is compiled once."""
     widest = max(of_one.tails.shape[-1] for of_one in factors)
     largest = max(of_one.tails.element_size() for of_one in factors)
     return {
@@ -203,16 +203,16 @@ def _tiles(*factors: Factors) -> dict[str, Any]:
 
 def _uses_tf32() -> bool:
     matmul = torch.backends.cuda.matmul
-    # torch before 2.9 has the switch that later versions deprecate.
+    # `allow_tf32` is deprecated since torch 2.9.
     return matmul.fp32_precision == "tf32" if hasattr(matmul, "fp32_precision") else matmul.allow_tf32
 
 
 def _tile_width(width: int) -> int:
-    """Smallest tile, a power of two and no less than `tl.dot` takes, that holds `width` numbers."""
+    """Smallest tile for `width` numbers: a power of two, at least the minimum of `tl.dot`."""
     return max(16, triton.next_power_of_2(width))
 
 
-# The kernels' arguments stand in groups, a line or two for each factor.
+# The kernels' arguments are grouped, a line or two for each factor.
 # fmt: off
 
 
@@ -372,7 +372,7 @@ def _scores(
     factor, WIDTH: tl.constexpr, PRODUCT: tl.constexpr, group, head, tails, insides, num_words,
     BLOCK_WIDTH: tl.constexpr, PRECISION: tl.constexpr,
 ):
-    """s_ijk of one head word: [tails, insides]. Piece after piece of w, so that any width fits into shared memory."""
+    """s_ijk of one head word: [tails, insides]. In pieces of w, so that any width fits into shared memory."""
     keys, heads_or_bias, tail_vectors, _, _, _, _ = factor
     SUM: tl.constexpr = tl.float64 if keys.dtype.element_ty == tl.float64 else tl.float32
     scores = tl.zeros([tails.shape[0], insides.shape[0]], SUM)
@@ -390,7 +390,7 @@ def _scores(
 
 @_jit
 def _key_tile(factor, WIDTH: tl.constexpr, PRODUCT: tl.constexpr, group, head, insides, columns, num_words):
-    """U_ikw of one head word, or a_iw · b_kw, made here: [insides, columns], 0 where there is none."""
+    """U_ikw of one head word, in product form a_iw · b_kw: [insides, columns], 0 outside the tensor."""
     keys, heads_or_bias, _, group_stride, head_stride, inside_stride, column_stride = factor
     start = keys + group * group_stride + head * head_stride
     places = insides[:, None] * inside_stride + columns.to(tl.int64)[None, :] * column_stride
@@ -402,14 +402,14 @@ def _key_tile(factor, WIDTH: tl.constexpr, PRODUCT: tl.constexpr, group, head, i
 
 @_jit
 def _word_tile(vectors, group, words, columns, num_words, WIDTH: tl.constexpr):
-    """Rows `words` of contiguous vectors [G, N, w]: [words, columns], 0 where there is none."""
+    """Rows `words` of contiguous vectors [G, N, w]: [words, columns], 0 outside the tensor."""
     places = (group * num_words + words)[:, None] * WIDTH + columns[None, :]
     return tl.load(vectors + places, mask=(words < num_words)[:, None] & (columns < WIDTH)[None, :], other=0.0)
 
 
 @_jit
 def _head_row(vectors, group, head, columns, num_words, WIDTH: tl.constexpr):
-    """Row `head` of contiguous vectors [G, N, w]: [columns], 0 where there is none."""
+    """Row `head` of contiguous vectors [G, N, w]: [columns], 0 outside the tensor."""
     return tl.load(vectors + (group * num_words + head) * WIDTH + columns, mask=columns < WIDTH, other=0.0)
 
 

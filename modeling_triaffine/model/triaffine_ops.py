@@ -4,8 +4,8 @@ Span indices (i, j) are both inclusive here and in every tensor; `start`/`end` w
 Axes, as letters of the einsums: b sentence, i head word, j tail word, k inside word, r label, l scored candidate,
 g related candidate; a, c, e the width of head, inside and tail vectors (d+1, d, d+1), p the rank.
 
-A score over head, tail and inside word is carried as a *factor*: the projected words and the weights. Each stage exists
-twice, with one signature: a plain einsum that serves as the reference (`…_reference`), and a fast form. The fast form
+A *factor* stands for the scores s_ijkr or o_ijkr: the projected words and the weights they are computed from. Each
+stage has two forms with one signature: plain einsums as the reference (`…_reference`), and a fast form. The fast form
 of the span stage never stores the cube s_ijkr: `triaffine_blocks.py`, or on CUDA `triaffine_kernels.py`; contractions
 with full tensors are in `triaffine_weights.py`.
 """
@@ -34,27 +34,25 @@ from .triaffine_blocks import (
 )
 from .triaffine_weights import FullWeight, contract_pairs, contract_words, hold_weight, pad_boundaries
 
-# Only the references are einsums: their order of contraction, hence their last bits, depend on what is installed.
+# Used in the references only: their last bits depend on whether opt_einsum is installed.
 try:
     from opt_einsum import contract as plain_contract
 except ImportError:
     plain_contract = torch.einsum
 
-# Full: [R, d, d+1, d+1], axes label, inside, head, tail; held for one forward pass, or plainly.
+# Full: [R, d, d+1, d+1], axes label, inside, head, tail; as a tensor, or prepared for one forward pass.
 # Low rank: head [R, d+1, ρ], inside [R, d, ρ], tail [R, d+1, ρ].
 LowRank = tuple[Tensor, Tensor, Tensor]
 TriaffineWeight = Tensor | FullWeight | LowRank
 
-# Fraction of the free memory that may hold contracted words for the backward pass; the others are recomputed.
+# Fraction of the free memory for contracted words that are stored for the backward pass; the others are recomputed.
 KEPT_SHARE = 0.25
 
 
 def contract(equation: str, *operands: Tensor) -> Tensor:
-    """An einsum of several operands; under autocast in its precision, as torch's own products are."""
-    device = operands[0].device.type
-    if torch.is_autocast_enabled(device):
-        operands = tuple(operand.to(torch.get_autocast_dtype(device)) for operand in operands)
-    with torch.autocast(device, enabled=False):  # which leaves tensordot, opt_einsum's product, in mixed precision
+    """An einsum of several operands, under autocast in its precision."""
+    operands = tuple(_autocast(operand) for operand in operands)
+    with torch.autocast(operands[0].device.type, enabled=False):  # it does not cast opt_einsum's tensordot
         return plain_contract(equation, *operands)
 
 
@@ -64,12 +62,12 @@ def append_one(vectors: Tensor) -> Tensor:
 
 
 def num_labels(weight: TriaffineWeight) -> int:
-    """R of a triaffine tensor in any form."""
+    """R of a triaffine tensor of any kind."""
     return len(weight if isinstance(weight, Tensor) else weight[0])
 
 
 def whole_tensor(weight: TriaffineWeight) -> Tensor:
-    """The tensor [R, d, d+1, d+1] that low-rank factors stand for (section 1); a full one as it is."""
+    """The tensor [R, d, d+1, d+1], for low rank the product of its factors (section 1)."""
     if isinstance(weight, Tensor):
         return weight
     if isinstance(weight, FullWeight):
@@ -96,17 +94,17 @@ class TriaffineFactor(NamedTuple):
 
     @property
     def width(self) -> int:
-        """Widest vector that blocks of the cube are made from."""
+        """Width of the vectors from which blocks of the cube are computed."""
         return self.heads.shape[-1] if self.is_full else self.weight[0].shape[-1]
 
     def whole_cube(self) -> Tensor:
-        """All scores as their definition says them: [B, R, i, j, k]."""
-        # Inside words first: left to itself, the search for the fewest operations takes an order twice as slow.
+        """All scores, by their definition: [B, R, i, j, k]."""
+        # Inside words first: the order with the fewest operations takes twice the time.
         contracted = contract("bkc,rcae->bkrae", self.insides, whole_tensor(self.weight))
         return contract("bkrae,bia,bje->brijk", contracted, self.heads, self.tails)
 
     def cube(self, labels: slice, plan: Plan) -> Cube:
-        """Scores of some labels, of one label only when the tensor is full, for blockwise use."""
+        """Scores of some labels, with a full tensor of one label, in the form that is computed by blocks."""
         heads, insides, tails = (_autocast(part) for part in self[:3])
         if isinstance(self.weight, FullWeight):
             words = insides.flatten(0, 1)[plan.packed]
@@ -141,7 +139,7 @@ class AdditiveFactor(NamedTuple):
 
     @property
     def width(self) -> int:
-        """Widest vector that blocks of the cube are made from."""
+        """As in [`TriaffineFactor`]."""
         return 1
 
     def _parts(self) -> tuple[Tensor, Tensor, Tensor]:
@@ -152,12 +150,12 @@ class AdditiveFactor(NamedTuple):
         return heads, insides, tails
 
     def whole_cube(self) -> Tensor:
-        """All scores as their definition says them: [B, R, i, j, k]."""
+        """All scores, by their definition: [B, R, i, j, k]."""
         heads, insides, tails = self._parts()
         return heads[..., :, None, None] + tails[..., None, :, None] + insides[..., None, None, :]
 
     def cube(self, labels: slice, plan: Plan) -> Cube:
-        """Scores of some labels, for blockwise use."""
+        """Scores of some labels, in the form that is computed by blocks."""
         return AdditiveCube(*(_autocast(part[:, labels]) for part in self._parts()))
 
     def spans(self, candidates: Tensor) -> Tensor:
@@ -173,10 +171,10 @@ Factor = TriaffineFactor | AdditiveFactor
 
 
 class SpanScores(NamedTuple):
-    """What the span stage found.
+    """Output of the span stage.
 
-    scores [B, R, N, N]: p_ijr without its bias; entries that are no span are 0 or meaningless, but finite.
-    attention_cube [B, R, N, N, N] (k, i, j): s_ijkr where it was at hand anyway; candidates need a few rows of it.
+    scores [B, R, N, N]: p_ijr without its bias; entries that are no span are finite, but meaningless.
+    attention_cube [B, R, N, N, N] (k, i, j): s_ijkr if it was stored; the candidates need a few rows of it.
     """
 
     scores: Tensor
@@ -191,7 +189,7 @@ def span_scores_reference(
     packed: Tensor | None = None,
     kept_bytes: int | None = None,
 ) -> SpanScores:
-    """[`span_scores`] by its definition, with the whole cube in memory; the last three arguments have no effect."""
+    """[`span_scores`] by its definition, with the whole cube in memory; only the factors are used."""
     weights = inside_attention_reference(attention)
     scores = (weights * scoring.whole_cube().to(weights.dtype)).sum(-1)
     return SpanScores(scores, at_least_float32(attention.whole_cube()).movedim(-1, 2))
@@ -205,7 +203,7 @@ def inside_attention_reference(attention: Factor) -> Tensor:
     return masked_softmax(scores, inside, dim=-1)
 
 
-# Excluded from torch.compile: the shapes of blocks depend on the lengths, and the work is in a few large products.
+# Excluded from torch.compile: the shapes of blocks depend on the lengths.
 @torch.compiler.disable
 def span_scores(
     attention: Factor,
@@ -219,22 +217,22 @@ def span_scores(
 
     α_ijkr = softmax over k in [i, j] of s_ijkr;  p_ijr = Σ_k α_ijkr · o_ijkr.
 
-    One label after the other with full tensors, as many at once as fit a block with low rank.
+    Full tensors are contracted label by label, low-rank ones with as many labels at once as fit into a block.
 
     Args:
-        attention, scoring: the factors of s (of R labels, or of one that all share) and o (R labels).
+        attention, scoring: the factors of s (R labels, or one that all labels share) and o (R labels).
         lengths [B]: words of each sentence.
-        max_width: widest span that counts, in words.
-        packed [n]: index b·N + k of the batch's words, ordered by k, then b, if the host made it ([`Plan`]).
-        kept_bytes: bytes of contracted words to keep for the backward pass; those beyond are made again. None: a
-            quarter of the free memory.
+        max_width: widest span, in words.
+        packed [n]: index b·N + k of the batch's words, ordered by k, then b, if made on the host ([`Plan`]).
+        kept_bytes: memory for contracted words that are stored for the backward pass, the others are recomputed; None:
+            a quarter of the free memory.
     """
-    attention, scoring = _held(attention), _held(scoring)
+    attention, scoring = _hold(attention), _hold(scoring)
     batch, num_words = attention.insides.shape[:2]
     chunk, numbers = _chunk_labels(attention, scoring)
     plan = plan_blocks(lengths, num_words, max_width, packed, numbers)
     with_kernels = kernels_work(lengths.device)
-    # Candidates need a few rows of s; kept only where the whole cube is smaller than what one label's words make.
+    # The candidates need a few rows of s: it is stored if it is smaller than the contracted words of one label.
     keep = attention.is_full and attention.labels == scoring.labels and not with_kernels
     keep = keep and batch * scoring.labels * num_words**3 <= len(plan.packed) * attention.width**2
     shared_attention = attention.cube(slice(0, 1), plan) if attention.labels == 1 else None
@@ -248,20 +246,20 @@ def span_scores(
             return attend_without_gradient(scores, values, max_width), None
         return attend_inside(plan, scores, values, keep)
 
-    made = []
+    results = []
     labels_to_keep = _labels_to_keep(attention, scoring, plan, kept_bytes)
     for first in range(0, scoring.labels, chunk):
         labels = slice(first, first + chunk)
         if labels_to_keep is None or first < labels_to_keep:
-            made.append(score(labels))
+            results.append(score(labels))
         else:
-            made.append(checkpoint(score, labels, use_reentrant=False, preserve_rng_state=False))
-    cubes = [cube for _, cube in made if cube is not None]
-    return SpanScores(torch.cat([p for p, _ in made], dim=1), torch.cat(cubes, dim=1) if keep else None)
+            results.append(checkpoint(score, labels, use_reentrant=False, preserve_rng_state=False))
+    cubes = [cube for _, cube in results if cube is not None]
+    return SpanScores(torch.cat([p for p, _ in results], dim=1), torch.cat(cubes, dim=1) if keep else None)
 
 
 def _chunk_labels(attention: Factor, scoring: Factor) -> tuple[int, int]:
-    """How many labels are computed at once, and the numbers that a block then holds for one inside word."""
+    """How many labels are computed at once, and how many numbers a block then holds per inside word."""
     batch, num_words = attention.insides.shape[:2]
     numbers = batch * num_words * max(num_words, attention.width, scoring.width)
     if attention.is_full or scoring.is_full:
@@ -271,7 +269,7 @@ def _chunk_labels(attention: Factor, scoring: Factor) -> tuple[int, int]:
 
 
 def _labels_to_keep(attention: Factor, scoring: Factor, plan: Plan, kept_bytes: int | None) -> int | None:
-    """For how many labels contracted words are kept for the backward pass; None without gradients or full tensors."""
+    """For how many labels contracted words are stored for backward; None without gradients or full tensors."""
     if not (torch.is_grad_enabled() and (attention.is_full or scoring.is_full)):
         return None
     if kept_bytes is None:
@@ -285,7 +283,7 @@ def _labels_to_keep(attention: Factor, scoring: Factor, plan: Plan, kept_bytes: 
 
 
 def free_bytes(device: torch.device) -> int:
-    """Memory that is free on the device, in bytes; 0 where that cannot be told."""
+    """Free memory of the device in bytes; 0 if unknown."""
     if device.type == "cuda":
         cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
         return torch.cuda.mem_get_info(device)[0] + cached
@@ -299,7 +297,7 @@ def candidate_attention(
 ) -> Tensor:
     """α of section 3 for the spans `candidates` [B, m, 2] only: [B, R, m, N], 0 outside i ≤ k ≤ j.
 
-    From the rows of [`SpanScores.attention_cube`] where there is one, else made anew for these spans.
+    Taken from [`SpanScores.attention_cube`] if it was stored, otherwise recomputed for these spans.
     """
     if attention_cube is None:
         scores = at_least_float32(attention.spans(candidates))
@@ -331,7 +329,7 @@ def triaffine_pairs(heads: Tensor, insides: Tensor, tails: Tensor, weight: Triaf
 
 
 def triaffine_pairs_reference(heads: Tensor, insides: Tensor, tails: Tensor, weight: TriaffineWeight) -> Tensor:
-    """[`triaffine_pairs`] as its definition says it."""
+    """[`triaffine_pairs`] by its definition."""
     contracted = contract("brgc,rcae->brgae", insides, whole_tensor(weight))
     return contract("brgae,bla,ble->brlg", contracted, heads, tails)
 
@@ -343,15 +341,15 @@ def project(vectors: Tensor, factor: Tensor) -> Tensor:
     return (vectors @ columns).unflatten(-1, (len(factor), -1)).transpose(1, 2).contiguous()
 
 
-def _held(factor: Factor) -> Factor:
-    """The factor with a plain full tensor made ready for one forward pass."""
+def _hold(factor: Factor) -> Factor:
+    """The factor with its full tensor, if any, prepared for one forward pass."""
     if isinstance(factor, TriaffineFactor) and isinstance(factor.weight, Tensor):
         return factor._replace(weight=hold_weight(factor.weight))
     return factor
 
 
 def _autocast(values: Tensor) -> Tensor:
-    """In the precision of matrix products here: autocast's, where it is on."""
+    """The values in autocast's precision where it is enabled."""
     device = values.device.type
     return values.to(torch.get_autocast_dtype(device)) if torch.is_autocast_enabled(device) else values
 
@@ -366,9 +364,9 @@ def masked_softmax(scores: Tensor, mask: Tensor, dim: int) -> Tensor:
 def label_probabilities(logits: Tensor, multi_label: bool = False, temperature: float = 1.0) -> Tensor:
     """Probabilities [..., R] of a span's labels, None the last, in at least float32.
 
-    softmax of logits [..., R] / temperature. With `multi_label`, logits [..., R - 1] give each label but None its own,
-    sigmoid(logits / temperature), and None has what the likeliest of them leaves: it is the likeliest label of exactly
-    the spans whose labels are all below 0.5.
+    softmax of logits [..., R] / temperature. With `multi_label` the logits are [..., R - 1], each label has
+    sigmoid(logit / temperature), and None has the complement of the likeliest: it is thus the likeliest label of the
+    spans whose labels are all below 0.5.
     """
     scaled = at_least_float32(logits) / temperature
     if not multi_label:
@@ -382,9 +380,9 @@ def select_candidates(
 ) -> tuple[Tensor, Tensor]:
     """The spans most likely to be some entity (section 5), without gradient through the choice.
 
-    span_logits [B, N, N, R], None the last label, or [B, N, N, R - 1] with `multi_label`; valid [B, N, N] the spans
-    there are. Ranked by max over r ≠ None of the probability of r ([`label_probabilities`]); equal ones by (i, j).
-    A sigmoid keeps the order of its logits, and makes many of them equal to 0 or 1: those are ranked by logits.
+    span_logits [B, N, N, R], None the last label, or [B, N, N, R - 1] with `multi_label`; valid [B, N, N]: which pairs
+    are spans. Ranked by the highest probability of a label other than None ([`label_probabilities`]), ties by (i, j);
+    with `multi_label` by the highest logit, as sigmoids saturate at 0 and 1.
     Returns candidates [B, m, 2] ordered by (i, j), and their mask [B, m]: shorter sentences have fewer.
     """
     batch, num_words = valid.shape[:2]
@@ -394,11 +392,11 @@ def select_candidates(
     scores = at_least_float32(span_logits.detach())
     scores = scores.amax(-1) if multi_label else label_probabilities(scores)[..., :-1].amax(-1)
     scores = scores.masked_fill(~valid, torch.finfo(scores.dtype).min).view(batch, -1)
-    # Of those as probable as the last that is chosen, the first ones: faster than a stable sort of all spans.
+    # Of the spans tied with the last one chosen, the first: faster than a stable sort of all spans.
     least = scores.topk(count).values[:, -1:]
     likelier, equal = scores > least, scores == least
     chosen = likelier | (equal & (equal.cumsum(-1) <= count - likelier.sum(-1, keepdim=True)))
-    # Invalid entries go last, as span (0, 0), whatever stood in their place.
+    # Places without a candidate go last, as span (0, 0).
     places = torch.arange(scores.shape[1], device=scores.device)
     places = torch.where(chosen & valid.view(batch, -1), places, num_words * num_words)
     order = places.topk(count, largest=False).values
@@ -414,7 +412,13 @@ def gather_boundaries(heads: Tensor, tails: Tensor, candidates: Tensor) -> tuple
 
 def gather_words(vectors: Tensor, index: Tensor) -> Tensor:
     """vectors [B, N, D] at index [B, M] → [B, M, D]."""
-    return vectors.gather(1, index.unsqueeze(-1).expand(-1, -1, vectors.shape[-1]))
+    rows = flat_index(index, vectors.shape[1]).flatten()
+    return vectors.flatten(0, 1).index_select(0, rows).unflatten(0, index.shape)
+
+
+def flat_index(index: Tensor, size: int) -> Tensor:
+    """Index [B, M] into sentences of `size` words → index into the words of all sentences, b · size + index."""
+    return index + size * torch.arange(len(index), device=index.device).unsqueeze(1)
 
 
 def gather_spans(values: Tensor, candidates: Tensor) -> Tensor:
@@ -435,7 +439,7 @@ class PairFactor(NamedTuple):
 def cross_span_scores_reference(
     attention: PairFactor, scoring: PairFactor, candidate_mask: Tensor, axis: str
 ) -> tuple[Tensor, Tensor]:
-    """[`cross_span_scores`] as its definition says it."""
+    """[`cross_span_scores`] by its definition."""
     return _attend_across(
         triaffine_pairs_reference(*attention), triaffine_pairs_reference(*scoring), candidate_mask, axis
     )
@@ -454,8 +458,8 @@ def cross_span_scores(
 
 
 def _attend_across(query: Tensor, related: Tensor, candidate_mask: Tensor, axis: str) -> tuple[Tensor, Tensor]:
-    dim = {"key": -1, "query": -2}[axis]
-    mask = candidate_mask[:, None, None, :] if axis == "key" else candidate_mask[:, None, :, None]
+    dim, broadcast = {"key": (-1, -2), "query": (-2, -1)}[axis]
+    mask = candidate_mask.unsqueeze(1).unsqueeze(broadcast)
     weights = masked_softmax(at_least_float32(query), mask, dim=dim)
     scores = (weights * related.to(weights.dtype)).sum(dim)
     return scores.transpose(1, 2), weights.permute(0, 2, 3, 1)

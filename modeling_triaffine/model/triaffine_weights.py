@@ -1,11 +1,11 @@
-"""Contractions with a full triaffine tensor [R, d, d+1, d+1], and the one buffer that all its gradients are added to.
+"""Contractions with a full triaffine tensor [R, d, d+1, d+1], and the buffer to which they add its gradient.
 
-The tensor is most of the model, so it is never permuted or copied, and no gradient of its size is ever made beside the
-one that autograd hands on: the contractions of a forward pass, of both stages, add their parts label by label to a
-buffer, which goes to the parameter when the last of them is done (or is the parameter's own `grad`, see `in_place`).
+The tensor is most of the model. It is never permuted or copied, and has one gradient of its size per forward pass: the
+contractions of both stages add their parts label by label to a buffer, which autograd delivers to the parameter after
+the last of them (or which is the parameter's `grad` itself, see `in_place`).
 
 Axes: n words or pairs, a and e the widths of head and tail vectors. On CUDA these are padded with zeros from d+1 to a
-multiple of 8, so that every product is one that tensor cores take.
+multiple of 8, so that every product can run on tensor cores.
 """
 
 from typing import Any, NamedTuple
@@ -15,27 +15,30 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-# Numbers to which the axes of d+1 are padded on CUDA: 16 bytes in half precision.
+# The axes of d+1 are padded to a multiple of this on CUDA: 16 bytes in half precision.
 ALIGNMENT = 8
 
 
 class GradientBuffer:
-    """Where the contractions of one forward pass add the gradient of a tensor, a label at a time.
+    """The gradient of a tensor, to which the contractions of one forward pass add their parts, label by label.
 
-    It belongs to one run of the backward pass: parts that an earlier, partial run left (`autograd.grad` of something
-    else through the same graph) are forgotten.
+    It belongs to one run of the backward pass: parts of an earlier, partial run (`autograd.grad` of something else
+    through the same graph) are discarded.
 
     Args:
         tensor: [R, d, d+1, d+1].
-        in_place: add to `tensor.grad` itself. Nothing of the tensor's size is then made where a gradient is there
-            already, but autograd never sees the gradient: no hooks, no data-parallel training.
+        in_place: add to `tensor.grad`, and allocate nothing if it exists. Autograd does not see this gradient: neither
+            hooks nor data-parallel training work.
+
+    Raises:
+        ValueError: `in_place` for a tensor that is not a parameter, or has hooks.
     """
 
     def __init__(self, tensor: Tensor, in_place: bool):
         if in_place and (not tensor.is_leaf or tensor._backward_hooks or tensor._post_accumulate_grad_hooks):
             raise ValueError(
-                "The gradient of a triaffine tensor is to be added in place, but the tensor is no plain parameter or "
-                "has hooks that would not be called; switch it off: head.save_memory(False)."
+                "The gradient of a triaffine tensor is to be added in place, but the tensor is not a plain parameter, "
+                "or has hooks that would not be called; switch it off: head.save_memory(False)."
             )
         self.tensor = tensor
         self.in_place = in_place
@@ -79,7 +82,7 @@ class GradientBuffer:
             self.gradient[label].zero_()
 
     def take(self) -> Tensor | None:
-        """The whole gradient, which the buffer then forgets; None when it was added in place or nothing was added."""
+        """Returns the gradient and empties the buffer; None if it was added in place, or nothing was added."""
         if self.gradient is None:
             return None
         self._zero(set(range(len(self.gradient))) - self.written)
@@ -88,7 +91,7 @@ class GradientBuffer:
 
 
 class _Deliver(torch.autograd.Function):
-    """Hands the buffered gradient to the tensor. Its output holds nothing: it ties the contractions to the tensor."""
+    """Delivers the buffered gradient to the tensor. Its output has no content, it links contractions and tensor."""
 
     @staticmethod
     def forward(ctx: Any, tensor: Tensor, buffer: GradientBuffer) -> Tensor:
@@ -104,8 +107,8 @@ class _Deliver(torch.autograd.Function):
 class FullWeight(NamedTuple):
     """A full triaffine tensor [R, d, d+1, d+1] within one forward pass; made by [`hold_weight`].
 
-    tensor: its numbers, apart from autograd. ticket: scalar that every contraction takes, so that autograd runs
-    `_Deliver` after all of them. buffer: where they add its gradient.
+    tensor: detached. ticket: a scalar argument of every contraction, through which autograd runs `_Deliver` after all
+    of them. buffer: the gradient.
     """
 
     tensor: Tensor
@@ -115,13 +118,13 @@ class FullWeight(NamedTuple):
 
 @torch.compiler.disable
 def hold_weight(tensor: Tensor, in_place: bool = False) -> FullWeight:
-    """Makes the tensor ready for the contractions of one forward pass; see [`GradientBuffer`]."""
+    """Prepares the tensor for the contractions of one forward pass; see [`GradientBuffer`]."""
     buffer = GradientBuffer(tensor, in_place and tensor.requires_grad)
     return FullWeight(tensor.detach(), _Deliver.apply(tensor, buffer), buffer)
 
 
 def pad_boundaries(vectors: Tensor) -> Tensor:
-    """Head or tail vectors [..., d+1] as the contractions take them: on CUDA padded to whole multiples of 8."""
+    """Head or tail vectors [..., d+1] for the contractions: on CUDA padded to a multiple of 8."""
     padding = _padding(vectors)
     return functional.pad(vectors, (0, padding)) if padding else vectors
 
@@ -196,14 +199,14 @@ def _outer(heads: Tensor, tails: Tensor) -> Tensor:
 
 
 def _groups(tensor: Tensor, like: Tensor) -> list[slice]:
-    """Labels that are contracted together: all, or one by one where each has to be cast or padded first."""
+    """Labels that are contracted together: all, or one by one if they must be cast or padded first."""
     if tensor.dtype == like.dtype and not _padding(tensor):
         return [slice(0, len(tensor))]
     return [slice(label, label + 1) for label in range(len(tensor))]
 
 
 def _of_labels(tensor: Tensor, labels: slice, dtype: torch.dtype) -> Tensor:
-    """W of some labels [r·d, a, e] as the products take it; itself wherever nothing has to be cast or padded."""
+    """W of some labels [r·d, a, e], cast and padded; a view if neither is necessary."""
     of_labels = tensor[labels].flatten(0, 1).to(dtype)
     padding = _padding(of_labels)
     return functional.pad(of_labels, (0, padding, 0, padding)) if padding else of_labels

@@ -16,7 +16,7 @@ PADDING, UNKNOWN = "[PAD]", "[UNK]"
 
 
 def check_parts(name: str, parts: Sequence[Any]) -> None:
-    """Raises ValueError if the option `name` has parts that there are not."""
+    """Raises ValueError if the option `name` contains unknown parts."""
     if unknown := [part for part in parts if part not in VOCABULARY_PARTS]:
         raise ValueError(f"`{name}` holds {unknown}; choose among {', '.join(VOCABULARY_PARTS)}.")
 
@@ -24,7 +24,7 @@ def check_parts(name: str, parts: Sequence[Any]) -> None:
 def count_vocabularies(
     records: Iterable[dict[str, Any]], parts: Sequence[str], min_count: int
 ) -> dict[str, dict[str, int]]:
-    """The vocabularies of these parts, of names that occur at least `min_count` times, by falling frequency."""
+    """The vocabularies of these parts, of names that occur at least `min_count` times, by decreasing frequency."""
     counts: dict[str, Counter[str]] = {part: Counter() for part in parts}
     for record in records:
         if "words" in counts:
@@ -40,18 +40,18 @@ def count_vocabularies(
 
 
 def number_names(names: Iterable[str]) -> dict[str, int]:
-    """A vocabulary of different names: 0 is padding, 1 unknown, then they follow in order."""
+    """A vocabulary of distinct names, in order after padding (0) and the unknown name (1)."""
     return {name: number for number, name in enumerate(dict.fromkeys([PADDING, UNKNOWN, *names]))}
 
 
 def read_vocabularies(
     name_or_path: str | os.PathLike[str], parts: Sequence[str], kwargs: dict[str, Any]
 ) -> dict[str, dict[str, int]]:
-    """The vocabularies of these parts beside a processor; `kwargs` are those of `from_pretrained`.
+    """The vocabularies saved with a processor; `kwargs` are those of `from_pretrained`.
 
     Raises:
-        FileNotFoundError: there are none.
-        ValueError: they are damaged, or one is missing.
+        FileNotFoundError: there is no file of vocabularies.
+        ValueError: it is damaged, or does not contain one of `parts`.
     """
     path = find_file(name_or_path, VOCABULARIES_FILE, kwargs)
     if path is None:

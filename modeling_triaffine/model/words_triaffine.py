@@ -8,15 +8,15 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from transformers import initialization as init
 
 from .configuration_triaffine import TriaffineConfig
-from .triaffine_ops import gather_words
+from .triaffine_ops import flat_index, gather_words
 
 
 class BiLSTM(nn.Module):
-    """Bidirectional LSTM whose backward direction starts at each row's own last element.
+    """Bidirectional LSTM over padded rows; `size` is per direction, dropout is between layers.
 
-    The backward direction reads rows reversed within their length: no packing, hence no host synchronisation and no
-    graph break, and padding changes nothing. (On the CPU packed sentences are no faster forward, and slower backward.)
-    `size` is per direction; dropout between layers.
+    The backward direction reads each row reversed within its length, so that padding changes nothing. Unlike packed
+    rows this needs no host synchronization and no graph break. (On the CPU packing is no faster forward, and slower
+    backward.)
     """
 
     def __init__(self, input_size: int, size: int, layers: int, dropout: float):
@@ -29,19 +29,18 @@ class BiLSTM(nn.Module):
     def forward(self, values: Tensor, lengths: Tensor, packed: bool = False) -> Tensor:
         """values [B, N, D], lengths [B] → [B, N, 2·size].
 
-        packed: leave padding out, by lengths on the host: for many short rows on the CPU, where oneDNN, which computes
-        padded ones, would take longer to prepare for each new shape than to compute.
+        packed: compute without padding, by lengths on the host. For many short rows on the CPU, where oneDNN, which
+        computes padded rows, takes longer to prepare for a new shape than to compute.
         """
         if values.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
             # torch's LSTM raises under autocast on processors without bfloat16 instructions.
             with torch.autocast("cpu", enabled=False):
                 return self(values.to(next(self.parameters()).dtype), lengths, packed)
         positions = torch.arange(values.shape[1], device=values.device)
-        turned = torch.where(positions < lengths[:, None], lengths[:, None] - 1 - positions, positions)
-        rows = _flat_index(turned, values.shape[1])
+        reverse = torch.where(positions < lengths[:, None], lengths[:, None] - 1 - positions, positions)
         for layer, (ahead, back) in enumerate(zip(self.forward_layers, self.backward_layers, strict=True)):
             values = self.dropout(values) if layer else values
-            backward = _take_rows(_run(back, _take_rows(values, rows), lengths, packed), rows)
+            backward = gather_words(_run(back, gather_words(values, reverse), lengths, packed), reverse)
             values = torch.cat([_run(ahead, values, lengths, packed), backward], dim=-1)
         return values
 
@@ -56,7 +55,7 @@ def _run(lstm: nn.Module, values: Tensor, lengths: Tensor, packed: bool) -> Tens
 
 
 class LayerMix(nn.Module):
-    """A learned average of the encoder's layers, even at the start (Peters et al., 2018, without their scale)."""
+    """A learned average of the encoder's layers, initially their mean (Peters et al., 2018, without their scale)."""
 
     def __init__(self, layers: int):
         super().__init__()
@@ -73,7 +72,7 @@ class LayerMix(nn.Module):
 
 
 class WordRepresentation(nn.Module):
-    """Encoder vector, static word vector, part of speech and characters of a word → h_1 … h_N (section 2)."""
+    """Encoder vectors, static word vectors, parts of speech and characters of the words → h_1 … h_N (section 2)."""
 
     def __init__(self, config: TriaffineConfig):
         super().__init__()
@@ -122,12 +121,12 @@ class WordRepresentation(nn.Module):
         return values
 
     def _character_states(self, char_ids: Tensor) -> Tensor:
-        """What the characters of each word say: [B, N, C] → [B, N, 2·size]."""
+        """Character ids of each word → its states: [B, N, C] → [B, N, 2·size]."""
         words = char_ids.flatten(0, 1)
         if self.training or words.device.type != "cpu" or torch.compiler.is_compiling():
             states = self._read_characters(words, packed=False)
         else:
-            # Each distinct word once. A GPU would wait for the host here.
+            # Each distinct word once. On a GPU, this would wait for the device.
             words, occurrences = words.unique(dim=0, return_inverse=True)
             states = self._read_characters(words, packed=True)[occurrences]
         return states.unflatten(0, char_ids.shape[:2])
@@ -144,33 +143,23 @@ class WordRepresentation(nn.Module):
         return read
 
 
-def pool_subwords(states: Tensor, word_index: Tensor, num_words: int, how: str) -> Tensor:
+def pool_subwords(states: Tensor, word_index: Tensor, num_words: int, pooling: str) -> Tensor:
     """Sub-word states [B, S, H] and the word of each [B, S] (-1: none) → words [B, num_words, H] (section 2).
 
-    `how` is "max" (elementwise), "first" or "mean". A word without sub-words is 0.
+    `pooling` is "max" (elementwise), "first" or "mean". A word without sub-words is 0.
     """
-    if how == "first":
-        # Word numbers rise along a row, also over windows between which a long word may be spread.
+    if pooling == "first":
+        # Word numbers rise along a row, also over windows that share a long word.
         before = torch.nn.functional.pad(word_index.cummax(dim=1).values, (1, 0), value=-1)[:, :-1]
         word_index = word_index.masked_fill(word_index <= before, -1)
     batch, _, width = states.shape
-    # All words of the batch as rows of one matrix, the form this is fastest in, and one more for what is no word's.
-    rows = _flat_index(word_index, num_words).masked_fill(word_index < 0, batch * num_words).flatten()
+    # All words of the batch as rows of one matrix, which is fastest, and a last row for sub-words without a word.
+    rows = flat_index(word_index, num_words).masked_fill(word_index < 0, batch * num_words).flatten()
     words = states.new_zeros(batch * num_words + 1, width)
-    reduction = {"max": "amax", "first": "sum", "mean": "mean"}[how]
+    reduction = {"max": "amax", "first": "sum", "mean": "mean"}[pooling]
     index = rows.unsqueeze(-1).expand(-1, width)
     words = words.scatter_reduce(0, index, states.flatten(0, 1), reduction, include_self=False)
     return words[:-1].unflatten(0, (batch, num_words))
-
-
-def _flat_index(index: Tensor, size: int) -> Tensor:
-    """Places [B, M] within sentences of `size` places → rows of all B · size places: b · size + index."""
-    return index + size * torch.arange(len(index), device=index.device).unsqueeze(1)
-
-
-def _take_rows(values: Tensor, rows: Tensor) -> Tensor:
-    """values [B, N, D] at flat rows [B, M] → [B, M, D]."""
-    return values.flatten(0, 1).index_select(0, rows.flatten()).unflatten(0, rows.shape)
 
 
 def _required(ids: Tensor | None, name: str) -> Tensor:

@@ -22,7 +22,7 @@ from modeling_triaffine.evaluation.prediction import predict_words
 from modeling_triaffine.evaluation.report import html_report, markdown_report
 from modeling_triaffine.evaluation.scoring import score_entities
 from modeling_triaffine.evaluation.significance import paired_bootstrap
-from modeling_triaffine.model.decoding_triaffine import decode_batch
+from modeling_triaffine.model.decoding_triaffine import find_entities
 from tests.helpers.analysed import FINDS, HOSTILE, analyse_hostile, entities, make_records
 from tests.helpers.micro_training import micro_dataset, write_lines
 from tests.helpers.portable import near
@@ -62,7 +62,7 @@ def test_each_number_of_candidates_is_as_if_the_model_had_it(model, processor):
         predictions, found = [], 0
         for record in records:
             output = run_alone(model, processor, record)
-            predictions += decode_batch(output, model.config.id2label)
+            predictions += find_entities(output, model.config)
             kept = {(i, j + 1) for i, j in output.candidates[0].tolist()}
             found += sum((entity["start"], entity["end"]) in kept for entity in record["entities"])
         assert row["scores"] == score_entities(predictions, references)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modeling_triaffine import TriaffineConfig
-from modeling_triaffine.model.decoding_triaffine import decode_batch, find_entities, resolve_overlaps
+from modeling_triaffine.model.decoding_triaffine import find_entities, resolve_overlaps
 
 ID2LABEL = {0: "DNA", 1: "protein", 2: "None"}
 
@@ -21,21 +21,25 @@ def candidate_output():
     return SimpleNamespace(logits=probabilities.log(), candidates=candidates, candidate_mask=mask)
 
 
+def decode(output, threshold=None, overlap="all", **fields):
+    return find_entities(output, TriaffineConfig(id2label=ID2LABEL, hidden_size=4, **fields), threshold, overlap)
+
+
 def spans(entities):
     return [(entity["start"], entity["end"], entity["type"]) for entity in entities]
 
 
 def test_argmax_drops_none_and_padding():
-    first, second = decode_batch(candidate_output(), ID2LABEL)
+    first, second = decode(candidate_output())
     assert spans(first) == [(0, 3, "DNA"), (2, 3, "protein")]
     assert spans(second) == [(0, 1, "DNA")]
     assert first[0]["score"] == pytest.approx(0.7)
 
 
 def test_threshold_finds_entities_that_none_outweighs():
-    first, _ = decode_batch(candidate_output(), ID2LABEL, threshold=0.25)
+    first, _ = decode(candidate_output(), threshold=0.25)
     assert spans(first) == [(0, 3, "DNA"), (1, 2, "protein"), (2, 3, "protein")]
-    assert spans(decode_batch(candidate_output(), ID2LABEL, threshold=0.75)[0]) == [(2, 3, "protein")]
+    assert spans(decode(candidate_output(), threshold=0.75)[0]) == [(2, 3, "protein")]
 
 
 @pytest.mark.parametrize(
@@ -49,17 +53,18 @@ def test_threshold_finds_entities_that_none_outweighs():
     ],
 )
 def test_thresholds_by_label_leave_the_other_labels_as_they_are(threshold, expected):
-    first, _ = decode_batch(candidate_output(), ID2LABEL, threshold=threshold)
+    first, _ = decode(candidate_output(), threshold=threshold)
     assert spans(first) == expected
 
 
 @pytest.mark.parametrize("threshold", [None, 0.25, {"DNA": 0.6}])
 def test_a_configuration_gives_what_prediction_is_not_given(threshold):
-    config = TriaffineConfig(id2label=ID2LABEL, hidden_size=4, temperature=2.0, label_thresholds={"protein": 0.3})
+    fields = {"temperature": 2.0, "label_thresholds": {"protein": 0.3}}
     by_label = {"protein": 0.3, **threshold} if isinstance(threshold, dict) else threshold or {"protein": 0.3}
-    expected = decode_batch(candidate_output(), ID2LABEL, by_label, temperature=2.0)
-    assert find_entities(candidate_output(), config, threshold) == expected
-    scores = {entity["score"] for entity in find_entities(candidate_output(), config, 0.0)[0]}
+    halved = candidate_output()
+    halved.logits = halved.logits / 2
+    assert decode(candidate_output(), threshold, **fields) == decode(halved, by_label)
+    scores = {entity["score"] for entity in decode(candidate_output(), 0.0, **fields)[0]}
     assert max(scores) == pytest.approx(0.8**0.5 / (0.8**0.5 + 2 * 0.1**0.5))
 
 
@@ -70,7 +75,7 @@ def test_several_labels_of_a_span_are_found_each_by_its_threshold():
     output.candidate_mask = output.candidate_mask[:1]
 
     def found(threshold, overlap="all"):
-        return spans(decode_batch(output, ID2LABEL, threshold, overlap, multi_label=True)[0])
+        return spans(decode(output, threshold, overlap, multi_label=True)[0])
 
     assert found(None) == [(0, 3, "DNA"), (0, 3, "protein"), (2, 3, "protein")]
     assert found({"protein": 0.25}) == [(0, 3, "DNA"), (0, 3, "protein"), (1, 2, "protein"), (2, 3, "protein")]
@@ -88,7 +93,7 @@ def test_span_scores_are_read_without_candidates():
     logits[..., 2] = 5.0
     logits[0, 0, 1] = torch.tensor([9.0, 0.0, 0.0])
     output = SimpleNamespace(logits=None, span_logits=logits)
-    assert spans(decode_batch(output, ID2LABEL)[0]) == [(0, 2, "DNA")]
+    assert spans(decode(output)[0]) == [(0, 2, "DNA")]
 
 
 entities = st.lists(
@@ -149,13 +154,13 @@ def test_policies_on_an_example():
 @pytest.mark.parametrize("threshold", [True, "0.5", {"DNA": None}, {"DNA": 1.5}, float("nan"), {"RNA": 0.5}])
 def test_a_threshold_that_is_none_or_of_an_unknown_label_is_refused_with_the_label(threshold):
     with pytest.raises(ValueError, match="threshold") as refused:
-        decode_batch(candidate_output(), ID2LABEL, threshold=threshold)
+        decode(candidate_output(), threshold=threshold)
     if threshold == {"RNA": 0.5}:
         assert all(label in str(refused.value) for label in ("RNA", "DNA", "protein"))
 
 
 def test_bad_arguments_are_told():
     with pytest.raises(ValueError, match="threshold"):
-        decode_batch(candidate_output(), ID2LABEL, threshold=1.5)
+        decode(candidate_output(), threshold=1.5)
     with pytest.raises(ValueError, match="'all', 'nested', 'flat'"):
-        decode_batch(candidate_output(), ID2LABEL, overlap="longest")
+        decode(candidate_output(), overlap="longest")

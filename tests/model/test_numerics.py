@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from modeling_triaffine import NestedNERPipeline, TriaffineForNestedNER
-from modeling_triaffine.model.decoding_triaffine import decode_batch
+from modeling_triaffine.model.decoding_triaffine import find_entities
 from tests.helpers.portable import near
 from tests.helpers.tiny import tiny_model, tiny_processor
 from tests.model.test_span_head import make_head, random_labels
@@ -78,7 +78,7 @@ def test_few_and_many_labels(encoder, num_labels, rank):
     assert output.candidate_mask.sum(1).tolist() == [12 * 13 // 2, 1]
     output.loss.backward()
     assert all(p.grad is None or p.grad.isfinite().all() for p in model.parameters())
-    found = decode_batch(output, model.config.id2label, threshold=0.0)
+    found = find_entities(output, model.config, threshold=0.0)
     assert [len(entities) for entities in found] == [12 * 13 // 2, 1]
 
 
@@ -93,7 +93,7 @@ def test_training_and_prediction_repeat_under_deterministic_algorithms(encoder, 
         output = model(**inputs, labels=labels)
         output.loss.backward()
         gradients = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
-        return decode_batch(output, model.config.id2label, threshold=0.1), gradients
+        return find_entities(output, model.config, threshold=0.1), gradients
 
     torch.use_deterministic_algorithms(True)
     try:
