@@ -5,6 +5,7 @@ triaffine one call of opt_einsum, the whole cube of scores in memory, gradients 
 contracts the tensor's first axis first, which needs no copy of the tensor.
 """
 
+import opt_einsum
 import torch
 from torch import Tensor, nn
 
@@ -12,7 +13,6 @@ from modeling_triaffine.model.losses_triaffine import span_loss
 from modeling_triaffine.model.span_head_triaffine import SpanHeadOutput, TriaffineSpanHead
 from modeling_triaffine.model.triaffine_ops import (
     append_one,
-    contract,
     gather_boundaries,
     gather_spans,
     masked_softmax,
@@ -23,6 +23,16 @@ from modeling_triaffine.model.triaffine_ops import (
 # s_ijkr of all spans (x, y) and words z; q_lgr of all pairs of candidates. W: [i, k, j, r], head, inside, tail, label.
 CUBE = "bxi,bzk,ikjr,byj->bxyzr"
 PAIRS = "bli,bgrk,ikjr,blj->blgr"
+
+
+def contract(equation: str, *operands: Tensor) -> Tensor:
+    """opt_einsum's contraction in the precision of autocast, which does not cast its tensordot."""
+    device = operands[0].device.type
+    if torch.is_autocast_enabled(device):
+        operands = tuple(operand.to(torch.get_autocast_dtype(device)) for operand in operands)
+    with torch.autocast(device, enabled=False):
+        product: Tensor = opt_einsum.contract(equation, *operands)
+        return product
 
 
 class PublishedHead(nn.Module):

@@ -36,9 +36,9 @@ ROWS = {"input_ids", "attention_mask", "token_type_ids", "word_index"}
 def export_onnx(model: TriaffineForNestedNER, processor: TriaffineProcessor, path: Path) -> float:
     """Writes the model to `path` in float32; weights of more than 1.5 GB are in a second file beside it.
 
-    Inputs of the graph, for any number of sentences, words and sub-words: what [`graph_inputs`] makes of the output of
-    the processor's `pad`. Outputs:
-    `span_logits` and, with the cross-span stage, `logits`, `candidates`, `candidate_mask`, as those of the model.
+    Inputs of the graph, for any number of sentences, words and sub-words: [`graph_inputs`] of the output of the
+    processor's `pad`. Outputs, as of the model: `span_logits` and, with the cross-span stage, `logits`, `candidates`,
+    `candidate_mask`.
 
     Returns:
         The largest difference between the scores in ONNX Runtime and those of the model, on sentences of other lengths
@@ -175,7 +175,6 @@ def translate(model: TriaffineForNestedNER, inputs: dict[str, Tensor], outputs: 
     with (
         patch.object(span_head_triaffine, "span_scores", span_scores_at_once),
         patch.object(TriaffineFactor, "whole_cube", cube),
-        patch.object(triaffine_ops, "contract", torch.einsum),
         torch.backends.opt_einsum.flags(enabled=False),
     ):
         graph = InferenceGraph(model, outputs)

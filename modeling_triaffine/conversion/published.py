@@ -172,7 +172,7 @@ def _build_config(
     count = 0 if bias is None else len(bias) - 1
     if count != len(labels):
         named = ", ".join(labels)
-        raise ValueError(f"The checkpoint tells {count} entity labels apart, but {len(labels)} are named: {named}.")
+        raise ValueError(f"The checkpoint has {count} entity labels, but {len(labels)} are named: {named}.")
     fields: dict[str, Any] = {**SCORERS[scorer.name], "cross_span": root.name == FULL_MODEL}
     if fields["cross_span"]:
         shares = "final_uni" not in tensors

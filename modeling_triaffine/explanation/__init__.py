@@ -1,4 +1,4 @@
-"""What the scores of a span add up from, by the model's own attention; not the evaluation of a model.
+"""Explains the scores of a span by the model's own attention and contributions. Not here: evaluating a model.
 
 `explaining.py` returns it as plain data, on the tensors of `contributions.py`. `tables.py` selects what is shown and
 formats it as text, `plotting.py` draws it with matplotlib (the extra `plot`).

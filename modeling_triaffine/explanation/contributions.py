@@ -40,7 +40,7 @@ def span_stage_parts(
 ) -> StageParts:
     """p_ijr of the span (i, j), both inclusive, by inside word (sections 3 and 4).
 
-    hidden [1, N, H]: the words of one sentence; output: what the head, in eval mode, made of them.
+    hidden [1, N, H]: the words of one sentence; output: the head's output for them in eval mode.
     """
     i, j = span
     assert output.span_logits is not None

@@ -70,7 +70,7 @@ class LabelExplanation:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What the scores of a span add up from, as the model computed it; nothing is estimated.
+    """The terms of which a span's scores are the sum, as the model computed them; nothing is estimated.
 
     Attributes:
         span: The span; sentence: the sentence it was scored in, as split by the processor.

@@ -25,7 +25,7 @@ COLOUR_BAR_WIDTH, COLOUR_BAR_ROOM = 0.1, 0.55
 
 LONGEST_TITLE = 60  # characters
 TEXT_SIZE, TITLE_SIZE = 8.5, 12.0  # points
-# Told apart by every eye, and in grey.
+# Distinguishable with colour blindness, and in grey.
 BEFORE, AFTER, PREDICTED, QUIET = "#999999", "#0072B2", "#B34700", "#555555"
 STYLE = {
     "font.size": TEXT_SIZE,
@@ -36,11 +36,11 @@ STYLE = {
 
 
 def plot_explanation(explanation: Explanation, path: str | os.PathLike[str] | None = None) -> "Figure":
-    """Draws the probabilities before and after the cross-span stage, and below them what the scores add up from.
+    """Draws the probabilities before and after the cross-span stage, and below them the terms of the scores.
 
     Read each table down a column: the contributions of the words (candidates) to the label's logit, its bias, and the
     logit they add up to. Colours are attention, α over inside words, β over candidates; the column of the predicted
-    label is framed. [`make_stages`] says which words and candidates are shown.
+    label is framed. See [`make_stages`] for which words and candidates are shown.
 
     Args:
         explanation: From [`explain`].

@@ -1,6 +1,6 @@
 """Sentences → batches: which sentences run together, and how their arrays are padded.
 
-A sentence is a feature, the dict of arrays that `processing_triaffine.py` makes of it.
+A sentence is a feature, a dict of arrays from `processing_triaffine.py`.
 """
 
 from collections.abc import Sequence

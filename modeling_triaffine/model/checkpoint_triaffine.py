@@ -31,7 +31,7 @@ def check_index(name_or_path: str | os.PathLike[str], options: dict[str, Any]) -
         path = find_file(name_or_path, SAFE_WEIGHTS_INDEX_NAME.replace(".json", f"{variant}.json"), options)
     except (ConnectionError, FileNotFoundError):  # there is no model, see `check_available`
         raise
-    except OSError:  # transformers, which looks for the same files, says what is wrong
+    except OSError:  # transformers looks for the same files, and reports it
         return
     if path is None:
         return

@@ -15,7 +15,7 @@ def check_integer(where: str, name: str, value: Any, least: int, most: int) -> N
 
 
 def check_kind(where: str, name: str, value: Any, kind: type | tuple[type, ...], wanted: str) -> None:
-    """Raises ValueError unless `value` is an instance of `kind`; `wanted` says in words what is."""
+    """Raises ValueError unless `value` is an instance of `kind`, which `wanted` describes in words."""
     if not isinstance(value, kind):
         raise ValueError(f"{where}: `{name}` is {shortened(value)}; give {wanted}.")
 

@@ -18,8 +18,8 @@ from .processing_triaffine import PosTagger, TriaffineProcessor
 from .quantization_triaffine import check_quantization, quantize_linear_layers
 from .text_triaffine import TextSplitter
 
-# oneDNN, which computes some of torch's functions on the CPU, caches a primitive for each of the last 1,024 shapes: most
-# batches have a new one, and memory would grow by a hundred megabytes. Read when oneDNN is first used.
+# oneDNN, which computes some of torch's functions on the CPU, caches a primitive for each of the last 1,024 shapes.
+# Most batches have a new one: memory would grow by a hundred megabytes. This is read when oneDNN is first used.
 os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "16")
 
 # Sentences of this many batches are sorted by length together, so that batches need little padding.
@@ -31,7 +31,7 @@ INSTEAD_OF = {
     "ignore_labels": "leave out entities by their `entity_group`",
     **dict.fromkeys(("is_split_into_words", "delimiter"), "give `processor(words=…)` to the model"),
     "offset_mapping": "entities have character offsets anyway",
-    "stride": "long sentences are windowed as `max_subwords` and `max_sentence_words` of the processor say",
+    "stride": "`max_subwords` and `max_sentence_words` of the processor set the windows of long sentences",
     **dict.fromkeys(("feature_extractor", "image_processor", "video_processor"), "the processor reads text"),
 }
 
@@ -135,7 +135,7 @@ class NestedNERPipeline(ChunkPipeline):
         """Model and processor, with all that loading them needs.
 
         Raises:
-            ValueError: the model is quantized, which happens anew whenever it is loaded.
+            ValueError: the model is quantized; quantization is repeated at every load.
         """
         if self.quantize is not None:
             raise ValueError(
@@ -220,7 +220,7 @@ def _find_processor(model: Any, processor: Any, tokenizer: Any) -> Any:
     if not _is_processor(processor):
         raise ValueError(
             f"NestedNERPipeline: `processor` is {shortened(processor)}; give the TriaffineProcessor saved with the "
-            "model, `processor=`, which says how text is cut into sentences, words and sub-words."
+            "model, `processor=`, which splits text into sentences, words and sub-words."
         )
     place = getattr(tokenizer, "name_or_path", tokenizer)
     if tokenizer is not None and place not in {model.config.name_or_path, processor.tokenizer.name_or_path} - {""}:

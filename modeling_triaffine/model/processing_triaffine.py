@@ -53,8 +53,8 @@ RETURNED = ("pt", "np")
 DONE_ANYWAY = {"padding": (True, "longest"), "truncation": (True, False, None, "longest_first", "do_not_truncate")}
 INSTEAD_OF = {
     "padding": "batches are padded to their longest sentence; `encode` gives features without padding",
-    "truncation": "no sentence is cut; the processor's `max_subwords` says how long its windows are",
-    "max_length": "the processor's `max_subwords` says how many sub-words the encoder sees at once",
+    "truncation": "sentences are never truncated; the processor's `max_subwords` sets the size of their windows",
+    "max_length": "the processor's `max_subwords` sets how many sub-words the encoder reads at once",
     "stride": "windows overlap by half",
     "text_pair": "give context as `left_tokens` and `right_tokens`",
     "return_offsets_mapping": "`encode_text` gives each sentence with the offsets of its words",
@@ -228,17 +228,16 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         for name, side in (("pos", pos), ("left_tokens", left_tokens), ("right_tokens", right_tokens)):
             if side is not None and len(side) != len(words):
                 raise ValueError(f"`{name}` is given for {len(side)} sentences, `words` for {len(words)}.")
-        room = self.max_subwords
-        left = self._context_subwords(left_tokens and [side[-room:] for side in left_tokens], len(words))
-        right = self._context_subwords(right_tokens and [side[:room] for side in right_tokens], len(words))
+        width = self.max_subwords
+        left = self._context_subwords(left_tokens and [side[-width:] for side in left_tokens], len(words))
+        right = self._context_subwords(right_tokens and [side[:width] for side in right_tokens], len(words))
         tags = self._tags(words, pos) if "pos" in self.vocabulary_parts else [[]] * len(words)
         features = []
-        for number, (subwords, index) in enumerate(self._subwords(words)):
-            feature = lay_out(
-                subwords, index, left[number], right[number], self.max_subwords, self._start_id, self._separator_id
-            )
-            feature["num_words"] = len(words[number])
-            feature.update(self._word_parts(words[number], tags[number]))
+        rows = zip(words, self._subwords(words), left, right, tags, strict=True)
+        for sentence, (subwords, index), before, after, of_words in rows:
+            feature = lay_out(subwords, index, before, after, width, self._start_id, self._separator_id)
+            feature["num_words"] = len(sentence)
+            feature.update(self._word_parts(sentence, of_words))
             features.append(feature)
         return features
 

@@ -149,7 +149,7 @@ def check_available(name_or_path: str | os.PathLike[str] | None, options: dict[s
         if isinstance(try_to_load_from_cache(name, file, options.get("cache_dir"), revision), str):
             return
         get_hf_file_metadata(hf_hub_url(name, file, revision=revision), options.get("token"), patience)
-    except (HFValidationError, GatedRepoError):  # transformers says at once what is wrong
+    except (HFValidationError, GatedRepoError):  # transformers reports these at once
         return
     except RepositoryNotFoundError as error:
         raise FileNotFoundError(

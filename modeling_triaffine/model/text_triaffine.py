@@ -35,8 +35,8 @@ _SPACE = re.compile(r"\s")
 # A longer sentence is split into words in pieces of about this size: memory does not grow with its length.
 _CHARACTERS_AT_ONCE = 65536
 
-# A sentence ends at a mark with closing quotes or brackets before white space (East Asian marks: anywhere), or at an empty
-# line.
+# A sentence ends at an empty line, or at a mark with closing quotes or brackets before white space (East Asian marks:
+# anywhere).
 _SENTENCE_END = re.compile(r"(?<![.!?…])[.!?…]+[\"'”’»)\]]*(?=\s)|[。！？]+[」』”’）]*|\n[ \t\r]*\n")
 _SENTENCE_START = re.compile(r"\s*[\"'“‘«(\[]*([^\W_])")
 _LAST_WORD = re.compile(r"[^\s(\[\"'“‘«]*$")

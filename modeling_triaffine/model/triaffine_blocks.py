@@ -314,7 +314,7 @@ class _AttendInside(torch.autograd.Function):
                 peak[area] = highest
                 if keep:
                     kept[:, :, block.words, block.heads, block.tails] = scores.masked_fill_(scores == OUTSIDE, 0)
-        total.clamp_(min=1)  # it is at least 1 wherever there is a span
+        total.clamp_(min=1)  # of spans it is at least 1
         p = weighted / total
         ctx.plan, ctx.types, ctx.keep = plan, (attention_type, scoring_type), keep
         ctx.save_for_backward(p, peak + total.log(), *tensors)
@@ -432,7 +432,7 @@ def kernels_work(device: torch.device) -> bool:
         return False
     try:
         try_kernels(device)
-    except Exception as error:  # whatever Triton's compiler or the driver may raise
+    except Exception as error:  # Triton's compiler and the driver have errors of their own
         warnings.warn(f"The Triton kernels do not work on {device} and are not used: {error}", stacklevel=2)
         return False
     return True

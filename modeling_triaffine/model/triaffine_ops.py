@@ -34,12 +34,6 @@ from .triaffine_blocks import (
 )
 from .triaffine_weights import FullWeight, contract_pairs, contract_words, hold_weight, pad_boundaries
 
-# Used in the references only: their last bits depend on whether opt_einsum is installed.
-try:
-    from opt_einsum import contract as plain_contract
-except ImportError:
-    plain_contract = torch.einsum
-
 # Full: [R, d, d+1, d+1], axes label, inside, head, tail; as a tensor, or prepared for one forward pass.
 # Low rank: head [R, d+1, ρ], inside [R, d, ρ], tail [R, d+1, ρ].
 LowRank = tuple[Tensor, Tensor, Tensor]
@@ -47,13 +41,6 @@ TriaffineWeight = Tensor | FullWeight | LowRank
 
 # Fraction of the free memory for contracted words that are stored for the backward pass; the others are recomputed.
 KEPT_SHARE = 0.25
-
-
-def contract(equation: str, *operands: Tensor) -> Tensor:
-    """An einsum of several operands, under autocast in its precision."""
-    operands = tuple(_autocast(operand) for operand in operands)
-    with torch.autocast(operands[0].device.type, enabled=False):  # it does not cast opt_einsum's tensordot
-        return plain_contract(equation, *operands)
 
 
 def append_one(vectors: Tensor) -> Tensor:
@@ -73,7 +60,7 @@ def whole_tensor(weight: TriaffineWeight) -> Tensor:
     if isinstance(weight, FullWeight):
         return weight.buffer.tensor
     head_factor, inside_factor, tail_factor = weight
-    return contract("rap,rcp,rep->rcae", head_factor, inside_factor, tail_factor)
+    return torch.einsum("rap,rcp,rep->rcae", head_factor, inside_factor, tail_factor)
 
 
 class TriaffineFactor(NamedTuple):
@@ -100,8 +87,8 @@ class TriaffineFactor(NamedTuple):
     def whole_cube(self) -> Tensor:
         """All scores, by their definition: [B, R, i, j, k]."""
         # Inside words first: the order with the fewest operations takes twice the time.
-        contracted = contract("bkc,rcae->bkrae", self.insides, whole_tensor(self.weight))
-        return contract("bkrae,bia,bje->brijk", contracted, self.heads, self.tails)
+        contracted = torch.einsum("bkc,rcae->bkrae", self.insides, whole_tensor(self.weight))
+        return torch.einsum("bkrae,bia,bje->brijk", contracted, self.heads, self.tails)
 
     def cube(self, labels: slice, plan: Plan) -> Cube:
         """Scores of some labels, with a full tensor of one label, in the form that is computed by blocks."""
@@ -330,8 +317,8 @@ def triaffine_pairs(heads: Tensor, insides: Tensor, tails: Tensor, weight: Triaf
 
 def triaffine_pairs_reference(heads: Tensor, insides: Tensor, tails: Tensor, weight: TriaffineWeight) -> Tensor:
     """[`triaffine_pairs`] by its definition."""
-    contracted = contract("brgc,rcae->brgae", insides, whole_tensor(weight))
-    return contract("brgae,bla,ble->brlg", contracted, heads, tails)
+    contracted = torch.einsum("brgc,rcae->brgae", insides, whole_tensor(weight))
+    return torch.einsum("brgae,bla,ble->brlg", contracted, heads, tails)
 
 
 def project(vectors: Tensor, factor: Tensor) -> Tensor:
@@ -355,7 +342,7 @@ def _autocast(values: Tensor) -> Tensor:
 
 
 def masked_softmax(scores: Tensor, mask: Tensor, dim: int) -> Tensor:
-    """Softmax over the entries where `mask` holds; 0 elsewhere, and all 0 where it holds nowhere."""
+    """Softmax over the entries where `mask` is True; 0 elsewhere, also if it is False everywhere."""
     mask, scores = torch.broadcast_tensors(mask, scores)
     scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
     return scores.softmax(dim).masked_fill(~mask, 0.0)

@@ -48,7 +48,7 @@ class GradientBuffer:
 
     def add(self, labels: slice, left: Tensor, right: Tensor) -> None:
         """gradient[labels] += leftᵀ · right, left [n, r·d] for r labels, right [n, a, e]."""
-        run = torch._C._current_graph_task_id()
+        run = torch._C._current_graph_task_id()  # has no public name
         if run != self.backward_run:
             self._start(run)
         assert self.gradient is not None

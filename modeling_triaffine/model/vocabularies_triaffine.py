@@ -13,6 +13,8 @@ from .repository_triaffine import find_file
 VOCABULARIES_FILE = "vocabularies.json"
 VOCABULARY_PARTS = ("words", "pos", "chars")
 PADDING, UNKNOWN = "[PAD]", "[UNK]"
+# Fields of a record with the names of a vocabulary; those of "chars" are the characters of its tokens.
+FIELDS = {"words": "tokens", "pos": "pos"}
 
 
 def check_parts(name: str, parts: Sequence[Any]) -> None:
@@ -27,12 +29,9 @@ def count_vocabularies(
     """The vocabularies of these parts, of names that occur at least `min_count` times, by decreasing frequency."""
     counts: dict[str, Counter[str]] = {part: Counter() for part in parts}
     for record in records:
-        if "words" in counts:
-            counts["words"].update(record["tokens"])
-        if "pos" in counts:
-            counts["pos"].update(record["pos"])
-        if "chars" in counts:
-            counts["chars"].update(character for word in record["tokens"] for character in word)
+        for part, count in counts.items():
+            # A string counts as its characters.
+            count.update("".join(record["tokens"]) if part == "chars" else record[FIELDS[part]])
     return {
         part: number_names(sorted((name for name in of if of[name] >= min_count), key=lambda name: (-of[name], name)))
         for part, of in counts.items()

@@ -459,5 +459,5 @@ def test_the_command_leaves_nothing_when_it_fails(small, pretrained, tmp_path, c
     output = tmp_path / "out" / "model"
     failed = command("convert-published", path, "--corpus", "genia", "--encoder", pretrained, "--output", output)
     assert failed.code == 2
-    assert failed.err.splitlines()[-1].startswith("error: The checkpoint tells 3 entity labels apart, but 5 are named")
+    assert failed.err.splitlines()[-1].startswith("error: The checkpoint has 3 entity labels, but 5 are named")
     assert not output.parent.exists()
