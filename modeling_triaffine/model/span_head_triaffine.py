@@ -124,7 +124,8 @@ class CrossSpanStage(nn.Module):
     ) -> PairFactor:
         """TriAff of the candidates' boundaries with each candidate's representation."""
         # The boundary MLPs run once per word, not once per candidate that starts or ends there.
-        heads, tails = gather_boundaries(*boundaries(hidden), candidates)
+        heads, tails = boundaries(hidden)
+        heads, tails = gather_boundaries(heads, tails, candidates)
         # Representations by an attention without labels (R = 1) serve every label.
         spans = spans.expand(-1, num_labels(weight), -1, -1)
         return PairFactor(append_one(heads), spans, append_one(tails), weight)
