@@ -1,7 +1,5 @@
-"""What evaluation and explanation need to read a model: evaluation mode, a span's labels, and its rank."""
+"""What evaluation and explanation read of a model's scores: a span's labels, and its rank."""
 
-import contextlib
-from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -9,21 +7,9 @@ from torch import Tensor
 
 from .model.configuration_triaffine import NONE_LABEL
 from .model.decoding_triaffine import entity_labels
-from .model.modeling_triaffine import NestedNEROutput, TriaffineForNestedNER
+from .model.modeling_triaffine import NestedNEROutput
 from .model.span_head_triaffine import SpanHeadOutput
 from .model.triaffine_ops import label_probabilities, span_mask
-
-
-@contextlib.contextmanager
-def evaluating(model: TriaffineForNestedNER) -> Iterator[None]:
-    """Disables dropout and gradients inside the block, and restores the model's mode after it."""
-    was_training = model.training
-    model.eval()
-    try:
-        with torch.no_grad():
-            yield
-    finally:
-        model.train(was_training)
 
 
 def read_probabilities(config: Any, logits: Tensor, is_final: bool) -> Tensor:

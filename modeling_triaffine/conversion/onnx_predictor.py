@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from ..errors import missing_extra
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.modeling_triaffine import NestedNEROutput
-from ..model.pipeline_triaffine import NestedNERPipeline
+from ..model.pipeline_triaffine import NestedNERPipeline, require_cpu
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.quantization_triaffine import CHOICES
 from ..model.repository_triaffine import find_file
@@ -24,7 +24,7 @@ class OnnxModel(nn.Module):
     """What a pipeline needs of a [`TriaffineForNestedNER`], computed by ONNX Runtime on the CPU.
 
     Args:
-        path: of the graph.
+        path: of the graph. A copy of the model, or one unpickled in another process, reads it anew.
         config: of the model that it was exported from.
     """
 
@@ -33,8 +33,15 @@ class OnnxModel(nn.Module):
 
     def __init__(self, path: str, config: TriaffineConfig):
         super().__init__()
-        self.config = config
+        self.config, self.path = config, path
         self.session = open_session(path, torch.get_num_threads())
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "session"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self.session = open_session(self.path, torch.get_num_threads())
 
     def can_generate(self) -> bool:
         """Never: transformers asks it of every model in a pipeline."""
@@ -53,10 +60,12 @@ class OnnxNestedNER(NestedNERPipeline):
     Args:
         model: folder or Hub name of what `triaffine-ner export` wrote.
         quantize: "int8" takes the graph that `export --int8` wrote.
+        device: the CPU, or nothing.
         options: other keywords of [`NestedNERPipeline`].
 
     Raises:
         FileNotFoundError: there is no such graph.
+        ValueError: an unknown `quantize`, another device.
         ImportError: the extra `onnx` is not installed.
 
     ```python
@@ -65,9 +74,12 @@ class OnnxNestedNER(NestedNERPipeline):
     ```
     """
 
-    def __init__(self, model: str | os.PathLike[str], *, quantize: str | None = None, **options: Any):
+    def __init__(
+        self, model: str | os.PathLike[str], *, quantize: str | None = None, device: Any = None, **options: Any
+    ):
         if quantize not in GRAPHS:
             raise ValueError(f"`quantize` is {quantize!r}; choose one of {', '.join(map(repr, GRAPHS))}.")
+        device = require_cpu(device, "OnnxNestedNER")
         try:
             import onnxruntime  # noqa: F401 - the extra is named before anything is read
         except ImportError as error:
@@ -80,8 +92,12 @@ class OnnxNestedNER(NestedNERPipeline):
             )
         find_file(model, GRAPHS[quantize] + WEIGHTS, {})  # from the Hub it must lie beside the graph
         graph = OnnxModel(path, TriaffineConfig.from_pretrained(model))
-        super().__init__(graph, TriaffineProcessor.from_pretrained(model), device="cpu", **options)
+        super().__init__(graph, TriaffineProcessor.from_pretrained(model), device=device, **options)
 
     def save_pretrained(self, save_directory: str | os.PathLike[str], **kwargs: Any) -> None:
         """Not there: a graph is a file to be copied."""
         raise ValueError("OnnxNestedNER: the folder that `triaffine-ner export` wrote is the model; copy or upload it.")
+
+    def push_to_hub(self, repo_id: str, **options: Any) -> Any:
+        """Not there, as `save_pretrained`."""
+        self.save_pretrained(repo_id)

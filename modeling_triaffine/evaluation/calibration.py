@@ -14,9 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from ..inference import evaluating
 from ..model.decoding_triaffine import entity_labels
-from ..model.modeling_triaffine import NestedNEROutput, TriaffineForNestedNER
+from ..model.modeling_triaffine import NestedNEROutput, TriaffineForNestedNER, evaluating
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.triaffine_ops import label_probabilities
 from .prediction import word_batches

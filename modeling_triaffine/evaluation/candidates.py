@@ -5,10 +5,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..data.statistics import Span
-from ..inference import evaluating
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.decoding_triaffine import find_entities
-from ..model.modeling_triaffine import TriaffineForNestedNER
+from ..model.modeling_triaffine import TriaffineForNestedNER, evaluating
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.span_head_triaffine import SpanHeadOutput
 from .breakdowns import candidate_recall

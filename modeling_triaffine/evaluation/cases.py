@@ -8,9 +8,9 @@ from typing import Any
 from torch import Tensor
 
 from ..data.statistics import Span
-from ..inference import evaluating, rank_of_span, read_labels
+from ..inference import rank_of_span, read_labels
 from ..model.configuration_triaffine import NONE_LABEL
-from ..model.modeling_triaffine import NestedNEROutput, TriaffineForNestedNER
+from ..model.modeling_triaffine import NestedNEROutput, TriaffineForNestedNER, evaluating
 from ..model.processing_triaffine import TriaffineProcessor
 from .prediction import word_batches
 

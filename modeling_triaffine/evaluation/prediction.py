@@ -9,10 +9,9 @@ from tqdm import tqdm
 
 from ..data import add_context
 from ..data.collator import encode_records
-from ..inference import evaluating
 from ..model.batches_triaffine import batches_by_length, feature_size
 from ..model.decoding_triaffine import find_entities
-from ..model.modeling_triaffine import TriaffineForNestedNER
+from ..model.modeling_triaffine import TriaffineForNestedNER, evaluating
 from ..model.pipeline_triaffine import BATCHES_AT_ONCE, NestedNERPipeline
 from ..model.processing_triaffine import TriaffineProcessor
 from .scoring import score_entities

@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..inference import evaluating
 from ..model.batches_triaffine import batches_by_length, feature_size
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.decoding_triaffine import find_entities, resolve_overlaps
+from ..model.modeling_triaffine import evaluating
 from ..model.pipeline_triaffine import BATCHES_AT_ONCE, NestedNERPipeline
 from ..model.text_triaffine import Offsets
 from ..model.triaffine_ops import label_probabilities

@@ -6,10 +6,10 @@ from typing import Any
 
 from torch import Tensor
 
-from ..inference import evaluating, rank_of_span, read_labels, read_probabilities
+from ..inference import rank_of_span, read_labels, read_probabilities
 from ..model.batches_triaffine import Feature
 from ..model.configuration_triaffine import NONE_LABEL
-from ..model.modeling_triaffine import TriaffineForNestedNER
+from ..model.modeling_triaffine import TriaffineForNestedNER, evaluating
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.span_head_triaffine import SpanHeadOutput

@@ -241,10 +241,16 @@ class TriaffineConfig(HubMixin, PretrainedConfig):
         if self.hidden_size is None and self.encoder_config is not None:
             self.hidden_size = self.encoder_config.hidden_size
         self.id2label = _resolve_labels(self.id2label, self.label2id, num_labels)
-        self.label2id = {name: i for i, name in self.id2label.items()}
         if "custom_pipelines" in kwargs:
             kwargs["custom_pipelines"] = PipelineTasks(kwargs["custom_pipelines"])
         super().__post_init__(**kwargs)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """`label2id` follows `id2label`, for instance where `from_pretrained(…, id2label=…)` renames labels."""
+        if name == "id2label" and value is not None:
+            value = _resolve_labels(value, None, None)
+            self.label2id = {label: i for i, label in value.items()}
+        super().__setattr__(name, value)
 
     @classmethod
     def options(cls) -> list[ConfigOption]:
@@ -303,7 +309,10 @@ class TriaffineConfig(HubMixin, PretrainedConfig):
         with reading("config.json", "a field"):
             fields = _without_loading_fields(config_dict)
             _check_foreign(fields)
-            return super().from_dict(fields, **options)
+            loaded: Any = super().from_dict(fields, **options)
+            config = loaded[0] if isinstance(loaded, tuple) else loaded
+            config.validate()  # transformers sets options in the finished configuration
+            return loaded
 
     @classmethod
     def register_for_auto_class(cls, auto_class: Any = "AutoConfig") -> None:
@@ -315,6 +324,10 @@ class TriaffineConfig(HubMixin, PretrainedConfig):
         if self.code_repository is None:
             save_remote_code(save_directory, self._name_or_path)
         super().save_pretrained(save_directory, push_to_hub, **options)
+
+    def validate_labels(self) -> None:
+        """`label2id` must be the inverse of `id2label`."""
+        _resolve_labels(self.id2label, self.label2id, None)
 
     def validate_thresholds(self) -> None:
         """Thresholds must be probabilities of existing labels."""
@@ -427,7 +440,7 @@ def _resolve_labels(
     if len(set(names)) != len(names):
         _fail(f"two labels have the same name: {names}")
     if label2id is not None and inverse != id2label:
-        _fail("`label2id` is not the inverse of `id2label`; give only one of them")
+        _fail("`label2id` is not the inverse of `id2label`; give `id2label` alone")
     if num_labels is not None and num_labels != len(id2label):
         _fail(f"`num_labels` is {num_labels} but there are {len(id2label)} labels; leave num_labels out")
     return id2label

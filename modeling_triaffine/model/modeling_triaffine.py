@@ -5,8 +5,9 @@
 (Findings of ACL 2022).
 """
 
+import contextlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -104,7 +105,6 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         model.match_low_rank_start()
         return model
 
-    @torch.no_grad()
     def match_low_rank_start(self) -> None:
         """Scales the low-rank factors of an untrained model to the size of its encoder's vectors.
 
@@ -114,14 +114,12 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         """
         if self.config.triaffine_rank is None:
             return
-        training = self.training
-        self.eval()
-        moment = self._hidden_of_random_subwords().square().mean().item()
-        self.train(training)
-        norm = mlp_squared_norm(moment, self.config.hidden_size, self.config.triaffine_dim)
-        for module in self.head.modules():
-            if isinstance(module, TriaffineTensor):
-                module.match_inputs(norm)
+        with evaluating(self):
+            moment = self._hidden_of_random_subwords().square().mean().item()
+            norm = mlp_squared_norm(moment, self.config.hidden_size, self.config.triaffine_dim)
+            for module in self.head.modules():
+                if isinstance(module, TriaffineTensor):
+                    module.match_inputs(norm)
 
     def _hidden_of_random_subwords(self) -> Tensor:
         """Word representations [4, N, H] of random sub-words, one per word, the same in every process."""
@@ -331,6 +329,19 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
             first = torch.zeros(1, dtype=torch.long, device=input_ids.device)
             inputs["attention_mask"] = inputs["attention_mask"].index_fill(1, first, 1)
         return self.encoder(**inputs, output_hidden_states=output_hidden_states or self.config.mix_layers)
+
+
+@contextlib.contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Disables dropout and gradients inside the block, and restores the mode of every part of the model after it."""
+    in_training = [module for module in model.modules() if module.training]
+    model.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        for module in in_training:
+            module.training = True
 
 
 def _check_positions(encoder: nn.Module, max_subwords: int) -> None:

@@ -13,7 +13,7 @@ from transformers.pipelines.base import ChunkPipeline
 from .batches_triaffine import batches_by_length, feature_size
 from .checks_triaffine import check_integer, check_threshold, shortened
 from .decoding_triaffine import Threshold, check_overlap, find_entities, resolve_overlaps
-from .modeling_triaffine import TriaffineForNestedNER
+from .modeling_triaffine import TriaffineForNestedNER, evaluating
 from .processing_triaffine import PosTagger, TriaffineProcessor
 from .quantization_triaffine import check_quantization, quantize_linear_layers
 from .text_triaffine import TextSplitter
@@ -26,6 +26,7 @@ os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "16")
 BATCHES_AT_ONCE = 16
 DEFAULT_BATCH_SIZE = 16
 MAX_BATCH_SIZE = 2**20
+OPTION_OF_LOADING = "load the model and its processor by their `from_pretrained`, and give them as objects"
 # Keywords of transformers' own pipeline for tokens, and what to use here.
 INSTEAD_OF = {
     "ignore_labels": "leave out entities by their `entity_group`",
@@ -33,6 +34,9 @@ INSTEAD_OF = {
     "offset_mapping": "entities have character offsets anyway",
     "stride": "`max_subwords` and `max_sentence_words` of the processor set the windows of long sentences",
     **dict.fromkeys(("feature_extractor", "image_processor", "video_processor"), "the processor reads text"),
+    "trust_remote_code": "no code is read from a repository, leave it out",
+    **dict.fromkeys(("revision", "token", "cache_dir", "local_files_only", "subfolder"), OPTION_OF_LOADING),
+    **dict.fromkeys(("device_map", "model_kwargs", "attn_implementation", "config"), OPTION_OF_LOADING),
 }
 
 
@@ -47,11 +51,11 @@ class NestedNERPipeline(ChunkPipeline):
             else the likeliest label of each span is kept.
         overlap: "all" entities, "nested" (none cross) or "flat" (none share a word).
         batch_size: sentences of average length that run through the model together; fewer if they are long.
-        pos_tagger: tags the text for a model that was trained with parts of speech; sets the processor's `pos_tagger`.
-        text_splitter: splits texts into sentences and words in place of the model's rules; sets the processor's
+        pos_tagger: tags the text for a model that was trained with parts of speech; see the processor's `pos_tagger`.
+        text_splitter: splits texts into sentences and words in place of the model's rules; see the processor's
             `text_splitter`.
         aggregation_strategy: only "simple": entities are spans, there are no tokens to aggregate.
-        dtype: as in `from_pretrained`, if `model` is a name.
+        dtype: as in `from_pretrained`, if `model` is a name; also by its old name, `torch_dtype`.
         quantize: "int8" computes the encoder's linear layers in int8 on the CPU, all else in float32; needs the extra
             `onnx`. A model object is copied, not changed.
 
@@ -95,21 +99,23 @@ class NestedNERPipeline(ChunkPipeline):
         self.quantize = quantize
         if isinstance(model, str | os.PathLike):
             processor = processor or TriaffineProcessor.from_pretrained(model)
-            model = TriaffineForNestedNER.from_pretrained(model, dtype=dtype)
+            model = TriaffineForNestedNER.from_pretrained(model, dtype=kwargs.get("torch_dtype") or dtype)
         elif quantize is not None:
             model = copy.deepcopy(model)
         processor = _find_processor(model, processor, tokenizer)
         processor.check_fits(model.config)
+        if pos_tagger is not None or text_splitter is not None:
+            processor = copy.copy(processor)  # other pipelines may have it, too
         if pos_tagger is not None:
             processor.pos_tagger = pos_tagger
         if text_splitter is not None:
             processor.text_splitter = text_splitter
         if quantize is not None:
-            kwargs["device"] = _require_cpu(kwargs.get("device"))
+            kwargs["device"] = require_cpu(kwargs.get("device"), 'quantize="int8"')
             model = model.float().cpu()
             quantize_linear_layers(model.encoder)
         batch_size = DEFAULT_BATCH_SIZE if batch_size is None else batch_size
-        super().__init__(model=model.eval(), processor=processor, batch_size=batch_size, **kwargs)
+        super().__init__(model=model, processor=processor, batch_size=batch_size, **kwargs)
 
     def __call__(self, inputs: Any, **kwargs: Any) -> Any:  # type: ignore[override]
         if isinstance(inputs, str | bytes | Mapping) or not isinstance(inputs, Iterable):
@@ -201,7 +207,8 @@ class NestedNERPipeline(ChunkPipeline):
     ) -> list[list[dict[str, Any]]]:
         # Decoded on the device of the scores, which only the entities leave.
         config: Any = self.model.config
-        return find_entities(self.model(**model_inputs), config, threshold)
+        with evaluating(self.model):
+            return find_entities(self.model(**model_inputs), config, threshold)
 
     def postprocess(self, entities: list[dict[str, Any]], overlap: str = "all") -> list[dict[str, Any]]:  # type: ignore[override]
         # Over the whole text: entities from two windows of a long sentence may cross.
@@ -231,12 +238,10 @@ def _find_processor(model: Any, processor: Any, tokenizer: Any) -> Any:
     return processor
 
 
-def _require_cpu(device: Any) -> Any:
-    """Returns "cpu"; raises ValueError if `device` is another one."""
+def require_cpu(device: Any, what: str) -> Any:
+    """Returns "cpu", where `what` computes; raises ValueError if `device` is another one."""
     if device not in (None, -1) and torch.device(device).type != "cpu":
-        raise ValueError(
-            f'`device` is {shortened(device)}, but quantize="int8" computes on the CPU; leave one of them out.'
-        )
+        raise ValueError(f"`device` is {shortened(device)}, but {what} computes on the CPU; leave `device` out.")
     return "cpu"
 
 

@@ -59,25 +59,35 @@ def _threads(process: int) -> ThreadPoolExecutor:
 
 
 class QuantizedLinear(nn.Module):
-    """A linear layer x Wᵀ + b with W and x in int8, sums in int32 and b in float32; without gradients."""
+    """A linear layer x Wᵀ + b with W and x in int8, sums in int32 and b in float32; without gradients.
+
+    It can be copied and pickled, as `Dataset.map(num_proc=…)` does, but has no weights to save.
+    """
 
     def __init__(self, layer: nn.Linear):
         super().__init__()
-        onnxruntime, _ = _import_onnx()
         self.in_features, self.out_features = layer.in_features, layer.out_features
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1
-        graph = _graph(
+        self.graph = _graph(
             *(None if part is None else part.detach().float().numpy() for part in (layer.weight, layer.bias))
         )
-        self.session = onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+        self.session = _open_session(self.graph)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "session"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self.session = _open_session(self.graph)
+
+    def _save_to_state_dict(self, *arguments: Any) -> None:
+        raise ValueError("A model quantized to int8 cannot be saved; save it before it is quantized.")
 
     def forward(self, values: Tensor) -> Tensor:
-        """values [..., in] → [..., out], in float32."""
+        """values [..., in] → [..., out], in the precision of the values."""
         rows = values.detach().float().reshape(-1, self.in_features).contiguous()
         parts = rows.split(max(-(-len(rows) // torch.get_num_threads()), LEAST_ROWS))
         results = _threads(os.getpid()).map(self._multiply, parts) if parts[1:] else map(self._multiply, parts)
-        return torch.cat(list(results)).view(*values.shape[:-1], self.out_features)
+        return torch.cat(list(results)).view(*values.shape[:-1], self.out_features).to(values.dtype)
 
     def _multiply(self, rows: Tensor) -> Tensor:
         (result,) = self.session.run(None, {"x": rows.numpy()})
@@ -85,6 +95,13 @@ class QuantizedLinear(nn.Module):
 
     def extra_repr(self) -> str:
         return f"in_features={self.in_features}, out_features={self.out_features}"
+
+
+def _open_session(graph: bytes) -> Any:
+    onnxruntime, _ = _import_onnx()
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
 
 
 def _graph(weight: np.ndarray, bias: np.ndarray | None) -> bytes:

@@ -5,6 +5,7 @@ compared alone; nightly, the graphs are exported and run in ONNX Runtime.
 """
 
 import copy
+import pickle
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -13,7 +14,13 @@ import numpy as np
 import pytest
 import torch
 
-from modeling_triaffine import NestedNERPipeline, OnnxNestedNER, TriaffineForNestedNER, TriaffineProcessor
+from modeling_triaffine import (
+    NestedNERPipeline,
+    OnnxNestedNER,
+    TriaffineConfig,
+    TriaffineForNestedNER,
+    TriaffineProcessor,
+)
 from modeling_triaffine.commands import export
 from modeling_triaffine.conversion import onnx_export, onnx_predictor
 from modeling_triaffine.conversion.onnx_export import (
@@ -29,6 +36,7 @@ from modeling_triaffine.conversion.onnx_export import (
     run_session,
     span_scores_at_once,
 )
+from modeling_triaffine.model import quantization_triaffine
 from modeling_triaffine.model.triaffine_ops import span_mask, span_scores_reference
 from tests.helpers.tiny import tiny_model, tiny_processor
 from tests.model.test_triaffine_ops import make_factor
@@ -157,6 +165,23 @@ def test_predictor_is_the_pipeline(exported, monkeypatch):
     assert [len(entities) > 0 for entities in found] == [True, False, True]
     for one, other in zip(expected, found, strict=True):
         assert scores_of(other) == pytest.approx(scores_of(one), abs=1e-4)
+
+
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+def test_a_copy_of_the_model_opens_its_graph_anew(again, tmp_path):
+    path = tmp_path / "model.onnx"
+    path.write_bytes(quantization_triaffine._graph(np.eye(2, dtype=np.float32), None))
+    model = again(onnx_predictor.OnnxModel(str(path), TriaffineConfig(num_labels=2)))
+    assert run_session(model.session, {"x": torch.ones(1, 2)})["y"] == pytest.approx(1, abs=1e-2)
+
+
+def test_what_a_graph_cannot_do_is_refused(saved_model):
+    with pytest.raises(ValueError, match="'cuda'"):
+        OnnxNestedNER(saved_model, device="cuda")
+    pipeline = OnnxNestedNER.__new__(OnnxNestedNER)
+    for publish in (pipeline.save_pretrained, pipeline.push_to_hub):
+        with pytest.raises(ValueError, match="export"):
+            publish("owner/name")
 
 
 @pytest.mark.parametrize("exported", IN_ONNX_RUNTIME, indirect=True)

@@ -123,6 +123,29 @@ def test_fields_set_later_are_validated_together():
         config.validate()
 
 
+def test_labels_can_be_renamed(tmp_path):
+    config = TriaffineConfig(id2label={0: "DNA", 1: "None"})
+    config.id2label = {0: "gene", 1: "None"}
+    config.save_pretrained(tmp_path)
+    assert TriaffineConfig.from_pretrained(tmp_path).label2id == config.label2id == {"gene": 0, "None": 1}
+    renamed = TriaffineConfig.from_pretrained(tmp_path, id2label={"0": "protein", "1": "None"})
+    assert (renamed.id2label, renamed.label2id) == ({0: "protein", 1: "None"}, {"protein": 0, "None": 1})
+
+
+@pytest.mark.parametrize("fields", [{"id2label": {0: "O", 1: "DNA"}}, {"label2id": {"gene": 0, "None": 1}}])
+def test_renamed_labels_are_checked(fields, tmp_path):
+    TriaffineConfig(id2label={0: "DNA", 1: "None"}).save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match=r"`id2label`|last label"):
+        TriaffineConfig.from_pretrained(tmp_path, **fields)
+
+
+def test_labels_changed_in_place_are_not_saved_halfway(tmp_path):
+    config = TriaffineConfig(id2label={0: "DNA", 1: "None"})
+    config.id2label[0] = "gene"
+    with pytest.raises(ValueError, match="`label2id`"):
+        config.save_pretrained(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("fields", "fact"),
     [

@@ -178,6 +178,7 @@ CALLS = [
         ({name: True}, TypeError, f"'{name}'")
         for name in ("ignore_labels", "is_split_into_words", "stride", "offset_mapping", "delimiter", "treshold")
     ),
+    *(({name: "x"}, TypeError, f"'{name}': load") for name in ("revision", "device_map", "attn_implementation")),
 ]
 
 
@@ -188,6 +189,30 @@ def test_a_keyword_that_cannot_work_is_refused_by_name(finder, options, kind, fa
     if "batch_size" not in options:
         with pytest.raises(kind, match=fact):
             NestedNERPipeline(model=finder.model, processor=finder.processor, **options)
+
+
+def test_a_model_in_training_predicts_without_dropout_and_goes_on_training(encoder):
+    model = tiny_model(encoder, mlp_dropout=0.5).train()
+    model.encoder.eval()  # as where it is frozen
+    pipeline = NestedNERPipeline(model=model, processor=tiny_processor(encoder))
+    assert pipeline(TEXTS, threshold=0.2) == near(pipeline(TEXTS, threshold=0.2))
+    assert (model.training, model.head.training, model.encoder.training) == (True, True, False)
+    pipeline.model = tiny_model(encoder, seed=1, mlp_dropout=0.5).train()
+    assert pipeline(TEXTS, threshold=0.2) == near(pipeline(TEXTS, threshold=0.2))
+
+
+def test_pipelines_that_share_a_processor_split_texts_their_own_way(encoder):
+    model, processor = tiny_model(encoder), tiny_processor(encoder)
+    one = NestedNERPipeline(model=model, processor=processor)
+    expected = near(one(TEXTS[0], threshold=0.0))
+    other = NestedNERPipeline(model=model, processor=processor, text_splitter=lambda text: [[(0, 3)]])
+    assert [entity["word"] for entity in other(TEXTS[0], threshold=0.0)] == ["The"]
+    assert one(TEXTS[0], threshold=0.0) == expected
+
+
+@pytest.mark.parametrize("name", ["dtype", "torch_dtype"])
+def test_precision_is_chosen_by_either_name(saved_model, name):
+    assert NestedNERPipeline(model=saved_model, **{name: torch.bfloat16}).model.dtype == torch.bfloat16
 
 
 def test_numbers_of_numpy_are_thresholds(finder):

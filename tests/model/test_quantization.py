@@ -1,5 +1,8 @@
 """The encoder in int8: which layers are quantized, how close they stay, what is refused."""
 
+import copy
+import pickle
+import shutil
 import sys
 
 import numpy as np
@@ -9,6 +12,7 @@ from torch import nn
 
 from modeling_triaffine import NestedNERPipeline
 from modeling_triaffine.model.quantization_triaffine import QuantizedLinear
+from tests.helpers.portable import near
 from tests.helpers.tiny import tiny_model, tiny_processor
 
 pytest.importorskip("onnxruntime", reason="needs the extra onnx")
@@ -99,7 +103,23 @@ def test_without_a_quantizer_the_extra_is_named(model, encoder, monkeypatch):
         NestedNERPipeline(model=model, processor=tiny_processor(encoder), quantize="int8")
 
 
-def test_a_quantized_model_is_not_saved(finder, tmp_path):
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda pipeline: pickle.loads(pickle.dumps(pipeline))])
+def test_copies_and_other_processes_find_the_same(finder, again):
+    assert again(finder)(TEXT, threshold=0.0) == near(finder(TEXT, threshold=0.0))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_all_but_the_quantized_layers_can_be_cast(finder, dtype):
+    cast = copy.deepcopy(finder)
+    cast.model.to(dtype)
+    assert cast(TEXT, threshold=0.0)
+
+
+def test_a_quantized_model_is_not_saved(finder, saved_model, tmp_path):
     with pytest.raises(ValueError, match="int8"):
         finder.save_pretrained(tmp_path / "model")
     assert not list(tmp_path.iterdir())
+    shutil.copytree(saved_model, tmp_path, dirs_exist_ok=True)
+    with pytest.raises(ValueError, match="int8"):  # it would have no encoder
+        finder.model.save_pretrained(tmp_path)
+    assert (tmp_path / "model.safetensors").read_bytes() == (saved_model / "model.safetensors").read_bytes()
