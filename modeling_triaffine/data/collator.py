@@ -41,7 +41,7 @@ class DataCollatorForNestedNER:
         multi_label: as in the model's configuration.
 
     Raises:
-        ValueError: unknown value of `flat_annotation`.
+        ValueError: unknown value of `flat_annotation`; records that are not encoded yet.
     """
 
     def __init__(
@@ -62,6 +62,11 @@ class DataCollatorForNestedNER:
         self.lost = 0
 
     def __call__(self, features: Sequence[dict[str, Any]]) -> dict[str, Tensor]:
+        if "num_words" not in features[0]:
+            raise ValueError(
+                "DataCollatorForNestedNER pads encoded sentences, and these are records: encode their words with "
+                "TriaffineProcessor.encode and add their `entities`, or train with NestedNERTrainer, which does so."
+            )
         batch = self.processor.pad(features)
         if "entities" in features[0]:
             batch["labels"] = self._label_matrix(features, batch["num_words"])

@@ -23,6 +23,7 @@ Words = Literal["auto", "corpus", "text", "both"]
 SAMPLING_STRATEGIES = ("group_by_length", "random")
 # Options of transformers' Trainer and its arguments that would silently do nothing here, so that they are refused.
 WITHOUT_EFFECT = {
+    "model_init": "it trains the model that it is given; to try several, make a trainer for each",
     "compute_metrics": "evaluation always scores entities; score `predict_entities` yourself",
     "preprocess_logits_for_metrics": "evaluation always scores entities",
     "compute_loss_func": "the model computes its loss itself",

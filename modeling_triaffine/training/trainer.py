@@ -97,6 +97,7 @@ class NestedNERTrainer(HubTrainer):
             if options[name] is not None:
                 refuse_without_effect(name)
         _check_datasets(train_dataset, eval_dataset)
+        _check_best_metric(args, eval_dataset)
         _check_batches_stay_whole(args)
         if getattr(args, "save_memory", False):
             _check_gradients_can_be_added_in_place(args)
@@ -175,8 +176,9 @@ class NestedNERTrainer(HubTrainer):
         if self.train_dataset is None:
             raise ValueError("NestedNERTrainer: training needs a train_dataset.")
         seed = self.args.seed if self.args.data_seed is None else self.args.data_seed
+        dataset = _as_records(self.train_dataset)
         sampler = TrainingBatchSampler(
-            self._sizes(self.train_dataset),
+            self._sizes(dataset),
             batch_size=self._train_batch_size,
             seed=seed,
             max_subwords=self._max_subwords,
@@ -186,9 +188,7 @@ class NestedNERTrainer(HubTrainer):
         )
         self._epoch_callback.sampler = sampler
         collate_records = dataclasses.replace(self.collate_records, with_ids=True)
-        loader: DataLoader[Any] = self.accelerator.prepare(
-            self._dataloader(self.train_dataset, sampler, collate_records)
-        )
+        loader: DataLoader[Any] = self.accelerator.prepare(self._dataloader(dataset, sampler, collate_records))
         return loader
 
     def get_eval_dataloader(self, eval_dataset: str | datasets.Dataset | None = None) -> DataLoader[Any]:
@@ -196,6 +196,7 @@ class NestedNERTrainer(HubTrainer):
         dataset = own[eval_dataset] if isinstance(eval_dataset, str) else own if eval_dataset is None else eval_dataset
         if dataset is None:
             raise ValueError("NestedNERTrainer: evaluation needs an eval_dataset.")
+        dataset = _as_records(dataset)
         sampler = EvaluationBatchSampler(
             self._sizes(dataset),
             self.args.eval_batch_size,
@@ -438,10 +439,29 @@ def _check_datasets(train: Any, evaluation: Any) -> None:
         if dataset is not None and not isinstance(dataset, datasets.Dataset):
             raise ValueError(
                 f"NestedNERTrainer: {name} is a {type(dataset).__name__}; give a datasets.Dataset, such as a split of "
-                "load_nested_ner, or datasets.Dataset.from_list(records, features=modeling_triaffine.data.FEATURES)."
+                "load_nested_ner, or datasets.Dataset.from_list(records)."
             )
     if train is not None and len(train) == 0:
         raise ValueError("NestedNERTrainer: train_dataset is empty, there is nothing to train on.")
+
+
+def _check_best_metric(args: TrainingArguments, evaluation: Any) -> None:
+    """Refuses at the start what transformers notices after the first evaluation."""
+    metric = (args.metric_for_best_model or "loss").removeprefix("eval_")
+    if (
+        args.load_best_model_at_end
+        and isinstance(evaluation, dict)
+        and not any(metric.startswith(f"{name}_") for name in evaluation)
+    ):
+        raise ValueError(
+            f"metric_for_best_model is {args.metric_for_best_model!r}, but there are several validation sets; say "
+            f"whose, such as {next(iter(evaluation), 'NAME')}_{metric}, or set load_best_model_at_end to false."
+        )
+
+
+def _as_records(dataset: datasets.Dataset) -> datasets.Dataset:
+    """The rows in Python's own types, whichever the data set's format has; a transform of the user's stays."""
+    return dataset if dataset.format["type"] in (None, "custom") else dataset.with_format(None)
 
 
 def _check_batches_stay_whole(args: TrainingArguments) -> None:

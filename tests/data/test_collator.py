@@ -99,3 +99,8 @@ def test_unknown_label_is_told(collate):
 
 def test_without_entities_there_are_no_labels(collate):
     assert "labels" not in collate((["a"], None))
+
+
+def test_records_that_are_not_encoded_are_refused(collate):
+    with pytest.raises(ValueError, match="NestedNERTrainer"):
+        collate.collator([{"tokens": ["gene"], "entities": []}])

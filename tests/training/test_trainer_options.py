@@ -13,7 +13,7 @@ from modeling_triaffine import NestedNERTrainer
 from modeling_triaffine.training import NestedNERTrainingArguments
 from modeling_triaffine.training import trainer as trainer_module
 from modeling_triaffine.training.checkpoints import list_checkpoints
-from tests.helpers.micro_training import micro_records, micro_trainer
+from tests.helpers.micro_training import micro_dataset, micro_records, micro_trainer
 
 THREE_EPOCHS = {
     "num_train_epochs": 3,
@@ -140,6 +140,7 @@ def with_trainer_options(folder: Path, **options: Any) -> NestedNERTrainer:
     [
         ({"compute_metrics": lambda _: {}}, "compute_metrics has no effect .* `predict_entities`"),
         ({"compute_loss_func": lambda *_: 0}, "compute_loss_func has no effect"),
+        ({"model_init": lambda: None}, "model_init has no effect"),
         ({"train_dataset": micro_records(3)}, "train_dataset is a list; give a datasets.Dataset"),
         ({"eval_dataset": {"dev": micro_records(3)}}, r"eval_dataset\['dev'\] is a list"),
     ],
@@ -148,6 +149,30 @@ def test_what_would_do_nothing_is_refused(tmp_path, options, message):
     like = micro_trainer(tmp_path, micro_records(4))
     with pytest.raises(ValueError, match=message):
         NestedNERTrainer(like.model, like.args, processing_class=like.processing_class, **options)
+
+
+def test_of_several_validation_sets_the_best_checkpoints_must_be_named(tmp_path):
+    like = micro_trainer(tmp_path, micro_records(4))
+    like.args.load_best_model_at_end = True
+    sets = {"dev": micro_dataset(micro_records(1))}
+    with pytest.raises(ValueError, match=r"metric_for_best_model is 'f1', .* dev_f1"):
+        NestedNERTrainer(like.model, like.args, processing_class=like.processing_class, eval_dataset=sets)
+    like.args.metric_for_best_model = "dev_f1"
+    NestedNERTrainer(like.model, like.args, processing_class=like.processing_class, eval_dataset=sets)
+
+
+@pytest.mark.parametrize("form", ["numpy", "pandas", "torch"])
+def test_data_sets_train_and_score_whatever_their_format(tmp_path, form):
+    like = micro_trainer(tmp_path, micro_records(4), micro_records(2, seed=1))
+    trainer = NestedNERTrainer(
+        like.model,
+        like.args,
+        processing_class=like.processing_class,
+        train_dataset=like.train_dataset.with_format(form),
+        eval_dataset=like.eval_dataset.with_format(form),
+    )
+    assert set(next(iter(trainer.get_train_dataloader()))) == set(next(iter(like.get_train_dataloader())))
+    assert trainer.evaluate()["eval_loss"] == pytest.approx(like.evaluate()["eval_loss"])
 
 
 def test_an_empty_training_set_is_refused(tmp_path):
