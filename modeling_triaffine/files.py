@@ -30,14 +30,14 @@ def atomic_path(path: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def open_output(path: Path | None) -> Iterator[TextIO]:
-    """A text stream to standard output (None) or, atomically, to a file.
+    """A text stream to standard output (None or "-") or, atomically, to a file.
 
     A device or pipe is written to directly; of a link, the file that it leads to is replaced.
 
     Raises:
         ValueError: `path` is a folder.
     """
-    if path is None:
+    if path is None or str(path) == "-":
         yield sys.stdout
     elif path.is_dir():
         raise ValueError(f"--output {path} is a folder; give the name of a file.")

@@ -8,6 +8,8 @@ import json
 import reprlib
 from typing import Any
 
+GZIP = b"\x1f\x8b"  # how its files begin
+
 
 class DataError(ValueError):
     """Bytes that cannot be decoded: what is wrong and what to do, without the place they came from."""
@@ -51,6 +53,8 @@ def decode_json(data: bytes) -> object:
 
 
 def _not_decoded(error: UnicodeDecodeError) -> DataError:
+    if error.object.startswith(GZIP):
+        return DataError("the file is compressed with gzip", "Uncompress it, for instance with gunzip")
     return DataError(f"byte {error.start + 1} is not valid {error.encoding}", "Save the file as UTF-8")
 
 

@@ -2,6 +2,7 @@
 
 import os
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -24,6 +25,14 @@ def test_output_appears_when_it_is_whole(tmp_path):
     assert path.read_text() == "\\ud800"
     with pytest.raises(ValueError, match="is a folder"), open_output(tmp_path):
         pass
+
+
+def test_a_dash_is_standard_output(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    with open_output(Path("-")) as output:
+        output.write("shown")
+    assert capsys.readouterr().out == "shown"
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_link_stays_and_what_it_leads_to_is_written(tmp_path):

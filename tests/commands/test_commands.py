@@ -1,6 +1,7 @@
 """The command line as a user meets it: help, prediction from files and standard input, scores, mistakes told."""
 
 import importlib
+import gzip
 import io
 import json
 import os
@@ -300,11 +301,18 @@ def test_a_byte_order_mark_is_no_part_of_the_text(saved_model, command, tmp_path
     assert json.loads(result.out)["text"] == TEXTS[0]
 
 
-def test_a_plain_file_that_is_no_utf_8_is_told(saved_model, command, tmp_path):
-    (tmp_path / "in.txt").write_bytes("gene\ncaf\xe9\n".encode("latin-1"))
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("gene\ncaf\xe9\n".encode("latin-1"), "line 2: byte 4 is not valid utf-8. Save the file as UTF-8."),
+        (gzip.compress(b"gene"), "line 1: the file is compressed with gzip"),
+    ],
+)
+def test_a_plain_file_that_is_no_utf_8_is_told(saved_model, command, tmp_path, content, problem):
+    (tmp_path / "in.txt").write_bytes(content)
     result = command("predict", "--model", saved_model, tmp_path / "in.txt")
     assert result.code == 2
-    assert "in.txt, line 2: byte 4 is not valid utf-8. Save the file as UTF-8." in result.err.splitlines()[-1]
+    assert f"in.txt, {problem}" in result.err.splitlines()[-1]
 
 
 # ---- publish
