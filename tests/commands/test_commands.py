@@ -1,7 +1,7 @@
 """The command line as a user meets it: help, prediction from files and standard input, scores, mistakes told."""
 
-import importlib
 import gzip
+import importlib
 import io
 import json
 import os
