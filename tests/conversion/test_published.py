@@ -403,7 +403,7 @@ def test_damaged_files_are_told(small, pretrained, tmp_path, archive):
 
 def test_labels_and_vocabularies_must_fit(small, pretrained, vocabularies, tmp_path):
     path = save_published(small, tmp_path / "small.pth")
-    with pytest.raises(ValueError, match=r"3 entity labels .* 2 are named"):
+    with pytest.raises(ValueError, match=r"3 entity labels.* 2 are named"):
         convert_published(path, pretrained, LABELS[:2])
     published = published_model("SpanModel", "Biaffine", small_tensors(), published_encoder(pretrained, parts=True))
     path = save_published(published, tmp_path / "parts.pth")
