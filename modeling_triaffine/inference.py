@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from .model.configuration_triaffine import NONE_LABEL
-from .model.decoding_triaffine import entity_labels
+from .model.decoding_triaffine import entity_mask
 from .model.modeling_triaffine import NestedNEROutput
 from .model.span_head_triaffine import SpanHeadOutput
 from .model.triaffine_ops import label_probabilities, span_mask
@@ -26,7 +26,7 @@ def read_labels(config: Any, logits: Tensor, is_final: bool) -> list[list[tuple[
     """
     probabilities = read_probabilities(config, logits, is_final)
     thresholds = (config.label_thresholds or {}) if is_final else {}
-    found = entity_labels(probabilities, [thresholds.get(name) for name in config.entity_labels], config.multi_label)
+    found = entity_mask(probabilities, [thresholds.get(name) for name in config.entity_labels], config.multi_label)
     labels = []
     for row, has in zip(probabilities.tolist(), found.tolist(), strict=True):
         of_span = [(name, row[n]) for n, name in enumerate(config.entity_labels) if has[n]]

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from ..model.decoding_triaffine import entity_labels
+from ..model.decoding_triaffine import entity_mask
 from ..model.modeling_triaffine import NestedNEROutput, TriaffineForNestedNER, evaluating
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.triaffine_ops import label_probabilities
@@ -55,7 +55,7 @@ class Readings:
 
     def said(self, probabilities: Tensor, threshold: float | None, multi_label: bool) -> Tensor:
         """[S, R - 1], which labels that the sentences have are found with this threshold."""
-        found = entity_labels(probabilities, [threshold] * len(self.entities), multi_label)
+        found = entity_mask(probabilities, [threshold] * len(self.entities), multi_label)
         return found & torch.tensor(self.entities).bool()
 
 
@@ -184,8 +184,8 @@ def _calibrate_labels(
     config: Any, readings: Readings, probabilities: Tensor, goal: Goal
 ) -> dict[str, LabelCalibration]:
     nothing, everything = ([value] * len(config.entity_labels) for value in (None, 0.0))
-    by_default = entity_labels(probabilities, nothing, config.multi_label)
-    could_be = entity_labels(probabilities, everything, config.multi_label)  # a threshold decides on these
+    by_default = entity_mask(probabilities, nothing, config.multi_label)
+    could_be = entity_mask(probabilities, everything, config.multi_label)  # a threshold decides on these
     labels = {}
     for number, name in enumerate(config.entity_labels):
         rows, entities = could_be[:, number], readings.entities[number]

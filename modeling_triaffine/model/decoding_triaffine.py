@@ -49,7 +49,7 @@ def find_entities(
         logits, spans, mask = output.logits, output.candidates, output.candidate_mask
     probabilities = label_probabilities(logits, config.multi_label, config.temperature)
     by_label = threshold if isinstance(threshold, Mapping) else dict.fromkeys(names, threshold)
-    accepted = entity_labels(probabilities, [by_label.get(name) for name in names], config.multi_label)
+    accepted = entity_mask(probabilities, [by_label.get(name) for name in names], config.multi_label)
     sentence, span, label = (accepted & mask.unsqueeze(-1)).nonzero(as_tuple=True)
     i, j = spans[sentence, span].unbind(-1)
     # One transfer for all: each waits for the device.
@@ -60,7 +60,7 @@ def find_entities(
     return [resolve_overlaps(in_sentence, overlap) for in_sentence in entities]
 
 
-def entity_labels(probabilities: Tensor, thresholds: Sequence[float | None], multi_label: bool) -> Tensor:
+def entity_mask(probabilities: Tensor, thresholds: Sequence[float | None], multi_label: bool) -> Tensor:
     """Which labels are accepted as entities ([`find_entities`]): probabilities [..., R], None the last → [..., R - 1].
 
     thresholds: one for each label, None for a label without.

@@ -7,8 +7,9 @@
 
 import contextlib
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -20,7 +21,7 @@ from .checkpoint_triaffine import check_index, check_sizes, refuse_broken, refus
 from .checks_triaffine import reading
 from .configuration_triaffine import TriaffineConfig
 from .factors_triaffine import TriaffineTensor, mlp_squared_norm
-from .repository_triaffine import HubMixin, check_available
+from .repository_triaffine import ORIGIN_OPTIONS, HubMixin, check_available
 from .span_head_triaffine import SpanHeadOutput, TriaffineSpanHead
 from .words_triaffine import WordRepresentation, pool_subwords
 
@@ -53,6 +54,8 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
 
     # Uploads a model as a complete repository. Set by the package, whose cards and checks are not remote code.
     push_repository: Callable[..., Any] | None = None
+    # `ORIGIN_OPTIONS` that the model was loaded with.
+    origin: Mapping[str, Any] = MappingProxyType({})
 
     def __init__(self, config: TriaffineConfig):
         super().__init__(config)
@@ -159,6 +162,7 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
                 raise
             refuse_shapes(where, ["the tensors of the table above"])
         model, report = loaded
+        model.origin = {name: kwargs[name] for name in ORIGIN_OPTIONS if name in kwargs}
         refuse_missing(where, report["missing_keys"])
         refuse_broken(where, model)
         return (model, report) if wants_report else model

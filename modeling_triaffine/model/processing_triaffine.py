@@ -398,7 +398,7 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
     ) -> "TriaffineProcessor":
         for name in FILES[:2]:
             if find_file(pretrained_model_name_or_path, name, kwargs) is None:
-                raise FileNotFoundError(describe_missing(pretrained_model_name_or_path, name))
+                raise FileNotFoundError(describe_missing(pretrained_model_name_or_path, name, kwargs))
         # With None, transformers asks whether to run code that the tokenizer names, and reads the answer from stdin.
         kwargs["trust_remote_code"] = bool(kwargs.get("trust_remote_code"))
         with reading(str(pretrained_model_name_or_path), f"one of config.json, {', '.join(FILES)}"):

@@ -63,6 +63,8 @@ CUSTOM_PIPELINES = {
     }
 }
 
+# Options of `from_pretrained` that say where a model's files are, and that its processor is loaded with.
+ORIGIN_OPTIONS = ("revision", "subfolder", "cache_dir", "local_files_only")
 # Options of `save_pretrained(push_to_hub=True)` for the push.
 PUSH_OPTIONS = (
     *("repo_id", "processor", "private", "token", "tags"),
@@ -189,9 +191,9 @@ def find_file(name_or_path: str | os.PathLike[str], name: str, options: dict[str
         raise
 
 
-def describe_missing(name_or_path: str | os.PathLike[str], name: str) -> str:
-    """Why a file of a model is missing, and what to do about it."""
-    has_config = find_file(name_or_path, "config.json", {}) is not None
+def describe_missing(name_or_path: str | os.PathLike[str], name: str, options: dict[str, Any]) -> str:
+    """Why a file of a model is missing, and what to do about it; arguments as of [`find_file`]."""
+    has_config = find_file(name_or_path, "config.json", options) is not None
     if not has_config and not os.path.isdir(name_or_path):
         return (
             f"There is no model {name_or_path}: neither a folder, nor a name that the Hub or its cache on this machine "

@@ -15,6 +15,7 @@ from ..model.decoding_triaffine import Threshold
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.processing_triaffine import TriaffineProcessor
+from ..model.repository_triaffine import find_file
 from .chunks import Chunk
 from .reading import Reading
 
@@ -59,7 +60,10 @@ def describe_model(name_or_path: str) -> tuple[str, str | None]:
     list(processor.encode_text(HARMLESS_TEXT))  # if the model needs parts of speech, the warning is visible here
     folder = Path(name_or_path)
     if not folder.is_dir():
-        return f"{name_or_path} of commit {config._commit_hash}", config._commit_hash
+        cached = find_file(name_or_path, "config.json", {})
+        assert cached is not None  # read above
+        commit = Path(cached).parent.name  # of its snapshot in the cache
+        return f"{name_or_path} of commit {commit}", commit
     digest = hashlib.sha256()
     for path in sorted(path for pattern in MODEL_FILES for path in folder.glob(pattern)):
         with open(path, "rb") as file:

@@ -5,11 +5,11 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from huggingface_hub import constants
+from huggingface_hub import HfApi, constants
 
 from modeling_triaffine import NestedNERPipeline, TriaffineConfig, TriaffineForNestedNER, TriaffineProcessor
 from modeling_triaffine.model import repository_triaffine
-from tests.helpers.tiny import tiny_model
+from tests.helpers.tiny import tiny_model, tiny_processor
 
 pytest_plugins = ("tests.helpers.hub_server",)
 
@@ -63,3 +63,28 @@ def test_what_is_in_the_cache_loads_without_the_hub(online, encoder):
     assert TriaffineConfig.from_pretrained("owner/name")
     online.stop()
     assert TriaffineConfig.from_pretrained("owner/name").num_labels == 3
+
+
+def test_a_missing_processor_is_looked_for_as_the_caller_asks(online, encoder, tmp_path):
+    tiny_model(encoder).config.push_to_hub("owner/name")
+    where = {"cache_dir": tmp_path, "local_files_only": True}
+    TriaffineConfig.from_pretrained("owner/name", cache_dir=tmp_path)
+    before = len(online.requests)
+    with pytest.raises(FileNotFoundError, match="owner/name has no processor_config"):
+        TriaffineProcessor.from_pretrained("owner/name", **where)
+    assert len(online.requests) == before
+
+
+def test_a_pipeline_takes_the_processor_of_the_models_revision(online, encoder, tmp_path):
+    folder = tmp_path / "model"
+    tiny_model(encoder).save_pretrained(folder)
+    processor = tiny_processor(encoder, max_sentence_words=50)
+    api = HfApi()
+    api.create_repo("owner/name")
+    commits = []
+    for processor.max_sentence_words in (50, 60):
+        processor.save_pretrained(folder)
+        commits.append(api.upload_folder(repo_id="owner/name", folder_path=folder).oid)
+    for revision, words in zip(commits, (50, 60), strict=True):
+        model = TriaffineForNestedNER.from_pretrained("owner/name", revision=revision)
+        assert NestedNERPipeline(model, device="cpu").processor.max_sentence_words == words

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import ray
+from huggingface_hub import HfApi
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,6 +25,8 @@ from modeling_triaffine.tagging import output as output_module
 from modeling_triaffine.tagging.chunks import Chunk
 from modeling_triaffine.tagging.reading import read_chunks
 from modeling_triaffine.tagging.tagger import Tagger
+
+pytest_plugins = ("tests.helpers.hub_server",)
 
 PROGRAM = "from modeling_triaffine.commands import main; main()"
 TEXTS = [f"gene {number} binds protein x{number} . Does it ?" for number in range(30)]
@@ -445,3 +448,11 @@ class TestTagger:
         assert describe_model(str(copy)) != describe_model(str(saved_model))
         with pytest.raises(OSError, match="nowhere"):
             describe_model(str(tmp_path / "nowhere"))
+
+    def test_a_model_on_the_hub_is_described_by_its_commit(self, saved_model, online):
+        api = HfApi()
+        api.create_repo("owner/name")
+        commit = api.upload_folder(repo_id="owner/name", folder_path=saved_model).oid
+        description, revision = describe_model("owner/name")
+        assert revision == commit
+        assert commit in description
