@@ -339,7 +339,7 @@ def _find_processor(model: TriaffineForNestedNER, token: str | bool | None) -> T
     """The processor saved where the model was loaded from; None if there is none."""
     origin = model.config.name_or_path
     try:
-        return TriaffineProcessor.from_pretrained(origin, token=token) if origin else None
+        return TriaffineProcessor.from_pretrained(origin, token=token, **model.origin) if origin else None
     except OSError as error:
         logger.warning("The model is published without a processor: %s", error)
         return None

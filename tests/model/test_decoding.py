@@ -57,7 +57,7 @@ def test_thresholds_by_label_leave_the_other_labels_as_they_are(threshold, expec
     assert spans(first) == expected
 
 
-@pytest.mark.parametrize("threshold", [None, 0.25, {"DNA": 0.6}])
+@pytest.mark.parametrize("threshold", [None, 0.25, {"DNA": 0.6}, {"protein": 0.6}])
 def test_a_configuration_gives_what_prediction_is_not_given(threshold):
     fields = {"temperature": 2.0, "label_thresholds": {"protein": 0.3}}
     by_label = {"protein": 0.3, **threshold} if isinstance(threshold, dict) else threshold or {"protein": 0.3}

@@ -185,6 +185,7 @@ def test_vocabularies_travel(encoder, tmp_path):
     processor = tiny_processor(encoder)
     records = [{"tokens": ["Gene", "x", "x"], "pos": ["NOUN", "X", "X"]}]
     processor.build_vocabularies(records, ["words", "pos", "chars"])
+    assert sorted(processor.vocabularies["chars"]) == sorted(["[PAD]", "[UNK]", *"Genx"])
     processor.save_pretrained(tmp_path)
     loaded = AutoProcessor.from_pretrained(tmp_path)
     assert isinstance(loaded, TriaffineProcessor)
@@ -196,6 +197,13 @@ def test_vocabularies_travel(encoder, tmp_path):
         assert feature["char_ids"][0].tolist() == [one.vocabularies["chars"]["x"], 0, 0, 0]
     with pytest.raises(ValueError, match="choose among"):
         processor.build_vocabularies(records, ["shapes"])
+
+
+def test_a_capitalized_word_takes_the_vector_of_the_lowercase_one(processor):
+    processor.build_vocabularies([{"tokens": ["gene", "DNA"]}], ["words"])
+    capitalized, lowercase, known, unknown = processor.encode([["Gene", "gene", "DNA", "dna"]])[0]["word_ids"]
+    assert capitalized == lowercase != known
+    assert unknown == processor.vocabularies["words"]["[UNK]"]
 
 
 def by_length(sentences):

@@ -157,13 +157,14 @@ def test_span_scores(attention, scoring, rank):
     ("attention", "share"), [("triaffine", True), ("triaffine", False), ("triaffine_no_label", True), ("label", False)]
 )
 def test_cross_span_scores(attention, share, axis, rank):
+    # More candidates than the sentence of three words has spans: its padding is no copy of its only candidate.
     head, hidden, lengths = make_head(
-        attention=attention, share_triaffine=share, cross_span_axis=axis, triaffine_rank=rank
+        attention=attention, share_triaffine=share, cross_span_axis=axis, triaffine_rank=rank, max_candidates=7
     )
     output = head(hidden, lengths)
     for sentence, length in enumerate(lengths.tolist()):
         mask = output.candidate_mask[sentence]
-        assert mask.sum() == min(4, length * (length + 1) // 2)
+        assert mask.sum() == min(7, length * (length + 1) // 2)
         candidates = output.candidates[sentence][mask].tolist()
         expected = Numpy(head, hidden[sentence, :length]).cross_scores(candidates)
         np.testing.assert_allclose(output.logits[sentence][mask].detach().numpy(), expected, rtol=1e-9, atol=1e-9)
