@@ -116,9 +116,11 @@ def explain(pipeline: NestedNERPipeline, text: str, span: tuple[int, int]) -> Ex
 
     Raises:
         ValueError: The span lies outside the text, is not aligned with words (the error lists the nearest), crosses a
-            sentence boundary, or is wider than the model scores (`max_span_width`).
+            sentence boundary, or is wider than the model scores (`max_span_width`); the pipeline has an ONNX graph.
     """
     model: Any = pipeline.model
+    if not hasattr(model, "represent_words"):
+        raise ValueError("An ONNX graph has no attention to explain; give a NestedNERPipeline of the model it is from.")
     feature, offsets, (i, j) = _locate(pipeline.processor, text, span)
     max_width = model.config.max_span_width
     if max_width is not None and j - i >= max_width:

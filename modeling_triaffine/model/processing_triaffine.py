@@ -173,6 +173,7 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
             features = [feature for one in texts for feature, _ in self.encode_text(one)]
         else:
             assert words is not None
+            words = list(words)
             sentences = [words] if not words or isinstance(words[0], str) else words
             features = self.encode(sentences, pos, left_tokens, right_tokens)  # type: ignore[arg-type]
         if not features:

@@ -9,6 +9,7 @@ import threading
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -191,6 +192,11 @@ def test_an_explanation_multiplies_out_to_the_scores_of_the_model(encoder, field
                 assert len(stage.attention) == len(stage.contributions) == len(explanation.candidates)
         assert sum(label.final.probability for label in explanation.labels) == pytest.approx(1)
     assert bool(with_candidates) == model.config.cross_span
+
+
+def test_an_onnx_graph_is_not_explained():
+    with pytest.raises(ValueError, match="ONNX"):
+        explain(SimpleNamespace(model=torch.nn.Identity()), "gene", (0, 4))
 
 
 def test_an_explanation_says_what_the_pipeline_finds(pipeline):

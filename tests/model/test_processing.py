@@ -151,6 +151,8 @@ def test_call_takes_text_or_words(processor):
     by_words = processor(words=["gene", "x", "."])
     by_text = processor("gene x.")
     assert all(torch.equal(by_words[name], by_text[name]) for name in by_words)
+    of_array = processor(words=np.array(["gene", "x", "."]))
+    assert all(torch.equal(of_array[name], by_words[name]) for name in by_words)
     assert processor(text=["gene. It binds.", "x"])["num_words"].tolist() == [2, 3, 1]
     with pytest.raises(ValueError, match="either"):
         processor()
