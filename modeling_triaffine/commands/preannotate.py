@@ -91,6 +91,8 @@ def command(
 
 def check_output(to: str, output: Path) -> None:
     """Raises ValueError if the output is a folder where a file is written, or something where a folder is."""
+    if str(output) == "-":
+        raise ValueError("--output is -, but annotation tools import files; give a name.")
     if to in FOLDERS:
         check_new("--output", output)
     elif output.is_dir():

@@ -16,6 +16,7 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel, PreTrainedModel
+from transformers.utils import can_return_tuple
 
 from .checkpoint_triaffine import check_index, check_sizes, refuse_broken, refuse_missing, refuse_shapes
 from .checks_triaffine import reading
@@ -226,6 +227,7 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         if reset is not None:
             reset()
 
+    @can_return_tuple
     def forward(
         self,
         input_ids: Tensor,

@@ -194,6 +194,8 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
 
     def encode_text(self, text: str) -> Iterator[tuple[Feature, Piece]]:
         """The feature of each sentence of a raw text, or window of a long one, and the offsets of its words."""
+        if not isinstance(text, str):
+            raise TypeError(f"TriaffineProcessor: a text is a string, not {type(text).__name__}.")
         pieces = self.split_text(text)
         # Every sentence has at least one word, so this many sentences contain all context.
         reach = 0 if self.context == "none" else self.max_subwords

@@ -126,6 +126,7 @@ MISTAKES = {
     "no texts": (["empty.txt", "--output", "x", "--to", "brat"], ["empty.txt", "no text"]),
     "folder without texts": (["folder", "--output", "x", "--to", "brat"], ["folder", ".txt"]),
     "output is a folder": (["texts.txt", "--output", "folder", "--to", "doccano"], ["--output folder"]),
+    "output is the standard one": (["texts.txt", "--output", "-", "--to", "doccano"], ["--output is -"]),
     "output exists": (["texts.txt", "--output", "folder", "--to", "brat"], ["--output folder"]),
     "ids": (["ids.jsonl", "--output", "x", "--to", "doccano"], ["ids.jsonl", "'1'"]),
     "id outside": (["outside.jsonl", "--output", "x", "--to", "brat"], ["'../a'"]),

@@ -122,6 +122,12 @@ def test_attention_maps_and_hidden_states_on_request(encoder):
     torch.testing.assert_close(full.cross_span_attentions.sum(2)[real], torch.ones(int(real.sum()), 3))
 
 
+def test_output_is_a_tuple_on_request(encoder):
+    model = tiny_model(encoder).eval()
+    batch = make_batch(encoder, model)
+    torch.testing.assert_close(model(**batch, return_dict=False), model(**batch, return_dict=True).to_tuple())
+
+
 def test_mixed_layers_start_as_their_mean(encoder):
     model = tiny_model(encoder, mix_layers=True)
     batch = make_batch(encoder, model)

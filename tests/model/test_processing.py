@@ -154,6 +154,8 @@ def test_call_takes_text_or_words(processor):
     of_array = processor(words=np.array(["gene", "x", "."]))
     assert all(torch.equal(of_array[name], by_words[name]) for name in by_words)
     assert processor(text=["gene. It binds.", "x"])["num_words"].tolist() == [2, 3, 1]
+    with pytest.raises(TypeError, match="a text is a string, not NoneType"):
+        processor(["one", None])
     with pytest.raises(ValueError, match="either"):
         processor()
 
