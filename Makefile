@@ -4,8 +4,10 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 LOWEST ?= .venv-lowest
-# Most of what is installed is never imported: Python compiles the rest when it is.
+# Most of what is installed is never imported. Python compiles the rest when it is, and must keep what it compiled: with
+# this variable, which container images set, every process of the tests would compile all libraries again.
 INSTALL := -m pip install --quiet --no-compile
+unexport PYTHONDONTWRITEBYTECODE
 # Every file in one process, for the sake of its fixtures; the slowest files first (tests/conftest.py).
 PYTEST := -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 # The tests that need an extra (or, the documents, all of them) and those of benchmarks: `make test` alone runs them.
