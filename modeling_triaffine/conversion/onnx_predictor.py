@@ -95,9 +95,9 @@ class OnnxNestedNER(NestedNERPipeline):
         super().__init__(graph, TriaffineProcessor.from_pretrained(model), device=device, **options)
 
     def save_pretrained(self, save_directory: str | os.PathLike[str], **kwargs: Any) -> None:
-        """Not there: a graph is a file to be copied."""
+        """Raises ValueError: a graph is a file, which is copied or uploaded with its folder."""
         raise ValueError("OnnxNestedNER: the folder that `triaffine-ner export` wrote is the model; copy or upload it.")
 
     def push_to_hub(self, repo_id: str, **options: Any) -> Any:
-        """Not there, as `save_pretrained`."""
+        """Raises ValueError, as `save_pretrained`."""
         self.save_pretrained(repo_id)
