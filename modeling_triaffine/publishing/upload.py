@@ -7,11 +7,18 @@ import shlex
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from huggingface_hub import CommitInfo, CommitOperationAdd, CommitOperationDelete, HfApi, constants, snapshot_download
-from huggingface_hub.errors import HfHubHTTPError, HFValidationError, HTTPError, LocalTokenNotFoundError
+from huggingface_hub.errors import (
+    GatedRepoError,
+    HfHubHTTPError,
+    HFValidationError,
+    HTTPError,
+    LocalTokenNotFoundError,
+)
 from huggingface_hub.hf_api import ModelInfo
 from transformers.utils.hub import cached_file
 
@@ -82,7 +89,7 @@ def push_model(
         model.save_pretrained(folder, max_shard_size=max_shard_size or "50GB")
         if processor is not None:
             processor.save_pretrained(folder)
-        _copy_card(Path(folder), str(model.config.name_or_path), token)
+        _copy_card(Path(folder), model, token)
         options |= {"with_processor": processor is not None, "token": token}
         return publish_folder(Path(folder), repo_id, **options).commit
 
@@ -242,6 +249,11 @@ def saved_before(checkpoint: Path, repo_id: str) -> Iterator[None]:
 
 def _explain(error: HfHubHTTPError, repo_id: str) -> OSError:
     status = error.response.status_code
+    if isinstance(error, GatedRepoError):
+        return PermissionError(
+            f"{repo_id} is gated: request access on its page, {constants.ENDPOINT}/{repo_id}, log in with "
+            "`hf auth login`, and try again."
+        )
     if status == 401:
         return PermissionError(_not_logged_in(repo_id))
     if status == 403:
@@ -345,13 +357,15 @@ def _find_processor(model: TriaffineForNestedNER, token: str | bool | None) -> T
         return None
 
 
-def _copy_card(folder: Path, origin: str, token: str | bool | None) -> None:
+def _copy_card(folder: Path, model: TriaffineForNestedNER, token: str | bool | None) -> None:
     """Copies card and summary from where a model was loaded to the saved model, if its weights are still the same."""
-    found = {name: _find_file(origin, name, token) for name in (CARD_NAME, SUMMARY_FILE)}
+    origin = str(model.config.name_or_path)
+    find = partial(_find_file, origin, token=token, **model.origin)
+    found = {name: find(name) for name in (CARD_NAME, SUMMARY_FILE)}
     if not any(found.values()):
         return
     for path in folder.glob("*.safetensors"):
-        source = _find_file(origin, path.name, token)
+        source = find(path.name)
         if source is None or not filecmp.cmp(source, path, shallow=False):
             logger.warning("The weights differ from those in %s: its card and scores are left out.", origin)
             return
@@ -360,9 +374,9 @@ def _copy_card(folder: Path, origin: str, token: str | bool | None) -> None:
             shutil.copyfile(source, folder / name)
 
 
-def _find_file(origin: str, name: str, token: str | bool | None) -> str | None:
+def _find_file(origin: str, name: str, **options: Any) -> str | None:
     """A file in a folder or Hub repository; None if it is missing, or the place itself."""
     try:
-        return cached_file(origin, name, token=token) if origin else None
+        return cached_file(origin, name, **options) if origin else None
     except OSError:
         return None

@@ -276,7 +276,7 @@ def test_branch_is_made_and_a_private_repository_stays_so(checkpoint, online, co
 def test_card_is_written_from_the_summary_under_the_new_name(checkpoint, online):
     """Of a model that is still the one it was loaded as; another has no scores yet."""
     model = TriaffineForNestedNER.from_pretrained(checkpoint)
-    push_model(model, NAME)
+    commit = push_model(model, NAME).oid
     assert online.repositories[NAME].private
     card = ModelCard(files_of(online)["README.md"].decode())
     assert card.data.model_name == NAME
@@ -290,6 +290,9 @@ def test_card_is_written_from_the_summary_under_the_new_name(checkpoint, online)
     card = ModelCard(files_of(online)["README.md"].decode())
     assert card.data.eval_results is None
     assert "60.00" not in card.text
+
+    push_model(TriaffineForNestedNER.from_pretrained(NAME, revision=commit), "owner/before")
+    assert "60.00" in files_of(online, "owner/before")["README.md"].decode()
 
 
 def test_edited_card_is_kept(checkpoint, online, command, caplog):

@@ -5,13 +5,15 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from huggingface_hub import HfApi, constants
+from huggingface_hub.errors import GatedRepoError
 from transformers import AutoModelForTokenClassification
 
 from modeling_triaffine import TriaffineForNestedNER
 from modeling_triaffine.model.repository_triaffine import REMOTE_CODE_FILES
-from modeling_triaffine.publishing.upload import NotPublishedError, publish_folder, saved_before
+from modeling_triaffine.publishing.upload import NotPublishedError, errors_of_hub, publish_folder, saved_before
 from tests.helpers.checkpoint_to_publish import (
     CODE,
     CODE_FILES,
@@ -186,6 +188,13 @@ def test_hub_that_refuses_is_told_in_one_paragraph(checkpoint, online, command, 
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     assert f"The Hub ({online.endpoint}) cannot be reached for {NAME}" in publish()
     assert online.repositories == {}
+
+
+def test_model_that_its_owner_shows_to_some_only_says_how_to_ask():
+    answer = httpx.Response(403, request=httpx.Request("GET", "https://hub"))
+    error = GatedRepoError("Access to model owner/gated is restricted.", response=answer)
+    with pytest.raises(PermissionError, match=r"gated: request access .*/owner/gated"), errors_of_hub("owner/gated"):
+        raise error
 
 
 def test_large_file_that_breaks_off_is_told(checkpoint, online, command, monkeypatch):
