@@ -73,8 +73,9 @@ def tag_corpus(
         RuntimeError: Ray fails, or the model cannot be loaded or fails on every text; finished outputs are kept.
     """
     reading, actors = reading or Reading(), actors or Actors()
-    model, revision = describe_model(tagging.model)
-    check_threshold(tagging.threshold, TriaffineConfig.from_pretrained(tagging.model).entity_labels)
+    model, revision = describe_model(tagging.model, tagging.revision)
+    config = TriaffineConfig.from_pretrained(tagging.model, revision=revision)
+    check_threshold(tagging.threshold, config.entity_labels)
     if Path(tagging.model).is_dir():
         tagging = dataclasses.replace(tagging, model=str(Path(tagging.model).resolve()))
     tagging = dataclasses.replace(tagging, revision=revision)

@@ -38,7 +38,7 @@ HARMLESS_TEXT = "Yes ."
 
 @dataclasses.dataclass(frozen=True)
 class Tagging:
-    """The model and the options of its [`NestedNERPipeline`]; `revision` is that of a Hub repository."""
+    """The model and the options of its [`NestedNERPipeline`]; `revision` is a branch, tag or commit on the Hub."""
 
     model: str
     revision: str | None = None
@@ -47,20 +47,20 @@ class Tagging:
     batch_size: int = 16
 
 
-def describe_model(name_or_path: str) -> tuple[str, str | None]:
-    """Returns a description that identifies a model's state, and its revision if it is from the Hub.
+def describe_model(name_or_path: str, revision: str | None = None) -> tuple[str, str | None]:
+    """Returns a description that identifies a model's state, and its commit if it is from the Hub.
 
     Raises:
         OSError: there is no such model, or one of its files is missing.
         ValueError: one of its files is damaged, or processor and model do not match.
     """
-    config = TriaffineConfig.from_pretrained(name_or_path)
-    processor = TriaffineProcessor.from_pretrained(name_or_path)
+    config = TriaffineConfig.from_pretrained(name_or_path, revision=revision)
+    processor = TriaffineProcessor.from_pretrained(name_or_path, revision=revision)
     processor.check_fits(config)
     list(processor.encode_text(HARMLESS_TEXT))  # if the model needs parts of speech, the warning is visible here
     folder = Path(name_or_path)
     if not folder.is_dir():
-        cached = find_file(name_or_path, "config.json", {})
+        cached = find_file(name_or_path, "config.json", {"revision": revision})
         assert cached is not None  # read above
         commit = Path(cached).parent.name  # of its snapshot in the cache
         return f"{name_or_path} of commit {commit}", commit
@@ -82,10 +82,10 @@ class Tagger:
         """The pipeline, loaded with the first chunk: Ray reports errors of calls, but not those of constructors."""
         logging.disable_progress_bar()
         logging.set_verbosity_error()  # on a GPU the pipeline warns of repeated calls
-        source: dict[str, Any] = {"revision": self.tagging.revision} if self.tagging.revision else {}
+        model, revision = self.tagging.model, self.tagging.revision
         return NestedNERPipeline(
-            model=TriaffineForNestedNER.from_pretrained(self.tagging.model, **source),
-            processor=TriaffineProcessor.from_pretrained(self.tagging.model, **source),
+            model=TriaffineForNestedNER.from_pretrained(model, revision=revision),
+            processor=TriaffineProcessor.from_pretrained(model, revision=revision),
             device=self.device,
         )
 

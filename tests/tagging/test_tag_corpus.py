@@ -20,7 +20,16 @@ from hypothesis import strategies as st
 
 from modeling_triaffine import NestedNERPipeline
 from modeling_triaffine.commands import main
-from modeling_triaffine.tagging import Actors, OutputFolder, Reading, Tagging, describe_model, find_files, run
+from modeling_triaffine.tagging import (
+    Actors,
+    OutputFolder,
+    Reading,
+    Tagging,
+    describe_model,
+    find_files,
+    run,
+    tag_corpus,
+)
 from modeling_triaffine.tagging import output as output_module
 from modeling_triaffine.tagging.chunks import Chunk
 from modeling_triaffine.tagging.reading import read_chunks
@@ -449,10 +458,17 @@ class TestTagger:
         with pytest.raises(OSError, match="nowhere"):
             describe_model(str(tmp_path / "nowhere"))
 
-    def test_a_model_on_the_hub_is_described_by_its_commit(self, saved_model, online):
+    def test_a_model_on_the_hub_is_that_of_its_commit(self, saved_model, online, tmp_path):
         api = HfApi()
         api.create_repo("owner/name")
         commit = api.upload_folder(repo_id="owner/name", folder_path=saved_model).oid
-        description, revision = describe_model("owner/name")
+        api.upload_file(path_or_fileobj=b"Another card.", path_in_repo="README.md", repo_id="owner/name")
+        newest, _ = describe_model("owner/name")
+        description, revision = describe_model("owner/name", commit)
         assert revision == commit
         assert commit in description
+        assert newest != description
+        tag_corpus({}, tmp_path / "out", Tagging("owner/name", revision=commit))
+        assert commit in (tmp_path / "out" / "options.json").read_text()
+        tagger = Tagger(Tagging("owner/name", revision=commit), Reading(), "cpu")
+        assert tagger.find_entities.model.origin["revision"] == commit
