@@ -56,6 +56,6 @@ def parse_column(text: str) -> tuple[str, int | list[int] | str]:
     numbers = [int(number) for number in value.split(",") if number.isdecimal()]
     if name == "entities" and value and not numbers:
         return name, value
-    if not name or len(numbers) != value.count(",") + 1:
-        raise ValueError(f"--columns: {text!r} is not of the form entities=1,2.")
+    if not name or len(numbers) != value.count(",") + 1 or (len(numbers) > 1 and name != "entities"):
+        raise ValueError(f"--columns: {text!r} is not of the form entities=1,2 or tokens=0.")
     return name, numbers if name == "entities" else numbers[0]

@@ -117,7 +117,8 @@ def named_texts(source: str, text_column: str) -> Iterator[tuple[str, str]]:
     stem = "text" if source == "-" else path.stem
     names: set[str] = set()
     for number, record in enumerate(Records(source, text_column), start=1):
-        name = str(record.get("id", f"{stem}-{number:05}"))
+        own = record.get("id")
+        name = f"{stem}-{number:05}" if own is None else str(own)
         if name in names:
             raise ValueError(f"{source}: the id {name!r} comes twice. Give every text its own, or none.")
         names.add(name)

@@ -24,7 +24,7 @@ class Records:
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """The records, each with its text; a blank line of a plain file is a text without entities."""
         standard = self.source == "-"
-        form = self.form or ("jsonl" if self.source.endswith((".jsonl", ".json")) else "text")
+        form = self.form or ("jsonl" if self.source.lower().endswith((".jsonl", ".ndjson", ".json")) else "text")
         with contextlib.nullcontext(sys.stdin.buffer) if standard else open(self.source, "rb") as lines:
             for number, line in enumerate(lines, start=1):
                 where = f"{'standard input' if standard else self.source}, line {number}"

@@ -114,9 +114,12 @@ def test_texts_of_a_folder_and_of_json_lines_keep_their_names(command, saved_mod
     arguments = ("--model", saved_model, "--to", "brat", "--output")
     assert command("preannotate", tmp_path / "in", *arguments, tmp_path / "out").code == 0
     assert (tmp_path / "out" / "a" / "1.txt").read_bytes() == b"gene\r\nDNA"
-    lines = write_files(tmp_path, {"a.jsonl": '{"id": 7, "body": "gene", "entities": []}\n{"body": "DNA"}\n'})
+    lines = write_files(
+        tmp_path,
+        {"a.jsonl": '{"id": 7, "body": "gene", "entities": []}\n{"body": "DNA"}\n{"id": null, "body": "a gene"}\n'},
+    )
     assert command("preannotate", lines, *arguments, tmp_path / "other", "--text-column", "body").code == 0
-    assert sorted(file.name for file in (tmp_path / "other").glob("*.txt")) == ["7.txt", "a-00002.txt"]
+    assert sorted(file.name for file in (tmp_path / "other").glob("*.txt")) == ["7.txt", "a-00002.txt", "a-00003.txt"]
 
 
 MISTAKES = {
