@@ -114,7 +114,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand
 
-from ..errors import exit_with_message
+from ..errors import ending_plainly
 
 
 class Unparsed(TyperCommand):
@@ -145,13 +145,14 @@ def command(context: typer.Context) -> None:
 
     start_logging()
     arguments = ["--help" if argument == "--help-all" else argument for argument in context.args]
-    run = prepare_run(arguments)
-    try:
-        train_and_save(run)
-    except (TrainingFault, NotPublishedError) as fault:
-        exit_with_message(fault)
-    except (ValueError, OSError, ImportError) as error:  # in another command a mistake of the user, but not by now
-        raise RuntimeError("The training failed, and the cause is none that it knows of.") from error
+    with ending_plainly(TrainingFault):
+        run = prepare_run(arguments)
+        try:
+            train_and_save(run)
+        except (TrainingFault, NotPublishedError):
+            raise
+        except (ValueError, OSError) as error:  # a mistake of the user is found before the training
+            raise RuntimeError("Training stopped at an error that is none of its options, data or machine.") from error
 
 
 if __name__ == "__main__":

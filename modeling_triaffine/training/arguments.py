@@ -7,13 +7,12 @@ fields of `TriaffineConfig`.
 # ruff: noqa: RUF009 - `_option` makes a field, as `dataclasses.field` does
 
 import math
-import re
 from dataclasses import dataclass, field
 from typing import Any, Literal, NoReturn
 
 import torch
 from transformers import TrainingArguments
-from transformers.trainer_utils import HubStrategy, IntervalStrategy, SaveStrategy
+from transformers.trainer_utils import HubStrategy, IntervalStrategy, SaveStrategy, SchedulerType
 
 from ..data.collator import FlatAnnotation
 from .checkpoints import LATEST
@@ -36,10 +35,10 @@ WITHOUT_EFFECT = {
     "eval_accumulation_steps": "entities leave the device with every batch",
     "eval_do_concat_batches": "evaluation always scores entities",
     "eval_use_gather_object": "evaluation always scores entities",
+    "average_tokens_across_devices": "the loss of an update is the mean over the sentences of all processes",
+    "hub_always_push": "the model is uploaded once, when it is finished",
     "length_column_name": "a sentence's length is its number of sub-words",
 }
-# Metrics of an evaluation, as the trainer names them; several validation sets put their names before.
-METRIC_NAME = re.compile(r"(^|_)(loss|f1|precision|recall|f1_.+)$")
 # Numbers that may be 0, which switches something off, but not less.
 NOT_NEGATIVE = (
     "learning_rate",
@@ -60,6 +59,25 @@ def _option(default: Any, help: str, **of_parser: Any) -> Any:
 
 def refuse_without_effect(name: str) -> NoReturn:
     raise ValueError(f"{name} has no effect in this trainer: {WITHOUT_EFFECT[name]}. Leave it out.")
+
+
+def check_arguments(args: TrainingArguments) -> None:
+    """Raises ValueError for options of transformers, in plain arguments too, that this trainer does not follow."""
+    defaults = TrainingArguments.__dataclass_fields__
+    for name in WITHOUT_EFFECT.keys() & defaults.keys():
+        if getattr(args, name) not in (defaults[name].default, []):
+            refuse_without_effect(name)
+    if args.push_to_hub and args.hub_strategy != HubStrategy.END:
+        raise ValueError(
+            f"hub_strategy is {HubStrategy(args.hub_strategy).value!r}, but uploads during training would replace the "
+            "published model by an unfinished one; set hub_strategy to 'end'."
+        )
+    config: Any = args.accelerator_config
+    if config.dispatch_batches or config.split_batches:
+        raise ValueError(
+            "accelerator_config asks for dispatch_batches or split_batches, which cut a batch into equal parts for the "
+            "processes. Here every process makes batches of its own, which cannot be cut; leave both out."
+        )
 
 
 @dataclass
@@ -135,6 +153,8 @@ class DataArguments:
     max_predict_samples: int | None = _option(None, "Test on this many sentences only.")
 
     def __post_init__(self) -> None:
+        if self.card_examples < 0:
+            raise ValueError(f"card_examples is {self.card_examples}; give 0 to show no sentence, or more.")
         if self.retokenize and self.words not in ("auto", "text"):
             raise ValueError(
                 f"retokenize is the old name of words='text', but words is {self.words!r}; leave one of the two out."
@@ -224,22 +244,12 @@ class NestedNERTrainingArguments(TrainingArguments):
                 f"train_sampling_strategy is {self.train_sampling_strategy!r}; this trainer makes batches by "
                 f"{' or '.join(SAMPLING_STRATEGIES)}."
             )
-        defaults = TrainingArguments.__dataclass_fields__
-        for name in WITHOUT_EFFECT.keys() & defaults.keys():
-            if getattr(self, name) not in (defaults[name].default, []):
-                refuse_without_effect(name)
+        check_arguments(self)
+        if self.lr_scheduler_type == SchedulerType.REDUCE_ON_PLATEAU:
+            mode = "max" if self.greater_is_better else "min"  # PyTorch's default lowers the rates while F1 rises
+            self.lr_scheduler_kwargs = {"mode": mode, **(self.lr_scheduler_kwargs or {})}
         if self.max_subwords_per_batch is not None:
             self._check_batches_by_subwords(self.max_subwords_per_batch)
-        if self.hub_strategy != HubStrategy.END:
-            raise ValueError(
-                f"hub_strategy is {HubStrategy(self.hub_strategy).value!r}, but uploads during training would put an "
-                "unfinished model in the place of the finished one; only 'end' is possible."
-            )
-        if self.metric_for_best_model and not METRIC_NAME.search(self.metric_for_best_model):
-            raise ValueError(
-                f"metric_for_best_model is {self.metric_for_best_model!r}, which no evaluation gives. There are f1, "
-                "precision, recall, flat_f1, nested_f1, f1_LABEL of each label, and loss."
-            )
         if self.remove_unused_columns:
             raise ValueError(
                 "remove_unused_columns is on, but records are encoded when a batch is made, and need their columns "
@@ -288,11 +298,3 @@ class NestedNERTrainingArguments(TrainingArguments):
                 "auto_find_batch_size tries other numbers of sentences, but with max_subwords_per_batch batches hold a "
                 "number of sub-words; leave one of the two out."
             )
-
-    @property
-    def n_gpu(self) -> int:
-        """GPUs of this process, at most one: torch's DataParallel would cut the batch's word indices apart.
-
-        To use several, start one process a GPU: `accelerate launch`.
-        """
-        return min(int(super().n_gpu), 1)

@@ -29,11 +29,13 @@ logger = logging.getLogger(__name__)
 LATEST = "latest"
 # In `TrainerState.stateful_callbacks`, which trainer_state.json holds: name → size in bytes of each file.
 FILES = "checkpoint_files"
+# The state is written after the files are listed; the other is there while transformers saves because of SIGTERM.
+UNLISTED = (TRAINER_STATE_NAME, "checkpoint-is-incomplete.txt")
 
 
 def list_files(checkpoint: str | Path) -> dict[str, int]:
-    """Returns the size in bytes of every file of a checkpoint but trainer_state.json, by its path in the folder."""
-    paths = [path for path in sorted(Path(checkpoint).rglob("*")) if path.is_file() and path.name != TRAINER_STATE_NAME]
+    """Returns the size in bytes of every file of a checkpoint but `UNLISTED` ones, by its path in the folder."""
+    paths = [path for path in sorted(Path(checkpoint).rglob("*")) if path.is_file() and path.name not in UNLISTED]
     return {path.relative_to(checkpoint).as_posix(): path.stat().st_size for path in paths}
 
 
@@ -101,7 +103,7 @@ def remove_damaged(output_dir: str | Path, start: str | None) -> None:
 
     Otherwise the rotation, which counts folders, could keep a damaged checkpoint and delete the last undamaged one.
     """
-    first = -1 if start is None else _update(Path(start))
+    first = -1 if start is None else TrainerState.load_from_json(str(Path(start) / TRAINER_STATE_NAME)).global_step
     for checkpoint in list_checkpoints(output_dir):
         damage = find_damage(checkpoint) if _update(checkpoint) > first else None
         if damage is not None:

@@ -166,11 +166,12 @@ def _check_recipe_config(recipe: Recipe) -> dict[str, Any]:
 
 
 def _as_arguments(name: str, value: Any) -> list[str]:
+    """A value of training.yaml as on the command line; YAML reads a bare `no` as False, and nothing as None."""
     if isinstance(value, list):
         return [f"--{name}", *map(str, value)]
-    if isinstance(value, bool | dict):
-        value = json.dumps(value)
-    return [f"--{name}={value}"]
+    if isinstance(value, bool | None):
+        value = {True: "true", False: "no", None: ""}[value]
+    return [f"--{name}={json.dumps(value) if isinstance(value, dict) else value}"]
 
 
 def _describe(action: argparse.Action) -> str:

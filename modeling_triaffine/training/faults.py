@@ -118,6 +118,8 @@ def explaining_faults(output_dir: str | Path | None, batch: Sequence[int] = (), 
     except TrainingFault:
         raise
     except (RuntimeError, MemoryError, OSError, SafetensorError) as error:
+        if isinstance(error.__cause__, TrainingFault):  # wrapped by transformers' search for a batch size
+            raise error.__cause__ from None
         fault: TrainingFault
         if _is_out_of_memory(error):
             fault = OutOfMemoryError(_describe_memory(error, batch))

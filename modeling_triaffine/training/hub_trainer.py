@@ -8,7 +8,7 @@ from transformers import Trainer
 
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..publishing.card_mark import mark_card
-from ..publishing.model_card import CARD_NAME, build_model_card
+from ..publishing.model_card import CARD_NAME, build_model_card, repository_name
 from ..publishing.run_summary import RunSummary
 from ..publishing.upload import errors_of_hub, publish_folder, saved_before
 from .arguments import NestedNERTrainingArguments
@@ -72,6 +72,6 @@ class HubTrainer(Trainer):
         """Writes a card beside the model if there is none; the Trainer would write its draft over any."""
         folder = Path(self.args.output_dir)
         if self.is_world_process_zero() and not (folder / CARD_NAME).exists():
-            name = str(self.hub_model_id or model_name)
+            name = self.hub_model_id or model_name or repository_name(folder)
             card = build_model_card(self.model.config, model_name=name, summary=RunSummary.load(folder))
             (folder / CARD_NAME).write_text(mark_card(str(card)), encoding="utf-8")

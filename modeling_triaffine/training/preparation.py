@@ -62,10 +62,14 @@ def build_model(
     checkpoint = plan.training.resume_from_checkpoint
     start = checkpoint or plan.model.model_name_or_path
     is_trained = start is not None and _is_trained_model(start)
+    if plan.training.do_train and labels == [NONE_LABEL]:
+        raise ValueError(
+            "The training data has no entities, so there is no label to learn. Check --train_file and --data_format."
+        )
     if plan.model.keep_labels and not (is_trained and plan.training.do_train and plan.model.model_name_or_path):
         raise ValueError("--keep_labels is for training a trained model further; name it: --model_name_or_path.")
     if start is not None and is_trained:
-        model, processor = _load_trained(start, plan.config)
+        model, processor = _load_trained(start, _required(plan))
         if plan.training.do_train and start != checkpoint:
             model = continue_with_labels(model, labels, plan.model.keep_labels)
         if plan.model.word_vectors and start != checkpoint:
@@ -122,6 +126,12 @@ def _is_trained_model(name_or_path: str) -> bool:
             f"read from the Hub either. Check the name. ({str(error).splitlines()[0]})"
         ) from None
     return config.get("model_type") == TriaffineConfig.model_type
+
+
+def _required(plan: TrainingPlan) -> dict[str, Any]:
+    """The fields of the configuration that are given, but for sizes that the data decided when the model was new."""
+    decided = {"max_span_width": plan.model.learn_span_width, "word_embedding_size": plan.model.word_vectors}
+    return {name: value for name, value in plan.config.items() if value or not decided.get(name)}
 
 
 def _load_trained(name_or_path: str, wanted: dict[str, Any]) -> tuple[TriaffineForNestedNER, TriaffineProcessor]:

@@ -35,7 +35,7 @@ from ..publishing.run_summary import SUMMARY_FILE, RunSummary
 from .checkpoints import find_checkpoint, list_checkpoints
 from .command_line import TrainingPlan, parse_training_plan
 from .corpora import Corpus, limit_splits, texts_to_score
-from .faults import check_writable, explaining_faults
+from .faults import TrainingFault, check_writable, explaining_faults
 from .preparation import build_model, check_entities, check_splits, label_names, load_teacher, read_data
 from .progress import quieten, report_progress
 from .recipes import TRAINING_FILE, format_training
@@ -143,6 +143,11 @@ def train_and_save(run: Run) -> dict[str, float]:
 
 def _check_output_folder(plan: TrainingPlan) -> None:
     training = plan.training
+    if training.push_to_hub and not training.do_train:
+        raise ValueError(
+            "--push_to_hub publishes the model of a training, but there is none (--no_do_train). Leave it out; to "
+            "publish a model that is trained: triaffine-ner publish."
+        )
     if training.should_save:
         check_writable(training.output_dir)
     found = list_checkpoints(training.output_dir)
@@ -157,17 +162,19 @@ def _build_trainer(
     plan: TrainingPlan, dataset: DatasetDict, model: TriaffineForNestedNER, processor: TriaffineProcessor
 ) -> NestedNERTrainer:
     label2id: Any = model.config.label2id
+    collator = DataCollatorForNestedNER(processor, label2id, plan.data.flat_annotation, model.config.multi_label)
     try:
-        trainer = NestedNERTrainer(
-            model,
-            plan.training,
-            processing_class=processor,
-            data_collator=DataCollatorForNestedNER(
-                processor, label2id, plan.data.flat_annotation, model.config.multi_label
-            ),
-            train_dataset=dataset.get("train"),
-            eval_dataset=dataset.get("validation"),
-        )
+        with explaining_faults(plan.training.output_dir):
+            trainer = NestedNERTrainer(
+                model,
+                plan.training,
+                processing_class=processor,
+                data_collator=collator,
+                train_dataset=dataset.get("train"),
+                eval_dataset=dataset.get("validation"),
+            )
+    except TrainingFault:
+        raise
     except (RuntimeError, ImportError) as error:  # as the Trainer reports a tracker that is not installed
         raise ValueError(f"The trainer cannot be set up: {error} See --report_to.") from error
     report_progress(trainer, trainer.meter)

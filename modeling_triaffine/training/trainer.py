@@ -8,7 +8,7 @@ accumulation, several processes, logging and trackers, checkpoints and their rot
 import contextlib
 import dataclasses
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -26,7 +26,7 @@ from ..model.checkpoint_triaffine import broken_weights
 from ..model.decoding_triaffine import find_entities
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import TriaffineProcessor
-from .arguments import WITHOUT_EFFECT, NestedNERTrainingArguments, refuse_without_effect
+from .arguments import WITHOUT_EFFECT, NestedNERTrainingArguments, check_arguments, refuse_without_effect
 from .averaging import AveragingCallback, averaging, has_average
 from .batching import (
     RECORD_IDS,
@@ -96,9 +96,11 @@ class NestedNERTrainer(HubTrainer):
         for name in WITHOUT_EFFECT.keys() & options.keys():
             if options[name] is not None:
                 refuse_without_effect(name)
-        _check_datasets(train_dataset, eval_dataset)
-        _check_best_metric(args, eval_dataset)
-        _check_batches_stay_whole(args)
+        check_arguments(args)
+        _check_datasets(args, train_dataset, eval_dataset)
+        _check_best_metric(args, eval_dataset, model.config.entity_labels)
+        if args.n_gpu > 1:  # torch's DataParallel would cut batches apart; `accelerate launch` starts a process a GPU
+            args._n_gpu = 1
         if getattr(args, "save_memory", False):
             _check_gradients_can_be_added_in_place(args)
             model.head.save_memory()
@@ -176,7 +178,7 @@ class NestedNERTrainer(HubTrainer):
         if self.train_dataset is None:
             raise ValueError("NestedNERTrainer: training needs a train_dataset.")
         seed = self.args.seed if self.args.data_seed is None else self.args.data_seed
-        dataset = _as_records(self.train_dataset)
+        dataset = _as_records(self.train_dataset, "train_dataset")
         sampler = TrainingBatchSampler(
             self._sizes(dataset),
             batch_size=self._train_batch_size,
@@ -196,7 +198,7 @@ class NestedNERTrainer(HubTrainer):
         dataset = own[eval_dataset] if isinstance(eval_dataset, str) else own if eval_dataset is None else eval_dataset
         if dataset is None:
             raise ValueError("NestedNERTrainer: evaluation needs an eval_dataset.")
-        dataset = _as_records(dataset)
+        dataset = _as_records(dataset, "the dataset to evaluate on")
         sampler = EvaluationBatchSampler(
             self._sizes(dataset),
             self.args.eval_batch_size,
@@ -429,47 +431,49 @@ class NestedNERTrainer(HubTrainer):
         return explaining_faults(self.args.output_dir, self._batch, self.args.process_index)
 
 
-def _check_datasets(train: Any, evaluation: Any) -> None:
+def _as_records(dataset: Any, name: str) -> datasets.Dataset:
+    """The rows in Python's own types, whichever the data set's format has; a transform of the user's stays."""
+    if not isinstance(dataset, datasets.Dataset):
+        raise ValueError(
+            f"NestedNERTrainer: {name} is a {type(dataset).__name__}; give a datasets.Dataset, such as a split of "
+            "load_nested_ner, or datasets.Dataset.from_list(records)."
+        )
+    return dataset if dataset.format["type"] in (None, "custom") else dataset.with_format(None)
+
+
+def _check_datasets(args: TrainingArguments, train: Any, evaluation: Any) -> None:
     named = {"train_dataset": train} | (
         {f"eval_dataset[{name!r}]": dataset for name, dataset in evaluation.items()}
         if isinstance(evaluation, dict)
         else {"eval_dataset": evaluation}
     )
     for name, dataset in named.items():
-        if dataset is not None and not isinstance(dataset, datasets.Dataset):
-            raise ValueError(
-                f"NestedNERTrainer: {name} is a {type(dataset).__name__}; give a datasets.Dataset, such as a split of "
-                "load_nested_ner, or datasets.Dataset.from_list(records)."
-            )
-    if train is not None and len(train) == 0:
-        raise ValueError("NestedNERTrainer: train_dataset is empty, there is nothing to train on.")
-
-
-def _check_best_metric(args: TrainingArguments, evaluation: Any) -> None:
-    """Refuses at the start what transformers notices after the first evaluation."""
-    metric = (args.metric_for_best_model or "loss").removeprefix("eval_")
-    if (
-        args.load_best_model_at_end
-        and isinstance(evaluation, dict)
-        and not any(metric.startswith(f"{name}_") for name in evaluation)
-    ):
+        if dataset is not None:
+            _as_records(dataset, name)
+    least = args.train_batch_size * args.world_size if args.dataloader_drop_last else 1
+    if train is not None and len(train) < least:
         raise ValueError(
-            f"metric_for_best_model is {args.metric_for_best_model!r}, but there are several validation sets; say "
-            f"whose, such as {next(iter(evaluation), 'NAME')}_{metric}, or set load_best_model_at_end to false."
+            f"NestedNERTrainer: train_dataset has {len(train)} records, and the least is {least}"
+            + (": dataloader_drop_last leaves out batches that are not full." if least > 1 else ".")
         )
 
 
-def _as_records(dataset: datasets.Dataset) -> datasets.Dataset:
-    """The rows in Python's own types, whichever the data set's format has; a transform of the user's stays."""
-    return dataset if dataset.format["type"] in (None, "custom") else dataset.with_format(None)
-
-
-def _check_batches_stay_whole(args: TrainingArguments) -> None:
-    config: Any = args.accelerator_config
-    if config.dispatch_batches or config.split_batches:
+def _check_best_metric(args: TrainingArguments, evaluation: Any, labels: Sequence[str]) -> None:
+    """Refuses at the start what transformers notices after the first evaluation."""
+    metric = args.metric_for_best_model
+    if metric is None or args.eval_strategy == "no":
+        return
+    names = ["f1", "precision", "recall", "loss", *(f"f1_{label}" for label in labels)]
+    if not f"_{metric}".endswith(tuple(f"_{name}" for name in names)):
         raise ValueError(
-            "accelerator_config asks for dispatch_batches or split_batches, which cut a batch into equal parts for the "
-            "processes. Here every process makes batches of its own, which cannot be cut; leave both out."
+            f"metric_for_best_model is {metric!r}, which no evaluation gives. There are flat_f1, nested_f1, "
+            f"{', '.join(names)}."
+        )
+    if isinstance(evaluation, dict) and not metric.removeprefix("eval_").startswith(tuple(f"{n}_" for n in evaluation)):
+        raise ValueError(
+            f"metric_for_best_model is {metric!r}, but there are several validation sets; say whose, such as "
+            f"{next(iter(evaluation), 'NAME')}_{metric}, or set metric_for_best_model to None and "
+            "load_best_model_at_end to false."
         )
 
 

@@ -24,11 +24,13 @@ from modeling_triaffine.evaluation.prediction import predict_words, score_raw_te
 from modeling_triaffine.model.configuration_triaffine import CHOICES
 from modeling_triaffine.model.decoding_triaffine import OVERLAPS
 from modeling_triaffine.model.text_triaffine import SENTENCE_SPLITTERS
+from modeling_triaffine.publishing.upload import NotPublishedError
 from modeling_triaffine.training.arguments import DataArguments, ModelArguments, NestedNERTrainingArguments
 from modeling_triaffine.training.command_line import (
     CONFIG_OPTIONS,
     parse_training_plan,
 )
+from modeling_triaffine.training.faults import OutOfMemoryError
 from tests.helpers.tiny import tiny_model, tiny_processor
 
 TEXTS = ["The gene binds DNA. It works.", "", "protein"]
@@ -84,6 +86,7 @@ print(sorted({"torch", "transformers", "datasets", "numpy", "huggingface_hub"} &
         (["predict", "--model", "x", "--threshold", "DNA=high"], ["'--threshold'", "'DNA=high'", "DNA=0.6"]),
         (["explain", "--model", "x", "--text", "y"], ["--span", "--offsets"]),
         (["publish", "--repo-id", "a/b"], ["--checkpoint", "--code-only"]),
+        (["convert", "x", "y", "--columns", "tokens=1,2"], ["--columns", "'tokens=1,2'"]),
         (["train", "--train-fil", "x", "--output_dir", "y"], ["--train-fil", "Did you mean --train_file?"]),
         (["train", "--recipe", "demmo", "--output_dir", "y"], ["'demmo'", "hub_configs", "Did you mean demo?"]),
     ],
@@ -176,6 +179,25 @@ def test_full_tensors_and_forty_candidates_by_the_help_text_alone(tmp_path):
     command = re.search(r"triaffine-ner train (.* --triaffine_rank none \\\n.*)\n", train.__doc__)[1]
     plan = parse_training_plan(command.replace("\\\n", "").split())
     assert (plan.config["triaffine_rank"], plan.config["max_candidates"]) == (None, 40)
+
+
+@pytest.mark.parametrize("kind", [ImportError, OutOfMemoryError, NotPublishedError])
+def test_a_training_that_cannot_go_on_ends_in_one_paragraph(command, monkeypatch, kind):
+    def fail(_run):
+        raise kind("what is missing")
+
+    monkeypatch.setattr("modeling_triaffine.training.run.prepare_run", lambda _: None)
+    monkeypatch.setattr("modeling_triaffine.training.run.train_and_save", fail)
+    result = command("train")
+    assert (result.code, result.err) == (2, "error: what is missing\n")
+
+
+def test_a_mistake_of_the_program_in_training_keeps_its_traceback(command, monkeypatch):
+    monkeypatch.setattr("modeling_triaffine.training.run.prepare_run", lambda _: None)
+    monkeypatch.setattr("modeling_triaffine.training.run.train_and_save", lambda _: int("x"))
+    with pytest.raises(RuntimeError) as caught:
+        command("train")
+    assert isinstance(caught.value.__cause__, ValueError)
 
 
 # ---- predict
@@ -282,9 +304,10 @@ def test_a_line_that_cannot_be_read_is_named(saved_model, command, tmp_path, mon
     assert f"error: {source if name == '-' else name}, line 3: {problem}" in result.err.splitlines()[-1]
 
 
-def test_entities_get_a_field_of_their_own(saved_model, command, tmp_path):
-    (tmp_path / "in.jsonl").write_text(as_lines({"text": TEXTS[0], "entities": ["mine"]}))
-    options = ["predict", "--model", saved_model, "--threshold", "0.3", tmp_path / "in.jsonl"]
+@pytest.mark.parametrize("name", ["in.jsonl", "in.NDJSON"])
+def test_entities_get_a_field_of_their_own(saved_model, command, tmp_path, name):
+    (tmp_path / name).write_text(as_lines({"text": TEXTS[0], "entities": ["mine"]}))
+    options = ["predict", "--model", saved_model, "--threshold", "0.3", tmp_path / name]
     record = json.loads(command(*options, "--entities-column", "found").out)
     assert record["entities"] == ["mine"]
     assert record["found"]

@@ -139,6 +139,14 @@ def test_smaller_batches_are_found_where_memory_runs_out(tmp_path) -> None:
     assert trainer.state.global_step == 3
 
 
+def test_memory_that_runs_out_in_evaluation_changes_no_batch_size(tmp_path) -> None:
+    options = {"auto_find_batch_size": True, "eval_strategy": "epoch"}
+    trainer = micro_trainer(tmp_path, RECORDS, RECORDS, **options)
+    trainer.model.register_forward_hook(lambda model, *_: None if model.training else take_all_memory(None))
+    with pytest.raises(OutOfMemoryError, match="--per_device_eval_batch_size"):
+        trainer.train()
+
+
 def test_errors_of_the_program_stay_as_they_are(tmp_path) -> None:
     def fail(_output):
         raise RuntimeError("sizes do not match")

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from safetensors.torch import load_file
 from transformers import TrainerCallback
+from transformers.trainer_jit_checkpoint import JITCheckpointCallback
 
 from modeling_triaffine.training.checkpoints import find_checkpoint, find_damage, list_checkpoints, remove_damaged
 from modeling_triaffine.training.faults import DamagedCheckpointError
@@ -181,6 +182,26 @@ def test_a_damaged_checkpoint_does_not_outlive_the_last_undamaged_one(tmp_path, 
     micro_trainer(folder, RECORDS[:4], **options).train(resume_from_checkpoint=True)
     assert [path.name for path in list_checkpoints(folder)] == ["checkpoint-2"]
     assert find_checkpoint("latest", folder) == str(folder / "checkpoint-2")
+
+
+def test_a_checkpoint_of_another_name_is_resumed_from(tmp_path, checkpointed) -> None:
+    start = shutil.copytree(checkpointed / "checkpoint-1", tmp_path / "start")
+    folder = shutil.copytree(checkpointed, tmp_path / "out")
+    for name in ("checkpoint-1", "checkpoint-2"):
+        (folder / name / "trainer_state.json").unlink()
+    trainer = micro_trainer(folder, RECORDS[:4], **{**UPDATES, "num_train_epochs": 1, "save_strategy": "no"})
+    trainer.train(resume_from_checkpoint=str(start))
+    assert trainer.state.global_step == 2
+    assert [path.name for path in list_checkpoints(folder)] == ["checkpoint-1"]  # no later than the start
+
+
+def test_a_checkpoint_saved_because_of_a_signal_is_undamaged(tmp_path) -> None:
+    trainer = micro_trainer(tmp_path, RECORDS[:4], enable_jit_checkpoint=True)
+    for callback in trainer.callback_handler.callbacks:
+        if isinstance(callback, JITCheckpointCallback):
+            callback.jit_manager.is_checkpoint_requested = True
+    trainer.train()
+    assert find_checkpoint("latest", tmp_path) == str(tmp_path / "checkpoint-0")
 
 
 def test_a_checkpoint_that_is_overwritten_is_incomplete_meanwhile(tmp_path, checkpointed, monkeypatch) -> None:

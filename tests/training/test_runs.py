@@ -11,10 +11,12 @@ from huggingface_hub import ModelCard
 from safetensors.torch import load_file
 from transformers import AutoModel, AutoProcessor, TrainerState
 
+from modeling_triaffine import NestedNERTrainer
 from modeling_triaffine.publishing.card_mark import is_edited
 from modeling_triaffine.publishing.run_summary import SUMMARY_FILE, RunSummary
 from modeling_triaffine.training import NestedNERTrainingArguments, progress
 from modeling_triaffine.training.command_line import CommandLineError, parse_training_plan
+from modeling_triaffine.training.faults import OutOfMemoryError
 from modeling_triaffine.training.preparation import label_names, learn_tokenizer
 from modeling_triaffine.training.recipes import RecipeError, load_recipe
 from modeling_triaffine.training.run import prepare_run, train_and_save
@@ -59,6 +61,17 @@ def test_command_line_wins_over_recipe_and_recipe_over_defaults(tmp_path: Path) 
     assert plan.config["triaffine_dim"] == 8
 
 
+def test_yamls_own_words_in_a_recipe(tmp_path: Path) -> None:
+    """A bare `no` is False in YAML, and nothing is null."""
+    folder = write_recipe(tmp_path / "recipe")
+    text = "eval_strategy: no\nlanguage: no\ndo_eval: no\nbf16: false\nlogging_first_step: true\n"
+    (folder / "training.yaml").write_text(f"{text}max_subwords_per_batch: null\nword_vectors:\n", encoding="utf-8")
+    plan = parse(folder)
+    assert (plan.training.eval_strategy, plan.data.language, plan.training.do_eval) == ("no", "no", False)
+    assert (plan.training.bf16, plan.training.logging_first_step) == (False, True)
+    assert (plan.training.max_subwords_per_batch, plan.model.word_vectors) == (None, None)
+
+
 def test_the_purpose_of_a_recipe_is_no_option(tmp_path: Path) -> None:
     folder = write_recipe(tmp_path / "recipe", training={"purpose": "For **tests**.", "learning_rate": 1})
     recipe = load_recipe(folder)
@@ -92,7 +105,8 @@ def test_resume_flag_with_and_without_a_path(tmp_path: Path, arguments: list[str
         (["--learning_rat", "1"], "learning_rat"),
         (["--learning_rate", "fast"], "learning.rate: invalid float value: 'fast'"),
         (["--train_sampling_strategy", "sequential"], "group_by_length or random"),
-        (["--hub_strategy", "every_save"], "only .end. is possible"),
+        (["--hub_strategy", "every_save", "--push_to_hub"], "hub_strategy is 'every_save'.*set .* to 'end'"),
+        (["--card_examples", "-1"], "card_examples is -1"),
         (["--label_smoothing_factor", "0.1"], "label_smoothing_factor has no effect"),
         (["--output_dir", ""], "--output_dir is missing"),
     ],
@@ -291,7 +305,15 @@ def unknown_label(corpus: Path) -> list[str]:
     return ["--validation_file", str(write_lines(corpus.parent / "other.jsonl", records))]
 
 
+def without_entities(corpus: Path) -> list[str]:
+    records = [{**record, "entities": []} for record in micro_records(3)]
+    return ["--train_file", str(write_lines(corpus.parent / "bare.jsonl", records)), "--eval_strategy", "no"]
+
+
 MISTAKES = {
+    "no entities": (without_entities, r"training data has no entities.*--train_file"),
+    "nothing to publish": (["--no_do_train", "--push_to_hub"], r"--push_to_hub .*triaffine-ner publish"),
+    "metric": (["--metric_for_best_model", "f1_virus"], r"metric_for_best_model is 'f1_virus'.*f1_DNA, f1_protein"),
     "label": (
         unknown_label,
         r"The validation data has entities of type virus \(the first.*'1'\).*it knows DNA, protein\.",
@@ -318,6 +340,15 @@ def test_a_mistake_is_noticed_before_training(tmp_path: Path, micro_corpus: Path
     options = mistake(micro_corpus) if callable(mistake) else [part.format(corpus=micro_corpus) for part in mistake]
     with pytest.raises((ValueError, OSError), match=message):
         prepare_run(run_options(micro_corpus, recipe, tmp_path / "out", *options))
+
+
+def test_memory_that_does_not_hold_the_model_is_explained(tmp_path, micro_corpus, monkeypatch) -> None:
+    def fail(*_: object) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+
+    monkeypatch.setattr(NestedNERTrainer, "_move_model_to_device", fail)
+    with pytest.raises(OutOfMemoryError, match=r"Tried to allocate 2\.00 GiB"):
+        prepare_run(run_options(micro_corpus, write_recipe(tmp_path / "recipe"), tmp_path / "out"))
 
 
 def test_checkpoints_of_an_earlier_run_are_not_trained_over(tmp_path: Path, micro_corpus: Path) -> None:

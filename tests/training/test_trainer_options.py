@@ -1,5 +1,6 @@
 """What a user can ask of the trainer beside the usual: which checkpoint is the best, other optimizers, refusals."""
 
+import contextlib
 import logging
 import shutil
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
+from transformers import TrainingArguments
 
 from modeling_triaffine import NestedNERTrainer
 from modeling_triaffine.training import NestedNERTrainingArguments
@@ -135,6 +137,11 @@ def with_trainer_options(folder: Path, **options: Any) -> NestedNERTrainer:
     )
 
 
+def other_trainer(folder: Path, args: TrainingArguments | None = None, **options: Any) -> NestedNERTrainer:
+    like = micro_trainer(folder, micro_records(4))
+    return NestedNERTrainer(like.model, args or like.args, processing_class=like.processing_class, **options)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -142,23 +149,81 @@ def with_trainer_options(folder: Path, **options: Any) -> NestedNERTrainer:
         ({"compute_loss_func": lambda *_: 0}, "compute_loss_func has no effect"),
         ({"model_init": lambda: None}, "model_init has no effect"),
         ({"train_dataset": micro_records(3)}, "train_dataset is a list; give a datasets.Dataset"),
+        (
+            {"train_dataset": micro_dataset(micro_records(1)).select([])},
+            "train_dataset has 0 records, and the least is 1",
+        ),
         ({"eval_dataset": {"dev": micro_records(3)}}, r"eval_dataset\['dev'\] is a list"),
     ],
 )
 def test_what_would_do_nothing_is_refused(tmp_path, options, message):
-    like = micro_trainer(tmp_path, micro_records(4))
     with pytest.raises(ValueError, match=message):
-        NestedNERTrainer(like.model, like.args, processing_class=like.processing_class, **options)
+        other_trainer(tmp_path, **options)
 
 
-def test_of_several_validation_sets_the_best_checkpoints_must_be_named(tmp_path):
-    like = micro_trainer(tmp_path, micro_records(4))
-    like.args.load_best_model_at_end = True
-    sets = {"dev": micro_dataset(micro_records(1))}
-    with pytest.raises(ValueError, match=r"metric_for_best_model is 'f1', .* dev_f1"):
-        NestedNERTrainer(like.model, like.args, processing_class=like.processing_class, eval_dataset=sets)
-    like.args.metric_for_best_model = "dev_f1"
-    NestedNERTrainer(like.model, like.args, processing_class=like.processing_class, eval_dataset=sets)
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"label_smoothing_factor": 0.1}, "label_smoothing_factor has no effect"),
+        ({"average_tokens_across_devices": False}, "average_tokens_across_devices has no effect"),
+        ({"push_to_hub": True}, "hub_strategy is 'every_save'"),
+        ({"accelerator_config": {"split_batches": True}}, "split_batches"),
+        ({"dataloader_drop_last": True}, "train_dataset has 4 records, and the least is 8: dataloader_drop_last"),
+    ],
+)
+def test_plain_arguments_without_effect_are_refused_too(tmp_path, options, message):
+    args = TrainingArguments(str(tmp_path), use_cpu=True, **options)
+    with pytest.raises(ValueError, match=message):
+        other_trainer(tmp_path, args, train_dataset=micro_dataset(micro_records(4)))
+
+
+def test_evaluation_and_prediction_refuse_lists(tmp_path):
+    trainer = micro_trainer(tmp_path, micro_records(4))
+    for use in (trainer.evaluate, trainer.predict_entities):
+        with pytest.raises(ValueError, match=r"is a list; give a datasets\.Dataset"):
+            use(micro_records(2))
+
+
+def test_several_gpus_of_one_process_are_not_used(tmp_path):
+    """torch's DataParallel would cut a batch into parts, and its word indices with it."""
+    args = TrainingArguments(str(tmp_path), use_cpu=True)
+    assert args.n_gpu == 0
+    args._n_gpu = 2
+    assert other_trainer(tmp_path, args).args.train_batch_size == args.per_device_train_batch_size
+
+
+@pytest.mark.parametrize(
+    ("metric", "sets", "message"),
+    [
+        ("accuracy", [None], "metric_for_best_model is 'accuracy'"),
+        ("f2", [None], "'f2'"),
+        ("f1_RNA", [None], "'f1_RNA', which no evaluation gives.* f1_DNA, f1_protein"),
+        ("f1", ["dev"], r"is 'f1', but there are several .* dev_f1"),
+        ("test_f1", ["dev"], "dev_test_f1"),
+        *((name, [None], None) for name in ("f1", "eval_nested_f1", "loss", "f1_DNA")),
+        *((name, ["dev"], None) for name in ("dev_f1", "eval_dev_precision", "dev_f1_protein")),
+    ],
+)
+def test_the_best_checkpoint_is_chosen_by_a_metric_that_there_is(tmp_path, metric, sets, message):
+    """Without the best checkpoint at the end, too: transformers looks the metric up at every evaluation."""
+    args = {"metric_for_best_model": metric, "eval_strategy": "epoch", "load_best_model_at_end": False}
+    data = {name: micro_dataset(micro_records(1)) for name in sets}
+    arguments = NestedNERTrainingArguments(str(tmp_path), use_cpu=True, **args)
+    with pytest.raises(ValueError, match=message) if message else contextlib.nullcontext():
+        other_trainer(tmp_path, arguments, eval_dataset=data.get(None, data))
+
+
+@pytest.mark.parametrize(("metric", "mode"), [("f1", "max"), ("loss", "min")])
+def test_rates_fall_where_the_metric_gets_no_better(tmp_path, metric, mode):
+    arguments = NestedNERTrainingArguments(
+        str(tmp_path), use_cpu=True, lr_scheduler_type="reduce_lr_on_plateau", metric_for_best_model=metric
+    )
+    assert arguments.lr_scheduler_kwargs["mode"] == mode
+
+
+def test_a_card_without_a_name_on_the_hub_has_that_of_the_folder(tmp_path):
+    other_trainer(tmp_path / "mine").create_model_card()
+    assert "# mine\n" in (tmp_path / "mine" / "README.md").read_text()
 
 
 @pytest.mark.parametrize("form", ["numpy", "pandas", "torch"])
@@ -173,21 +238,3 @@ def test_data_sets_train_and_score_whatever_their_format(tmp_path, form):
     )
     assert set(next(iter(trainer.get_train_dataloader()))) == set(next(iter(like.get_train_dataloader())))
     assert trainer.evaluate()["eval_loss"] == pytest.approx(like.evaluate()["eval_loss"])
-
-
-def test_an_empty_training_set_is_refused(tmp_path):
-    like = micro_trainer(tmp_path, micro_records(4))
-    empty = like.train_dataset.select([])
-    with pytest.raises(ValueError, match="train_dataset is empty"):
-        NestedNERTrainer(like.model, like.args, processing_class=like.processing_class, train_dataset=empty)
-
-
-@pytest.mark.parametrize("name", ["accuracy", "f2", "by_label"])
-def test_a_metric_that_no_evaluation_gives_is_refused(tmp_path, name):
-    with pytest.raises(ValueError, match=f"metric_for_best_model is '{name}'"):
-        NestedNERTrainingArguments(output_dir=str(tmp_path), metric_for_best_model=name)
-
-
-@pytest.mark.parametrize("name", ["f1", "eval_nested_f1", "loss", "f1_DNA", "eval_dev_precision"])
-def test_metrics_of_an_evaluation_are_taken(tmp_path, name):
-    NestedNERTrainingArguments(output_dir=str(tmp_path), metric_for_best_model=name)

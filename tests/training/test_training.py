@@ -245,7 +245,6 @@ def test_training_on_batches_of_subwords_resumes_in_the_middle_of_an_epoch(tmp_p
         ({"max_subwords_per_batch": 0}, "the least is 1"),
         ({"max_subwords_per_batch": 9, "train_sampling_strategy": "random"}, "'group_by_length'"),
         ({"max_subwords_per_batch": 9, "auto_find_batch_size": True}, "leave one of the two out"),
-        ({"accelerator_config": {"dispatch_batches": True}}, "every process makes batches of its own"),
     ],
 )
 def test_options_that_make_no_batches_are_told(tmp_path: Path, options: dict, message: str) -> None:

@@ -217,9 +217,12 @@ def test_a_new_model_starts_with_the_vectors(tmp_path, corpus, vectors_file, cap
 
 
 def test_trained_vectors_travel_with_the_model_and_stay_in_further_runs(tmp_path, corpus, vectors_file, caplog):
-    run = prepare_run(options(corpus, tmp_path, "--word_vectors", vectors_file, "--keep_all_word_vectors"))
+    sizes = ("--word_embedding_size", "0", "--learn_span_width", "--max_span_width", "none")  # the data decides
+    given = options(corpus, tmp_path, "--word_vectors", vectors_file, "--keep_all_word_vectors", *sizes)
+    run = prepare_run(given)
     before = run.trainer.model.words.word_embedding.weight.detach().clone()
     train_and_save(run)
+    prepare_run([*given, "--resume_from_checkpoint"])
     model = TriaffineForNestedNER.from_pretrained(tmp_path / "out")
     processor = TriaffineProcessor.from_pretrained(tmp_path / "out")
     words = processor.vocabularies["words"]
