@@ -12,7 +12,7 @@ from .alignment import WordSplitter
 from .bigbio import BIGBIO, bigbio_document
 from .context import AnyDataset
 from .documents import DEFAULT_SENTENCE_SPLITTER, AnnotatedText, sentences_of
-from .iob2 import TAG, decode_tags
+from .iob2 import RULE, TAG, decode_tags
 from .json_forms import annotated_text
 from .json_objects import JsonObject
 from .schema import FEATURES, Record, RecordChecker
@@ -36,10 +36,11 @@ def adapt_dataset(
 
     Args:
         dataset: rows of tokens or of texts; a `DatasetDict` is converted split by split.
-        columns: field → column. Either `tokens` or `text`; `entities`: for tokens, one or several columns of IOB2 tags
-            (strings or class labels) or a column of spans by tokens; for texts, a column of spans by characters, in the
-            forms of the format "text_spans". Optionally `id`, and for tokens `pos` and `doc_id`; without `doc_id`, and
-            for texts, every row is a document of its own. Or "bigbio_kb", for a data set with that schema.
+        columns: field → column. Either `tokens` or `text`; `entities`: for tokens, one or several columns of IOB2
+            or BIOES tags (strings or class labels) or a column of spans by tokens; for texts, a column of spans by
+            characters, in the forms of the format "text_spans". Optionally `id`, and for tokens `pos` and `doc_id`;
+            without `doc_id`, and for texts, every row is a document of its own. Or "bigbio_kb", for a data set with
+            that schema.
         labels: the entity types allowed; None allows any.
         word_splitter, sentence_splitter: how texts are split, see `load_nested_ner`.
 
@@ -157,7 +158,7 @@ def _entities(values: Any, column: str, num_tokens: int, where: str, check: Reco
         problem = f"field '{column}' has {len(values)} tags for {num_tokens} tokens"
         raise check.error(where, problem, "Give one tag for each token")
     if wrong := [tag for tag in values if not TAG.fullmatch(tag)]:
-        raise check.error(where, f"field '{column}' has the tag {wrong[0]!r}", "IOB2 tags are O, B-type, I-type")
+        raise check.error(where, f"field '{column}' has the tag {wrong[0]!r}", RULE)
     return list(decode_tags(values, check))
 
 

@@ -1,4 +1,4 @@
-"""Reads columns of IOB2 tags, one for every level of nesting, as in GermEval 2014 and DaN+.
+"""Reads columns of tags (IOB2, BIOES, BILOU, BMES), one for every level of nesting, as in GermEval 2014 and DaN+.
 
     the	B-Person	O
     mayor	I-Person	O
@@ -23,7 +23,10 @@ from .corpus_format import CorpusFormat
 from .reading import HEAD_SIZE, read_head
 from .schema import Entity, Record, RecordChecker
 
-TAG = re.compile(r"O|[BI]-.+", re.DOTALL)
+TAG = re.compile(r"O|[BIMELSU]-.+", re.DOTALL)
+INSIDE, LAST, SINGLE = "IM", "EL", "SU"
+"""Prefixes of tags beside B: of words inside an entity, of its last word, and of its only word."""
+RULE = "A tag is O, or B-, I- and a type (IOB2), also with E-, S- (BIOES), L-, U- (BILOU) or M- (BMES)"
 DOCUMENT_START = "-DOCSTART-"
 TOKENS_NAME, POS_NAME, TAGS_NAME = "FORM", "UPOS", "NER"
 CHUNKS = frozenset({"NP", "VP", "PP", "ADVP", "ADJP", "SBAR", "PRT", "CONJP", "INTJ", "LST", "UCP"})
@@ -66,7 +69,7 @@ def read_iob2(path: Path, check: RecordChecker, columns: Mapping[str, Any] | Non
     """
     layout = _layout(read_head(path), columns)
     if layout is None:
-        problem = "there are no columns of IOB2 tags (O, B-type, I-type) in its first lines"
+        problem = "there are no columns of tags (O, B-type, I-type) in its first lines"
         raise check.error("", problem, "Name them: columns={'tokens': 0, 'entities': [1, 2]}, counted from 0")
     ids = SentenceIds(path.name.partition(".")[0])
     for paragraph in numbered_paragraphs(path, check):
@@ -92,9 +95,8 @@ def _sentence(rows: Sequence[tuple[int, list[str]]], layout: Layout, check: Reco
             raise check.error(f"line {number}", problem, remedy)
         for column in layout.entities:
             if not TAG.fullmatch(row[column]):
-                problem = f"column {column} is {row[column]!r}, which is not an IOB2 tag"
-                remedy = "A tag is O, B-type or I-type; name the tag columns with columns=…, or convert the scheme"
-                raise check.error(f"line {number}", problem, remedy)
+                problem = f"column {column} is {row[column]!r}, which is not a tag"
+                raise check.error(f"line {number}", problem, f"{RULE}; name the columns of tags with columns=…")
     for column in layout.ignored():
         check.note(f"values of column {column} ignored", len(rows))
     by_column = list(zip(*(row for _, row in rows), strict=True))
@@ -108,17 +110,23 @@ def _sentence(rows: Sequence[tuple[int, list[str]]], layout: Layout, check: Reco
 
 
 def decode_tags(tags: Sequence[str], check: RecordChecker) -> Iterator[Entity]:
-    """The entities of one column of tags; an I- that continues no entity begins one and is counted."""
+    """The entities of one column of tags; a tag that continues no entity begins one and is counted."""
     start, kind = None, ""
     for position, tag in enumerate([*tags, "O"]):
         prefix, _, name = tag.partition("-")
-        if prefix == "I" and start is not None and name == kind:
-            continue
-        if start is not None:
+        continues = prefix in INSIDE + LAST
+        if start is not None and not (continues and name == kind):
             yield Entity(start=start, end=position, type=kind)
-        start, kind = (None, "") if prefix == "O" else (position, name)
-        if prefix == "I":
-            check.note("tags I- that begin an entity read as B-")
+            start = None
+        if prefix == "O":
+            continue
+        if start is None:
+            start, kind = position, name
+            if continues:
+                check.note(f"tags {prefix}- that begin an entity read as {'B' if prefix in INSIDE else 'S'}-")
+        if prefix in LAST + SINGLE:
+            yield Entity(start=start, end=position + 1, type=kind)
+            start = None
 
 
 def _split(line: str, separator: str) -> list[str]:
@@ -181,9 +189,9 @@ def _layout_detected(rows: Sequence[Sequence[str]], separator: str) -> Layout | 
 
 IOB2 = CorpusFormat(
     name="iob2",
-    description="columns of IOB2 tags, one for each level of nesting",
+    description="columns of IOB2, BIOES or BILOU tags, one for each level of nesting",
     suffixes=(".conll", ".iob", ".iob2", ".bio", ".tsv"),
-    recognizes=lambda head: bool(re.search(r"[\t ]B-", head)) and _layout(head, None) is not None,
+    recognizes=lambda head: bool(re.search(r"[\t ][BSU]-", head)) and _layout(head, None) is not None,
     read=read_iob2,
     options=("columns",),
 )

@@ -82,7 +82,7 @@ class TestAdapt:
         ("row", "problem"),
         [
             ({"t": ["a"], "e": ["B-A", "O"]}, "dataset, row 0: field 'e' has 2 tags for 1 tokens"),
-            ({"t": ["a"], "e": ["S-A"]}, "dataset, row 0: field 'e' has the tag 'S-A'"),
+            ({"t": ["a"], "e": ["Q-A"]}, "dataset, row 0: field 'e' has the tag 'Q-A'"),
             ({"t": ["a"], "e": None}, "dataset, row 0: field 'e' is null"),
             ({"t": [], "e": []}, "dataset, row 0: field 'tokens' is empty"),
             ({"t": ["a"], "e": [3]}, "dataset, row 0: field 'entities[0]' should be an object, found 3"),

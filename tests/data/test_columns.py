@@ -1,8 +1,11 @@
-"""Files of the CoNLL family: columns of IOB2 tags, and CoNLL-U with entities in brackets."""
+"""Files of the CoNLL family: columns of tags, and CoNLL-U with entities in brackets."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from modeling_triaffine.data import CorpusError, load_nested_ner
+from modeling_triaffine.data import CorpusError, RecordChecker, load_nested_ner
+from modeling_triaffine.data.iob2 import decode_tags
 from tests.helpers.corpora import conllu, read, spelled, triples, write_files
 
 NESTED = [("the mayor of Orsk", "Person"), ("Orsk", "City")]
@@ -88,6 +91,32 @@ class TestIob2:
         (record,), check = read(write_files(tmp_path, {"a.conll": "".join(f"w {tag}\n" for tag in tags)}))
         assert triples(record) == [(0, 1, "A"), (1, 3, "A"), (3, 4, "B"), (4, 5, "A"), (6, 7, "x-y")]
         assert "tags I- that begin an entity read as B-: 2" in check.report()
+
+    @given(
+        entities=st.lists(st.tuples(st.integers(0, 2), st.integers(1, 4), st.sampled_from(["A", "x-y"])), max_size=5),
+        scheme=st.sampled_from(["BIIB", "BIES", "BILU", "BMES"]),
+    )
+    def test_schemes(self, entities, scheme):
+        first, inside, last, only = scheme
+        tags, expected = [], []
+        for gap, length, kind in entities:
+            tags += ["O"] * gap
+            expected.append({"start": len(tags), "end": len(tags) + length, "type": kind})
+            prefixes = only if length == 1 else first + inside * (length - 2) + last
+            tags += [f"{prefix}-{kind}" for prefix in prefixes]
+        check = RecordChecker("")
+        assert list(decode_tags(tags, check)) == expected
+        assert not check.counts
+
+    def test_tags_that_continue_nothing_are_counted(self, tmp_path):
+        tags = ["E-A", "M-A", "E-A", "E-A", "S-A", "I-A", "E-B"]
+        (record,), check = read(write_files(tmp_path, {"a.conll": "".join(f"w {tag}\n" for tag in tags)}))
+        assert triples(record) == [(0, 1, "A"), (1, 3, "A"), (3, 4, "A"), (4, 5, "A"), (5, 6, "A"), (6, 7, "B")]
+        assert check.counts == {
+            "tags E- that begin an entity read as S-": 3,
+            "tags I- that begin an entity read as B-": 1,
+            "tags M- that begin an entity read as B-": 1,
+        }
 
     def test_numbers_are_tokens_where_there_is_no_other_column(self, tmp_path):
         (record,), _ = read(write_files(tmp_path, {"a.conll": "1\tB-A\n2\tO\n"}))

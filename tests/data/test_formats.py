@@ -14,6 +14,7 @@ from tests.helpers.corpora import (
     BIOC_DOCUMENT,
     BIOC_XML,
     COLUMNS,
+    DOCUMENT,
     NESTED,
     PUBLISHED,
     PUBTATOR,
@@ -228,7 +229,7 @@ BAD_COLUMNS = {
     "empty token": ("\tO\tO\n", "line 8", "'tokens[0]' is ''"),
     "type": ("a\tO\tB-None\n", "line 8", "'entities[0].type' is 'None'"),
     "encoding": (b"\xe9\tO\tO\n", "line 8", "byte 1", "utf-8"),
-    "scheme": ("a\tO\tO\n\n" * 10_000 + "b\tO\tE-A\n", "line 20008", "column 2 is 'E-A'"),
+    "scheme": ("a\tO\tO\n\n" * 10_000 + "b\tO\tQ-A\n", "line 20008", "column 2 is 'Q-A'"),
 }
 BAD_CONLLU = {
     "columns": (conllu("(1-a)") + "2\tw\n", "line 2", "'2\\tw'"),
@@ -293,6 +294,25 @@ BAD_ERE = {
 }
 JSON_LINE = json.dumps(RECORD) + "\n"
 PACKED = gzip.compress("".join(json.dumps({**RECORD, "id": str(n)}) + "\n" for n in range(500)).encode())
+BAD_INCLUSIVE_SPANS = {
+    "not an object": ([1], "[1] (list)", "tokenized_text"),
+    "no words": ({"ner": []}, "'sentence' is missing"),
+    "no spans": ({"sentence": TOKENS}, "'ner' is missing"),
+    "words": ({"tokenized_text": "Orsk", "ner": []}, "'tokenized_text' is 'Orsk'"),
+    "span": ({"tokenized_text": TOKENS, "ner": [[0, 1]]}, "'ner[0]' is [0, 1]"),
+    "word": ({"tokenized_text": TOKENS, "ner": [[True, 1, "City"]]}, "'ner[0]' is [True, 1, 'City']"),
+    "outside": ({"tokenized_text": TOKENS, "ner": [[5, 6, "City"]]}, "'ner[0]'", "5 to 6", "0 to 5"),
+    "reversed": ({"tokenized_text": TOKENS, "ner": [[3, 2, "City"]]}, "'ner[0]'", "3 to 2"),
+    "index": ({"sentence": TOKENS, "ner": [{"index": ["0"], "type": "City"}]}, "'ner[0].index'"),
+    "type": ({"sentence": TOKENS, "ner": [{"index": [0]}]}, "'ner[0].type' is missing"),
+    "lists": ({"sentences": [TOKENS], "ner": []}, "0 lists for 1"),
+    "flat": ({"sentences": TOKENS, "ner": [[]] * 6}, "'sentences[0]' is 'The'"),
+    "of another sentence": (
+        {"sentences": [TOKENS, TOKENS], "ner": [[], [[3, 3, "City"]]]},
+        *("'ner[1][0]'", "3 to 3", "6 to 11"),
+    ),
+    "none is a type": ({"tokenized_text": TOKENS, "ner": [[0, 0, "None"]]}, "'None'"),
+}
 BROKEN_JSON = {
     "truncated": ("a.jsonl", JSON_LINE + '{"id": "a:1", "tok', "line 2", "character"),
     "quotes": ("a.jsonl", JSON_LINE + "{'id': 1}", "line 2", "character 2"),
@@ -304,9 +324,9 @@ BROKEN_JSON = {
     "list record": ("a.json", json.dumps([PUBLISHED, {**PUBLISHED, "tokens": "Orsk"}]), "record 1", "'tokens' is"),
     "gzip truncated": ("a.jsonl.gz", PACKED[: len(PACKED) // 2], "", "gzip"),
     "unknown": ("a.txt", "The mayor of Orsk slept.\n", "", "'The mayor of Orsk slept.", "'json_lines'"),
-    "no tags": ("a.conll", "a b c\n", "", "IOB2"),
-    "another scheme": ("a.conll", "a S-PER\nb O\n", "", "IOB2"),
-    "only comments": ("a.conll", "# only\n", "", "IOB2"),
+    "no tags": ("a.conll", "a b c\n", "", "B-type"),
+    "another scheme": ("a.conll", "a [PER\nb O\n", "", "B-type"),
+    "only comments": ("a.conll", "# only\n", "", "B-type"),
 }
 
 
@@ -317,6 +337,9 @@ def bad_files():
         for name, (value, *facts) in cases.items():
             content = "".join(f"{json.dumps(one)}\n" for one in (first, value))
             yield pytest.param(format, {"a.jsonl": content}, "line 2", facts, id=f"{format}: {name}")
+    for name, (value, *facts) in BAD_INCLUSIVE_SPANS.items():
+        content = "".join(f"{json.dumps(one)}\n" for one in (DOCUMENT, value))
+        yield pytest.param("inclusive_spans", {"a.jsonl": content}, "line 2", facts, id=f"inclusive_spans: {name}")
     for name, (value, *facts) in BAD_TASKS.items():
         files = {"a.json": json.dumps([value])}
         yield pytest.param("label_studio", files, "record 0 (task 5)", facts, id=f"label_studio: {name}")
@@ -389,6 +412,7 @@ ANY = {
     "json_lines": st.lists(JSON, max_size=3).map(lambda values: "\n".join(map(json.dumps, values))),
     "text_spans": st.lists(JSON, max_size=3).map(json.dumps),
     "label_studio": st.lists(JSON, max_size=3).map(json.dumps),
+    "inclusive_spans": st.lists(JSON, max_size=3).map(json.dumps),
     "bigbio_kb": st.lists(JSON, max_size=3).map(json.dumps),
     "bioc": st.lists(JSON, max_size=3).map(json.dumps) | XML,
     "pubtator": st.text(st.sampled_from("71|ta\t 0-\r\n😀"), max_size=40),

@@ -28,6 +28,7 @@ PUBLISHED = {
     "orig_id": "7",
 }
 TEXT_RECORD = {"text": TEXT, "label": [[0, 17, "Person"], [13, 17, "City"]]}
+DOCUMENT = {"doc_key": "a", "sentences": [TOKENS], "ner": [[[0, 3, "Person"], [3, 3, "City"]]]}
 COLUMNS = "The B-Person O\nmayor I-Person O\nof I-Person O\nOrsk I-Person B-City\nslept O O\n. O O\n".replace(" ", "\t")
 BIGBIO_RECORD = {
     "id": "1",
@@ -161,6 +162,7 @@ def ere_annotations(mentions=NESTED, source=TEXT, others="", name="a"):
 SAMPLES = {
     "json_lines": {"a.jsonl": json.dumps(RECORD)},
     "published_json": {"a.json": json.dumps([PUBLISHED])},
+    "inclusive_spans": {"a.jsonl": json.dumps(DOCUMENT)},
     "text_spans": {"a.jsonl": json.dumps(TEXT_RECORD)},
     "bigbio_kb": {"a.jsonl": json.dumps(BIGBIO_RECORD)},
     "bioc": {"a.xml": BIOC_XML},

@@ -1,0 +1,102 @@
+"""Reads JSON of words with spans in the field `ner`, as GLiNER, W2NER, DyGIE++ and PURE are trained on.
+
+    {"tokenized_text": ["the", "mayor", "of", "Orsk"], "ner": [[0, 3, "Person"], [3, 3, "City"]]}
+    {"sentence": ["the", "mayor", "of", "Orsk"], "ner": [{"index": [0, 1, 2, 3], "type": "Person"}]}
+    {"doc_key": "news-1", "sentences": [["He", "slept"], ["in", "Orsk"]], "ner": [[], [[3, 3, "City"]]]}
+
+The first form is GLiNER's, the second W2NER's, whose entities list their words, the third DyGIE++'s and PURE's: a
+document, in whose sentences words are counted on. In all of them the last word of a span is part of it. Records come
+as JSON lines or as one JSON list. Other fields (relations, clusters) are ignored and counted.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from ..parsing import shown
+from .corpus_format import CorpusFormat
+from .json_forms import json_values, record_keys
+from .json_objects import JsonObject
+from .schema import Entity, Record, RecordChecker
+
+SPANS = "ner"
+RULE = "Words count from 0, and the last one is part of the span"
+
+
+def read_inclusive_spans(path: Path, check: RecordChecker) -> Iterator[Record]:
+    """Reads sentences and documents; a CorpusError names the line or record and the field."""
+    name = path.name.partition(".")[0]
+    for number, (raw, where) in enumerate(json_values(path, check)):
+        record = JsonObject(raw, where, check, remedy=f"A record has the fields {', '.join(WORDS)} and {SPANS}")
+        words = next((field for field in WORDS if field in record.fields), SENTENCE)
+        for ignored in record.fields.keys() - {words, SPANS, "doc_key"}:
+            check.note(f"field '{ignored}' ignored")
+        doc_id = str(record.fields.get("doc_key", f"{name}:{number}"))
+        for sent_id, (tokens, entities) in enumerate(WORDS[words](record)):
+            fields = {"id": f"{doc_id}:{sent_id}", "doc_id": doc_id, "sent_id": sent_id}
+            yield check({**fields, "tokens": tokens, "entities": entities}, where)
+
+
+def _of_gliner(record: JsonObject) -> Iterator[tuple[list[Any], list[Entity]]]:
+    tokens = record.value(TOKENIZED_TEXT, list)
+    yield tokens, _entities(record, record.value(SPANS, list), SPANS, 0, len(tokens))
+
+
+def _of_w2ner(record: JsonObject) -> Iterator[tuple[list[Any], list[Entity]]]:
+    tokens = record.value(SENTENCE, list)
+    spans = []
+    for entity in record.objects(SPANS):
+        words, kind = entity.value("index", list), entity.value("type", str)
+        if not words or not all(type(word) is int for word in words):
+            raise entity.error("index", f"is {shown(words)}", "It lists the words of the entity, counted from 0")
+        if words == list(range(words[0], words[-1] + 1)):
+            spans.append([words[0], words[-1], kind])
+        else:
+            record.check.drop("discontinuous entities dropped", example=f"{entity.where}: {entity.name}")
+    yield tokens, _entities(record, spans, SPANS, 0, len(tokens))
+
+
+def _of_documents(record: JsonObject) -> Iterator[tuple[list[Any], list[Entity]]]:
+    sentences, spans = record.value(SENTENCES, list), record.value(SPANS, list)
+    if len(sentences) != len(spans):
+        raise record.error(
+            SPANS, f"has {len(spans)} lists for {len(sentences)} sentences", "Give one for each sentence"
+        )
+    first = 0
+    for number, (tokens, of_sentence) in enumerate(zip(sentences, spans, strict=True)):
+        for field, value in ((SENTENCES, tokens), (SPANS, of_sentence)):
+            if not isinstance(value, list):
+                raise record.error(f"{field}[{number}]", f"is {shown(value)}", "It must be a list")
+        yield tokens, _entities(record, of_sentence, f"{SPANS}[{number}]", first, len(tokens))
+        first += len(tokens)
+
+
+def _entities(record: JsonObject, spans: list[Any], name: str, first: int, count: int) -> list[Entity]:
+    """The entities of a sentence of `count` words, the first of which has the number `first`."""
+    entities = []
+    for index, span in enumerate(spans):
+        if not isinstance(span, list) or [type(part) for part in span] != [int, int, str]:
+            raise record.error(f"{name}[{index}]", f"is {shown(span)}", "A span is [first word, last word, type]")
+        start, last, kind = span
+        if not first <= start <= last < first + count:
+            problem = f"runs from word {start} to {last}, its sentence from {first} to {first + count - 1}"
+            raise record.error(f"{name}[{index}]", problem, RULE)
+        entities.append(Entity(start=start - first, end=last - first + 1, type=kind))
+    return entities
+
+
+TOKENIZED_TEXT, SENTENCE, SENTENCES = "tokenized_text", "sentence", "sentences"
+WORDS: dict[str, Callable[[JsonObject], Iterator[tuple[list[Any], list[Entity]]]]] = {
+    TOKENIZED_TEXT: _of_gliner,
+    SENTENCE: _of_w2ner,
+    SENTENCES: _of_documents,
+}
+"""Field of the words → reader of the sentences in a record of this form."""
+
+INCLUSIVE_SPANS = CorpusFormat(
+    name="inclusive_spans",
+    description="JSON of words with inclusive spans in `ner`: GLiNER, W2NER, DyGIE++, PURE",
+    suffixes=(".json", ".jsonl", ".ndjson"),
+    recognizes=lambda head: bool(record_keys(head) & set(WORDS)),
+    read=read_inclusive_spans,
+)

@@ -1,0 +1,48 @@
+"""JSON of words with inclusive spans, as GLiNER, W2NER, DyGIE++ and PURE are trained on."""
+
+import pytest
+
+from tests.helpers.corpora import DOCUMENT, NESTED, TOKENS, read, spelled, write_json
+
+SPANS = DOCUMENT["ner"][0]
+RECORDS = {
+    "GLiNER": {"tokenized_text": TOKENS, "ner": SPANS},
+    "W2NER": {"sentence": TOKENS, "ner": [{"index": [*range(s, e + 1)], "type": kind} for s, e, kind in SPANS]},
+    "DyGIE++": DOCUMENT,
+}
+
+
+@pytest.mark.parametrize("as_list", [False, True])
+@pytest.mark.parametrize("form", RECORDS)
+def test_entities_end_with_the_last_word_of_their_span(tmp_path, form, as_list):
+    (record,), check = read(write_json(tmp_path / "a.json", RECORDS[form], as_list=as_list))
+    assert record["tokens"] == TOKENS
+    assert sorted(spelled(record), reverse=True) == NESTED
+    assert not check.counts
+
+
+def test_words_of_a_document_are_counted_on(tmp_path):
+    document = {
+        "doc_key": "news-1",
+        "sentences": [["He", "slept"], ["in", "Orsk"]],
+        "ner": [[[0, 0, "Person"]], [[3, 3, "City"]]],
+        "relations": [[], []],
+    }
+    records, check = read(write_json(tmp_path / "a.jsonl", document, {**document, "doc_key": 7}))
+    assert [(record["id"], record["doc_id"], record["sent_id"]) for record in records] == [
+        ("news-1:0", "news-1", 0),
+        ("news-1:1", "news-1", 1),
+        ("7:0", "7", 0),
+        ("7:1", "7", 1),
+    ]
+    assert [spelled(record) for record in records[:2]] == [[("He", "Person")], [("Orsk", "City")]]
+    assert check.counts == {"field 'relations' ignored": 2}
+
+
+def test_discontinuous_entities_are_dropped_and_counted(tmp_path):
+    entities = [{"index": [0, 3], "type": "Person"}, {"index": [3], "type": "City"}]
+    (record,), check = read(write_json(tmp_path / "a.jsonl", {"sentence": TOKENS, "ner": entities, "word": [1]}))
+    assert spelled(record) == [("Orsk", "City")]
+    assert check.entities_dropped == check.counts["discontinuous entities dropped"] == 1
+    assert "line 1: ner[0]" in check.report()
+    assert "field 'word' ignored: 1" in check.report()
