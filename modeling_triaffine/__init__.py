@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .model.modeling_triaffine import TriaffineForNestedNER
     from .model.pipeline_triaffine import NestedNERPipeline
     from .model.processing_triaffine import TriaffineProcessor
-    from .training import NestedNERTrainer, NestedNERTrainingArguments
+    from .training import NestedNERTrainer, NestedNERTrainingArguments, start_from_recipe
 
 __all__ = [
     "DataCollatorForNestedNER",
@@ -33,6 +33,7 @@ __all__ = [
     "TriaffineProcessor",
     "__version__",
     "load_nested_ner",
+    "start_from_recipe",
 ]
 
 _MODULES = {
@@ -46,6 +47,7 @@ _MODULES = {
     "TriaffineForNestedNER": "model.modeling_triaffine",
     "TriaffineProcessor": "model.processing_triaffine",
     "load_nested_ner": "data.loading",
+    "start_from_recipe": "training",
 }
 _ROOMS = ("data", "evaluation", "model", "publishing", "training")
 

@@ -148,7 +148,7 @@ def _check_recipe_options(recipe: Recipe, parser: _Parser) -> dict[str, Any]:
     for name, value in recipe.training.items():
         where = f"{recipe.folder}/{TRAINING_FILE}, {name!r}"
         try:
-            values = parser.parse_given(_as_arguments(name, value))
+            values = parser.parse_given(as_arguments(name, value))
         except CommandLineError as error:
             raise RecipeError(f"{where}: {error}") from error
         if name not in values or name in CONFIG_OPTIONS or name == "recipe":
@@ -165,8 +165,8 @@ def _check_recipe_config(recipe: Recipe) -> dict[str, Any]:
     return {name: value for name, value in recipe.config.items() if name in CONFIG_OPTIONS or name in RECIPE_FIELDS}
 
 
-def _as_arguments(name: str, value: Any) -> list[str]:
-    """A value of training.yaml as on the command line; YAML reads a bare `no` as False, and nothing as None."""
+def as_arguments(name: str, value: Any) -> list[str]:
+    """A value of training.yaml or Python as on the command line; YAML reads a bare `no` as False, nothing as None."""
     if isinstance(value, list):
         return [f"--{name}", *map(str, value)]
     if isinstance(value, bool | None):

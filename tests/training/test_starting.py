@@ -1,0 +1,81 @@
+"""A recipe in Python: the model, processor and arguments that a trainer starts from."""
+
+import re
+
+import pytest
+import torch
+
+from modeling_triaffine import NestedNERTrainer, TriaffineForNestedNER, start_from_recipe
+from modeling_triaffine.data import write_nested_ner
+from modeling_triaffine.training.command_line import CONFIG_OPTIONS, CommandLineError
+from modeling_triaffine.training.recipes import RecipeError
+from modeling_triaffine.training.run import prepare_run
+from tests.helpers.micro_training import micro_dataset, micro_records, write_recipe
+
+TRAINING = {
+    "learning_rate": 1e-2,
+    "num_train_epochs": 1,
+    "ema_decay": 0.5,
+    "use_cpu": True,
+    "disable_tqdm": True,
+    "learn_span_width": True,
+}
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    return {"train": micro_dataset(micro_records(12, 0)), "validation": micro_dataset(micro_records(4, 1))}
+
+
+@pytest.fixture
+def recipe(tmp_path):
+    return write_recipe(tmp_path / "recipe", training=TRAINING)
+
+
+def test_it_starts_as_a_run_does(tmp_path, recipe, corpus):
+    write_nested_ner(corpus, tmp_path / "corpus", "json_lines")
+    sizes = {"char_embedding_size": 4, "char_lstm_hidden_size": 4}
+    options = {"recipe": recipe, "train_file": tmp_path / "corpus", "words": "corpus", "output_dir": tmp_path / "run"}
+    run = prepare_run([f"--{name}={value}" for name, value in {**options, **sizes}.items()])
+    model, processor, arguments = start_from_recipe(recipe, corpus, tmp_path / "python", **sizes)
+
+    of_run = run.trainer.model.config
+    for name in ("id2label", *CONFIG_OPTIONS):
+        assert getattr(model.config, name) == getattr(of_run, name), name
+    assert model.config.max_span_width is not None
+    assert processor.vocabularies == run.trainer.processing_class.vocabularies
+    expected = run.trainer.model.state_dict()
+    for name, weight in model.state_dict().items():
+        torch.testing.assert_close(weight, expected[name])
+    assert (arguments.learning_rate, arguments.ema_decay) == (1e-2, 0.5)
+    assert arguments.output_dir == str(tmp_path / "python")
+
+
+def test_a_trainer_takes_what_it_returns(tmp_path, recipe, corpus):
+    model, processor, arguments = start_from_recipe(
+        str(recipe), {"train": corpus["train"]}, tmp_path / "out", ema_decay=None, max_candidates=7, eval_strategy="no"
+    )
+    assert (arguments.ema_decay, model.config.max_candidates) == (None, 7)
+    trainer = NestedNERTrainer(model, arguments, processing_class=processor, train_dataset=corpus["train"])
+    trainer.train()
+    trainer.save_model()
+    assert TriaffineForNestedNER.from_pretrained(tmp_path / "out").config.max_candidates == 7
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "facts"),
+    [
+        ({"recipe": "genia-minilmm"}, RecipeError, "'genia-minilmm'.*Did you mean genia-minilm?"),
+        ({"learning_rates": 1e-3}, CommandLineError, "--learning_rates.*--learning_rate"),
+        ({"train_file": "a.jsonl"}, ValueError, "'train_file'.*trainer"),
+        ({"words": "text"}, ValueError, "'words'.*trainer"),
+        ({"resume_from_checkpoint": True}, ValueError, "'resume_from_checkpoint'.*trainer.train"),
+        ({"keep_labels": True}, ValueError, "'keep_labels'.*triaffine-ner train"),
+        ({"corpus": {"dev": None}}, ValueError, "'dev'.*'train'"),
+    ],
+)
+def test_wrong_use_is_named(tmp_path, recipe, corpus, options, error, facts):
+    given = {"recipe": recipe, "corpus": corpus, "output_dir": tmp_path, **options}
+    with pytest.raises(error) as caught:
+        start_from_recipe(**given)
+    assert re.search(facts, str(caught.value))
