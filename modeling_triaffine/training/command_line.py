@@ -170,7 +170,7 @@ def as_arguments(name: str, value: Any) -> list[str]:
     if isinstance(value, list):
         return [f"--{name}", *map(str, value)]
     if isinstance(value, bool | None):
-        value = {True: "true", False: "no", None: ""}[value]
+        value = {True: "true", False: "false" if name in CONFIG_OPTIONS else "no", None: ""}[value]
     return [f"--{name}={json.dumps(value) if isinstance(value, dict) else value}"]
 
 

@@ -37,8 +37,8 @@ def start_from_recipe(
         corpus: data sets in the form of [`load_nested_ner`]; "train" decides on labels and vocabularies. A recipe with
             context needs data sets that went through `add_context`.
         output_dir: folder for checkpoints and the finished model.
-        options: replace those of the recipe: fields of [`TriaffineConfig`], of [`NestedNERTrainingArguments`], and
-            `model_name_or_path`, the encoder or a trained model.
+        options: replace those of the recipe, None by the default: fields of [`TriaffineConfig`] and of
+            [`NestedNERTrainingArguments`], and `model_name_or_path`, the encoder or a trained model.
 
     Returns:
         The model, its processor and the training arguments.

@@ -53,9 +53,17 @@ def test_it_starts_as_a_run_does(tmp_path, recipe, corpus):
 
 def test_a_trainer_takes_what_it_returns(tmp_path, recipe, corpus):
     model, processor, arguments = start_from_recipe(
-        str(recipe), {"train": corpus["train"]}, tmp_path / "out", ema_decay=None, max_candidates=7, eval_strategy="no"
+        str(recipe),
+        {"train": corpus["train"]},
+        tmp_path / "out",
+        ema_decay=None,
+        eval_strategy="no",
+        max_candidates=7,
+        cross_span_residual=False,
+        mix_layers=True,
     )
     assert (arguments.ema_decay, model.config.max_candidates) == (None, 7)
+    assert (model.config.cross_span_residual, model.config.mix_layers) == (False, True)
     trainer = NestedNERTrainer(model, arguments, processing_class=processor, train_dataset=corpus["train"])
     trainer.train()
     trainer.save_model()
