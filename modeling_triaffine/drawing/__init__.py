@@ -1,6 +1,6 @@
-"""Nested entities drawn with their text: in plain Unicode for terminals, logs and cards, in HTML for pages.
+"""Draws texts with their nested entities: `text_drawing.py` in plain Unicode, `html_drawing.py` in HTML.
 
-`text_drawing.py` is the former, `html_drawing.py` the latter; `tables.py` formats tables, `safe_text.py` escapes.
+`tables.py` formats tables, `templates.py` fills Jinja templates, `safe_text.py` escapes text.
 """
 
 from .html_drawing import draw_entities_html, drawing_style

@@ -1,5 +1,6 @@
-"""Entities as the drawings read them."""
+"""Reads and checks the entities of a drawing."""
 
+import operator
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -7,19 +8,22 @@ from typing import Any
 def read_entities(
     entities: Iterable[Mapping[str, Any]], text_length: int
 ) -> Iterator[tuple[Mapping[str, Any], int, int, str]]:
-    """Each entity with its `start`, `end` (characters, exclusive) and label.
+    """Yields each entity with its `start`, `end` (characters, exclusive) and label.
 
     Raises:
-        ValueError: one lacks a field or lies outside the text.
+        ValueError: an entity lacks a field or lies outside the text.
     """
     for index, entity in enumerate(entities):
         missing = [key for key in ("entity_group", "start", "end") if key not in entity]
         if missing:
             raise ValueError(f"Entity {index} has no {' and no '.join(missing)}: {dict(entity)!r}.")
-        start, end = entity["start"], entity["end"]
-        if not (isinstance(start, int) and isinstance(end, int) and 0 <= start < end <= text_length):
+        try:
+            start, end = map(operator.index, (entity["start"], entity["end"]))  # accepts NumPy integers
+        except TypeError:
+            start = end = -1
+        if not 0 <= start < end <= text_length:
             raise ValueError(
-                f"Entity {index} runs from {start!r} to {end!r} in a text of {text_length} characters; "
-                "0 <= start < end <= length is needed, counted in characters, the end exclusive."
+                f"Entity {index} has start {entity['start']!r} and end {entity['end']!r}; integers with "
+                f"0 <= start < end <= {text_length}, the number of characters of the text, are required."
             )
         yield entity, start, end, str(entity["entity_group"])

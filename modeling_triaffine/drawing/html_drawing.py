@@ -1,11 +1,10 @@
-"""Nested entities drawn in HTML: brackets under the text, one inside another, each with its label at its end.
+"""Draws nested entities in HTML: nested brackets under the text, each with its label at the end.
 
     The [mayor of [Port Velmar LOCATION] PERSON] opened …
 
-The fragment carries its own style and needs no script. Brackets are borders of inline elements: they wrap with the
-text, follow its direction, and an inner one ends before the one around it. Where two entities cross, one of them is
-drawn in pieces that close up. Labels are generated content: selecting, copying and `textContent` give the text as it
-is, once.
+The fragment includes its style and needs no script. Brackets are borders of inline elements: they wrap with the text
+and follow its direction. If two entities cross, one of them is drawn in adjacent pieces. Labels are generated content:
+selecting, copying and `textContent` give the original text.
 """
 
 import html
@@ -17,9 +16,8 @@ from typing import Any
 from ..model.text_triaffine import clean_text
 from .entities import read_entities
 
-# On a light and on a dark background. Told apart also without one kind of cones (`tests/test_html_drawing.py` computes
-# it), and against the background by at least 3 : 1. Labels take them in their order; from the ninth on, once more with
-# another line, then with a third.
+# For light and dark backgrounds. Distinguishable with colour vision deficiencies (`tests/test_html_drawing.py` computes
+# it), with a contrast of at least 3 : 1 to the background. From the ninth label on, colours repeat with another line.
 PALETTE = (
     ("#1e9eba", "#6dd2eb"),
     ("#ac1c91", "#dc3186"),
@@ -31,7 +29,7 @@ PALETTE = (
     ("#522004", "#c17c1f"),
 )
 LINES = ("solid", "dashed", "double")
-# Brackets under one another; what overlaps still more entities is counted and not drawn.
+# Maximum number of brackets under each other; entities beyond it are counted, not drawn.
 MOST_LANES = 16
 
 _STYLE = """
@@ -77,25 +75,24 @@ class _Entity:
 def draw_entities_html(
     text: str, entities: Iterable[Mapping[str, Any]], labels: Sequence[str] = (), *, embedded: bool = False
 ) -> str:
-    """The text with its entities drawn in it, as one safe HTML fragment.
+    """Draws the entities of a text as one safe HTML fragment.
 
     Args:
-        text: any text; markup in it shows as text, its line breaks are kept.
-        entities: dicts with `entity_group`, `start`, `end` (characters, exclusive) and, if there is one, `score`, as
-            the pipeline gives them. They may nest, cross and share a span; their order makes no difference.
-        labels: the model's labels in their order, which gives each its colour whatever is found. Labels of entities
-            that are not among them come behind, in alphabetical order.
-        embedded: for pages with many drawings to be looked at: without style, which [`drawing_style`] gives once for
-            all, without legend, and with brackets that the keyboard does not stop at.
+        text: any text; markup is escaped, line breaks are kept.
+        entities: dicts with `entity_group`, `start`, `end` (characters, exclusive) and optionally `score`, as returned
+            by the pipeline. They may nest, cross and share a span, in any order.
+        labels: the labels of the model, in whose order colours are assigned; other labels follow in alphabetical order.
+        embedded: for static pages with several drawings: without legend, keyboard focus, and style, which
+            [`drawing_style`] gives once for all.
 
     Returns:
-        `<div class="nested-entities">` with a legend (labels in their order, with counts) and the text. Each bracket is
-        a `<span class="entity">` with `data-start`, `data-end` and `data-label`, reachable with the keyboard, and of an
-        entity in pieces only the first is. An entity that overlaps more than 16 levels of others is not drawn; a note
-        counts them.
+        `<div class="nested-entities">` with a legend (labels with counts) and the text. Each bracket is a
+        `<span class="entity">` with `data-start`, `data-end` and `data-label`, focusable with the keyboard; of an
+        entity in pieces only the first is. Entities that overlap more than 16 levels of others are not drawn; a note
+        gives their number.
 
     Raises:
-        ValueError: an entity is ill-formed or lies outside the text.
+        ValueError: an entity is malformed or outside the text.
     """
     read = dict.fromkeys(
         _Entity(start, end, clean_text(label), entity.get("score"))
@@ -117,7 +114,7 @@ def draw_entities_html(
 
 
 def drawing_style(label_count: int) -> str:
-    """CSS of drawings with so many labels; a complete drawing brings its own."""
+    """CSS of drawings with that many labels; drawings that are not embedded include it."""
     return _STYLE + "\n".join(
         f".nested-entities .kind-{kind} {{ --colour: light-dark({light}, {dark}); "
         f"--on-colour: light-dark({text_colour_on(light)}, {text_colour_on(dark)}); --pattern: {line}; }}"
@@ -126,14 +123,14 @@ def drawing_style(label_count: int) -> str:
 
 
 def _lanes(entities: Iterable[_Entity]) -> dict[_Entity, int]:
-    """How deep under the text each entity's bracket lies: below all shorter ones that it overlaps.
+    """The lane of each entity's bracket under the text: below all shorter ones that it overlaps.
 
-    Entities for which no lane is left are not in it.
+    Entities beyond the last lane are left out.
     """
     entities = sorted(entities, key=lambda entity: (entity.end - entity.start, entity.start, entity.label))
     borders = sorted({border for entity in entities for border in (entity.start, entity.end)})
     number = {border: number for number, border in enumerate(borders)}
-    free = [0] * len(borders)  # the first lane that is free, from each border to the next
+    free = [0] * len(borders)  # the first free lane, from each border to the next
     lanes = {}
     for entity in entities:
         covered = slice(number[entity.start], number[entity.end])
@@ -145,7 +142,7 @@ def _lanes(entities: Iterable[_Entity]) -> dict[_Entity, int]:
 
 
 def _draw_text(text: str, lanes: Mapping[_Entity, int], kinds: Mapping[str, int], is_reachable: bool) -> Iterator[str]:
-    """Text and tags in turn: a walk over the borders with the stack of the elements that are open."""
+    """Text and tags, in a walk over the borders with a stack of the open elements."""
     starting = defaultdict(list)
     for entity in lanes:
         starting[entity.start].append(entity)
@@ -158,7 +155,7 @@ def _draw_text(text: str, lanes: Mapping[_Entity, int], kinds: Mapping[str, int]
         while any(entity.end == border for entity in stack):
             yield "</span>"
             if (entity := stack.pop()).end > border:
-                opening.append(entity)  # it lay inside one that ends here: it goes on as another piece
+                opening.append(entity)  # inside one that ends here: it continues as another piece
         for entity in sorted(opening, key=lambda entity: (entity.end, lanes[entity]), reverse=True):
             is_cut = any(outer.end < entity.end for outer in stack)
             yield _start_tag(entity, border > entity.start, is_cut, is_reachable, lanes[entity], kinds[entity.label])
@@ -167,15 +164,15 @@ def _draw_text(text: str, lanes: Mapping[_Entity, int], kinds: Mapping[str, int]
 
 
 def _start_tag(entity: _Entity, is_continued: bool, is_cut: bool, is_reachable: bool, lane: int, kind: int) -> str:
-    """A piece of an entity: continued from another, cut off to go on in another, or neither."""
+    """The start tag of a piece of an entity; `is_continued`: not the first piece, `is_cut`: not the last."""
     classes = f"entity kind-{kind}" + " continued" * is_continued + " cut" * is_cut
     label = html.escape(entity.label)
-    said = label if entity.score is None else f"{label} {entity.score:.2f}"
+    title = label if entity.score is None else f"{label} {entity.score:.2f}"
     focus = ' tabindex="0"' if is_reachable and not is_continued else ""
-    name = "" if is_continued else f' role="group" aria-label="{said}"'
+    name = "" if is_continued else f' role="group" aria-label="{title}"'
     return (
         f'<span class="{classes}" style="--lane:{lane}" data-start="{entity.start}" data-end="{entity.end}"'
-        f' data-label="{label}" title="{said}"{focus}{name}>'
+        f' data-label="{label}" title="{title}"{focus}{name}>'
     )
 
 
@@ -201,13 +198,13 @@ def _look(kind: int) -> tuple[int, tuple[str, str], str]:
 
 
 def text_colour_on(background: str) -> str:
-    """Black or white, whichever has more contrast on a colour (#rrggbb): always at least 4.58 : 1, WCAG's AA."""
-    # Where black and white have the same contrast: (L + 0.05) / 0.05 = 1.05 / (L + 0.05).
+    """Black or white, whichever has more contrast to a colour (#rrggbb): always at least 4.58 : 1 (WCAG AA)."""
+    # Black and white have equal contrast where (L + 0.05) / 0.05 = 1.05 / (L + 0.05).
     return "#000000" if relative_luminance(background) > (1.05 * 0.05) ** 0.5 - 0.05 else "#ffffff"
 
 
 def relative_luminance(colour: str) -> float:
-    """Of #rrggbb, between 0 and 1 (WCAG 2.2)."""
+    """The relative luminance of #rrggbb, between 0 and 1 (WCAG 2.2)."""
     channels = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
     linear = [value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4 for value in channels]
     return sum(weight * value for weight, value in zip((0.2126, 0.7152, 0.0722), linear, strict=True))

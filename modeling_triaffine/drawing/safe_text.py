@@ -1,6 +1,6 @@
-"""Text from anywhere made short and safe to show: in a terminal, in Markdown, in HTML.
+"""Cleans, shortens and escapes text from any source for terminals, Markdown and HTML.
 
-Every table, drawing, report and card escapes with the functions of this file.
+Every table, drawing, report and card uses these functions.
 """
 
 import html
@@ -9,25 +9,22 @@ import unicodedata
 
 LONGEST_LABEL = 20  # characters
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
-# Characters that Markdown reads as markup within a line; underscores only where no word goes on at both sides.
+# Inline markup of Markdown; underscores only outside words.
 _MARKUP = re.compile(r"[\\`*|<>\[\]&~$]|(?<![^\W_])_|_(?![^\W_])")
 _READABLE = re.compile(r"[\w .,:/+-]+")
-# Joiners and variation selectors would merge characters into one of another width: terminals disagree on which.
-_JOINING = {
-    "\N{ZERO WIDTH JOINER}",
-    "\N{ZERO WIDTH NON-JOINER}",
-    "\N{VARIATION SELECTOR-15}",
-    "\N{VARIATION SELECTOR-16}",
-}
+# Part of ordinary words, in Persian or Hindi, and of emoji.
+_JOINERS = {"\N{ZERO WIDTH JOINER}", "\N{ZERO WIDTH NON-JOINER}"}
+# Terminals disagree on the width of the characters that these merge.
+_MERGING = {*_JOINERS, "\N{VARIATION SELECTOR-15}", "\N{VARIATION SELECTOR-16}"}
 
 
 def clean(text: str) -> str:
-    """`text` on one line, without characters that a terminal would act upon or that an SVG must not contain."""
-    return "".join(c if c.isprintable() else REPLACEMENT for c in " ".join(text.split()))
+    """`text` on one line, without characters that control a terminal or are invalid in SVG."""
+    return "".join(c if c.isprintable() or c in _JOINERS else REPLACEMENT for c in " ".join(text.split()))
 
 
 def shorten(text: str, longest: int) -> str:
-    """`text`, cleaned, in at most `longest` characters: an ellipsis replaces the middle."""
+    """`text`, cleaned and cut to at most `longest` characters: an ellipsis replaces the middle."""
     text = clean(text)
     if len(text) <= longest:
         return text
@@ -36,14 +33,14 @@ def shorten(text: str, longest: int) -> str:
 
 
 def markdown_text(text: str) -> str:
-    """`text` as Markdown of one line in which every character stands for itself."""
+    """`text` on one line, escaped for Markdown."""
     return _MARKUP.sub(lambda found: f"\\{found[0]}", clean(text))
 
 
 def inline_code(value: object) -> str:
-    """`value` as inline code in Markdown; none of its characters ends the code, a table cell or the line.
+    """`value` as inline code in Markdown, safe in table cells, too.
 
-    Ordinary names stay readable in the source; in all others, punctuation becomes character references.
+    Ordinary names stay readable in the source; in others, punctuation becomes character references.
     """
     text = clean(str(value))
     if _READABLE.fullmatch(text):
@@ -52,18 +49,18 @@ def inline_code(value: object) -> str:
 
 
 def html_text(text: str) -> str:
-    """`text` as HTML in which every character stands for itself, in an element or in a quoted attribute."""
+    """`text` on one line, escaped for HTML elements and quoted attributes."""
     return html.escape(clean(text))
 
 
 def visible_character(character: str) -> tuple[str, int]:
-    """What a terminal can show for a character, and its width in columns.
+    """What to print for a character, and its width in columns.
 
-    Wide characters take two columns. Combining marks take none: they belong to the character before them. Controls,
-    escape sequences and direction overrides become something visible; joiners disappear.
+    Wide characters take two columns, combining marks none. Controls, escape sequences and direction overrides become
+    visible; joiners and variation selectors are removed.
     """
     code, category = ord(character), unicodedata.category(character)
-    if character in _JOINING:
+    if character in _MERGING:
         return "", 0
     if code < 0x20:
         return chr(0x2400 + code), 1  # the control pictures, ␀ to ␟

@@ -1,4 +1,4 @@
-"""A table as aligned text, Markdown or HTML. Cells may hold any text: it shows as text in all three.
+"""A table as aligned text, Markdown or HTML, with its cells escaped for each.
 
 >>> table = Table(["label", "F1", "gold"], [["PERSON", "81.25", 1024], ["a|b", None, 0]])
 >>> print(table.text())
@@ -19,11 +19,11 @@ _NUMBER = re.compile(r"[+−-]?\d[\d,]*(\.\d+)?( ?%)?( ± \d+(\.\d+)?)?( \([\d.]
 
 
 class Code(str):
-    """A cell set as code in Markdown and HTML: names of labels, options, files."""
+    """A cell formatted as code in Markdown and HTML, such as the name of a label, option or file."""
 
 
 class Strong(str):
-    """A cell set in bold in Markdown and HTML."""
+    """A cell in bold in Markdown and HTML."""
 
 
 Cell = str | int | None
@@ -35,14 +35,14 @@ class Table:
 
     Attributes:
         columns: The header.
-        rows: A cell for each column: text ([`Code`] and [`Strong`] set it off), an integer (written with thousands
-            separators), or None (shown as –).
-        caption: The title above the table, if any.
+        rows: A cell for each column: text (plain, [`Code`] or [`Strong`]), an integer (printed with thousands
+            separators), or None (printed as –).
+        caption: An optional title above the table.
 
-    Columns of numbers are aligned to the right.
+    Numeric columns are right-aligned.
 
     Raises:
-        ValueError: A row has more or fewer cells than there are columns.
+        ValueError: The number of cells in a row differs from that of the columns.
     """
 
     columns: Sequence[str]
@@ -52,16 +52,18 @@ class Table:
     def __post_init__(self) -> None:
         for number, row in enumerate(self.rows):
             if len(row) != len(self.columns):
-                raise ValueError(f"Row {number} has {len(row)} cells for {len(self.columns)} columns: {list(row)!r}.")
+                raise ValueError(
+                    f"Row {number} has {len(row)} cells, but the table {len(self.columns)} columns: {list(row)!r}."
+                )
 
     def text(self) -> str:
-        """Plain text with aligned columns. Spaces at the beginning of a cell indent it."""
+        """Plain text with aligned columns; leading spaces indent a cell."""
         lines = [[_text_cell(cell) for cell in line] for line in (self.columns, *self.rows)]
         caption = [clean(self.caption), ""] if self.caption else []
         return "\n".join([*caption, *(GAP.join(line).rstrip() for line in self._padded(lines))])
 
     def markdown(self) -> str:
-        """A Markdown table (GFM), padded so that its source is aligned, too."""
+        """A Markdown table (GFM) with aligned source."""
         header, *rows = self._padded(
             [[_markdown_cell(cell) for cell in line] for line in (self.columns, *self.rows)], 3
         )
@@ -73,7 +75,7 @@ class Table:
         return "\n".join([*caption, *(f"| {' | '.join(line)} |" for line in (header, rule, *rows))])
 
     def html(self) -> str:
-        """A `<table>`; cells of right-aligned columns have the class `number`."""
+        """A `<table>`; cells of numeric columns have the class `number`."""
         caption = f"<caption>{html_text(self.caption)}</caption>\n" if self.caption else ""
         header = self._html_row(self.columns, '<th scope="col"{}>{}</th>', '<th scope="col"{}>{}</th>')
         rows = "".join(self._html_row(row, '<th scope="row"{}>{}</th>', "<td{}>{}</td>") for row in self.rows)
@@ -86,13 +88,13 @@ class Table:
         return f"<tr>{''.join(form.format(kind, cell) for form, kind, cell in parts)}</tr>\n"
 
     def _right_aligned(self) -> list[bool]:
-        """For each column, whether all that it holds are numbers, at least one."""
+        """For each column, whether it has numbers and nothing else."""
         written = ([_written(row[place]) for row in self.rows] for place in range(len(self.columns)))
         filled = ([cell for cell in cells if cell not in ("", MISSING)] for cells in written)
         return [bool(cells) and all(map(_NUMBER.fullmatch, cells)) for cells in filled]
 
     def _padded(self, lines: Sequence[Sequence[str]], least: int = 0) -> list[list[str]]:
-        """The cells of each line, filled up to the width of their columns: `least` terminal columns or more."""
+        """The cells of each line, padded to the width of their columns, at least `least`."""
         widths = [max(least, *map(text_width, cells)) for cells in zip(*lines, strict=True)]
         fits = list(zip(widths, self._right_aligned(), strict=True))
         return [

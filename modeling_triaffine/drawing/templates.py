@@ -1,4 +1,4 @@
-"""Jinja templates of this package, which lie beside the modules that fill them; every value is cleaned and escaped."""
+"""Jinja templates of this package, stored beside the modules that use them; every value is cleaned and escaped."""
 
 from functools import lru_cache
 from pathlib import Path
@@ -13,9 +13,9 @@ PACKAGE = Path(__file__).resolve().parents[1]
 
 
 def render_html(template: str, **values: Any) -> str:
-    """Fills a template, given by its path in the package, such as `evaluation/report.html`.
+    """Renders a template, given by its path in the package, such as `evaluation/report.html`.
 
-    Text shows as text, on one line. HTML that is already safe comes as `markupsafe.Markup` or passes the filter `safe`.
+    Strings are escaped and put on one line, except `markupsafe.Markup` and what passes the filter `safe`.
     """
     return _environment().get_template(template).render(**values)
 

@@ -1,16 +1,15 @@
-"""Nested entities drawn under their text in plain Unicode, for terminals and logs.
+"""Draws nested entities under their text in plain Unicode, for terminals and logs.
 
     the mayor of Port Velmar
                  ╰─────────╯ LOCATION
     ╰──────────────────────╯ PERSON
 
-Inner entities come first, right under the text, outer ones below them. A label stands right of its bracket; where it
-would run into the next bracket, that one moves down a line. Long text is wrapped; an entity that goes on in the next
-line ends in ▸ here and begins with ▸ there, with its label in both. ┴ is an entity one column wide.
+Inner entities are directly under the text, outer ones below them. A label is to the right of its bracket; if it would
+collide with the next bracket, that one moves down a line. Long text is wrapped; an entity that continues in the next
+line ends in ▸ and starts with ▸ there, with its label in both. ┴ is an entity one column wide.
 
-Columns are counted as terminals do: wide characters take two, combining marks none. What a terminal would act upon
-instead of showing it (controls, escape sequences, direction overrides) is replaced by something visible, and what
-would join characters into one of another width (joiners and variation selectors) is left out.
+Columns are those of terminals: wide characters take two, combining marks none. Controls, escape sequences and direction
+overrides are replaced by visible characters; joiners and variation selectors are removed.
 """
 
 import re
@@ -23,15 +22,15 @@ from .safe_text import text_width, visible_character
 
 MIN_WIDTH = 10
 LABEL_GAP = 1  # columns between a bracket and its label
-NEXT_GAP = 2  # least number of columns between a label and the next bracket: a label belongs to what is left of it
+NEXT_GAP = 2  # minimum number of columns between a label and the next bracket
 LINE_ENDS = ("\r\n", "\n", "\r")
-SPACES = (" ", "\N{IDEOGRAPHIC SPACE}")  # text is wrapped behind these
-DOTTED_CIRCLE = "\N{DOTTED CIRCLE}"  # carries a mark that has no character to combine with
+SPACES = (" ", "\N{IDEOGRAPHIC SPACE}")  # text is wrapped after these
+DOTTED_CIRCLE = "\N{DOTTED CIRCLE}"  # carries a combining mark without a character before it
 
 
 @dataclass(frozen=True)
 class _Cell:
-    """A character with the marks that combine with it, or a line end."""
+    """A character with its combining marks, or a line end."""
 
     shown: str
     columns: int
@@ -51,14 +50,14 @@ class _Entity:
     label: str  # as shown
 
     def contains(self, other: "_Entity") -> bool:
-        """Whether the other one lies inside, on another span."""
+        """Whether the other entity is inside and has another span."""
         within = self.start <= other.start and other.end <= self.end
         return within and (self.start, self.end) != (other.start, other.end)
 
 
 @dataclass(frozen=True)
 class _Bracket:
-    """The part of an entity that lies in one line, by columns."""
+    """The part of an entity in one line, by columns."""
 
     entity: _Entity
     left: int
@@ -68,7 +67,7 @@ class _Bracket:
 
     @property
     def drawn_end(self) -> int:
-        """The first column behind the label."""
+        """The first column after the label."""
         return self.right + LABEL_GAP + text_width(self.entity.label)
 
     def draw(self) -> str:
@@ -83,26 +82,24 @@ class _Bracket:
 
 
 def draw_entities(text: str, entities: Iterable[Mapping[str, Any]], width: int = 100) -> str:
-    """The text with its entities drawn under it.
+    """Draws the entities of a text under it.
 
     Args:
-        text: Any text; its line breaks are kept.
-        entities: Dicts with `entity_group`, `start` and `end` (characters, exclusive), as the pipeline gives them.
-            They may nest, cross and share a span; their order makes no difference, and what is given twice is drawn
-            once.
-        width: Columns to stay within, at least 10. The text is wrapped at spaces; a word longer than a line is cut.
-            Where a label would stick out, all lines are wrapped earlier by the length of the longest label. Only a
-            label longer than half the width reaches beyond it.
+        text: Any text; line breaks are kept.
+        entities: Dicts with `entity_group`, `start` and `end` (characters, exclusive), as returned by the pipeline.
+            They may nest, cross and share a span, in any order; duplicates are drawn once.
+        width: Maximum number of columns, at least 10. The text is wrapped at spaces; a word longer than a line is
+            split. If a label would exceed the width, all lines are shortened by the length of the longest label. Only a
+            label longer than half the width exceeds it.
 
     Returns:
-        Lines of text, each followed by its brackets; after brackets comes a blank line before the text goes on.
-        Blank lines at the end are dropped.
+        Lines of text, each followed by its brackets and, before more text, a blank line.
 
     Raises:
-        ValueError: The width is too small, or an entity is ill-formed or lies outside the text.
+        ValueError: The width is too small, or an entity is malformed or outside the text.
     """
     if width < MIN_WIDTH:
-        raise ValueError(f"A width of {width} columns is too small to draw in; use at least {MIN_WIDTH}.")
+        raise ValueError(f"`width` must be at least {MIN_WIDTH} columns, got {width}.")
     found = {_Entity(start, end, _shown(label)) for _, start, end, label in read_entities(entities, len(text))}
     ordered = sorted(found, key=lambda entity: (entity.start, -entity.end, entity.label))
     drawn = _draw(text, ordered, width)
@@ -113,7 +110,7 @@ def draw_entities(text: str, entities: Iterable[Mapping[str, Any]], width: int =
 
 
 def _draw(text: str, entities: Sequence[_Entity], columns: int) -> list[str]:
-    """Lines of at most so many columns of text, with the brackets of each below it."""
+    """Lines of text with at most that many columns, each with its brackets below."""
     drawn: list[str] = []
     for line in _wrap(_cells(text), columns):
         shown = "".join(cell.shown for cell in line).rstrip()
@@ -149,7 +146,7 @@ def _cells(text: str) -> list[_Cell]:
 
 
 def _wrap(cells: Iterable[_Cell], columns: int) -> list[list[_Cell]]:
-    """Lines of at most so many columns, without counting the spaces at their ends."""
+    """Lines of at most that many columns, not counting trailing spaces."""
     lines: list[list[_Cell]] = [[]]
     for cell in cells:
         used = sum(before.columns for before in lines[-1])
@@ -162,7 +159,7 @@ def _wrap(cells: Iterable[_Cell], columns: int) -> list[list[_Cell]]:
 
 
 def _take_last_word(line: list[_Cell]) -> list[_Cell]:
-    """Takes the word at the end off the line; nothing if the line holds no space: then the word has to be cut."""
+    """Removes the last word from the line; nothing if the line has no space, so that the word is split."""
     start = next((index + 1 for index in reversed(range(len(line))) if line[index].is_space), len(line))
     word = line[start:]
     del line[start:]
@@ -173,12 +170,12 @@ def _take_last_word(line: list[_Cell]) -> list[_Cell]:
 
 
 def _bracket(entity: _Entity, line: Sequence[_Cell]) -> _Bracket | None:
-    """The entity's part in the line; None where it has none."""
+    """The part of the entity in the line; None if it has none."""
+    if not line or entity.end <= line[0].start or line[-1].end <= entity.start:
+        return None  # before the search through the line, which would take minutes for all entities of a long text
     covered = [index for index, cell in enumerate(line) if cell.start < entity.end and entity.start < cell.end]
     while len(covered) > 1 and line[covered[-1]].is_space:  # the space at which the text was wrapped
         covered.pop()
-    if not covered:
-        return None
     return _Bracket(
         entity,
         left=sum(cell.columns for cell in line[: covered[0]]),
@@ -189,7 +186,7 @@ def _bracket(entity: _Entity, line: Sequence[_Cell]) -> _Bracket | None:
 
 
 def _lanes(brackets: Sequence[_Bracket]) -> list[list[_Bracket]]:
-    """Brackets on lanes from top to bottom: each as high as it fits, but below everything that it contains."""
+    """Brackets on lanes from top to bottom: each as high as possible, but below all that it contains."""
     heights = _heights([bracket.entity for bracket in brackets])
     lanes: list[list[_Bracket]] = []
     lane_of: dict[_Entity, int] = {}
@@ -205,7 +202,7 @@ def _lanes(brackets: Sequence[_Bracket]) -> list[list[_Bracket]]:
 
 
 def _heights(entities: Iterable[_Entity]) -> dict[_Entity, int]:
-    """How many entities lie inside one another in each of them, at most."""
+    """The largest number of entities nested inside each entity."""
     heights: dict[_Entity, int] = {}
     for entity in sorted(entities, key=lambda entity: entity.end - entity.start):
         heights[entity] = max((heights[other] + 1 for other in heights if entity.contains(other)), default=0)

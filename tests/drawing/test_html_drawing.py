@@ -225,15 +225,15 @@ def test_what_overlaps_too_much_is_counted_not_drawn():
 @pytest.mark.parametrize(
     ("given_entity", "message"),
     [
-        (entity(2, 2), "runs from 2 to 2"),
-        (entity(0, 99), "text of 3 characters"),
-        (entity(-1, 1), "runs from -1"),
-        (entity("0", 1), "runs from '0'"),
+        (entity(2, 2), "start 2 and end 2"),
+        (entity(0, 99), "end 99;.* 3"),
+        (entity(-1, 1), "start -1"),
+        (entity("0", 1), "start '0'"),
         ({"entity_group": "A", "end": 1}, "has no start"),
         ({"start": 0, "end": 1}, "has no entity_group"),
     ],
 )
-def test_ill_formed_entities_are_told(given_entity, message):
+def test_malformed_entities(given_entity, message):
     with pytest.raises(ValueError, match=message):
         draw_entities_html("abc", [given_entity])
 
