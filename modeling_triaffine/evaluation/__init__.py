@@ -1,6 +1,6 @@
 """Scores of nested entities, their breakdowns, error analysis, and reports; neither training nor explanations of spans.
 
-This file imports what is plain Python. Not imported here: `metric.py` needs `evaluate`, what runs a model needs torch.
+Imports only modules in plain Python; `metric.py` needs `evaluate`, and the modules that run a model need torch.
 """
 
 from .breakdowns import candidate_recall, scores_by_depth, scores_by_length

@@ -1,4 +1,4 @@
-"""`analyse`: everything that is to be said of one model on one corpus, as plain data; `report.py` writes it out."""
+"""`analyse`: the complete analysis of a model on a corpus as plain data; `report.py` writes it."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -21,7 +21,7 @@ Record = dict[str, Any]
 
 
 class NamedModel(NamedTuple):
-    """A trained model with its processor, and what reports call it."""
+    """A trained model, its processor, and its display name."""
 
     name: str
     model: TriaffineForNestedNER
@@ -30,7 +30,7 @@ class NamedModel(NamedTuple):
 
 @dataclass(frozen=True)
 class Comparison:
-    """Another model on the same sentences; `bootstrap` is of the first model minus this one, [`paired_bootstrap`]."""
+    """Another model on the same sentences; `bootstrap`: [`paired_bootstrap`] of the analysed model minus this one."""
 
     model: str
     scores: Scores
@@ -39,16 +39,16 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Analysis:
-    """What became of a corpus in a model's hands.
+    """The analysis of a model on a corpus.
 
     Attributes:
-        model, corpus: what they are called; sentences: how many there are.
-        unknown_labels: types of the corpus that the model has no label for; such entities are missed.
+        model, corpus: display names; sentences: their number.
+        unknown_labels: entity types of the corpus that are not labels of the model.
         scores: [`score_entities`]; by_length: [`scores_by_length`]; by_depth: [`scores_by_depth`]; errors:
             [`confusion`]; sentences_with_errors: [`sentences_with_errors`].
         max_candidates: the model's own m; candidates: [`sweep_candidates`]. Both None without a cross-span stage.
-        comparison: None where there is no other model.
-        cases: of the sentences asked for.
+        comparison: None without another model.
+        cases: those of the selected sentences.
     """
 
     model: str
@@ -80,16 +80,16 @@ def analyse(
     sentences: Sequence[str] = (),
     batch_size: int = 32,
 ) -> Analysis:
-    """Analyses a model on the given words of a corpus: one split, which reports call `corpus_name`.
+    """Analyses a model on one split of a corpus, which reports call `corpus_name`.
 
     Args:
-        counts: numbers of candidates to try, see [`sweep_candidates`]; None: 5, 10, …, 100 where the model has
-            candidates.
+        counts: numbers of candidates to try, see [`sweep_candidates`]; None: 5, 10, …, 100 if the model has a
+            cross-span stage.
         other: a model to compare with.
-        sentences: ids of the sentences to make cases of.
+        sentences: ids of the sentences to include as cases.
 
     Raises:
-        ValueError: there is no sentence with such an id, or `counts` are given for a model without candidates.
+        ValueError: an id is unknown, or `counts` are passed for a model without cross-span stage.
     """
     _, model, processor = subject
     config: Any = model.config
@@ -124,7 +124,7 @@ def _find_sentences(records: Sequence[Record], ids: Sequence[str]) -> list[Recor
     if unknown:
         known = ", ".join(repr(name) for name in list(by_id)[:3])
         raise ValueError(
-            f"The split has no sentence {', '.join(map(repr, unknown))}; its {len(by_id)} ids begin with {known}."
+            f"The split has no sentence {', '.join(map(repr, unknown))}; its {len(by_id)} ids start with {known}."
         )
     return [by_id[name] for name in dict.fromkeys(ids)]
 

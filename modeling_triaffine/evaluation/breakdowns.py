@@ -1,9 +1,9 @@
 """Scores by length and by depth of the entities, and the recall of the candidates.
 
-Pure functions on the entity lists that `scoring.py` reads, under its rules. No result depends on the order of entities
-or sentences. Lengths are in the unit of `start` and `end`: words, where entities are given in words.
+Pure functions on the entity lists of `scoring.py`, under its rules. No result depends on the order of entities or
+sentences. Lengths are in the unit of `start` and `end`.
 
-In each breakdown the rows add up to the whole of `score_entities`, and `found` equals `correct` in each row: a right
+In each breakdown the rows add up to the totals of `score_entities`, and `found` equals `correct` in each row: a correct
 prediction is in the row of its gold entity.
 """
 
@@ -13,9 +13,9 @@ from itertools import pairwise
 from typing import Any
 
 from ..data.statistics import Span, contains, nesting_depths
-from .scoring import Counts, Entity, Sentences, check_same_sentences, paired_sentences, read_entities
+from .scoring import Counts, Entity, Sentences, check_same_sentences, count_rows, paired_sentences, read_entities
 
-# The least length of each bucket; they double in width, for long entities are few.
+# The smallest length of each bucket; widths double because long entities are rare.
 LENGTH_BUCKETS = (1, 2, 3, 5, 9, 17)
 
 
@@ -39,13 +39,12 @@ def scores_by_length(predictions: Sentences, references: Sentences) -> dict[str,
 
 
 def scores_by_depth(predictions: Sentences, references: Sentences) -> dict[str, dict[str, Any]]:
-    """Scores by nesting depth: `"1"` for outermost entities, `"2"` for those directly inside such ones, and so on.
+    """Scores by nesting depth: `"1"` for outermost entities, `"2"` for those directly inside them, and so on.
 
-    The depth of a span, predicted or gold, is 1 where no gold span of its sentence contains it, else one more than that
-    of the deepest gold span that does; a span does not contain itself, nor do spans that merely cross contain each
-    other. Gold decides for predictions too, so that what a model leaves out does not lift the depth of what it finds;
-    `flat` and `nested` of `score_entities` look at each side alone instead. Depths that occur on neither side have no
-    row.
+    The depth of a span, predicted or gold, is 1 if no gold span of its sentence contains it, else one more than that of
+    the deepest gold span that does. A span does not contain itself; spans that cross do not contain each other. Gold
+    determines the depth of predictions too, so that a missing outer entity does not change the depth of the inner one;
+    `flat` and `nested` of `score_entities` consider each side alone. Depths that occur on neither side have no row.
 
     Raises:
         ValueError: As in `score_entities`.
@@ -69,8 +68,8 @@ def candidate_recall(candidates: Sequence[Iterable[Span]], references: Sentences
         references: The gold entities of the same sentences.
 
     Returns:
-        `gold`: the gold entities (two types on one span are two); `found`: those whose span is a candidate; `recall`:
-        their ratio, 0.0 without gold.
+        `gold`: the number of gold entities (two types on one span count twice); `found`: of those whose span is a
+        candidate; `recall`: their ratio, 0.0 without gold.
 
     Raises:
         ValueError: As in `score_entities`.
@@ -86,12 +85,10 @@ def candidate_recall(candidates: Sequence[Iterable[Span]], references: Sentences
 def _count_by(
     rows_of: Callable[[set[Entity]], Callable[[Entity], int]], predictions: Sentences, references: Sentences
 ) -> dict[int, Counts]:
-    """Counts by row; `rows_of` a sentence's gold entities is the function from an entity to its row."""
+    """Counts by row; `rows_of` maps the gold entities of a sentence to the function from an entity to its row."""
     counts: dict[int, Counts] = defaultdict(Counts)
     for predicted, gold in paired_sentences(predictions, references):
         row_of = rows_of(gold)
-        for entity in predicted:
-            counts[row_of(entity)] += Counts(predicted=1, correct=int(entity in gold))
-        for entity in gold:
-            counts[row_of(entity)] += Counts(gold=1, found=int(entity in predicted))
+        for row, of_sentence in count_rows(predicted, gold, row_of, row_of).items():
+            counts[row] += of_sentence
     return counts

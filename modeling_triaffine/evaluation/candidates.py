@@ -1,4 +1,4 @@
-"""What the number of candidates m costs and gains: recall of the candidate filter, and scores, over m, of one model."""
+"""The effect of the number of candidates m on a trained model: recall of the candidate filter, and scores, by m."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -24,29 +24,26 @@ def sweep_candidates(
     counts: Sequence[int] = DEFAULT_COUNTS,
     batch_size: int = 32,
 ) -> list[dict[str, Any]]:
-    """The same model with other numbers of candidates, without training (the paper's analysis of m).
+    """Evaluates a model with other numbers of candidates, without retraining (the paper's analysis of m).
 
-    Each batch is encoded once; the head runs over it once for each m. The model is left as it was.
+    Each batch is encoded once; the head runs once for each m. The model is not changed.
 
     Args:
-        records: sentences with `tokens`, `entities`, and `pos`, `left_tokens`, `right_tokens` where the model reads
-            them.
-        counts: the values of m; given twice, one counts once.
-        batch_size: as of [`predict_words`].
+        records: sentences with `tokens`, `entities`, and `pos`, `left_tokens`, `right_tokens` if the model reads them.
+        counts: the values of m.
+        batch_size: as in [`predict_words`].
 
     Returns:
-        For each m, rising: `max_candidates`, `candidates` (see [`candidate_recall`]) and `scores` (see
+        For each m, in ascending order: `max_candidates`, `candidates` (see [`candidate_recall`]) and `scores` (see
         [`score_entities`]).
 
     Raises:
-        ValueError: the model has no cross-span stage, and hence no candidates, or an m is below 1.
+        ValueError: the model has no cross-span stage, or an m is below 1.
     """
     if not model.config.cross_span:
-        raise ValueError(
-            "The model has no cross-span stage (`cross_span` is false): it reads all spans and has no candidates."
-        )
+        raise ValueError("The model has no cross-span stage (`cross_span` is false), and so no candidates.")
     if min(counts, default=1) < 1:
-        raise ValueError(f"{min(counts)} is no number of candidates; give at least 1.")
+        raise ValueError(f"The number of candidates must be at least 1, got {min(counts)}.")
     tried = sorted(set(counts))
     candidates: dict[int, list[list[Span]]] = {count: [[] for _ in records] for count in tried}
     predictions: dict[int, list[Entities]] = {count: [[] for _ in records] for count in tried}
@@ -73,7 +70,7 @@ def sweep_candidates(
 
 @contextlib.contextmanager
 def _keeping_max_candidates(config: TriaffineConfig) -> Iterator[None]:
-    """Whatever is done to `max_candidates` inside, it is the same afterwards."""
+    """Restores `max_candidates` at the end."""
     kept = config.max_candidates
     try:
         yield

@@ -1,4 +1,4 @@
-"""The case table: what a model says of the spans of a sentence before and after its cross-span stage, beside gold."""
+"""Case tables: a model's labels for the spans of a sentence before and after the cross-span stage, and gold."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -14,8 +14,7 @@ from ..model.modeling_triaffine import NestedNEROutput, TriaffineForNestedNER, e
 from ..model.processing_triaffine import TriaffineProcessor
 from .prediction import word_batches
 
-# A label and its probability.
-Reading = tuple[str, float]
+LabelAndProbability = tuple[str, float]
 
 
 @dataclass(frozen=True)
@@ -23,14 +22,14 @@ class CaseSpan:
     """One span of a case.
 
     Attributes:
-        start, end: in words, `end` exclusive; text: these words with spaces between them.
-        gold: the span's gold types; none for what is no entity.
-        label, probability: the span's label by p, or `None`; with several, all of them, joined by " + ", and the
-            probability of the likeliest.
-        rank: place among the sentence's spans by their likeliest entity label, from 1, as candidates are chosen; None
-            where the span is wider than the model scores.
-        final_label, final_probability: the same by pᶜ; None where the span is no candidate, or the model
-            has no cross-span stage.
+        start, end: in words, `end` exclusive; text: these words joined by spaces.
+        gold: the gold types of the span; empty if it is not an entity.
+        label, probability: the label by p (`"None"` if not an entity) and its probability; several labels are joined by
+            " + ", with the probability of the likeliest.
+        rank: rank among the spans of the sentence, from 1, by the likeliest entity label, as candidates are selected;
+            None if the span exceeds `max_span_width`.
+        final_label, final_probability: the same by pᶜ; None if the span is not a candidate or the model has no
+            cross-span stage.
     """
 
     start: int
@@ -46,7 +45,10 @@ class CaseSpan:
 
 @dataclass(frozen=True)
 class Case:
-    """A sentence with the spans that are gold, or entities by p or by pᶜ, sorted by start, then longest first."""
+    """A sentence with its spans that are entities in gold, by p or by pᶜ, sorted by start, then longest first.
+
+    num_spans: how many spans of the sentence are ranked.
+    """
 
     id: str
     text: str
@@ -57,12 +59,9 @@ class Case:
 def make_cases(
     model: TriaffineForNestedNER, processor: TriaffineProcessor, records: Sequence[dict[str, Any]]
 ) -> list[Case]:
-    """The case of each record, which has `id`, `tokens`, `entities`, and `pos` and context where the model reads them.
-
-    Sentences run alone; their scores are those of any batch.
-    """
+    """The case of each record, with `id`, `tokens`, `entities`, and `pos` and context if the model reads them."""
     if not records:
-        return []  # nor a progress bar of nothing
+        return []  # without a progress bar
     cases: dict[int, Case] = {}
     with evaluating(model):
         for (row,), inputs in word_batches(model, processor, records, batch_size=1, doing="Making cases"):
@@ -78,26 +77,30 @@ def _make_case(config: Any, record: Mapping[str, Any], output: NestedNEROutput) 
     assert output.span_logits is not None
     everywhere = [(i, j) for i in range(len(words)) for j in range(i, len(words))]
     heads, tails = zip(*everywhere, strict=True)
-    before = _readings(config, everywhere, output.span_logits[0, list(heads), list(tails)], not config.cross_span)
-    after: dict[Span, Reading] = {}
+    before = _label_spans(config, everywhere, output.span_logits[0, list(heads), list(tails)], not config.cross_span)
+    after: dict[Span, LabelAndProbability] = {}
     if output.candidates is not None and output.logits is not None:
-        after = _readings(config, output.candidates[0].tolist(), output.logits[0], True)
-    entities = {span for readings in (before, after) for span, (label, _) in readings.items() if label != NONE_LABEL}
+        after = _label_spans(config, output.candidates[0].tolist(), output.logits[0], True)
+    entities = {span for labels in (before, after) for span, (label, _) in labels.items() if label != NONE_LABEL}
+
+    width = config.max_span_width
+    num_spans = rank_of_span(output, (0, 0), width, config.multi_label)[1]
 
     def describe(span: Span) -> CaseSpan:
         start, end = span
-        is_scored = config.max_span_width is None or end - start <= config.max_span_width
-        width, multi_label = config.max_span_width, config.multi_label
-        rank = rank_of_span(output, (start, end - 1), width, multi_label)[0] if is_scored else None
+        is_ranked = width is None or end - start <= width
+        rank = rank_of_span(output, (start, end - 1), width, config.multi_label)[0] if is_ranked else None
         text = " ".join(words[start:end])
         return CaseSpan(start, end, text, sorted(gold[span]), *before[span], rank, *after.get(span, (None, None)))
 
     shown = sorted(entities | set(gold), key=lambda span: (span[0], -span[1]))
-    return Case(record["id"], " ".join(words), len(everywhere), [describe(span) for span in shown])
+    return Case(record["id"], " ".join(words), num_spans, [describe(span) for span in shown])
 
 
-def _readings(config: Any, spans: Sequence[Sequence[int]], logits: Tensor, is_final: bool) -> dict[Span, Reading]:
-    """Span (start, end exclusive) → its label, or labels, and the likeliest one's probability; logits [spans, R]."""
+def _label_spans(
+    config: Any, spans: Sequence[Sequence[int]], logits: Tensor, is_final: bool
+) -> dict[Span, LabelAndProbability]:
+    """Span (start, end exclusive) → its labels, joined, and the probability of the likeliest; logits [spans, R]."""
     return {
         (i, j + 1): (" + ".join(label for label, _ in labels), labels[0][1])
         for (i, j), labels in zip(spans, read_labels(config, logits, is_final), strict=True)

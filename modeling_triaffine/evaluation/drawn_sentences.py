@@ -1,4 +1,4 @@
-"""A sentence with errors made ready to be drawn in a report."""
+"""Prepares sentences with errors for the drawings of a report."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from ..drawing.safe_text import REPLACEMENT, clean
 from ..drawing.tables import Table
-from .error_analysis import Mention, SentenceErrors
+from .error_analysis import Mention, SentenceErrors, outcome_name
 
 Drawing = tuple[str, str, Sequence[Mapping[str, Any]]]
 
@@ -26,7 +26,7 @@ def prepare_drawing(sentence: SentenceErrors) -> DrawnSentence:
     def name(mention: Mention | None) -> str | None:
         return f"{' '.join(words[mention.start : mention.end])} ({mention.type})" if mention else None
 
-    rows = [[error.kind.replace("_", " "), name(error.gold), name(error.predicted)] for error in sentence.errors]
+    rows = [[outcome_name(error.kind), name(error.gold), name(error.predicted)] for error in sentence.errors]
     caption = "1 error" if len(rows) == 1 else f"{len(rows)} errors"
     return DrawnSentence(
         sentence.id,
@@ -36,7 +36,7 @@ def prepare_drawing(sentence: SentenceErrors) -> DrawnSentence:
 
 
 def _by_characters(words: Sequence[str], mentions: Iterable[Mention]) -> list[dict[str, Any]]:
-    """The entities with their offsets in the words joined by spaces."""
+    """The entities with character offsets in the words joined by spaces."""
     starts = list(accumulate((len(word) + 1 for word in words), initial=0))
     return [
         {"entity_group": mention.type, "start": starts[mention.start], "end": starts[mention.end] - 1}

@@ -1,14 +1,14 @@
-"""Error analysis: what became of each gold entity, what each prediction is, and the sentences in which a model errs.
+"""Error analysis: the outcome of each gold entity and each prediction, and the sentences with errors.
 
-Predictions that are right and gold entities that are found explain no error: errors are looked for among the *wrong*
-predictions and the gold entities *not found*. For each of these, on either side, the first that holds:
+Correct predictions explain no error: the *wrong* predictions are compared with the gold entities *not found*. Each
+entity of either side counts under the first condition that holds:
 
-- `wrong_type`: an entity of the other side has the same span (and hence another type);
-- `wrong_boundary`: one of the other side overlaps it, that is, shares a word, and has the same type;
-- `wrong_boundary_and_type`: one of the other side overlaps it;
+- `wrong_type`: an entity of the other side has the same span (and so another type);
+- `wrong_boundary`: an entity of the other side overlaps it (shares a word) and has the same type;
+- `wrong_boundary_and_type`: an entity of the other side overlaps it;
 - `missing` (gold) or `spurious` (predicted): none of these.
 
-So an outer entity that is left out while the one inside it is found is missing, whatever they share.
+For example, an outer entity that is not found while the one inside it is found is missing.
 """
 
 from collections import Counter, defaultdict
@@ -20,7 +20,7 @@ from .scoring import Entity, Sentences, paired_sentences
 
 RIGHT, WRONG_TYPE, WRONG_BOUNDARY, WRONG_BOTH = "right", "wrong_type", "wrong_boundary", "wrong_boundary_and_type"
 MISSING, SPURIOUS = "missing", "spurious"
-# Errors of two entities that share words, the nearest first.
+# Errors of two overlapping entities, the closest match first.
 PAIR_ERRORS = (WRONG_TYPE, WRONG_BOUNDARY, WRONG_BOTH)
 GOLD_OUTCOMES = (RIGHT, *PAIR_ERRORS, MISSING)
 PREDICTED_OUTCOMES = (RIGHT, *PAIR_ERRORS, SPURIOUS)
@@ -28,7 +28,7 @@ PREDICTED_OUTCOMES = (RIGHT, *PAIR_ERRORS, SPURIOUS)
 
 @dataclass(frozen=True)
 class Mention:
-    """An entity: `start` and `end` (exclusive) in words, and these words joined by spaces."""
+    """An entity: `start`, `end` (exclusive) in words, and `text`, these words joined by spaces."""
 
     start: int
     end: int
@@ -38,7 +38,7 @@ class Mention:
 
 @dataclass(frozen=True)
 class Error:
-    """A gold entity that was not found, a wrong prediction, or one taken for the other.
+    """A gold entity that was not found, a wrong prediction, or a pair of both.
 
     `kind` is `wrong_type`, `wrong_boundary`, `wrong_boundary_and_type`, `missing` (no prediction) or `spurious` (no
     gold entity).
@@ -60,20 +60,24 @@ class SentenceErrors:
     errors: list[Error]
 
 
+def outcome_name(outcome: str) -> str:
+    """The name of an outcome in tables and figures."""
+    return "correct" if outcome == RIGHT else outcome.replace("_", " ")
+
+
 def confusion(predictions: Sentences, references: Sentences, labels: Iterable[str] | None = None) -> dict[str, Any]:
-    """Counts the outcomes that this module's docstring defines, by label.
+    """Counts the outcomes that the module's docstring defines, by label.
 
     Args:
         predictions, references: As in [`score_entities`].
-        labels: Labels that get a row even if they never occur, in this order; others that occur follow in alphabetical
-            order.
+        labels: Labels that get a row even if they never occur, in this order; others follow in alphabetical order.
 
     Returns:
-        - `by_gold_label`: label → how many gold entities are `right`, `wrong_type`, `wrong_boundary`,
-          `wrong_boundary_and_type`, `missing`; they add up to the label's gold entities;
-        - `by_predicted_label`: label → how many predictions are `right`, …, `spurious`; they add up likewise;
-        - `types`: gold label → predicted label → how many gold entities had their span predicted so: `right` where
-          both are the same, else a part of `wrong_type`. Of several wrong types on one span, the first by alphabet.
+        - `by_gold_label`: label → numbers of gold entities that are `right` (found), `wrong_type`, `wrong_boundary`,
+          `wrong_boundary_and_type` and `missing`; they add up to the label's gold entities;
+        - `by_predicted_label`: label → numbers of predictions that are `right`, …, `spurious`; they add up likewise;
+        - `types`: gold label → predicted label of the same span → number of gold entities: `right` if both are equal,
+          else part of `wrong_type`. Of several wrong types on one span, the first in alphabetical order counts.
 
     Raises:
         ValueError: As in [`score_entities`].
@@ -103,7 +107,7 @@ def confusion(predictions: Sentences, references: Sentences, labels: Iterable[st
 
 
 def sentences_with_errors(predictions: Sentences, records: Sequence[Mapping[str, Any]]) -> list[SentenceErrors]:
-    """The sentences with errors, those with most of them first, else in their order.
+    """The sentences with errors, those with the most errors first, ties in corpus order.
 
     Each gold entity that is not found and each wrong prediction is part of at least one error.
 
@@ -141,7 +145,7 @@ def _describe(record: Mapping[str, Any], predicted: set[Entity], gold: set[Entit
 
 
 def _pair_up(not_found: set[Entity], wrong: set[Entity]) -> Iterator[tuple[str, Entity | None, Entity | None]]:
-    """Each gold entity with its counterpart; then each prediction that is no counterpart yet with its own."""
+    """Each gold entity with its counterpart; then each prediction not among these with its own counterpart."""
     seen = set()
     for entity in sorted(not_found, key=_place):
         kind, other = _counterpart(entity, wrong)
@@ -153,9 +157,9 @@ def _pair_up(not_found: set[Entity], wrong: set[Entity]) -> Iterator[tuple[str, 
 
 
 def _counterpart(entity: Entity, others: Iterable[Entity]) -> tuple[str, Entity] | tuple[None, None]:
-    """The error that an entity makes with one of the other side's, and that one; None, None without shared words.
+    """The closest overlapping entity of the other side and the kind of error they make; None, None without one.
 
-    The kind of error decides, then how many words are shared, then the order of the others.
+    The closest is the one with the first kind of error, then with the most shared words, then the first.
     """
     near = [
         (PAIR_ERRORS.index(_pair_error(entity, other)), -shared, other)

@@ -1,15 +1,17 @@
-"""The figures of a report, each as SVG and as PNG, and of a calibration. Only this module here needs matplotlib."""
+"""The figures of a report (SVG and PNG) and of a calibration. Only this module of the folder needs matplotlib."""
 
 import io
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
+from math import nan
 from typing import Any
 
 from ..drawing.safe_text import LONGEST_LABEL, shorten
 from ..errors import missing_extra
 from .analysis import Analysis
-from .error_analysis import GOLD_OUTCOMES, RIGHT, WRONG_TYPE
+from .error_analysis import GOLD_OUTCOMES, RIGHT, WRONG_TYPE, outcome_name
 from .reliability import Bin, calibration_error
+from .scoring import RATIO_NAMES, percentages
 
 try:
     from matplotlib import style
@@ -22,53 +24,59 @@ except ImportError:
 DOTS_PER_INCH = 160
 # Inches.
 WIDTH, BARS_HEIGHT, SLANTED_HEIGHT, CURVE_HEIGHT, ROW_HEIGHT = 7.2, 2.9, 1.0, 3.9, 0.42
-CHARACTERS = 90  # of names that fit into the width beside each other
-# Okabe and Ito's colours: told apart by every eye, and in grey.
+CHARACTERS = 90  # of names that fit side by side
+MOST_LABELS = 24  # in a figure: those with the most gold entities
+# Okabe and Ito's colours: distinguishable with colour vision deficiencies and in grey.
 PRECISION, RECALL, F1, QUIET = "#56B4E9", "#E69F00", "#0072B2", "#5B6875"
 PALE = "#9AA7B3"
 BAR_WIDTH = 0.26
-DARK = 0.55  # share of a row: on cells above it the numbers are white
+DARK = 0.55  # share of a row; numbers on darker cells are white
 STYLE = {
     "font.size": 9.0,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "legend.frameon": False,
     "figure.constrained_layout.use": True,
-    "text.parse_math": False,  # a $ in a label is a dollar
-    "svg.fonttype": "none",  # text stays text: searchable, and in whatever script the reader has a font for
+    "text.parse_math": False,  # $ in a label is literal
+    "svg.fonttype": "none",  # text stays text: searchable, in any script the viewer has a font for
     "svg.hashsalt": "analysis",  # the same analysis gives the same files
 }
 
 
 def draw_figures(analysis: Analysis) -> dict[str, bytes]:
-    """File name → content: `NAME.svg` and `NAME.png` of each figure that there is something to draw for.
+    """File name → content: `NAME.svg` and `NAME.png` of each figure with data.
 
-    The names are `by_label`, `by_length`, `by_depth`, `errors`, and `candidates` where several m were tried.
+    The names are `by_label`, `by_length`, `by_depth`, `errors`, and `candidates` if several m were tried. Figures by
+    label show the 24 labels with the most gold entities.
     """
     with style.context(["default", STYLE]):
         return {f"{name}.{form}": _save(figure, form) for name, figure in _figures(analysis) for form in ("svg", "png")}
 
 
 def draw_reliability(before: Sequence[Bin], after: Sequence[Bin]) -> bytes:
-    """The share of right predictions by their probability, before and after calibration, as SVG."""
+    """The share of correct predictions by probability, before and after calibration, as SVG."""
     with style.context(["default", STYLE]):
         figure = Figure(figsize=(WIDTH, CURVE_HEIGHT))
         axes = figure.subplots(1, 2, sharey=True)
         for place, name, bins in zip(axes, ("before", "after"), (before, after), strict=True):
             filled = [(number, one) for number, one in enumerate(bins) if one.count]
             middles = [(number + 0.5) / len(bins) for number, _ in filled]
-            place.bar(middles, [one.right for _, one in filled], 0.92 / len(bins), color=F1, label="right")
+            place.bar(middles, [one.right for _, one in filled], 0.92 / len(bins), color=F1, label="correct")
             place.plot([0, 1], [0, 1], "--", color=QUIET, linewidth=1)
             place.plot([one.probability for _, one in filled], [one.right for _, one in filled], "o", color=RECALL)
             title = f"{name}: expected calibration error {100 * calibration_error(bins):.1f} %"
             place.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel="probability", title=title)
-        axes[0].set_ylabel("share of right predictions")
+        axes[0].set_ylabel("share of correct predictions")
         return _save(figure, "svg")
 
 
 def _figures(analysis: Analysis) -> Iterator[tuple[str, Figure]]:
+    by_label = analysis.scores["by_label"]
+    ranked = sorted(by_label, key=lambda label: -by_label[label]["gold"])[:MOST_LABELS]
+    shown = [label for label in by_label if label in ranked]
+    note = "" if len(shown) == len(by_label) else f"the {len(shown)} of {len(by_label)} labels with the most entities"
     breakdowns = {
-        "by_label": ("", analysis.scores["by_label"]),
+        "by_label": (note, {label: by_label[label] for label in shown}),
         "by_length": ("length of the entity in words", analysis.by_length),
         "by_depth": ("nesting depth (1 is outermost)", analysis.by_depth),
     }
@@ -76,31 +84,28 @@ def _figures(analysis: Analysis) -> Iterator[tuple[str, Figure]]:
         if rows:
             yield name, _draw_scores(rows, axis)
     if analysis.scores["gold"]:
-        yield "errors", _draw_errors(analysis.errors)
+        yield "errors", _draw_errors(analysis.errors, shown)
     if analysis.candidates and len(analysis.candidates) > 1:
         yield "candidates", _draw_candidates(analysis.candidates, analysis.max_candidates)
 
 
 def _save(figure: Figure, form: str) -> bytes:
-    """The file's content; it depends on what is drawn alone."""
+    """The content of the file, which depends on the figure alone."""
     content = io.BytesIO()
     figure.savefig(content, format=form, dpi=DOTS_PER_INCH, metadata={"Date": None} if form == "svg" else {})
     return content.getvalue()
 
 
 def _draw_scores(rows: Mapping[str, Mapping[str, Any]], axis: str) -> Figure:
-    """Precision, recall and F1 of each row as bars, with the number of gold entities below its name."""
+    """Precision, recall and F1 of each row as bars, with the number of gold entities below the name."""
     names = [shorten(name, LONGEST_LABEL) for name in rows]
     support = [f"{row['gold']} gold" for row in rows.values()]
     is_crowded = len(names) * max(map(len, names)) > CHARACTERS
     figure = Figure(figsize=(WIDTH, BARS_HEIGHT + (SLANTED_HEIGHT if is_crowded else 0)))
     axes = figure.subplots()
-    for side, ratio, label, colour in (
-        (-1, "precision", "precision", PRECISION),
-        (0, "recall", "recall", RECALL),
-        (1, "f1", "F1", F1),
-    ):
-        values = [100 * row[ratio] for row in rows.values()]
+    ratios = zip(*map(percentages, rows.values()), strict=True)
+    for side, label, colour, column in zip((-1, 0, 1), RATIO_NAMES, (PRECISION, RECALL, F1), ratios, strict=True):
+        values = [nan if ratio is None else float(ratio) for ratio in column]  # no bar if undefined
         places = [number + side * BAR_WIDTH for number in range(len(values))]
         bars = axes.bar(places, values, 0.92 * BAR_WIDTH, color=colour, label=label)
         axes.bar_label(bars, fmt="%.0f", fontsize=7, padding=1, color=QUIET)
@@ -115,17 +120,17 @@ def _draw_scores(rows: Mapping[str, Mapping[str, Any]], axis: str) -> Figure:
     return figure
 
 
-def _draw_errors(errors: Mapping[str, Any]) -> Figure:
-    """What each label's gold entities were taken for, and the other ways in which they were lost; rows add up to 1."""
-    labels = list(errors["by_gold_label"])
+def _draw_errors(errors: Mapping[str, Any], labels: Sequence[str]) -> Figure:
+    """The predicted labels and other outcomes of the gold entities of some labels, as shares of each label."""
     lost = [outcome for outcome in GOLD_OUTCOMES if outcome not in (RIGHT, WRONG_TYPE)]
     counts = [
-        [*errors["types"][label].values(), *(errors["by_gold_label"][label][outcome] for outcome in lost)]
+        [*(errors["types"][label][other] for other in labels), *(errors["by_gold_label"][label][one] for one in lost)]
         for label in labels
     ]
-    shares = [[count / max(1, sum(row)) for count in row] for row in counts]
+    supports = [sum(errors["by_gold_label"][label].values()) for label in labels]
+    shares = [[count / max(1, gold) for count in row] for row, gold in zip(counts, supports, strict=True)]
     names = [shorten(label, LONGEST_LABEL) for label in labels]
-    columns = [*names, *(outcome.replace("_", " ") for outcome in lost)]
+    columns = [*names, *map(outcome_name, lost)]
     figure = Figure(figsize=(max(WIDTH, 2.2 + 0.55 * len(columns)), 2.3 + ROW_HEIGHT * len(labels)))
     axes = figure.subplots()
     mesh = axes.pcolormesh(shares, cmap="Blues", vmin=0, vmax=1, edgecolors="white", linewidth=1.5)
@@ -133,14 +138,14 @@ def _draw_errors(errors: Mapping[str, Any]) -> Figure:
         count, is_dark = counts[row][column], shares[row][column] > DARK
         colour = "white" if is_dark else "black" if count else PALE
         axes.text(column + 0.5, row + 0.5, str(count), ha="center", va="center_baseline", color=colour)
-    for place in range(len(labels)):  # what is right
+    for place in range(len(labels)):  # frames the correct ones
         axes.add_patch(Rectangle((place, place), 1, 1, fill=False, edgecolor=QUIET, linewidth=1))
     axes.axvline(len(labels), color=QUIET, linewidth=1)
     middles = [number + 0.5 for number in range(len(columns))]
     axes.set_xticks(middles, columns)
     _slant(axes)
-    axes.set_yticks(middles[: len(labels)], [f"{name} ({sum(row)})" for name, row in zip(names, counts, strict=True)])
-    axes.set(ylabel="gold label", xlabel="predicted label of the same span, or what else became of it")
+    axes.set_yticks(middles[: len(labels)], [f"{name} ({gold})" for name, gold in zip(names, supports, strict=True)])
+    axes.set(ylabel="gold label", xlabel="predicted label of the same span, or another outcome")
     axes.invert_yaxis()
     axes.spines[:].set_visible(False)
     axes.tick_params(length=0)
@@ -149,7 +154,7 @@ def _draw_errors(errors: Mapping[str, Any]) -> Figure:
 
 
 def _draw_candidates(candidates: Sequence[Mapping[str, Any]], max_candidates: int | None) -> Figure:
-    """Recall of the candidates, and below it the model's F1, over m."""
+    """Recall of the candidates, and below it the F1 of the model, over m."""
     figure = Figure(figsize=(WIDTH, CURVE_HEIGHT))
     upper, lower = figure.subplots(2, sharex=True)
     tried = [row["max_candidates"] for row in candidates]
@@ -162,7 +167,7 @@ def _draw_candidates(candidates: Sequence[Mapping[str, Any]], max_candidates: in
         axes.set_ylabel(name)
         axes.grid(axis="y", color="#DDE3E9")
         axes.set_axisbelow(True)
-        # Half a point at least: a curve that hardly moves should look so.
+        # At least half a point, so that a nearly constant curve looks constant.
         margin = max(0.5, 0.1 * (max(values) - min(values)))
         axes.set_ylim(max(0, min(values) - margin), min(100, max(values) + margin))
         if max_candidates is not None:
@@ -183,7 +188,7 @@ def _draw_candidates(candidates: Sequence[Mapping[str, Any]], max_candidates: in
 
 
 def _slant(axes: Axes) -> None:
-    """Names below the columns, each of which ends where its column is."""
+    """Slants the names below the columns; each ends at its column."""
     axes.tick_params(axis="x", rotation=35)
     for name in axes.get_xticklabels():
         name.set(ha="right", rotation_mode="anchor")

@@ -1,7 +1,7 @@
 """`NestedNERMetric`: the scores of `scoring.py` behind the interface of Hugging Face `evaluate`.
 
-`scoring.py` defines what is counted. Nothing is downloaded; predictions wait in the cache folder of `evaluate` between
-`add_batch` and `compute`.
+`scoring.py` defines the rules. Nothing is downloaded; between `add_batch` and `compute`, `evaluate` stores predictions
+in its cache folder.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,17 +16,17 @@ Entities = Sequence[Mapping[str, Any]]
 
 _DESCRIPTION = """
 Exact-match precision, recall and F1 of entities that may be nested: micro average, by label, and separately for flat
-and nested entities. A prediction is right if its start, end and type are those of a gold entity of the same sentence.
+and nested entities. A prediction is correct if a gold entity of the same sentence has the same start, end and type.
 """
 
 _INPUTS_DESCRIPTION = """
 Entities are dicts with `start`, `end` (exclusive; words or characters, the same unit on both sides) and `type` or
-`entity_group`; `score` and `word` are ignored. An empty list stands for no entity.
+`entity_group`; `score` and `word` are ignored. A sentence without entities has an empty list.
 
 Args:
-    predictions (`list` of `list` of `dict`): Predicted entities, one list for each sentence.
-    references (`list` of `list` of `dict`): Gold entities, one list for each sentence.
-    labels (`list` of `str`, *optional*, `compute` only): Labels that are reported even if they never occur.
+    predictions (`list` of `list` of `dict`): Predicted entities, one list per sentence.
+    references (`list` of `list` of `dict`): Gold entities, one list per sentence.
+    labels (`list` of `str`, *optional*, `compute` only): Labels to report even if they never occur.
 
 Returns:
     `precision`, `recall`, `f1` (0 to 1), `correct`, `predicted`, `found`, `gold` (counts), and the same numbers in
@@ -59,7 +59,7 @@ class NestedNERMetric(evaluate.Metric):
         self.add_batch(predictions=[prediction], references=[reference], **kwargs)
 
     # Arrow would truncate floats to integers, reject the other keys of pipeline output, and lose sentences where one
-    # side is empty; so entities are checked and normalised before they are written.
+    # side is empty; hence entities are checked and normalised first.
     def add_batch(
         self, *, predictions: Iterable[Any] | None = None, references: Iterable[Any] | None = None, **kwargs: Any
     ) -> None:
@@ -80,7 +80,7 @@ class NestedNERMetric(evaluate.Metric):
 
 def _as_rows(sentences: Iterable[Entities] | None, side: str) -> list[list[dict[str, Any]]]:
     if sentences is None:
-        raise ValueError(f"{side} are missing: give predictions and references together.")
+        raise ValueError(f"{side} are missing: pass predictions and references together.")
     return [
         [
             {"start": start, "end": end, "type": type_}

@@ -1,4 +1,4 @@
-"""What a model finds, brought beside the gold entities: in given words, and in raw text by characters."""
+"""Runs a model on annotated sentences or documents: predictions by word, and scores on raw text by character."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -20,12 +20,12 @@ Entities = list[dict[str, Any]]
 
 
 def with_context(corpus: Dataset, processor: TriaffineProcessor) -> list[dict[str, Any]]:
-    """The records of a corpus, with as much of their document around them as the model reads."""
+    """The records of a corpus, with as much context from their documents as the model reads."""
     return list(add_context(corpus, processor.context, processor.max_subwords))
 
 
 def unknown_labels(records: Iterable[Mapping[str, Any]], config: Any) -> list[str]:
-    """The entity types of the records that the model has no label for, and so cannot find."""
+    """The entity types of the records that are not labels of the model, so that it cannot find them."""
     return sorted({entity["type"] for record in records for entity in record["entities"]} - set(config.entity_labels))
 
 
@@ -36,9 +36,9 @@ def word_batches(
     batch_size: int = 32,
     doing: str = "Predicting",
 ) -> Iterator[tuple[list[int], dict[str, Tensor]]]:
-    """Batches of sentences of like length: their row numbers among the records, and the model's inputs on its device.
+    """Batches of sentences of similar length: their indices in `records`, and the model's inputs on its device.
 
-    Shows a progress bar, which says what is `doing`. Every row comes once; arguments are those of [`predict_words`].
+    Every index occurs once. Arguments as in [`predict_words`]; `doing` is the text of the progress bar.
     """
     processor.check_fits(model.config)
     with tqdm(total=len(records), desc=doing, leave=False, disable=None) as progress:
@@ -58,11 +58,11 @@ def predict_words(
     batch_size: int = 32,
     **decoding: Any,
 ) -> list[Entities]:
-    """Entities of each record's given words: {start, end (exclusive, in words), type, score}.
+    """Predicts the entities of each record: {start, end (exclusive, in words), type, score}.
 
     Args:
         records: sentences with `tokens`, and `pos`, `left_tokens`, `right_tokens` where the model reads them.
-        batch_size: sentences of average length that run through the model together; of long ones fewer.
+        batch_size: sentences of average length in a batch; batches of long sentences have fewer.
         decoding: `threshold` and `overlap`, see [`find_entities`].
     """
     found: list[Entities] = [[] for _ in records]
@@ -76,10 +76,10 @@ def predict_words(
 def score_raw_text(
     pipeline: NestedNERPipeline, documents: Iterable[Mapping[str, Any]], **decoding: Any
 ) -> dict[str, Any]:
-    """Scores of the pipeline on raw text: an entity is right when its characters and type are.
+    """Scores the pipeline on raw text: an entity is correct if its characters and type are.
 
-    Sentences and words are those the processor cuts, so entities that end inside a word, or run over two sentences as
-    cut, are missed; the scores say what a user of raw text gets.
+    The processor splits sentences and words, so entities that end inside a word or cross its sentence boundaries count
+    as missing: these are the scores that a user of raw text sees.
 
     Args:
         documents: `text`, and `entities` with `start`, `end` (characters, exclusive) and `type`.

@@ -1,4 +1,4 @@
-"""What a calibration found, as plain data and as tables; `calibration.py` finds it."""
+"""The result of a calibration as plain data and as tables; `calibration.py` computes it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from .scoring import RATIO_NAMES, percent, percentages
 @strict
 @dataclass
 class Bin:
-    """Predictions of similar probability: how many, their mean probability, and the share of right ones."""
+    """Predictions of similar probability: their number, mean probability, and share of correct ones (`right`)."""
 
     count: int
     probability: float | int
@@ -23,11 +23,11 @@ class Bin:
 @strict
 @dataclass
 class LabelCalibration:
-    """A label's scores on the sentences of the calibration.
+    """The scores of a label on the calibration sentences.
 
     Attributes:
         before, after: `Counts.scores()` without and with the threshold.
-        threshold: None where the label keeps the default, for this `reason`.
+        threshold: None if the label keeps the default, for this `reason`.
     """
 
     before: dict[str, Any]
@@ -39,14 +39,14 @@ class LabelCalibration:
 @strict
 @dataclass
 class Calibration:
-    """A model's temperature and thresholds, and what they change on the sentences that they were found on.
+    """The temperature and thresholds of a model, and their effect on the calibration sentences.
 
     Attributes:
-        split, sentences: which sentences, and how many.
-        goal: what the thresholds are to reach, in words.
+        split, sentences: the name and number of the calibration sentences.
+        goal: the goal of the thresholds, in words.
         labels: by name.
-        bins_before, bins_after: entities found without thresholds, by their probability.
-        diagram: whether there is one beside the model.
+        bins_before, bins_after: entities found without thresholds, by probability without and with the temperature.
+        diagram: whether a reliability diagram was saved with the model.
     """
 
     split: str
@@ -69,7 +69,7 @@ class Calibration:
 
 
 def calibration_error(bins: Sequence[Bin]) -> float:
-    """The expected calibration error: how far, on average, the probability is from the share of right predictions."""
+    """The expected calibration error: the mean distance of the probability from the share of correct predictions."""
     predictions = sum(one.count for one in bins)
     return sum(one.count * abs(one.probability - one.right) for one in bins) / max(1, predictions)
 
@@ -85,11 +85,11 @@ def threshold_table(labels: Mapping[str, LabelCalibration]) -> Table:
 
 
 def reliability_table(before: Sequence[Bin], after: Sequence[Bin]) -> Table:
-    """Predictions by their probability: how many, and the share of right ones in percent."""
+    """Predictions by probability: their number, and the share of correct ones in percent."""
     rows: list[list[Cell]] = []
     for number, (old, new) in enumerate(zip(before, after, strict=True)):
         if old.count or new.count:
             shares = [[one.count, percent(one.right) if one.count else None] for one in (new, old)]
             place = f"{number / len(before):.1f}–{(number + 1) / len(before):.1f}"
             rows.append([place, *shares[0], *shares[1]])
-    return Table(["Probability", "Predictions", "Right", "Predictions before", "Right before"], rows)
+    return Table(["Probability", "Predictions", "Correct", "Predictions before", "Correct before"], rows)

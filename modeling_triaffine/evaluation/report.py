@@ -1,6 +1,6 @@
-"""An analysis written out: Markdown, JSON, and one self-contained HTML page (from the template `report.html`).
+"""Writes an analysis as Markdown, JSON and a self-contained HTML page (template `report.html`).
 
-What is said is in `sections.py`; the figures come from `figures.py`, the only module here that needs matplotlib.
+`sections.py` has the contents, `figures.py` draws the figures and alone needs matplotlib.
 """
 
 import base64
@@ -12,6 +12,7 @@ from pathlib import Path
 from ..drawing import draw_entities, draw_entities_html, drawing_style
 from ..drawing.safe_text import markdown_text
 from ..drawing.templates import render_html
+from ..files import SURROGATES
 from .analysis import Analysis
 from .drawn_sentences import DrawnSentence
 from .scoring import RATIO_NAMES, percentages
@@ -22,7 +23,7 @@ def write_report(analysis: Analysis, folder: Path, figures: Mapping[str, bytes])
     """Writes `report.html`, `report.md`, `report.json` and the figures into an existing folder.
 
     Args:
-        figures: File name → content, from [`draw_figures`]; empty for a report without figures.
+        figures: File name → content, from [`draw_figures`]; empty: a report without figures.
     """
     for name, content in figures.items():
         (folder / name).write_bytes(content)
@@ -32,11 +33,11 @@ def write_report(analysis: Analysis, folder: Path, figures: Mapping[str, bytes])
         "report.json": json.dumps(analysis.to_dict(), ensure_ascii=False, indent=2),
     }
     for name, text in texts.items():
-        (folder / name).write_text(f"{text}\n", encoding="utf-8")
+        (folder / name).write_text(f"{text}\n", encoding="utf-8", errors=SURROGATES)
 
 
 def html_report(analysis: Analysis, figures: Mapping[str, bytes]) -> str:
-    """The report as one page that loads nothing: styles and figures are part of it."""
+    """The report as one page with embedded styles and figures, which loads nothing."""
     labels = list(analysis.scores["by_label"])
     return render_html(
         "evaluation/report.html",
@@ -51,7 +52,7 @@ def html_report(analysis: Analysis, figures: Mapping[str, bytes]) -> str:
 
 
 def markdown_report(analysis: Analysis, figures: Mapping[str, bytes] | None = None) -> str:
-    """The report in Markdown; figures are links to the files beside it."""
+    """The report in Markdown, with links to the figures beside it."""
     blocks = [f"# {markdown_text(title(analysis))}", *map(markdown_text, introduction(analysis))]
     for section in make_sections(analysis):
         blocks += [f"## {section.title}", markdown_text(section.text)]
@@ -64,7 +65,7 @@ def markdown_report(analysis: Analysis, figures: Mapping[str, bytes] | None = No
 
 
 def _sentence_in_markdown(sentence: DrawnSentence) -> list[str]:
-    """Drawings are code blocks by indentation, which no text can end."""
+    """Drawings are indented code blocks, which no text can end."""
     blocks = [f"### {markdown_text(sentence.id)}"]
     for side, text, entities in sentence.drawings:
         drawn = draw_entities(text, entities)

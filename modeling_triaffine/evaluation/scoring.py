@@ -1,29 +1,30 @@
-"""Exact-match scores of nested entities: precision, recall and F1, in all, by label, for flat and nested ones.
+"""Exact-match scores of nested entities: precision, recall and F1, overall, by label, and for flat and nested ones.
 
 Pure Python: works on words and on characters alike, as long as predictions and references use the same unit.
-How scores reach `evaluate` is in `metric.py`; how entities come out of tensors is in `decoding_triaffine.py`.
+`metric.py` wraps the scores for `evaluate`; `decoding_triaffine.py` turns tensors into entities.
 
-An entity is right if its start, end and type are those of a gold entity of the same sentence. What is counted:
+An entity is correct if a gold entity of the same sentence has the same start, end and type. The rules:
 
-- An entity given twice in a sentence counts once. Two types on one span are two entities.
+- A repeated entity counts once per sentence. Two types on one span are two entities.
 - An entity is *nested* if its span contains, or is contained in, another span of its own side (the gold ones for a
   gold entity, the predicted ones for a prediction) in the same sentence. All others are *flat*; spans that merely
   cross, and two types on one span, do not make an entity nested.
-- Precision of the nested entities is over the predictions that are nested among the predictions, right if they are
-  in gold at all. Recall is over the gold entities that are nested among the gold ones, found if they are predicted
-  at all. The same goes for flat ones, so flat and nested add up to the whole on both sides.
-- A ratio without a denominator is 0.0.
+- Precision of nested entities is over the predictions that are nested among the predictions; they are correct if they
+  are in gold at all. Recall is over the gold entities that are nested in gold; they are found if they are predicted at
+  all. The same holds for flat entities, so that flat and nested counts add up to the total on both sides.
+- A ratio whose denominator is 0 is 0.0.
 """
 
 import operator
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from ..data.statistics import nested_spans
 from ..drawing.tables import Table
 
+Row = TypeVar("Row")
 Entity = tuple[int, int, str]  # start, end (exclusive), type
 Sentences = Sequence[Sequence[Mapping[str, Any]]]  # the entities of each sentence, as `score_entities` takes them
 RATIOS = ("precision", "recall", "f1")
@@ -36,14 +37,14 @@ IGNORED_KEYS = ("score", "word")
 
 @dataclass(frozen=True)
 class Counts:
-    """Numbers that add up over shards, and the ratios made of them.
+    """Counts that can be added, and the ratios computed from them.
 
     Attributes:
         correct: Predictions that are in gold.
-        predicted: Predictions.
+        predicted: All predictions.
         found: Gold entities that are predicted. Differs from `correct` for flat and nested entities only, because
             an entity may be flat among the predictions and nested in gold.
-        gold: Gold entities.
+        gold: All gold entities.
     """
 
     correct: int = 0
@@ -80,10 +81,10 @@ class Counts:
 
 @dataclass(frozen=True)
 class EntityCounts:
-    """Counts of a corpus or of a part of it. Parts that share no sentence are added with `+`.
+    """Counts of a corpus or of a part of it; `+` adds parts that share no sentence.
 
-    Processes that each hold some of the sentences gather these objects and add them: ratios come last, so the result
-    is that of the whole corpus, however it was cut.
+    Distributed processes gather and add these objects, and compute ratios last: the result does not depend on how the
+    corpus is divided.
     """
 
     flat: Counts = Counts()
@@ -116,14 +117,14 @@ def score_entities(
     references: Sentences,
     labels: Iterable[str] | None = None,
 ) -> dict[str, Any]:
-    """Scores predicted entities against gold ones; the module's docstring says what is counted.
+    """Scores predicted entities against gold ones, by the rules in the module's docstring.
 
     Args:
         predictions: A list of entities for each sentence. An entity has `start`, `end` (exclusive) and `type` or
-            `entity_group`; `score` and `word` may be there and are not looked at.
+            `entity_group`; `score` and `word` are optional and ignored.
         references: The gold entities of the same sentences, in the same form.
         labels: Labels that get a row in `by_label` even if they never occur, in this order. Other labels that occur
-            follow in alphabetical order: nothing that occurs is left out of any score.
+            follow in alphabetical order, and count in every score, too.
 
     Returns:
         `precision`, `recall`, `f1` (micro averages, 0 to 1), `correct`, `predicted`, `found`, `gold` (counts), and the
@@ -136,13 +137,13 @@ def score_entities(
 
 
 def count_entities(predictions: Sentences, references: Sentences) -> EntityCounts:
-    """Counts to be added over shards; arguments and errors are those of `score_entities`."""
+    """Counts that can be added over shards; arguments and errors as in [`score_entities`]."""
     pairs = paired_sentences(predictions, references)
     return sum((_count_sentence(predicted, gold) for predicted, gold in pairs), EntityCounts())
 
 
 def paired_sentences(predictions: Sentences, references: Sentences) -> Iterator[tuple[set[Entity], set[Entity]]]:
-    """The distinct predicted and gold entities, sentence by sentence; errors are those of [`score_entities`]."""
+    """The distinct predicted and gold entities, sentence by sentence; errors as in [`score_entities`]."""
     check_same_sentences(predictions, references)
     for sentence, (predicted, gold) in enumerate(zip(predictions, references, strict=True)):
         yield (
@@ -152,11 +153,11 @@ def paired_sentences(predictions: Sentences, references: Sentences) -> Iterator[
 
 
 def check_same_sentences(predictions: Sequence[Any], references: Sequence[Any]) -> None:
-    """Raises a ValueError if the two sides differ in their number of sentences."""
+    """Raises ValueError unless both sides have the same number of sentences."""
     if len(predictions) != len(references):
         raise ValueError(
-            f"There are predictions for {len(predictions)} sentences and references for {len(references)}. Give one "
-            "list of entities for each sentence on both sides, an empty one where a sentence has none."
+            f"There are predictions for {len(predictions)} sentences and references for {len(references)}. Pass one "
+            "list of entities per sentence on both sides, an empty one for a sentence without entities."
         )
 
 
@@ -164,22 +165,22 @@ def read_entities(entities: Sequence[Mapping[str, Any]], where: str) -> set[Enti
     """The distinct entities of one sentence as (start, end, type).
 
     Args:
-        entities: Entities in the form `score_entities` takes.
-        where: What an error calls their place, e.g. `"predictions, sentence 3"`.
+        entities: As in [`score_entities`].
+        where: Their location in error messages, e.g. `"predictions, sentence 3"`.
 
     Raises:
         ValueError: An entity is ill-formed.
     """
     if isinstance(entities, str | Mapping) or not isinstance(entities, Iterable):
-        raise ValueError(f"{where}: expected a list of entities, got {entities!r}. Give [] for no entity.")
+        raise ValueError(f"{where}: expected a list of entities, got {entities!r}. Pass [] for no entities.")
     return {_read_entity(entity, f"{where}, entity {index}") for index, entity in enumerate(entities)}
 
 
 def format_scores(scores: Mapping[str, Any]) -> str:
     """The result of `score_entities` as a plain-text table, ratios in percent.
 
-    Rows: all entities, each label (indented), flat and nested ones. The last two columns are the support: how many
-    entities were predicted, and how many there are in gold.
+    Rows: all entities, each label (indented), flat and nested entities. The last two columns are the numbers of
+    predicted and of gold entities.
     """
     rows = [
         ("all", scores),
@@ -187,25 +188,21 @@ def format_scores(scores: Mapping[str, Any]) -> str:
         ("flat", scores["flat"]),
         ("nested", scores["nested"]),
     ]
-    note = "flat, nested: precision of those predicted so, recall of those that are so in gold"
+    note = "flat, nested: precision by the nesting of predictions, recall by the nesting of gold entities"
     return f"{score_table('', rows).text()}\n{note}"
 
 
 def score_table(first_column: str, rows: Iterable[tuple[str, Mapping[str, Any]]], caption: str = "") -> Table:
-    """Scores by name as a table: ratios in percent, and how many entities were predicted and are in gold.
-
-    A ratio that nothing was counted for is shown as –, see [`percentages`].
-    """
+    """Scores by name as a table: ratios in percent, – where undefined ([`percentages`]), and the two supports."""
     cells = [[name, *percentages(row), row["predicted"], row["gold"]] for name, row in rows]
     return Table([first_column, *RATIO_NAMES, "predicted", "gold"], cells, caption)
 
 
 def percentages(scores: Mapping[str, Any]) -> list[str | None]:
-    """Precision, recall and F1 in percent with two decimals, as shown in tables; None for what is undefined.
+    """Precision, recall and F1 in percent with two decimals, as shown in tables; None if undefined.
 
-    Precision is undefined without predictions, recall without gold entities, F1 where one of the two is. Recall is
-    undefined, too, where nothing was predicted and yet gold entities were found: the row is of flat or of nested
-    entities, and the predictions that found them are of the other kind.
+    Precision is undefined without predictions, recall without gold entities, F1 if either is. In a row of flat (nested)
+    entities, recall is also undefined if gold entities were found but all predictions are nested (flat).
     """
     has_precision = scores["predicted"] > 0
     has_recall = scores["gold"] > 0 and (has_precision or scores["found"] == 0)
@@ -218,20 +215,27 @@ def percent(ratio: float) -> str:
 
 
 def _count_sentence(predicted: set[Entity], gold: set[Entity]) -> EntityCounts:
-    nested = {False: Counts(), True: Counts()}
-    by_label: dict[str, Counts] = defaultdict(Counts)
+    nested_predicted, nested_gold = (nested_spans(entity[:2] for entity in side) for side in (predicted, gold))
+    by_label = count_rows(predicted, gold, lambda entity: entity[2], lambda entity: entity[2])
+    by_nesting = count_rows(
+        predicted, gold, lambda entity: entity[:2] in nested_predicted, lambda entity: entity[:2] in nested_gold
+    )
+    return EntityCounts(flat=by_nesting[False], nested=by_nesting[True], by_label=dict(by_label))
 
-    def add(entity: Entity, is_nested: bool, counts: Counts) -> None:
-        nested[is_nested] += counts
-        by_label[entity[2]] += counts
 
-    nested_predicted = nested_spans((start, end) for start, end, _ in predicted)
+def count_rows(
+    predicted: set[Entity],
+    gold: set[Entity],
+    row_of_predicted: Callable[[Entity], Row],
+    row_of_gold: Callable[[Entity], Row],
+) -> defaultdict[Row, Counts]:
+    """Counts of one sentence in each row of a table; the functions give the row of an entity."""
+    counts: dict[Row, Counts] = defaultdict(Counts)
     for entity in predicted:
-        add(entity, entity[:2] in nested_predicted, Counts(predicted=1, correct=int(entity in gold)))
-    nested_gold = nested_spans((start, end) for start, end, _ in gold)
+        counts[row_of_predicted(entity)] += Counts(predicted=1, correct=int(entity in gold))
     for entity in gold:
-        add(entity, entity[:2] in nested_gold, Counts(gold=1, found=int(entity in predicted)))
-    return EntityCounts(flat=nested[False], nested=nested[True], by_label=dict(by_label))
+        counts[row_of_gold(entity)] += Counts(gold=1, found=int(entity in predicted))
+    return counts
 
 
 def _read_entity(entity: Mapping[str, Any], where: str) -> Entity:
@@ -241,14 +245,16 @@ def _read_entity(entity: Mapping[str, Any], where: str) -> Entity:
     if unknown:
         raise ValueError(
             f"{where}: unknown keys {unknown}. An entity has start, end and type (or entity_group), "
-            "and beside them at most score and word."
+            "and optionally score and word."
         )
     missing = [key for key in SPAN_KEYS if key not in entity]
     if missing:
         raise ValueError(f"{where}: {' and '.join(missing)} missing in {dict(entity)!r}.")
     start, end = (_read_position(entity[key], f"{where}, {key}") for key in SPAN_KEYS)
     if not 0 <= start < end:
-        raise ValueError(f"{where}: start {start}, end {end} is no span; 0 <= start < end is needed (end exclusive).")
+        raise ValueError(
+            f"{where}: start {start}, end {end} is not a span; 0 <= start < end is required (end exclusive)."
+        )
     return start, end, _read_type(entity, where)
 
 
@@ -256,7 +262,7 @@ def _read_position(value: Any, where: str) -> int:
     try:
         if isinstance(value, bool):
             raise TypeError
-        return operator.index(value)  # NumPy's integers too, but no float that would have to be cut
+        return operator.index(value)  # accepts NumPy integers, but no float, which would be truncated
     except TypeError:
         raise ValueError(f"{where}: expected an integer, got {value!r}.") from None
 
@@ -265,7 +271,6 @@ def _read_type(entity: Mapping[str, Any], where: str) -> str:
     types = [entity[key] for key in TYPE_KEYS if key in entity]
     if len(types) != 1 or not isinstance(types[0], str) or not types[0]:
         raise ValueError(
-            f"{where}: exactly one of type and entity_group is needed, and it must be a non-empty string; "
-            f"got {dict(entity)!r}."
+            f"{where}: exactly one of type and entity_group is required, a non-empty string; got {dict(entity)!r}."
         )
     return types[0]

@@ -1,4 +1,4 @@
-"""What the report of an analysis says: its sections, in words and tables. `report.py` gives them their form."""
+"""The sections of an analysis report as text and tables; `report.py` formats them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -9,17 +9,17 @@ from .analysis import Analysis, Comparison
 from .candidates import DEFAULT_COUNTS
 from .cases import Case
 from .drawn_sentences import DrawnSentence, prepare_drawing
-from .error_analysis import GOLD_OUTCOMES, PREDICTED_OUTCOMES
+from .error_analysis import GOLD_OUTCOMES, PREDICTED_OUTCOMES, outcome_name
 from .scoring import RATIO_NAMES, Counts, percent, percentages, score_table
 
-# The report draws this many of the sentences with errors, those with most errors.
+# Drawn sentences: those with the most errors.
 MOST_SENTENCES = 20
-# Rows of the table over m, of all that are tried by default: neighbours hardly differ.
+# Of the default values of m, those in the table: neighbours hardly differ.
 SHOWN_COUNTS = (5, 10, 15, 20, 30, 50, 100)
 
 
 class Section(NamedTuple):
-    """A part of the report; `figure` is the name of its figure without suffix."""
+    """A section of the report; `figure` is the name of its figure without suffix."""
 
     title: str
     text: str
@@ -33,21 +33,21 @@ def title(analysis: Analysis) -> str:
 
 
 def introduction(analysis: Analysis) -> list[str]:
-    """Paragraphs."""
+    """The paragraphs before the sections."""
     scores = analysis.scores
     paragraphs = [
-        f"{analysis.sentences} sentences of {analysis.corpus} with {scores['gold']} entities, of which the model finds "
-        f"{scores['found']}; {scores['correct']} of its {scores['predicted']} predictions are right. A prediction is "
-        "right if its first word, last word and type are those of a gold entity. Ratios are in percent."
+        f"The model finds {scores['found']} of the {scores['gold']} entities in {analysis.sentences} sentences of "
+        f"{analysis.corpus}; {scores['correct']} of its {scores['predicted']} predictions are correct. A prediction is "
+        "correct if a gold entity has the same first word, last word and type. Ratios are in percent."
     ]
     if analysis.unknown_labels:
         unknown = ", ".join(analysis.unknown_labels)
-        paragraphs.append(f"The model has no label {unknown}: it cannot find such entities.")
+        paragraphs.append(f"The model cannot find entities of types that are not among its labels: {unknown}.")
     return paragraphs
 
 
 def make_sections(analysis: Analysis) -> list[Section]:
-    """The parts of the report, those without content left out."""
+    """The sections of the report that have content."""
     sections = [
         _scores_section(analysis),
         _length_section(analysis),
@@ -67,21 +67,21 @@ def make_sections(analysis: Analysis) -> list[Section]:
 
 def _scores_section(analysis: Analysis) -> Section:
     rows = [("all", analysis.scores), *analysis.scores["by_label"].items()]
-    text = "Precision is the share of the predictions that are right, recall the share of the gold entities found."
+    text = "Precision is the share of correct predictions, recall the share of gold entities found."
     return Section("Scores by label", text, [score_table("label", rows, "All entities, and by label")], "by_label")
 
 
 def _length_section(analysis: Analysis) -> Section:
-    text = "Precision is over the predictions of that many words, recall over the gold entities of that many."
+    text = "Precision is over the predictions, recall over the gold entities with that number of words."
     table = score_table("words", analysis.by_length.items(), "By length")
     return Section("Scores by length", text, [table], "by_length")
 
 
 def _nesting_section(analysis: Analysis) -> Section:
     text = (
-        "Nested entities contain another one or lie inside one: among the predictions for precision, among the gold "
-        "entities for recall; all others are flat. The depth of a span is 1 where no gold entity contains it, else one "
-        "more than that of the deepest gold entity that does, for predictions as for gold."
+        "Nested entities contain another entity or lie inside one, among the predictions for precision and among the "
+        "gold entities for recall; all others are flat. The depth of a predicted or gold span is 1 if no gold entity "
+        "contains it, else one more than that of the deepest gold entity that does."
     )
     parts = [(name, analysis.scores[name]) for name in ("flat", "nested")]
     tables = [
@@ -94,44 +94,46 @@ def _nesting_section(analysis: Analysis) -> Section:
 def _errors_section(analysis: Analysis) -> Section:
     errors = analysis.errors
     text = (
-        "A gold entity that is not found and a wrong prediction that share words are one error of boundary, type or "
-        "both; a gold entity that shares words with no wrong prediction is missing, a wrong prediction that shares "
-        "words with no such gold entity is spurious."
+        "A gold entity that was not found and an overlapping wrong prediction are one error of boundary, type or both; "
+        "a gold entity that overlaps no wrong prediction is missing, a wrong prediction that overlaps no such gold "
+        "entity is spurious."
     )
-    labels = list(errors["types"])
-    types = [[label, *errors["types"][label].values()] for label in labels]
-    caption = "Gold entities whose span was predicted, by gold and predicted label"
+    types = errors["types"]
+    labels = [label for label in types if any(types[label].values()) or any(row[label] for row in types.values())]
+    rows = [[label, *(types[label][other] for other in labels)] for label in labels]
     tables = [
         _outcome_table("Gold entities by outcome", "gold label", errors["by_gold_label"], GOLD_OUTCOMES),
         _outcome_table("Predictions by outcome", "predicted label", errors["by_predicted_label"], PREDICTED_OUTCOMES),
-        Table(["gold label", *labels], types, caption),
     ]
+    if rows:
+        caption = "Gold entities whose span was predicted, by gold and predicted label"
+        tables.append(Table(["gold label", *labels], rows, caption))
     return Section("Errors", text, tables, "errors")
 
 
 def _sentences_section(analysis: Analysis) -> Section:
     sentences = analysis.sentences_with_errors
     shown = sentences[:MOST_SENTENCES]
-    order = "those with most errors first"
+    order = "Those with the most errors come first"
     if len(shown) < len(sentences):
-        order = f"of which the {len(shown)} with most errors are shown; report.json has all"
+        order = f"The {len(shown)} with the most errors are shown; report.json has all"
     text = (
-        f"{len(sentences)} of the {analysis.sentences} sentences have errors, {order}. Pass the id of a sentence to "
-        "--sentences to see how the model scored its spans."
+        f"{len(sentences)} of the {analysis.sentences} sentences have errors. {order}. Pass the id of a sentence to "
+        "--sentences for the scores of its spans."
     )
     return Section("Sentences with errors", text, sentences=[prepare_drawing(sentence) for sentence in shown])
 
 
 def _candidates_section(candidates: Sequence[Mapping[str, Any]], max_candidates: int | None) -> Section:
     text = (
-        "The m spans most likely to be an entity go through the cross-span stage, all others are dropped: the recall "
-        "of the candidates is an upper bound of the model's recall. The same model was run with each m, without "
-        f"training; its own is {max_candidates}."
+        "The m spans most likely to be entities go through the cross-span stage, all others are dropped: the recall of "
+        "the candidates is an upper bound of the model's recall. The same model ran with each m, without retraining; "
+        f"its own m is {max_candidates}."
     )
     if {row["max_candidates"] for row in candidates}.issuperset(DEFAULT_COUNTS):
         left_out = set(DEFAULT_COUNTS).difference(SHOWN_COUNTS, [max_candidates])
         candidates = [row for row in candidates if row["max_candidates"] not in left_out]
-        text += " The table leaves some values out; report.json has all."
+        text += " The table shows some values of m; report.json has all."
     rows = [
         [
             row["max_candidates"],
@@ -149,13 +151,13 @@ def _comparison_section(analysis: Analysis, comparison: Comparison) -> Section:
     found = comparison.bootstrap
     low, high = found["interval"]
     text = (
-        f"The model's F1 differs from that of {comparison.model} by {points(found['difference'])} points; "
-        f"{found['confidence']:.0%} interval {points(low)} to {points(high)}, p = {found['p_value']:.4f}. Paired "
-        f"bootstrap over sentences, {found['samples']} samples, of which the model wins {found['wins']:.1%}; p is "
-        "two-sided, for the hypothesis that both are equally good."
+        f"The model's F1 differs from that of {comparison.model} by {points(found['difference'])} points "
+        f"({found['confidence']:.0%} interval {points(low)} to {points(high)}, p = {found['p_value']:.4f}), by a "
+        f"paired bootstrap over sentences with {found['samples']} samples, of which the model wins "
+        f"{found['wins']:.1%}. p is two-sided, under the null hypothesis that both models are equally good."
     )
     mine, other = analysis.scores, comparison.scores
-    absent = Counts().scores()  # of a label that only the other model predicts
+    absent = Counts().scores()  # for a label that only the other model predicts
     pairs = [
         ("all", mine, other),
         *((label, mine["by_label"].get(label, absent), row) for label, row in other["by_label"].items()),
@@ -172,9 +174,9 @@ def _comparison_section(analysis: Analysis, comparison: Comparison) -> Section:
 def _cases_section(cases: Sequence[Case]) -> Section:
     text = (
         "The spans that are entities in gold, by p (before the cross-span stage) or by pᶜ (after it), with the "
-        "likeliest label by each and its probability. The rank is the span's among all spans of the sentence, ordered "
-        "by the probability p of their likeliest entity label; a span without pᶜ is no candidate. Words are counted "
-        "from 0, the end exclusive."
+        "likeliest label of each stage and its probability. The rank orders the spans of the sentence by the "
+        "probability p of their likeliest entity label; a span without pᶜ is not a candidate. Word offsets start at 0, "
+        "the end is exclusive."
     )
     return Section("Cases", text, [_case_table(case) for case in cases])
 
@@ -200,7 +202,7 @@ def _case_table(case: Case) -> Table:
 def _outcome_table(
     caption: str, first_column: str, rows: Mapping[str, Mapping[str, int]], outcomes: Sequence[str]
 ) -> Table:
-    names = [outcome.replace("_", " ") for outcome in outcomes]
+    names = map(outcome_name, outcomes)
     cells: list[list[Cell]] = [
         [label, *(row[outcome] for outcome in outcomes), sum(row.values())] for label, row in rows.items()
     ]
@@ -208,6 +210,6 @@ def _outcome_table(
 
 
 def points(difference: float) -> str:
-    """A difference of ratios in percent points, signed."""
+    """A difference of ratios in percentage points, signed."""
     rounded = round(100 * difference, 2)
     return f"{rounded:+.2f}".replace("-", "−") if rounded else "0.00"

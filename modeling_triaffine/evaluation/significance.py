@@ -1,4 +1,4 @@
-"""Whether two models' F1 differ by more than the choice of test sentences explains: the paired bootstrap."""
+"""Paired bootstrap: whether the choice of test sentences explains the difference in F1 of two models."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from .scoring import Sentences, check_same_sentences, paired_sentences
 Numbers = npt.NDArray[np.float64]
 
 CONFIDENCE = 0.95
-# Drawn sentences held in memory at a time.
+# Counts of sampled sentences in memory at a time.
 _DRAWN_AT_ONCE = 10_000_000
 
 
@@ -23,17 +23,17 @@ def paired_bootstrap(
 ) -> dict[str, Any]:
     """Compares the micro-averaged F1 of two models on the same sentences.
 
-    A sample draws as many sentences as there are, with replacement, and takes both models' predictions for them; δ is
+    A sample draws as many sentences as the corpus has, with replacement, with both models' predictions for them; δ is
     the difference in F1 on the corpus, δ* that on a sample. Sentences of one document count as independent.
 
     Sources: Koehn, "Statistical Significance Tests for Machine Translation Evaluation" (EMNLP 2004), for paired
     sampling, `wins` and the interval; Berg-Kirkpatrick, Burkett, Klein, "An Empirical Investigation of Statistical
     Significance in NLP" (EMNLP 2012), for the p-value, which takes δ* − δ as the distribution of the difference under
-    the null hypothesis; here it is two-sided, and the corpus itself counts as a sample, so that it is never 0.
+    the null hypothesis; here it is two-sided, and the corpus itself counts as a sample, so that p is never 0.
 
     Args:
-        predictions, other_predictions, references: The entities of each sentence, as in `score_entities`.
-        samples: How many to draw; the p-value cannot be below 1 / (samples + 1).
+        predictions, other_predictions, references: The entities of each sentence, as in [`score_entities`].
+        samples: The number of samples; the smallest possible p-value is 1 / (samples + 1).
         seed: The same seed gives the same result.
 
     Returns:
@@ -49,13 +49,13 @@ def paired_bootstrap(
     """
     check_same_sentences(other_predictions, references)
     if not references:
-        raise ValueError("There are no sentences to compare the models on; give at least one.")
+        raise ValueError("There are no sentences to compare the models on; pass at least one.")
     if samples < 1:
-        raise ValueError(f"`samples` is {samples}; draw at least 1.")
+        raise ValueError(f"`samples` must be at least 1, got {samples}.")
     counts = np.stack([_count_by_sentence(side, references) for side in (predictions, other_predictions)], axis=-1)
     whole = _difference(counts.sum(axis=0))
     drawn = _draw_differences(counts, samples, np.random.default_rng(seed))
-    # Differences that are equal but for rounding count as equal.
+    # Differences that are equal up to rounding count as equal.
     as_extreme = np.abs(drawn - whole) >= abs(whole) - 1e-12
     tail = (1 - CONFIDENCE) / 2
     return {
@@ -70,10 +70,10 @@ def paired_bootstrap(
 
 
 def _count_by_sentence(predictions: Sentences, references: Sentences) -> Numbers:
-    """Right predictions, and predictions and gold entities together, of each sentence: [sentences, 2]."""
+    """Correct predictions, and predictions plus gold entities, of each sentence: [sentences, 2]."""
     pairs = paired_sentences(predictions, references)
     counts = [(len(predicted & gold), len(predicted) + len(gold)) for predicted, gold in pairs]
-    return np.array(counts, dtype=float)  # whole numbers, but products of floats are many times faster
+    return np.array(counts, dtype=float)  # integers, but float products are many times faster
 
 
 def _draw_differences(counts: Numbers, samples: int, generator: np.random.Generator) -> Numbers:

@@ -1,4 +1,4 @@
-"""How sure a model is of what it finds in texts: which of them are worth annotating first (uncertainty sampling)."""
+"""Uncertainty sampling: which texts to annotate first, by the uncertainty of a model's predictions."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -21,13 +21,13 @@ MEASURES = ("margin", "entropy")
 
 @dataclass
 class ReadText:
-    """What a model found in a text.
+    """A text with its predicted entities.
 
     Attributes:
         text: the text.
         entities: as [`NestedNERPipeline`] returns them.
-        sentences: the words of its sentences, by characters.
-        uncertainty: see [`uncertainty`]; of several sentences the largest margin or the sum of entropies.
+        sentences: the character offsets of the words of each sentence.
+        uncertainty: see [`uncertainty`]; of several sentences, the largest margin or the sum of the entropies.
     """
 
     text: str
@@ -37,20 +37,20 @@ class ReadText:
 
 
 def uncertainty(output: Any, config: TriaffineConfig, measure: str) -> Tensor:
-    """How unsure a model is of the labels of each sentence of a batch, [B].
+    """The uncertainty of the labels in each sentence of a batch, [B].
 
-    "margin": 1 − (p₁ − p₂) of the span whose two likeliest labels, None among them, are the closest: from 0 to 1,
-    whatever the number of words. "entropy": Σ −p ln p over all candidate spans and labels, in nats: it grows with what
-    there is to decide in a sentence. With `multi_label`, every label of a span is a decision between p and 1 − p.
+    "margin": 1 − (p₁ − p₂) of the span whose two likeliest labels (None included) are closest, between 0 and 1.
+    "entropy": Σ −p ln p over all candidate spans and labels, in nats, which grows with the length of the sentence. With
+    `multi_label`, each label of a span is a decision between p and 1 − p.
 
     Args:
-        output: what the model returned: the scores of the candidates, or of all spans without the cross-span stage.
-        config: the model's.
+        output: the model's output: scores of the candidates, or of all spans without the cross-span stage.
+        config: the model's configuration.
         measure: one of `MEASURES`.
     """
     if output.logits is None:
         logits = output.span_logits.flatten(1, 2)
-        mask = torch.ones_like(logits[..., 0], dtype=torch.bool)  # what is no span is None for sure
+        mask = torch.ones_like(logits[..., 0], dtype=torch.bool)  # pairs that are not spans are None with certainty
     else:
         logits, mask = output.logits, output.candidate_mask
     probabilities = label_probabilities(logits, config.multi_label, config.temperature)
@@ -72,15 +72,15 @@ def read_texts(
     threshold: Any = None,
     overlap: str = "all",
 ) -> list[ReadText]:
-    """What the pipeline's model finds in each text, and how sure it is.
+    """Predicts the entities of each text, with the uncertainty of the predictions.
 
     Args:
         measure: see [`uncertainty`].
-        batch_size: sentences of average length that run through the model together; of long ones fewer.
+        batch_size: sentences of average length in a batch; batches of long sentences have fewer.
         threshold, overlap: see [`NestedNERPipeline`].
 
     Raises:
-        ValueError: there is no such measure.
+        ValueError: `measure` is unknown.
     """
     if measure not in MEASURES:
         raise ValueError(f"`measure` is {measure!r}; choose one of {', '.join(map(repr, MEASURES))}.")

@@ -85,8 +85,8 @@ def test_the_model_is_left_as_it_was_whatever_happens(model, processor, monkeypa
     assert (model.config.max_candidates, model.training) == (6, True)
 
 
-def test_what_has_no_candidates_is_told(encoder, model, processor):
-    with pytest.raises(ValueError, match="0 is no number of candidates"):
+def test_sweeps_need_candidates(encoder, model, processor):
+    with pytest.raises(ValueError, match="at least 1, got 0"):
         sweep_candidates(model, processor, make_records(), counts=[5, 0])
     without = tiny_model(encoder, cross_span=False)
     with pytest.raises(ValueError, match="no cross-span stage"):
@@ -105,7 +105,7 @@ def test_what_has_no_candidates_is_told(encoder, model, processor):
 @pytest.mark.parametrize(
     "fields", [{}, {"cross_span": False}, {"max_span_width": 2}], ids=["full", "no-cross-span", "narrow"]
 )
-def test_cases_say_what_the_model_says(encoder, processor, fields):
+def test_cases_have_the_scores_of_the_model(encoder, processor, fields):
     model = tiny_model(encoder, **FINDS | fields)
     names = model.config.id2label
     records = make_records()
@@ -125,7 +125,7 @@ def test_cases_say_what_the_model_says(encoder, processor, fields):
             }
         gold = {(entity["start"], entity["end"] - 1) for entity in record["entities"]}
         found = {s for table in (probability, final) for s, row in table.items() if names[int(row.argmax())] != "None"}
-        assert case.num_spans == len(spans)
+        assert case.num_spans == len(ranked)
         assert [(span.start, span.end - 1) for span in case.spans] == sorted(gold | found, key=lambda s: (s[0], -s[1]))
         for span in case.spans:
             at = span.start, span.end - 1
@@ -215,10 +215,10 @@ def test_bootstrap_p_value_of_a_clear_difference_is_small_but_not_zero():
         (([[], [{"start": 1}]], [[], []], [[], []]), "predictions, sentence 1, entity 0: end missing"),
     ],
 )
-def test_bootstrap_tells_ill_formed_input(arguments, message):
+def test_bootstrap_rejects_malformed_input(arguments, message):
     with pytest.raises(ValueError, match=message):
         paired_bootstrap(*arguments)
-    with pytest.raises(ValueError, match="draw at least 1"):
+    with pytest.raises(ValueError, match="at least 1, got 0"):
         paired_bootstrap([[]], [[]], [[]], samples=0)
 
 
@@ -242,8 +242,8 @@ def test_analysis_is_made_of_its_parts(analysis, encoder):
     assert analysis.comparison.bootstrap == paired_bootstrap(predictions, others, references)
 
 
-def test_sentences_that_are_not_there_are_told(model, processor):
-    with pytest.raises(ValueError, match="no sentence 'x', 'y'; its 4 ids begin with 's0', 's1', 's2'"):
+def test_unknown_sentences_are_named(model, processor):
+    with pytest.raises(ValueError, match="no sentence 'x', 'y'; its 4 ids start with 's0', 's1', 's2'"):
         analyse(NamedModel("m", model, processor), micro_dataset(make_records()), "c", sentences=["s1", "x", "y"])
 
 
@@ -253,7 +253,7 @@ def test_analysis_without_any_entity_has_a_report(encoder, processor):
     model.head.label_bias.data[-1] = 1e3
     analysis = analyse(NamedModel("m", model, processor), micro_dataset(records), "c")
     assert analysis.scores["predicted"] == analysis.scores["gold"] == 0
-    assert "4 sentences of c with 0 entities" in markdown_report(analysis)
+    assert "0 of the 0 entities in 4 sentences of c" in markdown_report(analysis)
     assert "Sentences with errors" not in markdown_report(analysis)
     assert "--lane-height" not in html_report(analysis, {})
     assert set(draw_figures(analysis)) == {"by_label.svg", "by_label.png"}

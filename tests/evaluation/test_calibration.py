@@ -5,12 +5,12 @@ import torch
 
 from modeling_triaffine.evaluation.calibration import (
     Goal,
-    Readings,
+    SpanScores,
     calibrate,
     choose_threshold,
     fit_temperature,
-    read_entities,
     reliability,
+    score_spans,
 )
 from modeling_triaffine.evaluation.prediction import predict_words
 from modeling_triaffine.evaluation.reliability import calibration_error
@@ -21,7 +21,7 @@ from tests.helpers.tiny import tiny_model, tiny_processor
 SENTENCES = [["The", "gene", "binds", "DNA"], ["It", "works"], ["protein"]]
 
 
-def made_up_readings(multi_label, sharpness, spans=6000):
+def synthetic_scores(multi_label, sharpness, spans=6000):
     """Labels drawn from a model's probabilities, and logits that are `sharpness` times as large as it should give."""
     torch.manual_seed(0)
     logits = 2 * torch.randn(spans, 3 - multi_label)
@@ -32,31 +32,31 @@ def made_up_readings(multi_label, sharpness, spans=6000):
         drawn = torch.rand(spans, 1)
         upper = probabilities.cumsum(-1)
         gold = (drawn < upper) & (drawn >= upper - probabilities)
-    return Readings(sharpness * logits, gold, gold.sum(0).tolist())
+    return SpanScores(sharpness * logits, gold, gold.sum(0).tolist())
 
 
 @pytest.mark.parametrize("multi_label", [False, True])
 @pytest.mark.parametrize("sharpness", [0.5, 3.0])
 def test_the_temperature_undoes_what_makes_probabilities_too_sharp_or_flat(multi_label, sharpness):
-    readings = made_up_readings(multi_label, sharpness)
-    temperature = fit_temperature(readings, multi_label)
+    spans = synthetic_scores(multi_label, sharpness)
+    temperature = fit_temperature(spans, multi_label)
     assert temperature == pytest.approx(sharpness, rel=0.1)
     before, after = (
-        calibration_error(reliability(label_probabilities(readings.logits, multi_label, t), readings, multi_label))
+        calibration_error(reliability(label_probabilities(spans.logits, multi_label, t), spans, multi_label))
         for t in (1.0, temperature)
     )
     assert after < 0.025 < before / 2
 
 
-def test_without_anything_said_the_temperature_is_1():
-    assert fit_temperature(Readings(torch.zeros(0, 3), torch.zeros(0, 2, dtype=torch.bool), [1, 0]), False) == 1.0
+def test_without_predictions_the_temperature_is_1():
+    assert fit_temperature(SpanScores(torch.zeros(0, 3), torch.zeros(0, 2, dtype=torch.bool), [1, 0]), False) == 1.0
 
 
 def test_calibration_error_of_two_bins():
     probabilities = torch.tensor([[0.61, 0.39], [0.69, 0.31], [0.95, 0.05], [0.2, 0.8]])
     gold = torch.tensor([[True], [False], [True], [True]])
-    bins = reliability(probabilities, Readings(probabilities.log(), gold, [3]), False)
-    without = reliability(probabilities, Readings(probabilities.log(), gold, [0]), False)
+    bins = reliability(probabilities, SpanScores(probabilities.log(), gold, [3]), False)
+    without = reliability(probabilities, SpanScores(probabilities.log(), gold, [0]), False)
     assert not any(one.count for one in without)  # of a label that the sentences do not have
     filled = {n: (one.count, one.probability, one.right) for n, one in enumerate(bins) if one.count}
     assert filled == {6: (2, pytest.approx(0.65), 0.5), 9: (1, pytest.approx(0.95), 1.0)}
@@ -103,8 +103,8 @@ def test_what_is_read_and_found_is_what_the_model_predicts(encoder, fields):
         record["entities"] = [one for one in entities if one["type"] == entities[0]["type"]][1:3]
     label = likely[0][0]["type"]
     records[2]["entities"] = [{"start": 0, "end": 1, "type": "RNA"}]
-    readings = read_entities(model, processor, records)
-    counts = dict(zip(model.config.entity_labels, readings.entities, strict=True))
+    spans = score_spans(model, processor, records)
+    counts = dict(zip(model.config.entity_labels, spans.entities, strict=True))
     assert sum(counts.values()) == len(records[0]["entities"] + records[1]["entities"])
     found = calibrate(model, processor, records, "train", Goal("recall", 0.9))
     assert label in found.thresholds
@@ -129,7 +129,8 @@ def test_a_threshold_that_gains_nothing_is_not_taken(encoder):
     assert {label.reason for label in found.labels.values()} <= {"as good", "no entities"}
 
 
-def test_without_entities_there_is_nothing_to_calibrate_on(encoder):
-    records = [{"tokens": ["a"], "entities": [{"start": 0, "end": 1, "type": "RNA"}]}]
-    with pytest.raises(ValueError, match=r"1 sentences.*DNA, protein"):
+@pytest.mark.parametrize("count", [0, 1])
+def test_calibration_needs_entities(encoder, count):
+    records = [{"tokens": ["a"], "entities": [{"start": 0, "end": 1, "type": "RNA"}]}][:count]
+    with pytest.raises(ValueError, match=rf"{count} sentences.*DNA, protein"):
         calibrate(tiny_model(encoder), tiny_processor(encoder), records, "train")

@@ -216,8 +216,8 @@ def test_different_numbers_of_sentences():
         pytest.param({"start": 0, "end": 1, "type": ""}, "non-empty string", id="empty-type"),
         pytest.param({"start": 0, "end": 1, "type": 3}, "non-empty string", id="type-no-string"),
         pytest.param({"start": 0, "end": 1, "type": "LOC", "label": "LOC"}, r"unknown keys \['label'\]", id="unknown"),
-        pytest.param({"start": 1, "end": 1, "type": "LOC"}, "is no span", id="empty-span"),
-        pytest.param({"start": -1, "end": 1, "type": "LOC"}, "is no span", id="negative"),
+        pytest.param({"start": 1, "end": 1, "type": "LOC"}, "is not a span", id="empty-span"),
+        pytest.param({"start": -1, "end": 1, "type": "LOC"}, "is not a span", id="negative"),
         pytest.param({"start": 0.0, "end": 1, "type": "LOC"}, "start: expected an integer, got 0.0", id="float"),
         pytest.param({"start": 0, "end": None, "type": "LOC"}, "end: expected an integer, got None", id="none"),
         pytest.param({"start": False, "end": True, "type": "LOC"}, "expected an integer", id="bool"),
@@ -244,7 +244,7 @@ def test_sentence_must_be_a_list(sentence):
 def test_table_rows_and_numbers():
     table = format_scores(score_entities(PREDICTED, GOLD))
     header, *rows, footnote = table.splitlines()
-    assert footnote.startswith("flat, nested: precision of those predicted so")
+    assert footnote.startswith("flat, nested: precision by")
     assert header.split() == ["precision", "recall", "F1", "predicted", "gold"]
     assert [row.split()[0] for row in rows] == ["all", "LOC", "ORG", "PER", "flat", "nested"]
     assert rows[0].split() == ["all", "50.00", "40.00", "44.44", "4", "5"]

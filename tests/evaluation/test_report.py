@@ -11,8 +11,8 @@ import pytest
 
 from modeling_triaffine.evaluation.candidates import DEFAULT_COUNTS
 from modeling_triaffine.evaluation.cases import Case, CaseSpan
-from modeling_triaffine.evaluation.error_analysis import sentences_with_errors
-from modeling_triaffine.evaluation.figures import draw_figures
+from modeling_triaffine.evaluation.error_analysis import confusion, sentences_with_errors
+from modeling_triaffine.evaluation.figures import MOST_LABELS, draw_figures
 from modeling_triaffine.evaluation.report import html_report, markdown_report, write_report
 from modeling_triaffine.evaluation.scoring import percentages, score_entities
 from modeling_triaffine.evaluation.sections import MOST_SENTENCES, SHOWN_COUNTS
@@ -80,7 +80,7 @@ def test_page_is_closed_in_itself_and_shows_markup_as_text(analysis, figures):
         assert part in page.text
 
 
-def test_page_and_markdown_say_the_same(analysis):
+def test_page_and_markdown_have_the_same_numbers(analysis):
     page, text = html_report(analysis, {}), markdown_report(analysis)
     assert "<img" not in page
     assert "![" not in text
@@ -134,7 +134,7 @@ def test_sentences_with_errors_are_drawn_and_their_errors_listed(analysis):
     report = replace(analysis, sentences_with_errors=sentences)
     text = markdown_report(report)
     part = text[text.index("### s") : text.index("## Candidates")]
-    assert "1 of the 4 sentences have errors, those with most errors first." in text
+    assert "1 of the 4 sentences have errors. Those with the most errors come first." in text
     assert part.rstrip().split("\n") == [
         "### s\\<7\\>",
         "",
@@ -169,7 +169,7 @@ def test_the_report_shows_some_sentences_with_errors_and_json_all(analysis, tmp_
     many = [replace(sentence, id=f"many-{number}") for number in range(MOST_SENTENCES + 3)]
     write_report(replace(analysis, sentences_with_errors=many), tmp_path, {})
     text = (tmp_path / "report.md").read_text()
-    assert "23 of the 4 sentences have errors, of which the 20 with most errors are shown; report.json has all." in text
+    assert "23 of the 4 sentences have errors. The 20 with the most errors are shown; report.json has all." in text
     assert re.findall("### (many-\\d+)", text) == [one.id for one in many[:MOST_SENTENCES]]
     written = json.loads((tmp_path / "report.json").read_text())["sentences_with_errors"]
     assert [one["id"] for one in written] == [one.id for one in many]
@@ -182,10 +182,44 @@ def test_of_the_candidates_tried_by_default_some_are_shown(analysis):
         part = text[text.index("## Candidates") : text.index("## Comparison")]
         return [
             int(number) for number in re.findall(r"^\| +(\d+) \|", part, re.MULTILINE)
-        ], "leaves some values out" in part
+        ], "shows some values of m" in part
 
     assert shown(DEFAULT_COUNTS) == (sorted({35, *SHOWN_COUNTS}), True)
     assert shown(range(1, 31)) == (list(range(1, 31)), False)
+
+
+def test_lone_surrogates_are_written_as_escapes(analysis, tmp_path):
+    write_report(replace(analysis, model="a\ud800"), tmp_path, {})
+    assert json.loads((tmp_path / "report.json").read_text())["model"] == "a\ud800"
+
+
+def many_labels(analysis, count):
+    """The analysis of a corpus of so many labels; of each two entities, one is found, the last labels have more."""
+    gold = [entities((0, 1, f"L{n}"), *[(2, 3, f"L{n}")] * (n >= count - 3)) for n in range(count)]
+    predictions = [entities((0, 1, f"L{n - n % 2}")) for n in range(count)]
+    scores, errors = score_entities(predictions, gold), confusion(predictions, gold)
+    return replace(analysis, scores=scores, errors=errors, by_length={}, by_depth={}, candidates=None)
+
+
+def test_figures_of_many_labels_show_the_most_frequent(analysis):
+    figures = draw_figures(many_labels(analysis, MOST_LABELS + 10))
+    for name in ("by_label.svg", "errors.svg"):
+        text = "".join(ElementTree.fromstring(figures[name]).itertext())
+        shown = set(re.findall(r"L\d+", text))
+        assert len(shown) == MOST_LABELS
+        assert {f"L{MOST_LABELS + 9 - n}" for n in range(3)} < shown
+    assert f"the {MOST_LABELS} of {MOST_LABELS + 10} labels" in figures["by_label.svg"].decode()
+
+
+def test_the_table_of_types_has_labels_whose_spans_were_predicted(analysis):
+    types = {"A": {"A": 2, "B": 1, "C": 0}, "B": {"A": 0, "B": 0, "C": 0}, "C": {"A": 0, "B": 0, "C": 0}}
+    report = replace(analysis, errors=analysis.errors | {"types": types})
+    rows = markdown_report(report).partition("by gold and predicted label**")[2].strip().splitlines()[:4]
+    assert [row.split()[1::2] for row in (rows[0].replace("gold label", "gold"), *rows[2:])] == [
+        ["gold", "A", "B"],
+        ["A", "2", "1"],
+        ["B", "0", "0"],
+    ]
 
 
 def test_report_folder(analysis, figures, tmp_path):
