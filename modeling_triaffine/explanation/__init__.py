@@ -1,7 +1,7 @@
-"""Explains the scores of a span by the model's own attention and contributions. Not here: evaluating a model.
+"""Explains the scores of a span by the model's own attention and contributions.
 
-`explaining.py` returns it as plain data, on the tensors of `contributions.py`. `tables.py` selects what is shown and
-formats it as text, `plotting.py` draws it with matplotlib (the extra `plot`).
+`explaining.py` returns plain data from the tensors of `contributions.py`. `tables.py` selects rows and formats them as
+text, `plotting.py` draws them with matplotlib (the extra `plot`).
 """
 
 from .explaining import Candidate, Explanation, LabelExplanation, StageScore, TextSpan, explain

@@ -1,8 +1,8 @@
 """The terms of one span's scores as tensors: attention times value, by inside word and by candidate.
 
 Both stages of the model are weighted sums, p_ijr = Σ_k α_ijkr · o_ijkr + b_r and pᶜ_lr = Σ_g β_lgr · t_lgr + b_r
-(sections 4 and 6 of Yuan et al.), so their terms explain the score without a remainder. Only the rows of the given span
-are computed: o and t here; attention and scores come from the model's own forward pass.
+(sections 4 and 6 of Yuan et al.), so their terms add up to the score exactly. Only o and t are computed here, for the
+given span; attention and scores come from the model's forward pass.
 """
 
 from typing import NamedTuple
@@ -25,8 +25,8 @@ from ..model.triaffine_ops import (
 class StageParts(NamedTuple):
     """The scores of one span in one stage: logits = Σ contributions + bias.
 
-    logits, bias [R]. attention, contributions [R, K], over K inside words or candidates; None where the stage scores
-    without attention (ablation (a)).
+    logits, bias [R]. attention, contributions [R, K], over K inside words or candidates; None if the stage has no
+    attention (ablation (a)).
     """
 
     logits: Tensor
@@ -58,10 +58,10 @@ def span_stage_parts(
 def cross_span_stage_parts(
     head: TriaffineSpanHead, hidden: Tensor, output: SpanHeadOutput, position: int
 ) -> StageParts:
-    """pᶜ_lr of the candidate l at `position`, by candidate (section 6); arguments as of [`span_stage_parts`].
+    """pᶜ_lr of the candidate l at `position`, by candidate (section 6); arguments as in [`span_stage_parts`].
 
-    With `cross_span_axis="key"` the sum runs over the related spans g that l looks at; with "query" (published code)
-    the span is the related one, and the sum runs over the spans l that it is seen from.
+    With `cross_span_axis="key"` the sum is over the related spans g that l attends to; with "query" (published code)
+    the span is the related one, and the sum is over the spans l that attend to it.
     """
     stage: CrossSpanStage = head.cross_span
     assert output.logits is not None
@@ -94,11 +94,11 @@ def _candidate_values(head: TriaffineSpanHead, hidden: Tensor, output: SpanHeadO
 
 
 def _plain_weight(tensor: TriaffineTensor) -> TriaffineWeight:
-    """W as plain tensors: the module's own property may return classes of another copy of the code (remote code)."""
+    """W as plain tensors: the module's property may return classes of another copy of the code (remote code)."""
     return tensor.weight if tensor.rank is None else (tensor.head, tensor.inside, tensor.tail)
 
 
 def _parts(logits: Tensor, bias: Tensor, attention: Tensor, values: Tensor) -> StageParts:
-    """attention and values [R or 1, K]: one row serves all labels where the attention knows none."""
+    """attention and values [R or 1, K]; attention without labels has one row."""
     contributions = attention * values.to(attention.dtype)
     return StageParts(logits, bias, attention.expand_as(contributions), contributions)

@@ -16,7 +16,7 @@ from ..model.span_head_triaffine import SpanHeadOutput
 from ..model.text_triaffine import Offsets
 from .contributions import StageParts, cross_span_stage_parts, span_stage_parts
 
-# Words that an error about a misplaced span lists on each side of a gap.
+# Words on each side of the gap in an error about a misplaced span.
 NEAR_WORDS = 4
 
 
@@ -31,7 +31,7 @@ class TextSpan:
 
 @dataclass(frozen=True)
 class Candidate(TextSpan):
-    """A candidate of the sentence with its final label and that label's probability."""
+    """A candidate of the sentence with its final label and the probability of this label."""
 
     label: str
     probability: float
@@ -42,9 +42,8 @@ class StageScore:
     """One label's score in one stage: logit = Σ contributions + bias.
 
     attention: α of the inside words, or β of the candidates; sums to 1. contributions: attention times value, in
-    logits, in the same order. Both are None where the stage scores without attention (ablation (a)).
-    probability: softmax of the logits over the labels, or sigmoid where each label has its own; of the final stage with
-    the model's temperature.
+    logits, in the same order. Both are None if the stage has no attention (ablation (a)). probability: softmax over the
+    labels, or with `multi_label` the sigmoid; in the final stage with the model's temperature.
     """
 
     logit: float
@@ -64,25 +63,25 @@ class LabelExplanation:
 
     @property
     def final(self) -> StageScore:
-        """The score of the last stage that the span took part in."""
+        """The score of the last stage that scored the span."""
         return self.cross_span_stage or self.span_stage
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """The terms of which a span's scores are the sum, as the model computed them; nothing is estimated.
+    """The exact terms of a span's scores, as computed by the model.
 
     Attributes:
         span: The span; sentence: the sentence it was scored in, as split by the processor.
         words: The inside words, in the order of `attention` and `contributions` in every `span_stage`.
         candidates: The candidates, in the order of those in every `cross_span_stage`; None if the span is not one.
-        labels: In the model's order, `None` the last (without `None` where each label has a probability of its own).
-        predicted: The span's label, the likeliest if it has several; `None` if it is no entity or no candidate.
+        labels: In the model's order, `None` last (with `multi_label` without `None`).
+        predicted: The label of the span, the likeliest of several; `None` if it is not an entity or not a candidate.
         rank: The rank of the span, from 1, among the `num_spans` of the sentence by their likeliest entity label (p).
-        is_candidate: Whether the span took part in the cross-span stage; None for a model without this stage.
-        cross_span_axis: "key": the candidates are those that the span looks at; "query": those it is seen from; None
-            without the stage.
-        also_predicted: The other labels of the span, if the model gives a span several.
+        is_candidate: Whether the span is in the cross-span stage; None for a model without this stage.
+        cross_span_axis: "key": the span attends to the candidates; "query": the candidates attend to it; None without
+            the stage.
+        also_predicted: The other labels of the span, with `multi_label`.
     """
 
     span: TextSpan
@@ -112,15 +111,15 @@ def explain(pipeline: NestedNERPipeline, text: str, span: tuple[int, int]) -> Ex
 
     Args:
         pipeline: [`NestedNERPipeline`]; its processor splits the text as for predictions.
-        span: Start and end (exclusive) in characters; both are word boundaries of one sentence.
+        span: Start and end (exclusive) in characters, at word boundaries of one sentence.
 
     Raises:
-        ValueError: The span lies outside the text, is not aligned with words (the error lists the nearest), crosses a
-            sentence boundary, or is wider than the model scores (`max_span_width`); the pipeline has an ONNX graph.
+        ValueError: The span is outside the text, is not aligned with words (the error lists the nearest), crosses a
+            sentence boundary, or is wider than `max_span_width`; or the pipeline runs an ONNX graph.
     """
     model: Any = pipeline.model
     if not hasattr(model, "represent_words"):
-        raise ValueError("An ONNX graph has no attention to explain; give a NestedNERPipeline of the model it is from.")
+        raise ValueError("ONNX graphs cannot be explained; pass a NestedNERPipeline with the original model.")
     feature, offsets, (i, j) = _locate(pipeline.processor, text, span)
     max_width = model.config.max_span_width
     if max_width is not None and j - i >= max_width:
@@ -143,8 +142,8 @@ def _locate(
     start, end = span
     if not 0 <= start < end <= len(text):
         raise ValueError(
-            f"The span {start}:{end} does not lie in the text of {len(text)} characters; give start and end in "
-            "characters, the end exclusive."
+            f"The span {start}:{end} is not in the text of {len(text)} characters; pass start and end (exclusive) in "
+            "characters."
         )
     read: list[list[Offsets]] = []
     for feature, piece in processor.encode_text(text):
@@ -164,16 +163,16 @@ def _touched_words(offsets: list[Offsets], start: int, end: int) -> list[int]:
 
 
 def _describe_misplaced(text: str, start: int, end: int, sentences: list[list[Offsets]]) -> str:
-    """The error about a span that is not a sequence of words of one sentence, with the words nearby."""
+    """The error message about a span that is not a sequence of words of one sentence."""
     what = f"The span {start}:{end} ({text[start:end]!r})"
     touched = [(offsets, words) for offsets in sentences if (words := _touched_words(offsets, start, end))]
     if len(touched) > 1:
         parts = [(offsets[words[0]][0], offsets[words[-1]][1]) for offsets, words in touched]
-        return f"{what} crosses a sentence boundary; within a sentence are {_quote(text, parts)}."
+        return f"{what} crosses a sentence boundary; its parts by sentence are {_quote(text, parts)}."
     cut = [word for offsets in sentences for word in offsets]
     if not cut:
         return f"{what} contains no words, nor does the text."
-    # The words that the span touches; for a span in white space, those on both sides.
+    # The words that the span touches; those on both sides of a span of white space.
     first = next((number for number, word in enumerate(cut) if word[1] > start), len(cut) - 1)
     last = sum(word[0] < end for word in cut) - 1
     near = cut[max(0, min(first, last)) : max(first, last) + 1]
@@ -195,7 +194,7 @@ def _explain_words(
     offsets: list[Offsets],
     span: tuple[int, int],
 ) -> Explanation:
-    """The explanation of the span (i, j), both inclusive, of the sentence whose words have these offsets."""
+    """Explains the span (i, j), both inclusive, of the sentence whose words have these offsets."""
 
     def cut(first: int, last: int) -> TextSpan:
         start, end = offsets[first][0], offsets[last][1]
@@ -236,7 +235,7 @@ def _explain_words(
 
 
 def _stage_scores(config: Any, parts: StageParts, is_final: bool) -> list[StageScore]:
-    """The parts label by label."""
+    """The scores of each label."""
     probabilities = read_probabilities(config, parts.logits, is_final)[: len(parts.logits)]
     nothing = [None] * len(probabilities)
     attention, contributions = (

@@ -1,13 +1,14 @@
-"""`plot_explanation`: the tables of an explanation as one figure, cells coloured by attention in one hue."""
+"""`plot_explanation`: the tables of an explanation as one figure, with cells coloured by attention."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..drawing.safe_text import LONGEST_LABEL, clean, shorten
 from ..errors import missing_extra
 from .explaining import Explanation
-from .tables import Stage, describe_span, make_stages, number_text, probability_text
+from .tables import Stage, describe_span, likeliest_labels, make_stages, number_text, probability_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
 
 FORMATS = (".png", ".svg", ".pdf")
 DOTS_PER_INCH = 160
-DARK = 0.62  # of the most attention in a table: on cells above it the numbers are white
+DARK = 0.62  # share of the highest attention in a table; numbers on darker cells are white
+MOST_LABELS = 24  # columns
 
 # Inches.
 CELL_WIDTH, CELL_HEIGHT = 0.62, 0.27
@@ -25,12 +27,12 @@ COLOUR_BAR_WIDTH, COLOUR_BAR_ROOM = 0.1, 0.55
 
 LONGEST_TITLE = 60  # characters
 TEXT_SIZE, TITLE_SIZE = 8.5, 12.0  # points
-# Distinguishable with colour blindness, and in grey.
+# Distinguishable with colour vision deficiencies and in grey.
 BEFORE, AFTER, PREDICTED, QUIET = "#999999", "#0072B2", "#B34700", "#555555"
 STYLE = {
     "font.size": TEXT_SIZE,
-    "text.parse_math": False,  # a $ in a text is a dollar
-    "svg.fonttype": "none",  # text stays text: searchable, and in whatever script the reader has a font for
+    "text.parse_math": False,  # $ in a text is literal
+    "svg.fonttype": "none",  # text stays text: searchable, in any script the viewer has a font for
     "svg.hashsalt": "explanation",  # the same explanation gives the same file
 }
 
@@ -38,13 +40,13 @@ STYLE = {
 def plot_explanation(explanation: Explanation, path: str | os.PathLike[str] | None = None) -> "Figure":
     """Draws the probabilities before and after the cross-span stage, and below them the terms of the scores.
 
-    Read each table down a column: the contributions of the words (candidates) to the label's logit, its bias, and the
-    logit they add up to. Colours are attention, α over inside words, β over candidates; the column of the predicted
-    label is framed. See [`make_stages`] for which words and candidates are shown.
+    In each column of a table, the contributions of the words (candidates) and the bias add up to the label's logit.
+    Colours are attention, α over inside words, β over candidates; the column of the predicted label is framed.
+    [`make_stages`] selects the words and candidates; of many labels, the likeliest 24 are shown.
 
     Args:
-        explanation: From [`explain`].
-        path: Where to save it, as PNG, SVG or PDF by its suffix; None: nowhere.
+        explanation: The result of [`explain`].
+        path: File to save to, as PNG, SVG or PDF by its suffix; None: not saved.
 
     Returns:
         The matplotlib figure.
@@ -59,9 +61,13 @@ def plot_explanation(explanation: Explanation, path: str | os.PathLike[str] | No
         raise missing_extra("Plots need matplotlib", "plot") from None
     suffix = "" if path is None else Path(path).suffix.lower()
     if path is not None and suffix not in FORMATS:
-        raise ValueError(f"A plot cannot be saved as {path}; give a name that ends in {', '.join(FORMATS)}.")
+        raise ValueError(f"Cannot save a plot as {path}; choose a name that ends in {', '.join(FORMATS)}.")
+    shown = sorted(likeliest_labels(explanation)[:MOST_LABELS])
+    subtitle = describe_span(explanation)
+    if left_out := len(explanation.labels) - len(shown):
+        subtitle += f" · labels left out: {left_out}"
     with style.context(["default", STYLE]):
-        figure = _draw(explanation)
+        figure = _draw(replace(explanation, labels=[explanation.labels[number] for number in shown]), subtitle)
         if path is not None:
             dates: dict[str, Any] = {"Date": None} if suffix == ".svg" else {}
             metadata = {"Title": clean(explanation.span.text), **dates}
@@ -70,7 +76,7 @@ def plot_explanation(explanation: Explanation, path: str | os.PathLike[str] | No
 
 
 class _Sheet:
-    """A figure on which things are placed in inches, from the left and from the top."""
+    """A figure with positions in inches from the left and from the top."""
 
     def __init__(self, width: float, height: float):
         from matplotlib.figure import Figure
@@ -88,12 +94,12 @@ class _Sheet:
         self.figure.text(*self.place(MARGIN, top), text, va="top", **options)
 
 
-def _draw(explanation: Explanation) -> "Figure":
-    """Title, legend, labels over bars, tables, from top to bottom; a label's bars and numbers share a column."""
+def _draw(explanation: Explanation, subtitle: str) -> "Figure":
+    """Title, legend, labels, bars and tables, from top to bottom; each label has a column."""
     stages = make_stages(explanation)
     labels = [shorten(label.label, LONGEST_LABEL) for label in explanation.labels]
     predicted = [label.label for label in explanation.labels].index(explanation.predicted)
-    title, subtitle = f"“{shorten(explanation.span.text, LONGEST_TITLE)}”", describe_span(explanation)
+    title = f"“{shorten(explanation.span.text, LONGEST_TITLE)}”"
     headings = [_describe_stage(stage) for stage in stages]
 
     longest_label = max(_text_width(label, weight="bold") for label in labels)
@@ -143,11 +149,11 @@ def _text_width(text: str, size: float = TEXT_SIZE, weight: str = "normal") -> f
 def _describe_stage(stage: Stage) -> str:
     if stage.symbol is None:
         return stage.heading
-    return f"{stage.heading}: colour is attention {stage.symbol}; the numbers add up to the {stage.logit.name}"
+    return f"{stage.heading}: colours are attention {stage.symbol}; numbers add up to {stage.logit.name}"
 
 
 def _draw_bars(axes: "Axes", explanation: Explanation) -> None:
-    """Probabilities before and after the cross-span stage, a pair of bars a label; one where there is no after."""
+    """Probabilities of each label as bars, before and after the cross-span stage if the span is a candidate."""
     before = [label.span_stage.probability for label in explanation.labels]
     after = [label.cross_span_stage.probability for label in explanation.labels if label.cross_span_stage is not None]
     series = [("probability before the cross-span stage", before, BEFORE), ("after it", after, AFTER)]
@@ -165,7 +171,7 @@ def _draw_bars(axes: "Axes", explanation: Explanation) -> None:
 
 
 def _name_columns(axes: "Axes", labels: list[str], rotation: int, predicted: int) -> None:
-    """Labels above the columns, the predicted one set off."""
+    """Labels above the columns, the predicted one highlighted."""
     alignment: dict[str, Any] = {"ha": "left", "rotation_mode": "anchor"} if rotation else {"ha": "center"}
     axes.set_xticks(range(len(labels)), labels, rotation=rotation, va="bottom", **alignment)
     axes.tick_params(axis="x", top=True, bottom=False, labeltop=True, labelbottom=False, length=0, pad=2)
@@ -173,7 +179,7 @@ def _name_columns(axes: "Axes", labels: list[str], rotation: int, predicted: int
 
 
 def _draw_stage(sheet: _Sheet, left: float, top: float, stage: Stage, predicted: int) -> None:
-    """Names and numbers of the rows, and under the numbers the colours of attention."""
+    """Names and numbers of the rows, on the colours of attention."""
     from matplotlib.patches import Rectangle
 
     rows, columns = stage.rows, len(stage.logit.numbers)
@@ -204,7 +210,7 @@ def _write_numbers(axes: "Axes", stage: Stage) -> None:
 
 
 def _colour_cells(sheet: _Sheet, axes: "Axes", bar_left: float, top: float, stage: Stage) -> None:
-    """Colours the rows with attention, which come first, and draws the scale of the colours beside them."""
+    """Colours the rows with attention, which come first, and draws the colour scale beside them."""
     attention = [row.attention for row in stage.terms if row.attention]
     if not attention:
         return

@@ -1,7 +1,7 @@
-"""What an explanation shows: which words, candidates and labels, and how their numbers read.
+"""Selects the words, candidates and labels of an explanation to show, and formats them as text.
 
-Text (here), plot (`plotting.py`) and demo page all show the same rows. A column is an addition: the contributions of
-the inside words and the label's bias add up to p; those of the candidates and the bias add up to pᶜ.
+Text (here), plot (`plotting.py`) and demo page show the same rows. Each column is a sum: the contributions of the
+inside words and the bias of the label add up to p; those of the candidates and the bias add up to pᶜ.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ LONGEST_NAME = 40  # characters
 
 
 class Row(NamedTuple):
-    """A number for each label of the model, and the attention where there is any; `label` is a candidate's."""
+    """A number for each label of the model, and its attention, if any; `label` is that of a candidate."""
 
     name: str
     numbers: list[float]
@@ -30,9 +30,9 @@ class Row(NamedTuple):
 
 
 class Stage(NamedTuple):
-    """One stage as rows that add up: `terms` and `bias` to `logit`.
+    """One stage as rows: `terms` and `bias` add up to `logit`.
 
-    `symbol` is the attention's, None without one. Only terms have attention, the last may be a sum without.
+    `symbol` is that of the attention, if any. Only terms have attention, except a last one that sums up others.
     """
 
     heading: str
@@ -47,23 +47,22 @@ class Stage(NamedTuple):
 
 
 def make_stages(explanation: Explanation) -> list[Stage]:
-    """The span stage, and the cross-span stage if the span took part in it.
+    """The span stage, and the cross-span stage if the span is a candidate.
 
-    Shown are the 20 words and the 8 candidates with the largest contributions, positive or negative: the mean over the
-    labels, weighted by their probability. One more row is the sum of the others. Words are in the order of the text,
-    candidates in that of their contribution.
+    Selects the 20 words and 8 candidates with the largest absolute contributions, averaged over the labels by
+    probability; one more row sums up the others. Words are in text order, candidates in order of contribution.
     """
     before = [label.span_stage for label in explanation.labels]
     words = [Row(shorten(word.text, LONGEST_NAME), []) for word in explanation.words]
     terms = _terms(words, before, sorted(_strongest(before, MOST_WORDS)), "word")
-    heading = "Inside words" if terms else "First and last word alone, without attention to inside words"
+    heading = "Inside words" if terms else "First and last word only, without attention to inside words"
     stages = [_make_stage(heading, "α" if terms else None, terms, before, "logit p")]
     after = [label.cross_span_stage for label in explanation.labels if label.cross_span_stage is not None]
     if after and explanation.candidates is not None:
-        seen = "looks at" if explanation.cross_span_axis == "key" else "is seen from"
+        relation = "the span attends to" if explanation.cross_span_axis == "key" else "attend to the span"
         candidates = [_name_candidate(candidate, explanation.span) for candidate in explanation.candidates]
         terms = _terms(candidates, after, _strongest(after, MOST_CANDIDATES), "candidate")
-        stages.append(_make_stage(f"Candidates that the span {seen}", "β", terms, after, "logit pᶜ"))
+        stages.append(_make_stage(f"Candidates that {relation}", "β", terms, after, "logit pᶜ"))
     return stages
 
 
@@ -74,10 +73,10 @@ def likeliest_labels(explanation: Explanation) -> list[int]:
 
 
 def describe_span(explanation: Explanation) -> str:
-    """The model's decision and the span's rank, in a line."""
+    """The predicted labels and the rank of the span, in one line."""
     rank = f"rank {explanation.rank} of the sentence’s {explanation.num_spans} spans by their likeliest entity label"
     if explanation.is_candidate is False:
-        return f"{NONE_LABEL}, because it is not a candidate · {rank}"
+        return f"{NONE_LABEL} (not a candidate) · {rank}"
     probabilities = {label.label: probability_text(label.final.probability) for label in explanation.labels}
     predicted = (explanation.predicted, *explanation.also_predicted)
     labels = (f"{shorten(name, LONGEST_LABEL)} {probabilities.get(name, '')}".rstrip() for name in predicted)
@@ -85,30 +84,34 @@ def describe_span(explanation: Explanation) -> str:
 
 
 def format_explanation(explanation: Explanation, width: int = 100) -> str:
-    """The explanation as text tables, with the columns of as many of the likeliest labels as fit into `width`."""
+    """The explanation as text tables, with as many of the likeliest labels as fit into `width` columns."""
     order = likeliest_labels(explanation)
-    for count in range(len(order), 0, -1):
-        tables = [table.text() for table in _text_tables(explanation, order[:count])]
-        if max(text_width(line) for table in tables for line in table.splitlines()) <= width:
+    stages = make_stages(explanation)
+    shown = 1
+    tables = _text_tables(explanation, stages, order[:1])
+    while shown < len(order):
+        wider = _text_tables(explanation, stages, order[: shown + 1])
+        if max(text_width(line) for table in wider for line in table.splitlines()) > width:
             break
+        shown, tables = shown + 1, wider
     blocks = [f"“{clean(explanation.span.text)}”\n{describe_span(explanation)}", *tables]
-    if hidden := len(order) - count:
+    if hidden := len(order) - shown:
         blocks.append(f"The {hidden} least likely labels are left out." if hidden > 1 else "1 label is left out.")
     return "\n\n".join(blocks)
 
 
-def _text_tables(explanation: Explanation, shown: Sequence[int]) -> list[Table]:
+def _text_tables(explanation: Explanation, stages: Sequence[Stage], shown: Sequence[int]) -> list[str]:
     labels = [explanation.labels[number] for number in shown]
     names = [shorten(label.label, LONGEST_LABEL) for label in labels]
     probabilities = [["by p", *(probability_text(label.span_stage.probability) for label in labels)]]
     if explanation.is_candidate:
         probabilities.append(["by pᶜ", *(probability_text(label.final.probability) for label in labels)])
     tables = [Table(["probability", *names], probabilities)]
-    for stage in make_stages(explanation):
+    for stage in stages:
         note = f": contribution (attention {stage.symbol})" if stage.symbol else ""
         rows = [[row.title, *(_cell(row, number) for number in shown)] for row in stage.rows]
         tables.append(Table(["", *names], rows, stage.heading + note))
-    return tables
+    return [table.text() for table in tables]
 
 
 def _cell(row: Row, label: int) -> str:
@@ -130,14 +133,14 @@ def _name_candidate(candidate: Candidate, span: TextSpan) -> Row:
 
 
 def _strongest(scores: Sequence[StageScore], most: int) -> list[int]:
-    """The indices of the words or candidates with the largest contributions, see [`make_stages`], largest first."""
+    """The indices of the words or candidates with the largest contributions ([`make_stages`]), largest first."""
     weighted = [[score.probability * abs(value) for value in score.contributions or ()] for score in scores]
     strengths = [sum(values) for values in zip(*weighted, strict=True)]
     return sorted(range(len(strengths)), key=lambda number: -strengths[number])[:most]
 
 
 def _terms(names: Sequence[Row], scores: Sequence[StageScore], shown: Sequence[int], kind: str) -> list[Row]:
-    """The rows of the words or candidates that are shown, and the sum of the others."""
+    """The rows of the selected words or candidates, and the sum of the others."""
     contributions = [score.contributions for score in scores if score.contributions is not None]
     attention = [score.attention for score in scores if score.attention is not None]
     if not contributions:
@@ -155,11 +158,11 @@ def _terms(names: Sequence[Row], scores: Sequence[StageScore], shown: Sequence[i
 
 
 def number_text(value: float) -> str:
-    """A contribution or a logit, signed, short."""
+    """A contribution or logit, signed and rounded."""
     digits = 2 if abs(value) < 100 else 0
     rounded = round(value, digits)
     return f"{rounded:+.{digits}f}".replace("-", "−") if rounded else "0"
 
 
 def probability_text(value: float) -> str:
-    return f"{value:.2f}" if value >= 0.005 else "0"
+    return "0" if value < 0.005 else f"{value:.2f}"

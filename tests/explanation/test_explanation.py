@@ -15,6 +15,7 @@ import pytest
 import torch
 
 from modeling_triaffine import NestedNERPipeline
+from modeling_triaffine.drawing.tables import Table
 from modeling_triaffine.explanation import (
     Candidate,
     Explanation,
@@ -24,9 +25,16 @@ from modeling_triaffine.explanation import (
     explain,
     format_explanation,
     plot_explanation,
+    plotting,
 )
 from modeling_triaffine.explanation.contributions import cross_span_stage_parts, span_stage_parts
-from modeling_triaffine.explanation.tables import MOST_CANDIDATES, MOST_WORDS, make_stages, number_text
+from modeling_triaffine.explanation.tables import (
+    MOST_CANDIDATES,
+    MOST_WORDS,
+    make_stages,
+    number_text,
+    probability_text,
+)
 from modeling_triaffine.inference import rank_of_span
 from modeling_triaffine.model import span_head_triaffine
 from modeling_triaffine.model.configuration_triaffine import TriaffineConfig
@@ -286,9 +294,9 @@ def test_a_model_of_remote_code_is_explained_as_ours(encoder, rank, tmp_path, mo
         ((13, 23), r"does not begin and end at word boundaries"),
         ((3, 13), r"crosses a sentence boundary.*3:9 \('works.'\), 10:13 \('The'\)"),
         ((9, 10), r"nearest words are 8:9 \('\.'\), 10:13 \('The'\)"),
-        ((5, 5), "5:5 does not lie in the text of 42 characters"),
-        ((38, 43), "38:43 does not lie in the text"),
-        ((-1, 3), "does not lie in the text"),
+        ((5, 5), "5:5 is not in the text of 42 characters"),
+        ((38, 43), "38:43 is not in the text"),
+        ((-1, 3), "is not in the text"),
     ],
 )
 def test_misplaced_spans_are_told_what_is_near(pipeline, span, message):
@@ -380,7 +388,7 @@ def test_what_contributes_most_to_likely_labels_is_shown_and_the_rest_is_summed(
     words, candidates = make_stages(LARGE)
     assert (len(words.terms), words.terms[-1].name) == (MOST_WORDS + 1, "15 other words")
     assert (len(candidates.terms), candidates.terms[-1].name) == (MOST_CANDIDATES + 1, "22 other candidates")
-    assert candidates.heading == "Candidates that the span is seen from"
+    assert candidates.heading == "Candidates that attend to the span"
 
     def strengths(scores):
         columns = zip(*(score.contributions for score in scores), strict=True)
@@ -411,6 +419,25 @@ def test_text_has_the_likeliest_labels_that_fit():
     assert "by pᶜ" not in format_explanation(WITHOUT_CANDIDATES)
     assert "not a candidate" in format_explanation(WITHOUT_CANDIDATES)
     assert "without attention to inside words" in format_explanation(WITHOUT_PARTS)
+
+
+def test_of_hundreds_of_labels_the_likeliest_are_formatted_and_plotted(monkeypatch):
+    """Tables are formatted for the labels that fit, and plots have bounded columns: both took a minute."""
+    many = made_up(words=["x"], candidates=["x"], labels=[f"L{n}" for n in range(300)])
+    calls = []
+    monkeypatch.setattr(Table, "text", lambda table, text=Table.text: calls.append(table) or text(table))
+    assert format_explanation(many).splitlines()[3].split()[1] == many.predicted
+    assert len(calls) < 60
+    pytest.importorskip("matplotlib")
+    figure = plot_explanation(many)
+    names = [name.get_text() for name in figure.axes[0].get_xticklabels()]
+    assert len(names) == plotting.MOST_LABELS
+    assert many.predicted in names
+    assert any("labels left out: 277" in text.get_text() for text in figure.texts)
+
+
+def test_probabilities_that_are_not_numbers_show():
+    assert [probability_text(value) for value in (float("nan"), 0.004, 0.006)] == ["nan", "0", "0.01"]
 
 
 def test_text_shows_the_numbers_of_the_stages():
@@ -450,7 +477,7 @@ def test_plots_are_saved_by_suffix_and_hold_odd_characters_as_written(tmp_path):
     written = [element.text for element in ElementTree.parse(tmp_path / "odd.svg").iter() if element.text]
     for expected in ("$x^2$", "\\frac{1}", "<b>&", "nul\N{REPLACEMENT CHARACTER}esc\N{REPLACEMENT CHARACTER}[31m"):
         assert expected in written
-    with pytest.raises(ValueError, match=r"one\.txt; give a name that ends in \.png, \.svg, \.pdf"):
+    with pytest.raises(ValueError, match=r"one\.txt; choose a name that ends in \.png, \.svg, \.pdf"):
         plot_explanation(LARGE, tmp_path / "one.txt")
 
 
@@ -479,10 +506,10 @@ def test_the_command_prints_and_draws(saved_model, command, tmp_path):
         (["--span", ""], "'' does not occur"),
         (["--span", "e"], "occurs 4 times in the text; give one as --offsets: 12 13, 20 21, 22 23, 34 35"),
         (["--offsets", "15", "23"], "does not begin and end at word boundaries"),
-        (["--span", "gene", "--output", "x.gif"], "x.gif; give a name that ends in"),
+        (["--span", "gene", "--output", "x.gif"], "x.gif; choose a name that ends in"),
     ],
 )
-def test_mistakes_are_told_in_one_paragraph(saved_model, command, options, message):
+def test_errors_are_one_paragraph(saved_model, command, options, message):
     result = command("explain", "--model", saved_model, "--text", TEXT, "--device", "cpu", *options)
     assert result.code == 2
     told = result.err.strip().splitlines()[-1]
