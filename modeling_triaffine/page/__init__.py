@@ -1,6 +1,6 @@
-"""The demo page: draws, lists and explains the nested entities of a text (the extra `demo`); not the HTTP service.
+"""The demo page: draws, lists and explains the nested entities of a text (the extra `demo`).
 
-`models.py` loads the models on offer, `marking.py` runs them with progress, `views.py` and `explained.py` turn results
+`models.py` loads the offered models, `marking.py` runs them with progress, `views.py` and `explained.py` turn results
 and explanations into HTML, `answers.py` combines these, `app.py` defines components and events, `style.py` their CSS
 and JavaScript, `serving.py` the server.
 """

@@ -1,4 +1,4 @@
-"""The page's answers to its visitors as HTML; errors are answers, too."""
+"""The responses of the page as HTML, error messages included."""
 
 import logging
 from typing import Any, NamedTuple
@@ -11,18 +11,18 @@ from .views import show_drawing, show_error, show_hint, show_table
 
 logger = logging.getLogger(__name__)
 
-# Characters. All visitors share one model, and a text that it has begun runs to its end.
+# Characters. All visitors share one model, and a running text cannot be interrupted.
 LONGEST_TEXT = 200_000
 
 NOTHING_YET = show_hint("The entities of the text will be drawn here.")
-NO_TEXT = show_hint("There is no text yet: type or paste one, or take an example.")
+NO_TEXT = show_hint("There is no text yet: type or paste one, or choose an example.")
 NOTHING_FOUND = show_hint("No entities were found.")
 CHOOSE_ONE = show_hint("Choose an entity, in the drawing or in the table, to see why it was found.")
 NOT_AT_HAND = show_hint("This result has expired: find the entities again, then choose one.")
 
 
 class Answer(NamedTuple):
-    """The drawing, or a message instead; the table, empty without entities; the result, if there is one."""
+    """The drawing or a message, the table (empty without entities), and the result, if any."""
 
     drawing: str
     table: str = ""
@@ -32,7 +32,7 @@ class Answer(NamedTuple):
 def find_entities(
     offered: Models, name: str | None, text: str | None, threshold: float | None, overlap: str, report: Report
 ) -> Answer:
-    """Runs the model of this name on the text; `threshold` and `overlap` as of the pipeline."""
+    """Runs the model of this name on the text; `threshold` and `overlap` as for the pipeline."""
     if text is None or not text.strip():
         return Answer(NO_TEXT)
     if len(text) > LONGEST_TEXT:
@@ -51,7 +51,7 @@ def find_entities(
 
 
 def explain_entity(offered: Models, marked: Marked | None, start: Any, end: Any) -> str:
-    """Explains the scores of a span of the marked text; `start` and `end` come from the browser, unchecked."""
+    """Explains the scores of a span of the text; `start` and `end` come unchecked from the browser."""
     if marked is None:
         return NOT_AT_HAND
     try:
@@ -61,8 +61,8 @@ def explain_entity(offered: Models, marked: Marked | None, start: Any, end: Any)
 
 
 def _show(error: Exception) -> str:
-    """The message of a user's error; an unexpected one is logged, too, with its traceback."""
+    """The message of an error; unexpected errors are also logged with their traceback."""
     if isinstance(error, ValueError | OSError | ImportError):
         return show_error(error)
-    logger.error("The page could not answer.", exc_info=error)
-    return show_error(f"This did not work ({type(error).__name__}: {error}). See the log of the page.")
+    logger.error("The page failed on a request.", exc_info=error)
+    return show_error(f"The request failed ({type(error).__name__}: {error}). See the log of the page.")

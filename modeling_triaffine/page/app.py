@@ -1,4 +1,4 @@
-"""`build_page`: the components of the page and their events. `answers.py` makes the answers."""
+"""`build_page`: the components of the page and their events; `answers.py` computes the responses."""
 
 import os
 from collections.abc import Sequence
@@ -18,21 +18,21 @@ TITLE = "Nested entities"
 INTRODUCTION = "Finds names in a text, also names inside other names, and shows why."
 LIKELIEST, AT_LEAST = "likeliest label is one", "probability is at least …"
 OVERLAP_NAMES = ("All of them", "Nested ones, but none that cross", "None that share a word")
-# A file for download is deleted an hour after it was made, and when the page is closed.
+# Files for download are deleted after an hour, and when the page is closed.
 SECONDS_OF_FILES = 3600
-# Beyond so many requests waiting, the page says that it is busy.
+# With more waiting requests, the page reports that it is busy.
 LONGEST_QUEUE = 32
 
 PRIVATE: dict[str, Any] = {"api_visibility": "private"}
-# One request at a time runs a model: more at once would only wait for one another's cores.
+# One request at a time runs a model: several would compete for the same cores.
 IN_TURN: dict[str, Any] = {"concurrency_id": "model", "concurrency_limit": 1, **PRIVATE}
-# Typing a model's name and then clicking on the button requests its examples and entities at once. Only one of them
-# goes through Gradio's queue: while it closes the stream of one response, it can lose the other.
+# Entering a model's name by clicking the button requests its examples and entities at once. Only one of them uses
+# Gradio's queue, which can lose a response while it closes the stream of another.
 AT_ONCE: dict[str, Any] = {"queue": False, **PRIVATE}
 
 
 class _Parts(NamedTuple):
-    """The components that are inputs or outputs of events."""
+    """The inputs and outputs of events."""
 
     model: gr.Dropdown
     text: gr.Textbox
@@ -55,20 +55,20 @@ def build_page(
     free_choice: bool = False,
     device: str | None = None,
 ) -> gr.Blocks:
-    """The demo page of some models.
+    """Builds the demo page.
 
     Args:
-        models: Folders or Hub ids of trained models; the first is loaded now, the others when they are chosen.
+        models: Folders or Hub ids of trained models; the first is loaded immediately, the others when chosen.
         examples: Example texts; None: the widget examples of each model's card.
-        free_choice: Whether visitors may enter any other folder or Hub id. Only for pages that nobody but their owner
-            sees: it lets visitors read models from this machine's disk, and download them.
-        device: cpu, cuda, cuda:1 …; None: a GPU if there is one.
+        free_choice: Whether visitors may enter any other folder or Hub id. Only for private pages: it lets visitors
+            load models from this machine's disk and from the Hub.
+        device: cpu, cuda, cuda:1 …; None: a GPU if available.
 
     Returns:
-        Gradio's Blocks, to be served by [`serve_page`].
+        Gradio's Blocks, for [`serve_page`].
 
     Raises:
-        ValueError: There is no model, or the first one cannot be loaded.
+        ValueError: No model is given, or the first one cannot be loaded.
     """
     offered = Models(models, free_choice, device)
     offered.pipeline(offered.names[0])
@@ -107,7 +107,7 @@ def _lay_out_text(offered: Models) -> tuple[gr.Dropdown, gr.Textbox]:
         offered.names,
         value=offered.names[0],
         label="Model",
-        info="One of the list, or any folder or Hub id" if offered.free_choice else None,
+        info="From the list, or any folder or Hub id" if offered.free_choice else None,
         allow_custom_value=offered.free_choice,
         elem_id="model",
     )
@@ -164,13 +164,13 @@ def _connect_finding(parts: _Parts, offered: Models) -> None:
     asked = [parts.find.click, parts.text.submit]
     inputs = [parts.model, parts.text, parts.keep, parts.threshold, parts.overlap]
     outputs = [parts.drawing, parts.explanation, parts.table, parts.download, parts.marked]
-    gr.on(asked, fn=None, js=SHOW_DRAWING, **PRIVATE)  # it shows the progress
+    gr.on(asked, fn=None, js=SHOW_DRAWING, **PRIVATE)  # to the progress bar
     found = gr.on(asked, find, inputs, outputs, show_progress_on=parts.drawing, **IN_TURN)
-    found.then(fn=None, js=SHOW_DRAWING, **PRIVATE)  # only now there may be room to scroll
+    found.then(fn=None, js=SHOW_DRAWING, **PRIVATE)  # the page may be long enough to scroll only now
 
 
 def _save_json(marked: Marked, button: gr.DownloadButton) -> str:
-    """Saves the result to a file in the page's cache, which Gradio cleans up."""
+    """Saves the result as a file in Gradio's cache, which Gradio cleans up."""
     content = marked.to_json().encode("utf-8", SURROGATES)
     return save_bytes_to_cache(content, "entities.json", button.GRADIO_CACHE)
 

@@ -1,4 +1,4 @@
-"""An explanation as HTML that fits a phone: one table, the predicted label's column first, then its strongest rivals'.
+"""Renders an explanation as an HTML table that fits a phone, with the predicted label first, then the likeliest others.
 
 The rows are those of text and plot (`explanation/tables.py`); the template is `explanation.html`.
 """
@@ -23,13 +23,13 @@ from ..explanation.tables import (
 )
 from ..model.configuration_triaffine import NONE_LABEL
 
-# Columns; on a narrow screen the style of the page hides those beyond NARROW.
+# Columns; the style of the page hides those beyond NARROW on narrow screens.
 MOST_LABELS, NARROW = 6, 3
-LONGEST_TITLE, TEXT_WIDTH = 100, 120  # characters; the latter of a line of the explanation as text
+LONGEST_TITLE, TEXT_WIDTH = 100, 120  # characters, of the title and of a line of the text version
 
 
 class _HtmlRow(NamedTuple):
-    """`cells`: the text of each column and, from 0 to 1, how long its bar or how dark its shade is."""
+    """`cells`: the text of each column and the length of its bar or darkness of its shade, from 0 to 1."""
 
     name: str
     cells: Sequence[tuple[str, float | None]]
@@ -43,7 +43,7 @@ class _Part(NamedTuple):
 
 
 def show_explanation(explanation: Explanation) -> str:
-    """Probabilities, and what the scores add up from; below it the text that `explain` prints."""
+    """The probabilities and the terms of the scores, with the text version of `triaffine-ner explain` below."""
     shown = likeliest_labels(explanation)[:MOST_LABELS]
     names = [label.label for label in explanation.labels]
     return render_html(
@@ -60,7 +60,7 @@ def show_explanation(explanation: Explanation) -> str:
 
 
 def _labelled(kinds: dict[str, int], label: str) -> Markup:
-    """A label in the colour that it has in the drawing."""
+    """A label in its colour of the drawing."""
     kind = Markup("") if label == NONE_LABEL else Markup(' class="kind-{}"').format(kinds[label])
     return Markup("<span{}>{}</span>").format(kind, shorten(label, LONGEST_LABEL))
 
@@ -76,7 +76,7 @@ def _probabilities(explanation: Explanation, shown: Sequence[int]) -> _Part:
 
 
 def _terms(stage: Stage, shown: Sequence[int]) -> _Part:
-    """The rows of a stage; the more attention, the darker the cell."""
+    """The rows of a stage, cells shaded by attention."""
     most = max((row.attention[n] for row in stage.terms if row.attention for n in shown), default=0.0) or 1.0
 
     def convert(row: Row, mark: str = "") -> _HtmlRow:
@@ -88,7 +88,7 @@ def _terms(stage: Stage, shown: Sequence[int]) -> _Part:
 
     heading = stage.heading
     if stage.symbol:
-        heading += f": what they add to the {stage.logit.name}; the darker, the more attention {stage.symbol}"
+        heading += f": contributions to {stage.logit.name}, shaded by attention {stage.symbol}"
     return _Part(heading, [*map(convert, [*stage.terms, stage.bias]), convert(stage.logit, "sum")])
 
 

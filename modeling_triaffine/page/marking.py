@@ -1,4 +1,4 @@
-"""Finds entities for the page: with progress, and as a result kept for drawing, download and explanation."""
+"""Finds entities with progress reports, as a result for drawing, download and explanation."""
 
 import contextlib
 import json
@@ -17,7 +17,7 @@ Report = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Marked:
-    """A text with its entities, the model and the options that found them."""
+    """A text with its entities, and the model and options that found them."""
 
     model: str
     threshold: float | None
@@ -32,7 +32,7 @@ class Marked:
 def mark_text(
     pipeline: NestedNERPipeline, model: str, text: str, threshold: float | None, overlap: str, report: Report
 ) -> Marked:
-    """Finds the entities of a text of any length; lone surrogates, which no page can display, become U+FFFD."""
+    """Finds the entities of a text; lone surrogates, which browsers cannot display, become U+FFFD."""
     text = clean_text(text)
     total = sum(1 for _ in pipeline.processor.split_text(text))
     with _counting_sentences(pipeline.model, lambda done: report(done, total)):
@@ -42,7 +42,7 @@ def mark_text(
 
 @contextlib.contextmanager
 def _counting_sentences(model: nn.Module, report: Callable[[int], None]) -> Iterator[None]:
-    """Reports after each batch how many sentences the model has processed so far."""
+    """Reports the number of processed sentences after each batch."""
     done = 0
 
     def count(_module: nn.Module, _arguments: Any, inputs: dict[str, Any], _output: Any) -> None:

@@ -1,4 +1,4 @@
-"""The models on offer: their display names, loading, and examples from their cards."""
+"""The offered models: display names, loading, and examples from their cards."""
 
 import os
 from collections.abc import Sequence
@@ -24,19 +24,19 @@ class Models:
     """Models by display name.
 
     Args:
-        places: Folders or Hub ids, shown under their [`public_names`].
-        free_choice: Whether any other folder or Hub id is accepted, too.
-        device: torch's; None: a GPU if there is one.
+        places: Folders or Hub ids, displayed by their [`public_names`].
+        free_choice: Whether other folders and Hub ids are accepted, too.
+        device: As in torch; None: a GPU if available.
     """
 
     def __init__(self, places: Sequence[str | os.PathLike[str]], free_choice: bool = False, device: str | None = None):
         if not places:
-            raise ValueError("There is no model to show; pass the folder or Hub id of one.")
+            raise ValueError("No model is given; pass the folder or Hub id of at least one.")
         self.free_choice = free_choice
         self.device = device
         paths = [str(place) for place in places]
         self._places = dict(zip(public_names(paths), paths, strict=True))
-        # With free choice, one model that is not on offer stays loaded.
+        # With free choice, one model that is not offered stays loaded.
         self._load = lru_cache(maxsize=len(paths) + free_choice)(self._load_from)
 
     @property
@@ -47,23 +47,23 @@ class Models:
         """The pipeline of a model, loaded on first use.
 
         Raises:
-            ValueError: This model is not on offer or cannot be loaded; the message does not reveal its path.
+            ValueError: The model is not offered or cannot be loaded; the message does not reveal its path.
         """
         place = self._place(name)
         try:
             return self._load(place)
         except (ValueError, OSError) as error:
-            # A relative path reveals nothing, and could be part of the message by chance.
+            # A relative path reveals nothing, and could occur elsewhere in the message.
             message = str(error).replace(place, str(name)) if os.path.isabs(place) else str(error)
             raise ValueError(message) from error
 
     def examples(self, name: str | None) -> list[str]:
-        """The widget texts of the model's card; none without a card."""
+        """The widget texts of the model's card, if any."""
         try:
             card = cached_file(self._place(name), "README.md", _raise_exceptions_for_missing_entries=False)
             widget = (metadata_load(card) if card else None) or {}
         except (ValueError, OSError, yaml.YAMLError):
-            return []  # the card is optional: errors of the model show when it is used
+            return []  # the card is optional; errors of the model appear when it is used
         return _texts(widget.get("widget"))[:MOST_EXAMPLES]
 
     def _place(self, name: str | None) -> str:
@@ -77,7 +77,7 @@ class Models:
         return place
 
     def _load_from(self, place: str) -> NestedNERPipeline:
-        # Code of a repository never runs: the package's own classes read it, from safetensors only.
+        # The package's own classes load the model from safetensors; code in its repository never runs.
         processor = TriaffineProcessor.from_pretrained(place, trust_remote_code=False)
         model = TriaffineForNestedNER.from_pretrained(place, trust_remote_code=False)
         return NestedNERPipeline(model=model, processor=processor, device=self.device)
@@ -87,7 +87,7 @@ def _check_hub_id(name: str) -> None:
     try:
         validate_repo_id(name)
     except HFValidationError:
-        raise ValueError(f"There is no folder {name!r}, and a model on the Hub is named as owner/name.") from None
+        raise ValueError(f"{name!r} is neither a folder nor a Hub id of the form owner/name.") from None
 
 
 def _texts(widget: Any) -> list[str]:

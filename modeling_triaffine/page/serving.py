@@ -1,4 +1,4 @@
-"""Serves the page, by default on this machine only; it loads nothing from other servers."""
+"""Serves the page, by default on this machine only."""
 
 import signal
 import sys
@@ -12,19 +12,19 @@ from fastapi import FastAPI
 from ..hosting import HOST, PAGE_PORT, listen, url_of
 from .style import STYLE
 
-# After a signal: running requests finish, idle connections are closed.
+# Time for running requests to finish after a signal; idle connections are closed at once.
 SECONDS_TO_CLOSE = 3
-# Nothing is ever uploaded.
+# The page has no uploads.
 LARGEST_UPLOAD = "1b"
 
 
 def serve_page(page: gr.Blocks, host: str = HOST, port: int = PAGE_PORT, open_browser: bool = False) -> None:
-    """Serves the page until SIGINT or SIGTERM; prints its address as soon as it can be opened.
+    """Serves the page until SIGINT or SIGTERM, and prints its address when ready.
 
     Args:
-        page: From [`build_page`].
+        page: The result of [`build_page`].
         host: Address to listen on; 0.0.0.0 opens the page to the whole network.
-        port: 0 picks a free one.
+        port: 0 selects a free one.
         open_browser: Whether to open the page in the user's browser.
 
     Raises:
@@ -33,9 +33,9 @@ def serve_page(page: gr.Blocks, host: str = HOST, port: int = PAGE_PORT, open_br
     with listen(host, port) as listener:
         address = url_of(listener)
         server = make_server(page)
-        # The server shuts down on a signal, then raises it again: SIGTERM is not a failure.
+        # The server raises the signal again after shutdown: SIGTERM is not a failure.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-        # The socket is already listening: early visitors wait for the server to start.
+        # The socket already listens: early visitors wait for the server to start.
         print(f"The page is at {address} (stop it with Ctrl+C).", flush=True)
         if open_browser:
             webbrowser.open(address)
@@ -43,7 +43,7 @@ def serve_page(page: gr.Blocks, host: str = HOST, port: int = PAGE_PORT, open_br
 
 
 def make_server(page: gr.Blocks) -> uvicorn.Server:
-    """The server of the page, to be run on a listening socket."""
+    """The server of the page, to run on a listening socket."""
     undocumented: dict[str, Any] = {"docs_url": None, "redoc_url": None, "openapi_url": None}
     application = gr.mount_gradio_app(
         FastAPI(**undocumented),

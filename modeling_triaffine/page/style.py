@@ -1,7 +1,7 @@
-"""CSS and JavaScript of the page; the drawing brings its own style.
+"""CSS and JavaScript of the page; the drawing includes its own style.
 
-Gradio prefixes each selector of a list with a class of its own, and mistakes commas within `:is()` for those of a list.
-It drops a shorthand with variables that is followed by a longhand of the same property.
+Gradio prefixes each selector of a list with a class, and mistakes commas in `:is()` for separators of such a list. It
+drops a shorthand with variables that is followed by a longhand of the same property.
 """
 
 STYLE = """
@@ -18,7 +18,7 @@ STYLE = """
 }
 #drawing { min-height: 110px; }  /* room for the progress bar */
 .sheet .nested-entities > .text { font-size: 1.05rem; }
-/* What scrolls has a shadow at each side on which something is out of sight. */
+/* Scrolling boxes have a shadow at each side with hidden content. */
 .long .text, .entity-table.long, .explanation pre {
   --cover: var(--block-background-fill); --shadow: color-mix(in srgb, var(--body-text-color) 35%, transparent);
 }
@@ -90,7 +90,7 @@ STYLE = """
 }
 """
 
-# Runs once in the element of the drawing and in that of the table; both stay when their content changes.
+# Runs once in the elements of the drawing and of the table, which remain when their content changes.
 CHOOSE_ENTITY = """
 function choose(event) {
   const chosen = event.target.closest('[data-start]');
@@ -109,7 +109,7 @@ element.addEventListener('keydown', (event) => {
 });
 """
 
-# Where its upper end is out of sight, what was asked for comes into it, with some of what stands above.
+# Scrolls to an element whose top is out of sight, with some of what is above it.
 _SHOW = """() => {
   const top = document.querySelector('%s').getBoundingClientRect().top;
   if (top < 0 || top > innerHeight / 2) scrollBy({top: top - innerHeight / 4, behavior: 'smooth'});

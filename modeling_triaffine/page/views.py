@@ -1,4 +1,4 @@
-"""The drawing, the table and messages as HTML in which everything from outside is escaped."""
+"""The drawing, the table and messages as HTML, with all input escaped."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,7 +7,7 @@ from ..drawing import draw_entities_html
 from ..drawing.safe_text import html_text
 from ..drawing.templates import render_html
 
-# Beyond this many entities, or characters of the text, the drawing and the table scroll in boxes of their own.
+# With more entities, or characters of text, the drawing and the table scroll in boxes of their own.
 MOST_ENTITIES, LONGEST_TEXT = 200, 6000
 
 
@@ -16,7 +16,7 @@ def show_hint(text: str) -> str:
 
 
 def show_error(error: Exception | str) -> str:
-    """One paragraph, whatever the message is."""
+    """The error message as one paragraph."""
     return f'<p class="error" role="alert">{html_text(str(error))}</p>'
 
 
@@ -26,7 +26,7 @@ def show_drawing(text: str, entities: Sequence[Mapping[str, Any]], labels: Seque
 
 
 def show_table(text: str, entities: Sequence[Mapping[str, Any]], labels: Sequence[str]) -> str:
-    """A row for each entity, with the colour and the data attributes of its bracket in the drawing."""
+    """A row for each entity, with the colour and data attributes of its bracket in the drawing."""
     kinds = {label: kind for kind, label in enumerate(labels)}
     return render_html("page/entities.html", entities=entities, kinds=kinds, is_long=is_long(text, entities))
 

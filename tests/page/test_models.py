@@ -27,7 +27,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 def test_a_page_needs_a_model():
-    with pytest.raises(ValueError, match="no model to show"):
+    with pytest.raises(ValueError, match="No model is given"):
         Models([])
 
 

@@ -206,7 +206,7 @@ def test_a_long_text(visited, words):
     visited.wait_for_selector("#explanation table")
 
 
-def test_progress_is_told_by_sentences(pipeline):
+def test_progress_counts_sentences(pipeline):
     text = "The gene binds. " * 40
     told = []
     done = mark_text(pipeline, "tiny", text, None, "all", lambda *progress: told.append(progress))
