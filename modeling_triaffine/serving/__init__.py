@@ -1,8 +1,8 @@
-"""A model served over HTTP, with requests batched as they arrive (the extra `serve`); not the demo page.
+"""Serves a model over HTTP with dynamic batching (the extra `serve`).
 
 `batching.py` holds the queue and the thread that owns the model, `schema.py` the requests and responses,
-`application.py` the routes and their limits, `annotation_tools.py` those of Label Studio and INCEpTION, `middleware.py`
-what comes before every route, `server.py` the process and its shutdown.
+`application.py` the routes and limits, `annotation_tools.py` the routes for Label Studio and INCEpTION, `middleware.py`
+the checks before every route, `metrics.py` those for Prometheus, `server.py` the process and its shutdown.
 """
 
 from ..errors import missing_extra

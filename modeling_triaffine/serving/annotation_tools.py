@@ -1,8 +1,8 @@
-"""Routes that annotation tools ask for predictions: Label Studio's ML backend, INCEpTION's external recommender.
+"""Routes for annotation tools: Label Studio's ML backend and INCEpTION's external recommender.
 
-The protocols are theirs: https://labelstud.io/guide/ml_create and the section "External recommender" of INCEpTION's
-developer guide. Both send texts with where their labels go, and want the labels with scores; neither trains the model
-here, so that what they send for training is thanked for and dropped. Fields that their next versions add are ignored.
+Protocols: https://labelstud.io/guide/ml_create and the section "External recommender" of INCEpTION's developer guide.
+Both tools send texts and the names of the tags or layer for labels, and expect labels with scores. Requests to train
+are accepted and ignored, as are unknown fields, which later versions may add.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -13,7 +13,7 @@ from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from ..data.cas import layer_type, parse_xmi
+from ..data.cas import STRING, layer_type, parse_xmi
 from ..data.reading import parse_xml
 from ..data.schema import CorpusError, RecordChecker
 from ..data.writing_texts import FROM_NAME, TO_NAME, label_studio_prediction
@@ -21,11 +21,11 @@ from .batching import Answers, Item
 from .responses import json_answer
 
 Find = Callable[[Sequence[Item], Request], Awaitable[Answers]]
-"""Items of a request → the entities of each."""
+"""Items of a request → entities of each."""
 
 PREDICTED = "inception_internal_predicted"
 SCORE_SUFFIX = "_score"
-"""Features that INCEpTION adds to the layer of a request, for suggestions."""
+"""The feature that marks suggestions, and the suffix of the one for scores; INCEpTION adds both to the layer."""
 
 
 # ---- Label Studio ----
@@ -38,14 +38,14 @@ class Task(BaseModel):
 
 
 class TasksRequest(BaseModel):
-    """What Label Studio sends to get predictions; other fields are ignored."""
+    """A request of Label Studio for predictions; other fields are ignored."""
 
     tasks: list[Task]
     label_config: str | None = Field(None, description="Labelling configuration of the project, XML.")
 
 
 class Interface(NamedTuple):
-    """Where a project's labels go: the names of its tags, the field with the text, the labels it has (None: any)."""
+    """The tags of a project: their names, the field with the text, and the labels (None: any)."""
 
     from_name: str = FROM_NAME
     to_name: str = TO_NAME
@@ -54,10 +54,10 @@ class Interface(NamedTuple):
 
 
 def label_studio_routes(find: Find, model: str, labels: Sequence[str]) -> APIRouter:
-    """The routes of an ML backend for projects that label spans of text; `model` is the version in Label Studio."""
+    """The routes of an ML backend; Label Studio shows `model` as the model version."""
     routes = APIRouter(tags=["Label Studio"])
 
-    @routes.get("/health", summary="Whether the backend answers")
+    @routes.get("/health", summary="Health of the backend")
     async def health() -> dict[str, str]:
         return {"status": "UP", "model_version": model}
 
@@ -65,8 +65,8 @@ def label_studio_routes(find: Find, model: str, labels: Sequence[str]) -> APIRou
     async def setup() -> dict[str, str]:
         return {"model_version": model}
 
-    @routes.post("/webhook", summary="Changes of annotations, which are ignored")
-    @routes.post("/train", summary="A request to train, which is ignored")
+    @routes.post("/webhook", summary="Ignores changes of annotations")
+    @routes.post("/train", summary="Ignores a request to train")
     async def ignore() -> dict[str, str]:
         return {}
 
@@ -76,7 +76,7 @@ def label_studio_routes(find: Find, model: str, labels: Sequence[str]) -> APIRou
         known = None if interface.labels is None else interface.labels & {*labels}
         texts = [task.data.get(interface.text_field) for task in body.tasks]
         if not all(isinstance(text, str) for text in texts):
-            raise HTTPException(422, f"tasks: One has no text in data.{interface.text_field}.")
+            raise HTTPException(422, f"tasks: A task has no text in data.{interface.text_field}.")
         found = await find([Item(str(text), labels=known) for text in texts], request)
         results = [
             label_studio_prediction(str(text), _typed(entities), interface.from_name, interface.to_name)
@@ -91,7 +91,7 @@ def read_interface(label_config: str) -> Interface:
     """The first `<Labels>` of a labelling configuration whose `toName` is a `<Text>`.
 
     Raises:
-        HTTPException: It is not XML, or there are no such tags.
+        HTTPException: It is not XML, or has no such tags.
     """
     check = RecordChecker("label_config")
     try:
@@ -104,14 +104,14 @@ def read_interface(label_config: str) -> Interface:
             labels = frozenset(label.get("value", "") for label in tag.iter("Label"))
             text_field = texts[to_name].lstrip("$")
             return Interface(tag.get("name", FROM_NAME), str(to_name), text_field, labels)
-    raise HTTPException(422, "label_config: There is no <Labels> for a <Text>; other tags have no entities.")
+    raise HTTPException(422, "label_config: Missing <Labels> with a <Text> as `toName`; other tags are not supported.")
 
 
 # ---- INCEpTION ----
 
 
 class Metadata(BaseModel):
-    """Where predictions go; other fields are ignored."""
+    """The layer and feature for predictions; other fields are ignored."""
 
     layer: str = Field(description="Type of the annotations.")
     feature: str = Field(description="Feature of the label.")
@@ -124,7 +124,7 @@ class CasDocument(BaseModel):
 
 
 class RecommenderRequest(BaseModel):
-    """What INCEpTION sends to get predictions; other fields are ignored."""
+    """A request of INCEpTION for predictions; other fields are ignored."""
 
     metadata: Metadata
     document: CasDocument
@@ -135,7 +135,7 @@ def inception_routes(find: Find) -> APIRouter:
     """The routes of an external recommender."""
     routes = APIRouter(tags=["INCEpTION"])
 
-    @routes.post("/train", status_code=204, summary="Documents to train on, which are ignored")
+    @routes.post("/train", status_code=204, summary="Ignores documents to train on")
     async def ignore() -> None:
         return
 
@@ -157,10 +157,10 @@ def inception_routes(find: Find) -> APIRouter:
 
 
 def read_request(body: RecommenderRequest) -> Any:
-    """The CAS of a request, with text, and the layer and features that suggestions need.
+    """The CAS of a request, with a text and the layer and features for suggestions.
 
     Raises:
-        HTTPException: It cannot be read, or lacks one of them; the message names what there is.
+        HTTPException: It cannot be parsed or lacks one of these; the message names those that exist.
     """
     check = RecordChecker("request")
     metadata = body.metadata
@@ -172,10 +172,13 @@ def read_request(body: RecommenderRequest) -> Any:
         raise HTTPException(422, str(error)) from None
     except ImportError as error:  # of the extra `cas`
         raise HTTPException(501, str(error)) from None
-    there = sorted(feature.name for feature in layer.all_features)
-    for name in (metadata.feature, PREDICTED):
-        if name not in there:
-            raise HTTPException(422, f"metadata: The layer has no feature {name!r}; its features are {there}.")
+    types = {feature.name: feature.rangeType.name for feature in layer.all_features}
+    required = ((metadata.feature, STRING), (PREDICTED, "uima.cas.Boolean"), ("begin", "uima.cas.Integer"))
+    for name, kind in required:
+        if types.get(name) != kind:
+            raise HTTPException(
+                422, f"metadata: The layer has no feature {name!r} of {kind}; its features are {types}."
+            )
     if not cas.sofa_string:
         raise HTTPException(422, "document: The CAS has no text.")
     return cas

@@ -1,7 +1,7 @@
 """The HTTP application: routes, limits of requests, and error responses.
 
-Every response is JSON, of an error {"detail": "one paragraph"}. The schema is at `/openapi.json`; no page displays it,
-because such pages load scripts from other servers.
+Responses are JSON, errors {"detail": "one paragraph"}. The schema is at `/openapi.json`, without a page that displays
+it, because such pages load scripts from other servers.
 """
 
 import asyncio
@@ -40,27 +40,27 @@ from .schema import (
 
 PROBLEMS = {
     400: "The body cannot be parsed: it is not UTF-8, or its JSON is nested too deeply.",
-    401: "The server wants an API key, and the request has none that it knows.",
+    401: "The request has no valid API key.",
     413: "The body is larger than the limit.",
     415: "The content type is not JSON.",
-    422: "The body is not valid JSON or does not match the schema: a field or label is unknown, or a text too long.",
-    500: "The model failed on this request; other requests are not affected.",
-    503: "The queue is full, and Retry-After says when to try again; or the server stopped.",
+    422: "The body is not valid JSON or does not match the schema, a label is unknown, or a limit is exceeded.",
+    500: "The server failed on this request; other requests are not affected.",
+    503: "The queue is full (Retry-After gives the seconds to wait), or the server stopped.",
 }
-CLIENT_GONE = 499  # nginx's code; nobody reads the response
+CLIENT_GONE = 499  # as in nginx; nobody reads the response
 RETRY_AFTER = "1"  # seconds
-# Listed of one request; shown of a field's name.
+# Reported errors of one request; length of a field name in them.
 MAX_ERRORS, MAX_NAME_CHARACTERS = 5, 60
 
 
 def create_application(
     batcher: Batcher, model: str, labels: list[str], limits: Limits, api_keys: Sequence[str] = ()
 ) -> FastAPI:
-    """The application in front of a running batcher.
+    """Creates the application for a running batcher.
 
-    `/health` reports `labels` and the display name of `model`, a folder or Hub id: see [`public_names`]. With
-    `api_keys`, every other route needs one of them. Set `application.state.stopping` to shut down: from then on, every
-    response closes its connection.
+    `/health` reports `labels` and the display name ([`public_names`]) of `model`, a folder or Hub id. With `api_keys`,
+    every other route requires one of them. Set `application.state.stopping` before shutdown: every response then closes
+    its connection.
     """
     (name,) = public_names([model])
     application = guarded_application(limits, api_keys)
@@ -80,7 +80,7 @@ def create_application(
 
     @application.post(
         "/predict",
-        summary="Entities of one text, of several, or of texts with options of their own",
+        summary="Entities of one text, of several, or of texts with their own options",
         response_model=EntitiesOfText | EntitiesOfTexts,
     )
     async def predict(
@@ -106,16 +106,16 @@ def create_application(
 
 
 def guarded_application(limits: Limits, api_keys: Sequence[str]) -> FastAPI:
-    """An application without routes that limits bodies, asks for keys and can be stopped."""
+    """An application without routes that limits bodies, requires API keys and can be stopped."""
     application = FastAPI(
         title="triaffine-ner",
         summary="Nested named entity recognition: texts in, entities with character offsets out.",
         version=__version__,
         docs_url=None,
         redoc_url=None,
-        exception_handlers={RequestValidationError: answer_invalid},
+        exception_handlers={RequestValidationError: answer_invalid, Exception: answer_failure},
         responses={status: {"model": Problem, "description": problem} for status, problem in PROBLEMS.items()},
-        # For the schema: keys are checked before a body is read.
+        # For the schema only: the middleware checks keys before the body is read.
         dependencies=[Security(HTTPBearer(auto_error=False))] if api_keys else [],
     )
     application.state.stopping = False
@@ -135,7 +135,7 @@ def items_of(body: OneText | ManyTexts | ManyItems) -> list[Item]:
 
 
 def check_items(items: Sequence[Item], labels: Sequence[str], limits: Limits) -> None:
-    """Raises HTTPException if there are too many items, a text is too long, or a label is not the model's."""
+    """Raises HTTPException if there are too many items, a text is too long, or a label is unknown."""
     if len(items) > limits.texts:
         raise HTTPException(422, f"texts: There are {len(items)}, the limit is {limits.texts}; send several requests.")
     longest = max((len(item.text) for item in items), default=0)
@@ -147,11 +147,11 @@ def check_items(items: Sequence[Item], labels: Sequence[str], limits: Limits) ->
         by_label = item.threshold if isinstance(item.threshold, dict) else ()
         for field, named in (("threshold", by_label), ("labels", item.labels or ())):
             if not set(named) <= set(labels):
-                raise HTTPException(422, f"{field}: There is a label that the model does not have; /health lists them.")
+                raise HTTPException(422, f"{field}: The model does not have all of these labels; see /health.")
 
 
 async def answer_while_connected(future: Future[Answers], request: Request) -> Answers:
-    """Waits for the batcher's result, and cancels the job if the client disconnects before it runs.
+    """Waits for the result of a job, and cancels the job if the client disconnects before it runs.
 
     Raises:
         HTTPException: The model failed, or the client has disconnected.
@@ -171,13 +171,13 @@ async def answer_while_connected(future: Future[Answers], request: Request) -> A
 
 
 async def wait_for_disconnection(request: Request) -> None:
-    """Returns when the client has disconnected. The request's body must have been read."""
+    """Returns when the client has disconnected. The body of the request must have been read."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
 
 
 async def answer_invalid(_request: Request, error: Exception) -> Response:
-    """422 with the errors in words, or 415; never repeats the input, which may be long or private."""
+    """422 with a description of the errors, or 415; never repeats the input, which may be long or private."""
     assert isinstance(error, RequestValidationError)
     if isinstance(error.body, bytes):  # FastAPI parses only JSON
         return json_answer({"detail": "Send JSON, with the header Content-Type: application/json."}, 415)
@@ -188,10 +188,15 @@ async def answer_invalid(_request: Request, error: Exception) -> Response:
     return json_answer({"detail": " ".join(described)}, 422)
 
 
+async def answer_failure(_request: Request, _error: Exception) -> Response:
+    """500 for an unexpected error, which uvicorn logs."""
+    return json_answer({"detail": "The server failed on this request; see its log."}, 500)
+
+
 def describe_error(error: dict[str, Any]) -> str:
     if error["type"] == "json_invalid":
         return f"The body is not valid JSON: {error['ctx']['error']}, at character {error['loc'][1]}."
-    # ("body", "text", "texts" or "items" by the form of the request, field, …), in other routes ("body", field, …)
+    # ("body", form of the request, field, …); in other routes ("body", field, …)
     fields = error["loc"][2 if error["loc"][1:2] and error["loc"][1] in FORMS else 1 :]
     names = [str(part)[:MAX_NAME_CHARACTERS] for part in fields if part not in (NUMBER, BY_LABEL)]
     where = ".".join(names) or "body"

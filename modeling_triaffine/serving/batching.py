@@ -1,6 +1,6 @@
-"""Dynamic batching: requests that arrive while a batch runs form the next one. One thread owns the model; no HTTP here.
+"""Dynamic batching: requests that arrive while a batch runs form the next one. One thread owns the model.
 
-No request waits for others to arrive: an idle model starts at once, a busy one then takes all that have queued up.
+No request waits for others to arrive: an idle model starts at once, a busy one takes all waiting requests next.
 """
 
 import logging
@@ -16,15 +16,15 @@ from ..model.decoding_triaffine import Threshold, resolve_overlaps
 
 logger = logging.getLogger(__name__)
 
-# The entities of each text, as the pipeline returns them.
+# Entities of a text as the pipeline returns them, and of several texts.
 Entities = list[dict[str, Any]]
 Answers = list[Entities]
 
 
 class Item(NamedTuple):
-    """A text and how its entities are decoded, see [`NestedNERPipeline`]; items of one threshold run together.
+    """A text with its options, see [`NestedNERPipeline`]; items with equal thresholds run together.
 
-    labels: Only these are kept, before overlaps are resolved; None: all.
+    labels: The labels to keep, before overlaps are resolved; None: all.
     """
 
     text: str
@@ -42,12 +42,12 @@ class QueueFullError(Exception):
 
 
 class GivenUpError(Exception):
-    """The server has stopped waiting for results."""
+    """The server no longer waits for results."""
 
 
 @dataclass(eq=False)
 class Job:
-    """The items of one request, which are never split, and the future of their entities."""
+    """The items of one request, which run in one batch, and the future of their entities."""
 
     items: Sequence[Item]
     future: Future[Answers] = field(default_factory=Future)
@@ -58,14 +58,14 @@ class Job:
 
 
 class Batcher:
-    """Runs jobs through a pipeline in its own thread, batched with those that arrived while it was busy.
+    """Runs jobs through a pipeline in a thread of its own, in batches of those that arrived while it was busy.
 
-    A context manager: on exit it finishes the jobs that were submitted and not cancelled, then ends the thread.
+    A context manager: on exit it finishes all jobs that are not cancelled, then ends the thread.
 
     Args:
         find_entities: [`NestedNERPipeline`], called as `find_entities(texts, threshold=…)`.
-        max_batch_texts, max_batch_characters: Limits of a batch, which is filled in the order of arrival. A larger job
-            runs alone.
+        max_batch_texts, max_batch_characters: Limits of a batch, which is filled in order of arrival. A larger job runs
+            alone.
         max_waiting: Length of the queue.
     """
 
@@ -107,11 +107,11 @@ class Batcher:
 
     @property
     def num_waiting(self) -> int:
-        """The number of waiting jobs, without the running ones."""
+        """The number of waiting jobs, not counting running ones."""
         return len(self._waiting)
 
     def submit(self, items: Sequence[Item]) -> Future[Answers]:
-        """Queues the items of one request; a future cancelled before its batch starts is not run.
+        """Queues the items of one request, which do not run if the future is cancelled before their batch starts.
 
         Raises:
             QueueFullError: `max_waiting` jobs are waiting.
@@ -130,7 +130,7 @@ class Batcher:
                 self._run(jobs)
 
     def _take_batch(self) -> list[Job]:
-        """Waits for jobs and takes those of the next batch; none once the batcher is closed and the queue empty."""
+        """Waits for jobs and takes those of the next batch; none if the batcher is closed and the queue empty."""
         batch: list[Job] = []
         texts = characters = 0
         with self._changed:
@@ -165,7 +165,7 @@ class Batcher:
             job.future.set_result(list(islice(found, len(job.items))))
 
     def _find(self, items: Sequence[Item]) -> Answers:
-        """The entities of each item: one call of the pipeline for all items of a threshold."""
+        """The entities of each item, with one call of the pipeline per distinct threshold."""
         by_threshold: dict[Any, list[int]] = {}
         for number, item in enumerate(items):
             given = item.threshold

@@ -1,4 +1,4 @@
-"""What the server counts, at `/metrics` in Prometheus' form: requests, texts, entities by label, the queue."""
+"""Metrics for Prometheus at `/metrics`: requests, texts, entities by label, and the queue."""
 
 import time
 from collections.abc import Sequence
@@ -10,25 +10,25 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from .batching import Answers, Batcher, Item
 
 OTHER = "other"
-"""Route of requests for what is not there: a label for each path would let clients fill the memory."""
+"""Route of requests to unknown paths: a label for each path would let clients exhaust the memory."""
 
 
 class Metrics:
-    """The counts of one application; texts and labels are counted, never kept."""
+    """The metrics of one application; texts are counted, never stored."""
 
     def __init__(self, batcher: Batcher):
         self._registry = registry = CollectorRegistry()
         by_route = ["route", "status"]
-        self.requests = Counter("triaffine_requests", "Requests answered.", by_route, registry=registry)
-        self.seconds = Histogram("triaffine_request_seconds", "Time to the answer.", ["route"], registry=registry)
-        self.texts = Counter("triaffine_texts", "Texts answered.", registry=registry)
-        self.characters = Counter("triaffine_characters", "Characters of texts answered.", registry=registry)
+        self.requests = Counter("triaffine_requests", "Answered requests.", by_route, registry=registry)
+        self.seconds = Histogram("triaffine_request_seconds", "Time to the response.", ["route"], registry=registry)
+        self.texts = Counter("triaffine_texts", "Answered texts.", registry=registry)
+        self.characters = Counter("triaffine_characters", "Characters of answered texts.", registry=registry)
         self.entities = Counter("triaffine_entities", "Entities found.", ["label"], registry=registry)
-        waiting = Gauge("triaffine_waiting_requests", "Requests that wait for the model.", registry=registry)
+        waiting = Gauge("triaffine_waiting_requests", "Requests waiting for the model.", registry=registry)
         waiting.set_function(lambda: batcher.num_waiting)
 
     def count(self, items: Sequence[Item], answers: Answers) -> None:
-        """Counts what was found in the items of a request."""
+        """Counts the items of a request and their entities."""
         self.texts.inc(len(items))
         self.characters.inc(sum(len(item.text) for item in items))
         for entities in answers:

@@ -1,4 +1,4 @@
-"""What every request passes before its route: the size of its body, API keys, and the end of the server."""
+"""Middleware of all routes: limit of the body, API keys, and shutdown."""
 
 import asyncio
 import base64
@@ -15,30 +15,30 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from .responses import json_answer
 
 API_KEYS = "TRIAFFINE_API_KEYS"
-"""Environment variable: keys of the clients, separated by commas; without it, every client is answered."""
+"""Environment variable with the API keys, separated by commas; if unset, no key is required."""
 OPEN_PATHS = ("/health",)
-"""Answered without a key, for those who start and watch the server."""
+"""Paths without a key, for monitoring."""
 
 
 def read_api_keys() -> list[str]:
-    """The keys in the environment variable `API_KEYS`; none if it is not set.
+    """The keys in the environment variable `API_KEYS`; empty if it is unset.
 
     Raises:
-        ValueError: It is set but has no key, or one that a header cannot hold.
+        ValueError: It is set without a key, or with one that a header cannot contain.
     """
     if API_KEYS not in os.environ:
         return []
     keys = [key.strip() for key in os.environ[API_KEYS].split(",") if key.strip()]
     if not keys or not all(key.isascii() and key.isprintable() and " " not in key for key in keys):
         raise ValueError(
-            f"{API_KEYS} is set, but {'has a key that is not printable ASCII' if keys else 'has no key'}. Give keys "
-            "separated by commas, or unset it to answer every client."
+            f"{API_KEYS} is set, but {'has a key that is not printable ASCII' if keys else 'has no key'}. Separate "
+            "keys by commas, or unset it to require none."
         )
     return keys
 
 
 class BodyLimit:
-    """Refuses bodies of more than `max_bytes`, by their declared length or, if sent in chunks, as they arrive."""
+    """Rejects bodies of more than `max_bytes`, by their declared length or, if sent in chunks, as they arrive."""
 
     def __init__(self, app: ASGIApp, max_bytes: int):
         self.app = app
@@ -68,7 +68,7 @@ class BodyLimit:
 
 
 class Stopping:
-    """While the server stops, closes the connection after each response, and answers cancelled requests with 503."""
+    """During shutdown, closes the connection after each response and answers cancelled requests with 503."""
 
     def __init__(self, app: ASGIApp):
         self.app = app
@@ -86,7 +86,7 @@ class Stopping:
 
         try:
             await self.app(scope, receive, send_closing)
-        except asyncio.CancelledError:  # the time for shutdown is over
+        except asyncio.CancelledError:  # the time limit of the shutdown is reached
             if has_begun:
                 raise
             answer = json_answer({"detail": "The server stopped before it could answer."}, 503)
@@ -94,7 +94,7 @@ class Stopping:
 
 
 class ApiKeys:
-    """Refuses requests without one of the keys, as a bearer token or as the password of basic authentication."""
+    """Rejects requests without one of the keys, as a bearer token or as the password of basic authentication."""
 
     def __init__(self, app: ASGIApp, keys: Sequence[str]):
         self.app = app
@@ -119,7 +119,7 @@ class ApiKeys:
         elif scheme.lower() != "bearer":
             return False
         given = _digest(key)
-        # Every key is compared in constant time, whichever fits: time says nothing about them.
+        # All keys are compared, each in constant time, so that timing reveals nothing.
         return sum(hmac.compare_digest(given, known) for known in self._digests) > 0
 
 

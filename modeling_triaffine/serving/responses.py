@@ -1,4 +1,4 @@
-"""Responses: JSON in UTF-8."""
+"""JSON responses."""
 
 import json
 from typing import Any
@@ -9,6 +9,6 @@ from ..files import SURROGATES
 
 
 def json_answer(content: Any, status: int = 200) -> Response:
-    """JSON in UTF-8. Lone surrogates, which JSON can contain and UTF-8 cannot, are written as JSON escapes."""
+    """A JSON response in UTF-8; lone surrogates, which UTF-8 cannot encode, become JSON escapes."""
     body = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode("utf-8", SURROGATES)
     return Response(body, status, media_type="application/json")

@@ -1,4 +1,4 @@
-"""Requests and responses as pydantic models: the schema at `/openapi.json`."""
+"""Requests and responses as pydantic models, the schema at `/openapi.json`."""
 
 from typing import Annotated, Any, Literal
 
@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
 NUMBER, BY_LABEL = "number", "by label"
 Probability = Annotated[float, Field(ge=0, le=1)]
-# The form is chosen before validation, here and below, so that errors refer to the intended one.
+# Discriminators, here and below, make errors refer to the intended form only.
 Threshold = Annotated[
     Annotated[Probability | None, Tag(NUMBER)] | Annotated[dict[str, Probability], Tag(BY_LABEL)],
     Discriminator(lambda value: BY_LABEL if isinstance(value, dict) else NUMBER),
@@ -18,13 +18,13 @@ class Options(BaseModel):
 
     threshold: Threshold = Field(
         None,
-        description="A probability t: every span whose best entity label has at least t, even where no entity is "
-        "likelier; {label: t}: one for each label, the others as with null. null: the thresholds of the model's "
-        "configuration, or else the likeliest label of each span.",
+        description="A probability t: all spans whose best entity label has at least t, even if no entity is likelier; "
+        "{label: t}: a threshold by label, others as with null; null: the thresholds in the model's configuration, or "
+        "else the likeliest label of each span.",
     )
-    labels: list[str] | None = Field(None, description="Only entities of these labels; null: of all.")
+    labels: list[str] | None = Field(None, description="Labels of the entities to return; null: all.")
     overlap: Literal["all", "nested", "flat"] = Field(
-        "all", description="Which overlapping entities are kept: all, nested (none cross) or flat (none share a word)."
+        "all", description="Overlapping entities to keep: all, nested (none cross) or flat (none share a word)."
     )
 
 
@@ -41,7 +41,7 @@ class ManyTexts(Options):
 
 
 class ManyItems(BaseModel):
-    """Several independent texts, each with options of its own."""
+    """Several independent texts, each with its own options."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -62,11 +62,11 @@ PredictionRequest = Annotated[
 EXAMPLES: dict[str, Any] = {
     "one text": {"value": {"text": "The mayor of Port Velmar resigned."}},
     "several texts": {
-        "summary": "Several texts, flat entities of at least 0.5",
+        "summary": "Several texts, flat entities with a probability of at least 0.5",
         "value": {"texts": ["The mayor of Port Velmar resigned.", "It rained."], "threshold": 0.5, "overlap": "flat"},
     },
     "items": {
-        "summary": "Texts with options of their own",
+        "summary": "Texts with their own options",
         "value": {
             "items": [
                 {"text": "The mayor of Port Velmar resigned.", "labels": ["PERSON"]},
@@ -75,17 +75,17 @@ EXAMPLES: dict[str, Any] = {
         },
     },
 }
-"""Requests as the schema shows them, for a model with these labels."""
+"""Example requests in the schema."""
 
 
 class Entity(BaseModel):
-    """One entity; others may lie inside it or around it."""
+    """One entity; others may be inside it or around it."""
 
     entity_group: str = Field(description="Label.")
     score: float = Field(description="Probability of the label.", ge=0, le=1)
-    word: str = Field(description="The entity as written in the text: text[start:end].")
+    word: str = Field(description="The text of the entity: text[start:end].")
     start: int = Field(description="First character, counted from 0 in Unicode code points.", ge=0)
-    end: int = Field(description="Character after the last.", ge=1)
+    end: int = Field(description="Last character, exclusive.", ge=1)
 
 
 class EntitiesOfText(BaseModel):
@@ -114,12 +114,12 @@ class EntitiesOfTexts(BaseModel):
 
 
 class Queue(BaseModel):
-    waiting: int = Field(description="Waiting requests, without the running ones.", ge=0)
+    waiting: int = Field(description="Waiting requests, not counting running ones.", ge=0)
     limit: int = Field(description="Length of the queue; further requests get 503.", ge=1)
 
 
 class Limits(BaseModel):
-    """Limits of a request; a larger body gets 413, more or longer texts 422."""
+    """Limits of a request; a larger body is answered with 413, more or longer texts with 422."""
 
     body_bytes: int = Field(ge=1)
     texts: int = Field(ge=1)
@@ -129,9 +129,7 @@ class Limits(BaseModel):
 class Health(BaseModel):
     """The served model and the state of the server."""
 
-    status: Literal["ready", "stopping"] = Field(
-        description="Whether the model answers or the server is shutting down."
-    )
+    status: Literal["ready", "stopping"] = Field(description="Whether the server accepts requests or is shutting down.")
     model: str = Field(description="Hub id of the model, or the name of its folder.")
     labels: list[str] = Field(description="The possible values of `entity_group`.")
     version: str = Field(description="Version of modeling_triaffine.")
@@ -142,4 +140,4 @@ class Health(BaseModel):
 class Problem(BaseModel):
     """An error."""
 
-    detail: str = Field(description="What is wrong, where, and what to do.")
+    detail: str = Field(description="What is wrong, where, and how to fix it.")

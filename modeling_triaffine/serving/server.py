@@ -8,19 +8,19 @@ from collections.abc import Callable
 import uvicorn
 from fastapi import FastAPI
 
-# After the signal, for requests already in transit. Their responses close the connection, so none follows.
+# After the signal, requests in transit are still accepted; their responses close the connections.
 LAST_REQUESTS_SECONDS = 0.2
 
 
 class Server(uvicorn.Server):
-    """Serves an application until SIGTERM or SIGINT, then answers the pending requests before it returns.
+    """Serves an application until SIGTERM or SIGINT, then answers pending requests before it returns.
 
     Args:
         application: Its `state.stopping` is set on the signal.
-        on_ready: Called once requests are answered.
-        stop_seconds: Time for shutdown. After it, waiting requests are dropped, as are clients that have not sent their
-            whole request or not read their response.
-        access_log: Whether to write each request to standard output.
+        on_ready: Called when the server accepts requests.
+        stop_seconds: Time limit of the shutdown. After it, waiting requests are dropped, as are clients that have not
+            sent their complete request or read their response.
+        access_log: Whether to log each request to standard output.
     """
 
     def __init__(self, application: FastAPI, on_ready: Callable[[], None], stop_seconds: int, access_log: bool = False):
@@ -39,12 +39,12 @@ class Server(uvicorn.Server):
 
     def serve_on(self, listener: socket.socket) -> None:
         """Returns after SIGTERM, raises KeyboardInterrupt after SIGINT (Ctrl+C)."""
-        # uvicorn raises the signal again at the end; SIGTERM must not kill the process after a regular shutdown.
+        # uvicorn raises the signal again at the end; SIGTERM must not kill the process after an orderly shutdown.
         signal.signal(signal.SIGTERM, self.handle_exit)
         self.run([listener])
 
     async def main_loop(self) -> None:
-        """Runs until a signal, and a moment longer for requests that had reached the machine by then."""
+        """Runs until a signal, and a moment longer for requests in transit."""
         self._on_ready()
         await super().main_loop()
         self._application.state.stopping = True

@@ -1,4 +1,4 @@
-"""What Label Studio and INCEpTION send, in the forms of their documentation, and what they are answered."""
+"""Requests of Label Studio and INCEpTION as documented by them, and the responses."""
 
 import pytest
 from fastapi.testclient import TestClient
@@ -89,7 +89,7 @@ def test_without_a_configuration_label_studio_gets_all_labels(client):
         ({"label_config": '<!DOCTYPE a [<!ENTITY e "x">]><View>&e;</View>'}, ["label_config", "'e'"]),
     ],
 )
-def test_what_label_studio_gets_wrong(client, changes, facts):
+def test_label_studio_errors(client, changes, facts):
     answer = client.post("/label-studio/predict", json={**PREDICT, **changes})
     assert answer.status_code == 422
     assert [fact for fact in facts if fact not in answer.json()["detail"]] == []
@@ -158,6 +158,8 @@ def test_inception_gets_its_document_with_suggestions(client, features):
 BAD = {
     "layer": (recommender_request(VALUE, IS_PREDICTED, layer="custom.Layer"), ["'custom.Layer'", "DocumentAnnotation"]),
     "feature": (recommender_request(VALUE, IS_PREDICTED, feature="kind"), ["'kind'", "'value'"]),
+    "offset as feature": (recommender_request(VALUE, IS_PREDICTED, feature="begin"), ["'begin'", "String"]),
+    "number as feature": (recommender_request(("value", "Integer"), IS_PREDICTED), ["'value'", "String"]),
     "not for suggestions": (recommender_request(VALUE), [PREDICTED, "'value'"]),
     "no cas": (recommender_request(VALUE, IS_PREDICTED, xmi="<a/>"), ["document"]),
     "no xml": (recommender_request(VALUE, IS_PREDICTED, xmi="nothing"), ["document"]),
@@ -168,7 +170,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_what_inception_gets_wrong(client, name):
+def test_inception_errors(client, name):
     pytest.importorskip("cassis")
     request, facts = BAD[name]
     answer = client.post("/inception/predict", json=request)

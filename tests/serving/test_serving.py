@@ -1,4 +1,4 @@
-"""The service within one process: what is batched, and how every request is answered."""
+"""The service within one process: batches, and the response to every kind of request."""
 
 import asyncio
 import json
@@ -319,9 +319,9 @@ def test_lone_surrogates_are_text(client):
         ('{"text": "x", "threshold": NaN}', 422, "threshold: "),
         ('{"text": "x", "threshold": "0.5"}', 422, "threshold: Input should be a valid number."),
         ('{"text": "x", "threshold": {"DNA": 2}}', 422, "threshold.DNA: Input should be less than or equal to 1."),
-        ('{"text": "x", "threshold": {"RNA": 0.5}}', 422, "threshold: There is a label"),
+        ('{"text": "x", "threshold": {"RNA": 0.5}}', 422, "threshold: The model does not have"),
         ('{"text": "x", "threshold": [0.5]}', 422, "threshold: Input should be a valid number."),
-        ('{"text": "x", "labels": ["RNA"]}', 422, "labels: There is a label"),
+        ('{"text": "x", "labels": ["RNA"]}', 422, "labels: The model does not have"),
         ('{"text": "x", "labels": "DNA"}', 422, "labels: Input should be a valid list."),
         ('{"items": [{"text": "x"}, {"texts": ["x"]}]}', 422, "items.1.text: Field required."),
         ('{"items": [], "threshold": 0.5}', 422, "threshold: Extra inputs are not permitted."),
@@ -416,6 +416,17 @@ def test_a_failing_request_is_answered_500_and_the_next_one_200():
         assert "failed" in answer.json()["detail"]
         assert "memory" not in answer.text
         assert client.post("/predict", json={"text": "go"}).json() == {"entities": [found_in("go")]}
+
+
+def test_unexpected_errors_are_json_without_details(monkeypatch):
+    def fail(*_):
+        raise KeyError("secret")
+
+    client, _ = client_of(Finder())
+    monkeypatch.setattr("modeling_triaffine.serving.application.check_items", fail)
+    answer = TestClient(client.app, raise_server_exceptions=False).post("/predict", json={"text": "x"})
+    assert (answer.status_code, list(answer.json())) == (500, ["detail"])
+    assert "secret" not in answer.text
 
 
 def test_a_full_queue_is_answered_503():
