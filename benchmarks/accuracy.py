@@ -62,6 +62,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "layer-mixing": {"mix_layers": "true"},
     "residual": {"cross_span_residual": "true"},
     "together": TOGETHER,
+    "encoder-2e-4": {**TOGETHER, "encoder_learning_rate": 2e-4},
     "one-lstm-layer": {**TOGETHER, "lstm_layers": 1},
     "no-lstm": {**TOGETHER, "lstm_hidden_size": 0},
     "previous-sentence": {"context": "previous_sentence"},
