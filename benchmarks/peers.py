@@ -10,6 +10,7 @@ import statistics
 import subprocess
 import sys
 import venv
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -82,7 +83,9 @@ predict = lambda texts: model.predict(texts, batch_size=batch)
 
 def compare(folder: Path, rounds: int, **given: Any) -> list[dict[str, Any]]:
     """One row for each library. folder: for the environments; given: encoder, model, texts, labels, batch_size."""
-    children = {name: _start(peer, _environment(folder / name, peer), given) for name, peer in PEERS.items()}
+    children = {
+        name: _start(peer, environment(folder / name, peer.requirements), given) for name, peer in PEERS.items()
+    }
     first = {name: _read(child) for name, child in children.items()}
     runs: dict[str, list[tuple[float, int]]] = {name: [] for name in children}
     for _ in range(rounds):
@@ -110,14 +113,14 @@ def compare(folder: Path, rounds: int, **given: Any) -> list[dict[str, Any]]:
     return rows
 
 
-def _environment(folder: Path, peer: Peer) -> str:
-    """The Python interpreter that has the library; it is installed unless the folder is there."""
-    if not peer.requirements:
+def environment(folder: Path, requirements: Sequence[str]) -> str:
+    """The Python interpreter that has the requirements: this one for none, else one in `folder`, made if not there."""
+    if not requirements:
         return sys.executable
     python = folder / "bin" / "python"
     if not python.exists():
         venv.create(folder, with_pip=True)
-        subprocess.run([python, "-m", "pip", "install", "--quiet", *peer.requirements], check=True)
+        subprocess.run([python, "-m", "pip", "install", "--quiet", *requirements], check=True)
     return str(python)
 
 

@@ -133,3 +133,37 @@ def test_a_part_that_fails_does_not_stop_a_visit_to_a_gpu(encoder, monkeypatch, 
     report = (tmp_path / "visit.md").read_text()
     assert "Out of memory at a batch of 3 sentences" in report
     assert "full 2.5" in report
+
+
+def test_a_peer_is_scored_by_what_it_predicts_and_trained_once(monkeypatch, tmp_path):
+    import peer_accuracy
+
+    corpus = tmp_path / "corpus.jsonl"
+    inner, outer = {"start": 0, "end": 1, "type": "A"}, {"start": 0, "end": 2, "type": "B"}
+    records = [{"tokens": ["a", "b"], "entities": [outer, inner]}, {"tokens": ["a", "b"], "entities": [inner]}]
+    corpus.write_text("".join(json.dumps(record) + "\n" for record in records))
+    # Finds again what it was trained on; a second training would end with an error.
+    setup = """
+os.mkdir(folder)
+assert os.environ["OMP_NUM_THREADS"] == "1" and labels == options["labels"]
+def predict(sentences):
+    for record, words in zip(train, sentences, strict=True):
+        assert record["tokens"] == words
+        yield [(entity["start"], entity["end"], entity["type"]) for entity in record["entities"]]
+"""
+    peer = peer_accuracy.Peer("none", (), setup, {"labels": ["A", "B"]}, flat=True)
+    monkeypatch.setattr(peer_accuracy, "PEERS", {"flat": peer})
+    arguments = [tmp_path, "--encoder=none", f"--train_file={corpus}", f"--dev_file={corpus}"]
+    monkeypatch.setattr(sys, "argv", ["peer_accuracy.py", *map(str, arguments)])
+    for _ in range(2):
+        peer_accuracy.main()
+
+    results = json.loads((tmp_path / "results.json").read_text())
+    assert results["dev_sentences"] == 2
+    (row,) = results["rows"]
+    assert row["training_peak_kilobytes"] > 0
+    scores = row["scores"]
+    # The outermost entities, but not the one inside another; none is predicted as a nested one.
+    assert scores["all"] == pytest.approx({"f1": 0.8, "precision": 1, "recall": 2 / 3})
+    assert scores["nested"] == {"f1": 0, "precision": 0, "recall": 0.5}
+    assert scores["outermost"] == {"f1": 1, "precision": 1, "recall": 1}
