@@ -24,16 +24,9 @@ from peers import environment
 
 from modeling_triaffine.data import load_nested_ner
 from modeling_triaffine.evaluation import score_entities
-from modeling_triaffine.machine import describe_machine, source_revision
+from modeling_triaffine.machine import describe_machine
 
-VARIABLES = {
-    "OMP_NUM_THREADS": "1",
-    "TOKENIZERS_PARALLELISM": "false",
-    "HF_HUB_OFFLINE": "1",
-    # glibc keeps large blocks, instead of asking the system for new ones: a third of SpanMarker's processor time.
-    "MALLOC_MMAP_MAX_": "0",
-    "MALLOC_TRIM_THRESHOLD_": str(2**40),
-}
+VARIABLES = {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "HF_HUB_OFFLINE": "1"}
 # Reads what to do as one line of JSON. A setup trains and leaves `predict(sentences)`, from lists of words to lists of
 # (first word, word after the last, type).
 CHILD = """
@@ -192,8 +185,17 @@ given = {
     "paths.train": folder + "/train.spacy", "paths.dev": folder + "/dev.spacy", "system.seed": seed,
     "components.transformer.model.name": encoder,
     "components.spancat.suggester": {"@misc": "spacy.ngram_range_suggester.v1", "min_size": 1, "max_size": 12},
-    "training.max_epochs": epochs, "training.eval_frequency": 100000, "training.patience": 0, **options,
+    "training.max_epochs": epochs, "training.eval_frequency": 100000, "training.patience": 0,
 }
+if options:
+    updates = epochs * -(-len(train) // options["batch_size"])
+    optimizer = "training.optimizer.learn_rate."
+    given |= {
+        "training.accumulate_gradient": 1,
+        "training.batcher": {"@batchers": "spacy.batch_by_sequence.v1", "size": options["batch_size"]},
+        optimizer + "initial_rate": options["learning_rate"],
+        optimizer + "warmup_steps": updates // 10, optimizer + "total_steps": updates,
+    }
 for name, value in given.items():
     *sections, last = name.split(".")
     section = config
@@ -208,8 +210,8 @@ def predict(sentences):
 """,
     {},
 )
-# What they document is for longer trainings: with three epochs of few sentences there are hardly any updates. So also
-# with batches and rates of our recipe.
+# What is documented for GLiNER and spaCy is for longer trainings: three epochs of few sentences are too few updates at
+# such rates. So they also run with the batches and rates of our recipe; spaCy has one rate for all, here the encoder's.
 PEERS = {
     "modeling_triaffine": OURS,
     "span_marker": SPAN_MARKER,
@@ -218,16 +220,7 @@ PEERS = {
         GLINER, options={"per_device_train_batch_size": 8, "learning_rate": 1e-4, "others_lr": 1e-3}
     ),
     "spancat": SPANCAT,
-    "spancat-our-rates": replace(
-        SPANCAT,
-        options={
-            "training.accumulate_gradient": 1,
-            "training.batcher": {"@batchers": "spacy.batch_by_sequence.v1", "size": 8},
-            "training.optimizer.learn_rate.initial_rate": 1e-4,
-            "training.optimizer.learn_rate.warmup_steps": 37,
-            "training.optimizer.learn_rate.total_steps": 375,
-        },
-    ),
+    "spancat-our-rates": replace(SPANCAT, options={"batch_size": 8, "learning_rate": 1e-4}),
 }
 
 
@@ -268,6 +261,7 @@ def run(name: str, train: Sequence[Any], dev: Sequence[Any], arguments: argparse
     peer = PEERS[name]
     if peer.flat:
         train = [{**record, "entities": keep_outermost(record["entities"])} for record in train]
+    names = ("torch", "transformers", *(re.split(r"[<=\[]", requirement)[0] for requirement in peer.requirements))
     given = {
         "encoder": str(Path(arguments.encoder).resolve()),
         "train": train,
@@ -277,7 +271,7 @@ def run(name: str, train: Sequence[Any], dev: Sequence[Any], arguments: argparse
         "seed": arguments.seed,
         "options": peer.options,
         "folder": str((arguments.folder / name).resolve()),
-        "distributions": [re.split(r"[<=\[]", requirement)[0] for requirement in peer.requirements],
+        "distributions": list(dict.fromkeys(names)),
         "output": str(finished(arguments.folder, name).resolve()),
     }
     environments = arguments.environments or arguments.folder / "environments"
@@ -295,9 +289,10 @@ def write_results(dev: Sequence[Any], arguments: argparse.Namespace) -> None:
         if finished(arguments.folder, name).exists()
     ]
     terms = {name: getattr(arguments, name) for name in ("max_train_samples", "num_train_epochs", "seed")}
-    terms |= {"dev_sentences": len(dev), **source_revision(Path(__file__))}
     path: Path = arguments.results or arguments.folder / "results.json"
-    path.write_text(json.dumps({**terms, "machine": describe_machine(), "rows": rows}, indent=1) + "\n")
+    path.write_text(
+        json.dumps({**terms, "dev_sentences": len(dev), "machine": describe_machine(), "rows": rows}, indent=1) + "\n"
+    )
     for row in rows:
         figures = (f"{name} {100 * part['f1']:.1f}" for name, part in row["scores"].items())
         print(f"{row['peer']:20}", *figures, flush=True)
