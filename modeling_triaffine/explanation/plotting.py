@@ -98,7 +98,8 @@ def _draw(explanation: Explanation, subtitle: str) -> "Figure":
     """Title, legend, labels, bars and tables, from top to bottom; each label has a column."""
     stages = make_stages(explanation)
     labels = [shorten(label.label, LONGEST_LABEL) for label in explanation.labels]
-    predicted = [label.label for label in explanation.labels].index(explanation.predicted)
+    # None with `multi_label`, whose labels have no column `None`, if the span is not an entity.
+    predicted = next((n for n, one in enumerate(explanation.labels) if one.label == explanation.predicted), None)
     title = f"“{shorten(explanation.span.text, LONGEST_TITLE)}”"
     headings = [_describe_stage(stage) for stage in stages]
 
@@ -170,15 +171,16 @@ def _draw_bars(axes: "Axes", explanation: Explanation) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _name_columns(axes: "Axes", labels: list[str], rotation: int, predicted: int) -> None:
+def _name_columns(axes: "Axes", labels: list[str], rotation: int, predicted: int | None) -> None:
     """Labels above the columns, the predicted one highlighted."""
     alignment: dict[str, Any] = {"ha": "left", "rotation_mode": "anchor"} if rotation else {"ha": "center"}
     axes.set_xticks(range(len(labels)), labels, rotation=rotation, va="bottom", **alignment)
     axes.tick_params(axis="x", top=True, bottom=False, labeltop=True, labelbottom=False, length=0, pad=2)
-    axes.get_xticklabels()[predicted].set(color=PREDICTED, fontweight="bold")
+    if predicted is not None:
+        axes.get_xticklabels()[predicted].set(color=PREDICTED, fontweight="bold")
 
 
-def _draw_stage(sheet: _Sheet, left: float, top: float, stage: Stage, predicted: int) -> None:
+def _draw_stage(sheet: _Sheet, left: float, top: float, stage: Stage, predicted: int | None) -> None:
     """Names and numbers of the rows, on the colours of attention."""
     from matplotlib.patches import Rectangle
 
@@ -191,9 +193,10 @@ def _draw_stage(sheet: _Sheet, left: float, top: float, stage: Stage, predicted:
     axes.spines[:].set_visible(False)
     if stage.terms:
         axes.axhline(len(stage.terms) - 0.5, color="black", linewidth=0.8)
-    frame = Rectangle((predicted - 0.5, -0.5), 1, len(rows), fill=False, edgecolor=PREDICTED, linewidth=1.5)
-    frame.set(clip_on=False, zorder=3)  # above the colours
-    axes.add_patch(frame)
+    if predicted is not None:
+        frame = Rectangle((predicted - 0.5, -0.5), 1, len(rows), fill=False, edgecolor=PREDICTED, linewidth=1.5)
+        frame.set(clip_on=False, zorder=3)  # above the colours
+        axes.add_patch(frame)
     _write_numbers(axes, stage)
     _colour_cells(sheet, axes, left + CELL_WIDTH * columns + 0.1, top, stage)
 

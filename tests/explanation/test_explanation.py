@@ -436,6 +436,14 @@ def test_of_hundreds_of_labels_the_likeliest_are_formatted_and_plotted(monkeypat
     assert any("labels left out: 277" in text.get_text() for text in figure.texts)
 
 
+def test_plots_without_a_predicted_label_frame_none():
+    """With `multi_label`, a span that is not an entity has no column of its prediction."""
+    pytest.importorskip("matplotlib")
+    several = replace(SMALL, labels=[label for label in SMALL.labels if label.label != "None"], predicted="None")
+    framed, unframed = ([len(axes.patches) for axes in plot_explanation(one).axes] for one in (SMALL, several))
+    assert sum(framed) > sum(unframed)
+
+
 def test_probabilities_that_are_not_numbers_show():
     assert [probability_text(value) for value in (float("nan"), 0.004, 0.006)] == ["nan", "0", "0.01"]
 
