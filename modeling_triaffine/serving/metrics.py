@@ -49,11 +49,18 @@ class Measuring:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         start = time.perf_counter()
 
+        def count(status: int) -> None:
+            route = scope["path"] if "route" in scope else OTHER  # no route has parameters in its path
+            self.metrics.requests.labels(route, status).inc()
+            self.metrics.seconds.labels(route).observe(time.perf_counter() - start)
+
         async def send_counted(message: Message) -> None:
             if message["type"] == "http.response.start":
-                route = scope["path"] if "route" in scope else OTHER  # no route has parameters in its path
-                self.metrics.requests.labels(route, message["status"]).inc()
-                self.metrics.seconds.labels(route).observe(time.perf_counter() - start)
+                count(message["status"])
             await send(message)
 
-        await self.app(scope, receive, send_counted)
+        try:
+            await self.app(scope, receive, send_counted)
+        except Exception:  # Starlette responds with 500 outside of this middleware
+            count(500)
+            raise

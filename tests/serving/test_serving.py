@@ -427,6 +427,7 @@ def test_unexpected_errors_are_json_without_details(monkeypatch):
     answer = TestClient(client.app, raise_server_exceptions=False).post("/predict", json={"text": "x"})
     assert (answer.status_code, list(answer.json())) == (500, ["detail"])
     assert "secret" not in answer.text
+    assert 'triaffine_requests_total{route="/predict",status="500"} 1.0' in client.get("/metrics").text
 
 
 def test_a_full_queue_is_answered_503():
