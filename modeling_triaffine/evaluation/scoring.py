@@ -230,7 +230,7 @@ def count_rows(
     row_of_gold: Callable[[Entity], Row],
 ) -> defaultdict[Row, Counts]:
     """Counts of one sentence in each row of a table; the functions give the row of an entity."""
-    counts: dict[Row, Counts] = defaultdict(Counts)
+    counts: defaultdict[Row, Counts] = defaultdict(Counts)
     for entity in predicted:
         counts[row_of_predicted(entity)] += Counts(predicted=1, correct=int(entity in gold))
     for entity in gold:

@@ -23,9 +23,10 @@ from modeling_triaffine.evaluation.report import html_report, markdown_report
 from modeling_triaffine.evaluation.scoring import score_entities
 from modeling_triaffine.evaluation.significance import paired_bootstrap
 from modeling_triaffine.model.decoding_triaffine import find_entities
-from tests.helpers.analysed import FINDS, HOSTILE, analyse_hostile, entities, make_records
+from tests.helpers.analysed import FINDS, HOSTILE, analyse_hostile, make_records
 from tests.helpers.micro_training import micro_dataset, write_lines
 from tests.helpers.portable import near
+from tests.helpers.scored import entities, sentences
 from tests.helpers.tiny import tiny_model, tiny_processor
 
 
@@ -146,15 +147,6 @@ def test_cases_have_the_scores_of_the_model(encoder, processor, fields):
 GOLD = [entities((0, 1, "LOC"), (2, 4, "ORG")), entities((0, 2, "LOC")), entities((1, 2, "ORG"))]
 BETTER = [GOLD[0], GOLD[1], entities((0, 2, "ORG"))]
 WORSE = [GOLD[0][:1], GOLD[1], []]
-
-sentences = st.lists(
-    st.builds(
-        lambda start, label: {"start": start, "end": start + 1, "type": label},
-        st.integers(0, 3),
-        st.sampled_from(["LOC", "ORG"]),
-    ),
-    max_size=4,
-)
 
 
 def test_bootstrap_is_that_of_all_samples():
@@ -305,7 +297,7 @@ def test_command_without_matplotlib(saved_model, corpus, command, tmp_path, monk
     assert command(*options).code == 0
     refused = command(*options, "--output", tmp_path / "report")
     assert refused.code == 2
-    assert refused.out == ""  # told before the model runs
+    assert refused.out == ""  # before the model runs
     assert "pip install -e '.[plot]'" in refused.err
     assert not (tmp_path / "report").exists()
     assert command(*options, "--output", tmp_path / "report", "--no-figures").code == 0

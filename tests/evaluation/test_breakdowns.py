@@ -15,32 +15,15 @@ from modeling_triaffine.evaluation.error_analysis import (
     sentences_with_errors,
 )
 from modeling_triaffine.evaluation.scoring import score_entities
+from tests.helpers.scored import entities, pairs, sentences
 
 COUNTS = ("correct", "predicted", "found", "gold")
-LABELS = ["LOC", "ORG", "PER"]
-
-
-def entities(*triples):
-    return [{"start": start, "end": end, "type": label} for start, end, label in triples]
 
 
 def counts(row):
     return tuple(row[key] for key in COUNTS)
 
 
-sentences = st.lists(
-    st.builds(
-        lambda start, length, label: {"start": start, "end": start + length, "type": label},
-        st.integers(0, 5),
-        st.integers(1, 6),
-        st.sampled_from(LABELS),
-    ),
-    max_size=7,
-)
-# Predictions and references with one list each for every sentence.
-pairs = st.lists(st.tuples(sentences, sentences), max_size=5).map(
-    lambda rows: ([predicted for predicted, _ in rows], [gold for _, gold in rows])
-)
 breakdowns = pytest.mark.parametrize("breakdown", [scores_by_length, scores_by_depth, confusion])
 
 
@@ -128,7 +111,7 @@ def test_outcome_of_one_entity(predicted, gold, of_gold, of_prediction):
     assert errors["by_predicted_label"][predicted[2]] == expected
 
 
-def test_the_first_reason_counts():
+def test_the_first_condition_counts():
     gold = [entities((2, 4, "LOC"))]
     predicted = [entities((2, 4, "PER"), (2, 4, "ORG"), (2, 5, "LOC"), (0, 3, "ORG"))]
     errors = confusion(predicted, gold)
@@ -139,7 +122,7 @@ def test_the_first_reason_counts():
     assert boundary["by_predicted_label"]["ORG"]["wrong_boundary_and_type"] == 1
 
 
-def test_what_is_right_explains_no_error():
+def test_correct_predictions_explain_no_error():
     inner, outer = (1, 2, "LOC"), (0, 5, "LOC")
     left_out = confusion([entities(inner)], [entities(inner, outer)])
     assert left_out["by_gold_label"]["LOC"] == dict.fromkeys(GOLD_OUTCOMES, 0) | {"right": 1, "missing": 1}
@@ -301,13 +284,13 @@ def test_order_is_irrelevant_and_repetition_counts_once(breakdown, pair, rng):
 
 
 @breakdowns
-def test_ill_formed_input_is_told(breakdown):
+def test_malformed_input(breakdown):
     with pytest.raises(ValueError, match="predictions for 2 sentences and references for 1"):
         breakdown([[], []], [[]])
     with pytest.raises(ValueError, match="references, sentence 1, entity 0: end missing"):
         breakdown([[], []], [[], [{"start": 1, "type": "LOC"}]])
 
 
-def test_candidates_of_other_sentences_are_told():
+def test_candidates_need_the_same_sentences():
     with pytest.raises(ValueError, match="predictions for 2 sentences and references for 1"):
         candidate_recall([[], []], [[]])

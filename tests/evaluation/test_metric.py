@@ -1,4 +1,4 @@
-"""Scores of nested entities: what counts as right, flat and nested, shards, malformed input, the `evaluate` route."""
+"""Scores of nested entities: correct, flat and nested ones, shards, malformed input, and `evaluate`."""
 
 import math
 from concurrent.futures import ThreadPoolExecutor
@@ -17,11 +17,7 @@ from modeling_triaffine.evaluation.scoring import (
     format_scores,
     score_entities,
 )
-
-
-def entities(*triples):
-    return [{"start": start, "end": end, "type": label} for start, end, label in triples]
-
+from tests.helpers.scored import entities, pairs, sentences
 
 GOLD = [
     entities((0, 5, "ORG"), (1, 2, "LOC"), (7, 8, "PER")),  # nested, nested, flat
@@ -33,20 +29,6 @@ PREDICTED = [
     entities((2, 3, "PER")),  # nothing there
     entities((0, 1, "LOC")),
 ]
-
-sentences = st.lists(
-    st.builds(
-        lambda start, length, label: {"start": start, "end": start + length, "type": label},
-        st.integers(0, 3),
-        st.integers(1, 3),
-        st.sampled_from(["LOC", "ORG", "PER"]),
-    ),
-    max_size=6,
-)
-# Predictions and references with one list each for every sentence.
-pairs = st.lists(st.tuples(sentences, sentences), max_size=6).map(
-    lambda rows: ([predicted for predicted, _ in rows], [gold for _, gold in rows])
-)
 
 
 # ---------------------------------------------------------------------------------------------- by hand
@@ -224,7 +206,7 @@ def test_different_numbers_of_sentences():
         pytest.param((0, 1, "LOC"), "expected a dict", id="tuple"),
     ],
 )
-def test_ill_formed_entity_names_side_sentence_and_entity(entity, message):
+def test_errors_name_side_sentence_and_entity(entity, message):
     good = entities((0, 1, "LOC"))
     with pytest.raises(ValueError, match=rf"^predictions, sentence 1, entity 1.*{message}"):
         score_entities([good, [*good, entity]], [good, good])
@@ -251,7 +233,7 @@ def test_table_rows_and_numbers():
     assert len({len(line) for line in (header, *rows)}) == 1
 
 
-def test_ratios_that_nothing_was_counted_for_are_not_shown_as_numbers():
+def test_undefined_ratios_are_dashes():
     gold = [entities((0, 4, "ORG"), (1, 2, "LOC")), entities((0, 1, "PER"))]
     # ORG is found as a flat entity, though nested in gold; no LOC is predicted, and no MISC is in gold.
     predicted = [entities((0, 4, "ORG")), entities((1, 2, "MISC"))]
@@ -267,7 +249,7 @@ def test_ratios_that_nothing_was_counted_for_are_not_shown_as_numbers():
     ]
 
 
-def test_table_tells_a_label_called_flat_from_the_row_flat():
+def test_a_label_called_flat_differs_from_the_row_flat():
     gold = [entities((0, 1, "flat"))]
     rows = format_scores(score_entities(gold, gold)).splitlines()
     assert [row[:6] for row in rows[1:-1]] == ["all   ", "  flat", "flat  ", "nested"]
@@ -310,18 +292,18 @@ def test_metric_takes_character_predictions(metric):
     assert metric.compute(predictions=predicted, references=[entities((3, 9, "LOC"))])["f1"] == 1.0
 
 
-def test_metric_refuses_what_arrow_would_cut(metric):
+def test_metric_rejects_what_arrow_would_truncate(metric):
     with pytest.raises(ValueError, match=r"predictions, sentence 0, entity 0, start: expected an integer, got 0\.5"):
         metric.add_batch(predictions=[[{"start": 0.5, "end": 1, "type": "LOC"}]], references=[[]])
 
 
 @pytest.mark.parametrize(("predictions", "references"), [(2, 1), (0, 1), (1, 0)])
-def test_metric_refuses_different_numbers_of_sentences(metric, predictions, references):
+def test_metric_rejects_different_numbers_of_sentences(metric, predictions, references):
     with pytest.raises(ValueError, match=f"predictions for {predictions} sentences and references for {references}"):
         metric.add_batch(predictions=[[]] * predictions, references=[[]] * references)
 
 
-def test_metric_refuses_predictions_without_references(metric):
+def test_metric_rejects_predictions_without_references(metric):
     with pytest.raises(ValueError, match="references are missing"):
         metric.add_batch(predictions=PREDICTED)
 

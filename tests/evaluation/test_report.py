@@ -16,7 +16,8 @@ from modeling_triaffine.evaluation.figures import MOST_LABELS, draw_figures
 from modeling_triaffine.evaluation.report import html_report, markdown_report, write_report
 from modeling_triaffine.evaluation.scoring import percentages, score_entities
 from modeling_triaffine.evaluation.sections import MOST_SENTENCES, SHOWN_COUNTS
-from tests.helpers.analysed import HOSTILE, analyse_hostile, entities
+from tests.helpers.analysed import HOSTILE, analyse_hostile
+from tests.helpers.scored import entities
 
 
 @pytest.fixture(scope="module")

@@ -2,15 +2,12 @@
 
 from modeling_triaffine.evaluation.analysis import Analysis, NamedModel, analyse
 from tests.helpers.micro_training import micro_dataset
+from tests.helpers.scored import entities
 from tests.helpers.tiny import tiny_model, tiny_processor
 
 # A model that finds something.
 FINDS = {"seed": 3, "max_candidates": 6, "triaffine_init_std": 3.0}
 HOSTILE = "<script>alert(1)</script> | `x` & $y$"
-
-
-def entities(*triples):
-    return [{"start": start, "end": end, "type": label} for start, end, label in triples]
 
 
 def make_records(hostile=""):
