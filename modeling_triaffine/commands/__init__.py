@@ -1,7 +1,7 @@
-"""The command line, `triaffine-ner COMMAND …`: one module for each command, and what they share.
+"""The command line, `triaffine-ner COMMAND …`: one module per command, and what they share.
 
-A command's module holds its options, its help and the order of its steps; the work itself is done in the other rooms,
-which are imported when the command runs, so that help and usage errors answer at once.
+The module of a command has its options, its help and the order of its steps. The other folders do the work; they are
+imported when the command runs, so that help and usage errors appear at once.
 """
 
 import os
@@ -12,7 +12,7 @@ from ..errors import ending_plainly
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the command line; a mistake of the user ends the process with code 2 and one paragraph."""
+    """Runs the command line; a user's mistake ends the process with code 2 and a message of one paragraph."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     with ending_plainly():
         from .application import COMPLETION, PROGRAM, build_application, run

@@ -1,12 +1,12 @@
-"""Trains the paper's ablations on one corpus under one recipe, with several seeds, and tabulates their scores.
+"""Trains the paper's ablations on a corpus with several seeds, and tabulates their scores.
 
     triaffine-ner ablate --recipe genia-minilm --train_file my_corpus/ --seeds 1 2 --output_dir outputs/ablations
 
-Every option that is not listed here is one of `triaffine-ner train` (--num_train_epochs 3, --max_train_samples 2000).
-Runs that are finished are not repeated, and an interrupted one continues. After each run the tables are written anew to
-the output folder: table.md, table.csv, table.json, and table.svg with matplotlib. They have the options that differ
-between variants, and in percent the mean and standard deviation over seeds of F1: of all entities, of flat and of
-nested ones; on the test data with --do_predict, on the validation data without.
+All other options are those of `triaffine-ner train` (--num_train_epochs 3, --max_train_samples 2000). Finished runs are
+not repeated, and an interrupted one is resumed. After each run, the tables in the output folder are updated: table.md,
+table.csv, table.json and, with matplotlib, table.svg. They have the options that differ between variants, and mean and
+standard deviation over seeds of F1 in percent: of all, flat and nested entities, on the test data with --do_predict,
+else on the validation data.
 """
 
 import csv
@@ -32,7 +32,7 @@ SCORES = {"f1": "F1", "flat_f1": "flat F1", "nested_f1": "nested F1"}
 
 
 class Row(NamedTuple):
-    """A variant's scores: score → one number in percent for each of the seeds that are finished."""
+    """The scores of a variant: name → a number in percent for each finished seed."""
 
     name: str
     options: dict[str, Any]
@@ -42,11 +42,12 @@ class Row(NamedTuple):
 
 def command(
     context: typer.Context,
-    output_dir: Annotated[Path, typer.Option(help="Folder of the runs and tables.")],
+    output_dir: Annotated[Path, typer.Option(help="Folder for runs and tables.")],
     variants: Annotated[
-        list[str] | None, typer.Option(help="Folders in hub_configs/ablations.  [default: a b … h]", metavar="NAME …")
+        list[str] | None,
+        typer.Option(help="Names of folders in hub_configs/ablations.  [default: a b … h]", metavar="NAME …"),
     ] = None,
-    seeds: Annotated[list[int] | None, typer.Option(help="[default: 1]", metavar="SEED …")] = None,
+    seeds: Annotated[list[int] | None, typer.Option(help="Seeds of the runs.  [default: 1]", metavar="SEED …")] = None,
 ) -> int:
     names = check_variants(variants) if variants else [name for name in read_variants() if len(name) == 1]
     check_same_options(output_dir, context.args)
@@ -54,14 +55,14 @@ def command(
         for variant in names:
             code = train(variant, seed, output_dir, context.args)
             if code:
-                return code  # the training has said why
+                return code  # the training has printed the reason
             write_tables(output_dir)
     print((output_dir / "table.md").read_text(encoding="utf-8"), end="")
     return 0
 
 
 def read_variants() -> dict[str, dict[str, Any]]:
-    """Variant → the options it changes."""
+    """Variant → its options."""
     from ..training.recipes import recipe_library
 
     paths = sorted(recipe_library().glob("ablations/*/config.json"))
@@ -73,7 +74,7 @@ def read_variants() -> dict[str, dict[str, Any]]:
 
 
 def check_variants(names: Sequence[str]) -> Sequence[str]:
-    """The names; ValueError if there is no such variant."""
+    """The names; raises ValueError if there is no such variant."""
     known = read_variants()
     for name in names:
         if name not in known:
@@ -84,18 +85,18 @@ def check_variants(names: Sequence[str]) -> Sequence[str]:
 
 
 def check_same_options(folder: Path, training_options: list[str]) -> None:
-    """Raises ValueError if the runs in the folder were trained with other options: their scores do not compare."""
+    """Raises ValueError if the runs in the folder have other options, so that scores are not comparable."""
     path = folder / "options.json"
     if any(folder.glob("*-seed-*")) and (before := json.loads(path.read_text(encoding="utf-8"))) != training_options:
         raise ValueError(
             f"The runs in {folder} were trained with {' '.join(before)}; now the options are "
-            f"{' '.join(training_options)}. Give those again, or another --output_dir."
+            f"{' '.join(training_options)}. Give the same options, or another --output_dir."
         )
     write_text(path, json.dumps(training_options))
 
 
 def train(variant: str, seed: int, folder: Path, training_options: list[str]) -> int:
-    """Trains one variant with one seed, or continues where it was interrupted; the exit code."""
+    """Trains or resumes a variant with a seed; returns the exit code."""
     run = folder / f"{variant}-seed-{seed}"
     if (run / "all_results.json").exists():
         return 0
@@ -108,7 +109,7 @@ def train(variant: str, seed: int, folder: Path, training_options: list[str]) ->
 
 
 def write_tables(folder: Path) -> None:
-    """Writes all finished runs of the folder as Markdown, CSV, JSON and a figure."""
+    """Writes the scores of all finished runs as Markdown, CSV, JSON and a figure."""
     rows = read_rows(folder)
     texts = {"table.md": markdown_table(rows), "table.csv": csv_table(rows), "table.json": json_table(rows)}
     for name, text in texts.items():
@@ -120,7 +121,7 @@ def write_tables(folder: Path) -> None:
 
 
 def read_rows(folder: Path) -> list[Row]:
-    """The variants with finished runs, each with those of its options that differ between them."""
+    """The variants with finished runs, and their options that differ between them."""
     found = {name: finished_runs(folder, name) for name in read_variants()}
     options = differing({name: read_variants()[name] for name, runs in found.items() if runs})
     return [
@@ -131,7 +132,7 @@ def read_rows(folder: Path) -> list[Row]:
 
 
 def differing(variants: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """The options that do not have the same value in all variants; all of them for a single variant."""
+    """The options whose values differ between variants; all options of a single variant."""
     names = dict.fromkeys(option for options in variants.values() for option in options)
     values = {name: [options.get(name) for options in variants.values()] for name in names}
     kept = [name for name in names if len(variants) == 1 or any(value != values[name][0] for value in values[name])]
@@ -139,14 +140,14 @@ def differing(variants: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
 
 
 def finished_runs(folder: Path, variant: str) -> dict[int, dict[str, float]]:
-    """Seed → scores in percent, by seed; other folders of the variant are reported and left out."""
+    """Seed → scores in percent, sorted; other folders of the variant are reported."""
     runs = {}
     for path in folder.glob(f"{variant}-seed-*/all_results.json"):
         seed = path.parent.name.rpartition("-seed-")[2]
         results = json.loads(path.read_text(encoding="utf-8"))
         split = next((split for split in ("test", "eval") if f"{split}_f1" in results), None)
         if split is None or not re.fullmatch("-?[0-9]+", seed):
-            print(f"{path.parent} is not in the table: it is no run with a seed and an F1.", file=sys.stderr)
+            print(f"{path.parent} is not in the table: it is not a run with a seed and an F1.", file=sys.stderr)
         else:
             runs[int(seed)] = {name: 100 * results[f"{split}_{name}"] for name in SCORES}
     return dict(sorted(runs.items()))
@@ -170,18 +171,18 @@ def columns(rows: list[Row]) -> list[str]:
 
 
 def as_text(value: Any) -> str:
-    """A value as an option of `train` takes it: true, none, triaffine."""
+    """A value as an option of `train`: true, none, triaffine."""
     return value if isinstance(value, str) else json.dumps(value).replace("null", "none")
 
 
 def mean_and_spread(values: list[float]) -> str:
-    """`72.31 ± 0.12`; one value has no spread."""
+    """`72.31 ± 0.12`; a single value has no spread."""
     spread = f" ± {statistics.stdev(values):.2f}" if len(values) > 1 else ""
     return f"{statistics.mean(values):.2f}{spread}"
 
 
 def csv_table(rows: list[Row]) -> str:
-    """One line for each finished run, for statistics of one's own."""
+    """One line per finished run."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["variant", *columns(rows), "seed", *SCORES])
@@ -204,7 +205,7 @@ def draw(rows: list[Row], path: Path) -> None:
 
     figure = Figure(figsize=(1.6 + 0.9 * len(rows), 3.8), layout="constrained")
     axes = figure.subplots()
-    # Okabe and Ito's colours, which the colour-blind can distinguish; markers differ, too.
+    # Okabe and Ito's colours, which are distinct for colour-blind readers; markers differ, too.
     for number, (name, colour, marker) in enumerate(zip(SCORES, ("#000000", "#0072B2", "#D55E00"), "os^", strict=True)):
         for place, row in enumerate(rows):
             shifted = place + 0.2 * (number - 1)

@@ -1,12 +1,12 @@
-"""Breaks a model's scores on a corpus down: where it is right, what it gets wrong, and what that depends on.
+"""Analyses the scores and errors of a model on a corpus.
 
     triaffine-ner analyse --model outputs/demo/model outputs/demo/corpus --output outputs/demo/report
     triaffine-ner analyse --model outputs/demo/model --data outputs/demo/corpus --candidates 5 30 --sentences test-000-1
 
-Prints tables in Markdown: scores by label, by length, flat and nested, and by depth of nesting; an error analysis by
-label, and the sentences with most errors; recall of the candidates and F1 over their number m; with --compare a paired
-bootstrap against another model; with --sentences the scores of their spans. --output writes the same with figures
-(they need matplotlib) to a new folder: report.html, one file with everything in it, report.md and report.json.
+Prints tables in Markdown: scores by label, by length, flat and nested, and by depth of nesting; errors by label, and
+the sentences with most errors; recall of the candidates and F1 by their number m; with --compare, a paired bootstrap
+test against another model; with --sentences, the scores of their spans. --output writes the tables, with figures if
+matplotlib is installed, to a new folder: report.html (a single file), report.md and report.json.
 """
 
 from pathlib import Path
@@ -23,12 +23,14 @@ if TYPE_CHECKING:
 def command(
     model: Model,
     corpus: Annotated[str | None, typer.Argument(help="Corpus: a file, or a folder with train, dev and test.")] = None,
-    data: Annotated[str | None, typer.Option(help="The corpus, where an argument would be read as a value.")] = None,
+    data: Annotated[
+        str | None, typer.Option(help="The corpus, if an argument would be taken for a value of an option.")
+    ] = None,
     split: Split = None,
     corpus_format: Format = None,
     candidates: Annotated[
         list[int] | None,
-        typer.Option(min=1, help="Numbers of candidates to try.  [default: 5 10 … 100]", metavar="M …"),
+        typer.Option(min=1, help="Numbers of candidates to compare.  [default: 5 10 … 100]", metavar="M …"),
     ] = None,
     compare: Annotated[str | None, typer.Option(help="Another model to compare with.", metavar="MODEL")] = None,
     sentences: Annotated[list[str] | None, typer.Option(help="Sentences to show span by span.", metavar="ID …")] = None,
@@ -36,7 +38,7 @@ def command(
     device: Device = None,
     output: Annotated[Path | None, typer.Option(help="New folder for the report.")] = None,
     no_figures: Annotated[
-        bool, typer.Option("--no-figures", help="Write a report of tables alone, without matplotlib.")
+        bool, typer.Option("--no-figures", help="Write the report without figures, and so without matplotlib.")
     ] = False,
 ) -> None:
     if (corpus is None) == (data is None):

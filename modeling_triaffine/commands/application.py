@@ -1,4 +1,4 @@
-"""The commands put together as one typer application: their names, how options are read, how usage errors are said."""
+"""The typer application of all commands: their names, how options are read, and usage errors."""
 
 import functools
 import importlib
@@ -15,20 +15,20 @@ from ..errors import ending_plainly
 from ..version import __version__
 
 PROGRAM = "triaffine-ner"
-COMPLETION = "_TRIAFFINE_NER_COMPLETE"  # set by the shell when it asks for completions
+COMPLETION = "_TRIAFFINE_NER_COMPLETE"  # set by the shell when it requests completions
 
-# Command → its line in the list of all. Each is a function in the module of that name.
+# Command → its line in the list of all. The module of that name has the function `command`.
 COMMANDS = {
     "train": "Train a model, score it and save it with its card.",
     "predict": "Find nested entities in texts.",
     "explain": "Show why a span got its scores.",
     "evaluate": "Score a model on a corpus.",
     "analyse": "Break scores down by length, depth, label and candidates.",
-    "calibrate": "Find thresholds and make probabilities mean what they say.",
-    "statistics": "Count what a corpus contains.",
+    "calibrate": "Tune thresholds by label, and the temperature of probabilities.",
+    "statistics": "Count sentences, words and entities of a corpus.",
     "convert": "Convert a corpus to JSON lines, IOB2, brat, PubTator or BioC.",
-    "tag": "Tag a corpus of many files with Ray, resumable.",
-    "preannotate": "Write predictions for an annotation tool, the least sure first.",
+    "tag": "Tag a corpus of many files with Ray.",
+    "preannotate": "Write predictions for an annotation tool.",
     "publish": "Upload a model to the Hub, or write its repository to a folder.",
     "export": "Export a model to ONNX.",
     "convert-published": "Convert a checkpoint of the published implementation.",
@@ -41,15 +41,14 @@ COMMANDS = {
 def build_application(name: str | None = None) -> Any:
     """The group of all commands.
 
-    Only the module of the command `name` is imported, and nothing that it needs to run; the others are just listed.
-    None, for the shell's completion, imports all of them.
+    Only the module of the command `name` is imported; the others are listed. None, for completion, imports all.
     """
     own_options = name is None or name.startswith("-")
     application = typer.Typer(
         help="Nested named entity recognition with the triaffine mechanism.",
         epilog=f"`{PROGRAM} COMMAND --help` describes a command, with an example.",
         rich_markup_mode=None,  # plain text: for logs, screen readers, and a quick answer
-        # The program's own options: where none is given, reading them would cost 0.2 s, since typer imports pydantic.
+        # Reading the program's own options would take 0.2 s, since typer imports pydantic for them.
         add_help_option=own_options,
         add_completion=own_options,
         context_settings={"max_content_width": 100},
@@ -64,7 +63,7 @@ def build_application(name: str | None = None) -> Any:
 
 
 def add_command(application: typer.Typer, name: str, summary: str) -> None:
-    """Adds the function `command` of a command's module, whose docstring is the help."""
+    """Adds the function `command` of a module, whose docstring is the help."""
     module = importlib.import_module(f".{name.replace('-', '_')}", __package__)
     text = _keep_indented(inspect.cleandoc(module.__doc__ or ""))
     settings = {"cls": Command, "help": text, "short_help": summary, **getattr(module, "SETTINGS", {})}
@@ -72,9 +71,9 @@ def add_command(application: typer.Typer, name: str, summary: str) -> None:
 
 
 def run(application: Any, arguments: Sequence[str]) -> None:
-    """Runs the application. Its usage errors are ValueErrors, as other mistakes are.
+    """Runs the application, and raises usage errors as ValueError.
 
-    typer's own `main` would end the process in ways of its own: with other texts, and code 1 for a closed pipe.
+    typer's own `main` prints them in another form, and ends with code 1 for a closed pipe.
     """
     try:
         with application.make_context(PROGRAM, list(arguments)) as context:
@@ -104,7 +103,7 @@ class Command(TyperCommand):
         known = {name for option in self.params for name in option.opts}
         repeatable = {name for option in self.params if getattr(option, "multiple", False) for name in option.opts}
         given = iter(arguments)
-        option, values = "", 0  # the option before, and how many values it has so far
+        option, values = "", 0  # the last option, and its number of values so far
         for argument in given:
             if argument == "--":
                 yield from (argument, *given)

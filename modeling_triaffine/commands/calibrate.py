@@ -1,12 +1,12 @@
-"""Finds thresholds by label, and a temperature that makes probabilities mean what they say; saves them in the model.
+"""Tunes thresholds by label, and a temperature that calibrates probabilities; saves both in the model.
 
     triaffine-ner calibrate --model outputs/demo/model outputs/demo/corpus --split validation
     triaffine-ner calibrate --model outputs/genia my_sentences.jsonl --precision 0.9
 
-Each label gets the threshold of best F1 on these sentences, or with --precision (--recall) the one of highest recall
-(precision) that reaches it. Prediction uses them wherever it is given no other threshold. The sentences must not be
-those that the model was trained on, nor those that its card's scores are from. The card shows thresholds and expected
-calibration error; with the extra `plot` it has a diagram.
+Each label gets the threshold with the best F1 on these sentences; with --precision, the one with the highest recall at
+this precision, and with --recall vice versa. Prediction uses them unless it is given another threshold. Calibrate on
+other sentences than those of the training and of the scores in the model card. The card shows thresholds and expected
+calibration error, with the extra `plot` also a diagram.
 """
 
 import sys
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .options import BatchSize, Corpus, Device, Format, Model, Split, check_device, load_split
+from .options import BatchSize, Corpus, Device, Format, Split, check_device, load_split
 
 if TYPE_CHECKING:
     from ..evaluation.calibration import Goal
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 def command(
     corpus: Corpus,
-    model: Model,
+    model: Annotated[str, typer.Option(help="Folder of a trained model.", metavar="FOLDER")],
     split: Split = None,
     precision: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Precision that every label is to reach.", metavar="RATIO")
+        float | None, typer.Option(min=0, max=1, help="Precision that every label must reach.", metavar="RATIO")
     ] = None,
     recall: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Recall that every label is to reach.", metavar="RATIO")
+        float | None, typer.Option(min=0, max=1, help="Recall that every label must reach.", metavar="RATIO")
     ] = None,
     corpus_format: Format = None,
     batch_size: BatchSize = 32,
@@ -38,8 +38,8 @@ def command(
     folder = Path(model)
     if not (folder / "config.json").is_file():
         raise ValueError(
-            f"--model {model} is no folder with a config.json, in which thresholds could be saved; give a model's "
-            "folder. One on the Hub has to be downloaded first: hf download NAME --local-dir FOLDER."
+            f"--model {model} is not a folder with a config.json to save thresholds in. Download a model on the Hub "
+            "first: hf download NAME --local-dir FOLDER."
         )
     check_device(device)
     from ..evaluation.calibration import calibrate
@@ -69,7 +69,7 @@ def _goal(precision: float | None, recall: float | None) -> "Goal":
     from ..evaluation.calibration import Goal
 
     if precision is not None and recall is not None:
-        raise ValueError("Give --precision or --recall, not both: one threshold cannot be chosen for two goals.")
+        raise ValueError("Give either --precision or --recall: a threshold cannot be tuned for both.")
     if precision is not None:
         return Goal("precision", precision)
     return Goal() if recall is None else Goal("recall", recall)

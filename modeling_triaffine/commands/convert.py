@@ -1,11 +1,11 @@
-"""Converts a corpus from any format that can be read to JSON lines, IOB2 columns, brat, PubTator or BioC.
+"""Converts a corpus of any supported format to JSON lines, IOB2 columns, brat, PubTator or BioC.
 
     triaffine-ner convert annotated/ corpus/ --to json_lines
     triaffine-ner convert germeval.tsv corpus/ --to brat --columns tokens=1 entities=2,3
     triaffine-ner convert inception/ corpus/ --to bioc --columns entities=webanno.custom.Term:kind
 
-The output folder gets one file or folder for each split. Standard error says what reading dropped and what the new
-format cannot hold.
+Writes a file or folder for each split, and reports on standard error what was dropped in reading and what the new
+format cannot represent.
 """
 
 import sys
@@ -28,13 +28,13 @@ def command(
     corpus_format: Format = None,
     sentences: Annotated[
         SentenceSplitters | None,
-        typer.Option(help="How to split texts into sentences, if the corpus has texts.  [default: punctuation]"),
+        typer.Option(help="How to split the texts of the corpus into sentences.  [default: punctuation]"),
     ] = None,
     columns: Annotated[
         list[str] | None,
         typer.Option(
-            help="Contents of the columns of IOB2, counted from 0: tokens=0 entities=1,2 pos=3; for spaCy's DocBin or "
-            "UIMA CAS entities=GROUP or entities=LAYER:FEATURE.  [default: from the file]",
+            help="Columns of IOB2, counted from 0: tokens=0 entities=1,2 pos=3; spans of a DocBin: entities=GROUP; "
+            "layer of UIMA CAS: entities=LAYER:FEATURE.  [default: from the file]",
             metavar="NAME=NUMBER …",
         ),
     ] = None,

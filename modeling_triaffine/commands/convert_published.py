@@ -1,12 +1,11 @@
-r"""Converts a checkpoint of the published implementation to a model of this package, without running its pickle.
+r"""Converts a checkpoint of the published implementation to a model of this package, without executing its pickle.
 
     triaffine-ner convert-published best_epoch.pth --corpus genia --encoder dmis-lab/biobert-v1.1 \
         --vocabularies data/genia91 --output outputs/published-genia
 
-Reads the full model (SpanAttModelV3) and the ablations (SpanModel). The checkpoint is a whole pickled model, of which
-only tensors and settings are taken. It does not say the names of its labels, the context it was trained with (--corpus,
-or --labels and --context), or the words of its embeddings (--vocabularies). The new folder, model and processor,
-appears once it is complete.
+Reads the full model (SpanAttModelV3) and the ablations (SpanModel). The checkpoint is a pickled model, of which only
+tensors and settings are read. It lacks the names of its labels and the context it was trained with (give --corpus, or
+--labels and --context), and the words of its embeddings (--vocabularies).
 """
 
 from pathlib import Path
@@ -22,17 +21,17 @@ Contexts = Literal["none", "previous_sentence", "document"]
 
 def command(
     checkpoint: Annotated[Path, typer.Argument(help="The .pth file of a published training.")],
-    encoder: Annotated[str, typer.Option(help="Folder or Hub name of the encoder it was trained on.")],
+    encoder: Annotated[str, typer.Option(help="Folder or Hub name of its encoder.")],
     output: Annotated[Path, typer.Option(help="New folder for model and processor.")],
     corpus: Annotated[
-        PublishedCorpora | None, typer.Option(help="Corpus it was trained on, which gives labels and context.")
+        PublishedCorpora | None, typer.Option(help="Corpus it was trained on, which determines labels and context.")
     ] = None,
     labels: Annotated[
         list[str] | None,
-        typer.Option(help="Instead of --corpus: entity labels in the order of their numbers.", metavar="LABEL …"),
+        typer.Option(help="Instead of --corpus: its entity labels in order.", metavar="LABEL …"),
     ] = None,
     context: Annotated[
-        Contexts | None, typer.Option(help="Context around a sentence.  [default: the corpus', none with --labels]")
+        Contexts | None, typer.Option(help="Context around a sentence.  [default: that of --corpus, else none]")
     ] = None,
     vocabularies: Annotated[
         Path | None, typer.Option(help="Folder with word2id.json, pos2id.json and char2id.json.")
@@ -59,4 +58,4 @@ def command(
     parameters = sum(weights.numel() for weights in converted.model.parameters())
     print(f"{output}: {parameters:,} parameters, labels {', '.join(names)}.")
     if converted.left_out:
-        print(f"Left out, since prediction does not need them: {', '.join(converted.left_out)}.")
+        print(f"Left out, because prediction does not need them: {', '.join(converted.left_out)}.")

@@ -2,9 +2,9 @@
 
     triaffine-ner demo --model outputs/demo/model --open
 
-Prints the page's address and serves it until Ctrl-C. On this machine's own address the page also loads any other model
-typed in, a folder or a Hub name; on any other address only the models named here. Code in a model's repository is never
-run, and weights are read from safetensors only.
+Prints the address of the page and serves it until Ctrl-C. On an address of this machine only, visitors may also load
+any other model by its folder or Hub name; on other addresses, only the models given here. Code of models is never
+executed, and weights are read from safetensors only.
 """
 
 import ipaddress
@@ -19,9 +19,9 @@ from .options import Device, Port, check_device
 def command(
     model: Annotated[
         list[str],
-        typer.Option(help="Folders or Hub names of trained models; the first is loaded at once.", metavar="MODEL …"),
+        typer.Option(help="Folders or Hub names of trained models; the first is loaded at start.", metavar="MODEL …"),
     ],
-    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all.")] = HOST,
+    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0: all.")] = HOST,
     port: Port = PAGE_PORT,
     open_browser: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     device: Device = None,

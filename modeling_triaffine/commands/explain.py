@@ -1,11 +1,11 @@
-r"""Explains the scores of a span by the model's own attention: which words and candidates made them, label by label.
+r"""Explains the scores of a span by the model's attention: which words and candidates they come from, by label.
 
     triaffine-ner explain --model outputs/demo/model --text "The mayor of Port Velmar resigned." \
         --span "Port Velmar" --output explanation.svg
 
-Prints tables in which a column adds up: the contributions of the inside words and the label's bias make the logit
-before the cross-span stage, those of the candidates and the bias the logit after it. Beside each contribution stands
-its attention weight. --format json prints everything as JSON; --output draws it (.svg, .png, .pdf; needs matplotlib).
+Prints tables whose columns add up: the contributions of the inside words and the label's bias to the logit before the
+cross-span stage, those of the candidates and the bias to the logit after it. Each contribution has its attention
+weight. --format json prints everything as JSON; --output draws it (.svg, .png, .pdf; needs matplotlib).
 """
 
 import json
@@ -21,11 +21,11 @@ from .options import Device, Model, check_device
 
 def command(
     model: Model,
-    text: Annotated[str, typer.Option(help="The text; sentences around the span's are its context.")],
-    span: Annotated[str | None, typer.Option(help="The span as written; it must occur once in the text.")] = None,
+    text: Annotated[str, typer.Option(help="The text, with the sentences around the span as its context.")],
+    span: Annotated[str | None, typer.Option(help="The span as written, which must occur once in the text.")] = None,
     offsets: Annotated[
         tuple[int, int] | None,
-        typer.Option(help="The span in characters, the end exclusive; instead of --span.", metavar="START END"),
+        typer.Option(help="Instead of --span: its characters, the end exclusive.", metavar="START END"),
     ] = None,
     form: Annotated[Literal["table", "json"], typer.Option("--format", help="What to print.")] = "table",
     output: Annotated[Path | None, typer.Option(help="File for a drawing: .svg, .png or .pdf.")] = None,
@@ -49,15 +49,11 @@ def command(
 
 
 def find_span(text: str, span: str) -> tuple[int, int]:
-    """Where the span is written in the text.
-
-    Raises:
-        ValueError: it occurs there never or several times.
-    """
+    """The characters of the span in the text; raises ValueError unless it occurs once."""
     places = [match.start() for match in re.finditer(f"(?={re.escape(span)})", text)] if span else []
     if not places:
-        raise ValueError(f"--span: {span!r} does not occur in the text; write it as it is there.")
+        raise ValueError(f"--span: {span!r} does not occur in the text. Write it as in the text.")
     if len(places) > 1:
         offsets = ", ".join(f"{start} {start + len(span)}" for start in places)
-        raise ValueError(f"--span: {span!r} occurs {len(places)} times in the text; give one as --offsets: {offsets}.")
+        raise ValueError(f"--span: {span!r} occurs {len(places)} times in the text. Give one as --offsets: {offsets}.")
     return places[0], places[0] + len(span)

@@ -1,9 +1,8 @@
-"""Exports a trained model to ONNX, and compares its scores in ONNX Runtime with the model's.
+"""Exports a trained model to ONNX, and compares the scores of both.
 
     triaffine-ner export --model outputs/demo/model --output outputs/demo/onnx
 
-The new folder, with model.onnx, the model's config.json and the processor, appears once it is complete. Needs the extra
-`onnx`.
+Writes model.onnx, the model's config.json and the processor to a new folder. Needs the extra `onnx`.
 """
 
 import logging
@@ -22,7 +21,7 @@ def command(
     int8: Annotated[bool, typer.Option("--int8", help="Also write model_int8.onnx, the encoder in int8.")] = False,
 ) -> None:
     check_new("--output", output)
-    # torch's exporter reports its own internals, and operators that are not needed.
+    # torch's exporter warns of its own internals.
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
     warnings.simplefilter("ignore")
     from ..conversion.onnx_export import export_onnx, quantize_onnx

@@ -1,6 +1,6 @@
-"""Options that several commands share, with one name and one meaning everywhere, and the checks that go with them.
+"""Options that several commands share, and their checks.
 
-The choices repeat names that the rooms above define, whose import would take seconds; a test compares them.
+The choices repeat names of other folders, whose import would take seconds; a test compares them.
 """
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -24,40 +24,37 @@ Device = Annotated[
     str | None, typer.Option(help="cpu, cuda, cuda:1, …  [default: a GPU if there is one]", metavar="DEVICE")
 ]
 BatchSize = Annotated[int, typer.Option(min=1, help="Sentences processed together.", metavar="N")]
-TextColumn = Annotated[str, typer.Option(help="Field of a JSON line that has the text.")]
+TextColumn = Annotated[str, typer.Option(help="Field of a JSON line with the text.")]
 
 
 def read_threshold(text: str) -> float | dict[str, float]:
-    """A number, or numbers by label: "0.5" or "protein=0.4,DNA=0.6".
-
-    Raises:
-        typer.BadParameter: the text is neither.
-    """
+    """A number, or numbers by label: "0.5" or "protein=0.4,DNA=0.6"; raises typer.BadParameter for anything else."""
     try:
         if "=" not in text:
             return float(text)
         pairs = (pair.rpartition("=") for pair in text.split(","))
         return {label.strip(): float(value) for label, _, value in pairs}
     except ValueError:
-        problem = f"{text!r} is no number from 0 to 1, nor one for each label, as in protein=0.4,DNA=0.6."
+        problem = f"{text!r} is neither a number from 0 to 1 nor one for each label, as in protein=0.4,DNA=0.6."
         raise typer.BadParameter(problem) from None
 
 
 Int8 = Annotated[
-    bool, typer.Option("--int8", help="Multiply the encoder's linear layers in int8, on a CPU. Needs the extra onnx.")
+    bool, typer.Option("--int8", help="Compute the encoder's linear layers in int8, on a CPU. Needs the extra onnx.")
 ]
 Threshold = Annotated[
     Any,
     typer.Option(
         parser=read_threshold,
-        help="Least probability of an entity, of all labels or by label: protein=0.4,DNA=0.6.  [default: the model's "
-        "own thresholds, or the likeliest label]",
+        help="Minimum probability of an entity, for all labels or by label: protein=0.4,DNA=0.6.  [default: the "
+        "model's own thresholds, else the most probable label]",
         metavar="PROBABILITY",
     ),
 ]
-Overlap = Annotated[Overlaps, typer.Option(help="Which entities may overlap: all, nested ones only, or none (flat).")]
+Overlap = Annotated[Overlaps, typer.Option(help="Entities that may overlap: all, nested ones only, or none (flat).")]
 Format = Annotated[
-    CorpusFormats | None, typer.Option("--format", help="Format of the corpus.  [default: from its name and content]")
+    CorpusFormats | None,
+    typer.Option("--format", help="Format of the corpus.  [default: recognized by name and content]"),
 ]
 Splitter = Annotated[
     str | None,
@@ -67,13 +64,13 @@ Splitter = Annotated[
     ),
 ]
 Split = Annotated[
-    str | None, typer.Option(help="train, validation (or dev) or test.  [default: validation, or the only split]")
+    str | None, typer.Option(help="train, validation (dev) or test.  [default: validation, or the only split]")
 ]
-Port = Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0: any free one.", metavar="PORT")]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0: a free one.", metavar="PORT")]
 
 
 def text_splitter(name: str | None) -> Any:
-    """The splitter that a spaCy pipeline is; None without a name."""
+    """The sentence splitter of the spaCy pipeline with this name; None without a name."""
     if name is None:
         return None
     from ..data.splitting import spacy_splitter
@@ -82,7 +79,7 @@ def text_splitter(name: str | None) -> Any:
 
 
 def check_device(name: str | None) -> None:
-    """Raises ValueError if there is no such device."""
+    """Raises ValueError unless there is such a device."""
     import torch
 
     try:
@@ -90,17 +87,19 @@ def check_device(name: str | None) -> None:
     except (RuntimeError, AssertionError) as error:
         reason = str(error).splitlines()[0].rstrip(".")
         reason = "there is no such kind of device" if reason.startswith("Expected one of") else reason
-        raise ValueError(f"--device {name}: {reason}. Give cpu, or leave --device out to use a GPU if any.") from None
+        raise ValueError(
+            f"--device {name}: {reason}. Give cpu, or leave --device out to use a GPU if there is one."
+        ) from None
 
 
 def check_new(option: str, path: Any) -> None:
-    """Raises ValueError if the path, given for the option, exists."""
+    """Raises ValueError if the path, the value of the option, exists."""
     if path.exists():
-        raise ValueError(f"{option} {path} exists already; give the name of a new folder.")
+        raise ValueError(f"{option} {path} exists already. Give the name of a new folder.")
 
 
 def load_split(corpus: str, corpus_format: str | None, split: str | None) -> tuple[str, "Dataset"]:
-    """Name and records of a split; without one, of the validation data, or of the only split.
+    """Name and records of a split, by default of the validation split, or of the only one.
 
     Raises:
         ValueError: the corpus has no such split.
@@ -111,12 +110,12 @@ def load_split(corpus: str, corpus_format: str | None, split: str | None) -> tup
     default = next(iter(splits)) if len(splits) == 1 else "validation"
     name = split_name(split) if split else default
     if name not in splits:
-        raise ValueError(f"{corpus} has no split {name!r}; give --split {' or '.join(splits)}.")
+        raise ValueError(f"{corpus} has no split {name!r}. Give --split {' or '.join(splits)}.")
     return name, splits[name]
 
 
 def split_name(given: str) -> str:
-    """The name of a split as `load_nested_ner` gives it: `dev` is the validation split."""
+    """The name of a split in `load_nested_ner`, where `dev` is `validation`."""
     from ..data.formats import SPLIT_OF_NAME
 
     return SPLIT_OF_NAME.get(given, given)

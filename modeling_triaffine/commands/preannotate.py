@@ -1,11 +1,11 @@
-"""Writes a model's predictions for an annotation tool, the texts that it is least sure of first if you like.
+"""Writes the predictions of a model for an annotation tool, on request those it is least sure of first.
 
     triaffine-ner preannotate texts.txt --model outputs/demo/model --to label_studio --output tasks.json
     triaffine-ner preannotate texts.txt --model outputs/demo/model --to brat --output a --sort uncertain --budget 99
 
-Reads a plain file, one text a line, JSON lines with the text under "text", or a folder of .txt files, one text each;
-texts without words are left out. Scores are written where the tool has room for them. What comes back from the tool is
-read by `train`, `evaluate` and `convert`: docs/annotation_loop.md.
+Reads a plain file with one text per line, JSON lines with the text under "text", or a folder of .txt files; texts
+without words are left out. Scores are written if the tool supports them. `train`, `evaluate` and `convert` read the
+exports of the tools: docs/annotation_loop.md.
 """
 
 import sys
@@ -37,21 +37,23 @@ Tools = Literal["label_studio", "brat", "doccano", "inception"]
 Orders = Literal["input", "uncertain"]
 Measures = Literal["margin", "entropy"]
 FOLDERS = ("brat", "inception")
-"""Tools that import a folder of documents, others a file."""
+"""Tools that import a folder; the others import a file."""
 
 
 def command(
     texts: Annotated[str, typer.Argument(help="File of texts, folder of .txt files, or - for standard input.")],
     model: Model,
     to: Annotated[Tools, typer.Option(help="Annotation tool.")],
-    output: Annotated[Path, typer.Option(help="File to write; for brat and inception a new folder.")],
-    sort: Annotated[Orders, typer.Option(help="Order of the texts: as given, or the least sure first.")] = "input",
+    output: Annotated[Path, typer.Option(help="File to write; for brat and inception, a new folder.")],
+    sort: Annotated[
+        Orders, typer.Option(help="Order of the texts: as in the input, or the least sure first.")
+    ] = "input",
     measure: Annotated[
         Measures,
-        typer.Option(help="How unsure: the smallest margin of a text's labels, or the sum of their entropies."),
+        typer.Option(help="Measure of uncertainty: the smallest margin between labels, or the sum of entropies."),
     ] = "margin",
     budget: Annotated[
-        int | None, typer.Option(min=1, help="Texts to write, the first of the order.  [default: all]", metavar="N")
+        int | None, typer.Option(min=1, help="Number of texts to write.  [default: all]", metavar="N")
     ] = None,
     text_column: TextColumn = "text",
     threshold: Threshold = None,
@@ -72,7 +74,7 @@ def command(
     read = read_texts(pipeline, [text for _, text in named], measure, batch_size, threshold, overlap)
     found = [(name, one) for (name, _), one in zip(named, read, strict=True) if any(one.sentences)]
     if not found:
-        raise ValueError(f"{texts}: there is no text with a word. Give texts to annotate.")
+        raise ValueError(f"{texts}: there is no text with words. Give texts to annotate.")
     if sort == "uncertain":
         found.sort(key=lambda named_text: -named_text[1].uncertainty)
     kept = found[:budget]
@@ -90,20 +92,20 @@ def command(
 
 
 def check_output(to: str, output: Path) -> None:
-    """Raises ValueError if the output is a folder where a file is written, or something where a folder is."""
+    """Raises ValueError if the output, a file or a new folder, cannot be written."""
     if str(output) == "-":
-        raise ValueError("--output is -, but annotation tools import files; give a name.")
+        raise ValueError("--output is -, but annotation tools import files. Give a name.")
     if to in FOLDERS:
         check_new("--output", output)
     elif output.is_dir():
-        raise ValueError(f"--output {output} is a folder; give the name of a file.")
+        raise ValueError(f"--output {output} is a folder. Give the name of a file.")
 
 
 def named_texts(source: str, text_column: str) -> Iterator[tuple[str, str]]:
-    """The texts with their names: `id` of a JSON line, a file's name in its folder, or the number of the line.
+    """Yields texts with their names: the `id` of a JSON line, the path in the folder, or the number of the line.
 
     Raises:
-        ValueError: there are no texts, two have one name, or one cannot be read.
+        ValueError: there are no texts, two have the same name, or one cannot be read.
     """
     path = Path(source)
     if path.is_dir():
@@ -120,13 +122,13 @@ def named_texts(source: str, text_column: str) -> Iterator[tuple[str, str]]:
         own = record.get("id")
         name = f"{stem}-{number:05}" if own is None else str(own)
         if name in names:
-            raise ValueError(f"{source}: the id {name!r} comes twice. Give every text its own, or none.")
+            raise ValueError(f"{source}: the id {name!r} comes twice. Give every text its own id, or none.")
         names.add(name)
         yield name, record[text_column]
 
 
 def documents(found: Sequence[tuple[str, "ReadText"]], ranked: bool) -> Iterator["TextDocument"]:
-    """The texts as they are written; `ranked` puts their place before their names, by which tools order them."""
+    """The texts to write; `ranked` puts their rank before their names, by which tools sort them."""
     from ..data.writing_texts import TextDocument
 
     for place, (name, read) in enumerate(found, start=1):

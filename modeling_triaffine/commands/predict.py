@@ -3,10 +3,10 @@
     triaffine-ner predict --model outputs/demo/model texts.txt --output entities.jsonl
     echo "The mayor of Port Velmar resigned." | triaffine-ner predict --model outputs/demo/model
 
-A plain file has one text on each line. A line of a .jsonl file is an object with the text under "text"; its other
-fields are kept. The output is each object with "entities": [{"entity_group", "score", "word", "start", "end"}], offsets
-in characters. The output file appears once it is complete and replaces an older one. In a pipe, results come in
-batches.
+A plain file has one text per line. In JSON lines (.jsonl, .ndjson, .json), each line is an object with the text under
+"text"; its other fields are kept. The output is each object with "entities": [{"entity_group", "score", "word",
+"start", "end"}], offsets in characters. The output file appears when it is complete and replaces an older one. In a
+pipe, results appear batch by batch.
 """
 
 import json
@@ -38,7 +38,7 @@ def command(
     output: Annotated[Path | None, typer.Option(help="File to write.  [default: standard output]")] = None,
     form: Annotated[
         Literal["text", "jsonl"] | None,
-        typer.Option("--format", help="Format of the input.  [default: from its name]"),
+        typer.Option("--format", help="Format of the input.  [default: by its name]"),
     ] = None,
     text_column: TextColumn = "text",
     entities_column: Annotated[str, typer.Option(help="Field to add.")] = "entities",

@@ -2,15 +2,15 @@
 
     triaffine-ner publish --checkpoint outputs/mine --repo-id owner/name
 
-The repository has the weights, the code that loads them with transformers alone, the tokenizer and processor, the card,
-and the handler of an Inference Endpoint. It is private unless --public is given. Several models can share the code of
-one repository, which is published first:
+The repository has the weights, code that loads them with transformers alone, tokenizer and processor, the model card,
+and a handler for Inference Endpoints. It is private unless --public is given. Several models can share the code in one
+repository, to be published first:
 
     triaffine-ner publish --code-only --repo-id owner/code
     triaffine-ner publish --checkpoint outputs/mine --repo-id owner/name --code-repo owner/code
 
-A card that somebody has edited is kept. A folder with other kinds of files is refused; what a training leaves beside
-the model is not uploaded, and neither are pickles.
+An edited card is kept. Other files of a training run and pickles are not uploaded; a folder with unknown files is
+refused.
 """
 
 import tempfile
@@ -29,19 +29,19 @@ def command(
         str | None, typer.Option(help="Folder or Hub name of a trained model with its processor.", metavar="MODEL")
     ] = None,
     code_only: Annotated[
-        bool, typer.Option("--code-only", help="Publish the code alone, for models to share.")
+        bool, typer.Option("--code-only", help="Publish the code alone, to be shared by models.")
     ] = False,
     code_repo: Annotated[
-        str | None, typer.Option(help="Refer to the code in this repository.", metavar="OWNER/NAME")
+        str | None, typer.Option(help="Repository with the code, instead of a copy.", metavar="OWNER/NAME")
     ] = None,
     public: Annotated[bool, typer.Option("--public", help="Make a new repository public.  [default: private]")] = False,
     branch: Annotated[
-        str | None, typer.Option(help="Branch of the repository, created if missing.  [default: main]")
+        str | None, typer.Option(help="Branch to publish to, created if missing.  [default: main]")
     ] = None,
     message: Annotated[str | None, typer.Option(help="Message of the commit.")] = None,
-    new_card: Annotated[bool, typer.Option("--new-card", help="Write the card anew, even if it was edited.")] = False,
+    new_card: Annotated[bool, typer.Option("--new-card", help="Replace an edited card.")] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Assemble and check the repository, and upload nothing.")
+        bool, typer.Option("--dry-run", help="Assemble and check the repository without uploading it.")
     ] = False,
     output: Annotated[
         Path | None, typer.Option(help="With --dry-run: folder to write the repository to.", metavar="FOLDER")
@@ -50,9 +50,9 @@ def command(
     if (checkpoint is None) == (not code_only):
         raise ValueError("Give either --checkpoint MODEL or --code-only. See `triaffine-ner publish --help`.")
     if output and not dry_run:
-        raise ValueError("--output is the folder of a --dry-run; leave it out, or add --dry-run.")
+        raise ValueError("--output is for a --dry-run. Leave it out, or add --dry-run.")
     if code_only and code_repo:
-        raise ValueError("--code-only publishes the code itself; leave --code-repo out.")
+        raise ValueError("--code-only publishes the code itself. Leave --code-repo out.")
     from ..publishing.repository import write_repository
     from ..publishing.upload import full_name
 
@@ -72,7 +72,7 @@ def command(
 def assemble(
     checkpoint: str | None, staging: Path, repo_id: str, code_repo: str | None, new_card: bool
 ) -> "Repository":
-    """The repository of a checkpoint that has been loaded once, or without a checkpoint that of the code."""
+    """The repository of a checkpoint, which is loaded as a check; without one, that of the code."""
     from ..model.modeling_triaffine import TriaffineForNestedNER
     from ..publishing.repository import assemble_code_repository, assemble_repository
     from ..publishing.upload import fetch_checkpoint
@@ -81,7 +81,7 @@ def assemble(
         return assemble_code_repository(staging, repo_id)
     folder = fetch_checkpoint(checkpoint)
     repository = assemble_repository(folder, staging, repo_id, code_repository=code_repo, new_card=new_card)
-    TriaffineForNestedNER.from_pretrained(folder)  # nothing is published that does not load
+    TriaffineForNestedNER.from_pretrained(folder)  # raises if it cannot be loaded
     return repository
 
 
@@ -94,5 +94,5 @@ def upload(repository: "Repository", *, public: bool, new_card: bool, branch: st
     if result.removed:
         print(f"Removed files of older versions: {', '.join(result.removed)}.")
     if public and result.private:
-        print(f"{repository.repo_id} existed and stays private; make it public in its settings on the Hub.")
+        print(f"{repository.repo_id} exists and stays private; make it public in its settings on the Hub.")
     print(f"Published {'privately' if result.private else 'for everybody'}: {result.commit.commit_url}")

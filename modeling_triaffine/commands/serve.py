@@ -4,11 +4,11 @@
     curl localhost:8000/predict --json '{"text": "The mayor of Port Velmar resigned."}'
 
 POST /predict takes {"text": "…"} or {"texts": ["…", …]}, optionally with "threshold", "overlap" and "labels", or
-{"items": [{"text": "…", "threshold": …}, …]} with options for each text, and answers {"entities": …}. GET /health names
-the model, GET /openapi.json is the whole schema. /label-studio and /inception answer these annotation tools. Requests
-that arrive while the model is busy run together. After SIGTERM the server answers the requests it has, then ends.
+{"items": [{"text": "…", "threshold": …}, …]} with options for each text, and returns {"entities": …}. GET /health
+returns the name of the model, GET /openapi.json the schema. /label-studio and /inception are backends of these tools.
+Requests that arrive while the model is busy are batched. At SIGTERM the server completes its requests, then ends.
 
-With keys in the environment variable TRIAFFINE_API_KEYS, separated by commas, only clients that send one are answered.
+If the environment variable TRIAFFINE_API_KEYS has keys, separated by commas, clients must send one of them.
 """
 
 from typing import Annotated, Any
@@ -25,23 +25,23 @@ def limit(meaning: str) -> Any:
 
 def command(
     model: Model,
-    host: Annotated[str, typer.Option(help="Address to listen on; 127.0.0.1 is this machine only.")] = HOST,
+    host: Annotated[str, typer.Option(help="Address to listen on; 127.0.0.1: this machine only.")] = HOST,
     port: Port = 8000,
-    max_body_bytes: Annotated[int, limit("Bytes of a request's body; a larger one is answered 413.")] = 2**18,
-    max_texts: Annotated[int, limit("Texts of a request; more are answered 422.")] = 256,
-    max_text_characters: Annotated[int, limit("Characters of a text; a longer one is answered 422.")] = 20_000,
-    max_waiting: Annotated[int, limit("Requests that wait; one more is answered 503.")] = 256,
-    max_batch_texts: Annotated[int, limit("Texts that run together; a larger request runs alone.")] = 64,
-    max_batch_characters: Annotated[int, limit("Characters that run together.")] = 50_000,
+    max_body_bytes: Annotated[int, limit("Bytes of a request's body; more: status 413.")] = 2**18,
+    max_texts: Annotated[int, limit("Texts of a request; more: status 422.")] = 256,
+    max_text_characters: Annotated[int, limit("Characters of a text; more: status 422.")] = 20_000,
+    max_waiting: Annotated[int, limit("Waiting requests; more: status 503.")] = 256,
+    max_batch_texts: Annotated[int, limit("Texts in a batch; a larger request runs alone.")] = 64,
+    max_batch_characters: Annotated[int, limit("Characters in a batch.")] = 50_000,
     batch_size: BatchSize = 32,
     device: Device = None,
     splitter: Splitter = None,
     int8: Int8 = False,
     threads: Annotated[
-        int | None, limit("Threads the model computes with.  [default: OMP_NUM_THREADS, or one for each core]")
+        int | None, limit("Threads of the model.  [default: OMP_NUM_THREADS, else one per core]")
     ] = None,
-    stop_seconds: Annotated[int, limit("Seconds after SIGTERM to finish the requests at hand.")] = 30,
-    access_log: Annotated[bool, typer.Option("--access-log", help="Write each request to standard output.")] = False,
+    stop_seconds: Annotated[int, limit("Seconds after SIGTERM to complete requests.")] = 30,
+    access_log: Annotated[bool, typer.Option("--access-log", help="Log each request to standard output.")] = False,
 ) -> None:
     check_device(device)
     import torch
@@ -63,7 +63,7 @@ def command(
             batch_size=batch_size,
             quantize="int8" if int8 else None,
         )
-        logging.set_verbosity_error()  # on a GPU the pipeline would advise against calling it again and again
+        logging.set_verbosity_error()  # on a GPU, the pipeline warns of repeated calls
         limits = Limits(body_bytes=max_body_bytes, texts=max_texts, text_characters=max_text_characters)
         with Batcher(find_entities, max_batch_texts, max_batch_characters, max_waiting) as batcher:
             application = create_application(batcher, model, find_entities.model.config.entity_labels, limits, api_keys)

@@ -1,10 +1,10 @@
-"""Counts what a corpus contains: one column for each split, and one for all of them.
+"""Counts sentences, words and entities of a corpus, in a column for each split and one for all.
 
     triaffine-ner statistics corpus/
     triaffine-ner statistics GENIAcorpus3.02.xml --splits train validation --max-candidates 30
     triaffine-ner statistics train.json --json > statistics.json
 
-Warns of sentences with more entities than the model has candidates.
+Warns of sentences with more entities than a model has candidates.
 """
 
 import json
@@ -38,7 +38,7 @@ def command(
     path: Corpus,
     corpus_format: Format = None,
     splits: Annotated[
-        list[str] | None, typer.Option(help="Count these splits only.  [default: all]", metavar="SPLIT …")
+        list[str] | None, typer.Option(help="Splits to count.  [default: all]", metavar="SPLIT …")
     ] = None,
     max_candidates: Annotated[int, typer.Option(min=1, help="The model's number of candidates m.", metavar="M")] = 30,
     as_json: Annotated[
@@ -55,7 +55,7 @@ def command(
 def statistics_by_split(
     path: str, corpus_format: str | None, names: list[str] | None, max_candidates: int
 ) -> dict[str, Statistics]:
-    """Split → its statistics, and `total` if there are several."""
+    """Split → statistics, with a `total` of several splits."""
     from datasets import concatenate_datasets
 
     from ..data import corpus_statistics, load_nested_ner
@@ -63,7 +63,7 @@ def statistics_by_split(
     corpus = load_nested_ner(path, corpus_format)
     splits = list(map(split_name, names)) if names else list(corpus)
     if unknown := set(splits) - set(corpus):
-        raise ValueError(f"{path} has no split {sorted(unknown)}. It has {list(corpus)}.")
+        raise ValueError(f"{path} has no split {', '.join(sorted(unknown))}. Give --splits {' '.join(corpus)}.")
     parts = {split: corpus[split] for split in splits}
     if len(parts) > 1:
         parts["total"] = concatenate_datasets(list(parts.values()))

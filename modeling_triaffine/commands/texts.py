@@ -1,4 +1,4 @@
-"""The texts that a command reads: lines of a file, JSON lines, whole files."""
+"""Reads the texts for a command: lines of a plain file, or JSON lines."""
 
 import contextlib
 import sys
@@ -11,9 +11,11 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Records:
-    """The records of a file, or (-) of standard input, in the `form` "text" or "jsonl"; None: from the name.
+    """The records of a file, or of standard input (-).
 
-    `entities_column` is the field to be added, which must not be there; None: none is.
+    Args:
+        entities_column: field that the command adds, and that records must not have.
+        form: "text" or "jsonl"; default: by the name of the file.
     """
 
     source: str
@@ -22,7 +24,7 @@ class Records:
     form: str | None = None
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        """The records, each with its text; a blank line of a plain file is a text without entities."""
+        """Yields the records, each with its text. A blank line of a plain file is an empty text."""
         standard = self.source == "-"
         form = self.form or ("jsonl" if self.source.lower().endswith((".jsonl", ".ndjson", ".json")) else "text")
         with contextlib.nullcontext(sys.stdin.buffer) if standard else open(self.source, "rb") as lines:
@@ -37,18 +39,18 @@ class Records:
     def _check(self, record: dict[str, Any], where: str) -> dict[str, Any]:
         if not isinstance(record.get(self.text_column), str):
             raise ValueError(
-                f"{where}: there is no text under {self.text_column!r}. Name the field of the text with --text-column."
+                f"{where}: there is no text under {self.text_column!r}. Give the field of the text with --text-column."
             )
         if self.entities_column in record:
             raise ValueError(
-                f"{where}: there is a field {self.entities_column!r} already. Name that of the entities with "
+                f"{where}: there is a field {self.entities_column!r} already. Give another one for the entities with "
                 "--entities-column."
             )
         return record
 
 
 def check_input(name: str, output: Path | None) -> None:
-    """Raises ValueError if there are no texts to read, or if the output would overwrite them."""
+    """Raises ValueError if there is no such file, or if the output would overwrite it."""
     if name == "-":
         return
     path = Path(name)
@@ -57,11 +59,11 @@ def check_input(name: str, output: Path | None) -> None:
     if not path.exists():
         raise ValueError(f"There is no file {name}; give a file of texts, or - for standard input.")
     if output is not None and output.exists() and path.samefile(output):
-        raise ValueError(f"--output {output} is the input file, which would be lost; give another name.")
+        raise ValueError(f"--output {output} is the input file, which would be lost. Give another name.")
 
 
 def decode(data: bytes, where: str) -> str:
-    """The text of a file or line; ValueError, which says where it is, unless it is UTF-8."""
+    """The text of a file or line; raises ValueError with its place unless it is UTF-8."""
     from ..parsing import DataError, decode_text
 
     try:
@@ -77,4 +79,4 @@ def _decode_json(line: bytes, where: str) -> dict[str, Any]:
         return decode_object(line)
     except DataError as error:
         problem = f"{where}: {error.problem}"
-        raise ValueError(f"{problem}. Every line must be one JSON object in UTF-8, with no list around them.") from None
+        raise ValueError(f"{problem}. Every line must be a JSON object in UTF-8, without a list around them.") from None

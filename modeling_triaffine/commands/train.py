@@ -5,56 +5,56 @@ r"""Trains a model on a corpus, scores it, and saves it with its card.
         --max_candidates 40
     accelerate launch --num_processes 2 -m modeling_triaffine.commands.train --recipe …  (several GPUs)
 
-Options given here win over the recipe's, and the recipe's over the defaults below. An empty value (--word_vectors=)
-takes back what the recipe says. Options are spelled with underscores or dashes. An interrupted training continues with
-the same command and --resume_from_checkpoint.
+The command line overrides the recipe, and the recipe the defaults below. An empty value (--word_vectors=) restores the
+default. Options may be written with underscores or dashes. To resume an interrupted training, repeat the command with
+--resume_from_checkpoint.
 
 Start
-  --recipe NAME                    Recipe that comes with the package (demo, genia-minilm, …), or a recipe's folder.
-  --output_dir FOLDER              Checkpoints and the finished model. Required.
-  --model_name_or_path MODEL       Pretrained encoder: a folder or a name on the Hub. Without one, an encoder is trained
-                                   from scratch as the recipe describes it. Or a trained model, to train it further;
-                                   labels that it does not have are added.
-  --keep_labels                    Keep those of a trained model's labels that the training data does not annotate.
-  --resume_from_checkpoint [PATH]  Continue from this checkpoint, or without PATH from the latest in --output_dir.
+  --recipe NAME                    Recipe of the package (demo, genia-minilm, …), or a recipe's folder.
+  --output_dir FOLDER              Folder for checkpoints and the final model. Required.
+  --model_name_or_path MODEL       Pretrained encoder, or a trained model to train further (new labels are added): a
+                                   folder or a name on the Hub. Default: the recipe's encoder, trained from scratch.
+  --keep_labels                    Keep the labels of a trained model that the training data does not annotate.
+  --resume_from_checkpoint [PATH]  Resume from this checkpoint; without PATH, from the latest in --output_dir.
 
 Data
   --train_file PATH                Corpus: a file, or a folder with train, dev and test.
   --validation_file PATH           Validation data (default: that in --train_file).
   --test_file PATH                 Test data (default: that in --train_file).
-  --data_format FORMAT             Format of the corpus (default: from its name and content).
-  --words WHOSE                    Words to train on: the corpus's (corpus), those of raw text (text), or both
-                                   (default: auto, text where the corpus keeps its text, else both).
-  --flat_annotation WHICH          The training data annotates only the outermost or the innermost entities, or any:
-                                   leave what it does not annotate out of the loss (outermost, innermost, any).
-  --max_train_samples N            Train on the first N sentences only, for a quick trial.
-  --do_predict                     Score the test data, too, and save the entities found.
+  --data_format FORMAT             Format of the corpus (default: recognized by name and content).
+  --words WHICH                    Words to train on: those of the corpus (corpus), of raw text (text), or both
+                                   (default: auto, text if the corpus has its text, else both).
+  --flat_annotation WHICH          The training data annotates the outermost or innermost entities only, or any: leave
+                                   the spans it does not annotate out of the loss (outermost, innermost, any).
+  --max_train_samples N            Train on the first N sentences only.
+  --do_predict                     Also score the test data, and save the predictions.
 
 Training
   --num_train_epochs N             Passes over the training data (default: 15).
   --per_device_train_batch_size N  Sentences in a batch of each process (default: 8).
   --gradient_accumulation_steps N  Batches in one update of the weights (default: 1).
-  --max_subwords_per_batch N       Sub-words in a batch, instead of a number of sentences.
+  --max_subwords_per_batch N       Maximum sub-words in a batch, instead of a number of sentences.
   --encoder_learning_rate RATE     Learning rate of the encoder (default: 3e-5).
-  --embeddings_learning_rate RATE  Of word, part-of-speech and character embeddings and BiLSTM (default: 5e-4).
-  --learning_rate RATE             Of everything else, the triaffine head (default: 3e-5).
-  --warmup_steps N                 Updates, or below 1 a share of them, until the full rates (default: 0).
+  --embeddings_learning_rate RATE  Learning rate of word, part-of-speech and character embeddings and of the BiLSTM
+                                   (default: 5e-4).
+  --learning_rate RATE             Learning rate of everything else, the triaffine head (default: 3e-5).
+  --warmup_steps N                 Updates of linear warm-up, or below 1 their fraction of all (default: 0).
   --weight_decay RATE              Decoupled weight decay (default: 0.01).
-  --ema_decay DECAY                Score and save a moving average of the weights (0.99), not the last ones.
+  --ema_decay DECAY                Score and save a moving average of the weights with this decay, such as 0.99.
   --max_grad_norm NORM             Clip gradients to this norm; 0: never (default: 0.1).
-  --seed N                         Of all random numbers (default: 42).
+  --seed N                         Seed of all random numbers (default: 42).
   --bf16, --fp16                   Mixed precision on a GPU.
-  --save_memory                    Full triaffine tensors with the least memory; slower.
+  --save_memory                    Reduce the memory of full triaffine tensors; slower.
   --use_cpu                        Train without a GPU.
 
 Scores and card
-  --eval_strategy WHEN             Score the validation data: epoch, steps, or no if there are none (default: epoch).
+  --eval_strategy WHEN             Score the validation data: epoch, steps, or no (default: epoch).
   --save_strategy WHEN             Save a checkpoint: no, steps, epoch or best (default: epoch).
-  --load_best_model_at_end BOOL    End with the checkpoint of the best validation F1, not the last (default: true).
-  --dataset_name NAME              Data set's name in the model card.
-  --language LANGUAGE              Language in the model card (en).
-  --license LICENSE                License in the model card (apache-2.0).
-  --push_to_hub                    Publish the finished model.
+  --load_best_model_at_end BOOL    End with the checkpoint of the best validation F1 (default: true).
+  --dataset_name NAME              Name of the data in the model card.
+  --language LANGUAGE              Language in the model card, such as en.
+  --license LICENSE                License in the model card, such as apache-2.0.
+  --push_to_hub                    Publish the final model.
   --hub_model_id OWNER/NAME        Repository to publish to.
 
 Model: the fields of TriaffineConfig
@@ -62,7 +62,7 @@ Model: the fields of TriaffineConfig
   --triaffine_rank N|none          Rank of the triaffine tensors; none: full tensors (default: none).
   --max_candidates N               Candidate spans of a sentence that enter the cross-span stage (default: 30).
   --max_span_width N|none          Widest span that is scored, in words; none: all (default: none).
-  --learn_span_width               That of the widest entity in the training data.
+  --learn_span_width               Set it to the width of the widest entity in the training data.
   --multi_label BOOL               Whether each label of a span has its own probability, so that a span can have several
                                    (default: false).
   --attention FORM                 How the words inside a span are weighed: triaffine, triaffine_no_label, label, linear
@@ -88,7 +88,7 @@ Model: the fields of TriaffineConfig
   --word_vectors FILE              Static word vectors to start with: fastText, word2vec or GloVe.
   --word_embedding_size N          Size of static word vectors; 0: none (default: 0).
   --pos_embedding_size N           Size of part-of-speech embeddings; 0: none (default: 0).
-  --pos_tagger PIPELINE            spaCy pipeline that tags sentences without parts of speech.
+  --pos_tagger PIPELINE            spaCy pipeline to tag sentences without parts of speech.
   --char_embedding_size N          Size of character embeddings; 0: none (default: 0).
   --char_lstm_hidden_size N        Size of the characters' BiLSTM in each direction; 0: none (default: 0).
   --char_readout WAY               Where that BiLSTM is read: both_ends or last_character (default: both_ends).
@@ -102,9 +102,9 @@ Model: the fields of TriaffineConfig
   --lstm_dropout P                 Dropout between layers of the BiLSTM (default: 0.2).
   --mlp_dropout P                  Dropout between layers of MLPs (default: 0.1).
   --word_vocab_size N, --pos_vocab_size N, --char_vocab_size N
-                                   Sizes of vocabularies; they follow from the training data (default: 0).
+                                   Sizes of vocabularies, set by the training data (default: 0).
 
---help-all lists every option, those inherited from transformers' TrainingArguments included.
+--help-all lists all options, including those inherited from transformers' TrainingArguments.
 """
 
 import re
@@ -118,7 +118,7 @@ from ..errors import ending_plainly
 
 
 class Unparsed(TyperCommand):
-    """A command that reads its arguments itself: the options of a training are too many to import for every help."""
+    """A command that parses its arguments itself, so that its help needs no imports."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         ctx.args = args

@@ -1,7 +1,4 @@
-"""What a model needs to be published: the summary of its run, its card, and its repository on the Hub.
-
-Training hands over the facts of a run; nothing here imports `training` or `commands`.
-"""
+"""Publishing a model: the summary of its run, its card, and its repository on the Hub."""
 
 from .model_card import build_model_card, save_model_card
 from .repository import Repository, assemble_code_repository, assemble_repository, write_repository

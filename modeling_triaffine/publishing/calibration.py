@@ -1,4 +1,4 @@
-"""A calibration's place in a model's folder: configuration, summary, diagram and card."""
+"""Saves a calibration in a model's folder: in configuration, summary, diagram and card."""
 
 import dataclasses
 import os
@@ -19,12 +19,9 @@ from .run_summary import RunSummary
 
 
 def check_unscored(folder: Path, split: str, entities: Sequence[Sequence[Mapping[str, Any]]]) -> None:
-    """Refuses sentences that the scores of the model's card are from, which would then say too much.
+    """Raises ValueError for the sentences of the scores in the model's card, which would then be too good.
 
-    They are recognized by the name of their split, or by the numbers of sentences and of gold entities of each label.
-
-    Raises:
-        ValueError: they are the same.
+    They are recognized by the name of their split, or by the numbers of sentences and of gold entities per label.
     """
     summary = RunSummary.load(folder)
     scored = None if summary is None else summary.evaluation
@@ -34,16 +31,16 @@ def check_unscored(folder: Path, split: str, entities: Sequence[Sequence[Mapping
     gold = {label: row["gold"] for label, row in scored.scores["by_label"].items() if row["gold"]}
     if split == scored.split or (len(entities), dict(counts)) == (scored.sentences, gold):
         raise ValueError(
-            f"The scores in the model's card are from the {scored.split} split, {scored.sentences:,} sentences: "
-            f"thresholds that are tuned on it make them too good. Calibrate on others, with --split or in a file of "
-            "their own, or score the model on a test split first."
+            f"The scores in the model's card are from the {scored.split} split, {scored.sentences:,} sentences, and "
+            "would be too good with thresholds tuned on it. Calibrate on others (--split, or another file), or "
+            "score the model on a test split first."
         )
 
 
 def save_calibration(folder: Path, calibration: Calibration) -> None:
-    """Writes temperature and thresholds into the model's configuration, and what they rest on into summary and card.
+    """Saves temperature and thresholds in the model's configuration, and their origin in summary and card.
 
-    A card that somebody has edited, or written, stays. The diagram is drawn where matplotlib is installed.
+    An edited card is kept. The diagram needs matplotlib.
     """
     config = TriaffineConfig.from_pretrained(folder)
     config.temperature, config.label_thresholds = calibration.temperature, calibration.thresholds or None

@@ -1,6 +1,6 @@
-"""Which cards publishing may replace: its own, unless edited, and drafts without a text.
+"""Recognizes the cards that publishing may replace: its own unless edited, and drafts without text.
 
-A card that publishing writes ends with a comment, invisible on the Hub, that has a digest of the text above it.
+A card written by publishing ends with a comment, invisible on the Hub, with a digest of the text above it.
 """
 
 import hashlib
@@ -12,9 +12,9 @@ from huggingface_hub import ModelCard
 
 MARK = "<!-- Written by modeling_triaffine ({digest}): it writes this card anew, unless somebody has edited it. -->"
 MARK_PATTERN = re.compile(re.escape(MARK).replace(re.escape("{digest}"), "([0-9a-f]{16})") + r"\s*\Z")
-# The Hub's website writes a card of front matter alone when a license is chosen for a new repository.
+# The Hub's website writes a card of front matter only if the user chooses a license for a new repository.
 FRONT_MATTER = re.compile(r"\A\s*---\s*\n(.*?\n)?---\s*(\n|\Z)", re.DOTALL)
-# The template that transformers pushes where there is no card.
+# The template that transformers pushes if there is no card.
 TEMPLATE_PHRASE = "This model card has been automatically generated"
 TEMPLATE_BLANK = "[More Information Needed]"
 
@@ -26,12 +26,12 @@ def mark_card(text: str) -> str:
 
 
 def is_marked(text: str) -> bool:
-    """Whether publishing has written the card; somebody may have edited it since."""
+    """Whether publishing wrote the card, whether or not it was edited since."""
     return MARK_PATTERN.search(text) is not None
 
 
 def is_edited(text: str) -> bool:
-    """Whether somebody has written or edited the card: it is neither as publishing wrote it nor a draft."""
+    """Whether somebody wrote or edited the card: it is neither an unchanged one of publishing nor a draft."""
     mark = MARK_PATTERN.search(text)
     if mark:
         return mark[1] != _digest(text[: mark.start()])
@@ -39,7 +39,7 @@ def is_edited(text: str) -> bool:
 
 
 def is_draft(text: str) -> bool:
-    """Whether the card has no text of its own: front matter alone, or the template of transformers."""
+    """Whether the card has no text of its own: front matter only, or the template of transformers."""
     is_template = TEMPLATE_PHRASE in text and TEMPLATE_BLANK in text
     return is_template or FRONT_MATTER.sub("", text).strip() == ""
 
@@ -47,7 +47,7 @@ def is_draft(text: str) -> bool:
 def take_over_metadata(card: ModelCard, draft: str) -> None:
     """Merges the front matter of a draft, such as the license chosen on the Hub, into the metadata of `card`.
 
-    Lists are joined; other fields of the draft win.
+    Lists are concatenated; other fields of the draft override those of the card.
     """
     for name, value in _front_matter(draft).items():
         own = card.data.get(name)
@@ -59,7 +59,7 @@ def take_over_metadata(card: ModelCard, draft: str) -> None:
 
 
 def merge_cards(card: str, draft: str) -> str:
-    """A marked card with the front matter of a draft merged into its own, and marked again."""
+    """A marked card merged with the front matter of a draft, and marked again."""
     merged = ModelCard(MARK_PATTERN.sub("", card))
     take_over_metadata(merged, draft)
     return mark_card(str(merged))

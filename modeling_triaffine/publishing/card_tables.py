@@ -9,7 +9,7 @@ from ..evaluation.reliability import reliability_table, threshold_table
 from ..evaluation.scoring import percent, score_table
 from .run_summary import Epoch, RunSummary
 
-# Facts of `describe_hardware` by the names that a card shows; others are shown by their own.
+# Display names of the facts of `describe_hardware`; others have their own.
 HARDWARE = {
     "date": "Date",
     "processor": "Processor",
@@ -22,7 +22,7 @@ EPOCH_COLUMNS = ("Epoch", "Training loss", "Validation loss", "Precision", "Reca
 
 
 def card_tables(summary: RunSummary, labels: Sequence[str]) -> dict[str, Table]:
-    """The tables of a card by name; those of scores only if there are any."""
+    """The tables of a card by name; those of scores only if there are scores."""
     tables = {
         "labels": _label_table(summary, labels),
         "epochs": Table(EPOCH_COLUMNS, [_epoch_row(row) for row in summary.training_table]),
@@ -51,7 +51,7 @@ def card_tables(summary: RunSummary, labels: Sequence[str]) -> dict[str, Table]:
 
 
 def _label_table(summary: RunSummary, labels: Sequence[str]) -> Table:
-    """Labels with the number of their entities and, where they may be shown, with examples."""
+    """Labels with the number of their entities and, if they may be shown, examples."""
     has_examples = any(label.examples for label in summary.labels.values())
     known = [(name, summary.labels.get(name)) for name in labels]
     rows: list[list[Cell]] = [[Code(name), label.count if label else None] for name, label in known]
@@ -82,7 +82,9 @@ def _setting_table(summary: RunSummary) -> Table:
 
 
 def _machine_table(summary: RunSummary) -> Table:
-    time = _duration(summary.training_seconds or 0.0) + (" since the run was last resumed" if summary.resumed else "")
+    time = format_duration(summary.training_seconds or 0.0) + (
+        " since the run was last resumed" if summary.resumed else ""
+    )
     processes = f"{summary.processes}, on {f'{summary.gpus} GPU' if summary.gpus else 'the CPU'}"
     rows: list[list[Cell]] = [["Training time", time], ["Processes", processes]]
     rows += [[HARDWARE.get(name) or Code(name), Code(value)] for name, value in summary.hardware.items()]
@@ -90,7 +92,8 @@ def _machine_table(summary: RunSummary) -> Table:
     return Table(("", "In this run"), rows)
 
 
-def _duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
+    """`1 h 2 min 5 s`, without parts that are 0."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     named = [(hours, "h"), (minutes, "min"), (rest, "s")]

@@ -1,4 +1,4 @@
-"""What a repository consists of, by the names of files: its parts, what training leaves beside them, unknown files."""
+"""Which files are part of a repository, by their names: parts, known other files, unknown files."""
 
 import re
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ WEIGHTS = re.compile(r"model(-\d{5}-of-\d{5}\.safetensors|\.safetensors(\.index\
 TOKENIZER_FILES = (
     "tokenizer.json",
     "tokenizer_config.json",
-    # Written by other versions of transformers; all of it is in tokenizer.json.
+    # Of other versions of transformers, and superseded by tokenizer.json.
     "special_tokens_map.json",
     "added_tokens.json",
     "vocab.txt",
@@ -30,7 +30,7 @@ TOKENIZER_FILES = (
 )
 OF_PROCESSOR = {*TOKENIZER_FILES, PROCESSOR_FILE, VOCABULARIES_FILE}
 MADE = {*REMOTE_CODE_FILES, *ENDPOINT_FILES, *OF_PROCESSOR, CONFIG_FILE, CARD_NAME, SUMMARY_FILE, CALIBRATION_DIAGRAM}
-# Written by people; only they may remove it.
+# Written by people, so never removed.
 LEGAL_FILE = re.compile(r"(LICEN[CS]E|COPYING|NOTICE)([._-][\w.-]+)?|CITATION\.cff", re.IGNORECASE)
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.pickle", "*.ckpt")
 LEFT_BEHIND = (
@@ -63,7 +63,7 @@ class Contents(NamedTuple):
 
 
 def sort_out(names: Iterable[str]) -> Contents:
-    """Sorts names into parts of a repository, what is known not to belong to it, and unknown ones."""
+    """Sorts names into parts of a repository, known other files, and unknown ones."""
     contents = Contents([], [], [])
     for name in sorted(names):
         if is_made(name) or is_legal(name):
@@ -76,17 +76,17 @@ def sort_out(names: Iterable[str]) -> Contents:
 
 
 def is_made(name: str) -> bool:
-    """Whether publishing writes files of this name, and may remove an outdated one."""
+    """Whether publishing writes, and may remove, a file of this name."""
     return name in MADE or WEIGHTS.fullmatch(name) is not None
 
 
 def is_legal(name: str) -> bool:
-    """Whether a file of this name is a license, a notice or a citation; it goes with the model."""
+    """Whether a file of this name is a license, a notice or a citation, which is published with the model."""
     return LEGAL_FILE.fullmatch(name) is not None
 
 
 def has_code_only(names: Iterable[str]) -> bool:
-    """Whether a repository is one of shared code: it has code, and neither model nor processor."""
+    """Whether files are those of a repository of shared code, without model and processor."""
     names = set(names)
     return not names.isdisjoint(REMOTE_CODE_FILES) and names.isdisjoint({CONFIG_FILE, PROCESSOR_FILE})
 
@@ -96,6 +96,6 @@ def refuse_unknown(unknown: Iterable[str], where: str) -> None:
     named = ", ".join(sorted(unknown))
     if named:
         raise ValueError(
-            f"{where} has files that are no part of a published model: {named}. They may not be meant for others; move "
-            "them to another place, then publish again. Nothing was written or uploaded."
+            f"{where} has files that are not part of a published model: {named}. They may be private: move them to "
+            "another place, then publish again. Nothing was written or uploaded."
         )

@@ -1,8 +1,7 @@
-"""The model card, README.md of a repository: metadata and text from what is known of a model and its run.
+"""The model card, README.md of a repository, from what is known of a model and its run.
 
-What is not known is left out or said to be missing. The text is in `card.md.jinja`, the tables in `card_tables.py`, the
-facts come from a [`RunSummary`]. Values reach the text through `inline_code`, `code_block` and `Table` only, so that no
-name can break it.
+The text is in `card.md.jinja`, the tables are in `card_tables.py`, the facts come from a [`RunSummary`]. Values enter
+the text through `inline_code`, `code_block` and `Table` only, so that no name can break it.
 """
 
 import re
@@ -57,13 +56,13 @@ def build_model_card(
 
     Args:
         config: the model's `TriaffineConfig`: labels, parts of the model, the repository of its code.
-        model_name: the repository's Hub id, `"user/name"`: title, usage, name in the results.
-        summary: what is known of the run. Without one, the card says "Not trained yet" where numbers would stand.
-        purpose: for the card of a recipe, in Markdown: what the recipe is for. `summary` then has the recipe's name and
+        model_name: the repository's Hub id, `"user/name"`, for title, usage and results.
+        summary: what is known of the run. Without one, the card says "Not trained yet" instead of numbers.
+        purpose: for the card of a recipe, what it is for, in Markdown. `summary` then has the recipe's name and
             settings.
 
     Raises:
-        ValueError: the name of the model or of the base model cannot be that of a Hub repository.
+        ValueError: the name of the model, base model or code repository cannot be that of a Hub repository.
     """
     run = summary or RunSummary()
     if config.code_repository is not None:
@@ -102,7 +101,7 @@ def save_model_card(folder: str | Path, card: ModelCard) -> Path:
 
 
 def repository_name(folder: str | Path) -> str:
-    """The name of a model that is not on the Hub yet: its folder's, in the Hub's characters."""
+    """The name of a model that is not on the Hub: that of its folder, in characters that the Hub allows."""
     name = re.sub(r"[^A-Za-z0-9]+", "-", Path(folder).resolve().name).strip("-")
     return name[:96].strip("-") or "model"
 
@@ -114,19 +113,19 @@ def check_repo_id(argument: str, value: str) -> None:
     except HFValidationError as error:
         raise ValueError(
             f"`{argument}` is {value!r}, which cannot be a repository on the Hub ({error}). Give an id such as "
-            "'user/name'; a folder on this machine means nothing to the card's readers."
+            "'user/name', not a folder."
         ) from error
 
 
 def code_block(content: str, language: str = "") -> str:
-    """A fenced block; the fence is longer than any run of backticks in the content."""
+    """A fenced code block, with a fence longer than any run of backticks in the content."""
     longest = max((len(run) for run in re.findall(r"`+", content)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{content}\n{fence}"
 
 
 def _metadata(model_name: str, run: RunSummary) -> ModelCardData:
-    """The front matter: what the Hub reads, sorts by and shows beside the text."""
+    """The front matter, which the Hub reads and shows beside the text."""
     check_repo_id("model_name", model_name)
     if run.base_model is not None:
         check_repo_id("base_model", run.base_model)
@@ -137,7 +136,7 @@ def _metadata(model_name: str, run: RunSummary) -> ModelCardData:
         pipeline_tag="token-classification",
         tags=list(TAGS),
         base_model=run.base_model,
-        # The Hub links these; the link of a title would be dead.
+        # The Hub links these, which a title must not be.
         datasets=[run.dataset] if run.dataset and _is_repo_id(run.dataset) else None,
         metrics=list(RATIOS),
         widget=[{"text": _one_line(example.text)} for example in run.examples] or None,
@@ -147,7 +146,7 @@ def _metadata(model_name: str, run: RunSummary) -> ModelCardData:
 
 
 def _eval_results(run: RunSummary) -> list[EvalResult] | None:
-    """The scores of all entities, by which the Hub compares models."""
+    """The scores of all entities, for the Hub's comparison of models."""
     if run.evaluation is None:
         return None
     dataset = _one_line(run.dataset or "") or UNNAMED_DATASET
@@ -174,7 +173,7 @@ def _is_repo_id(name: str) -> bool:
 
 
 def _one_line(text: str) -> str:
-    """`text` with single spaces for white space: YAML would silently drop some of Unicode's line ends."""
+    """`text` with single spaces as white space: YAML silently drops some line ends of Unicode."""
     return " ".join(text.split())
 
 
@@ -183,14 +182,14 @@ def _inline_codes(values: Iterable[Any]) -> str:
 
 
 def _named_labels(config: Any, run: RunSummary) -> list[str]:
-    """All labels but the last one, which is "no entity"; empty as long as they have no names."""
+    """The entity labels; empty as long as they have no names."""
     labels: list[str] = config.entity_labels
     are_placeholders = not run.is_trained and all(PLACEHOLDER_LABEL.fullmatch(label) for label in labels)
     return [] if are_placeholders else labels
 
 
 def _choose_example(examples: Sequence[Example]) -> Example:
-    """The first example with nested entities, else with any; without any, a text that says what to put there."""
+    """The first example with nested entities, else with any; without any, a placeholder."""
 
     def has_nested(example: Example) -> bool:
         return bool(nested_spans((entity["start"], entity["end"]) for entity in example.entities))

@@ -1,6 +1,6 @@
-"""A Hub repository before its upload: its files, assembled from a saved checkpoint, or those of the code alone.
+"""Assembles the files of a Hub repository: of a saved checkpoint, or of the code alone.
 
-`contents.py` decides what a repository may consist of, `upload.py` brings it to the Hub.
+`contents.py` defines which files may be part of one, `upload.py` uploads it.
 """
 
 import os
@@ -28,7 +28,7 @@ WEIGHTS_FILE = "model.safetensors"
 LICENSE_FILE = "LICENSE"
 CODE_CARD = Path(__file__).with_name("code_card.md.jinja")
 HANDLER = Path(__file__).parents[1] / "model" / HANDLER_FILE
-# As every version of this package has written them, each with its own lowest versions.
+# As written by any version of this package.
 OUR_REQUIREMENTS = re.compile(rb"torch(>=[\d.]+)?\s+transformers>=[\d.]+\s*")
 
 LICENSE_NOTE = """\
@@ -51,11 +51,11 @@ class Repository:
 
     Attributes:
         repo_id: name on the Hub.
-        files: name in the repository → where the file is now.
-        left_behind: names in the checkpoint that are no part of a repository.
+        files: name in the repository → local file.
+        left_behind: files of the checkpoint that are not part of a repository.
         code_repository: the repository with the code, if it is another one.
-        card_is_edited: whether the card is the checkpoint's own, edited by somebody.
-        own_endpoint: those of the files for an endpoint that are the checkpoint's own.
+        card_is_edited: whether the card is that of the checkpoint, because somebody edited it.
+        own_endpoint: files for an endpoint that are those of the checkpoint, because somebody edited them.
     """
 
     repo_id: str
@@ -74,9 +74,9 @@ class Repository:
         if self.code_repository:
             lines.append(f"The code is that in {self.code_repository}.")
         if self.card_is_edited:
-            lines.append(f"{CARD_NAME} was edited and stays as it is; --new-card replaces it.")
+            lines.append(f"{CARD_NAME} was edited and is kept; --new-card replaces it.")
         for name in self.own_endpoint:
-            lines.append(f"{name} is the checkpoint's own and stays as it is; delete it there to have it replaced.")
+            lines.append(f"{name} was edited and is kept; delete it in the checkpoint to replace it.")
         if self.left_behind:
             lines.append(f"Left out: {', '.join(self.left_behind)}.")
         return "\n".join(lines)
@@ -95,22 +95,21 @@ def assemble_repository(
     """The repository of a saved model with its processor.
 
     The code is that of this package, which reads the checkpoints of older versions. The card is written from the run's
-    summary unless somebody has edited the checkpoint's; a handler or requirements of an endpoint that are not as this
-    package writes them stay. A license beside the model goes with it.
+    summary unless somebody edited it; an edited handler and edited requirements are kept, and licenses included.
 
     Args:
-        checkpoint: folder of the model; only read. It must stay until its files are uploaded.
+        checkpoint: folder of the model. It must exist until its files are uploaded.
         staging: empty folder for all other files.
         repo_id: name on the Hub, `"owner/name"`.
-        code_repository: the repository that has the code; None: the one that the checkpoint refers to, if any, else
-            the code is part of this repository.
-        new_card: replace an edited card.
-        tags: added to the usual ones of a card that is written.
+        code_repository: the repository with the code; default: the one that the checkpoint refers to, if any, else the
+            code is part of this repository.
+        new_card: whether to replace an edited card.
+        tags: further tags of a new card.
         with_processor: False for a model without a processor.
 
     Raises:
-        ValueError: the checkpoint has unknown files, is incomplete, or a name cannot be that of a repository.
-        OSError: a part of the checkpoint is missing.
+        ValueError: the checkpoint has unknown files or is incomplete, or a name cannot be that of a repository.
+        OSError: a file of the checkpoint is missing.
     """
     check_repo_id("repo_id", repo_id)
     contents = sort_out(os.listdir(checkpoint))
@@ -126,7 +125,7 @@ def assemble_repository(
         _check_code_name(code_repository, repo_id)
     own_endpoint = [name for name in ENDPOINT_FILES if is_own_endpoint(checkpoint / name)]
     for name in own_endpoint:
-        shutil.copyfile(checkpoint / name, staging / name)  # saving the parts does not replace it
+        shutil.copyfile(checkpoint / name, staging / name)  # which `save_pretrained` keeps
     for part in parts:
         part.refer_to_code(code_repository)
         part.save_pretrained(staging)
@@ -142,7 +141,7 @@ def assemble_repository(
 
 
 def assemble_code_repository(staging: Path, repo_id: str) -> Repository:
-    """The repository of the code alone, which checkpoints in others refer to; `staging` is an empty folder for it."""
+    """The repository of the code alone, written to the empty folder `staging`; models in others refer to it."""
     check_repo_id("repo_id", repo_id)
     save_remote_code(staging)
     (staging / LICENSE_FILE).write_text(LICENSE_NOTE, encoding="utf-8")
@@ -155,20 +154,19 @@ def assemble_code_repository(staging: Path, repo_id: str) -> Repository:
 
 
 def write_repository(repository: Repository, folder: Path) -> None:
-    """Copies the files into a folder, which then has these files only.
+    """Copies the files to a new folder, or to that of an earlier call, which is replaced once all are copied.
 
-    The folder of an earlier call is replaced when all files are copied. It is recognized by the card in it, as
-    publishing wrote it: changes to the card are never lost, changes to other files there are.
+    The folder of an earlier call is recognized by its unedited card; changes to its other files are lost.
 
     Raises:
-        ValueError: the folder is the working directory or has the model itself, or has files that an earlier call did
-            not write.
+        ValueError: the folder is the working directory or that of the model, or has files that an earlier call did not
+            write.
     """
     folder = folder.resolve()
     if Path.cwd().is_relative_to(folder):
-        raise ValueError(f"{folder} is the working directory, or contains it, and cannot be replaced; give another.")
+        raise ValueError(f"{folder} is the working directory, or contains it, and cannot be replaced. Give another.")
     if folder in {path.resolve().parent for path in repository.files.values()}:
-        raise ValueError(f"{folder} is the folder of the model; give another folder for its repository.")
+        raise ValueError(f"{folder} is the folder of the model. Give another folder for its repository.")
     if folder.exists():
         _check_replaceable(folder, set(repository.files))
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -183,7 +181,7 @@ def write_repository(repository: Repository, folder: Path) -> None:
 
 
 def is_own_endpoint(path: Path) -> bool:
-    """Whether there is a handler, or requirements of one, that are not as this package writes them."""
+    """Whether the file, a handler or its requirements, exists and is not as this package writes it."""
     if not path.is_file():
         return False
     if path.name == REQUIREMENTS_FILE:
@@ -192,7 +190,7 @@ def is_own_endpoint(path: Path) -> bool:
 
 
 def format_size(count: float) -> str:
-    """Bytes as the Hub writes them: in units of 1000."""
+    """A number of bytes in units of 1000, as on the Hub."""
     for unit in ("bytes", "kB", "MB"):
         if count < 1000:
             return f"{count:.3g} {unit}"
@@ -201,15 +199,15 @@ def format_size(count: float) -> str:
 
 
 def _check_replaceable(folder: Path, names: set[str]) -> None:
-    """Raises ValueError if a folder has more than an earlier call has written for a repository with these names."""
+    """Raises ValueError if a folder has more than [`write_repository`] writes for files of these names."""
     there = set(os.listdir(folder))
     contents = sort_out(there - names)
     refuse_unknown([*contents.unknown, *contents.left_behind, *filter(is_legal, contents.parts)], str(folder))
     card = _read_card(folder)
     if there and not (card is not None and is_marked(card) and not is_edited(card)):
         raise ValueError(
-            f"{folder} has files, but no {CARD_NAME} as publishing wrote it: an earlier dry run did not write it, or "
-            "somebody has edited the card. Give another folder, or remove this one."
+            f"{folder} has files, but no unedited {CARD_NAME} of an earlier dry run, and is not replaced. Give another "
+            "folder, or remove this one."
         )
 
 
@@ -217,13 +215,13 @@ def _check_code_name(code_repository: str, repo_id: str) -> None:
     check_repo_id("code_repository", code_repository)
     if code_repository == repo_id:
         raise ValueError(
-            f"{repo_id} cannot be both the model's repository and its code repository. Leave the code repository out "
-            "to publish the code beside the weights, or give the code a repository of its own."
+            f"{repo_id} cannot be both the model's repository and its code repository. Leave the latter out to "
+            "publish the code with the weights, or give another one."
         )
 
 
 def _read_card(folder: Path) -> str | None:
-    """The card as it is, line ends included."""
+    """The card with its own line ends; None if there is none."""
     path = folder / CARD_NAME
     return path.read_bytes().decode("utf-8") if path.is_file() else None
 
@@ -240,5 +238,5 @@ def _new_card(
 
 
 def _weights(names: list[str]) -> list[str]:
-    """The files that transformers reads the weights from: one, or its shards with their index."""
+    """The files of the weights: one, or shards with their index."""
     return [WEIGHTS_FILE] if WEIGHTS_FILE in names else [name for name in names if WEIGHTS.fullmatch(name)]

@@ -1,4 +1,4 @@
-"""The facts of a finished training run, for its summary."""
+"""Collects the facts of a finished training run for its summary."""
 
 import dataclasses
 import math
@@ -21,7 +21,7 @@ from .run_summary import Epoch, Evaluation, Example, Label, RunSummary
 
 SPELLINGS = 3  # shown of each label
 LONGEST_SPELLING = 60  # characters
-LONGEST_SENTENCE = 70  # characters: longer ones do not fit into a line with their entities drawn below
+LONGEST_SENTENCE = 70  # characters that fit into a line of the drawing
 
 
 def summarize_run(
@@ -36,19 +36,19 @@ def summarize_run(
     resumed: bool,
     examples: int,
 ) -> RunSummary:
-    """Adds what a finished run has shown to what was `planned`.
+    """Completes the summary that was `planned` before the run.
 
-    The model runs once more, on the scored split for the candidates and on the example sentences. Call this in the main
+    The model runs again, on the scored split for the candidates and on the example sentences. To be called in the main
     process only.
 
     Args:
-        planned: data, recipe and settings.
+        planned: summary with data, recipe and settings.
         dataset: the splits of the run, in the words of the corpus.
-        model: the trainer's, with all its weights in this process.
-        outputs: what the trainer's `predict` returned for each scored split.
-        raw_text: scores of each scored split's texts as written, as `score_raw_text` returned them; None without texts.
+        model: the model of the trainer, with all its weights in this process.
+        outputs: result of the trainer's `predict` for each scored split.
+        raw_text: result of `score_raw_text` for each scored split; None without texts.
         seconds: duration of the training, since it was last `resumed` if it was.
-        examples: number of validation sentences shown in the card; 0 shows no text of the corpus.
+        examples: number of validation sentences shown in the card; 0 for no text of the corpus at all.
     """
     arguments, state, records = trainer.args, trainer.state, dataset["train"]
     best_step = state.best_global_step if arguments.load_best_model_at_end else None
@@ -72,10 +72,10 @@ def summarize_run(
 def read_training_table(log_history: Iterable[Mapping[str, Any]], kept_step: int) -> list[Epoch]:
     """The evaluations of a training, one per epoch, from the Trainer's log.
 
-    Of several validations in an epoch, the row is the last, or the one whose weights were kept.
+    Of several evaluations in an epoch, it is the last, or the one whose weights were kept.
 
     Args:
-        log_history: `trainer.state.log_history` of a training with the metric of `NestedNERTrainer`.
+        log_history: `state.log_history` of a `NestedNERTrainer`.
         kept_step: the update whose weights the training ended with.
     """
     rows: dict[int, Epoch] = {}
@@ -103,9 +103,9 @@ def read_training_table(log_history: Iterable[Mapping[str, Any]], kept_step: int
 def describe_labels(
     records: Iterable[Mapping[str, Any]], names: Iterable[str], spellings: int = SPELLINGS
 ) -> dict[str, Label]:
-    """The number of entities of each label, and the label's most frequent spellings, the short ones first.
+    """The number of entities of the labels `names`, and their most frequent spellings, short ones first.
 
-    `names` are the labels, in the order of the result. With 0 `spellings`, no text of the corpus is published.
+    `spellings` is the number of spellings per label; 0 publishes no text of the corpus.
     """
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for record in records:
@@ -115,7 +115,7 @@ def describe_labels(
 
 
 def choose_sentences(records: Sequence[Mapping[str, Any]], count: int) -> list[str]:
-    """The `count` sentences with the most nested entities, as running text; those that fit into a line come first."""
+    """The `count` sentences with the most nested entities, as running text; those that fit into a line first."""
 
     def merit(record: Mapping[str, Any]) -> tuple[bool, int, int]:
         nested = nested_spans((entity["start"], entity["end"]) for entity in record["entities"])
@@ -131,7 +131,7 @@ def _evaluate(
     outputs: Mapping[str, Any],
     raw_text: Mapping[str, dict[str, Any] | None],
 ) -> Evaluation | None:
-    """All scores on the test data, or else on the validation data; None if neither was scored."""
+    """All scores on the test data, else on the validation data; None if neither was scored."""
     split = next((split for split in ("test", "validation") if split in outputs), None)
     if split is None:
         return None
@@ -147,7 +147,7 @@ def _evaluate(
 
 
 def _candidate_recall(trainer: Trainer, records: Dataset, model: TriaffineForNestedNER) -> dict[str, float] | None:
-    """How much of gold is among the candidates; None for a model that filters none."""
+    """Recall of the candidates; None for a model without candidates."""
     processor: Any = trainer.processing_class
     if not model.config.cross_span:
         return None
@@ -162,7 +162,7 @@ def _candidate_recall(trainer: Trainer, records: Dataset, model: TriaffineForNes
 def _predict_examples(
     trainer: Trainer, dataset: DatasetDict, model: TriaffineForNestedNER, count: int
 ) -> list[Example]:
-    """Validation sentences as raw text, with what the trained model finds in them."""
+    """Validation sentences as raw text, with the predictions of the trained model."""
     if "validation" not in dataset or count == 0:
         return []
     texts = choose_sentences(list(dataset["validation"].select_columns(["tokens", "entities"])), count)

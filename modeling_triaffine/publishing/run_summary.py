@@ -1,7 +1,7 @@
-"""The facts of a training run, saved beside the model as JSON; its card is written from them, now or later.
+"""The facts of a training run, saved as JSON beside the model, from which its card is written.
 
-A summary holds only what a stranger may read: published names, never folders of a machine. `run_facts.py` takes the
-facts from a run, `model_card.py` makes the card.
+A summary is public: it has published names only, never folders of a machine. `run_facts.py` collects the facts,
+`model_card.py` builds the card.
 """
 
 import dataclasses
@@ -30,9 +30,9 @@ class Epoch:
     """Losses, and scores on the validation data, at the end of an epoch.
 
     Attributes:
-        epoch: passes over the training data so far; a fraction where validation came in between.
-        training_loss: mean of the losses logged since the previous row; None where none was.
-        kept: whether the run ended with the weights of this moment.
+        epoch: number of epochs so far; a fraction if validated within an epoch.
+        training_loss: mean of the losses logged since the previous row; None without any.
+        kept: whether the run ended with these weights.
     """
 
     epoch: float | int
@@ -49,7 +49,7 @@ class Epoch:
 @strict
 @dataclass
 class Label:
-    """A label in the training data: the number of its entities, and how some of them are spelled."""
+    """A label in the training data: the number of its entities, and some of them as examples."""
 
     count: int
     examples: list[str] = field(default_factory=list)
@@ -58,7 +58,7 @@ class Label:
 @strict
 @dataclass
 class Example:
-    """A sentence with the entities that the model finds in it, as the pipeline returns them."""
+    """A sentence with its predicted entities, as the pipeline returns them."""
 
     text: str
     entities: list[dict[str, Any]] = field(default_factory=list)
@@ -76,15 +76,15 @@ class Evaluation:
     """Scores of the trained model; ratios are fractions in [0, 1], lengths are in words.
 
     Attributes:
-        split: which sentences were scored: "test" or "validation".
-        sentences: their number.
-        scores: as `score_entities` returns them, of the words of the corpus.
-        raw_text: the same of the texts as written, right by characters; None if the corpus has words only.
-        by_length: as `scores_by_length` returns them.
-        candidate_recall: as `sweep_candidates` returns it; None for a model that filters no candidates.
+        split: the scored split, "test" or "validation".
+        sentences: number of its sentences.
+        scores: scores on given words, as returned by `score_entities`.
+        raw_text: the same on raw text, matched by characters; None if the corpus has words only.
+        by_length: as returned by `scores_by_length`.
+        candidate_recall: as returned by `sweep_candidates`; None for a model without candidates.
 
     Raises:
-        ValueError: scores that are incomplete or outside [0, 1].
+        ValueError: scores are incomplete or outside [0, 1].
     """
 
     split: str
@@ -108,22 +108,22 @@ class Evaluation:
 @strict
 @dataclass
 class RunSummary:
-    """Facts of a run; what is not known stays at its default. `RunSummary()` describes a model without a known run.
+    """Facts of a run; unknown ones have their defaults. `RunSummary()` is that of a model without a known run.
 
     Attributes:
         base_model: Hub id of the pretrained encoder, or of the model that was trained further.
         from_scratch: whether the encoder started with random weights.
-        dataset: name of the data, its Hub id if it has one.
+        dataset: Hub id of the data, or its title.
         language: ISO 639 code(s) of the texts.
         license: the Hub's identifier of the model's license.
         settings: hyper-parameters by name.
-        training_sentences: their number.
+        training_sentences: number of sentences in the training data.
         labels: the labels of the training data by name.
-        examples: sentences with the model's predictions.
+        examples: sentences with predictions of the model.
         training_seconds: duration of the training; None if the model is not trained.
-        resumed: whether the run was interrupted; `training_seconds` is then the time since it was last resumed.
-        processes, gpus: how many processes trained together, and how many of them had a GPU of their own.
-        parameters: number of weights of the model.
+        resumed: whether the run was resumed; `training_seconds` is then the time since the last resumption.
+        processes, gpus: number of processes that trained together, and of GPUs.
+        parameters: number of parameters of the model.
     """
 
     base_model: str | None = None
@@ -152,7 +152,7 @@ class RunSummary:
         return self.training_seconds is not None
 
     def to_json(self) -> str:
-        """The summary as JSON; NaN and infinity (the loss of a failed training) become null."""
+        """The summary as JSON, with null for NaN and infinity."""
         return json.dumps(_finite(dataclasses.asdict(self)), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
     def save(self, folder: str | Path) -> Path:
@@ -166,7 +166,7 @@ class RunSummary:
         """The summary in `folder`; None if there is none.
 
         Raises:
-            ValueError: the file is damaged, or was written by another version of this package.
+            ValueError: the file is damaged, or of a newer version of this package.
         """
         path = Path(folder) / SUMMARY_FILE
         if not path.is_file():
@@ -193,13 +193,13 @@ class RunSummary:
             return cls(**facts | parts)
         except (ValueError, TypeError, AttributeError, KeyError, StrictDataclassError) as error:
             raise ValueError(
-                f"{path} is not a summary of a training run: {' '.join(str(error).split())}. Restore the file that the "
-                "training wrote; without it (delete it) the model card shows no numbers."
+                f"{path} is not a summary of a training run: {' '.join(str(error).split())}. Restore the file as the "
+                "training wrote it, or delete it for a model card without numbers."
             ) from error
 
 
 def _make(kind: type[Part], facts: dict[str, Any], where: str) -> Part:
-    """A part of a summary from JSON; errors begin with its place."""
+    """A part of a summary from JSON; errors name its place."""
     try:
         return kind(**facts)
     except (ValueError, TypeError, StrictDataclassError) as error:
@@ -207,10 +207,10 @@ def _make(kind: type[Part], facts: dict[str, Any], where: str) -> Part:
 
 
 def _rows_of_scores(name: str, scores: dict[str, Any]) -> dict[str, Any]:
-    """The rows of what `score_entities` returned, by their places in it."""
+    """The rows in a result of `score_entities`, by their places in it."""
     for part in ("by_label", "flat", "nested"):
         if not isinstance(scores.get(part), dict):
-            raise ValueError(f"`{name}` lacks {part}; give all that the evaluation returned")
+            raise ValueError(f"`{name}` lacks {part}; give the complete result of the evaluation")
     rows = {name: scores, f"{name}['flat']": scores["flat"], f"{name}['nested']": scores["nested"]}
     return rows | {f"{name}['by_label'][{label!r}]": row for label, row in scores["by_label"].items()}
 
@@ -232,7 +232,7 @@ def _make_calibration(facts: dict[str, Any]) -> Calibration:
 def _check_row(row: Any, where: str, names: tuple[str, ...]) -> None:
     missing = [name for name in names if not isinstance(row, dict) or type(row.get(name)) not in (int, float)]
     if missing:
-        raise ValueError(f"`{where}` lacks {', '.join(missing)}; give all that the evaluation returned")
+        raise ValueError(f"`{where}` lacks {', '.join(missing)}; give the complete result of the evaluation")
     for ratio in RATIOS:
         if ratio in row and not 0.0 <= row[ratio] <= 1.0:
             raise ValueError(f"`{where}` has {ratio} = {row[ratio]}; scores are fractions in [0, 1]")

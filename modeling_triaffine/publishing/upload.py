@@ -1,4 +1,4 @@
-"""Repositories to and from the Hub: a checkpoint or a model published in one commit, and errors in plain words."""
+"""Uploads a checkpoint or a model to the Hub in one commit, and explains the errors of the Hub."""
 
 import contextlib
 import filecmp
@@ -7,7 +7,6 @@ import shlex
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -47,11 +46,11 @@ DEFAULT_MESSAGE = "Publish a nested NER model"
 
 
 class NotPublishedError(OSError):
-    """A model that is saved could not be published. The message is one paragraph that says how to publish it later."""
+    """A saved model could not be published; the message says how to publish it later."""
 
 
 class Upload(NamedTuple):
-    """The commit of an upload, the outdated files that it removed, and whether the repository is private."""
+    """The commit of an upload, the outdated files it removed, and whether the repository is private."""
 
     commit: CommitInfo
     removed: list[str]
@@ -67,22 +66,21 @@ def push_model(
     token: str | bool | None = None,
     **options: Any,
 ) -> CommitInfo:
-    """Publishes a model that is in memory; `model.push_to_hub`.
+    """Publishes a model in memory; `model.push_to_hub` calls this.
 
-    Its card is the one of the place that the model was loaded from, if the weights are still the same; otherwise it is
-    a card without numbers.
+    The card is that of the folder or repository the model was loaded from, if the weights are unchanged; otherwise it
+    has no scores.
 
     Args:
-        model: the model.
-        repo_id: `"owner/name"`, or the name alone for a repository of one's own.
-        processor: default: the one saved where the model was loaded from. Without either, the model is published
-            alone, and a processor that is in the repository stays there.
-        max_shard_size: larger weights are split into several files.
-        token: of the Hub; default: that of `hf auth login` or `HF_TOKEN`.
+        repo_id: `"owner/name"`, or the name alone for a repository of the user.
+        processor: default: the one saved where the model was loaded from. Without any, the model is published alone,
+            and the repository keeps its processor.
+        max_shard_size: maximum size of a file of weights.
+        token: default: the token of `hf auth login` or `HF_TOKEN`.
         options: of [`publish_folder`] and [`upload_repository`], such as `tags`, `private` and `commit_message`.
 
     Raises:
-        ValueError, OSError: model and processor do not fit, or the Hub refuses; in one paragraph.
+        ValueError, OSError: model and processor do not match, or the upload failed; in one paragraph.
     """
     processor = processor or _find_processor(model, token)
     with tempfile.TemporaryDirectory() as folder:
@@ -105,7 +103,7 @@ def publish_folder(
     token: str | bool | None = None,
     **options: Any,
 ) -> Upload:
-    """Publishes a saved model; for the arguments see [`assemble_repository`] and [`upload_repository`]."""
+    """Publishes a saved model; see [`assemble_repository`] and [`upload_repository`] for the arguments."""
     name = full_name(repo_id, token)
     with tempfile.TemporaryDirectory() as staging:
         repository = assemble_repository(
@@ -133,21 +131,20 @@ def upload_repository(
 ) -> Upload:
     """Uploads the files and removes outdated ones, in one commit.
 
-    Files that publishing does not know stay. A card, a handler or requirements edited on the Hub stay, too, unless
-    those of the repository were edited themselves, or `new_card` replaces the card. The front matter of a card without
-    a text is merged into the new one. A model without its processor leaves the one that is there.
+    Unknown files on the Hub stay. So do a card, a handler or requirements that were edited there, unless those of
+    `repository` were edited, too, or `new_card` is set. The front matter of a card without text is merged into the new
+    one. A model without a processor keeps the processor on the Hub.
 
     Args:
-        repository: the files.
-        private: whether a new repository is private; None: as its owner's settings say. An existing one stays as it is.
-        new_card: replace an edited card.
-        token: of the Hub; default: that of `hf auth login` or `HF_TOKEN`.
+        private: whether a new repository is private; None: as the owner's settings say. An existing one is not changed.
+        new_card: whether to replace an edited card.
+        token: default: the token of `hf auth login` or `HF_TOKEN`.
         revision: branch to upload to, created if missing; default: main.
-        create_pr: make the commit a pull request.
-        commit_message, commit_description: of the commit.
+        create_pr: whether to make the commit a pull request.
+        commit_message, commit_description: texts of the commit.
 
     Raises:
-        ValueError, OSError: not logged in, no right to write, no connection, …; in one paragraph.
+        ValueError, OSError: no login, no write access, no connection, …; in one paragraph.
     """
     repo_id = repository.repo_id
     api = HfApi(token=token, library_name="modeling_triaffine", library_version=__version__)
@@ -176,7 +173,7 @@ def upload_repository(
 
 
 def fetch_checkpoint(name_or_path: str) -> Path:
-    """The folder of that name, or a copy of the parts of a Hub repository.
+    """The folder of this name, or a local copy of the Hub repository of this name.
 
     Raises:
         OSError: there is neither.
@@ -196,7 +193,7 @@ def fetch_checkpoint(name_or_path: str) -> Path:
 
 
 def full_name(repo_id: str, token: str | bool | None = None) -> str:
-    """The name with its owner: the user, if none is given."""
+    """The name with its owner, by default the user."""
     if "/" in repo_id:
         return repo_id
     with errors_of_hub(repo_id):
@@ -205,18 +202,18 @@ def full_name(repo_id: str, token: str | bool | None = None) -> str:
 
 @contextlib.contextmanager
 def errors_of_hub(repo_id: str) -> Iterator[None]:
-    """Turns the errors of the Hub's client into one paragraph each: what is wrong, what to do.
+    """Explains each error of the Hub's client in one paragraph: what is wrong, and what to do.
 
     Raises:
-        ValueError: the name cannot be that of a repository.
-        PermissionError: not logged in, or no right to write.
+        ValueError: `repo_id` cannot be the name of a repository.
+        PermissionError: no login, or no access.
         ConnectionError: the Hub cannot be reached.
-        OSError: anything else that the Hub refuses.
+        OSError: any other error of the Hub.
     """
     try:
         yield
     except HFValidationError as error:
-        raise ValueError(f"{repo_id!r} cannot be a repository on the Hub ({error}). Give owner/name.") from error
+        raise ValueError(f"{repo_id!r} cannot be the name of a repository ({error}). Give owner/name.") from error
     except LocalTokenNotFoundError as error:
         raise PermissionError(_not_logged_in(repo_id)) from error
     except HfHubHTTPError as error:
@@ -235,10 +232,10 @@ def errors_of_hub(repo_id: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def saved_before(checkpoint: Path, repo_id: str) -> Iterator[None]:
-    """For publishing a model that is saved in `checkpoint`: adds to errors where it is, and how to publish it later.
+    """Adds to errors of [`publish_folder`] where the model is saved, and how to publish it later.
 
     Raises:
-        NotPublishedError: instead of the ValueError or OSError that [`publish_folder`] raises.
+        NotPublishedError: instead of ValueError or OSError.
     """
     try:
         yield
@@ -258,20 +255,20 @@ def _explain(error: HfHubHTTPError, repo_id: str) -> OSError:
         return PermissionError(_not_logged_in(repo_id))
     if status == 403:
         return PermissionError(
-            f"The Hub does not let you write to {repo_id}. Its owner must be you or an organization that you may write "
-            "for (see `hf auth whoami`), and the token must have write access."
+            f"You have no write access to {repo_id}. Its owner must be you or an organization that you may write for "
+            "(see `hf auth whoami`), and the token must have write access."
         )
     if status == 404:
-        return FileNotFoundError(f"The Hub has no model {repo_id} that you may read. Check the spelling.")
+        return FileNotFoundError(f"The Hub has no model {repo_id}, or not for you. Check the spelling.")
     if status == 412:
-        return OSError(f"Somebody else has just changed {repo_id}; nothing was uploaded. Publish again.")
-    return OSError(f"The Hub refuses {repo_id}: {' '.join(str(error).split())}")
+        return OSError(f"Somebody else has just changed {repo_id}, so nothing was uploaded. Publish again.")
+    return OSError(f"The Hub reports an error for {repo_id}: {' '.join(str(error).split())}")
 
 
 def _not_logged_in(repo_id: str) -> str:
     return (
-        f"The Hub asks for a login to access {repo_id}, and there is no valid token. Log in with `hf auth login`, or "
-        "set HF_TOKEN; to publish, use a token with write access."
+        f"{repo_id} is not on the Hub, or needs a login, and there is no valid token. Check the spelling. Log in with "
+        "`hf auth login`, or set HF_TOKEN; to publish, use a token with write access."
     )
 
 
@@ -280,7 +277,7 @@ def _names(info: ModelInfo) -> set[str]:
 
 
 def _check_code_repository(api: HfApi, code_repository: str) -> None:
-    """Raises unless the code repository has all the code: otherwise nobody could load the model."""
+    """Raises ValueError unless the repository has all the code, without which the model could not be loaded."""
     with errors_of_hub(code_repository):
         missing = sorted(set(REMOTE_CODE_FILES) - _names(api.model_info(code_repository)))
     if missing:
@@ -291,16 +288,16 @@ def _check_code_repository(api: HfApi, code_repository: str) -> None:
 
 
 def _refuse_mixture(repository: Repository, there: set[str]) -> None:
-    """Raises ValueError where a model would replace shared code, or shared code a model."""
+    """Raises ValueError if a model would replace shared code, or shared code a model."""
     is_code, replaces_code = has_code_only(repository.files), has_code_only(there)
     replaces_model = not there.isdisjoint({CONFIG_FILE, PROCESSOR_FILE})
     if (is_code and replaces_model) or (replaces_code and not is_code):
         kind = "a model" if replaces_model else "the code that models in other repositories refer to"
-        raise ValueError(f"{repository.repo_id} has {kind}, which would be replaced; give another name.")
+        raise ValueError(f"{repository.repo_id} has {kind}, which would be replaced. Give another name.")
 
 
 def _outdated(repository: Repository, there: set[str]) -> list[str]:
-    """Files on the Hub that publishing wrote once and that are no part of the repository any more."""
+    """Files on the Hub that an earlier version wrote and that the repository does not have any more."""
     removed = sorted(name for name in there if is_made(name) and name not in repository.files)
     if CONFIG_FILE not in repository.files or PROCESSOR_FILE in repository.files:
         return removed
@@ -312,7 +309,7 @@ def _outdated(repository: Repository, there: set[str]) -> list[str]:
 def _without_edited(
     api: HfApi, repository: Repository, info: ModelInfo, *, replace_card: bool
 ) -> dict[str, Path | bytes]:
-    """The repository's files but for those that somebody has edited on the Hub; the card merged with a draft there."""
+    """The files to upload: without those edited on the Hub, and with the card merged with a draft there."""
 
     def on_hub(name: str) -> Path:
         return Path(api.hf_hub_download(repository.repo_id, name, revision=info.sha))
@@ -321,7 +318,7 @@ def _without_edited(
     there = _names(info)
     for name in set(ENDPOINT_FILES).intersection(there, added).difference(repository.own_endpoint):
         if is_own_endpoint(on_hub(name)):
-            logger.warning("%s in %s was edited there and stays.", name, repository.repo_id)
+            logger.warning("%s in %s was edited there and is kept.", name, repository.repo_id)
             del added[name]
     if CARD_NAME in there and not replace_card:
         card = _choose_card(repository, on_hub(CARD_NAME).read_text(encoding="utf-8"))
@@ -333,7 +330,7 @@ def _without_edited(
 
 
 def _choose_card(repository: Repository, there: str) -> str | None:
-    """The card to upload, given the one on the Hub; None where that one stays."""
+    """The card to upload, given the one on the Hub; None to keep that one."""
     ours, name = repository.files[CARD_NAME].read_bytes().decode("utf-8"), repository.repo_id
     if (is_marked(there) and not is_edited(there)) or there == ours:
         return ours
@@ -343,7 +340,7 @@ def _choose_card(repository: Repository, there: str) -> str | None:
     if repository.card_is_edited:
         logger.warning("The card in %s is replaced; its history keeps the old one.", name)
         return ours
-    logger.warning("The card in %s was edited there and stays; --new-card replaces it.", name)
+    logger.warning("The card in %s was edited there and is kept; --new-card replaces it.", name)
     return None
 
 
@@ -353,30 +350,28 @@ def _find_processor(model: TriaffineForNestedNER, token: str | bool | None) -> T
     try:
         return TriaffineProcessor.from_pretrained(origin, token=token, **model.origin) if origin else None
     except OSError as error:
-        logger.warning("The model is published without a processor: %s", error)
+        logger.warning("The model is published without a processor. %s", error)
         return None
 
 
 def _copy_card(folder: Path, model: TriaffineForNestedNER, token: str | bool | None) -> None:
-    """Copies card and summary from where a model was loaded to the saved model, if its weights are still the same."""
+    """Copies card and summary from where the model was loaded to where it is saved, if its weights are unchanged."""
     origin = str(model.config.name_or_path)
-    find = partial(_find_file, origin, token=token, **model.origin)
+
+    def find(name: str) -> str | None:
+        try:
+            return cached_file(origin, name, token=token, **model.origin) if origin else None
+        except OSError:
+            return None
+
     found = {name: find(name) for name in (CARD_NAME, SUMMARY_FILE)}
     if not any(found.values()):
         return
     for path in folder.glob("*.safetensors"):
         source = find(path.name)
         if source is None or not filecmp.cmp(source, path, shallow=False):
-            logger.warning("The weights differ from those in %s: its card and scores are left out.", origin)
+            logger.warning("The weights differ from those in %s, so its card and scores are left out.", origin)
             return
     for name, source in found.items():
         if source is not None:
             shutil.copyfile(source, folder / name)
-
-
-def _find_file(origin: str, name: str, **options: Any) -> str | None:
-    """A file in a folder or Hub repository; None if it is missing, or the place itself."""
-    try:
-        return cached_file(origin, name, **options) if origin else None
-    except OSError:
-        return None

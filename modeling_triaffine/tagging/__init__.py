@@ -1,8 +1,7 @@
 """Tags a corpus of many files on one machine or on a cluster, with Ray Data. Needs the extra `ray`.
 
-`reading.py` splits the files into chunks of rows and rejects rows without a text, `tagger.py` is the actor with the
-model, `output.py` the output folder, `run.py` the Ray Data pipeline through all of them. Not here: the command
-(`commands/`) and the readers of annotated corpora (`data/`).
+`reading.py` splits the files into chunks of rows and rejects rows without text, `tagger.py` is the actor with the
+model, `output.py` the output folder, and `run.py` the Ray Data pipeline.
 """
 
 from ..errors import missing_extra

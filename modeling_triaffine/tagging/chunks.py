@@ -1,4 +1,4 @@
-"""The chunk: some rows of an input file on their way to the output."""
+"""The chunk: rows of an input file on their way to the output."""
 
 import dataclasses
 import io
@@ -13,12 +13,13 @@ Rejection = dict[str, Any]  # {"file", "row", "reason", "record"}
 
 @dataclasses.dataclass(frozen=True)
 class Chunk:
-    """Some rows of a file.
+    """Rows of a file.
 
     Args:
-        table: the rows that can be tagged, numbered in the file from 1 by `rows`; all chunks of a file have one schema.
-        rejected: the rows of the chunk that cannot be tagged.
-        failure: why the rest of the file cannot be read; this is then its last chunk.
+        table: the rows that can be tagged; all chunks of a file have the same schema.
+        rows: their numbers in the file, from 1.
+        rejected: the rows that cannot be tagged.
+        failure: why the rest of the file cannot be read; the chunk is then the last one of the file.
     """
 
     file: str
@@ -28,7 +29,7 @@ class Chunk:
     failure: str | None = None
 
     def pack(self) -> dict[str, Any]:
-        """Serializes the chunk as a row of a Ray Dataset; as bytes, since Ray would unify the schemas of tables."""
+        """Serializes the chunk as a row of a Ray Dataset, in bytes because Ray would unify the schemas of tables."""
         sink = io.BytesIO()
         with pa.ipc.new_stream(sink, self.table.schema) as writer:
             writer.write_table(self.table)
@@ -40,7 +41,7 @@ class Chunk:
         return cls(table=pa.ipc.open_stream(row["table"]).read_all(), **json.loads(row["others"]))
 
     def reject(self, reasons: Sequence[str | None]) -> "Chunk":
-        """Moves the rows for which there is a reason to the rejected ones."""
+        """Moves the rows with a reason to the rejected ones."""
         bad = [index for index, reason in enumerate(reasons) if reason is not None]
         records = self.table.take(pa.array(bad, pa.int64())).to_pylist()
         rejected = [
@@ -56,5 +57,5 @@ class Chunk:
 
 
 def rejection(file: str, row: int | None, reason: str | None, record: Any) -> Rejection:
-    """A line of `rejected.jsonl`; `row` is None if the whole file cannot be read."""
+    """A line of `rejected.jsonl`; `row` is None for a whole file."""
     return {"file": file, "row": row, "reason": reason, "record": record}

@@ -1,11 +1,11 @@
-"""The output folder: which inputs are finished, with which options, and what was rejected.
+"""The output folder of a tagged corpus.
 
-    options.json      what the outputs depend on; runs with other options are rejected
-    NAME.parquet      the atomic output of one input; existing ones are not written again
+    options.json      the options that the outputs depend on; a run with other options is refused
+    NAME.parquet      the output of one input, written atomically and only once
     rejected.jsonl    {"file", "row", "reason", "record"} of each row that could not be tagged
 
-An input's rejections are written before its output gets its name, and a run begins by removing the rejections of inputs
-without output: whenever a run is killed, each row ends up exactly once in one of the two places.
+The rejections of an input are written before its output is renamed to its final name, and a run first removes the
+rejections of inputs without output. So even if a run is killed, each row ends up in exactly one of the two places.
 """
 
 import json
@@ -26,7 +26,7 @@ ROW_GROUP_BYTES = 64 * 2**20
 
 
 class Totals(NamedTuple):
-    """Totals of an output folder: finished files, rows with entities, rejected rows, unreadable files."""
+    """Numbers of finished files, tagged rows, rejected rows and unreadable files in an output folder."""
 
     files: int
     tagged: int
@@ -35,10 +35,10 @@ class Totals(NamedTuple):
 
 
 class OutputFolder:
-    """The folder of the outputs made with `options`.
+    """The folder for the outputs of a run with these options.
 
     Raises:
-        ValueError: its outputs were made with other options, or it contains other files.
+        ValueError: it has outputs of other options, or other files.
     """
 
     def __init__(self, folder: Path, options: dict[str, Any]):
@@ -48,11 +48,11 @@ class OutputFolder:
         self._drop_rejections_of_unfinished()
 
     def path(self, name: str) -> Path:
-        """The output of the input of this name; it exists once the input is finished."""
+        """The output for the input of this name, which exists once the input is finished."""
         return self.folder / output_name(name)
 
     def write(self, name: str, chunks: Iterable[Chunk]) -> None:
-        """Writes the output and the rejections of one input, given all of its chunks."""
+        """Writes the output and the rejections of one input from all its chunks."""
         try:
             with (
                 atomic_path(self.path(name)) as unfinished,
@@ -64,7 +64,7 @@ class OutputFolder:
                     for table in chain([first], groups):
                         writer.write_table(table)
         except UnreadableFileError:
-            pass  # reported among the rejections
+            pass  # its rejection says why
 
     def totals(self) -> Totals:
         """The totals over all runs."""
@@ -89,7 +89,7 @@ class OutputFolder:
                 json.dump(options, output, indent=2)
 
     def _read_rejections(self) -> Iterator[str]:
-        """Complete lines only: the last one may be truncated, and then its input is not finished."""
+        """Complete lines only: a truncated last line belongs to an unfinished input."""
         if self.rejections.is_file():
             with open(self.rejections, encoding="utf-8", errors="replace") as lines:
                 yield from (line for line in lines if line.endswith("\n"))
@@ -104,8 +104,7 @@ def _read_options(path: Path) -> dict[str, Any]:
         return decode_object(path.read_bytes())
     except DataError as error:
         raise ValueError(
-            f"{path}, with the options of the outputs beside it, cannot be read: {error.problem}. Give another output "
-            "folder."
+            f"{path}, with the options of the outputs, cannot be read: {error.problem}. Give another output folder."
         ) from None
 
 
@@ -125,7 +124,7 @@ def _tables(chunks: Iterable[Chunk], rejections: TextIO) -> Iterator[pa.Table]:
 
 
 def _row_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Concatenates tables to row groups of a reasonable size; yields at least one."""
+    """Concatenates tables to row groups of about `ROW_GROUP_BYTES`; yields at least one."""
     group: list[pa.Table] = []
     for table in tables:
         group.append(table)

@@ -1,4 +1,4 @@
-"""Input files: finding them, and splitting each one into chunks of rows with a text."""
+"""Finds the input files, and splits each into chunks of rows with a text."""
 
 import dataclasses
 import glob
@@ -16,7 +16,7 @@ from .chunks import Chunk, rejection
 
 JSON_LINES = {".jsonl", ".json", ".ndjson"}
 SUFFIXES = {".parquet", *JSON_LINES}
-# What pyarrow raises for mixed types, integers beyond 64 bits and halves of surrogate pairs.
+# pyarrow's errors for mixed types, integers beyond 64 bits, and halves of surrogate pairs.
 NO_COLUMN = (pa.ArrowException, OverflowError, UnicodeEncodeError)
 
 
@@ -25,12 +25,12 @@ class Reading:
     """How input files are read.
 
     Args:
-        text_column: the column or field with the text.
-        entities_column: the column to be added.
+        text_column: column or field with the text.
+        entities_column: column to add.
         max_characters: longer texts are rejected.
-        chunk_size: rows that an actor processes at a time.
-        files_at_once: files that are read at the same time. As the outputs are written in order, the chunks of all but
-            one of them wait in Ray's object store.
+        chunk_size: number of rows that an actor processes at a time.
+        files_at_once: number of files read at the same time. Since outputs are written in order, the chunks of all but
+            one wait in Ray's object store.
     """
 
     text_column: str = "text"
@@ -43,11 +43,11 @@ class Reading:
 def find_files(inputs: Iterable[str], output_dir: Path) -> dict[str, str]:
     """Returns name → absolute path of all input files, sorted by name.
 
-    A folder stands for all files in it, named by their relative path, except those with a part of the path that begins
-    with "." or "_"; a pattern stands for the files that it matches. Files in the output folder are not inputs.
+    A folder stands for all files in it, named by their relative paths, unless a part of the path begins with "." or
+    "_". A pattern stands for the files that it matches. Files in the output folder are not inputs.
 
     Raises:
-        ValueError: there is no such file, it has another suffix, or two files would have the same output.
+        ValueError: a file does not exist or has another suffix, or two files would have the same output.
     """
     found: dict[str, str] = {}
     for given in inputs:
@@ -55,7 +55,7 @@ def find_files(inputs: Iterable[str], output_dir: Path) -> dict[str, str]:
         paths = {name: path for name, path in _matches(given).items() if not path.resolve().is_relative_to(outputs)}
         if not paths:
             raise ValueError(
-                f"{given}: there is no {', '.join(sorted(SUFFIXES))} file. Give a file, folder or pattern."
+                f"{given}: there is no {', '.join(sorted(SUFFIXES))} file. Give a file, a folder or a pattern."
             )
         for name, path in paths.items():
             if path.suffix not in SUFFIXES:
@@ -85,10 +85,7 @@ def _matches(given: str) -> dict[str, Path]:
 
 
 def read_chunks(file: str, path: str, reading: Reading) -> Iterator[Chunk]:
-    """The chunks of a file in order; at least one, even if the file is empty.
-
-    Errors in the file are not raised, but become the `failure` of the last chunk.
-    """
+    """The chunks of a file in order, at least one; an error in the file becomes the `failure` of the last."""
     read = read_parquet if path.endswith(".parquet") else read_json_lines
     try:
         yield from read(file, path, reading)
@@ -97,7 +94,7 @@ def read_chunks(file: str, path: str, reading: Reading) -> Iterator[Chunk]:
 
 
 def read_parquet(file: str, path: str, reading: Reading) -> Iterator[Chunk]:
-    """The rows as they are in the file; those without a text are rejected."""
+    """The rows of a Parquet file; those without a text are rejected."""
     with pq.ParquetFile(path) as parquet:
         schema = parquet.schema_arrow
         _check_columns(schema, reading)
@@ -126,7 +123,7 @@ def _check_columns(schema: pa.Schema, reading: Reading) -> None:
 
 
 def _describe_taken(column: str) -> str:
-    return f"there already is a column {column!r}; give another entities_column"
+    return f"there is a column {column!r} already; give another entities_column"
 
 
 def reason_against(text: Any, reading: Reading) -> str | None:
@@ -143,7 +140,7 @@ def reason_against(text: Any, reading: Reading) -> str | None:
 
 
 class Line(NamedTuple):
-    """A line of a file of JSON lines, numbered from 1: a record with a text, or the reason for its rejection."""
+    """A JSON line, numbered from 1: a record with a text, or the reason for its rejection."""
 
     row: int
     raw: bytes
@@ -152,9 +149,9 @@ class Line(NamedTuple):
 
 
 def read_json_lines(file: str, path: str, reading: Reading) -> Iterator[Chunk]:
-    """Objects with a text as rows; other lines are rejected, blank ones skipped.
+    """The rows of a file of JSON lines; lines without a text are rejected, blank ones skipped.
 
-    The file is read twice, since the types of the columns are known at its end.
+    The file is read twice, because the types of its columns are only known at its end.
     """
     types = _column_types(path, reading)
     if reading.entities_column in types:
@@ -190,7 +187,7 @@ def _parse(row: int, raw: bytes, reading: Reading) -> Line:
 
 
 def _column_types(path: str, reading: Reading) -> dict[str, pa.DataType | None]:
-    """Field → type of its column; None if no type represents all values, which are then written as JSON."""
+    """Field → type of its column; None if no type fits all values, which are then written as JSON."""
     types: dict[str, pa.DataType | None] = {reading.text_column: pa.string()}
     for lines in _chunks_of_lines(path, reading):
         records = [line.record for line in lines if line.reason is None]
@@ -211,7 +208,7 @@ def _common_type(known: pa.DataType, values: list[Any]) -> pa.DataType | None:
 
 
 def _is_storable(kind: pa.DataType) -> bool:
-    """Whether Parquet can store such a column, which it cannot for objects that are always empty."""
+    """Whether Parquet can store the type: it cannot store objects without fields."""
     parts = [kind.field(number).type for number in range(kind.num_fields)]
     return all(map(_is_storable, parts)) and (bool(parts) or not pa.types.is_struct(kind))
 

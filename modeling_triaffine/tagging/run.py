@@ -1,4 +1,4 @@
-"""The Ray Data pipeline: files → chunks (tasks) → entities (actors) → one output per file, written in order."""
+"""The Ray Data pipeline: files → chunks (tasks) → entities (actors) → one output per file, in order."""
 
 import contextlib
 import dataclasses
@@ -23,7 +23,7 @@ from .output import OutputFolder, Totals
 from .reading import Reading, read_chunks
 from .tagger import Tagger, Tagging, describe_model
 
-# Consecutive actors that may die during their start.
+# Number of actors in a row that may die while starting.
 RETRIES = 3
 
 
@@ -31,7 +31,7 @@ RETRIES = 3
 class Actors:
     """The processes with the model: their number, and the CPUs and GPUs of each.
 
-    By default as many as fit on the cluster, with one GPU each if it has GPUs.
+    By default as many as fit on the cluster, with one GPU each if it has any.
     """
 
     count: int | None = None
@@ -39,11 +39,7 @@ class Actors:
     gpus: float | None = None
 
     def fitted(self, resources: dict[str, float]) -> "Actors":
-        """Returns the actors with the defaults resolved.
-
-        Raises:
-            ValueError: they do not fit on the cluster.
-        """
+        """Returns the actors with defaults resolved; raises ValueError if they do not fit on the cluster."""
         gpus = float(resources.get("GPU", 0) > 0) if self.gpus is None else self.gpus
         rooms = [int(resources.get(kind, 0) / each) for kind, each in (("CPU", self.cpus), ("GPU", gpus)) if each]
         room = min(rooms, default=0)
@@ -64,13 +60,13 @@ def tag_corpus(
 ) -> Totals:
     """Writes `output_dir/NAME.parquet` for each of the files, {name: path}, that has no output yet; see `output.py`.
 
-    Runs on the Ray to which this process is connected, otherwise on what `ray.init` finds: the cluster of RAY_ADDRESS,
-    that of this machine, or a new one for the duration of the call.
+    Runs on the Ray cluster that this process is connected to, else on the one that `ray.init` finds: that of
+    RAY_ADDRESS, that of this machine, or a new one for the duration of the call.
 
     Raises:
-        ValueError: the options contradict those of existing outputs, the model or the cluster.
+        ValueError: the options do not match existing outputs, the model or the cluster.
         OSError: there is no such model.
-        RuntimeError: Ray fails, or the model cannot be loaded or fails on every text; finished outputs are kept.
+        RuntimeError: Ray failed, or the model could not be loaded or failed on every text; finished outputs are kept.
     """
     reading, actors = reading or Reading(), actors or Actors()
     model, revision = describe_model(tagging.model, tagging.revision)
@@ -90,14 +86,14 @@ def tag_corpus(
                     output.write(name, chunks_of_file)
             except (ray.exceptions.RayError, ExecutionTimeoutError) as error:
                 raise RuntimeError(
-                    f"Tagging has stopped: {describe_error(error)} Existing outputs are complete; the same call "
-                    "continues with the others."
+                    f"Tagging stopped: {describe_error(error)} Existing outputs are complete; the same call continues "
+                    "with the others."
                 ) from error
     return output.totals()
 
 
 def options_of_outputs(model: str, tagging: Tagging, reading: Reading) -> dict[str, Any]:
-    """What the outputs depend on, and so must be the same for all in a folder."""
+    """The options that all outputs in a folder must share."""
     return {
         "model": model,
         "threshold": tagging.threshold,
@@ -110,7 +106,7 @@ def options_of_outputs(model: str, tagging: Tagging, reading: Reading) -> dict[s
 
 @contextlib.contextmanager
 def connected() -> Iterator[None]:
-    """Connects to Ray or starts it if needed, without dashboard, usage statistics and logs."""
+    """Connects to Ray or starts it, unless connected, without dashboard, usage statistics and logs."""
     logging.getLogger("ray.data").setLevel(logging.CRITICAL)
     if ray.is_initialized():
         yield
@@ -125,15 +121,15 @@ def connected() -> Iterator[None]:
 
 
 def tagged_chunks(files: dict[str, str], tagging: Tagging, reading: Reading, actors: Actors) -> Iterator[Chunk]:
-    """The chunks of all files with their entities, in the order of the files, as they are finished.
+    """The tagged chunks of all files, in the order of the files.
 
-    If an actor's process dies, the actor is restarted and its chunk run again; Ray's guard against runs without
-    progress stops the run if a chunk always kills its actor.
+    If the process of an actor dies, the actor is restarted and its chunk repeated; Ray stops a run without progress, as
+    of a chunk that always kills its actor.
     """
     context = DataContext.get_current().copy()
     context.execution_options.preserve_order = True
     context.target_max_block_size = 1  # bytes: every chunk is one Ray block, and so one task
-    context.raise_original_map_exception = True  # the actor's, for `describe_error`
+    context.raise_original_map_exception = True  # for `describe_error`
     context.max_consecutive_actor_init_deaths = RETRIES
     context.enable_progress_bars = context.print_on_execution_start = False
     sources = [{"file": file, "path": path} for file, path in files.items()]
@@ -142,7 +138,7 @@ def tagged_chunks(files: dict[str, str], tagging: Tagging, reading: Reading, act
         chunks = ray.data.from_items(sources, override_num_blocks=len(sources)).flat_map(
             partial(pack_chunks, reading=reading),
             compute=TaskPoolStrategy(min(reading.files_at_once, len(sources))),
-            num_cpus=0,  # otherwise it would wait forever if the actors have them all
+            num_cpus=0,  # else it waits forever if the actors have all CPUs
         )
         tagged = chunks.map(
             tagger,
@@ -160,7 +156,7 @@ def pack_chunks(source: dict[str, Any], reading: Reading) -> Iterator[dict[str, 
 
 
 def describe_error(error: Exception) -> str:
-    """The error of an actor, or what happened to it."""
+    """The error of an actor, or Ray's own."""
     cause = error.cause if isinstance(error, ray.exceptions.RayTaskError) else error
     return f"{type(cause).__name__}: {cause}"
 

@@ -1,4 +1,4 @@
-"""The actor with the model: a chunk of texts → the chunk with its entities."""
+"""The actor with the model, which adds entities to chunks."""
 
 import dataclasses
 import hashlib
@@ -30,9 +30,9 @@ ENTITIES = pa.list_(
         }
     )
 )
-# The files of a model's folder that determine its entities.
+# The files of a model that determine its predictions.
 MODEL_FILES = ("config.json", "processor_config.json", "tokenizer.json", "vocabularies.json", "*.safetensors")
-# A text that every model can read, to distinguish a failing machine from a failing text.
+# A text for every model, to distinguish a failing machine from a failing text.
 HARMLESS_TEXT = "Yes ."
 
 
@@ -48,7 +48,7 @@ class Tagging:
 
 
 def describe_model(name_or_path: str, revision: str | None = None) -> tuple[str, str | None]:
-    """Returns a description that identifies a model's state, and its commit if it is from the Hub.
+    """Returns a description that identifies the state of a model, and its commit if it is on the Hub.
 
     Raises:
         OSError: there is no such model, or one of its files is missing.
@@ -57,7 +57,7 @@ def describe_model(name_or_path: str, revision: str | None = None) -> tuple[str,
     config = TriaffineConfig.from_pretrained(name_or_path, revision=revision)
     processor = TriaffineProcessor.from_pretrained(name_or_path, revision=revision)
     processor.check_fits(config)
-    list(processor.encode_text(HARMLESS_TEXT))  # if the model needs parts of speech, the warning is visible here
+    list(processor.encode_text(HARMLESS_TEXT))  # shows a warning if the model needs parts of speech
     folder = Path(name_or_path)
     if not folder.is_dir():
         cached = find_file(name_or_path, "config.json", {"revision": revision})
@@ -79,9 +79,9 @@ class Tagger:
 
     @cached_property
     def find_entities(self) -> NestedNERPipeline:
-        """The pipeline, loaded with the first chunk: Ray reports errors of calls, but not those of constructors."""
+        """The pipeline, loaded with the first chunk, since Ray does not report errors of constructors."""
         logging.disable_progress_bar()
-        logging.set_verbosity_error()  # on a GPU the pipeline warns of repeated calls
+        logging.set_verbosity_error()  # on a GPU, the pipeline warns of repeated calls
         model, revision = self.tagging.model, self.tagging.revision
         return NestedNERPipeline(
             model=TriaffineForNestedNER.from_pretrained(model, revision=revision),
@@ -112,7 +112,7 @@ class Tagger:
         return found
 
     def reason_against(self, text: str) -> str | None:
-        """Why the model fails on a text, None if it does not. Raises the error if the text is not the cause."""
+        """Why the model fails on a text, or None. Raises the error if the model fails on any text."""
         try:
             self.tag([text])
         except Exception as error:

@@ -1,8 +1,8 @@
 """Training: the trainer, its arguments and parameter groups, recipes, and what a run of `triaffine-ner train` does.
 
-A run is read from the command line (`command_line.py`, `recipes.py`), prepared (`preparation.py`), and carried out
-(`run.py`) by the trainer (`trainer.py`), which resumes from undamaged checkpoints (`checkpoints.py`). `starting.py`
-prepares the trainer alone, from Python. `faults.py` lists what can stop a run.
+The command line and a recipe (`command_line.py`, `recipes.py`) define a run; `preparation.py` builds data and model,
+`run.py` trains, scores and saves with the trainer (`trainer.py`). `starting.py` starts a trainer from a recipe in
+Python. `checkpoints.py` finds undamaged checkpoints, and `faults.py` explains what can stop a training.
 """
 
 from .arguments import NestedNERTrainingArguments

@@ -1,7 +1,6 @@
-"""The options of a training: three dataclasses, whose fields are options of the command line and of recipes.
+"""The training options: three dataclasses, whose fields are options of the command line and of recipes.
 
-How they are read from a recipe and the command line is in `command_line.py`; the options of the model itself are the
-fields of `TriaffineConfig`.
+`command_line.py` reads them. The options of the model itself are the fields of `TriaffineConfig`.
 """
 
 # ruff: noqa: RUF009 - `_option` makes a field, as `dataclasses.field` does
@@ -17,12 +16,12 @@ from transformers.trainer_utils import HubStrategy, IntervalStrategy, SaveStrate
 from ..data.collator import FlatAnnotation
 from .checkpoints import LATEST
 
-# Whose words a model is trained on, see `corpora.py`.
+# The words that a model is trained on, see `corpora.py`.
 Words = Literal["auto", "corpus", "text", "both"]
 SAMPLING_STRATEGIES = ("group_by_length", "random")
-# Options of transformers' Trainer and its arguments that would silently do nothing here, so that they are refused.
+# Options of transformers' Trainer and TrainingArguments that are refused, because they would silently do nothing.
 WITHOUT_EFFECT = {
-    "model_init": "it trains the model that it is given; to try several, make a trainer for each",
+    "model_init": "it trains the model it is given; create a trainer for each model",
     "compute_metrics": "evaluation always scores entities; score `predict_entities` yourself",
     "preprocess_logits_for_metrics": "evaluation always scores entities",
     "compute_loss_func": "the model computes its loss itself",
@@ -39,7 +38,7 @@ WITHOUT_EFFECT = {
     "hub_always_push": "the model is uploaded once, when it is finished",
     "length_column_name": "a sentence's length is its number of sub-words",
 }
-# Numbers that may be 0, which switches something off, but not less.
+# Numbers of 0 or more.
 NOT_NEGATIVE = (
     "learning_rate",
     "encoder_learning_rate",
@@ -53,7 +52,7 @@ NOT_NEGATIVE = (
 
 
 def _option(default: Any, help: str, **of_parser: Any) -> Any:
-    """A field with its meaning, and what else the command line's parser should know of it."""
+    """A dataclass field with its help text and further settings of the command line's parser."""
     return field(default=default, metadata={"help": help, **of_parser})
 
 
@@ -62,7 +61,7 @@ def refuse_without_effect(name: str) -> NoReturn:
 
 
 def check_arguments(args: TrainingArguments) -> None:
-    """Raises ValueError for options of transformers, in plain arguments too, that this trainer does not follow."""
+    """Raises ValueError for options of transformers that NestedNERTrainer ignores or cannot follow."""
     defaults = TrainingArguments.__dataclass_fields__
     for name in WITHOUT_EFFECT.keys() & defaults.keys():
         if getattr(args, name) not in (defaults[name].default, []):
@@ -75,41 +74,41 @@ def check_arguments(args: TrainingArguments) -> None:
     config: Any = args.accelerator_config
     if config.dispatch_batches or config.split_batches:
         raise ValueError(
-            "accelerator_config asks for dispatch_batches or split_batches, which cut a batch into equal parts for the "
-            "processes. Here every process makes batches of its own, which cannot be cut; leave both out."
+            "accelerator_config sets dispatch_batches or split_batches, which divide a batch among the processes. Here "
+            "every process makes batches of its own; leave both out."
         )
 
 
 @dataclass
 class ModelArguments:
-    """Where a new model starts from."""
+    """What a training starts from."""
 
     model_name_or_path: str | None = _option(
         None,
-        "Pretrained encoder: a folder or a name on the Hub. Without one, the encoder that the recipe's "
-        "config.json describes is trained from scratch, with a tokenizer learned from the training data.",
+        "Pretrained encoder, or a trained model to train further: a folder or a name on the Hub. Default: the encoder "
+        "in the recipe's config.json, trained from scratch with a tokenizer learned from the training data.",
     )
     keep_labels: bool = _option(
         False,
-        "Going on with a trained model, keep those of its labels that the training data does not annotate: "
-        "their probabilities, as the model gives them, are learned with the data's own labels.",
+        "Training a trained model further, keep its labels that the training data does not annotate: the model's own "
+        "probabilities of them are learned together with the labels of the data.",
     )
     learn_span_width: bool = _option(
         False,
-        "A new model scores no span wider than the widest entity of its training data, which it keeps as "
-        "max_span_width: faster, and entities that are wider than any in training are not found.",
+        "Set the max_span_width of a new model to the width of the widest entity in its training data. This is "
+        "faster, but wider entities are never found.",
     )
     word_vectors: str | None = _option(
         None,
-        "File of static word vectors for a new model: .vec or .bin of fastText, text or "
-        "binary of word2vec, GloVe's text. Words without one are one unknown word; they are counted.",
+        "File of static word vectors for a new model: fastText (.vec or .bin), word2vec (text or binary) or GloVe. "
+        "All words without a vector share that of the unknown word.",
     )
     keep_all_word_vectors: bool = _option(
         False,
-        "Keep all vectors of the file, not only those of the data's words, for words seen later. "
-        "They are weights: 4 bytes a number in the model, and 16 in training.",
+        "Keep all vectors of the file, for words that the data does not have. They are weights: each number takes 4 "
+        "bytes in the model and 16 in training.",
     )
-    license: str | None = _option(None, "License of the model for its card, as the Hub calls it (apache-2.0).")
+    license: str | None = _option(None, "License in the model card: the Hub's identifier, such as apache-2.0.")
     tokenizer_vocab_size: int = _option(
         8000, "Size of the vocabulary of a tokenizer that is learned from the training data."
     )
@@ -117,40 +116,38 @@ class ModelArguments:
 
 @dataclass
 class DataArguments:
-    """Which sentences to train, choose and test on."""
+    """The data to train, validate and test on."""
 
-    train_file: str | None = _option(
-        None, "Training data: a JSON-lines file, a folder with one file a split, or a corpus file."
-    )
-    validation_file: str | None = _option(None, "Validation data; default: the split of that name in --train_file.")
-    test_file: str | None = _option(None, "Test data; default: the split of that name in --train_file.")
-    data_format: str | None = _option(None, "Format of the data files; default: recognized by their names and content.")
-    dataset_name: str | None = _option(None, "What the model card calls the data: an id on the Hub, or a name.")
-    language: str | None = _option(None, "Language of the data for the model card (en).")
+    train_file: str | None = _option(None, "Training data: a corpus file, or a folder with train, dev and test.")
+    validation_file: str | None = _option(None, "Validation data. Default: that split of --train_file.")
+    test_file: str | None = _option(None, "Test data. Default: that split of --train_file.")
+    data_format: str | None = _option(None, "Format of the data files. Default: recognized by name and content.")
+    dataset_name: str | None = _option(None, "Name of the data in the model card: an id on the Hub, or a title.")
+    language: str | None = _option(None, "Language of the data in the model card, such as en.")
     words: Words = _option(
         "auto",
-        "Words to train on: those of the corpus, those that the model cuts raw text into, or both, one "
-        "after the other. auto: text where the corpus keeps its text, both where it has words only, corpus where "
-        "the model reads the corpus' parts of speech. Entities are aligned by characters, lost ones counted.",
+        "Words to train on: those of the corpus (corpus), those that the model splits raw text into (text), or both. "
+        "auto is corpus for a model that reads the corpus' parts of speech, else text where the corpus has its text, "
+        "else both. Entities are aligned by characters, and lost ones counted.",
     )
-    retokenize: bool = _option(False, "The old name of --words text.")
+    retokenize: bool = _option(False, "Old name of --words text.")
     flat_annotation: FlatAnnotation | None = _option(
         None,
-        "Which of nested entities the training data annotates, if only some: spans inside an entity "
-        "(outermost), around one (innermost) or both (any) are left out of the loss, so that the model can find "
-        "nested entities nevertheless. Default: all entities are annotated.",
+        "For training data that does not annotate nested entities: leave spans inside an entity (outermost), around "
+        "one (innermost) or both (any) out of the loss, so that the model can learn to find nested ones. Default: all "
+        "entities are annotated.",
     )
     pos_tagger: str | None = _option(
         None,
-        "A spaCy pipeline, by name or folder, that tags the sentences that come without parts of speech, "
-        "for a model with pos_embedding_size.",
+        "spaCy pipeline, a name or folder, that tags sentences without parts of speech, for a model with "
+        "pos_embedding_size.",
     )
     card_examples: int = _option(
-        3, "Validation sentences shown in the model card; 0 where the corpus' text must not be published."
+        3, "Number of validation sentences in the model card; 0 if the corpus' text must not be published."
     )
-    max_train_samples: int | None = _option(None, "Train on this many sentences only (a quick trial).")
-    max_eval_samples: int | None = _option(None, "Validate on this many sentences only.")
-    max_predict_samples: int | None = _option(None, "Test on this many sentences only.")
+    max_train_samples: int | None = _option(None, "Train on the first N sentences only.")
+    max_eval_samples: int | None = _option(None, "Validate on the first N sentences only.")
+    max_predict_samples: int | None = _option(None, "Test on the first N sentences only.")
 
     def __post_init__(self) -> None:
         if self.card_examples < 0:
@@ -165,13 +162,16 @@ class DataArguments:
 
 @dataclass
 class NestedNERTrainingArguments(TrainingArguments):
-    """`TrainingArguments` with three learning rates and the paper's defaults (its rates are those of GENIA).
+    """`TrainingArguments` with three learning rates and the paper's defaults (the rates are those for GENIA).
 
-    `learning_rate` is the rate of the triaffine head. The rates fall linearly to zero over the updates really made.
-    The best checkpoint, by F1 on the validation data, is the model that training ends with.
+    `learning_rate` is the rate of the triaffine head. By default the rates decay linearly to zero, and training ends
+    with the checkpoint of the best F1 on the validation data.
+
+    Raises:
+        ValueError: an option has no effect in [`NestedNERTrainer`], or its value is not possible.
     """
 
-    output_dir: str = _option("outputs", "Folder of the checkpoints and the finished model.")
+    output_dir: str = _option("outputs", "Folder for checkpoints and the final model. The command line requires it.")
     learning_rate: float = _option(3e-5, "Learning rate of the triaffine head.")
     encoder_learning_rate: float = _option(3e-5, "Learning rate of the pretrained encoder.")
     embeddings_learning_rate: float = _option(
@@ -181,58 +181,57 @@ class NestedNERTrainingArguments(TrainingArguments):
     weight_decay: float = _option(0.01, "Decoupled weight decay; none on biases, norms and the label bias.")
     ema_decay: float | None = _option(
         None,
-        "Evaluate and save an exponential moving average of the weights with this decay (0.99) instead of "
-        "the weights themselves. Default: no average.",
+        "Evaluate and save an exponential moving average of the weights with this decay, such as 0.99. Default: the "
+        "weights themselves.",
     )
-    max_grad_norm: float = _option(0.1, "Gradients are clipped to this norm; 0: never.")
+    max_grad_norm: float = _option(0.1, "Clip gradients to this norm; 0: never.")
     do_train: bool = _option(True, "Train.")
     do_eval: bool = _option(True, "Score the final model on the validation data.")
-    eval_strategy: IntervalStrategy | str = _option("epoch", "When to score the validation data: no, steps or epoch.")
-    save_strategy: SaveStrategy | str = _option("epoch", "When to save a checkpoint: no, steps, epoch or best.")
-    save_total_limit: int | None = _option(1, "Checkpoints kept, beside the best one. Default: the last.")
+    eval_strategy: IntervalStrategy | str = _option("epoch", "When to score the validation data: epoch, steps or no.")
+    save_strategy: SaveStrategy | str = _option("epoch", "When to save a checkpoint: epoch, steps, best or no.")
+    save_total_limit: int | None = _option(1, "Number of checkpoints to keep, the best one aside.")
     load_best_model_at_end: bool = _option(
-        True, "End with the best checkpoint by --metric_for_best_model, not the last."
+        True, "End with the checkpoint of the best --metric_for_best_model; without validation, with the last."
     )
-    metric_for_best_model: str | None = _option("f1", "What makes a checkpoint the best.")
-    logging_steps: float = _option(50, "Updates between two logs of loss and rates.")
-    logging_nan_inf_filter: bool = _option(
-        False, "Hide losses that are not numbers from the logs. Off: nothing is hidden."
+    metric_for_best_model: str | None = _option(
+        "f1",
+        "Validation metric that decides which checkpoint is the best: f1, precision, recall, flat_f1, nested_f1, "
+        "f1_LABEL or loss.",
     )
+    logging_steps: float = _option(50, "Updates between two logs of loss and learning rate.")
+    logging_nan_inf_filter: bool = _option(False, "Leave NaN and infinite losses out of the logs.")
     train_sampling_strategy: str = _option(
         "group_by_length", f"How batches are made: {' or '.join(SAMPLING_STRATEGIES)}."
     )
     max_subwords_per_batch: int | None = _option(
         None,
-        "Most sub-words in a batch of one process, with padding: as many sentences of similar length as "
-        "fit, in training and evaluation, instead of the number of sentences in --per_device_train_batch_size and "
-        "--per_device_eval_batch_size.",
+        "Maximum number of sub-words in a batch of each process, padding included. In training and evaluation, it "
+        "replaces --per_device_train_batch_size and --per_device_eval_batch_size.",
     )
     save_memory: bool = _option(
         False,
-        "Full triaffine tensors with the least memory: the backward pass recomputes, and their "
-        "gradients are added in place. Slower; the same numbers; one process only.",
+        "Reduce the memory of full triaffine tensors: the backward pass recomputes, and gradients are added in place. "
+        "Slower, with the same results; one process only.",
     )
     hub_strategy: HubStrategy | str = _option(
-        "end", "With --push_to_hub: end, the finished model is uploaded, nothing before."
+        "end", "With --push_to_hub, when to upload; only end, the final model, is supported."
     )
-    remove_unused_columns: bool = _option(False, "Must stay off: records are encoded late.")
+    remove_unused_columns: bool = _option(False, "Must stay off: batches are encoded from all columns.")
     label_names: list[str] | None = field(
-        default_factory=lambda: ["labels"], metadata={"help": "Name of the model's labels; not to be changed."}
+        default_factory=lambda: ["labels"], metadata={"help": "Names of the label inputs; do not change."}
     )
-    ddp_find_unused_parameters: bool | None = _option(
-        False, "Every weight of the model is used in every step, so this can stay off."
-    )
+    ddp_find_unused_parameters: bool | None = _option(False, "Not needed: every weight is used in every step.")
     resume_from_checkpoint: str | None = _option(
         None,
-        "Resume from this checkpoint; without a path from the latest undamaged one in --output_dir, or from scratch if "
-        "there is none.",
+        "Resume from this checkpoint. Without a path: from the latest undamaged one in --output_dir, or from scratch "
+        "if there is none.",
         nargs="?",
         const=LATEST,
     )
 
     def __post_init__(self) -> None:
         if self.accelerator_config is None and torch.cuda.is_available():
-            # Copies pinned batches to the GPU while the step before is computed.
+            # Copies pinned batches to the GPU during the previous step.
             self.accelerator_config = {"non_blocking": True}
         self._check_numbers()
         if self.eval_strategy == IntervalStrategy.NO:
@@ -247,17 +246,18 @@ class NestedNERTrainingArguments(TrainingArguments):
         check_arguments(self)
         if self.lr_scheduler_type == SchedulerType.REDUCE_ON_PLATEAU:
             mode = "max" if self.greater_is_better else "min"  # PyTorch's default lowers the rates while F1 rises
-            self.lr_scheduler_kwargs = {"mode": mode, **(self.lr_scheduler_kwargs or {})}
+            given: Any = self.lr_scheduler_kwargs or {}
+            self.lr_scheduler_kwargs = {"mode": mode, **given}
         if self.max_subwords_per_batch is not None:
             self._check_batches_by_subwords(self.max_subwords_per_batch)
+        self._check_parallelism()
         if self.remove_unused_columns:
             raise ValueError(
-                "remove_unused_columns is on, but records are encoded when a batch is made, and need their columns "
-                "until then; leave it off."
+                "remove_unused_columns is on, but batches are encoded from all columns of the records; leave it off."
             )
 
     def _check_numbers(self) -> None:
-        """Raises ValueError, before anything is loaded, for numbers that allow no training."""
+        """Raises ValueError for numbers with which training is not possible."""
         for name in ("per_device_train_batch_size", "per_device_eval_batch_size", "gradient_accumulation_steps"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; the least is 1.")
@@ -270,16 +270,16 @@ class NestedNERTrainingArguments(TrainingArguments):
         if not (self.max_steps > 0 or 0 < self.num_train_epochs < math.inf):
             raise ValueError(
                 f"num_train_epochs is {self.num_train_epochs:g} and max_steps {self.max_steps}, so there is nothing to "
-                "train; give a number above 0 for one of them. To score without training, set do_train to false."
+                "train; set one of them above 0. To score without training, set do_train to False."
             )
         if self.warmup_steps > 1 and not float(self.warmup_steps).is_integer():
             raise ValueError(
-                f"warmup_steps is {self.warmup_steps:g}; give a whole number of updates, or below 1 a share of them."
+                f"warmup_steps is {self.warmup_steps:g}; give a whole number of updates, or a fraction below 1."
             )
         if 0 < self.max_steps <= self.warmup_steps:
             raise ValueError(
                 f"warmup_steps is {self.warmup_steps:g}, but the training has {self.max_steps} updates (max_steps): "
-                "the learning rates would never be reached. Take fewer."
+                "the learning rates would never be reached. Give fewer."
             )
         for name in ("adam_beta1", "adam_beta2"):
             if not 0 <= getattr(self, name) < 1:
@@ -290,11 +290,21 @@ class NestedNERTrainingArguments(TrainingArguments):
             raise ValueError(f"max_subwords_per_batch is {max_subwords}; the least is 1.")
         if self.train_sampling_strategy != "group_by_length":
             raise ValueError(
-                "max_subwords_per_batch puts sentences of like length together; it needs train_sampling_strategy "
+                "max_subwords_per_batch groups sentences of similar length; it needs train_sampling_strategy "
                 "'group_by_length'."
             )
         if self.auto_find_batch_size:
             raise ValueError(
-                "auto_find_batch_size tries other numbers of sentences, but with max_subwords_per_batch batches hold a "
-                "number of sub-words; leave one of the two out."
+                "auto_find_batch_size sets the number of sentences in a batch, which max_subwords_per_batch replaces; "
+                "leave one of the two out."
             )
+
+    def _check_parallelism(self) -> None:
+        is_sharded = bool(self.deepspeed or self.fsdp)
+        if self.save_memory and (is_sharded or self.world_size > 1):
+            raise ValueError(
+                "save_memory adds gradients in place, where data-parallel training does not see them: it is for one "
+                "process only. Leave it out, or train with a low rank (triaffine_rank), which needs far less memory."
+            )
+        if self.ema_decay is not None and is_sharded:
+            raise ValueError("ema_decay averages whole weights, but deepspeed and fsdp shard them; leave one out.")

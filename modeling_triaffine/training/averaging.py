@@ -1,8 +1,8 @@
-"""Averaged weights: an optimizer that keeps an exponential moving average of what it trains.
+"""An optimizer that keeps an exponential moving average of the weights.
 
-Training continues with the weights themselves; evaluation and every saved model use the average. In the manner of
-schedule-free optimizers, `eval()` exchanges the two and `train()` exchanges them back, so that one of them is in the
-model and the other in the optimizer's state. A checkpoint therefore holds both, and resuming is exact.
+Training uses the weights, evaluation and saved models use the average. As in schedule-free optimizers, `eval()` puts
+the average into the model and `train()` the weights; the other one is in the optimizer's state. A checkpoint therefore
+has both, and resuming is exact.
 """
 
 from typing import Any
@@ -12,21 +12,21 @@ from torch.optim import Optimizer
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 AVERAGE = "average"
-# In the parameter groups, which travel with the state: updates averaged so far; whether the average is in the model.
+# Keys of the parameter groups, which are saved: number of averaged updates; whether the average is in the model.
 UPDATES, IN_MODEL = "averaged_updates", "average_in_model"
 
 
 def averaging(optimizer_class: type[Optimizer], decay: float) -> type[Optimizer]:
     """Returns `optimizer_class` with an average of the weights.
 
-    After update t, average ← δ · average + (1 - δ) · weights with δ = min(decay, t / (t + 9)): early weights are soon
-    forgotten. The average starts with the weights after the first update.
+    After update t, average ← δ · average + (1 - δ) · weights with δ = min(decay, t / (t + 9)), so that early weights
+    count little. The average starts with the weights after the first update.
 
     Raises:
-        ValueError: the optimizer averages weights itself.
+        ValueError: `optimizer_class` averages weights itself.
     """
     if hasattr(optimizer_class, "eval"):
-        raise ValueError(f"ema_decay averages weights, which {optimizer_class.__name__} does itself; leave one out.")
+        raise ValueError(f"ema_decay averages weights, as {optimizer_class.__name__} does itself; leave one out.")
 
     class AveragingOptimizer(optimizer_class):  # type: ignore[misc, valid-type]
         @torch.no_grad()
@@ -45,7 +45,7 @@ def averaging(optimizer_class: type[Optimizer], decay: float) -> type[Optimizer]
             return loss
 
         def train(self) -> None:
-            """Puts the weights that are trained into the model."""
+            """Puts the weights in training into the model."""
             self._exchange(average_in_model=False)
 
         def eval(self) -> None:
@@ -67,7 +67,7 @@ def averaging(optimizer_class: type[Optimizer], decay: float) -> type[Optimizer]
 
 
 class AveragingCallback(TrainerCallback):
-    """Leaves the average in the model when training ends, and refuses to resume averaged weights without averaging."""
+    """Leaves the average in the model after training; raises ValueError if averaging stops on resuming."""
 
     def __init__(self, averages: bool):
         self.averages = averages
@@ -77,8 +77,8 @@ class AveragingCallback(TrainerCallback):
     ) -> None:
         if has_average(kwargs["optimizer"]) and not self.averages:
             raise ValueError(
-                "The checkpoint was trained with averaged weights; resume it with the --ema_decay of its training, or "
-                "start a new run with the checkpoint as model_name_or_path."
+                "The checkpoint has averaged weights. Resume with the --ema_decay of its training, or start a new run "
+                "with the checkpoint as model_name_or_path."
             )
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
@@ -87,5 +87,5 @@ class AveragingCallback(TrainerCallback):
 
 
 def has_average(optimizer: Any) -> bool:
-    """Whether there has been an update that was averaged."""
+    """Whether the optimizer has averaged an update."""
     return any(UPDATES in group for group in optimizer.param_groups)

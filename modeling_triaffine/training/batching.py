@@ -1,12 +1,10 @@
-"""Which sentences go into which batch, in training and in evaluation, and how a batch of records is encoded.
+"""Batches for training and evaluation: which sentences they have, and how they are encoded.
 
-Sentences of like length are batched together, because padding is work done for nothing. Length is what the encoder
-reads, sub-words with context, then words. A batch holds a number of sentences, or as many as a number of sub-words
-allows. What padding is left the encoder computes, but for its attention where that can do without: on a GPU, after
-`model.set_attn_implementation("flash_attention_2")`.
+Sentences of similar length are batched together to reduce padding. The length is the number of sub-words that the
+encoder reads, context included, then the number of words. A batch has a number of sentences, or as many as a number of
+sub-words allows.
 
-No order here is drawn from a global random generator: a training that is resumed must see the very batches it would
-have seen.
+No order is drawn from a global random generator: a resumed training sees the batches of an uninterrupted one.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -23,12 +21,12 @@ from ..data.collator import encode_records
 from ..model.batches_triaffine import batches_by_length, feature_size
 from ..model.processing_triaffine import TriaffineProcessor
 
-# Sentences are sorted by length within pools of this many batches: large enough that batches need little padding,
-# small enough that who is batched with whom changes from epoch to epoch.
+# Sentences are sorted by length within pools of this many batches: large enough for little padding, small enough for
+# other batches in every epoch.
 BATCHES_IN_POOL = 50
 RECORDS_AT_ONCE = 1000
 
-# Where a batch of training holds the ids of its records, which is no input of the model.
+# Key of the record ids in a training batch; not an input of the model.
 RECORD_IDS = "record_ids"
 # (sub-words, words) of a sentence.
 Size = tuple[int, int]
@@ -45,23 +43,24 @@ def measure_records(processor: TriaffineProcessor, records: datasets.Dataset, sh
 
 
 class TrainingBatchSampler(Sampler[list[int]]):
-    """Batches of row numbers for all processes, rows of like length together, in an order fixed by (seed, epoch) alone.
+    """Batches of row numbers for all processes, of rows of similar length, in an order fixed by (seed, epoch).
 
-    Each `num_processes` batches that follow one another are a turn, one batch for each process, all of like length:
-    accelerate deals them out. All epochs have equally many turns, so that the updates are known before training.
+    Each `num_processes` consecutive batches are a turn, one batch of similar length per process, as accelerate
+    distributes them. All epochs have the same number of turns, so the number of updates is known before training.
 
-    Of `batch_size` rows: rows are sorted by length within random pools. Of `max_subwords`: all rows are sorted, those
-    of one length in random order. Then the turns are shuffled, but for two. The one with the longest row comes first,
-    so that memory that does not suffice is noticed at once; one that is not complete comes last.
+    With `batch_size`, rows are sorted by length within random pools; with `max_subwords`, all rows are sorted, those of
+    the same length in random order. Then the turns are shuffled, except for two: the turn with the longest row comes
+    first, to notice at once if memory does not suffice, and an incomplete turn comes last.
 
     Args:
         sizes: (sub-words, words) of each row.
         batch_size: rows in a batch.
-        seed: with the epoch, all that the order depends on.
-        max_subwords: most sub-words in a batch, padding counted, instead of `batch_size`. A longer row is alone.
-        num_processes: how many processes share the batches.
-        group_by_length: False gives plainly shuffled rows, `batch_size` a batch.
-        drop_last: leave out a turn that is not complete. Else its rows are spread over the processes.
+        seed: determines the order, together with the epoch.
+        max_subwords: maximum number of sub-words in a batch, padding included, instead of `batch_size`. A longer row is
+            a batch of its own.
+        num_processes: number of processes that share the batches.
+        group_by_length: False for shuffled rows without regard to length.
+        drop_last: leave out an incomplete turn; otherwise its rows are spread over the processes.
     """
 
     def __init__(
@@ -75,7 +74,7 @@ class TrainingBatchSampler(Sampler[list[int]]):
         drop_last: bool = False,
     ):
         self.sizes = list(sizes)
-        # Not `batch_size`: accelerate would take batches of another size for incomplete ones, and fill them up.
+        # Not `batch_size`: accelerate would take batches of another size for incomplete, and fill them up.
         self.rows_in_batch = batch_size
         self.seed = seed
         self.max_subwords = max_subwords
@@ -123,8 +122,8 @@ class TrainingBatchSampler(Sampler[list[int]]):
 class EpochCallback(TrainerCallback):
     """Passes the epoch to the training sampler.
 
-    The Trainer does so too, but in several processes not after a checkpoint in the middle of an epoch: there
-    accelerate wraps the batches twice, and neither wrapper passes the epoch on to the sampler.
+    The Trainer does not if it resumes in the middle of an epoch in several processes: accelerate then wraps the sampler
+    twice, and neither wrapper passes the epoch on.
     """
 
     sampler: TrainingBatchSampler | None = None
@@ -137,16 +136,16 @@ class EpochCallback(TrainerCallback):
 
 
 class EvaluationBatchSampler(Sampler[list[int]]):
-    """Batches of row numbers for one process, longest rows first; over all processes every row counts once.
+    """Batches of row numbers for one process, longest rows first; over all processes, every row counts once.
 
-    All processes have the same number of batches, as sharded models need. Where the batches do not come out even, a
-    process runs a batch again that counts elsewhere: `rows_that_count` is then empty for it.
+    All processes have the same number of batches, as sharded models need. To make the numbers equal, a process may
+    repeat a batch that counts in another one; its entry in `rows_that_count` is then empty.
 
     Args:
         sizes: (sub-words, words) of each row.
-        batch_size: rows of average length in a batch of one process; of long ones fewer.
-        num_processes, process_index: how many processes share the rows, and which one this is.
-        max_subwords: most sub-words in a batch, padding counted, instead of `batch_size`.
+        batch_size: rows of average length in a batch of one process; long rows come in smaller batches.
+        num_processes, process_index: number of processes that share the rows, and the index of this one.
+        max_subwords: maximum number of sub-words in a batch, padding included, instead of `batch_size`.
     """
 
     def __init__(
@@ -171,10 +170,10 @@ class EvaluationBatchSampler(Sampler[list[int]]):
 
 @dataclass
 class RecordCollator:
-    """Encodes a batch of records when it is needed, so that no encoded copy of the corpus fills the memory.
+    """Encodes a batch of records when it is needed, so that memory does not hold an encoded copy of the corpus.
 
-    The `collator`, usually a `DataCollatorForNestedNER`, makes the batch of encoded sentences; `with_ids` adds the ids
-    of the records, or of one without its words.
+    `collator`, usually a `DataCollatorForNestedNER`, builds the batch; `with_ids` adds the id of each record, or its
+    words if it has none.
     """
 
     processor: TriaffineProcessor
@@ -193,7 +192,7 @@ def _cut(items: list[Any], size: int) -> list[list[Any]]:
 
 
 def _spread(batches: list[list[int]], count: int) -> list[list[int]]:
-    """The rows in `count` batches, by halving the largest; where there are fewer rows, the first batch comes again."""
+    """The rows in `count` batches: the largest are halved; with fewer rows than `count`, the first is repeated."""
     while len(batches) < count:
         largest = max(batches, key=len)
         if len(largest) == 1:

@@ -1,8 +1,8 @@
-"""Which checkpoint a training resumes from: the latest that is complete and readable.
+"""Finds the checkpoint to resume from: the latest that is complete and readable.
 
 The Trainer saves, rotates and loads checkpoints. It writes `trainer_state.json` last, after [`NestedNERTrainer`] has
 listed all other files of the checkpoint in it, and deletes older checkpoints only then. A process killed at any moment
-therefore leaves at least the checkpoint before the one it was writing, and `find_damage` recognizes what is unfinished.
+therefore leaves at least the previous checkpoint, and `find_damage` recognizes the unfinished one.
 """
 
 import json
@@ -25,11 +25,11 @@ from .faults import DamagedCheckpointError
 
 logger = logging.getLogger(__name__)
 
-# Asks for the latest checkpoint instead of naming one.
+# Value of resume_from_checkpoint for the latest checkpoint.
 LATEST = "latest"
-# In `TrainerState.stateful_callbacks`, which trainer_state.json holds: name → size in bytes of each file.
+# Key in `TrainerState.stateful_callbacks`, part of trainer_state.json: name → size in bytes of each file.
 FILES = "checkpoint_files"
-# The state is written after the files are listed; the other is there while transformers saves because of SIGTERM.
+# Files written after the list, or removed after it: transformers marks a checkpoint while it saves at SIGTERM.
 UNLISTED = (TRAINER_STATE_NAME, "checkpoint-is-incomplete.txt")
 
 
@@ -48,7 +48,7 @@ def list_checkpoints(output_dir: str | Path) -> list[Path]:
 def find_damage(checkpoint: str | Path) -> str | None:
     """Returns the first file of a checkpoint that is missing, cut off or unreadable, and why; None if there is none.
 
-    The values of weights are not checked: loading the model does that.
+    The values of the weights are not checked; loading the model does so.
     """
     checkpoint = Path(checkpoint)
     if not (checkpoint / TRAINER_STATE_NAME).is_file():
@@ -59,7 +59,7 @@ def find_damage(checkpoint: str | Path) -> str | None:
         if reason is not None:
             return f"{name}: {reason}"
     state = json.loads((checkpoint / TRAINER_STATE_NAME).read_text(encoding="utf-8"))
-    listed = state.get("stateful_callbacks", {}).get(FILES, {})  # checkpoints of earlier versions list no files
+    listed = state.get("stateful_callbacks", {}).get(FILES, {})  # none in checkpoints of earlier versions
     for name, size in listed.items():
         if name not in found:
             return f"{name} is missing"
@@ -72,12 +72,12 @@ def find_checkpoint(wanted: str | bool | None, output_dir: str | Path) -> str | 
     """Returns the checkpoint to resume from; None to start from scratch.
 
     Args:
-        wanted: folder of a checkpoint; True or "latest" for the latest undamaged one in `output_dir`, if there is any.
+        wanted: folder of a checkpoint; True or "latest" for the latest undamaged one in `output_dir`, if any.
         output_dir: the folder of the run.
 
     Raises:
         FileNotFoundError: `wanted` is not a checkpoint.
-        DamagedCheckpointError: a file of the checkpoint `wanted` is missing, cut off or unreadable.
+        DamagedCheckpointError: one of its files is missing, cut off or unreadable.
     """
     if not wanted:
         return None
@@ -99,23 +99,23 @@ def find_checkpoint(wanted: str | bool | None, output_dir: str | Path) -> str | 
 
 
 def remove_damaged(output_dir: str | Path, start: str | None) -> None:
-    """Removes damaged checkpoints later than the one that training starts from, and names each in a warning.
+    """Removes damaged checkpoints later than the one that training starts from, each with a warning.
 
-    Otherwise the rotation, which counts folders, could keep a damaged checkpoint and delete the last undamaged one.
+    The rotation counts folders, so it could otherwise keep a damaged checkpoint and delete the last undamaged one.
     """
     first = -1 if start is None else TrainerState.load_from_json(str(Path(start) / TRAINER_STATE_NAME)).global_step
     for checkpoint in list_checkpoints(output_dir):
         damage = find_damage(checkpoint) if _update(checkpoint) > first else None
         if damage is not None:
-            logger.warning("Skipping and removing %s, which is incomplete or damaged (%s).", checkpoint, damage)
+            logger.warning("Removing %s, which is incomplete or damaged (%s).", checkpoint, damage)
             shutil.rmtree(checkpoint)
 
 
 class ResumeCallback(TrainerCallback):
-    """Finds the best checkpoint of a resumed run, and warns of learning rates that have no effect."""
+    """Finds the best checkpoint of a resumed run, and warns of new learning rates, which have no effect."""
 
     def __init__(self, learning_rates: Mapping[str, float]):
-        self.learning_rates = learning_rates  # those asked for, by part of the model
+        self.learning_rates = learning_rates  # in the arguments, by part of the model
 
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
@@ -125,22 +125,22 @@ class ResumeCallback(TrainerCallback):
             self._compare_learning_rates(kwargs["optimizer"])
 
     def _compare_learning_rates(self, optimizer: torch.optim.Optimizer) -> None:
-        """The scheduler of the checkpoint continues with the rates that it began with."""
+        """The scheduler of the checkpoint keeps its initial rates."""
         for group in optimizer.param_groups:
-            if "name" not in group:  # of an optimizer that was given, with rates of its own
+            if "name" not in group:  # of the user's own optimizer
                 continue
             part = group["name"].removesuffix("_no_decay")
             begun, asked = float(group["initial_lr"]), self.learning_rates[part]
             if not math.isclose(begun, asked):
                 logger.warning(
-                    "The learning rate of the %s stays %g, with which the checkpoint began, and does not become %g. "
-                    "For other rates, start a new run with the checkpoint as model_name_or_path.",
+                    "The learning rate of the %s stays %g, as in the checkpoint, and does not become %g. For other "
+                    "rates, start a new run with the checkpoint as model_name_or_path.",
                     *(part, begun, asked),
                 )
 
 
 def _find_best_checkpoint(state: TrainerState, output_dir: str) -> None:
-    """Sets the path of the best checkpoint: the folder of the run may have been moved or renamed."""
+    """Updates the path of the best checkpoint, since the folder of the run may have been moved or renamed."""
     if state.best_global_step is None:
         return
     here = os.path.join(output_dir, f"{PREFIX_CHECKPOINT_DIR}-{state.best_global_step}")
@@ -148,7 +148,7 @@ def _find_best_checkpoint(state: TrainerState, output_dir: str) -> None:
         state.best_model_checkpoint = here
     elif state.best_model_checkpoint is None or not os.path.isdir(state.best_model_checkpoint):
         logger.warning(
-            "The best checkpoint so far, of update %d, is gone: the best of those to come takes its place.",
+            "The best checkpoint so far, of update %d, is missing: the best of the following ones replaces it.",
             state.best_global_step,
         )
         state.best_metric = state.best_global_step = state.best_model_checkpoint = None

@@ -1,7 +1,6 @@
-"""Reads the options of a training: the command line wins over the recipe, and the recipe over the defaults.
+"""Reads the options of a training: the command line overrides the recipe, and the recipe the defaults.
 
-The options are the fields of the dataclasses in `arguments.py` and, for the model, those of `TriaffineConfig`. An
-unknown one is an error in both places.
+The options are the fields of the dataclasses in `arguments.py` and of `TriaffineConfig`. Unknown ones are errors.
 """
 
 import argparse
@@ -15,16 +14,16 @@ from typing import Any, NoReturn
 from transformers import HfArgumentParser, PretrainedConfig
 
 from ..model.configuration_triaffine import TriaffineConfig
-from .arguments import DataArguments, ModelArguments, NestedNERTrainingArguments
+from .arguments import WITHOUT_EFFECT, DataArguments, ModelArguments, NestedNERTrainingArguments
 from .recipes import CONFIG_FILE, TRAINING_FILE, Recipe, RecipeError, find_recipe, load_recipe
 
-# Fields of the configuration that follow from the encoder and the data, and are never given by hand.
+# Fields of the configuration that follow from the encoder and the data.
 DERIVED_FIELDS = {
     *("encoder_config", "id2label", "label2id", "num_labels", "hidden_size"),
     *("temperature", "label_thresholds"),
 }
 CONFIG_OPTIONS = {option.name: option.default for option in TriaffineConfig.options()}
-# Of those, a recipe may still give the encoder (which may be trained from scratch) and the order of the labels.
+# Of those, a recipe may set the encoder, to be trained from scratch, and the order of the labels.
 RECIPE_FIELDS = {"encoder_config", "id2label"}
 FIELDS_OF_EVERY_CONFIG = {
     *PretrainedConfig().to_dict(),
@@ -41,8 +40,10 @@ class CommandLineError(ValueError):
 class TrainingPlan:
     """Everything that defines a training.
 
-    The recipe in the folder `recipe`, if there is one, and the command line give the fields of `TriaffineConfig` in
-    `config`, and those of `model`, `data` and `training` in `options`; all others are defaults.
+    Attributes:
+        config: the fields of `TriaffineConfig` that the recipe or the command line sets.
+        recipe: the recipe's folder, if any.
+        options: the fields of `model`, `data` and `training` that the recipe or the command line sets.
     """
 
     model: ModelArguments
@@ -54,10 +55,10 @@ class TrainingPlan:
 
 
 def parse_training_plan(arguments: Sequence[str], library: Path | None = None) -> TrainingPlan:
-    """Reads the command line, and the recipe it names. An empty value (`--word_vectors=`) removes the recipe's.
+    """Reads the command line and its recipe. An empty value (`--word_vectors=`) restores the default.
 
     Args:
-        library: folder of the recipes that `--recipe` finds by name; default: those that come with the package.
+        library: folder of the recipes that `--recipe` finds by name; default: that of the package.
 
     Raises:
         CommandLineError, RecipeError: an unknown option or an invalid value; the message says where.
@@ -72,7 +73,7 @@ def parse_training_plan(arguments: Sequence[str], library: Path | None = None) -
     merged = {**_check_recipe_options(recipe, parser), **given}
     options = {name: value for name, value in merged.items() if value != ""}
     if not options.get("output_dir"):
-        raise CommandLineError("--output_dir is missing; give the folder for checkpoints and the model.")
+        raise CommandLineError("--output_dir is missing; give a folder for checkpoints and the model.")
     try:
         model, data, training = parser.parse_dict(options)
     except ValueError as error:
@@ -81,10 +82,10 @@ def parse_training_plan(arguments: Sequence[str], library: Path | None = None) -
 
 
 class _Parser(HfArgumentParser):
-    """The options of the three dataclasses and of the model; the result has only those that were given."""
+    """The parser of all options; its result has only those that were given."""
 
     def parse_given(self, arguments: Sequence[str]) -> dict[str, Any]:
-        """Option → value. Raises CommandLineError, for a misspelt option with the one that was probably meant."""
+        """Option → value. Raises CommandLineError, which suggests the right spelling of a misspelt option."""
         dests = {spelling: action.dest for action in self._actions for spelling in action.option_strings}
         emptied = {
             argument: dests[argument[:-1]]
@@ -107,7 +108,7 @@ class _Parser(HfArgumentParser):
 
     def forget_defaults(self) -> None:
         for action in self._actions:
-            action.help = _describe(action)
+            action.help = argparse.SUPPRESS if action.dest in WITHOUT_EFFECT else _describe(action)
             action.default = argparse.SUPPRESS
 
 
@@ -118,10 +119,11 @@ def _build_parser() -> _Parser:
         formatter_class=argparse.HelpFormatter,
         prog="triaffine-ner train",
         usage="%(prog)s [--recipe NAME] --train_file PATH --output_dir FOLDER [OPTIONS]",
-        description="All options. Those most used, with the fields of the model explained: --help.",
+        description="All options. The most important ones, and the fields of the model: --help.",
     )
-    parser.add_argument("--recipe", help="Recipe that comes with the package, or a recipe's folder.")
-    group = parser.add_argument_group("model configuration", "Fields of TriaffineConfig; none switches a field off.")
+    parser.set_defaults(output_dir=None)  # required here
+    parser.add_argument("--recipe", help="Recipe of the package by its name, or a recipe's folder.")
+    group = parser.add_argument_group("model configuration", "Fields of TriaffineConfig; none is Python's None.")
     for option in TriaffineConfig.options():
         spellings = dict.fromkeys([f"--{option.name}", f"--{option.name.replace('_', '-')}"])
         kind = str if option.choices else _config_value  # "none" is a word where there are words to choose from
@@ -143,7 +145,7 @@ def _config_value(text: str) -> Any:
 
 
 def _check_recipe_options(recipe: Recipe, parser: _Parser) -> dict[str, Any]:
-    """Options of training.yaml, parsed as those of the command line are."""
+    """The options of training.yaml, parsed like those of the command line."""
     checked: dict[str, Any] = {}
     for name, value in recipe.training.items():
         where = f"{recipe.folder}/{TRAINING_FILE}, {name!r}"
@@ -152,13 +154,13 @@ def _check_recipe_options(recipe: Recipe, parser: _Parser) -> dict[str, Any]:
         except CommandLineError as error:
             raise RecipeError(f"{where}: {error}") from error
         if name not in values or name in CONFIG_OPTIONS or name == "recipe":
-            raise RecipeError(f"{where} is not an option of a training; those of the model belong in {CONFIG_FILE}.")
+            raise RecipeError(f"{where} is not a training option; fields of the model belong into {CONFIG_FILE}.")
         checked[name] = values[name]
     return checked
 
 
 def _check_recipe_config(recipe: Recipe) -> dict[str, Any]:
-    """Fields of config.json that define the model, without those that saving adds to every configuration."""
+    """The fields of config.json that define the model, without those that every configuration has."""
     unknown = sorted(set(recipe.config) - set(CONFIG_OPTIONS) - DERIVED_FIELDS - FIELDS_OF_EVERY_CONFIG)
     if unknown:
         raise RecipeError(f"{recipe.folder}/{CONFIG_FILE} has fields that TriaffineConfig does not know: {unknown}.")

@@ -1,8 +1,8 @@
-"""The data of a run: which files, how many sentences, and in whose words.
+"""The data of a run: its files, the number of its sentences, and which words they are split into.
 
-A corpus may cut words in its own way (GENIA at the boundaries of its entities: `CD28 | -mediated`). Raw text is cut by
-the model's word splitter, and a model that has seen the corpus's words only loses much on it, silently. So a model is
-trained on the words of raw text wherever the corpus has its text, and scored on both.
+A corpus may split words in its own way (GENIA at the boundaries of its entities: `CD28 | -mediated`), and a model
+trained on these words only is silently much worse on raw text, which its own word splitter splits. So a model is
+trained on the words of raw text if the corpus has its text, and scored on both.
 """
 
 import logging
@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 
 class Source(NamedTuple):
-    """What `load_nested_ner` reads, a corpus or the file of one split, and the formats of its files."""
+    """A corpus, or the file of one split, as `load_nested_ner` takes it, and the formats of its files."""
 
     path: str | Mapping[str, str]
     formats: list[CorpusFormat]
@@ -42,10 +42,10 @@ class Corpus:
     """The splits of a run.
 
     Attributes:
-        words: what the model is trained on: the words of the "corpus", those of raw "text", or "both".
+        words: the words to train on: those of the "corpus", those of raw "text", or "both".
         given: the splits in the words of the corpus, on which the model is scored.
-        cut: the same sentences in the words of raw text. The same as `given` if the corpus has no words of its own, or
-            if the model is trained on those alone.
+        cut: the same sentences in the words of raw text; `given` itself if the corpus has no words of its own, or if
+            only those are trained on.
     """
 
     words: str
@@ -53,21 +53,21 @@ class Corpus:
     cut: DatasetDict
 
     def change(self, function: Callable[[DatasetDict], DatasetDict]) -> "Corpus":
-        """The corpus with splits that `function` has changed."""
+        """The corpus with `function` applied to its splits."""
         given = function(self.given)
         return replace(self, given=given, cut=given if self.cut is self.given else function(self.cut))
 
     def to_train_on(self) -> DatasetDict:
-        """The splits as the model is trained, and its best checkpoint chosen, on them.
+        """The splits for training and for the choice of the best checkpoint.
 
-        With "both", sentences that raw text cuts in another way follow in these words; validation is on raw text's.
+        With "both", training sentences whose words differ in raw text come twice; validation is on raw text.
         """
         if self.words != "both" or "train" not in self.given:
             return self.cut
         return DatasetDict({**self.cut, "train": concatenate_datasets([self.given["train"], self._cut_differently()])})
 
     def _cut_differently(self) -> Dataset:
-        """The training sentences whose words are others in raw text."""
+        """The training sentences whose words differ in raw text, in these words."""
         pairs = zip(self.given["train"]["tokens"], self.cut["train"]["tokens"], strict=True)
         return self.cut["train"].select([row for row, (given, cut) in enumerate(pairs) if given != cut])
 
@@ -76,25 +76,24 @@ class Corpus:
         if self.words == "corpus":
             return "Words: those of the corpus."
         if self.cut is self.given:
-            return "Words: those that the model cuts raw text into."
+            return "Words: those of raw text."
         changed, sentences = len(self._cut_differently()), len(self.given["train"])
         if self.words == "both":
             return (
-                f"Words: {sentences:,} training sentences in the words of the corpus, and again {changed:,} of them "
-                "that raw text is cut into other words. (--words text or corpus trains on one of the two.)"
+                f"Words: {sentences:,} training sentences in the words of the corpus, and {changed:,} of them again in "
+                "the words of raw text, where these differ. (--words text or corpus trains on one of the two.)"
             )
         return (
-            f"Words: those of raw text; {changed:,} of {sentences:,} training sentences have others in the corpus. "
-            "(--words corpus trains on the corpus's own.)"
+            f"Words: those of raw text, which differ from the corpus's in {changed:,} of {sentences:,} training "
+            "sentences. (--words corpus trains on the corpus's own.)"
         )
 
 
 def read_corpus(data: DataArguments, word_splitter: WordSplitter, reads_tags: bool) -> Corpus:
-    """Reads the splits train, validation and test for which files are given.
+    """Reads the splits train, validation and test from the files of the options.
 
     Args:
-        data: the files; `words` says what to train on.
-        word_splitter: the one by which the model cuts raw text.
+        word_splitter: the one with which the model splits raw text.
         reads_tags: whether the model reads parts of speech, which belong to the words of the corpus.
     """
     files = {"validation": data.validation_file, "test": data.test_file}
@@ -109,20 +108,20 @@ def read_corpus(data: DataArguments, word_splitter: WordSplitter, reads_tags: bo
 
 
 def limit_splits(splits: DatasetDict, data: DataArguments) -> DatasetDict:
-    """Returns the splits, each cut to the first sentences as the options say."""
+    """Returns the splits with their first sentences only, as many as the options allow."""
     limited = dict(splits)
     for split, limit in _limits(data).items():
         if limit is not None and limit < 1:
-            raise ValueError(f"The number of {split} sentences is limited to {limit}; give 1 or more, or no limit.")
+            raise ValueError(f"The number of {split} sentences is limited to {limit}; give 1 or more.")
         if split in splits and limit is not None:
             limited[split] = splits[split].select(range(min(limit, len(splits[split]))))
     return DatasetDict(limited)
 
 
 def texts_to_score(data: DataArguments, split: str, records: Dataset) -> list[Document]:
-    """The texts of a split as written, of which `records` are the sentences; none if the corpus has words only.
+    """The texts of the split that has the sentences `records`; none if the corpus has words only.
 
-    Where the number of sentences is limited, these are the texts all of whose sentences are within the limit.
+    If the number of sentences is limited, only texts that are complete within the limit.
     """
     own_file = {"validation": data.validation_file, "test": data.test_file}[split]
     path: str | Mapping[str, str] = {split: own_file} if own_file else data.train_file or ""
@@ -146,22 +145,22 @@ def tagger(pipeline: str) -> PosTagger:
 
 
 def _choose_words(sources: Sequence[Source], data: DataArguments, reads_tags: bool) -> str:
-    """Decides what `--words auto` is for these files, and warns of what loses on raw text."""
+    """Resolves `--words auto` for these files, and warns of choices that lower the scores on raw text."""
     if not any(source.has_own_words for source in sources):
         return "text"
     if data.words == "auto" and reads_tags and data.pos_tagger is None:
         logger.warning(
-            "Words: those of the corpus, because the model reads its parts of speech. On raw text, which has others, "
-            "such a model can lose much; for raw text, have the words of it tagged: --pos_tagger PIPELINE --words text."
+            "Words: those of the corpus, because the model reads its parts of speech. Such a model can be much worse "
+            "on raw text, which has other words. For raw text, train with --pos_tagger PIPELINE --words text."
         )
         return "corpus"
     if data.words == "auto":
         return "text" if all(source.keeps_text for source in sources) else "both"
     if data.words == "corpus":
         logger.warning(
-            "--words corpus: raw text is cut into other words, on which a model that has seen the corpus's words only "
-            "can lose much (F1 falls from 79.1 to 61.5 on GENIA, from 65.9 to 65.5 on GUM). For raw text, train with "
-            "--words text or both."
+            "--words corpus: raw text has other words, on which a model trained on the corpus's words only can be much "
+            "worse (F1 falls from 79.1 to 61.5 on GENIA, from 65.9 to 65.5 on GUM). For raw text, train with --words "
+            "text or both."
         )
     return data.words
 
@@ -178,7 +177,7 @@ def _load_splits(
 
 
 def _load(source: Source, format: str | None, word_splitter: WordSplitter | None, retokenized: bool) -> DatasetDict:
-    """One corpus, in its own words if it has any; `retokenized`, in those of the word splitter in any case."""
+    """The splits of a source in its own words if it has any; `retokenized`, in those of the word splitter."""
     if source.keeps_text and (retokenized or not source.has_own_words):
         return load_nested_ner(source.path, format, word_splitter=word_splitter)
     splits = load_nested_ner(source.path, format)

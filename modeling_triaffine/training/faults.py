@@ -1,6 +1,6 @@
-"""What can stop a training that is no error of the program: numbers, memory, disk, a damaged checkpoint.
+"""What can stop a training without an error in the program: numbers, memory, disk, a damaged checkpoint.
 
-Each is raised as a [`TrainingFault`] whose message is one paragraph: what happened, and what to do.
+Each is raised as a [`TrainingFault`], whose message is one paragraph: what happened, and what to do.
 """
 
 import contextlib
@@ -17,10 +17,10 @@ from transformers import TrainingArguments
 
 logger = logging.getLogger(__name__)
 
-# Parts of the messages of torch, which has no classes for these errors.
+# Parts of messages of torch, which has no classes for these errors.
 OF_MEMORY = ("DefaultCPUAllocator", "CUBLAS_STATUS_ALLOC_FAILED")
 OF_WRITING = ("inline_container.cc", "Parent directory", "I/O error", "I/OError", "IoError")
-# Of the errors of the system, those of a disk: full, over quota or a limit, read-only, not permitted, broken.
+# Errors of a disk: full, over quota or a limit, read-only, not permitted, broken.
 DISK_ERRORS = ("ENOSPC", "EDQUOT", "EFBIG", "EROFS", "EACCES", "EPERM", "EIO", "ENOTDIR")
 OF_DISK = {getattr(errno, name) for name in DISK_ERRORS if hasattr(errno, name)}
 MAX_SENTENCES = 20
@@ -32,11 +32,11 @@ RESUME = "the same command with --resume_from_checkpoint continues from the last
 
 
 class TrainingFault(Exception):  # noqa: N818 - what is at fault is not the program
-    """A fault of numbers, memory or disk. Its message is one paragraph; a command ends with it and code 2."""
+    """A fault of numbers, memory or disk. A command prints its message, one paragraph, and ends with code 2."""
 
 
 class NotFiniteError(TrainingFault, FloatingPointError):
-    """The loss, or a weight that is about to be saved, is NaN or infinite."""
+    """The loss, or a weight to be saved, is NaN or infinite."""
 
 
 class OutOfMemoryError(TrainingFault, RuntimeError):
@@ -52,7 +52,7 @@ class DamagedCheckpointError(TrainingFault, ValueError):
 
 
 def check_writable(output_dir: str | Path) -> None:
-    """Raises SavingError unless a file can be written to the folder, or to the one in which it will be created."""
+    """Raises SavingError unless a file can be written to the folder, or to its closest existing parent."""
     existing = Path(output_dir).absolute()
     while not existing.exists() and existing != existing.parent:
         existing = existing.parent
@@ -71,10 +71,10 @@ def check_writable(output_dir: str | Path) -> None:
 def loss_error(update: int, loss: float, sentences: Sequence[str], broken: Sequence[str]) -> NotFiniteError:
     """Returns the error for an update, numbered from 1, whose loss is NaN or infinite.
 
-    `sentences` are the ids of those in the batches at fault, `broken` names the weights that were not finite before.
+    `sentences` are the ids in the batches at fault, `broken` the names of weights that were not finite before.
     """
     if broken:
-        cause = f"The update before, or the model that training started from, is at fault: {describe_weights(broken)}."
+        cause = f"The cause is the previous update, or the model training started from: {describe_weights(broken)}."
     else:
         more = f" and {len(sentences) - MAX_SENTENCES} more" if len(sentences) > MAX_SENTENCES else ""
         cause = (
@@ -82,12 +82,12 @@ def loss_error(update: int, loss: float, sentences: Sequence[str], broken: Seque
             f"{', '.join(map(repr, sentences[:MAX_SENTENCES]))}{more}."
         )
     return NotFiniteError(
-        f"The loss of update {update} is {loss}: training stops before the weights change. {cause} {_remedies()}"
+        f"The loss of update {update} is {loss}, so training stopped before the weights changed. {cause} {_remedies()}"
     )
 
 
 def weights_error(what: str, broken: Sequence[str]) -> NotFiniteError:
-    """Returns the error for weights that are NaN or infinite when `what` is about to be saved."""
+    """Returns the error for weights that are NaN or infinite when `what` is to be saved."""
     return NotFiniteError(f"{what} is not saved: {describe_weights(broken)}. {_remedies()}")
 
 
@@ -98,9 +98,9 @@ def describe_weights(broken: Sequence[str]) -> str:
 
 def _remedies() -> str:
     return (
-        "Check these sentences; if they are fine, lower the learning rates (--learning_rate, --encoder_learning_rate, "
+        "Check the sentences. If they are fine, lower the learning rates (--learning_rate, --encoder_learning_rate, "
         "--embeddings_learning_rate) or use --bf16 instead of --fp16, in a new run with the last checkpoint as "
-        "--model_name_or_path: resuming keeps the rates of the checkpoint."
+        "--model_name_or_path, because a resumed run keeps its rates."
     )
 
 
@@ -110,8 +110,8 @@ def explaining_faults(output_dir: str | Path | None, batch: Sequence[int] = (), 
 
     Args:
         output_dir: the folder that is written to.
-        batch: (sentences, sub-words) of the batch at hand; read when an error occurs.
-        process: index of this process. A command prints the fault of process 0; others log theirs.
+        batch: (sentences, sub-words) of the current batch; read when an error occurs.
+        process: index of this process. A command prints the fault of process 0; the others log theirs.
     """
     try:
         yield
@@ -147,9 +147,9 @@ def _is_disk(error: BaseException) -> bool:
 
 
 def _describe_memory(error: BaseException, batch: Sequence[int]) -> str:
-    # Torch's message starts with a place in its own code; its first two sentences say what was requested.
-    told = re.sub(r"^\[enforce fail[^]]*\][^.]*\. ", "", str(error)) or type(error).__name__
-    reason = ". ".join(told.splitlines()[0].split(". ")[:2]).rstrip(".")
+    # torch's message starts with a place in its own code; its first two sentences state what was requested.
+    message = re.sub(r"^\[enforce fail[^]]*\][^.]*\. ", "", str(error)) or type(error).__name__
+    reason = ". ".join(message.splitlines()[0].split(". ")[:2]).rstrip(".")
     where = f" at a batch of {batch[0]} sentences of up to {batch[1]} sub-words" if batch else ""
     return (
         f"Out of memory{where} ({reason}). To reduce memory: --max_subwords_per_batch, or a smaller "

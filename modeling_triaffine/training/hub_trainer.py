@@ -1,4 +1,4 @@
-"""The Trainer's way to the Hub: a whole repository in one commit, private unless told otherwise."""
+"""Publishing by the Trainer: a complete repository in one commit, private by default."""
 
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ class HubTrainer(Trainer):
     model: TriaffineForNestedNER
 
     def init_hf_repo(self, token: str | None = None, private: bool | None = None) -> None:
-        """Makes sure that the repository is there; a new one is private unless `args.hub_private_repo` is False."""
+        """Creates the repository if needed, a private one unless `args.hub_private_repo` is False."""
         if private is None:
             private = self.args.hub_private_repo is not False
         self.args.hub_private_repo = private  # where transformers before 5.23 looks for it
@@ -37,20 +37,21 @@ class HubTrainer(Trainer):
         private: bool | None = None,
         **options: Any,
     ) -> Any:
-        """Saves the model and publishes all of its repository in one commit; nothing else from the output folder.
+        """Saves the model and publishes its repository in one commit, without other files of the output folder.
 
         Args:
-            commit_message: of the commit.
-            blocking: wait until all is uploaded; otherwise the result is a `Future`.
-            token: default: `args.hub_token`, or that of `hf auth login`.
+            commit_message: message of the commit.
+            blocking: whether to wait for the upload; otherwise the result is a `Future`.
+            token: default: `args.hub_token`, or the token of `hf auth login`.
             revision: branch; default: `args.hub_revision`.
             private: whether a new repository is private; default: `args.hub_private_repo`, or True.
-            options: of [`publishing.publish_folder`], such as `code_repository`.
+            options: further options of [`publishing.publish_folder`], such as `code_repository`.
 
-        Returns the `CommitInfo`, None on all processes but the first.
+        Returns:
+            The `CommitInfo`; None on all processes but the first.
 
         Raises:
-            NotPublishedError: the Hub did not take it; the message says how to publish what is saved.
+            NotPublishedError: the upload failed; the message says how to publish the saved model.
         """
         self.callback_handler.on_push_begin(self.args, self.state, self.control)
         token = token or self.args.hub_token
@@ -69,7 +70,7 @@ class HubTrainer(Trainer):
         return publish() if blocking else HfApi().run_as_future(publish)
 
     def create_model_card(self, *arguments: Any, model_name: str | None = None, **options: Any) -> None:
-        """Writes a card beside the model if there is none; the Trainer would write its draft over any."""
+        """Writes a card beside the model if there is none; the Trainer would overwrite any with a draft."""
         folder = Path(self.args.output_dir)
         if self.is_world_process_zero() and not (folder / CARD_NAME).exists():
             name = self.hub_model_id or model_name or repository_name(folder)

@@ -1,4 +1,4 @@
-"""A trained model goes on with other labels: new ones beside its own, and own ones that the data does not annotate."""
+"""Further training of a model with other labels: new ones, and own ones that the data does not annotate."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -14,50 +14,50 @@ from ..model.triaffine_ops import label_probabilities
 
 logger = logging.getLogger(__name__)
 
-# How much lower a new label's scores start than those of the label whose weights it has.
+# How much lower the scores of a new label start than those of the label whose weights it copies.
 START_BELOW = 2.0
 
 
 def continue_with_labels(
     model: TriaffineForNestedNER, labels: Sequence[str], keep_labels: bool
 ) -> TriaffineForNestedNER:
-    """The model to train on data with these labels, None among them; warns of new ones, and of those that it lacks.
+    """The model to train on data with these labels, None included; warns of labels that only one of the two has.
 
-    With `keep_labels`, labels of the model that the data lacks are kept by the model's own predictions.
+    With `keep_labels`, labels of the model that the data lacks are learned from the model's own predictions.
 
     Raises:
-        ValueError: there is nothing to keep.
+        ValueError: the data has all labels of the model, so there are none to keep.
     """
     known = model.config.entity_labels
     new, gone = [name for name in labels if name not in (*known, NONE_LABEL)], missing_labels(model, labels)
     if keep_labels and not gone:
         raise ValueError(
-            f"--keep_labels: the training data has all labels of the model ({', '.join(known)}), so there is none to "
-            "keep; leave it out."
+            f"--keep_labels: the training data has all labels of the model ({', '.join(known)}), so there are none to "
+            "keep. Leave the option out."
         )
     if new:
         logger.warning("New labels, beside the model's %s: %s.", ", ".join(known), ", ".join(new))
         model = extend_labels(model, new)
     if gone:
-        fate = "kept by the model's own predictions" if keep_labels else "unlearned; to keep them, add --keep_labels"
-        logger.warning("The training data has no entity of %s, labels of the model: %s.", ", ".join(gone), fate)
+        fate = "learned from the model's own predictions" if keep_labels else "forgotten unless you add --keep_labels"
+        logger.warning("The training data has no entity of the model's labels %s: these are %s.", ", ".join(gone), fate)
     if model.config.label_thresholds or model.config.temperature != 1.0:
-        logger.warning("The model's calibration does not hold after further training and is dropped; calibrate again.")
+        logger.warning("The model's calibration is dropped, since it is not valid after training. Calibrate again.")
         model.config.temperature, model.config.label_thresholds = 1.0, None
     return model
 
 
 def missing_labels(model: TriaffineForNestedNER, labels: Sequence[str]) -> list[str]:
-    """The labels of the model that are not among these."""
+    """The labels of the model that are not among `labels`."""
     return [name for name in model.config.entity_labels if name not in labels]
 
 
 @torch.no_grad()
 def extend_labels(model: TriaffineForNestedNER, new: Sequence[str]) -> TriaffineForNestedNER:
-    """A model with new labels behind the old ones, which finds exactly what `model` finds until it is trained.
+    """A model with new labels after the old ones, which predicts the same as `model` until it is trained.
 
-    The old labels keep their weights. A new one starts with those of None, or of the last label where None has none,
-    and a bias lower by `START_BELOW`: it is below None wherever None decides.
+    The old labels keep their weights. A new one starts with those of None (of the last label if None has no weights)
+    and a bias lower by `START_BELOW`, so that it is never more probable than None.
     """
     old: Any = model.config
     names = [*old.entity_labels, *new, NONE_LABEL]
@@ -77,10 +77,14 @@ def extend_labels(model: TriaffineForNestedNER, new: Sequence[str]) -> Triaffine
 
 
 class Teacher:
-    """A trained model from which another learns the labels that the training data does not annotate.
+    """A trained model that teaches another one the labels that the training data does not annotate.
 
-    Source: Monaikul et al., "Continual Learning for Named Entity Recognition" (AAAI 2021). The `teacher` is the model
-    that training started from, as it was; `labels` are those of the training data.
+    Source: Monaikul et al., "Continual Learning for Named Entity Recognition" (AAAI 2021).
+
+    Args:
+        teacher: a copy of the model that training started from.
+        student: the model in training.
+        labels: the labels of the training data.
     """
 
     def __init__(self, teacher: TriaffineForNestedNER, student: TriaffineForNestedNER, labels: Sequence[str]):
@@ -93,10 +97,10 @@ class Teacher:
 
     @torch.no_grad()
     def targets(self, inputs: Mapping[str, Any]) -> Tensor:
-        """Probabilities to learn from a batch of the collator, as `forward` takes them.
+        """Target probabilities [B, N, N, R] of a batch of the collator, for `forward`.
 
-        What the data says of its own labels stays. Where it has None, that probability is shared out as the teacher
-        does between the labels that the data lacks and None.
+        The labels of the data keep their targets. The teacher divides the target of None between None and the labels
+        that the data lacks.
         """
         smoothing = self.config.boundary_smoothing, self.config.boundary_smoothing_distance
         targets = smooth_boundaries(inputs["labels"], self.config.num_labels, *smoothing)
@@ -113,7 +117,7 @@ class Teacher:
 
 
 def span_probabilities(output: NestedNEROutput, multi_label: bool) -> Tensor:
-    """The final probabilities of all spans [B, N, N, R]: of candidates by their final scores, else by span scores."""
+    """Final probabilities of all spans [B, N, N, R]: from the cross-span stage for candidates, else the span stage."""
     assert output.span_logits is not None
     probabilities = label_probabilities(output.span_logits, multi_label)
     if output.logits is not None:

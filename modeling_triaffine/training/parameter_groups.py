@@ -1,8 +1,7 @@
-"""Which learning rate and weight decay each parameter gets.
+"""Optimizer groups: the learning rate and weight decay of each parameter.
 
-Three rates: the pretrained encoder, the word part (static, part-of-speech and character embeddings, BiLSTM) and the
-triaffine head. Each is split once more into what decays and what does not (biases, norms, the label bias). What the
-rates are is said in `arguments.py`; how they fall over time is the scheduler's business.
+There are three rates: for the pretrained encoder, the word part (static, part-of-speech and character embeddings,
+BiLSTM) and the triaffine head. Each part has a group with weight decay and one without (biases, norms, the label bias).
 """
 
 from collections.abc import Collection, Iterable
@@ -19,16 +18,18 @@ def build_parameter_groups(
     weight_decay: float,
     decaying: Collection[str],
 ) -> list[dict[str, Any]]:
-    """Sorts every trainable parameter into exactly one optimizer group.
+    """Puts every trainable parameter into one optimizer group.
 
-    The first part of a parameter's name is one of `PARTS`; each has a learning rate. Only parameters named in
-    `decaying` get the `weight_decay`.
+    Args:
+        named_parameters: their names begin with one of `PARTS`.
+        learning_rates: rate of each part.
+        weight_decay: for the parameters named in `decaying`.
 
     Returns:
-        Groups for a torch optimizer, without empty ones, the head's first: its rate is the one the Trainer logs.
+        Non-empty groups for a torch optimizer, those of the head first, whose rate the Trainer logs.
 
     Raises:
-        ValueError: a parameter lies in none of `PARTS`, and so would not be trained.
+        ValueError: a parameter is in none of `PARTS`.
     """
     groups: dict[tuple[str, bool], list[nn.Parameter]] = {
         (part, decays): [] for part in PARTS for decays in (True, False)
@@ -39,7 +40,7 @@ def build_parameter_groups(
         part = name.split(".", 1)[0]
         if part not in PARTS:
             raise ValueError(
-                f"parameter {name!r} has no learning rate: it lies in none of the parts {', '.join(PARTS)} of the model"
+                f"Parameter {name!r} has no learning rate: it is in none of the model's parts {', '.join(PARTS)}."
             )
         groups[part, name in decaying].append(parameter)
     return [

@@ -1,6 +1,6 @@
-"""From a plan to what a trainer needs: the splits of the data, the labels, and a new, trained or interrupted model.
+"""Turns a plan into the inputs of a trainer: the splits of the data, the labels, and a model with its processor.
 
-A user's errors are found here, before the long work, and raised as ValueError or OSError in one paragraph.
+The user's mistakes are found here, before the training starts, and raised as ValueError or OSError.
 """
 
 import logging
@@ -33,30 +33,32 @@ SPECIAL_TOKENS = {
     "sep_token": "[SEP]",
     "mask_token": "[MASK]",
 }
-# What the processor calls the word parts → the option that sets the size of their embeddings.
+# Word part of the processor → option for the size of its embeddings.
 EMBEDDING_SIZES = {"words": "word_embedding_size", "pos": "pos_embedding_size", "chars": "char_embedding_size"}
 VOCABULARY_SIZES = {"words": "word_vocab_size", "pos": "pos_vocab_size", "chars": "char_vocab_size"}
 
 
 def read_data(plan: TrainingPlan) -> Corpus:
-    """Reads the splits of a run; those in the words of raw text, as the model that it starts from cuts them."""
+    """Reads the splits of a run, using the word splitter of the model that it starts from."""
     start = plan.training.resume_from_checkpoint or plan.model.model_name_or_path
     choice: str | dict[str, Any] = DEFAULT_WORD_SPLITTER
+    pos_size = plan.config.get("pos_embedding_size")
     if start is not None and _is_trained_model(start):
         choice = TriaffineProcessor.from_pretrained(start).word_splitter
-    return read_corpus(plan.data, make_word_splitter(choice), bool(plan.config.get("pos_embedding_size")))
+        pos_size = TriaffineConfig.from_pretrained(start).pos_embedding_size
+    return read_corpus(plan.data, make_word_splitter(choice), reads_tags=bool(pos_size))
 
 
 def build_model(
     plan: TrainingPlan, dataset: DatasetDict, labels: list[str]
 ) -> tuple[TriaffineForNestedNER, TriaffineProcessor]:
-    """Returns the model that the run starts from (new, trained or interrupted) and its processor.
+    """Returns the model that the run starts from, new or trained, and its processor.
 
     Args:
-        labels: of a new model; the last is None.
+        labels: the labels of the training data; the last is None.
 
     Raises:
-        ValueError, OSError: the plan does not fit the data or the model to start from.
+        ValueError, OSError: the plan does not fit the data or the model.
     """
     set_seed(plan.training.seed)
     checkpoint = plan.training.resume_from_checkpoint
@@ -67,7 +69,7 @@ def build_model(
             "The training data has no entities, so there is no label to learn. Check --train_file and --data_format."
         )
     if plan.model.keep_labels and not (is_trained and plan.training.do_train and plan.model.model_name_or_path):
-        raise ValueError("--keep_labels is for training a trained model further; name it: --model_name_or_path.")
+        raise ValueError("--keep_labels is for training a trained model further; give it as --model_name_or_path.")
     if start is not None and is_trained:
         model, processor = _load_trained(start, _required(plan))
         if plan.training.do_train and start != checkpoint:
@@ -76,15 +78,15 @@ def build_model(
             logger.warning("--word_vectors is for new models; the one in %s keeps its own vectors.", start)
     else:
         if not plan.training.do_train:
-            raise ValueError("There is nothing to train and no trained model to score; name one: --model_name_or_path.")
+            raise ValueError("There is no trained model to score without training; give one as --model_name_or_path.")
         model, processor = _start_new(plan, dataset, labels)
     if plan.data.pos_tagger is not None:
-        processor.pos_tagger = tagger(plan.data.pos_tagger)  # for the raw text of the model card
+        processor.pos_tagger = tagger(plan.data.pos_tagger)  # for raw text
     return model, processor
 
 
 def load_teacher(plan: TrainingPlan, model: TriaffineForNestedNER, labels: Sequence[str]) -> Teacher | None:
-    """With --keep_labels, the model that the run started from; see [`Teacher`]. labels: of the training data."""
+    """With --keep_labels, the [`Teacher`] made of the model that the run started from, else None."""
     if not plan.model.keep_labels:
         return None
     assert plan.model.model_name_or_path is not None  # as `build_model` has checked
@@ -93,10 +95,10 @@ def load_teacher(plan: TrainingPlan, model: TriaffineForNestedNER, labels: Seque
 
 
 def learn_tokenizer(sentences: Iterable[list[str]], vocab_size: int) -> PreTrainedTokenizerFast:
-    """Learns a byte-pair tokenizer for an encoder from scratch; the same sentences give the same tokenizer.
+    """Trains a byte-pair tokenizer for an encoder from scratch; the same sentences give the same tokenizer.
 
-    (WordPiece does not: its trainer numbers "##" pieces in an order that differs from call to call.) The `vocab_size`
-    includes special tokens and the 256 bytes, so that no word is unknown.
+    (WordPiece would not: its trainer numbers "##" pieces in an order that changes between calls.) `vocab_size` includes
+    the special tokens and all 256 bytes, so that no word is unknown.
     """
     tokenizer = Tokenizer(models.BPE(unk_token=SPECIAL_TOKENS["unk_token"]))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
@@ -122,20 +124,20 @@ def _is_trained_model(name_or_path: str) -> bool:
         config, _ = PretrainedConfig.get_config_dict(name_or_path)
     except OSError as error:
         raise ValueError(
-            f"--model_name_or_path {name_or_path}: there is no such folder with a config.json, and it could not be "
-            f"read from the Hub either. Check the name. ({str(error).splitlines()[0]})"
+            f"--model_name_or_path {name_or_path}: there is neither a folder of this name with a config.json nor a "
+            f"readable model on the Hub. Check the name. ({str(error).splitlines()[0]})"
         ) from None
     return config.get("model_type") == TriaffineConfig.model_type
 
 
 def _required(plan: TrainingPlan) -> dict[str, Any]:
-    """The fields of the configuration that are given, but for sizes that the data decided when the model was new."""
+    """The fields given for the model, without those that the data decided when the model was built."""
     decided = {"max_span_width": plan.model.learn_span_width, "word_embedding_size": plan.model.word_vectors}
     return {name: value for name, value in plan.config.items() if value or not decided.get(name)}
 
 
 def _load_trained(name_or_path: str, wanted: dict[str, Any]) -> tuple[TriaffineForNestedNER, TriaffineProcessor]:
-    """Loads a trained model; raises ValueError for options that would change its architecture."""
+    """Loads a trained model; raises ValueError if its configuration differs from the `wanted` fields."""
     config = TriaffineConfig.from_pretrained(name_or_path)
     for name, value in wanted.items():
         if name in CONFIG_OPTIONS and name not in VOCABULARY_SIZES.values() and getattr(config, name) != value:
@@ -150,7 +152,7 @@ def _load_trained(name_or_path: str, wanted: dict[str, Any]) -> tuple[TriaffineF
 def _start_new(
     plan: TrainingPlan, dataset: DatasetDict, labels: list[str]
 ) -> tuple[TriaffineForNestedNER, TriaffineProcessor]:
-    """Builds a model on a pretrained encoder, or on one from scratch that the recipe describes."""
+    """Builds a model on a pretrained encoder, or on a new one as the recipe describes it."""
     if "train" not in dataset:
         raise ValueError("A new model needs training data for its labels; give --train_file.")
     fields = {"id2label": dict(enumerate(labels)), **plan.config}
@@ -165,7 +167,7 @@ def _start_new(
         encoder_config = {**encoder_config, "vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id}
     else:
         raise ValueError(
-            "There is nothing to start from: give a pretrained encoder with --model_name_or_path, or a --recipe."
+            "There is no model to start from: give a pretrained encoder as --model_name_or_path, or a --recipe."
         )
     if plan.model.learn_span_width and fields.get("max_span_width") is None:
         fields["max_span_width"] = widest_entity(dataset["train"]["entities"])
@@ -184,20 +186,17 @@ def _start_new(
 
 
 def widest_entity(sentences: Iterable[Iterable[Mapping[str, Any]]]) -> int | None:
-    """Words of the widest of the sentences' entities; None where there is none."""
+    """Number of words of the widest entity; None without entities."""
     widths = (entity["end"] - entity["start"] for entities in sentences for entity in entities)
     widest: int | None = max(widths, default=None)
     return widest
 
 
 def _read_vectors(model: ModelArguments, fields: dict[str, Any], dataset: DatasetDict) -> WordVectors | None:
-    """Reads the static vectors of the data's words, if a file is given; they set `word_embedding_size`.
-
-    Words of the other splits are included: their vectors were not learned from these data.
-    """
+    """Reads the static vectors of the words of all splits, if a file is given, and sets `word_embedding_size`."""
     if model.word_vectors is None:
         if model.keep_all_word_vectors:
-            raise ValueError("--keep_all_word_vectors is given without a file of vectors; name it: --word_vectors.")
+            raise ValueError("--keep_all_word_vectors needs a file of vectors; give it as --word_vectors.")
         return None
     words = {word for split in dataset.values() for tokens in split["tokens"] for word in tokens}
     try:
@@ -206,12 +205,12 @@ def _read_vectors(model: ModelArguments, fields: dict[str, Any], dataset: Datase
         raise ValueError(f"--word_vectors: {error}") from None
     except FileNotFoundError:
         raise ValueError(
-            f"--word_vectors {model.word_vectors}: there is no such file. Correct the path, or train without: "
+            f"--word_vectors {model.word_vectors}: there is no such file. Correct the path, or train without vectors: "
             "--word_vectors= --word_embedding_size 0."
         ) from None
     logger.info("Word vectors: %s", vectors.report())
     if not vectors.vectors:
-        raise ValueError(f"{vectors.path} has vectors of none of the words of the data; is it in their language?")
+        raise ValueError(f"{vectors.path} has no vector of any word of the data. Give one of their language.")
     size = fields.get("word_embedding_size") or vectors.size
     if size != vectors.size:
         raise ValueError(
@@ -225,15 +224,12 @@ def _read_vectors(model: ModelArguments, fields: dict[str, Any], dataset: Datase
 def _build_vocabularies(
     processor: TriaffineProcessor, fields: dict[str, Any], vectors: WordVectors | None, training_data: Dataset
 ) -> None:
-    """Builds the vocabularies that the model's word parts need.
-
-    With vectors, the words are those that have one; all others are one unknown word, in training and later.
-    """
+    """Builds the vocabularies that the model's word parts need; with vectors, only words with a vector are known."""
     parts = [part for part, size in EMBEDDING_SIZES.items() if fields.get(size)]
     if "pos" in parts and not any(training_data["pos"]):
         raise ValueError(
-            "pos_embedding_size is set, but no training sentence has parts of speech. Add them to the data, have them "
-            "tagged with --pos_tagger, or set --pos_embedding_size 0."
+            "pos_embedding_size is set, but no training sentence has parts of speech. Add them to the data, tag them "
+            "with --pos_tagger, or set --pos_embedding_size 0."
         )
     if parts:
         processor.build_vocabularies(training_data, parts)
@@ -242,22 +238,23 @@ def _build_vocabularies(
 
 
 def check_splits(training: NestedNERTrainingArguments, dataset: DatasetDict) -> None:
-    """Raises ValueError where a split that is to be trained or scored on is missing."""
+    """Raises ValueError if a split to train or score on is missing."""
     if training.do_train and "train" not in dataset:
         raise ValueError("There is no training data; give --train_file, or --no_do_train to score a trained model.")
     if training.do_train and training.eval_strategy != "no" and "validation" not in dataset:
         raise ValueError(
-            "There is no validation data to choose the best checkpoint on; give --validation_file. To train without, "
-            "add --eval_strategy no."
+            "There is no validation data to choose the best checkpoint; give --validation_file. To train without "
+            "validation, add --eval_strategy no."
         )
     needed = {"validation": training.do_eval and not training.do_train, "test": training.do_predict}
     for split, is_needed in needed.items():
         if is_needed and split not in dataset:
-            raise ValueError(f"There is no {split} data to score; give --{split}_file, or do not ask for its scores.")
+            option = {"validation": "do_eval", "test": "do_predict"}[split]
+            raise ValueError(f"There is no {split} data to score (--{option}); give --{split}_file.")
 
 
 def check_entities(config: Any, dataset: DatasetDict) -> None:
-    """Raises ValueError for an entity type the model has no label for; warns of entities that it cannot find."""
+    """Raises ValueError for entity types that the model has no label for; warns of entities it cannot find."""
     _check_labels(config.label2id, dataset)
     _warn_of_missed_entities(config, dataset)
 
@@ -274,41 +271,34 @@ def _check_labels(label2id: dict[str, int], dataset: DatasetDict) -> None:
             known = ", ".join(name for name in label2id if name != NONE_LABEL)
             raise ValueError(
                 f"The {split} data has entities of type {', '.join(sorted(unknown))} (the first in sentence "
-                f"{first!r}), which the model has no label for; it knows {known}. Train with all types of the data, or "
-                "take these entities out of it."
+                f"{first!r}), which the model has no label for; it knows {known}. Train on data with all types, or "
+                "remove these entities."
             )
 
 
 def _warn_of_missed_entities(config: TriaffineConfig, dataset: DatasetDict) -> None:
-    """Warns of entities that cannot be found: too many in a sentence, too wide, or on a span with another type."""
+    """Warns of entities that cannot be found: of a second type on a span, beyond the candidates, or too wide."""
+    most, width = config.max_candidates, config.max_span_width
     for split, records in dataset.items():
         spans = [{(entity["start"], entity["end"]) for entity in entities} for entities in records["entities"]]
         typed = [{(e["start"], e["end"], e["type"]) for e in entities} for entities in records["entities"]]
         second = sum(map(len, typed)) - sum(map(len, spans))
         if second and not config.multi_label:
             logger.warning(
-                "The %s data has %d entities whose span has another type too: a span has one label here, so of these "
-                "at most one is trained on and found. For all of them, train with --multi_label true.",
-                split,
-                second,
+                "The %s data has %d entities on the span of another entity. A span has one label, so at most one of "
+                "them is trained on and found; to find all, train with --multi_label true.",
+                *(split, second),
             )
-        beyond = sum(max(0, len(of_sentence) - config.max_candidates) for of_sentence in spans)
-        if config.cross_span and beyond:
+        beyond = sum(max(0, len(of_sentence) - most) for of_sentence in spans)
+        if beyond and config.cross_span:
             logger.warning(
-                "The %s data has %d entity spans more than the %d candidates a sentence has; they cannot all be found. "
+                "The %s data has %d entity spans more than the %d candidates of a sentence, which cannot be found. "
                 "Raise --max_candidates.",
-                split,
-                beyond,
-                config.max_candidates,
+                *(split, beyond, most),
             )
-        width = config.max_span_width
-        if width is not None:
-            wide = sum(end - start > width for of_sentence in spans for start, end in of_sentence)
-            if wide:
-                logger.warning(
-                    "The %s data has %d entity spans (%.2f %%) of more than %d words, which are not scored.",
-                    split,
-                    wide,
-                    100 * wide / sum(map(len, spans)),
-                    width,
-                )
+        wide = 0 if width is None else sum(end - start > width for of_sentence in spans for start, end in of_sentence)
+        if wide:
+            logger.warning(
+                "The %s data has %d entity spans (%.2f %%) of more than %d words, which are not scored.",
+                *(split, wide, 100 * wide / sum(map(len, spans)), width),
+            )

@@ -1,4 +1,4 @@
-"""What a training reports while it runs: a bar on a terminal, lines elsewhere, and one line for each evaluation."""
+"""Progress of a training: a bar on a terminal, log lines elsewhere, and one line per evaluation."""
 
 import logging
 import math
@@ -20,19 +20,21 @@ from transformers import (
     TrainingArguments,
 )
 
+from ..publishing.card_tables import format_duration
+
 logger = logging.getLogger(__name__)
 
-# Seconds until the first line, and the most between two lines; in between the time doubles from line to line.
+# Seconds until the first line, and at most between two lines; the time doubles from line to line.
 FIRST_LINE, MAX_BETWEEN = 5.0, 60.0
 
 
 @dataclass
 class Meter:
-    """What a trainer counts for its reports; numbers stay on their device until they are printed.
+    """Counts of a trainer for its reports; tensors stay on their device until they are printed.
 
     Attributes:
-        sentences: trained on so far, over all processes.
-        loss: of the last update.
+        sentences: sentences trained on so far, over all processes.
+        loss: loss of the last update.
     """
 
     sentences: torch.Tensor | int = 0
@@ -40,7 +42,7 @@ class Meter:
 
 
 class Lines(TrainerCallback):
-    """Logs the updates at least once a minute (not beside a bar, which shows them), and the scores of evaluations."""
+    """Logs the scores of evaluations and, unless a bar shows them, the updates at least once a minute."""
 
     def __init__(self, meter: Meter, updates: bool = True):
         self.meter = meter
@@ -76,7 +78,7 @@ class Lines(TrainerCallback):
     def on_epoch_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> TrainerControl:
-        control.should_log = True  # also where an epoch has fewer updates than there are between two logs
+        control.should_log = True  # even if an epoch has fewer updates than `logging_steps`
         return control
 
     def on_log(
@@ -95,7 +97,7 @@ class Lines(TrainerCallback):
             logger.info(
                 "Epoch %.4g of %d, update %d of %d: P %s, R %s, F1 %s (flat %s, nested %s), loss %.4g%s",
                 *(state.epoch or 0, state.num_train_epochs, state.global_step, state.max_steps),
-                # Where nothing was predicted there is no precision.
+                # Without predictions there is no precision.
                 format_percent(logs["eval_precision"]) if logs["eval_predicted"] else "–",
                 *(format_percent(logs[f"eval_{name}"]) for name in ("recall", "f1", "flat_f1", "nested_f1")),
                 *(float(logs["eval_loss"]), self.training_loss),
@@ -110,7 +112,7 @@ class Lines(TrainerCallback):
 
 
 class Bar(ProgressCallback):
-    """The Trainer's bar, with loss and speed beside it instead of a dictionary for each log."""
+    """The Trainer's bar with the loss beside it, instead of a dictionary for each log."""
 
     def __init__(self, meter: Meter):
         super().__init__()
@@ -127,7 +129,7 @@ class Bar(ProgressCallback):
 
 
 def report_progress(trainer: Trainer, meter: Meter) -> None:
-    """Replaces the Trainer's own reports."""
+    """Replaces the progress reports of the Trainer."""
     trainer.remove_callback(PrinterCallback)
     trainer.remove_callback(ProgressCallback)
     with_bar = not trainer.args.disable_tqdm
@@ -137,7 +139,7 @@ def report_progress(trainer: Trainer, meter: Meter) -> None:
 
 
 def quieten(training: TrainingArguments) -> None:
-    """Switches off all bars but that of the training, and this one too unless standard error is a terminal."""
+    """Hides all progress bars but that of the training, and this one too unless standard error is a terminal."""
     hide_bars: Any = transformers.utils.logging.disable_progress_bar  # untyped in transformers
     hide_bars()
     if not sys.stderr.isatty():
@@ -147,12 +149,3 @@ def quieten(training: TrainingArguments) -> None:
 
 def format_percent(ratio: float) -> str:
     return f"{100 * float(ratio):.1f}"
-
-
-def format_duration(seconds: float) -> str:
-    """Returns hours and minutes, minutes and seconds, or seconds alone."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes_left = divmod(minutes, 60)
-    if hours:
-        return f"{hours} h {minutes_left:02d} min"
-    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"

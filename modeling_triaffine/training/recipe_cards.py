@@ -1,9 +1,6 @@
-"""The cards of recipes, made from the recipes by the builder of all cards.
+"""Writes the card, `README.md`, of each recipe in a folder. Run it after a change of a recipe or the card's template.
 
 python -m modeling_triaffine.training.recipe_cards hub_configs/
-
-writes `README.md` into the folder of each recipe. Run it after a change of a recipe or of the card's template; a test
-compares.
 """
 
 import argparse
@@ -18,13 +15,13 @@ from ..publishing.run_summary import RunSummary
 from .preparation import VOCABULARY_SIZES
 from .recipes import TRAINING_FILE, Recipe, RecipeError, load_recipe
 
-# Where the commands of a recipe's card write its model.
+# Output folder of the commands in a recipe's card.
 OUTPUTS = "outputs"
-# Recipes are published with the package, under its license; a model's depends on encoder and data.
+# Of the recipes, which come with the package; the license of a model depends on encoder and data.
 LICENSE = "apache-2.0"
-# Options that a card shows in other places than its table of settings.
+# Options that a card shows outside its table of settings.
 SHOWN_ELSEWHERE = ("model_name_or_path", "language", "license")
-# Fields of config.json that are no hyper-parameters; the sizes of vocabularies follow from the data.
+# Fields of config.json that are not hyper-parameters; the sizes of vocabularies follow from the data.
 NOT_SETTINGS = ("model_type", "encoder_config", "id2label", *VOCABULARY_SIZES.values())
 
 
@@ -37,7 +34,7 @@ def build_recipe_card(folder: Path) -> ModelCard:
     """
     recipe = load_recipe(folder)
     if not recipe.purpose:
-        raise RecipeError(f"{folder / TRAINING_FILE} does not say under `purpose:` what the recipe is for; add it.")
+        raise RecipeError(f"{folder / TRAINING_FILE} has no `purpose:`; add a sentence on what the recipe is for.")
     config = TriaffineConfig.from_pretrained(folder)
     summary = _summarize_recipe(recipe, folder.resolve().name)
     return build_model_card(config, model_name=f"{OUTPUTS}/{summary.recipe}", summary=summary, purpose=recipe.purpose)
@@ -57,7 +54,7 @@ def write_recipe_cards(library: Path) -> list[Path]:
 
 
 def _summarize_recipe(recipe: Recipe, name: str) -> RunSummary:
-    """What the recipe sets; what it leaves out has the default value."""
+    """A summary with the settings of the recipe."""
     encoder = recipe.training.get("model_name_or_path")
     of_training = {option: value for option, value in recipe.training.items() if option not in SHOWN_ELSEWHERE}
     of_model = {field: value for field, value in recipe.config.items() if field not in NOT_SETTINGS}

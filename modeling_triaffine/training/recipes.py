@@ -1,14 +1,11 @@
-"""Recipes: folders that make a training repeatable.
+"""Recipes: folders that define a training.
 
-    config.json     the model: fields of `TriaffineConfig`, with the encoder's full configuration
-    training.yaml   the encoder's weights, and fields of the dataclasses in `arguments.py`; under `purpose` the recipe's
-                    purpose, in Markdown
+    config.json     fields of `TriaffineConfig`, with the full configuration of the encoder
+    training.yaml   fields of the dataclasses in `arguments.py`, and `purpose`, a description in Markdown
     README.md       the card, generated from the two (`recipe_cards.py`)
 
-The sizes of vocabularies in config.json are replaced by those of the training data. A finished run leaves its own
-config.json and training.yaml beside the model, so its folder is a recipe that trains it again.
-
-This file finds, reads and writes recipes; `command_line.py` combines them with the command line.
+The training data determines the sizes of vocabularies, whatever config.json says. A finished run has its own
+config.json and training.yaml beside the model, so its folder is a recipe that repeats it.
 """
 
 import difflib
@@ -32,7 +29,7 @@ class RecipeError(ValueError):
 
 @dataclass(frozen=True)
 class Recipe:
-    """The contents of a recipe's two files in `folder`, None for the empty recipe; options are not checked yet."""
+    """The unchecked contents of the two files in `folder`; None for the empty recipe."""
 
     folder: Path | None = None
     config: dict[str, Any] = field(default_factory=dict)
@@ -41,17 +38,17 @@ class Recipe:
 
 
 def recipe_library() -> Path:
-    """The folder `hub_configs` that comes with the package: in it as installed, beside it in a checkout."""
+    """The folder `hub_configs` of the package: inside it when installed, beside it in a checkout."""
     package = Path(__file__).resolve().parents[1]
     installed = package / LIBRARY
     return installed if installed.is_dir() else package.parent / LIBRARY
 
 
 def find_recipe(name_or_folder: str, library: Path | None = None) -> Path:
-    """The folder of a recipe: a folder with a training.yaml, or else the name of one in the library.
+    """The folder of a recipe, given as a folder with a training.yaml or by its name in the library.
 
     Args:
-        library: folder of recipes; default: the one that comes with the package.
+        library: folder of recipes; default: that of the package.
 
     Raises:
         RecipeError: there is no such recipe; the message lists those of the library.
@@ -73,8 +70,7 @@ def load_recipe(folder: Path) -> Recipe:
     """Reads a recipe's files.
 
     Raises:
-        RecipeError: a file is missing, is not valid JSON or YAML or not a mapping of names to values, or the purpose is
-            not a string.
+        RecipeError: a file is missing, not valid JSON or YAML, or not a mapping; or the purpose is not a string.
     """
     config = _read_mapping(folder / CONFIG_FILE, json.loads)
     training = _read_mapping(folder / TRAINING_FILE, yaml.safe_load)
@@ -85,7 +81,7 @@ def load_recipe(folder: Path) -> Recipe:
 
 
 def format_training(options: Mapping[str, Any], heading: str) -> str:
-    """The text of a training.yaml with these options, below the heading as a comment."""
+    """The text of a training.yaml with these options below a comment."""
     comment = "".join(f"# {line}\n" for line in heading.splitlines())
     return comment + yaml.safe_dump(dict(options), sort_keys=False, allow_unicode=True)
 

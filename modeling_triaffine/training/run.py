@@ -1,7 +1,6 @@
 """A whole run, from top to bottom: read the plan, prepare data, model and trainer, train, score, save.
 
-Beside the model it saves scores, predictions, the run's summary, the model card, and the run as a recipe that trains
-the model again.
+Beside the model, a run saves scores, predictions, a summary, the model card, and a recipe that repeats the run.
 """
 
 import json
@@ -45,18 +44,18 @@ from .trainer import Entities, NestedNERTrainer
 
 logger = logging.getLogger(__name__)
 
-# Options of one run that another must not take over: where it is written and uploaded to, and what it resumed from.
+# Options that the recipe of a run leaves out: where it is saved and uploaded, and what it resumed from.
 OF_ONE_RUN = re.compile(r"output_dir|resume_from_checkpoint|push_to_hub|hub_.*")
 # Options that may name a file or folder of this machine.
 FILE_OPTIONS = ("train_file", "validation_file", "test_file", "word_vectors", "model_name_or_path", "pos_tagger")
-# Split → what the trainer puts before the names of its metrics.
+# Split → prefix of its metrics' names.
 PREFIXES = {"validation": "eval", "test": "test"}
-# F1 that a model loses on raw text before it is warned of.
+# Difference of F1 between given words and raw text that is warned of.
 NOTABLE_LOSS = 0.02
 RECIPE_HEADING = """\
-This run as a recipe: --recipe with this folder trains the model again, in another --output_dir.
-Versions and hardware are in run_summary.json. Paths are those of the machine it ran on; on another machine, give the
-files again (--train_file ...). This file is not published with the model."""
+This run as a recipe: --recipe with this folder repeats it, in another --output_dir. Versions and hardware are in
+run_summary.json. Paths are those of the machine it ran on; on another machine, give the files again (--train_file ...).
+This file is not published with the model."""
 
 
 @dataclass(frozen=True)
@@ -64,8 +63,8 @@ class Run:
     """A run that is ready to start.
 
     Attributes:
-        dataset: the splits that there are, with their context, in the words that the model is trained on.
-        corpus: the same splits in the words of the corpus, on which the model is scored.
+        dataset: the splits, with context, in the words that the model is trained on.
+        corpus: the splits in the words of the corpus, on which the model is scored, and in those of raw text.
     """
 
     plan: TrainingPlan
@@ -75,10 +74,11 @@ class Run:
 
 
 def prepare_run(arguments: Sequence[str], library: Path | None = None) -> Run:
-    """Reads the command line, see [`parse_training_plan`], the data and the model to start from.
+    """Reads the command line (see [`parse_training_plan`]), the data and the model to start from.
 
     Raises:
-        ValueError, OSError: a user's error, in one paragraph.
+        ValueError, OSError: the user's mistake, in one paragraph.
+        TrainingFault: the model does not fit into memory, or the output folder cannot be written to.
     """
     plan = parse_training_plan(arguments, library)
     quieten(plan.training)
@@ -109,10 +109,11 @@ def prepare_run(arguments: Sequence[str], library: Path | None = None) -> Run:
 
 
 def train_and_save(run: Run) -> dict[str, float]:
-    """Trains, scores validation and test data, and saves, as far as the plan asks for it; returns all metrics.
+    """Trains, scores validation and test data, and saves, as the plan says; returns all metrics.
 
     Raises:
-        TrainingFault: numbers, memory or disk stopped it; in one paragraph.
+        TrainingFault: numbers, memory or disk stopped the run.
+        NotPublishedError: the upload of the saved model failed.
     """
     training, trainer = run.plan.training, run.trainer
     metrics: dict[str, float] = {}
@@ -145,16 +146,16 @@ def _check_output_folder(plan: TrainingPlan) -> None:
     training = plan.training
     if training.push_to_hub and not training.do_train:
         raise ValueError(
-            "--push_to_hub publishes the model of a training, but there is none (--no_do_train). Leave it out; to "
-            "publish a model that is trained: triaffine-ner publish."
+            "--push_to_hub publishes the model of a training, but with --no_do_train there is none. Publish a trained "
+            "model with triaffine-ner publish."
         )
     if training.should_save:
         check_writable(training.output_dir)
     found = list_checkpoints(training.output_dir)
     if found and training.do_train and not training.resume_from_checkpoint:
         raise ValueError(
-            f"{training.output_dir} already has {found[-1].name} of an earlier run. Add --resume_from_checkpoint to "
-            "continue that run, or give another --output_dir."
+            f"--output_dir {training.output_dir} has {found[-1].name} of an earlier run. Add --resume_from_checkpoint "
+            "to continue that run, or give another folder."
         )
 
 
@@ -175,14 +176,14 @@ def _build_trainer(
             )
     except TrainingFault:
         raise
-    except (RuntimeError, ImportError) as error:  # as the Trainer reports a tracker that is not installed
+    except (RuntimeError, ImportError) as error:  # the Trainer's errors for a tracker that is not installed
         raise ValueError(f"The trainer cannot be set up: {error} See --report_to.") from error
     report_progress(trainer, trainer.meter)
     return trainer
 
 
 def _check_publishing(run: Run) -> None:
-    """Raises ValueError before training for what the card or the Hub would not take after it."""
+    """Raises ValueError, before training, if the model could not be described or published after it."""
     _model_card(run, summarize_plan(run.plan, run.trainer, run.corpus.words))
     output_dir = run.plan.training.output_dir
     if run.plan.training.push_to_hub and Path(output_dir).is_dir():
@@ -193,10 +194,7 @@ def _check_publishing(run: Run) -> None:
 
 
 def _score(run: Run, split: str, metrics: dict[str, float]) -> Any:
-    """Scores a split in given words, adds its metrics to `metrics`, logs a table, and returns the trainer's output.
-
-    Its `predictions` are the entities found, its `label_ids` those of the records.
-    """
+    """Scores a split in given words, adds its metrics to `metrics`, logs a table, and returns the trainer's output."""
     output: Any = run.trainer.predict(run.corpus.given[split], metric_key_prefix=PREFIXES[split])
     metrics |= output.metrics
     scores = score_entities(output.predictions, output.label_ids)
@@ -209,15 +207,15 @@ def _score(run: Run, split: str, metrics: dict[str, float]) -> Any:
 def _score_raw_text(
     run: Run, split: str, output: Any, model: TriaffineForNestedNER | None, metrics: dict[str, float]
 ) -> dict[str, Any] | None:
-    """Scores of a split's texts by characters, if the corpus has them; added to `metrics` and logged beside the others.
+    """Scores of a split's texts by characters, if the corpus has texts; added to `metrics` and logged, too.
 
-    Runs where the whole `model` is, in the main process.
+    Runs in the main process, which has the whole `model`.
     """
     if model is None or not run.trainer.is_world_process_zero():
         return None
     texts = texts_to_score(run.plan.data, split, run.corpus.given[split])
     if not texts:
-        logger.info("Raw text is not scored: there are no texts as written of the %s data.", split)
+        logger.info("Raw text is not scored: the %s data has words only.", split)
         return None
     processor: Any = run.trainer.processing_class
     scores = score_raw_text(NestedNERPipeline(model=model, processor=processor), texts)
@@ -228,8 +226,8 @@ def _score_raw_text(
     loss = metrics[f"{prefix}_f1"] - scores["f1"]
     if run.corpus.words == "corpus" and loss > NOTABLE_LOSS:
         logger.warning(
-            "F1 is %.1f points lower on raw text than on given words, the only ones that the model was trained on. For "
-            "raw text, train with --words text.",
+            "F1 is %.1f points lower on raw text than on given words, on which the model was trained. For raw text, "
+            "train with --words text.",
             100 * loss,
         )
     return scores
@@ -237,13 +235,12 @@ def _score_raw_text(
 
 def _why_nothing_is_predicted(run: Run) -> str:
     if not run.plan.training.do_train:
-        return "was it trained on such sentences, and long enough?"
-    updates = run.trainer.state.global_step
-    return f"{updates} updates are too few. Raise --num_train_epochs or the learning rates."
+        return "check that it was trained long enough, on such sentences."
+    return f"{run.trainer.state.global_step} updates are too few. Raise --num_train_epochs or the learning rates."
 
 
 def _as_lines(records: Dataset, predictions: list[Entities]) -> str:
-    """Returns the records as JSON lines, with the predicted entities instead of their own."""
+    """Returns the records as JSON lines with the predicted entities."""
     lines = (
         json.dumps({"id": name, "tokens": tokens, "entities": entities}, ensure_ascii=False)
         for name, tokens, entities in zip(records["id"], records["tokens"], predictions, strict=True)
@@ -261,7 +258,7 @@ def _describe(
     raw_text: dict[str, dict[str, Any] | None],
     metrics: dict[str, float],
 ) -> dict[str, str]:
-    """Returns summary, card, history and recipe of a training: name → text of each file, on the main process."""
+    """Returns the texts of summary, card, history and recipe by file name; empty but on the main process."""
     if not run.trainer.is_world_process_zero():
         return {}
     seconds, resumed = metrics["train_runtime"], run.plan.training.resume_from_checkpoint is not None
@@ -279,7 +276,7 @@ def _describe(
     return {
         "log_history.json": json.dumps(run.trainer.state.log_history, indent=2),
         SUMMARY_FILE: summary.to_json(),
-        # With this mark, publishing may rewrite a card that nobody has edited.
+        # With the mark, publishing may rewrite the card unless somebody edits it.
         CARD_NAME: mark_card(str(_model_card(run, summary))),
         TRAINING_FILE: _as_recipe(run.plan, run.corpus.words),
     }
@@ -297,10 +294,9 @@ def _next_command(run: Run) -> str:
 
 
 def _as_recipe(plan: TrainingPlan, words: str) -> str:
-    """Returns the training.yaml of the run's folder, whose config.json is the model's own.
+    """Returns the training.yaml of the run's folder, whose config.json is that of the model.
 
-    It has the options given, and the most important settings even if they are defaults, which another version may
-    change.
+    It has the options of the run, and the main settings even if they are defaults, which may change between versions.
     """
     settings = {name: getattr(plan.training, name) for name in TRAINING_SETTINGS}
     options = {**settings, **plan.options, "words": words, "retokenize": None}
@@ -309,7 +305,7 @@ def _as_recipe(plan: TrainingPlan, words: str) -> str:
 
 
 def _as_written(option: str, value: Any) -> Any:
-    """Returns an option's value as YAML holds it, with absolute paths."""
+    """Returns an option's value for YAML, with absolute paths."""
     if option in FILE_OPTIONS and Path(value).exists():
         return str(Path(value).resolve())
     return value.value if isinstance(value, Enum) else value
@@ -322,7 +318,7 @@ def _model_card(run: Run, summary: RunSummary) -> ModelCard:
 
 
 def start_logging() -> None:
-    """Logs this package's messages to standard error: all of the main process, only warnings of the others."""
+    """Logs this package's messages to standard error: all in the main process, warnings in the others."""
     level = logging.INFO if os.environ.get("RANK", "0") == "0" else logging.WARNING
     logging.basicConfig(format="%(message)s", level=logging.WARNING)
     logging.getLogger(__package__.split(".")[0]).setLevel(level)

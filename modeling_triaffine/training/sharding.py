@@ -1,4 +1,4 @@
-"""Models sharded over processes (FSDP): which layers are sharded, and how to gather the whole model."""
+"""Models sharded over processes by FSDP: checks, the layers to shard, and gathering the whole model."""
 
 from typing import Any, cast
 
@@ -9,10 +9,10 @@ from ..model.modeling_triaffine import TriaffineForNestedNER
 
 
 def check_sharding(fsdp_plugin: Any) -> None:
-    """Refuses configurations that would not save a whole model.
+    """Checks accelerate's `FullyShardedDataParallelPlugin`.
 
     Raises:
-        ValueError: `fsdp_plugin`, accelerate's `FullyShardedDataParallelPlugin`, is of FSDP 1, or saves shards.
+        ValueError: it is of FSDP 1, or saves shards instead of the whole model.
     """
     if fsdp_plugin.fsdp_version != 2:
         raise ValueError(
@@ -22,16 +22,16 @@ def check_sharding(fsdp_plugin: Any) -> None:
     kind = getattr(fsdp_plugin.state_dict_type, "name", fsdp_plugin.state_dict_type)
     if kind != "FULL_STATE_DICT":
         raise ValueError(
-            f"fsdp_state_dict_type is {kind}, which saves parts of weights that no model can be loaded from. Set "
+            f"fsdp_state_dict_type is {kind}, which saves shards that a model cannot be loaded from. Set "
             "fsdp_state_dict_type: FULL_STATE_DICT, as in examples/accelerate/fsdp.yaml."
         )
 
 
 def choose_sharded_layers(fsdp_plugin: Any, encoder: nn.Module) -> None:
-    """Names the classes of layers that FSDP gathers one at a time, where the configuration names none.
+    """Sets the layer classes that FSDP gathers one at a time, unless the configuration names them.
 
-    accelerate would take all that must stay on one device in `device_map`, embeddings among them, which FSDP 2 then
-    shards a second time, and fails.
+    By default accelerate takes all modules that must not be split in a `device_map`, embeddings included, which FSDP 2
+    then shards twice, and fails.
     """
     if fsdp_plugin.transformer_cls_names_to_wrap is None:
         fsdp_plugin.transformer_cls_names_to_wrap = layer_classes(encoder)
@@ -45,9 +45,9 @@ def layer_classes(encoder: nn.Module) -> list[str]:
 
 
 def whole_model(trainer: Trainer) -> TriaffineForNestedNER | None:
-    """Returns the trainer's model to run in one process; if it is sharded, a copy with all weights.
+    """Returns the trainer's model, or if it is sharded a copy with all weights, on the main process only (else None).
 
-    All processes must call this together. For a sharded model, all but the main one get None.
+    All processes must call this together.
     """
     model = cast(TriaffineForNestedNER, trainer.model)
     if not trainer.is_fsdp_enabled:

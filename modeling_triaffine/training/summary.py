@@ -1,4 +1,4 @@
-"""What a plan says of its run, before training: the first facts of its summary."""
+"""The facts of a run's summary that are known before training."""
 
 from enum import Enum
 from pathlib import Path
@@ -27,16 +27,16 @@ TRAINING_SETTINGS = (
 
 
 def summarize_plan(plan: TrainingPlan, trainer: NestedNERTrainer, words: str) -> RunSummary:
-    """Base model, data and settings of a run; `words` are those that the model is trained on.
+    """A summary with base model, data and settings; `words` as in [`Corpus`].
 
     Raises:
-        ValueError: `--dataset_name` is a folder of this machine.
+        ValueError: `--dataset_name` is a folder.
     """
     encoder, dataset = plan.model.model_name_or_path, plan.data.dataset_name
-    if dataset and _looks_like_a_folder(dataset):
+    if dataset and (Path(dataset).is_absolute() or dataset.startswith((".", "~")) or "\\" in dataset):
         raise ValueError(
-            f"--dataset_name is {dataset!r}, which looks like a folder of this machine and means nothing to readers of "
-            "the model card. Give the data set's id on the Hub, or its title."
+            f"--dataset_name is {dataset!r}, which looks like a folder of this machine and tells readers of the model "
+            "card nothing. Give the dataset's id on the Hub, or its title."
         )
     return RunSummary(
         base_model=encoder if encoder and not Path(encoder).exists() else None,
@@ -49,12 +49,8 @@ def summarize_plan(plan: TrainingPlan, trainer: NestedNERTrainer, words: str) ->
     )
 
 
-def _looks_like_a_folder(name: str) -> bool:
-    return Path(name).is_absolute() or name.startswith((".", "~")) or "\\" in name
-
-
 def _settings(plan: TrainingPlan, trainer: NestedNERTrainer, words: str) -> dict[str, Any]:
-    """The training's main settings, and all of the model's that differ from their defaults."""
+    """The main settings of the training, and those of the model that differ from their defaults."""
     config = trainer.model.config
     of_training = {name: getattr(plan.training, name) for name in TRAINING_SETTINGS}
     of_model = {

@@ -1,8 +1,8 @@
-"""NestedNERTrainer: the Trainer of transformers, where nested NER needs something else.
+"""NestedNERTrainer: transformers' Trainer, adapted to nested NER.
 
-That is: three learning rates, batches of similar length, a loss that is the mean over the sentences of an update,
-evaluation by entities, and resuming from undamaged checkpoints only. All else is the Trainer's own: precision,
-accumulation, several processes, logging and trackers, checkpoints and their rotation, the choice of the best one.
+It adds three learning rates, batches of similar length, a loss averaged over the sentences of an update, evaluation by
+entities, and resuming from undamaged checkpoints only. Everything else is inherited: precision, accumulation,
+distributed training, logging and trackers, checkpoints and their rotation, the choice of the best one.
 """
 
 import contextlib
@@ -66,15 +66,16 @@ class NestedNERTrainer(HubTrainer):
     ```
 
     Args:
-        model: the model; its configuration holds the labels.
+        model: the model to train; its configuration defines the labels.
         args: a [`NestedNERTrainingArguments`], or plain `TrainingArguments` for one learning rate.
-        processing_class: the [`TriaffineProcessor`] of the model; it is saved with it.
-        train_dataset, eval_dataset: records with `tokens` and `entities`. They are encoded when a batch is made.
+        processing_class: the [`TriaffineProcessor`] of the model, saved with it.
+        train_dataset, eval_dataset: records with `tokens` and `entities`, encoded batch by batch. Several validation
+            sets are a dictionary, as in `transformers.Trainer`.
         options: further arguments of `transformers.Trainer`. The default collator is [`DataCollatorForNestedNER`].
 
     Raises:
-        ValueError: an option that has no effect here, data that is not a `datasets.Dataset`, a configuration of FSDP
-            that would not save a whole model.
+        ValueError: an option has no effect here, a dataset is not a `datasets.Dataset`, no evaluation computes
+            `metric_for_best_model`, or the FSDP configuration would not save a whole model.
     """
 
     args: NestedNERTrainingArguments
@@ -102,12 +103,9 @@ class NestedNERTrainer(HubTrainer):
         if args.n_gpu > 1:  # torch's DataParallel would cut batches apart; `accelerate launch` starts a process a GPU
             args._n_gpu = 1
         if getattr(args, "save_memory", False):
-            _check_gradients_can_be_added_in_place(args)
             model.head.save_memory()
-        if getattr(args, "ema_decay", None) is not None:
-            _check_weights_can_be_averaged(args)
         for name in ("pad_token_id", "bos_token_id", "eos_token_id"):
-            # The Trainer would do the same, with a warning that alarms without cause.
+            # The Trainer does the same, with a needless warning.
             setattr(model.config, name, getattr(processing_class.tokenizer, name, None))
         label2id: Any = model.config.label2id
         collator = DataCollatorForNestedNER(processing_class, label2id, multi_label=model.config.multi_label)
@@ -115,7 +113,7 @@ class NestedNERTrainer(HubTrainer):
         self.teacher: Teacher | None = None  # as --keep_labels sets it
         self.meter = Meter()
         self._update: list[tuple[torch.Tensor, list[str]]] = []  # loss and ids of each batch of the update
-        self._batch: list[int] = []  # sentences and sub-words of the batch at hand
+        self._batch: list[int] = []  # shape of the current batch: sentences, sub-words
         self._epoch_callback = EpochCallback()
         self._sizes_by_dataset: dict[str, list[Size]] = {}
         super().__init__(
@@ -129,7 +127,7 @@ class NestedNERTrainer(HubTrainer):
         if self.is_fsdp_enabled:
             check_sharding(self.accelerator.state.fsdp_plugin)
         self.add_callback(self._epoch_callback)
-        self.add_callback(AveragingCallback(self._ema_decay is not None))
+        self.add_callback(AveragingCallback(self._own("ema_decay") is not None))
         self.add_callback(ResumeCallback(self._learning_rates))
         self.collate_records = RecordCollator(processing_class, self.data_collator)
 
@@ -141,8 +139,8 @@ class NestedNERTrainer(HubTrainer):
             trained: Any = self.model if model is None else model
             chosen = self.optimizer_cls_and_kwargs or self.get_optimizer_cls_and_kwargs(self.args, trained)
             optimizer_class, options = chosen
-            if self._ema_decay is not None:
-                optimizer_class = averaging(optimizer_class, self._ema_decay)
+            if self._own("ema_decay") is not None:
+                optimizer_class = averaging(optimizer_class, self._own("ema_decay"))
             groups = build_parameter_groups(
                 trained.named_parameters(),
                 learning_rates=self._learning_rates,
@@ -152,20 +150,19 @@ class NestedNERTrainer(HubTrainer):
             self.optimizer = optimizer_class(groups, **options)
         return self.optimizer
 
-    @property
-    def _ema_decay(self) -> float | None:
-        """Plain TrainingArguments know no averages."""
-        return getattr(self.args, "ema_decay", None)
+    def _own(self, option: str) -> Any:
+        """An option of [`NestedNERTrainingArguments`]; None for plain TrainingArguments."""
+        return getattr(self.args, option, None)
 
     def _use_averages(self) -> None:
-        """Puts averaged weights into the model, if the optimizer makes any; the next update takes them out again."""
+        """Puts averaged weights into the model, if the optimizer has any; the next update removes them again."""
         optimizer: Any = self.optimizer
         if callable(getattr(optimizer, "eval", None)):
             optimizer.eval()
 
     @property
     def _learning_rates(self) -> dict[str, float]:
-        """Of each part of the model. Plain TrainingArguments have one rate for all."""
+        """Learning rate of each part of the model; the same for all with plain TrainingArguments."""
         return {
             "encoder": getattr(self.args, "encoder_learning_rate", self.args.learning_rate),
             "words": getattr(self.args, "embeddings_learning_rate", self.args.learning_rate),
@@ -183,7 +180,7 @@ class NestedNERTrainer(HubTrainer):
             self._sizes(dataset),
             batch_size=self._train_batch_size,
             seed=seed,
-            max_subwords=self._max_subwords,
+            max_subwords=self._own("max_subwords_per_batch"),
             num_processes=self.args.world_size,
             group_by_length=self.args.train_sampling_strategy == "group_by_length",
             drop_last=self.args.dataloader_drop_last,
@@ -204,20 +201,15 @@ class NestedNERTrainer(HubTrainer):
             self.args.eval_batch_size,
             self.args.world_size,
             self.args.process_index,
-            max_subwords=self._max_subwords,
+            max_subwords=self._own("max_subwords_per_batch"),
         )
         return self._dataloader(dataset, sampler, self.collate_records)
 
     def get_test_dataloader(self, test_dataset: datasets.Dataset) -> DataLoader[Any]:
         return self.get_eval_dataloader(test_dataset)
 
-    @property
-    def _max_subwords(self) -> int | None:
-        """Plain TrainingArguments know batches by number of sentences only."""
-        return getattr(self.args, "max_subwords_per_batch", None)
-
     def _sizes(self, dataset: datasets.Dataset) -> list[Size]:
-        """(sub-words, words) of each record; counted once for each data set, which is evaluated on many times."""
+        """(sub-words, words) of each record, counted once per dataset."""
         key = dataset._fingerprint
         if key not in self._sizes_by_dataset:
             show_progress = self.is_local_process_zero() and not self.args.disable_tqdm
@@ -237,8 +229,8 @@ class NestedNERTrainer(HubTrainer):
             prefetch_factor=self.args.dataloader_prefetch_factor,
             persistent_workers=self.args.dataloader_persistent_workers,
             pin_memory=self.args.dataloader_pin_memory and torch.cuda.is_available(),
-            # A loader seeds its workers when it starts. Drawn from the global generator, that would make dropout
-            # depend on how often something was evaluated, and a resumed training differ from an uninterrupted one.
+            # A loader draws the seed of its workers when it starts. Drawn from the global generator, dropout would
+            # depend on the number of evaluations before, and a resumed run would differ from an uninterrupted one.
             generator=torch.Generator().manual_seed(self.args.seed),
         )
 
@@ -247,7 +239,7 @@ class NestedNERTrainer(HubTrainer):
     def get_batch_samples(
         self, epoch_iterator: Iterator[Any], num_batches: int, device: torch.device
     ) -> tuple[list[Any], torch.Tensor | int | None]:
-        """The batches of one update, and how many sentences they hold over all processes."""
+        """The batches of one update, and their number of sentences over all processes."""
         batches, _ = super().get_batch_samples(epoch_iterator, num_batches, device)
         self._update.clear()
         sentences: Any = sum(len(batch["num_words"]) for batch in batches)
@@ -286,10 +278,10 @@ class NestedNERTrainer(HubTrainer):
         return_outputs: bool = False,
         num_items_in_batch: torch.Tensor | int | None = None,
     ) -> Any:
-        """This batch's share of the mean over the sentences of the update.
+        """This batch's share of the mean loss over the sentences of the update.
 
-        However an update is cut into batches and spread over processes, all its sentences count the same. (With the
-        published `loss_reduction="batch"`, a mean over spans, they do within a batch only.)
+        All sentences of an update have the same weight, however it is divided into batches and processes. (With the
+        published `loss_reduction="batch"`, a mean over spans, this holds within a batch only.)
         """
         targets = {} if self.teacher is None else {"targets": self.teacher.targets(inputs)}
         outputs = model(**inputs, **targets)
@@ -311,13 +303,13 @@ class NestedNERTrainer(HubTrainer):
     ) -> EvalLoopOutput:
         """Decodes every sentence to entities and scores them against the records' entity lists.
 
-        `evaluate` and `predict` of the Trainer come here. `predictions` and `label_ids` of the result are lists of
-        entities, one a record. The loss is the mean over sentences. `prediction_loss_only` and `ignore_keys` have no
-        meaning here.
+        Called by the Trainer's `evaluate` and `predict`. In the result, `predictions` and `label_ids` are lists of
+        entities per record, and the loss is the mean over sentences. `prediction_loss_only` and `ignore_keys` have no
+        effect.
         """
         dataset: Any = dataloader.dataset
         if len(dataset) == 0:
-            raise ValueError(f"{description}: the data set is empty, there is nothing to score.")
+            raise ValueError(f"{description}: the dataset is empty, so there is nothing to score.")
         predictions: Any
         with self._explaining_faults():
             predictions, loss = self._predict_entities(dataloader)
@@ -343,7 +335,7 @@ class NestedNERTrainer(HubTrainer):
         sampler: Any = dataloader.batch_sampler
         model: Any = self.model
         self._use_averages()
-        if not self.accelerator._models:  # neither training nor evaluation has placed it yet
+        if not self.accelerator._models:  # the model is not on its device yet
             model.to(self.args.device)
         model.eval()
         self.callback_handler.eval_dataloader = dataloader
@@ -352,7 +344,7 @@ class NestedNERTrainer(HubTrainer):
         for rows, inputs in zip(sampler.rows_that_count, dataloader, strict=True):
             self._batch[:] = inputs["input_ids"].shape
             entities, loss = self._predict_batch(model, self._prepare_inputs(inputs))
-            # A batch that counts elsewhere has no rows here.
+            # A batch that counts in another process has no rows here.
             found += zip(rows, entities, strict=False)
             losses.append(loss * len(rows))
             self.control = self.callback_handler.on_prediction_step(self.args, self.state, self.control)
@@ -376,8 +368,8 @@ class NestedNERTrainer(HubTrainer):
                 `args.output_dir`, or to start from scratch if there is none.
 
         Raises:
-            TrainingFault: the loss is not finite (a FloatingPointError), memory does not suffice (a RuntimeError), the
-                output folder cannot be written to (an OSError), the checkpoint is damaged (a ValueError).
+            TrainingFault: the loss is not finite (a FloatingPointError), memory is exhausted (a RuntimeError), the
+                output folder cannot be written to (an OSError), or the checkpoint is damaged (a ValueError).
         """
         output_dir = self.args.output_dir
         if self.args.should_save:
@@ -396,35 +388,32 @@ class NestedNERTrainer(HubTrainer):
     def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
         """Saves model and processor, by default in `args.output_dir`; raises NotFiniteError for broken weights."""
         self._use_averages()
-        if self._ema_decay is not None and (self.optimizer is None or not has_average(self.optimizer)):
-            raise ValueError("ema_decay asks for averaged weights, but no update was averaged; train before saving.")
+        if self._own("ema_decay") is not None and (self.optimizer is None or not has_average(self.optimizer)):
+            raise ValueError("ema_decay is set, but there are no averaged weights yet; train before saving.")
         is_checkpoint = _internal_call and output_dir is not None
+        state: Any = self.state
         broken = broken_weights(self.model)
         if broken:
-            what = f"The checkpoint of update {self.state.global_step}" if is_checkpoint else "The model"
+            what = f"The checkpoint of update {state.global_step}" if is_checkpoint else "The model"
             raise weights_error(what, broken)
         if is_checkpoint and self.args.should_save:
-            # A checkpoint of this name that is overwritten is incomplete until the Trainer has written the new state.
+            # An overwritten checkpoint counts as incomplete until the Trainer writes the new state.
             (Path(str(output_dir)) / TRAINER_STATE_NAME).unlink(missing_ok=True)
-            self._state_of_callbacks.pop(FILES, None)
+            state.stateful_callbacks.pop(FILES, None)
         with self._explaining_faults():
             super().save_model(output_dir, _internal_call)
 
     def _save_rng_state(self, output_dir: str) -> None:
-        """Waits until all processes have written their files, and lists them in the state, which is saved next."""
+        """Lists the files of all processes in the state, which the Trainer saves next."""
         super()._save_rng_state(output_dir)
         self.accelerator.wait_for_everyone()
-        self._state_of_callbacks[FILES] = list_files(output_dir)
-
-    @property
-    def _state_of_callbacks(self) -> dict[str, Any]:
-        """The part of trainer_state.json that others may add to."""
-        return cast(dict[str, Any], self.state.stateful_callbacks)
+        state: Any = self.state
+        state.stateful_callbacks[FILES] = list_files(output_dir)
 
     def _save(self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None) -> None:
         super()._save(output_dir, state_dict)
         if self.args.should_save:
-            # A pickle that nothing reads, and nobody should pass on to others.
+            # A pickle that nothing reads and nobody should publish.
             (Path(output_dir or self.args.output_dir) / TRAINING_ARGS_NAME).unlink(missing_ok=True)
 
     def _explaining_faults(self) -> contextlib.AbstractContextManager[None]:
@@ -432,7 +421,7 @@ class NestedNERTrainer(HubTrainer):
 
 
 def _as_records(dataset: Any, name: str) -> datasets.Dataset:
-    """The rows in Python's own types, whichever the data set's format has; a transform of the user's stays."""
+    """The dataset with rows of Python types whatever its format; the user's own transform stays."""
     if not isinstance(dataset, datasets.Dataset):
         raise ValueError(
             f"NestedNERTrainer: {name} is a {type(dataset).__name__}; give a datasets.Dataset, such as a split of "
@@ -459,36 +448,21 @@ def _check_datasets(args: TrainingArguments, train: Any, evaluation: Any) -> Non
 
 
 def _check_best_metric(args: TrainingArguments, evaluation: Any, labels: Sequence[str]) -> None:
-    """Refuses at the start what transformers notices after the first evaluation."""
+    """Raises ValueError for a metric that transformers would miss after the first evaluation only."""
     metric = args.metric_for_best_model
     if metric is None or args.eval_strategy == "no":
         return
     names = ["f1", "precision", "recall", "loss", *(f"f1_{label}" for label in labels)]
     if not f"_{metric}".endswith(tuple(f"_{name}" for name in names)):
         raise ValueError(
-            f"metric_for_best_model is {metric!r}, which no evaluation gives. There are flat_f1, nested_f1, "
+            f"metric_for_best_model is {metric!r}, which no evaluation computes. Choose one of flat_f1, nested_f1, "
             f"{', '.join(names)}."
         )
     if isinstance(evaluation, dict) and not metric.removeprefix("eval_").startswith(tuple(f"{n}_" for n in evaluation)):
         raise ValueError(
-            f"metric_for_best_model is {metric!r}, but there are several validation sets; say whose, such as "
+            f"metric_for_best_model is {metric!r}, but there are several validation sets. Name one, as in "
             f"{next(iter(evaluation), 'NAME')}_{metric}, or set metric_for_best_model to None and "
-            "load_best_model_at_end to false."
-        )
-
-
-def _check_gradients_can_be_added_in_place(args: TrainingArguments) -> None:
-    if args.world_size > 1 or args.deepspeed or args.fsdp:
-        raise ValueError(
-            "save_memory adds gradients where data-parallel training would not see them; it is for one process only. "
-            "Leave it out, or train with a low rank (triaffine_rank), which needs far less memory anyway."
-        )
-
-
-def _check_weights_can_be_averaged(args: TrainingArguments) -> None:
-    if args.deepspeed or args.fsdp:
-        raise ValueError(
-            "ema_decay averages whole weights, which deepspeed and fsdp cut into parts; leave one of the two out."
+            "load_best_model_at_end to False."
         )
 
 

@@ -1,11 +1,8 @@
-"""Static word vectors from a file: fastText's `.vec` and `.bin`, word2vec's text and binary form, GloVe's text.
+"""Static word vectors from a file: fastText (`.vec` and `.bin`), word2vec (text and binary) and GloVe.
 
-The form is told from the file's content. Of text and word2vec files only the vectors of the words asked for come into
-memory, whatever the file's size. A fastText `.bin` is read by gensim (`pip install -e '.[embeddings]'`),
-which holds it whole while it is read: about 1.7 times the file's size at most. It makes vectors of words that it does
-not hold from their sub-words.
-
-What the vocabularies are is the processor's business; what becomes of the vectors in a model is in `preparation.py`.
+The form is recognized by the file's content. Of text and word2vec files, only the vectors of the requested words are
+kept in memory. A fastText `.bin` is read by gensim (`pip install -e '.[embeddings]'`), which needs up to 1.7 times the
+file's size in memory, and composes the vectors of other words from their sub-words.
 """
 
 import mmap
@@ -23,10 +20,10 @@ from ..errors import missing_extra
 from ..model.vocabularies_triaffine import UNKNOWN
 
 Vectors = dict[str, np.ndarray]
-# Number of words and of numbers in a vector, above the vectors of word2vec's forms and of fastText's `.vec`.
+# First line of word2vec files and fastText's `.vec`: number of words, size of the vectors.
 HEADER = re.compile(rb"(\d+) ([1-9]\d*)\s*")
 FASTTEXT_MAGIC = (793712314).to_bytes(4, "little")
-# Of what follows the mark: numbers in a vector, buckets of sub-words, words.
+# Fields after the magic number: size of the vectors, buckets of sub-words, words.
 FASTTEXT_HEADER = struct.Struct("<8x i 28x i 24x i")
 ZIP_MAGIC = b"PK\x03\x04"
 FLOAT = np.dtype("<f4")
@@ -38,13 +35,13 @@ class WordVectors:
     """Vectors of words, and how they were found.
 
     Attributes:
-        form: what the file is, in words.
-        size: numbers in a vector.
-        vectors: word → vector [size] in float32. A word found by its lower-case form only is there in that form, which
-            is how the processor looks it up.
-        exact, lower_cased, composed: how many of the words asked for are in the file as they are written, are there in
-            lower case only, and are made of sub-words.
-        unknown: the words asked for that have no vector, in order of spelling.
+        form: name of the file's form.
+        size: size of the vectors.
+        vectors: word → vector [size] in float32. A word found in lower case only is lower-cased here, as the processor
+            looks it up.
+        exact, lower_cased, composed: number of requested words that are in the file as written, that are there in lower
+            case only, and whose vectors are composed of sub-words.
+        unknown: the requested words without a vector, sorted.
     """
 
     path: Path
@@ -57,7 +54,7 @@ class WordVectors:
     unknown: list[str] = field(default_factory=list)
 
     def table(self, vocabulary: Mapping[str, int]) -> np.ndarray:
-        """The embeddings [V, size] of a vocabulary of these words: padding is 0, the unknown word the mean of all."""
+        """The embeddings [V, size] of a vocabulary of these words: 0 for padding, their mean for the unknown word."""
         table = np.zeros((len(vocabulary), self.size), dtype=np.float32)
         for word, vector in self.vectors.items():
             table[vocabulary[word]] = vector
@@ -65,7 +62,7 @@ class WordVectors:
         return table
 
     def report(self) -> str:
-        """One line: of how many distinct words there are vectors, and how they were found."""
+        """One line: how many distinct words have vectors, and how these were found."""
         asked = self.exact + self.lower_cased + self.composed + len(self.unknown)
         examples = ", ".join(map(repr, self.unknown[:MAX_EXAMPLES]))
         more = ", …" if len(self.unknown) > MAX_EXAMPLES else ""
@@ -78,22 +75,22 @@ class WordVectors:
 
 @dataclass(frozen=True)
 class _VectorFile:
-    """An opened file: what it is, and the two ways to a vector."""
+    """An opened file: its form, and how to read or compose vectors."""
 
     form: str
     size: int
     read: Callable[[Collection[str] | None], Iterator[tuple[str, np.ndarray]]]
-    compose: Callable[[str], np.ndarray | None] = lambda word: None  # without sub-words, only what the file holds
+    compose: Callable[[str], np.ndarray | None] = lambda word: None  # only a fastText .bin has sub-words
 
 
 def read_word_vectors(path: str | Path, words: Collection[str], keep_all: bool = False) -> WordVectors:
-    """The vectors of `words`: as written, else in lower case, else, from a fastText `.bin`, of their sub-words.
+    """The vectors of `words`: as written, else in lower case, else (fastText `.bin`) composed of their sub-words.
 
-    Text may be gzipped. Of a word that the file holds twice the first vector counts. With `keep_all`, the vectors of
-    all words of the file are kept, too.
+    Text may be gzipped. If a word comes twice, its first vector counts. `keep_all` keeps the vectors of all words of
+    the file, too.
 
     Raises:
-        ValueError: the file is of no known form, or damaged; the message says where.
+        ValueError: the form of the file is unknown, or it is damaged; the message says where.
         OSError: it cannot be opened.
         ImportError: it is a fastText `.bin`, and gensim is not installed.
     """
@@ -122,7 +119,7 @@ def read_word_vectors(path: str | Path, words: Collection[str], keep_all: bool =
 
 
 def _open_vectors(path: Path) -> _VectorFile:
-    """Tells the file's form from its first bytes."""
+    """Recognizes the form of the file by its first bytes."""
     with path.open("rb") as plain:
         start = plain.read(len(FASTTEXT_MAGIC))
     if start == ZIP_MAGIC:
@@ -139,9 +136,9 @@ def _open_vectors(path: Path) -> _VectorFile:
         is_text = True
         if not size or not all(map(_is_number, first.split()[-size:])):
             raise ValueError(
-                f"{path} holds no word vectors of a known form: it is no fastText .bin, has no first line with the "
-                "numbers of words and of numbers in a vector, and its first line is no word followed by numbers. Give "
-                "a .vec or .bin of fastText, a text or binary file of word2vec, or GloVe's text."
+                f"{path} has no word vectors of a known form: it is not a fastText .bin, and its first line is neither "
+                "the number of words and the size of the vectors nor a word followed by numbers. Give a .vec or .bin "
+                "of fastText, a text or binary file of word2vec, or GloVe's text."
             )
     else:
         count, size = int(header[1]), int(header[2])
@@ -154,7 +151,7 @@ def _open_vectors(path: Path) -> _VectorFile:
 
 def _not_gzipped(path: Path, gzipped: bool) -> Path:
     if gzipped:
-        raise ValueError(f"{path} is a gzipped binary file, which cannot be read in place; unpack it: gunzip {path}")
+        raise ValueError(f"{path} is a gzipped binary file; unpack it: gunzip {path}")
     return path
 
 
@@ -167,7 +164,7 @@ def _is_number(field: bytes) -> bool:
 
 
 def _read_text(path: Path, size: int, wanted: Collection[str] | None) -> Iterator[tuple[str, np.ndarray]]:
-    """Vectors of a text file, line by line: a word and its numbers, divided by spaces."""
+    """Vectors of a text file, whose lines have a word and its numbers, separated by spaces."""
     names = None if wanted is None else {word.encode("utf-8", "surrogatepass") for word in wanted}
     with open_corpus(path) as lines:
         for number, line in enumerate(lines, start=1):
@@ -177,25 +174,25 @@ def _read_text(path: Path, size: int, wanted: Collection[str] | None) -> Iterato
             spaces = line.count(b" ")
             if spaces < size:
                 raise ValueError(
-                    f"{path}, line {number}: there are {spaces} numbers after the word instead of {size}; the file is "
-                    "damaged or cut off. Fetch it again."
+                    f"{path}, line {number}: there are {spaces} numbers after the word instead of {size}. The file is "
+                    "damaged or cut off; download it again."
                 )
-            # Splitting all numbers off is slow, and needed only for a word with spaces or one that is kept.
+            # Splitting off all numbers is slow, and needed for kept words and words with spaces only.
             word = line.split(b" ", 1)[0] if spaces == size else line.rsplit(b" ", size)[0]
             if names is None or word in names:
                 try:
                     vector = np.array(line.rsplit(b" ", size)[1:], dtype=np.float32)
                 except ValueError as error:
-                    raise ValueError(f"{path}, line {number}: {error}. Fetch the file again.") from None
+                    raise ValueError(f"{path}, line {number}: {error}. Download the file again.") from None
                 yield word.decode("utf-8", "replace"), vector
 
 
 def _read_word2vec(
     path: Path, count: int, size: int, wanted: Collection[str] | None
 ) -> Iterator[tuple[str, np.ndarray]]:
-    """Vectors of word2vec's binary form: each word ends with a space, the numbers are float32, little end first.
+    """Vectors of word2vec's binary form: a word, a space, and little-endian float32 numbers.
 
-    gensim would read it too, but whole: 13 GB for BioWordVec's. Of the mapped file only what is kept stays in memory.
+    gensim would load the whole file, 13 GB for BioWordVec; here it is memory-mapped.
     """
     names = None if wanted is None else {word.encode("utf-8", "surrogatepass") for word in wanted}
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
@@ -204,8 +201,8 @@ def _read_word2vec(
             start = data.find(b" ", position) + 1
             end = start + size * FLOAT.itemsize
             if start == 0 or end > len(data):
-                raise ValueError(f"{path} is cut off: it holds {number} of {count} words. Fetch it again.")
-            word = data[position : start - 1].lstrip(b"\n")  # some writers end a vector with a new line
+                raise ValueError(f"{path} is cut off: it has {number} of {count} words. Download it again.")
+            word = data[position : start - 1].lstrip(b"\n")  # some writers end vectors with a newline
             if names is None or word in names:
                 yield word.decode("utf-8", "replace"), np.frombuffer(data[start:end], FLOAT).astype(np.float32)
             position = end
@@ -217,8 +214,8 @@ def _fasttext_file(path: Path) -> _VectorFile:
         from gensim.models.fasttext import load_facebook_vectors
     except ImportError:
         raise missing_extra(
-            f"{path} is a fastText .bin (the .vec file of the same vectors needs no gensim, and has no sub-words); it "
-            "is read by gensim",
+            f"{path} is a fastText .bin (unlike the .vec file of the same vectors, which has no sub-words), and needs "
+            "gensim",
             "embeddings",
         ) from None
     try:
@@ -226,8 +223,8 @@ def _fasttext_file(path: Path) -> _VectorFile:
         model = load_facebook_vectors(str(path))
     except Exception as error:  # gensim checks by `assert`, `struct` and NumPy, each with an exception of its own
         raise ValueError(
-            f"{path} cannot be read as fastText word vectors ({type(error).__name__}: {error}); it is damaged, cut "
-            "off, or a classifier. Fetch it again, or give a file of word vectors."
+            f"{path} cannot be read as fastText word vectors ({type(error).__name__}: {error}). It is damaged, cut "
+            "off, or a classifier; download it again, or give a file of word vectors."
         ) from error
 
     def read(wanted: Collection[str] | None) -> Iterator[tuple[str, np.ndarray]]:
@@ -244,14 +241,16 @@ def _fasttext_file(path: Path) -> _VectorFile:
 
 
 def _check_fasttext_size(path: Path) -> None:
-    """Raises ValueError for a file cut off: gensim would look for the end of a word for ever."""
+    """Raises ValueError for a file that is cut off, in which gensim would search the end of a word forever."""
     with path.open("rb") as file:
         size, buckets, words = FASTTEXT_HEADER.unpack(file.read(FASTTEXT_HEADER.size))
     if path.stat().st_size < (words + buckets) * size * FLOAT.itemsize:
-        raise ValueError("the file is shorter than its first numbers say")
+        raise ValueError("the file is shorter than its header says")
 
 
 def _check_numbers(path: str | Path, vectors: Vectors) -> None:
     for word, vector in vectors.items():
         if not np.isfinite(vector).all():
-            raise ValueError(f"{path}: the vector of {word!r} holds numbers that are not finite. Fetch the file again.")
+            raise ValueError(
+                f"{path}: the vector of {word!r} has numbers that are not finite. Download the file again."
+            )

@@ -290,7 +290,10 @@ def test_mistakes_in_prediction_are_one_paragraph(saved_model, command, tmp_path
         (b'{"text": "\xff"}', "byte 11 is not valid utf-8"),
         (b'[{"text": "a"}]', "expected a JSON object, found [{'text': 'a'}] (list). Every line"),
         (b'{"text": null}', "there is no text under 'text'"),
-        (b'{"text": "a", "entities": [1]}', "there is a field 'entities' already. Name that of the entities with"),
+        (
+            b'{"text": "a", "entities": [1]}',
+            "there is a field 'entities' already. Give another one for the entities with",
+        ),
     ],
 )
 @pytest.mark.parametrize("source", ["file", "standard input"])
@@ -336,20 +339,6 @@ def test_a_plain_file_that_is_no_utf_8_is_told(saved_model, command, tmp_path, c
     result = command("predict", "--model", saved_model, tmp_path / "in.txt")
     assert result.code == 2
     assert f"in.txt, {problem}" in result.err.splitlines()[-1]
-
-
-# ---- publish
-
-
-def test_a_dry_run_leaves_nothing_behind_unless_given_a_folder(saved_model, command, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    options = ["publish", "--checkpoint", saved_model, "--repo-id", "owner/name", "--dry-run"]
-    result = command(*options)
-    assert result.code == 0
-    assert "model.safetensors" in result.out
-    assert list(tmp_path.iterdir()) == []
-    assert command(*options, "--output", "repository").code == 0
-    assert (tmp_path / "repository" / "model.safetensors").is_file()
 
 
 # ---- evaluate
@@ -404,7 +393,7 @@ def test_scores_of_given_words(evaluate, marking_model, tmp_path):
     assert all(part in no_text.err for part in ("dev.jsonl", "'json_lines'"))
     missing, _ = evaluate(tmp_path / "corpus", "--split", "test")
     assert missing.code == 2
-    assert "no split 'test'; give --split validation" in missing.err
+    assert "no split 'test'. Give --split validation" in missing.err
 
 
 def test_scores_of_the_raw_text_of_one_split_of_genia(evaluate, tmp_path, monkeypatch):

@@ -135,4 +135,4 @@ class TestCommand:
         _, printed, code = run("--splits", "test")
         assert code == 2
         assert "error: " in printed
-        assert printed.endswith("has no split ['test']. It has ['train', 'validation'].\n")
+        assert printed.endswith("has no split test. Give --splits train validation.\n")

@@ -99,17 +99,13 @@ def test_metadata():
     assert metadata["widget"] == [{"text": SENTENCE}, {"text": "Another."}]
 
 
-def test_a_data_set_with_a_title_is_named_but_not_linked():
-    card = make_card(make_summary(dataset="Our minutes, 1990-2020"))
+@pytest.mark.parametrize("title", ["Our minutes, 1990-2020", None])
+def test_a_data_set_without_an_id_is_named_but_not_linked(title: str | None):
+    card = make_card(make_summary(dataset=title))
     assert card.data.get("datasets") is None
-    assert {result.dataset_name for result in card.data.eval_results} == {"Our minutes, 1990-2020"}
-    assert "`Our minutes, 1990-2020`" in section(card, "Scores")
-
-
-def test_scores_of_an_unnamed_data_set_are_said_to_be_such():
-    card = make_card(make_summary(dataset=None))
-    assert {result.dataset_name for result in card.data.eval_results} == {"unnamed data set"}
-    assert section(card, "Scores").startswith("On the 1,854 sentences of the `test` split. ")
+    assert {result.dataset_name for result in card.data.eval_results} == {title or "unnamed data set"}
+    named = f" of `{title}`" if title else ""
+    assert section(card, "Scores").startswith(f"On the 1,854 sentences of the `test` split{named}. ")
 
 
 def test_scores_stand_in_the_model_index(tmp_path: Path):

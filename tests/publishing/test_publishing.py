@@ -35,7 +35,6 @@ from tests.helpers.checkpoint_to_publish import (
     NAME,
     api_of,
     files_of,
-    save_checkpoint,
     train_on,
 )
 from tests.helpers.micro_training import REPOSITORY, micro_records, micro_trainer, write_lines, write_recipe
@@ -44,11 +43,6 @@ from tests.helpers.stranger import TEXT, ask_a_stranger, expected_answer
 from tests.helpers.tiny import tiny_model, tiny_processor
 
 pytest_plugins = ("tests.helpers.hub_server",)
-
-
-@pytest.fixture
-def checkpoint(encoder, tmp_path) -> Path:
-    return save_checkpoint(tmp_path / "checkpoint", encoder)
 
 
 def train_and_push(folder: Path, name: str) -> NestedNERTrainer:
@@ -160,7 +154,7 @@ def test_all_ways_write_the_same_repository(checkpoint, online, command, encoder
 def test_training_to_be_published_refuses_unknown_files_before_it_begins(online, tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "train.log").write_text("of a shell")
-    with pytest.raises(ValueError, match=r"out has files that are no part of a published model: train\.log\."):
+    with pytest.raises(ValueError, match=r"out has files that are not part of a published model: train\.log\."):
         train_and_push(tmp_path, NAME)
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"train.log"}
 
@@ -228,13 +222,13 @@ def test_what_an_endpoint_reads_is_kept_if_it_is_not_ours(checkpoint, online, co
     handler.write_bytes(own)
     requirements.write_text("torch\ntransformers>=5.3\n")
     result = command("publish", *options)
-    assert "handler.py is the checkpoint's own and stays as it is" in result.out
-    assert "requirements.txt is" not in result.out
+    assert "handler.py was edited and is kept" in result.out
+    assert "requirements.txt was" not in result.out
     assert files_of(online)["handler.py"] == own
     assert files_of(online)["requirements.txt"] == written["requirements.txt"]
 
     requirements.write_text("torch\ntransformers>=5.3\nmyclient\n")
-    assert "requirements.txt is the checkpoint's own" in command("publish", *options).out
+    assert "requirements.txt was edited" in command("publish", *options).out
     assert b"myclient" in files_of(online)["requirements.txt"]
 
     handler.unlink()  # what the owner changed on the Hub stays, too
@@ -245,7 +239,7 @@ def test_what_an_endpoint_reads_is_kept_if_it_is_not_ours(checkpoint, online, co
     requirements.unlink()
     api_of(online).delete_file("requirements.txt", NAME)
     handler.write_bytes(written["handler.py"].replace(b"\n", b"\r\n"))
-    assert "own and stays" not in command("publish", *options).out
+    assert "was edited" not in command("publish", *options).out
     assert written.items() <= files_of(online).items()
 
 
@@ -266,7 +260,7 @@ def test_branch_is_made_and_a_private_repository_stays_so(checkpoint, online, co
     assert files_of(online) == {}
     _, files = online.repositories[NAME].resolve("trial")
     assert set(files) > MODEL_FILES
-    assert f"{NAME} existed and stays private" in command(*options, "--public").out
+    assert f"{NAME} exists and stays private" in command(*options, "--public").out
     assert online.repositories[NAME].private
 
 
@@ -303,12 +297,12 @@ def test_edited_card_is_kept(checkpoint, online, command, caplog):
     api_of(online).upload_file(path_or_fileobj=on_hub.encode(), path_in_repo="README.md", repo_id=NAME)
     assert command("publish", *options).code == 0
     assert files_of(online)["README.md"].decode() == on_hub
-    assert f"The card in {NAME} was edited there and stays" in caplog.text
+    assert f"The card in {NAME} was edited there and is kept" in caplog.text
 
     at_home = (checkpoint / "README.md").read_text().replace("# checkpoint", "# My name")
     (checkpoint / "README.md").write_text(at_home)
     result = command("publish", *options)
-    assert "README.md was edited and stays as it is" in result.out
+    assert "README.md was edited and is kept" in result.out
     assert files_of(online)["README.md"].decode() == at_home
     assert f"The card in {NAME} is replaced" in caplog.text
 

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,6 @@ from tests.helpers.checkpoint_to_publish import (
     NAME,
     api_of,
     files_of,
-    save_checkpoint,
     train_on,
 )
 from tests.helpers.portable import near
@@ -32,40 +32,25 @@ from tests.helpers.tiny import tiny_model, tiny_processor
 pytest_plugins = ("tests.helpers.hub_server",)
 
 
-@pytest.fixture
-def checkpoint(encoder, tmp_path) -> Path:
-    return save_checkpoint(tmp_path / "checkpoint", encoder)
-
-
 # ---- Refusals
 
 
-def unknown_file(checkpoint: Path) -> list[object]:
-    (checkpoint / "patients.csv").write_text("secret")
-    (checkpoint / "data").mkdir()
-    return []
+def output_with(files: dict[str, str], beside: str = "") -> Callable[[Path], list[object]]:
+    """A dry run to a folder of these files, which may have those of a model or of an earlier dry run, too."""
 
+    def mistake(checkpoint: Path) -> list[object]:
+        folder = checkpoint.parent / "other"
+        if beside == "a model":
+            TriaffineForNestedNER.from_pretrained(checkpoint).save_pretrained(folder)
+        elif beside == "a dry run":
+            shutil.copytree(checkpoint, folder, ignore=shutil.ignore_patterns(*LEFT_BEHIND))
+        for name, text in files.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            with (folder / name).open("a") as file:
+                file.write(text)
+        return ["--output", folder, "--dry-run"]
 
-def without_weights(checkpoint: Path) -> list[object]:
-    (checkpoint / "model.safetensors").rename(checkpoint / "pytorch_model.bin")
-    return []
-
-
-def cut_weights(checkpoint: Path) -> list[object]:
-    os.truncate(checkpoint / "model.safetensors", 1000)
-    return []
-
-
-def without_vocabularies(checkpoint: Path) -> list[object]:
-    (checkpoint / "vocabularies.json").unlink()
-    return []
-
-
-def other_output(checkpoint: Path) -> list[object]:
-    output = checkpoint.parent / "output"
-    output.mkdir()
-    (output / "thesis.tex").write_text("years of work")
-    return ["--output", output, "--dry-run"]
+    return mistake
 
 
 def output_is_the_run(checkpoint: Path) -> list[object]:
@@ -76,54 +61,24 @@ def output_is_the_run(checkpoint: Path) -> list[object]:
     return ["--checkpoint", run / "checkpoint-3", "--output", run, "--dry-run"]
 
 
-def output_is_a_clone(checkpoint: Path) -> list[object]:
-    clone = checkpoint.parent / "clone"
-    (clone / ".git").mkdir(parents=True)
-    (clone / ".git" / "HEAD").write_text("ref: refs/heads/main")
-    return ["--output", clone, "--dry-run"]
-
-
-def output_is_a_model(checkpoint: Path) -> list[object]:
-    other = checkpoint.parent / "other"
-    TriaffineForNestedNER.from_pretrained(checkpoint).save_pretrained(other)
-    return ["--output", other, "--dry-run"]
-
-
-def output_has_a_licence(checkpoint: Path) -> list[object]:
-    """Of somebody who works on in what a dry run has written."""
-    shutil.copytree(checkpoint, checkpoint.parent / "licensed", ignore=shutil.ignore_patterns(*LEFT_BEHIND))
-    (checkpoint.parent / "licensed" / "LICENSE").write_text("For us alone.")
-    return ["--output", checkpoint.parent / "licensed", "--dry-run"]
-
-
-def output_is_a_draft(checkpoint: Path) -> list[object]:
-    other = checkpoint.parent / "other"
-    TriaffineForNestedNER.from_pretrained(checkpoint).save_pretrained(other)
-    (other / "README.md").write_text("---\nlicense: mit\n---\n")
-    return ["--output", other, "--dry-run"]
-
-
-def output_was_edited(checkpoint: Path) -> list[object]:
-    shutil.copytree(checkpoint, checkpoint.parent / "edited", ignore=shutil.ignore_patterns(*LEFT_BEHIND))
-    with (checkpoint.parent / "edited" / "README.md").open("a") as card:
-        card.write("Years of work.")
-    return ["--output", checkpoint.parent / "edited", "--dry-run"]
+UNKNOWN = "has files that are not part of a published model:"
+EDITED = "other has files, but no unedited README.md"
 
 
 @pytest.mark.parametrize(
     ("mistake", "message"),
     [
-        (output_is_the_run, "run has files that are no part of a published model: checkpoint-3."),
-        (output_is_a_clone, "clone has files that are no part of a published model: .git."),
-        (output_is_a_model, "other has files, but no README.md as publishing wrote it"),
-        (output_is_a_draft, "other has files, but no README.md as publishing wrote it"),
-        (output_has_a_licence, "licensed has files that are no part of a published model: LICENSE."),
-        (output_was_edited, "edited has files, but no README.md as publishing wrote it"),
-        (unknown_file, "checkpoint has files that are no part of a published model: data, patients.csv."),
-        (without_weights, "no file named model.safetensors"),
-        (cut_weights, "are damaged or cut off"),
-        (without_vocabularies, "has no vocabularies.json"),
-        (other_output, "output has files that are no part of a published model: thesis.tex."),
+        (output_is_the_run, f"run {UNKNOWN} checkpoint-3."),
+        (output_with({".git/HEAD": "ref: refs/heads/main"}), f"other {UNKNOWN} .git."),
+        (output_with({"thesis.tex": "years of work"}), f"other {UNKNOWN} thesis.tex."),
+        (output_with({"LICENSE": "For us alone."}, beside="a dry run"), f"other {UNKNOWN} LICENSE."),
+        (output_with({"README.md": "Years of work."}, beside="a dry run"), EDITED),
+        (output_with({"README.md": "---\nlicense: mit\n---\n"}, beside="a model"), EDITED),
+        (output_with({}, beside="a model"), EDITED),
+        (lambda checkpoint: (checkpoint / "patients").mkdir(), f"checkpoint {UNKNOWN} patients."),
+        (lambda checkpoint: (checkpoint / "model.safetensors").unlink(), "no file named model.safetensors"),
+        (lambda checkpoint: os.truncate(checkpoint / "model.safetensors", 1000), "are damaged or cut off"),
+        (lambda checkpoint: (checkpoint / "vocabularies.json").unlink(), "has no vocabularies.json"),
         (lambda checkpoint: ["--output", checkpoint, "--dry-run"], "is the folder of the model"),
         (lambda checkpoint: ["--output", checkpoint.parent / "new"], "add --dry-run"),
         (lambda checkpoint: ["--repo-id", "a//b"], "'a//b', which cannot be a repository"),
@@ -134,7 +89,7 @@ def output_was_edited(checkpoint: Path) -> list[object]:
 )
 def test_mistakes_are_told_and_nothing_is_written(checkpoint, online, command, tmp_path, mistake, message):
     before = {path for path in checkpoint.parent.rglob("*") if "hub_cache" not in path.parts}
-    more = mistake(checkpoint)
+    more = mistake(checkpoint) or []
     made = {path for path in checkpoint.parent.rglob("*") if "hub_cache" not in path.parts} - before
     result = command("publish", "--checkpoint", checkpoint, "--repo-id", NAME, *more)
     assert result.code == 2
@@ -150,7 +105,7 @@ def test_unknown_file_in_a_checkpoint_of_the_hub_is_refused(checkpoint, online, 
     api_of(online).upload_file(path_or_fileobj=b"x", path_in_repo="data/patients.csv", repo_id=NAME)
     result = command("publish", "--checkpoint", NAME, "--repo-id", "owner/copy")
     assert result.code == 2
-    assert f"{NAME} has files that are no part of a published model: data." in result.err
+    assert f"{NAME} has files that are not part of a published model: data." in result.err
 
 
 def test_code_and_models_do_not_replace_each_other(checkpoint, online, command):
@@ -180,8 +135,8 @@ def test_hub_that_refuses_is_told_in_one_paragraph(checkpoint, online, command, 
         return result.err.splitlines()[-1]
 
     for token, message in {
-        online.reading_token: f"does not let you write to {NAME}. Its owner must be you",
-        "hf_unknown": "there is no valid token. Log in with `hf auth login`",
+        online.reading_token: f"no write access to {NAME}. Its owner must be you",
+        "hf_unknown": "there is no valid token. Check the spelling. Log in with `hf auth login`",
     }.items():
         monkeypatch.setenv("HF_TOKEN", token)
         assert message in publish()

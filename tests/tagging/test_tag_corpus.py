@@ -329,7 +329,7 @@ class TestReading:
         [
             ({"txt": ["a"]}, "no column 'text' among its columns ['txt']"),
             ({"text": [1]}, "int64, not strings"),
-            ({"text": ["a"], "entities": [1]}, "there already is a column 'entities'"),
+            ({"text": ["a"], "entities": [1]}, "there is a column 'entities' already"),
         ],
     )
     def test_files_that_cannot_be_read(self, tmp_path, table, reason):

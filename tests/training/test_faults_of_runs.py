@@ -276,6 +276,9 @@ def test_labels_that_the_model_does_not_know_are_told_when_it_goes_on(tmp_path, 
         ({"warmup_steps": 10, "max_steps": 10}, "warmup_steps is 10, but the training has 10 updates"),
         ({"adam_beta2": 1.0}, "adam_beta2 is 1; it must be at least 0 and below 1"),
         ({"seed": -1}, "seed is -1"),
+        ({"max_subwords_per_batch": 0}, "max_subwords_per_batch is 0; the least is 1"),
+        ({"max_subwords_per_batch": 9, "train_sampling_strategy": "random"}, "'group_by_length'"),
+        ({"max_subwords_per_batch": 9, "auto_find_batch_size": True}, "leave one of the two out"),
     ],
 )
 def test_numbers_without_sense_are_refused(tmp_path, options, message) -> None:

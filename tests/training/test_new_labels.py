@@ -177,9 +177,3 @@ def test_without_labels_to_keep_there_is_an_error(options, corpus, encoder, tmp_
 def complete(corpus: Path) -> list[str]:
     write_lines(corpus / "train.jsonl", micro_records(6))
     return []
-
-
-def test_a_new_type_in_the_validation_data_alone_is_an_error(options, corpus):
-    write_lines(corpus / "train.jsonl", micro_records(6))
-    with pytest.raises(ValueError, match=r"validation.*virus"):
-        prepare_run(options)

@@ -50,5 +50,5 @@ def test_recipes_without_a_card_to_make(tmp_path: Path, capsys: pytest.CaptureFi
     with pytest.raises(SystemExit) as end:
         recipe_cards.main()
     assert end.value.code == 2
-    assert "training.yaml does not say under `purpose:`" in capsys.readouterr().err
+    assert "training.yaml has no `purpose:`" in capsys.readouterr().err
     assert not (purposeless / "README.md").exists()

@@ -81,7 +81,7 @@ def test_where_the_best_checkpoint_is_gone_the_next_best_takes_its_place(tmp_pat
     trainer = trainer_with_scores(tmp_path, monkeypatch, "f1", values[2:])
     with caplog.at_level(logging.WARNING):
         trainer.train(resume_from_checkpoint=True)
-    assert "best checkpoint so far, of update 2, is gone" in caplog.text
+    assert "best checkpoint so far, of update 2, is missing" in caplog.text
     assert trainer.state.best_metric == 0.3
     assert_ends_with(trainer, load_file(last / "model.safetensors"))
 
@@ -197,7 +197,7 @@ def test_several_gpus_of_one_process_are_not_used(tmp_path):
     [
         ("accuracy", [None], "metric_for_best_model is 'accuracy'"),
         ("f2", [None], "'f2'"),
-        ("f1_RNA", [None], "'f1_RNA', which no evaluation gives.* f1_DNA, f1_protein"),
+        ("f1_RNA", [None], "'f1_RNA', which no evaluation computes.* f1_DNA, f1_protein"),
         ("f1", ["dev"], r"is 'f1', but there are several .* dev_f1"),
         ("test_f1", ["dev"], "dev_test_f1"),
         *((name, [None], None) for name in ("f1", "eval_nested_f1", "loss", "f1_DNA")),

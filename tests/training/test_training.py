@@ -225,33 +225,6 @@ def test_batches_of_subwords_make_the_update_of_one_batch(tmp_path: Path) -> Non
         torch.testing.assert_close(weights[name], whole[name], rtol=0, atol=1e-10, msg=name)
 
 
-def test_training_on_batches_of_subwords_resumes_in_the_middle_of_an_epoch(tmp_path: Path) -> None:
-    options = {"max_subwords_per_batch": 24, "num_train_epochs": 2, "save_strategy": "steps", "save_total_limit": 99}
-    records = micro_records(12)
-    whole, resumed = (
-        micro_trainer(tmp_path, records, config={"mlp_dropout": 0.3}, save_steps=1, **options) for _ in range(2)
-    )
-    whole.train()
-    in_an_epoch = len(whole.get_train_dataloader())
-    assert whole.state.global_step == whole.state.max_steps == 2 * in_an_epoch
-    resumed.train(resume_from_checkpoint=str(tmp_path / f"checkpoint-{in_an_epoch + 1}"))
-    for name, value in whole.model.state_dict().items():
-        assert torch.equal(resumed.model.state_dict()[name], value), name
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"max_subwords_per_batch": 0}, "the least is 1"),
-        ({"max_subwords_per_batch": 9, "train_sampling_strategy": "random"}, "'group_by_length'"),
-        ({"max_subwords_per_batch": 9, "auto_find_batch_size": True}, "leave one of the two out"),
-    ],
-)
-def test_options_that_make_no_batches_are_told(tmp_path: Path, options: dict, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        micro_trainer(tmp_path, micro_records(2), **options)
-
-
 def test_saving_memory_trains_the_same_full_tensors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = {"triaffine_rank": None, "triaffine_init_std": 0.3}
     weights = []
