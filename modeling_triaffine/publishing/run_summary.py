@@ -6,7 +6,6 @@ A summary is public: it has published names only, never folders of a machine. `r
 
 import dataclasses
 import json
-import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -153,7 +152,8 @@ class RunSummary:
 
     def to_json(self) -> str:
         """The summary as JSON, with null for NaN and infinity."""
-        return json.dumps(_finite(dataclasses.asdict(self)), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        facts = json.loads(json.dumps(dataclasses.asdict(self)), parse_constant=lambda _: None)
+        return json.dumps(facts, indent=2, ensure_ascii=False) + "\n"
 
     def save(self, folder: str | Path) -> Path:
         """Writes the summary atomically into `folder`; returns its path."""
@@ -236,11 +236,3 @@ def _check_row(row: Any, where: str, names: tuple[str, ...]) -> None:
     for ratio in RATIOS:
         if ratio in row and not 0.0 <= row[ratio] <= 1.0:
             raise ValueError(f"`{where}` has {ratio} = {row[ratio]}; scores are fractions in [0, 1]")
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _finite(part) for name, part in value.items()}
-    if isinstance(value, list):
-        return [_finite(part) for part in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

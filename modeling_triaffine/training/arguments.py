@@ -38,17 +38,14 @@ WITHOUT_EFFECT = {
     "hub_always_push": "the model is uploaded once, when it is finished",
     "length_column_name": "a sentence's length is its number of sub-words",
 }
-# Numbers of 0 or more.
-NOT_NEGATIVE = (
-    "learning_rate",
-    "encoder_learning_rate",
-    "embeddings_learning_rate",
-    "weight_decay",
-    "max_grad_norm",
-    "warmup_steps",
-    "adam_epsilon",
-    "seed",
-)
+# Number → its least value, and a value that it must be below.
+BOUNDS = {
+    **{f"per_device_{phase}_batch_size": (1, math.inf) for phase in ("train", "eval")},
+    **dict.fromkeys(("gradient_accumulation_steps", "max_subwords_per_batch"), (1, math.inf)),
+    **dict.fromkeys(("learning_rate", "encoder_learning_rate", "embeddings_learning_rate"), (0, math.inf)),
+    **dict.fromkeys(("weight_decay", "max_grad_norm", "warmup_steps", "adam_epsilon", "seed"), (0, math.inf)),
+    **dict.fromkeys(("adam_beta1", "adam_beta2", "ema_decay"), (0, 1)),
+}
 
 
 def _option(default: Any, help: str, **of_parser: Any) -> Any:
@@ -249,7 +246,7 @@ class NestedNERTrainingArguments(TrainingArguments):
             given: Any = self.lr_scheduler_kwargs or {}
             self.lr_scheduler_kwargs = {"mode": mode, **given}
         if self.max_subwords_per_batch is not None:
-            self._check_batches_by_subwords(self.max_subwords_per_batch)
+            self._check_batches_by_subwords()
         self._check_parallelism()
         if self.remove_unused_columns:
             raise ValueError(
@@ -258,15 +255,11 @@ class NestedNERTrainingArguments(TrainingArguments):
 
     def _check_numbers(self) -> None:
         """Raises ValueError for numbers with which training is not possible."""
-        for name in ("per_device_train_batch_size", "per_device_eval_batch_size", "gradient_accumulation_steps"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}; the least is 1.")
-        for name in NOT_NEGATIVE:
-            value = float(getattr(self, name))
-            if not 0 <= value < math.inf:
-                raise ValueError(f"{name} is {value:g}; give a number of 0 or more.")
-        if self.ema_decay is not None and not 0 < self.ema_decay < 1:
-            raise ValueError(f"ema_decay is {self.ema_decay:g}; it must be above 0 and below 1.")
+        for name, (least, limit) in BOUNDS.items():
+            value = getattr(self, name)
+            if value is not None and not least <= float(value) < limit:
+                below = f" and below {limit}" if limit < math.inf else ""
+                raise ValueError(f"{name} is {float(value):g}; it must be at least {least}{below}.")
         if not (self.max_steps > 0 or 0 < self.num_train_epochs < math.inf):
             raise ValueError(
                 f"num_train_epochs is {self.num_train_epochs:g} and max_steps {self.max_steps}, so there is nothing to "
@@ -281,13 +274,8 @@ class NestedNERTrainingArguments(TrainingArguments):
                 f"warmup_steps is {self.warmup_steps:g}, but the training has {self.max_steps} updates (max_steps): "
                 "the learning rates would never be reached. Give fewer."
             )
-        for name in ("adam_beta1", "adam_beta2"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name):g}; it must be at least 0 and below 1.")
 
-    def _check_batches_by_subwords(self, max_subwords: int) -> None:
-        if max_subwords < 1:
-            raise ValueError(f"max_subwords_per_batch is {max_subwords}; the least is 1.")
+    def _check_batches_by_subwords(self) -> None:
         if self.train_sampling_strategy != "group_by_length":
             raise ValueError(
                 "max_subwords_per_batch groups sentences of similar length; it needs train_sampling_strategy "

@@ -1,4 +1,4 @@
-"""The command line as a user meets it: help, prediction from files and standard input, scores, mistakes told."""
+"""The command line as a user meets it: help, prediction from files and standard input, scores, mistakes."""
 
 import gzip
 import importlib
@@ -255,9 +255,9 @@ def test_prediction_keeps_the_fields_of_json_lines_and_leaves_nothing_half_writt
     source.write_text(as_lines({"body": "x"}, {"text": "y"}))
     result = command(*options)
     assert result.code == 2
-    told = result.err.splitlines()[-1]
-    assert told.startswith("error: ")
-    assert "in.jsonl, line 2: there is no text under 'body'" in told
+    printed = result.err.splitlines()[-1]
+    assert printed.startswith("error: ")
+    assert "in.jsonl, line 2: there is no text under 'body'" in printed
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl"]
 
 
@@ -334,7 +334,7 @@ def test_a_byte_order_mark_is_no_part_of_the_text(saved_model, command, tmp_path
         (gzip.compress(b"gene"), "line 1: the file is compressed with gzip"),
     ],
 )
-def test_a_plain_file_that_is_no_utf_8_is_told(saved_model, command, tmp_path, content, problem):
+def test_a_plain_file_that_is_not_utf_8_is_an_error(saved_model, command, tmp_path, content, problem):
     (tmp_path / "in.txt").write_bytes(content)
     result = command("predict", "--model", saved_model, tmp_path / "in.txt")
     assert result.code == 2

@@ -159,7 +159,7 @@ def test_training_to_be_published_refuses_unknown_files_before_it_begins(online,
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"train.log"}
 
 
-def test_trainer_opens_a_repository_when_told_to(online, tmp_path):
+def test_trainer_creates_a_public_repository_on_request(online, tmp_path):
     micro_trainer(tmp_path, micro_records(4), push_to_hub=True, hub_model_id=NAME, hub_private_repo=False)
     assert not online.repositories[NAME].private
 
@@ -435,7 +435,7 @@ def test_processor_and_configuration_push_themselves_whole(checkpoint, online, t
 # ---- The endpoint
 
 
-def test_handler_tells_what_is_wrong_with_a_request(saved_model):
+def test_handler_explains_what_is_wrong_with_a_request(saved_model):
     handler = EndpointHandler(path=str(saved_model))
     assert handler({"inputs": []}) == []
     assert handler({"inputs": TEXT, "parameters": None}) == handler({"inputs": [TEXT], "options": {}})[0]

@@ -1,4 +1,4 @@
-"""What publishing refuses, how it tells what the Hub refuses, and the dry run."""
+"""What publishing refuses, its errors of the Hub, and the dry run."""
 
 import os
 import shutil
@@ -87,7 +87,7 @@ EDITED = "other has files, but no unedited README.md"
         (lambda checkpoint: ["--checkpoint", "owner/nothing"], "There is no folder owner/nothing. The Hub has no"),
     ],
 )
-def test_mistakes_are_told_and_nothing_is_written(checkpoint, online, command, tmp_path, mistake, message):
+def test_mistakes_are_explained_and_nothing_is_written(checkpoint, online, command, tmp_path, mistake, message):
     before = {path for path in checkpoint.parent.rglob("*") if "hub_cache" not in path.parts}
     more = mistake(checkpoint) or []
     made = {path for path in checkpoint.parent.rglob("*") if "hub_cache" not in path.parts} - before
@@ -127,7 +127,7 @@ def test_code_and_models_do_not_replace_each_other(checkpoint, online, command):
     assert files_of(online) == model
 
 
-def test_hub_that_refuses_is_told_in_one_paragraph(checkpoint, online, command, monkeypatch):
+def test_errors_of_the_hub_are_explained_in_one_paragraph(checkpoint, online, command, monkeypatch):
     def publish() -> str:
         result = command("publish", "--checkpoint", checkpoint, "--repo-id", NAME)
         assert result.code == 2
@@ -152,7 +152,7 @@ def test_model_that_its_owner_shows_to_some_only_says_how_to_ask():
         raise error
 
 
-def test_large_file_that_breaks_off_is_told(checkpoint, online, command, monkeypatch):
+def test_an_interrupted_upload_is_explained(checkpoint, online, command, monkeypatch):
     """The Hub's client raises no error of its own for it."""
 
     def break_off(*_: Any, **options: Any) -> None:
@@ -161,11 +161,11 @@ def test_large_file_that_breaks_off_is_told(checkpoint, online, command, monkeyp
     monkeypatch.setattr(HfApi, "create_commit", break_off)
     result = command("publish", "--checkpoint", checkpoint, "--repo-id", NAME)
     assert result.code == 2
-    told = f"error: The transfer of files of {NAME} was interrupted (reset). Check the connection, and try again."
-    assert result.err.splitlines()[-1] == told
+    printed = f"error: The transfer of files of {NAME} was interrupted (reset). Check the connection, and try again."
+    assert result.err.splitlines()[-1] == printed
 
 
-def test_model_that_is_saved_tells_how_to_publish_it_later(checkpoint, online, monkeypatch, tmp_path):
+def test_a_saved_model_can_be_published_later(checkpoint, online, monkeypatch, tmp_path):
     folder = checkpoint.rename(tmp_path / "my run")
     later = f"The model is saved in {folder}; publish it with: "
     later += f"triaffine-ner publish --checkpoint '{folder}' --repo-id {NAME}"

@@ -133,9 +133,9 @@ def options_of_run(corpus: Path, output_dir: Path) -> list[object]:
 def uninterrupted(corpus: Path) -> Path:
     folder = corpus.parent / "uninterrupted"
     options = [*options_of_run(corpus, folder), "--resume_from_checkpoint"]
-    code, told = script(options, None, corpus.parent / "errors.txt")
-    assert code == 0, told
-    assert "checkpoint" not in told  # a fresh run needs none
+    code, printed = script(options, None, corpus.parent / "errors.txt")
+    assert code == 0, printed
+    assert "checkpoint" not in printed  # a fresh run needs none
     return folder
 
 
@@ -143,21 +143,21 @@ def uninterrupted(corpus: Path) -> Path:
 @pytest.mark.parametrize(
     "fault", [pytest.param(fault, marks=[pytest.mark.nightly] if fault == "weights" else []) for fault in FAULTS]
 )
-def test_the_script_tells_a_fault_and_goes_on_afterwards(tmp_path, corpus, uninterrupted, fault, capfd) -> None:
+def test_the_script_explains_a_fault_and_can_be_resumed(tmp_path, corpus, uninterrupted, fault, capfd) -> None:
     options = options_of_run(corpus, tmp_path / "out")
-    code, told = script(options, partial(introduce, fault), tmp_path / "errors.txt")
-    assert code == 2, told
-    assert "Traceback" not in told
-    (paragraph,) = (line for line in told.splitlines() if line.startswith("error: "))
-    assert told.rstrip().endswith(paragraph)
+    code, printed = script(options, partial(introduce, fault), tmp_path / "errors.txt")
+    assert code == 2, printed
+    assert "Traceback" not in printed
+    (paragraph,) = (line for line in printed.splitlines() if line.startswith("error: "))
+    assert printed.rstrip().endswith(paragraph)
     assert_matches(FAULTS[fault][1], paragraph)
     latest = find_checkpoint("latest", tmp_path / "out")
     assert latest is not None
     TriaffineForNestedNER.from_pretrained(latest)
 
-    code, told = script([*options, "--resume_from_checkpoint"], None, tmp_path / "errors.txt")
-    assert code == 0, told
-    assert "Resuming from" in told
+    code, printed = script([*options, "--resume_from_checkpoint"], None, tmp_path / "errors.txt")
+    assert code == 0, printed
+    assert "Resuming from" in printed
     assert_same_weights(*(load_file(folder / "model.safetensors") for folder in (tmp_path / "out", uninterrupted)))
 
 
@@ -167,24 +167,24 @@ def assert_matches(pattern: str, text: str) -> None:
 
 
 def test_the_script_shows_where_the_program_is_wrong(tmp_path, corpus) -> None:
-    code, told = script(options_of_run(corpus, tmp_path / "out"), break_program, tmp_path / "errors.txt")
+    code, printed = script(options_of_run(corpus, tmp_path / "out"), break_program, tmp_path / "errors.txt")
     assert code == 1
-    assert "Traceback" in told
-    assert "KeyError: 'an error of the program'" in told
+    assert "Traceback" in printed
+    assert "KeyError: 'an error of the program'" in printed
 
 
-def test_the_script_tells_a_mistake_in_one_paragraph(tmp_path) -> None:
-    code, told = script(["--recipe", "demo", "--nonsense", 3], None, tmp_path / "errors.txt")
+def test_the_script_explains_a_mistake_in_one_paragraph(tmp_path) -> None:
+    code, printed = script(["--recipe", "demo", "--nonsense", 3], None, tmp_path / "errors.txt")
     assert code == 2
-    assert told.startswith("error: ")
-    assert "--nonsense" in told
-    assert "Traceback" not in told
+    assert printed.startswith("error: ")
+    assert "--nonsense" in printed
+    assert "Traceback" not in printed
 
 
 # ---- Folders and checkpoints ----
 
 
-def test_a_folder_that_cannot_be_written_to_is_told_before_anything_is_done(tmp_path, corpus) -> None:
+def test_a_folder_that_cannot_be_written_to_is_an_error_before_anything_is_done(tmp_path, corpus) -> None:
     file = tmp_path / "file"
     file.write_text("")
     for folder in (file, file / "below", file / "far" / "below"):
@@ -242,7 +242,7 @@ def test_an_encoder_with_weights_that_are_no_numbers_is_refused(encoder, tmp_pat
         TriaffineForNestedNER.from_encoder(str(tmp_path), id2label={0: "x", 1: "None"})
 
 
-def test_labels_that_the_model_does_not_know_are_told_when_it_goes_on(tmp_path, corpus, uninterrupted) -> None:
+def test_labels_that_the_model_does_not_know_are_an_error_in_further_runs(tmp_path, corpus, uninterrupted) -> None:
     records = micro_records(6)
     records[2]["entities"][0]["type"] = "virus"
     file = write_lines(tmp_path / "other.jsonl", records)
@@ -263,10 +263,10 @@ def test_labels_that_the_model_does_not_know_are_told_when_it_goes_on(tmp_path, 
         ({"num_train_epochs": 0}, "num_train_epochs is 0 and max_steps -1, so there is nothing to train"),
         ({"num_train_epochs": -1}, "num_train_epochs is -1"),
         ({"num_train_epochs": float("nan")}, "num_train_epochs is nan"),
-        ({"per_device_train_batch_size": 0}, "per_device_train_batch_size is 0; the least is 1"),
+        ({"per_device_train_batch_size": 0}, "per_device_train_batch_size is 0; it must be at least 1"),
         ({"per_device_eval_batch_size": -4}, "per_device_eval_batch_size is -4"),
         ({"gradient_accumulation_steps": 0}, "gradient_accumulation_steps is 0"),
-        ({"learning_rate": -1e-3}, "^learning_rate is -0.001; give a number of 0 or more"),
+        ({"learning_rate": -1e-3}, "^learning_rate is -0.001; it must be at least 0"),
         ({"encoder_learning_rate": float("nan")}, "encoder_learning_rate is nan"),
         ({"embeddings_learning_rate": float("inf")}, "embeddings_learning_rate is inf"),
         ({"weight_decay": -0.1}, "weight_decay is -0.1"),
@@ -276,7 +276,7 @@ def test_labels_that_the_model_does_not_know_are_told_when_it_goes_on(tmp_path, 
         ({"warmup_steps": 10, "max_steps": 10}, "warmup_steps is 10, but the training has 10 updates"),
         ({"adam_beta2": 1.0}, "adam_beta2 is 1; it must be at least 0 and below 1"),
         ({"seed": -1}, "seed is -1"),
-        ({"max_subwords_per_batch": 0}, "max_subwords_per_batch is 0; the least is 1"),
+        ({"max_subwords_per_batch": 0}, "max_subwords_per_batch is 0; it must be at least 1"),
         ({"max_subwords_per_batch": 9, "train_sampling_strategy": "random"}, "'group_by_length'"),
         ({"max_subwords_per_batch": 9, "auto_find_batch_size": True}, "leave one of the two out"),
     ],
@@ -294,7 +294,7 @@ def test_numbers_with_sense_are_taken(tmp_path) -> None:
 # ---- The end of a run ----
 
 
-def test_a_model_that_marks_nothing_is_told(tmp_path, corpus, caplog) -> None:
+def test_a_model_without_predictions_is_warned_of(tmp_path, corpus, caplog) -> None:
     options = [*options_of_run(corpus, tmp_path / "out"), "--learning_rate", "0", "--encoder_learning_rate", "0"]
     run = prepare_run([*map(str, options), "--max_steps", "3"])
     run.trainer.model.head.label_bias.data[-1] = 50.0  # None, whatever else is scored

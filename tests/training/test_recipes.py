@@ -212,7 +212,7 @@ def test_a_recipe_trains_by_its_name_with_all_parts_of_a_word(tmp_path: Path, co
     assert (summary.recipe, summary.settings["gradient_accumulation_steps"]) == ("genia-biobert", 6)
 
 
-def test_what_a_recipe_needs_and_does_not_find_is_told_and_can_be_left_out(
+def test_what_a_recipe_needs_and_does_not_find_is_an_error_and_can_be_left_out(
     tmp_path: Path, corpus: Path, encoder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -196,7 +196,7 @@ def check_summary_of_run(folder: Path, metrics: dict[str, float], dataset: Any, 
     summary = RunSummary.load(folder)
     assert summary.is_trained
     assert summary.training_seconds == metrics["train_runtime"]
-    assert 0 < metrics["test_f1"] < 1, "nothing would be told apart"
+    assert 0 < metrics["test_f1"] < 1, "no difference would be seen"
     assert not any(str(path) in (folder / SUMMARY_FILE).read_text(encoding="utf-8") for path in private)
     scores = summary.evaluation.scores
     assert (summary.evaluation.split, summary.evaluation.sentences) == ("test", len(dataset["test"]))

@@ -110,8 +110,8 @@ def train_in_process(folder: Path) -> None:
 
 def test_of_two_processes_both_stop_if_one_loss_is_not_finite(tmp_path) -> None:
     assert launch_two(train_in_process, tmp_path) == [0, 0]
-    told = [(tmp_path / f"{rank}.txt").read_text() for rank in range(2)]
-    assert told[0] == told[1]
-    assert "The loss of update 3 is nan" in told[0]
-    assert len(set(re.findall(r"'(\d+)'", told[0]))) == 2
+    messages = [(tmp_path / f"{rank}.txt").read_text() for rank in range(2)]
+    assert messages[0] == messages[1]
+    assert "The loss of update 3 is nan" in messages[0]
+    assert len(set(re.findall(r"'(\d+)'", messages[0]))) == 2
     assert [path.name for path in list_checkpoints(tmp_path)] == ["checkpoint-1", "checkpoint-2"]

@@ -148,7 +148,7 @@ def test_files_that_are_none_or_damaged(tmp_path, content, message):
         read_word_vectors(path, ["a", "b"])
 
 
-def test_a_damaged_fasttext_file_is_told(files, tmp_path):
+def test_a_damaged_fasttext_file_is_an_error(files, tmp_path):
     path = tmp_path / "words.bin"
     whole = files["words.bin"].read_bytes()
     for size in (50, 100, len(whole) // 2):  # in its header, among its words, among its vectors
@@ -157,7 +157,7 @@ def test_a_damaged_fasttext_file_is_told(files, tmp_path):
             read_word_vectors(path, ["gene"])
 
 
-def test_without_gensim_it_is_told_what_to_install(files, monkeypatch):
+def test_without_gensim_the_error_says_what_to_install(files, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "gensim.models.fasttext", None)
     with pytest.raises(ImportError, match=r"pip install -e '.\[embeddings\]'"):
         read_word_vectors(files["words.bin"], ["gene"])
@@ -245,7 +245,7 @@ def test_trained_vectors_travel_with_the_model_and_stay_in_further_runs(tmp_path
         (["--word_vectors=", "--keep_all_word_vectors"], r"--keep_all_word_vectors needs a file"),
     ],
 )
-def test_vectors_that_do_not_fit_are_told(tmp_path, corpus, vectors_file, monkeypatch, more, message):
+def test_vectors_that_do_not_fit_are_an_error(tmp_path, corpus, vectors_file, monkeypatch, more, message):
     monkeypatch.chdir(tmp_path)
     Path("words.txt").write_text("mot 1 2 3\n", encoding="utf-8")
     with pytest.raises((ValueError, OSError), match=message):
