@@ -73,7 +73,10 @@ class Models:
             raise ValueError(f"The model {name!r} is not offered here; choose one of {', '.join(self._places)}.")
         place = self._places.get(name, name)
         if not Path(place).is_dir():
-            _check_hub_id(place)
+            try:
+                validate_repo_id(place)
+            except HFValidationError:  # its message has the path
+                raise ValueError(f"{name!r} is neither a folder nor a Hub id of the form owner/name.") from None
         return place
 
     def _load_from(self, place: str) -> NestedNERPipeline:
@@ -81,13 +84,6 @@ class Models:
         processor = TriaffineProcessor.from_pretrained(place, trust_remote_code=False)
         model = TriaffineForNestedNER.from_pretrained(place, trust_remote_code=False)
         return NestedNERPipeline(model=model, processor=processor, device=self.device)
-
-
-def _check_hub_id(name: str) -> None:
-    try:
-        validate_repo_id(name)
-    except HFValidationError:
-        raise ValueError(f"{name!r} is neither a folder nor a Hub id of the form owner/name.") from None
 
 
 def _texts(widget: Any) -> list[str]:

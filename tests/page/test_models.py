@@ -1,4 +1,4 @@
-"""What is around the demo page: the models it offers, their examples, and its command."""
+"""The models of the demo page, their examples, and the command."""
 
 import importlib
 import json
@@ -44,10 +44,14 @@ def test_only_offered_models_are_loaded_unless_the_choice_is_free(models):
     assert len(free.pipeline(str(models[HOSTILE]))(TEXT)) > 0
 
 
-def test_messages_do_not_tell_where_a_model_lies(tmp_path):
+@pytest.mark.parametrize(("is_removed", "problem"), [(False, r"processor_config\.json"), (True, "neither a folder")])
+def test_messages_do_not_reveal_the_path_of_a_model(tmp_path, is_removed, problem):
     (tmp_path / "broken").mkdir()
-    with pytest.raises(ValueError, match=r"broken .*processor_config\.json") as error:
-        Models([tmp_path / "broken"]).pipeline("broken")
+    offered = Models([tmp_path / "broken"])
+    if is_removed:
+        (tmp_path / "broken").rmdir()
+    with pytest.raises(ValueError, match=f"broken.*{problem}") as error:
+        offered.pipeline("broken")
     assert str(tmp_path) not in str(error.value)
 
 
@@ -98,7 +102,7 @@ def test_errors_are_one_line():
 
 @pytest.fixture
 def served(monkeypatch):
-    """What the command builds and serves, instead of doing so."""
+    """The calls of the command to build and serve the page, which do nothing."""
     calls = []
     monkeypatch.setattr(page, "build_page", lambda *given, **options: calls.append((given, options)))
     monkeypatch.setattr(page, "serve_page", lambda *given, **options: calls.append((given, options)))
@@ -155,8 +159,8 @@ def test_without_gradio_the_extra_is_named(monkeypatch):
         importlib.import_module(page.__name__)
 
 
-def test_mistakes_of_the_command_are_told(command, tmp_path):
-    told = command("demo", "--model", tmp_path)
-    assert (told.code, told.out) == (2, "")
-    assert told.err.startswith(f"error: {tmp_path.name} has ")
-    assert "processor_config.json" in told.err
+def test_errors_of_the_command(command, tmp_path):
+    result = command("demo", "--model", tmp_path)
+    assert (result.code, result.out) == (2, "")
+    assert result.err.startswith(f"error: {tmp_path.name} has ")
+    assert "processor_config.json" in result.err
