@@ -214,7 +214,7 @@ def test_labels_beyond_the_palette_have_other_lines():
     assert len(looks) == len(labels) == len(set(looks))
 
 
-def test_what_overlaps_too_much_is_counted_not_drawn():
+def test_entities_beyond_the_last_lane_are_counted_not_drawn():
     depth = MOST_LANES + 2
     reader = read("x" * 100, [entity(n, 100 - n) for n in range(depth)])
     assert len(reader.pieces) == MOST_LANES
@@ -309,7 +309,7 @@ def oklab(linear):
 
 @pytest.mark.parametrize("sight", SIGHTS)
 @pytest.mark.parametrize("mode", [0, 1], ids=["light", "dark"])
-def test_colours_can_be_told_apart(sight, mode):
+def test_colours_are_distinguishable(sight, mode):
     seen = []
     for colours in PALETTE:
         channels = [int(colours[mode][place : place + 2], 16) / 255 for place in (1, 3, 5)]

@@ -176,7 +176,7 @@ def test_joiners_do_not_change_the_columns():
 # ---------------------------------------------------------------------------------------------- safety
 
 
-def test_escape_sequences_and_controls_are_shown_not_sent():
+def test_escape_sequences_and_controls_become_visible():
     text = "\x1b[31mred\x07\tab\x7f\x9b2J"
     lines = draw(text, ("ab", "X"))
     assert lines == ["␛[31mred␇␉ab␡�2J", "          ╰╯ X"]
@@ -186,7 +186,7 @@ def test_direction_overrides_and_surrogates_are_replaced():
     assert draw("a\u202eb\u2066c\ud800d\u2028e\ufefff") == ["a�b�c�d�e�f"]
 
 
-def test_labels_are_neutralised_too():
+def test_control_characters_in_labels_become_visible():
     drawn = draw_entities("abc", [{"entity_group": "X\x1b[2J\nY", "start": 0, "end": 3}])
     assert drawn == "abc\n╰─╯ X␛[2J␊Y"
 
@@ -197,7 +197,7 @@ def test_joiners_of_words_and_emoji_stay_in_tables_and_pages():
 
 
 @given(st.text(max_size=60), st.text(max_size=8))
-def test_nothing_a_terminal_would_act_upon_gets_through(text, label):
+def test_no_control_characters_reach_the_terminal(text, label):
     entities = [{"entity_group": label, "start": 0, "end": len(text)}] if text else []
     for line in draw_entities(text, entities, width=20).split("\n"):
         assert not any(unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp") for character in line)
@@ -212,7 +212,7 @@ def drawings(draw):
     text = " ".join(words)
     points = st.integers(0, len(text))
     spans = draw(st.lists(st.tuples(points, points).filter(lambda span: span[0] < span[1]), max_size=8))
-    # Entities begin and end at characters, not at spaces: those cannot be told from the end of a line.
+    # Entities start and end at characters: spaces at the end of a line are not visible.
     spans = [(a, b) for a, b in spans if text[a] != " " and text[b - 1] != " "]
     entities = [{"entity_group": f"E{i}", "start": a, "end": b} for i, (a, b) in enumerate(spans)]
     return text, entities, draw(st.integers(16, 70))
@@ -220,7 +220,7 @@ def drawings(draw):
 
 @given(drawings())
 def test_drawing_can_be_read_back(drawing):
-    """From the drawing alone come the text and, for every label, the characters it was given for."""
+    """The drawing determines the text and the span of every label."""
     text, entities, width = drawing
     read_text, parts = "", {}
     for block in draw_entities(text, entities, width).split("\n\n"):
@@ -298,6 +298,6 @@ def test_lines_are_not_searched_for_entities_elsewhere():
     assert text_drawing._bracket(text_drawing._Entity(9, 13, "X"), line) is None
 
 
-def test_too_small_a_width():
+def test_the_width_has_a_minimum():
     with pytest.raises(ValueError, match="at least 10"):
         draw_entities("abc", [], width=9)

@@ -207,7 +207,7 @@ def test_an_onnx_graph_is_not_explained():
         explain(SimpleNamespace(model=torch.nn.Identity()), "gene", (0, 4))
 
 
-def test_an_explanation_says_what_the_pipeline_finds(pipeline):
+def test_explanations_agree_with_the_pipeline(pipeline):
     found = pipeline(TEXT)
     assert SPAN in [(entity["start"], entity["end"]) for entity in found]
     for entity in found:
@@ -232,7 +232,7 @@ def test_an_explanation_is_plain_data_with_offsets_into_the_text(pipeline):
     assert data["labels"][0]["span_stage"]["attention"] == explanation.labels[0].span_stage.attention
 
 
-def test_what_is_no_candidate_has_no_cross_span_part_and_is_none(pipeline):
+def test_spans_that_are_no_candidates_are_none(pipeline):
     texts = ["The", "IL", "-", "2", "gene", "binds", "protein", "!"]
     starts = [10, 14, 16, 17, 19, 24, 30, 37]
     explanations = [explain(pipeline, TEXT, (starts[i], starts[j] + len(texts[j]))) for i, j in all_spans(len(starts))]
@@ -299,7 +299,7 @@ def test_a_model_of_remote_code_is_explained_as_ours(encoder, rank, tmp_path, mo
         ((-1, 3), "is not in the text"),
     ],
 )
-def test_misplaced_spans_are_told_what_is_near(pipeline, span, message):
+def test_errors_about_misplaced_spans_list_nearby_words(pipeline, span, message):
     with pytest.raises(ValueError, match=message):
         explain(pipeline, TEXT, span)
 
@@ -334,7 +334,7 @@ def stage_scores(labels, terms, seed):
     return [StageScore(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
 
 
-def made_up(words, candidates, labels):
+def synthetic(words, candidates, labels):
     names = [*labels, "None"]
     before, after = (stage_scores(len(names), len(texts), n) for n, texts in enumerate((words, candidates)))
     best = max(range(len(names)), key=lambda label: after[label].logit)
@@ -353,12 +353,12 @@ def made_up(words, candidates, labels):
 
 
 ODD_WORDS = ["$x^2$", "\\frac{1}", "<b>&", "nul\x00esc\x1b[31m", "line\nbreak", "\ud800", "W" * 90]
-LARGE = made_up(
+LARGE = synthetic(
     words=ODD_WORDS * 5,
     candidates=["$\\alpha$ and " + "long " * n for n in range(30)],
     labels=["a_very_long_label_of_many_characters", "cell$_line$", *(f"LABEL_{n}" for n in range(17))],
 )
-SMALL = made_up(words=["x"], candidates=["x"], labels=["A"])
+SMALL = synthetic(words=["x"], candidates=["x"], labels=["A"])
 WITHOUT_CANDIDATES = replace(
     SMALL,
     labels=[replace(label, cross_span_stage=None) for label in SMALL.labels],
@@ -384,7 +384,7 @@ def test_every_column_of_a_stage_adds_up(explanation):
             assert sum(row.numbers[label] for row in [*stage.terms, stage.bias]) == pytest.approx(logit, abs=1e-5)
 
 
-def test_what_contributes_most_to_likely_labels_is_shown_and_the_rest_is_summed():
+def test_the_largest_contributions_are_shown_and_the_rest_is_summed():
     words, candidates = make_stages(LARGE)
     assert (len(words.terms), words.terms[-1].name) == (MOST_WORDS + 1, "15 other words")
     assert (len(candidates.terms), candidates.terms[-1].name) == (MOST_CANDIDATES + 1, "22 other candidates")
@@ -423,7 +423,7 @@ def test_text_has_the_likeliest_labels_that_fit():
 
 def test_of_hundreds_of_labels_the_likeliest_are_formatted_and_plotted(monkeypatch):
     """Tables are formatted for the labels that fit, and plots have bounded columns: both took a minute."""
-    many = made_up(words=["x"], candidates=["x"], labels=[f"L{n}" for n in range(300)])
+    many = synthetic(words=["x"], candidates=["x"], labels=[f"L{n}" for n in range(300)])
     calls = []
     monkeypatch.setattr(Table, "text", lambda table, text=Table.text: calls.append(table) or text(table))
     assert format_explanation(many).splitlines()[3].split()[1] == many.predicted
@@ -477,7 +477,7 @@ def test_all_that_is_written_in_a_plot_stays_on_it(explanation):
 
 def test_plots_are_saved_by_suffix_and_hold_odd_characters_as_written(tmp_path):
     pytest.importorskip("matplotlib")
-    plot_explanation(made_up(words=ODD_WORDS, candidates=["x"], labels=["$"]), tmp_path / "odd.svg")
+    plot_explanation(synthetic(words=ODD_WORDS, candidates=["x"], labels=["$"]), tmp_path / "odd.svg")
     for name in ("one.png", "one.svg", "two.svg"):
         plot_explanation(SMALL, tmp_path / name)
     assert (tmp_path / "one.png").read_bytes().startswith(b"\x89PNG")
@@ -489,7 +489,7 @@ def test_plots_are_saved_by_suffix_and_hold_odd_characters_as_written(tmp_path):
         plot_explanation(LARGE, tmp_path / "one.txt")
 
 
-def test_plots_without_matplotlib_say_what_to_install(monkeypatch):
+def test_plots_without_matplotlib_name_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r"need matplotlib, of the extra `plot`: .*pip install -e '\.\[plot\]'"):
         plot_explanation(SMALL)
@@ -520,6 +520,6 @@ def test_the_command_prints_and_draws(saved_model, command, tmp_path):
 def test_errors_are_one_paragraph(saved_model, command, options, message):
     result = command("explain", "--model", saved_model, "--text", TEXT, "--device", "cpu", *options)
     assert result.code == 2
-    told = result.err.strip().splitlines()[-1]
-    assert told.startswith("error: ")
-    assert message in told
+    error = result.err.strip().splitlines()[-1]
+    assert error.startswith("error: ")
+    assert message in error

@@ -83,7 +83,7 @@ def context(browser: "Browser") -> Iterator["BrowserContext"]:
 
 
 class Watch:
-    """What a page asks for and what goes wrong on it."""
+    """The requests and errors of a page."""
 
     def __init__(self, page: "Page", address: str):
         self.page, self.address = page, address

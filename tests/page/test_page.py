@@ -208,11 +208,11 @@ def test_a_long_text(visited, words):
 
 def test_progress_counts_sentences(pipeline):
     text = "The gene binds. " * 40
-    told = []
-    done = mark_text(pipeline, "tiny", text, None, "all", lambda *progress: told.append(progress))
+    steps_seen = []
+    done = mark_text(pipeline, "tiny", text, None, "all", lambda *progress: steps_seen.append(progress))
     assert done.entities == near(pipeline(text))
-    assert [total for _, total in told] == [40] * len(told)
-    steps = [sentences for sentences, _ in told]
+    assert [total for _, total in steps_seen] == [40] * len(steps_seen)
+    steps = [sentences for sentences, _ in steps_seen]
     assert len(steps) > 1
     assert steps == sorted(set(steps))
     assert steps[-1] == 40
@@ -241,7 +241,7 @@ def test_a_chosen_entity_is_explained_and_the_next_one_takes_its_place(visited, 
 
 
 def explanation_rows(explanation) -> list[list[list[str]]]:
-    """Of each part of the table its rows as texts, the part's heading left out."""
+    """The rows of each part of the table as texts, without its heading."""
     table = ElementTree.fromstring(show_explanation(explanation)).find("table")
     return [[["".join(cell.itertext()) for cell in row] for row in list(part)[1:]] for part in table.iter("tbody")]
 

@@ -37,7 +37,7 @@ PREDICT = {
     "label_config": CONFIG,
     "params": {"login": None, "password": None, "context": None},
 }
-"""What Label Studio's connector posts to `predict`."""
+"""A request of Label Studio's connector to `predict`."""
 
 
 def test_label_studio_connects(client):
@@ -49,7 +49,7 @@ def test_label_studio_connects(client):
         assert client.post(f"/label-studio/{path}", json=event).status_code == 200
 
 
-def test_label_studio_gets_predictions_of_the_labels_it_has(client):
+def test_label_studio_gets_predictions_of_its_labels(client):
     answer = client.post("/label-studio/predict", json=PREDICT)
     assert answer.status_code == 200
     region = {

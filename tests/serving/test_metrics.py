@@ -1,4 +1,4 @@
-"""`/metrics`: what Prometheus reads."""
+"""`/metrics`, as parsed by Prometheus' client."""
 
 from fastapi.testclient import TestClient
 from prometheus_client import parser
@@ -9,7 +9,7 @@ ENTITY = {"entity_group": "DNA", "score": 0.5, "word": "a", "start": 0, "end": 1
 
 
 def values(client):
-    """Sample → value, of counters and gauges, and of how many times histograms were observed."""
+    """Sample → value of counters, gauges and the counts of histograms."""
     answer = client.get("/metrics")
     assert answer.headers["content-type"].startswith("text/plain")
     samples = [sample for family in parser.text_string_to_metric_families(answer.text) for sample in family.samples]
@@ -43,7 +43,7 @@ def test_requests_texts_and_entities_are_counted():
     }
 
 
-def test_metrics_need_a_key_where_there_are_keys():
+def test_metrics_require_an_api_key():
     limits = Limits(body_bytes=1000, texts=2, text_characters=100)
     batcher = Batcher(lambda texts, threshold: [], 64, 1000, 100)
     client = TestClient(create_application(batcher, "tiny", ["DNA"], limits, ["key"]))

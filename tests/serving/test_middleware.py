@@ -1,4 +1,4 @@
-"""API keys: who is answered, and how they are given."""
+"""API keys: how clients send them, and who is rejected."""
 
 import base64
 
@@ -26,7 +26,7 @@ def client():
 @pytest.mark.parametrize(
     "given", ["Bearer first-key", "bearer second", "Bearer  second ", basic("me", "second"), basic("", "first-key")]
 )
-def test_a_known_key_is_answered(client, given):
+def test_valid_keys(client, given):
     assert client.post("/predict", json={"text": "a"}, headers={"Authorization": given}).json() == {"entities": []}
 
 
@@ -35,7 +35,7 @@ WRONG += ["Basic second", basic("second", ""), basic("me", "wrong"), "Basic /w==
 
 
 @pytest.mark.parametrize("given", WRONG)
-def test_others_are_refused_before_their_body_is_read(client, given):
+def test_invalid_keys_are_rejected_before_the_body_is_read(client, given):
     headers = {} if given is None else {"Authorization": given}
     for content in ("{", "x" * 1000):
         answer = client.post("/predict", content=content, headers=headers)
@@ -46,7 +46,7 @@ def test_others_are_refused_before_their_body_is_read(client, given):
     assert client.get("/health", headers=headers).status_code == 200
 
 
-def test_the_schema_names_the_scheme(client):
+def test_the_schema_has_the_security_scheme(client):
     schema = client.get("/openapi.json", headers={"Authorization": "Bearer second"}).json()
     (scheme,) = schema["components"]["securitySchemes"].values()
     assert (scheme["type"], scheme["scheme"]) == ("http", "bearer")
@@ -60,7 +60,7 @@ def test_keys_come_from_the_environment(monkeypatch):
 
 
 @pytest.mark.parametrize("value", ["", " , ", "with space", "caf\xe9", "a\tb"])
-def test_a_variable_without_usable_keys_opens_nothing(monkeypatch, value):
+def test_a_variable_without_usable_keys_is_an_error(monkeypatch, value):
     monkeypatch.setenv(API_KEYS, value)
     with pytest.raises(ValueError, match=API_KEYS):
         read_api_keys()

@@ -27,7 +27,7 @@ JSON_BODY = {"Content-Type": "application/json"}
 
 
 class Finder:
-    """In place of a pipeline: notes its calls, waits where told to, and fails on a text that says "fail"."""
+    """A fake pipeline that records its calls, blocks if asked to, and fails on the text "fail"."""
 
     def __init__(self, is_blocked: bool = False):
         self.calls: list[tuple[list[str], object]] = []
@@ -64,7 +64,7 @@ def words(future):
 # ---- batching
 
 
-def test_what_comes_while_a_batch_runs_runs_together_in_order():
+def test_requests_that_arrive_during_a_batch_form_the_next_one():
     finder = Finder(is_blocked=True)
     with batcher_of(finder) as batcher:
         first = batcher.submit(items("a"))
@@ -76,7 +76,7 @@ def test_what_comes_while_a_batch_runs_runs_together_in_order():
     assert [texts for texts, _ in finder.calls] == [["a"], ["b", "c", "d"]]
 
 
-def test_items_of_one_threshold_run_together_whatever_their_request():
+def test_items_with_equal_thresholds_run_together():
     finder = Finder(is_blocked=True)
     with batcher_of(finder) as batcher:
         futures = [batcher.submit(items("a"))]
@@ -108,7 +108,7 @@ def test_labels_are_chosen_before_overlaps_are_resolved():
         ({"characters": 5}, [["a"], ["bb", "c", "dd"], ["e", "f", "g", "h"]]),
     ],
 )
-def test_batches_keep_within_the_bounds_and_requests_are_never_divided(bounds, expected):
+def test_batches_respect_the_limits_and_never_split_requests(bounds, expected):
     finder = Finder(is_blocked=True)
     with batcher_of(finder, **bounds) as batcher:
         batcher.submit(items("a"))
@@ -119,7 +119,7 @@ def test_batches_keep_within_the_bounds_and_requests_are_never_divided(bounds, e
     assert [texts for texts, _ in finder.calls] == expected
 
 
-def test_a_failure_is_of_its_own_request_alone(caplog):
+def test_a_failure_affects_only_its_request(caplog):
     finder = Finder(is_blocked=True)
     with batcher_of(finder) as batcher:
         batcher.submit(items("a"))
@@ -135,12 +135,12 @@ def test_a_failure_is_of_its_own_request_alone(caplog):
     assert record.exc_info is not None
 
 
-def test_what_is_given_up_ends_at_the_next_step_of_the_model():
+def test_aborted_jobs_end_at_the_next_forward_pass():
     is_called = threading.Event()
 
     def find_entities(texts, threshold):
         is_called.set()
-        while True:  # a model with much to do
+        while True:  # a slow model
             batcher.check()
 
     batcher = batcher_of(find_entities)
@@ -154,7 +154,7 @@ def test_what_is_given_up_ends_at_the_next_step_of_the_model():
             future.result(0)
 
 
-def test_waiting_requests_are_bounded_and_cancelled_ones_are_not_run():
+def test_the_queue_is_bounded_and_cancelled_requests_do_not_run():
     finder = Finder(is_blocked=True)
     with batcher_of(finder, waiting=2) as batcher:
         batcher.submit(items("a"))
@@ -170,7 +170,7 @@ def test_waiting_requests_are_bounded_and_cancelled_ones_are_not_run():
     assert [texts for texts, _ in finder.calls] == [["a"], ["c"]]
 
 
-def test_leaving_answers_what_was_submitted():
+def test_exit_finishes_submitted_jobs():
     with batcher_of(Finder(), texts=1) as batcher:
         futures = [batcher.submit(items(str(number))) for number in range(20)]
     assert [future.done() and words(future) for future in futures] == [[[str(number)]] for number in range(20)]
@@ -203,7 +203,7 @@ def client(find_entities):
         yield client
 
 
-def test_one_text_and_many_are_answered_as_the_pipeline_answers(client, find_entities):
+def test_results_are_those_of_the_pipeline(client, find_entities):
     options = {"threshold": 0.2, "overlap": "flat"}
     answer = client.post("/predict", json={"texts": TEXTS, **options})
     assert answer.status_code == 200
@@ -220,7 +220,7 @@ def test_one_text_and_many_are_answered_as_the_pipeline_answers(client, find_ent
 
 
 def mixed_requests(number):
-    """Bodies of all three forms, each with its own texts and options."""
+    """Bodies of all three forms with random texts and options."""
     chance = random.Random(0)
 
     def text():
@@ -243,8 +243,8 @@ def mixed_requests(number):
         yield chance.choice(forms)()
 
 
-class Remembering:
-    """In place of a pipeline: its answers depend on text and threshold, and on nothing else."""
+class DeterministicFinder:
+    """A fake pipeline whose results depend on text and threshold only."""
 
     def __call__(self, texts, threshold):
         return [self.found(text, threshold) for text in texts]
@@ -261,9 +261,9 @@ class Remembering:
         return found
 
 
-def test_a_thousand_mixed_requests_are_each_answered_as_if_alone():
-    """Texts, thresholds, overlaps and labels of many clients at once: no item gets the answer of another."""
-    alone = Remembering()
+def test_a_thousand_concurrent_requests_get_their_own_results():
+    """With many concurrent clients and options, no item gets the result of another."""
+    alone = DeterministicFinder()
     client, batcher = client_of(alone, texts=7, waiting=1000)
     bodies = list(mixed_requests(1000))
 
@@ -288,7 +288,7 @@ def test_a_thousand_mixed_requests_are_each_answered_as_if_alone():
     assert sum(len(str(one)) for one in found) > 10_000
 
 
-def test_items_are_answered_as_the_pipeline_answers_each(client, find_entities):
+def test_items_have_the_results_of_the_pipeline(client, find_entities):
     given = [{"text": TEXTS[0]}, {"text": TEXTS[0], "threshold": {"DNA": 0.2}, "overlap": "flat"}, {"text": "gene"}]
     found = client.post("/predict", json={"items": given}).json()["entities"]
     assert found == near([find_entities(one.pop("text"), **one) for one in json.loads(json.dumps(given))])
@@ -346,23 +346,23 @@ def test_errors_are_described_in_json(client, body, status, detail):
     assert len(answer.json()["detail"]) < 500
 
 
-def test_a_body_nested_too_deep_is_an_error_of_the_client(client):
+def test_a_deeply_nested_body_is_a_client_error(client):
     answer = client.post("/predict", content="[" * 1999, headers=JSON_BODY)
     # Not JSON or, where Python's limit is lower, beyond its depth.
     assert answer.status_code in (400, 422)
     assert list(answer.json()) == ["detail"]
 
 
-def test_texts_just_within_the_limits_are_answered(client):
+def test_texts_at_the_limits_are_accepted(client):
     assert client.post("/predict", json={"texts": ["gene " * 20] * 5}).status_code == 200
 
 
-def test_only_json_is_read(client):
+def test_other_content_types_are_rejected(client):
     answer = client.post("/predict", data={"text": "x"})
     assert (answer.status_code, "Content-Type: application/json" in answer.json()["detail"]) == (415, True)
 
 
-def test_other_methods_and_pages_are_refused(client):
+def test_other_methods_and_paths_are_rejected(client):
     answer = client.get("/predict")
     assert (answer.status_code, answer.headers["Allow"], answer.json()) == (
         405,
@@ -374,7 +374,7 @@ def test_other_methods_and_pages_are_refused(client):
     assert [client.get(page).status_code for page in ("/", "/docs", "/redoc")] == [404] * 3
 
 
-def test_schema_names_all_that_is_sent_and_answered(client):
+def test_the_schema_describes_requests_and_responses(client):
     schema = client.get("/openapi.json").json()
     predict = schema["paths"]["/predict"]["post"]
     assert set(predict["responses"]) == {"200", "400", "401", "413", "415", "422", "500", "503"}
@@ -403,12 +403,12 @@ def test_health_names_the_model_and_its_limits(client):
 def test_health_does_not_reveal_the_path_of_the_model(model):
     limits = Limits(body_bytes=2000, texts=5, text_characters=100)
     name = Path(model).name
-    for given, told in ((model, name), (f"{model}/", name), ("owner/name", "owner/name")):
+    for given, shown in ((model, name), (f"{model}/", name), ("owner/name", "owner/name")):
         application = create_application(batcher_of(Finder()), given, [], limits)
-        assert TestClient(application).get("/health").json()["model"] == told
+        assert TestClient(application).get("/health").json()["model"] == shown
 
 
-def test_a_failing_request_is_answered_500_and_the_next_one_200():
+def test_a_failing_request_gets_500_and_the_next_one_200():
     client, batcher = client_of(Finder())
     with batcher:
         answer = client.post("/predict", json={"text": "fail"})
@@ -430,7 +430,7 @@ def test_unexpected_errors_are_json_without_details(monkeypatch):
     assert 'triaffine_requests_total{route="/predict",status="500"} 1.0' in client.get("/metrics").text
 
 
-def test_a_full_queue_is_answered_503():
+def test_a_full_queue_gets_503():
     finder = Finder(is_blocked=True)
     client, batcher = client_of(finder, waiting=1)
     with batcher, ThreadPoolExecutor() as threads:
@@ -445,7 +445,7 @@ def test_a_full_queue_is_answered_503():
         assert [answer.result(WAIT).status_code for answer in (running, waiting)] == [200, 200]
 
 
-def test_while_stopping_answers_close_their_connections(client):
+def test_responses_close_connections_during_shutdown(client):
     assert "connection" not in client.get("/health").headers
     client.app.state.stopping = True
     for answer in (client.get("/health"), client.post("/predict", json={"text": "gene"}), client.get("/nothing")):
@@ -453,7 +453,7 @@ def test_while_stopping_answers_close_their_connections(client):
     assert client.get("/health").json()["status"] == "stopping"
 
 
-def test_a_request_whose_client_is_gone_is_not_run():
+def test_requests_of_disconnected_clients_do_not_run():
     finder = Finder(is_blocked=True)
     client, batcher = client_of(finder)
 
@@ -466,12 +466,12 @@ def test_a_request_whose_client_is_gone_is_not_run():
     assert [texts for texts, _ in finder.calls] == [["a"]]
 
 
-def test_a_request_that_is_given_up_at_the_end_is_told_so():
+def test_requests_aborted_by_the_shutdown_get_503():
     finder = Finder(is_blocked=True)
     client, batcher = client_of(finder)
     client.app.state.stopping = True
 
-    async def ask_in_vain():
+    async def request_without_response():
         asked = asyncio.ensure_future(asgi_request(client.app, [{"type": "http.request", "body": b'{"text": "a"}'}]))
         while not finder.is_called.is_set():
             await asyncio.sleep(0.01)
@@ -479,14 +479,14 @@ def test_a_request_that_is_given_up_at_the_end_is_told_so():
         return await asked
 
     with batcher:
-        start, body = asyncio.run(ask_in_vain())
+        start, body = asyncio.run(request_without_response())
         finder.may_go_on.set()
     assert (start["status"], (b"connection", b"close") in start["headers"]) == (503, True)
     assert "stopped" in json.loads(body["body"])["detail"]
 
 
 async def asgi_request(application, messages):
-    """What the application sends to a client from whom these messages come, and then nothing."""
+    """The messages that the application sends to a client that sends these, and then nothing."""
     sent = []
 
     async def receive():
@@ -504,5 +504,5 @@ async def asgi_request(application, messages):
 def wait_until(is_true):
     end = time.monotonic() + WAIT
     while not is_true():
-        assert time.monotonic() < end, "it did not come to pass"
+        assert time.monotonic() < end, "the condition did not become true"
         time.sleep(0.01)
