@@ -52,10 +52,6 @@ class Job:
     items: Sequence[Item]
     future: Future[Answers] = field(default_factory=Future)
 
-    @property
-    def characters(self) -> int:
-        return sum(len(item.text) for item in self.items)
-
 
 class Batcher:
     """Runs jobs through a pipeline in a thread of its own, in batches of those that arrived while it was busy.
@@ -138,7 +134,7 @@ class Batcher:
             while self._waiting:
                 job = self._waiting[0]
                 texts += len(job.items)
-                characters += job.characters
+                characters += sum(len(item.text) for item in job.items)
                 if batch and (texts > self.max_batch_texts or characters > self.max_batch_characters):
                     break
                 batch.append(self._waiting.popleft())
