@@ -19,13 +19,18 @@ def atomic_path(path: Path) -> Iterator[Path]:
     A folder does not replace one that has files. If the block raises, `path` stays as it was.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f"{path.name}.incomplete")
-    _remove(unfinished)
+    beside = unfinished(path)
+    _remove(beside)
     try:
-        yield unfinished
-        os.replace(unfinished, path)
+        yield beside
+        os.replace(beside, path)
     finally:
-        _remove(unfinished)
+        _remove(beside)
+
+
+def unfinished(path: Path) -> Path:
+    """Where [`atomic_path`] writes: what a process that was killed leaves behind."""
+    return path.with_name(f"{path.name}.incomplete")
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TextIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..files import atomic_path, open_output
+from ..files import atomic_path, open_output, unfinished
 from ..parsing import DataError, decode_object
 from .chunks import Chunk, rejection
 from .reading import output_name
@@ -55,12 +55,12 @@ class OutputFolder:
         """Writes the output and the rejections of one input from all its chunks."""
         try:
             with (
-                atomic_path(self.path(name)) as unfinished,
+                atomic_path(self.path(name)) as beside,
                 open(self.rejections, "a", encoding="utf-8") as rejections,
             ):
                 groups = _row_groups(_tables(chunks, rejections))
                 first = next(groups)
-                with pq.ParquetWriter(unfinished, first.schema) as writer:
+                with pq.ParquetWriter(beside, first.schema) as writer:
                     for table in chain([first], groups):
                         writer.write_table(table)
         except UnreadableFileError:
@@ -82,7 +82,7 @@ class OutputFolder:
                     f"The outputs in {self.folder} were made with other options: {changes}. Give those options, or "
                     "another output folder."
                 )
-        elif self.folder.is_dir() and any(self.folder.iterdir()):
+        elif self.folder.is_dir() and {found.name for found in self.folder.iterdir()} - {unfinished(path).name}:
             raise ValueError(f"{self.folder} contains other files. Give a new or empty output folder.")
         else:
             with open_output(path) as output:
