@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
-NUMBER, BY_LABEL = "number", "by label"
+NUMBER, BY_LABEL = "<number>", "<by label>"  # in brackets: error messages leave them out
 Probability = Annotated[float, Field(ge=0, le=1)]
 # Discriminators, here and below, make errors refer to the intended form only.
 Threshold = Annotated[

@@ -319,6 +319,11 @@ def test_lone_surrogates_are_text(client):
         ('{"text": "x", "threshold": NaN}', 422, "threshold: "),
         ('{"text": "x", "threshold": "0.5"}', 422, "threshold: Input should be a valid number."),
         ('{"text": "x", "threshold": {"DNA": 2}}', 422, "threshold.DNA: Input should be less than or equal to 1."),
+        (
+            '{"text": "x", "threshold": {"number": 2}}',
+            422,
+            "threshold.number: Input should be less than or equal to 1.",
+        ),
         ('{"text": "x", "threshold": {"RNA": 0.5}}', 422, "threshold: The model does not have"),
         ('{"text": "x", "threshold": [0.5]}', 422, "threshold: Input should be a valid number."),
         ('{"text": "x", "labels": ["RNA"]}', 422, "labels: The model does not have"),
