@@ -212,6 +212,15 @@ def test_figures_of_many_labels_show_the_most_frequent(analysis):
     assert f"the {MOST_LABELS} of {MOST_LABELS + 10} labels" in figures["by_label.svg"].decode()
 
 
+def test_undefined_ratios_have_no_bar(analysis):
+    """Of a label without predictions, recall is 0 and precision and F1 are undefined."""
+    sides = [[]], [entities((0, 1, "A"))]
+    missing = replace(many_labels(analysis, 2), scores=score_entities(*sides), errors=confusion(*sides))
+    drawn = draw_figures(missing)["by_label.svg"]
+    numbers = [element.text for element in ElementTree.fromstring(drawn).iter() if element.text]
+    assert numbers.count("0") == 2  # the bar's and the axis'
+
+
 def test_the_table_of_types_has_labels_whose_spans_were_predicted(analysis):
     types = {"A": {"A": 2, "B": 1, "C": 0}, "B": {"A": 0, "B": 0, "C": 0}, "C": {"A": 0, "B": 0, "C": 0}}
     report = replace(analysis, errors=analysis.errors | {"types": types})

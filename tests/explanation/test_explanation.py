@@ -512,7 +512,7 @@ def test_the_command_prints_and_draws(saved_model, command, tmp_path):
     [
         (["--span", "IL-3"], "'IL-3' does not occur in the text"),
         (["--span", ""], "'' does not occur"),
-        (["--span", "e"], "occurs 4 times in the text; give one as --offsets: 12 13, 20 21, 22 23, 34 35"),
+        (["--span", "e"], "occurs 4 times in the text. Give one as --offsets: 12 13, 20 21, 22 23, 34 35"),
         (["--offsets", "15", "23"], "does not begin and end at word boundaries"),
         (["--span", "gene", "--output", "x.gif"], "x.gif; choose a name that ends in"),
     ],

@@ -322,7 +322,7 @@ def test_lone_surrogates_are_text(client):
         (
             '{"text": "x", "threshold": {"number": 2}}',
             422,
-            "threshold.number: Input should be less than or equal to 1.",
+            "threshold.number: Input should be less than",
         ),
         ('{"text": "x", "threshold": {"RNA": 0.5}}', 422, "threshold: The model does not have"),
         ('{"text": "x", "threshold": [0.5]}', 422, "threshold: Input should be a valid number."),
