@@ -18,7 +18,7 @@ def read_probabilities(config: Any, logits: Tensor, is_final: bool) -> Tensor:
 
 
 def read_labels(config: Any, logits: Tensor, is_final: bool) -> list[list[tuple[str, float]]]:
-    """The labels of spans and their probabilities, likeliest first; None alone where a span is no entity.
+    """The labels of spans and their probabilities, likeliest first; None alone if a span is not an entity.
 
     Args:
         logits: [S, R], or [S, R - 1] of a model that gives a span several labels.

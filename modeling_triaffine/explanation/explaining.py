@@ -55,7 +55,7 @@ class StageScore:
 
 @dataclass(frozen=True)
 class LabelExplanation:
-    """A label's scores before (p) and after (pᶜ) the cross-span stage; the latter None if the span is no candidate."""
+    """A label's scores before (p) and after (pᶜ) the cross-span stage; the latter None unless it is a candidate."""
 
     label: str
     span_stage: StageScore

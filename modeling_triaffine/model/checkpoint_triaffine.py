@@ -35,7 +35,7 @@ def check_index(name_or_path: str | os.PathLike[str], options: dict[str, Any]) -
         return
     if path is None:
         return
-    with reading(f"{path} is no sound index of weights (save the model again)"):
+    with reading(f"{path} is not a valid index of weights (save the model again)"):
         index = json.loads(Path(path).read_text(encoding="utf-8"))
         check_kind("JSON", "index", index, dict, "an object")
         for field in ("metadata", "weight_map"):

@@ -136,7 +136,7 @@ class FullCube(NamedTuple):
         return self.heads.shape[0], 1, self.heads.shape[1]
 
     def empty_gradients(self, dtype: torch.dtype) -> list[Tensor]:
-        """Buffers for the gradients of the blocks. A contracted word is in one block only: its gradient is no sum."""
+        """Buffers for the gradients of the blocks. A contracted word is in one block only, so it has one gradient."""
         heads, _, tails = self
         return [
             heads.new_zeros(heads.shape, dtype=dtype),

@@ -130,7 +130,7 @@ def test_damaged_index_beside_good_weights_is_not_read_and_alone_is_refused(mode
     (model_folder / INDEX).write_text(json.dumps(index))
     assert TriaffineForNestedNER.from_pretrained(model_folder)
     (model_folder / WEIGHTS).rename(model_folder / "model-1.safetensors")
-    with pytest.raises(ValueError, match=rf"{INDEX} is no sound index of weights \(save the model again\)"):
+    with pytest.raises(ValueError, match=rf"{INDEX} is not a valid index of weights \(save the model again\)"):
         TriaffineForNestedNER.from_pretrained(model_folder)
 
 
@@ -139,7 +139,7 @@ def test_index_with_damaged_metadata_is_refused(model_folder, metadata):
     (model_folder / WEIGHTS).rename(model_folder / "model-1.safetensors")
     index = {"metadata": metadata, "weight_map": {"head.label_bias": "model-1.safetensors"}}
     (model_folder / INDEX).write_text(json.dumps(index))
-    with pytest.raises(ValueError, match=f"{INDEX} is no sound index"):
+    with pytest.raises(ValueError, match=f"{INDEX} is not a valid index"):
         TriaffineForNestedNER.from_pretrained(model_folder)
 
 
