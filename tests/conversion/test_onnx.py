@@ -147,7 +147,9 @@ def test_padding_changes_nothing(exported):
         for sentences in (BATCHES["ragged"], [SENTENCE])
     )
     words = len(SENTENCE)
-    np.testing.assert_allclose(together["span_logits"][3, :words, :words], alone["span_logits"][0], rtol=0, atol=1e-4)
+    np.testing.assert_allclose(
+        together["span_logits"][3, :words, :words], alone["span_logits"][0], rtol=1e-6, atol=1e-4
+    )
 
 
 TEXTS = ["IL-2 gene binds to protein kinase C. A gene.", "", "gene " * 70]
@@ -255,7 +257,7 @@ def test_graph_that_computes_something_else_is_refused(encoder, tmp_path, monkey
 
     monkeypatch.setattr(onnx_export, "translate", lambda *_: Program())
     monkeypatch.setattr(onnx_export, "run_onnx", run_wrongly)
-    with pytest.raises(ValueError, match=r"up to 0\.01 .*\(bert\)"):
+    with pytest.raises(ValueError, match=r"up to 0\.01\d? .*\(bert\)"):
         export_onnx(model, processor, tmp_path / "model.onnx")
 
 
