@@ -5,8 +5,8 @@
     {"doc_key": "news-1", "sentences": [["He", "slept"], ["in", "Orsk"]], "ner": [[], [[3, 3, "City"]]]}
 
 The first form is GLiNER's, the second W2NER's, whose entities list their words, the third DyGIE++'s and PURE's: a
-document, in whose sentences words are counted on. In all of them the last word of a span is part of it. Records come
-as JSON lines or as one JSON list. Other fields (relations, clusters) are ignored and counted.
+document, whose words are numbered through its sentences. In all of them the last word of a span is part of it. Records
+come as JSON lines or as one JSON list. Other fields (relations, clusters) are ignored and counted.
 """
 
 from collections.abc import Callable, Iterator
@@ -31,7 +31,8 @@ def read_inclusive_spans(path: Path, check: RecordChecker) -> Iterator[Record]:
         words = next((field for field in WORDS if field in record.fields), SENTENCE)
         for ignored in record.fields.keys() - {words, SPANS, "doc_key"}:
             check.note(f"field '{ignored}' ignored")
-        doc_id = str(record.fields.get("doc_key", f"{name}:{number}"))
+        key = record.fields.get("doc_key")
+        doc_id = f"{name}:{number}" if key is None else str(key)
         for sent_id, (tokens, entities) in enumerate(WORDS[words](record)):
             fields = {"id": f"{doc_id}:{sent_id}", "doc_id": doc_id, "sent_id": sent_id}
             yield check({**fields, "tokens": tokens, "entities": entities}, where)
@@ -97,6 +98,7 @@ INCLUSIVE_SPANS = CorpusFormat(
     name="inclusive_spans",
     description="JSON of words with inclusive spans in `ner`: GLiNER, W2NER, DyGIE++, PURE",
     suffixes=(".json", ".jsonl", ".ndjson"),
-    recognizes=lambda head: bool(record_keys(head) & set(WORDS)),
+    # This project's own records may have the sentence as text besides.
+    recognizes=lambda head: bool((keys := record_keys(head)) & set(WORDS)) and not keys & {"tokens", "entities"},
     read=read_inclusive_spans,
 )

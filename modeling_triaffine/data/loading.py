@@ -50,19 +50,15 @@ def load_nested_ner(
 ) -> DatasetDict | IterableDatasetDict:
     """Loads a nested NER corpus in the schema of this package (`FEATURES`).
 
-    `path` may be
-
-    - a folder: its files or folders of documents named `train`, `dev` (or `validation`, `valid`, `val`, `eval`) and
-      `test` are the splits; a folder with documents alone is `train`;
-    - a file: GENIA's XML has its own splits, counted over the whole corpus; any other file is `train`;
-    - a mapping of splits to files or folders of documents.
-
     All files except those of documents may be gzipped. The result is cached by the content of the files, so a changed
     file is read again. What a reader drops is counted, logged as one warning for each split, and kept in the split's
     `info.description`.
 
     Args:
-        path: folder, file, or mapping of splits to files or folders.
+        path: a folder: its files or folders of documents named `train`, `dev` (or `validation`, `valid`, `val`, `eval`)
+            and `test` are the splits; a folder with documents alone is `train`. A file: GENIA's XML has its own splits,
+            counted over the whole corpus; any other file is `train`. Or a mapping of splits to files or folders of
+            documents.
         format: one of `FORMATS` (see docs/corpora.md); None detects it from name and content. If it is given and no
             file in a folder has a suffix of that format, `train`, `dev`, `test` may have any suffix.
         labels: the entity types allowed; None allows any.

@@ -16,7 +16,7 @@ from typing import Any
 from ..model.text_triaffine import clean_text
 from .entities import read_entities
 
-# For light and dark backgrounds. Distinguishable with colour vision deficiencies (`tests/test_html_drawing.py` computes
+# For light and dark backgrounds. Distinguishable with colour vision deficiencies (`test_html_drawing.py` computes
 # it), with a contrast of at least 3 : 1 to the background. From the ninth label on, colours repeat with another line.
 PALETTE = (
     ("#1e9eba", "#6dd2eb"),

@@ -154,7 +154,7 @@ def _check_recipe_options(recipe: Recipe, parser: _Parser) -> dict[str, Any]:
         except CommandLineError as error:
             raise RecipeError(f"{where}: {error}") from error
         if name not in values or name in CONFIG_OPTIONS or name == "recipe":
-            raise RecipeError(f"{where} is not a training option; fields of the model belong into {CONFIG_FILE}.")
+            raise RecipeError(f"{where} is not a training option; fields of the model belong in {CONFIG_FILE}.")
         checked[name] = values[name]
     return checked
 

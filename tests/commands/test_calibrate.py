@@ -1,6 +1,7 @@
 """`calibrate` through the real command: what it saves and shows, and every wrong use."""
 
 import json
+import re
 import shutil
 
 import pytest
@@ -74,10 +75,10 @@ def test_calibration_is_saved_used_and_shown(model, corpus, command):
     assert (model / "calibration.svg").read_text().count("expected calibration error") >= 2
     assert "calibration.svg" in sort_out(path.name for path in model.iterdir()).parts
     assert not sort_out(path.name for path in model.iterdir()).unknown
-    assert command("calibrate", "--model", model, corpus(gold, gold), "--recall", "1").code == 0
-    again = TriaffineConfig.from_pretrained(model)
-    assert again.label_thresholds == near(config.label_thresholds)
-    assert again.temperature == pytest.approx(config.temperature, rel=1e-3)
+    saved = json.loads((model / "config.json").read_text())
+    again = command("calibrate", "--model", model, corpus(gold, gold), "--recall", "1")
+    assert re.sub(r"\d", "0", again.out) == re.sub(r"\d", "0", result.out)
+    assert json.loads((model / "config.json").read_text()) == near(saved)
 
 
 def test_an_edited_card_stays(model, corpus, command):

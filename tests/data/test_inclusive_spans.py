@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.helpers.corpora import DOCUMENT, NESTED, TOKENS, read, spelled, write_json
+from tests.helpers.corpora import DOCUMENT, NESTED, RECORD, TOKENS, read, spelled, write_json
 
 SPANS = DOCUMENT["ner"][0]
 RECORDS = {
@@ -28,15 +28,24 @@ def test_words_of_a_document_are_counted_on(tmp_path):
         "ner": [[[0, 0, "Person"]], [[3, 3, "City"]]],
         "relations": [[], []],
     }
-    records, check = read(write_json(tmp_path / "a.jsonl", document, {**document, "doc_key": 7}))
+    others = [{**document, "doc_key": key} for key in (7, None)]
+    records, check = read(write_json(tmp_path / "a.jsonl", document, *others))
     assert [(record["id"], record["doc_id"], record["sent_id"]) for record in records] == [
         ("news-1:0", "news-1", 0),
         ("news-1:1", "news-1", 1),
         ("7:0", "7", 0),
         ("7:1", "7", 1),
+        ("a:2:0", "a:2", 0),
+        ("a:2:1", "a:2", 1),
     ]
     assert [spelled(record) for record in records[:2]] == [[("He", "Person")], [("Orsk", "City")]]
-    assert check.counts == {"field 'relations' ignored": 2}
+    assert check.counts == {"field 'relations' ignored": 3}
+
+
+def test_records_of_tokens_may_have_the_sentence_as_text(tmp_path):
+    (record,), check = read(write_json(tmp_path / "a.jsonl", {"sentence": "The mayor of Orsk slept.", **RECORD}))
+    assert record["tokens"] == TOKENS
+    assert check.counts == {"field 'sentence' ignored": 1}
 
 
 def test_discontinuous_entities_are_dropped_and_counted(tmp_path):
