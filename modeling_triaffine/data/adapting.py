@@ -3,9 +3,10 @@
 import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from datasets import ClassLabel, Dataset, DatasetDict, List
+from datasets import ClassLabel, Dataset, DatasetDict, LargeList, List
 
 from ..parsing import shown
 from .alignment import WordSplitter
@@ -15,13 +16,17 @@ from .documents import DEFAULT_SENTENCE_SPLITTER, AnnotatedText, sentences_of
 from .iob2 import RULE, TAG, decode_tags
 from .json_forms import annotated_text
 from .json_objects import JsonObject
-from .schema import FEATURES, Record, RecordChecker
+from .schema import FEATURES, Record, RecordChecker, as_records
 
 logger = logging.getLogger(__name__)
 
 COLUMNS = {"tokens", "text", "entities", "pos", "id", "doc_id"}
 OF_TOKENS = {"pos", "doc_id"}
 """Columns that do not apply to texts."""
+TAGS_OR_SPANS = (
+    f"{RULE}; a span is an object with start, end and type. If the column has numbers in place of tags, name them: "
+    "dataset.cast_column(column, List(ClassLabel(names=[…])))"
+)
 
 
 def adapt_dataset(
@@ -50,39 +55,58 @@ def adapt_dataset(
 
     Raises:
         CorpusError: a row is invalid; the message names split, row and field.
+        TypeError: the data set is a streaming one.
         ValueError: `columns` names unknown fields or columns.
 
     >>> corpus = adapt_dataset(  # doctest: +SKIP
     ...     load_dataset("GermanEval/germeval_14"), {"tokens": "tokens", "entities": ["ner_tags", "nested_ner_tags"]}
     ... )
     """
+    allowed = None if labels is None else frozenset(labels)  # an iterator would be empty after the first split
+    adapt = partial(
+        _adapt, columns=columns, labels=allowed, word_splitter=word_splitter, sentence_splitter=sentence_splitter
+    )
     if isinstance(dataset, DatasetDict):
-        options: dict[str, Any] = {"labels": labels, "word_splitter": word_splitter}
-        options["sentence_splitter"] = sentence_splitter
-        return DatasetDict({split: adapt_dataset(part, columns, **options) for split, part in dataset.items()})
+        return DatasetDict({split: adapt(part, split) for split, part in dataset.items()})
+    return adapt(dataset)
+
+
+def _adapt(
+    dataset: Dataset,
+    split: str | None = None,
+    *,
+    columns: Mapping[str, Any] | str,
+    labels: frozenset[str] | None,
+    word_splitter: WordSplitter | None,
+    sentence_splitter: str,
+) -> Dataset:
+    dataset = as_records(dataset, (), "adapt_dataset")
+    name = str(split or dataset.split or "dataset")
+    check = RecordChecker(name, labels)
     if isinstance(columns, Mapping):
-        _check_columns(dataset, columns)
+        dataset = dataset.select_columns(_columns_named(columns, dataset.column_names))
     elif columns != BIGBIO.name:
         raise ValueError(f"`columns` is {columns!r}. Give a mapping of fields to columns, or {BIGBIO.name!r}.")
-    name = str(dataset.split or "dataset")
-    check = RecordChecker(name, labels)
+    records: list[Mapping[str, object]]
     if isinstance(columns, Mapping) and "text" not in columns:
-        records = _from_tokens(dataset, columns, name, check)
+        records = [*_from_tokens(dataset, columns, name, check)]
     else:
         documents = _documents(dataset, columns, name, check)
-        records = (
-            record
-            for document in documents
-            for record in sentences_of(document, check, word_splitter, sentence_splitter)
-        )
-    adapted = Dataset.from_list(list(records), features=FEATURES, split=dataset.split)
+        records = [record for one in documents for record in sentences_of(one, check, word_splitter, sentence_splitter)]
+    by_column = {field: [record[field] for record in records] for field in FEATURES}
+    adapted = Dataset.from_dict(by_column, features=FEATURES, split=dataset.split)
     if report := check.report():
         adapted.info.description = report
         logger.warning("%s", report)
     return adapted
 
 
-def _check_columns(dataset: Dataset, columns: Mapping[str, Any]) -> None:
+def _columns_named(columns: Mapping[str, Any], known: Sequence[str]) -> list[str]:
+    """The columns that are read.
+
+    Raises:
+        ValueError: the fields are not those of tokens or of texts, or a column is unknown.
+    """
     given = set(columns)
     if "entities" not in given or len(given & {"tokens", "text"}) != 1 or not given <= COLUMNS:
         raise ValueError(
@@ -93,33 +117,49 @@ def _check_columns(dataset: Dataset, columns: Mapping[str, Any]) -> None:
             f"`columns` names {unused} besides `text`, which apply to tokens: every text is a document of its own, and "
             "has no tags. Leave them out, or name `tokens`."
         )
-    named = [name for value in columns.values() for name in ([value] if isinstance(value, str) else value)]
-    if missing := sorted(set(named) - set(dataset.column_names)):
-        raise ValueError(f"`columns` names {missing}, but the data set has {dataset.column_names}.")
+    named: list[str] = []
+    for field, value in columns.items():
+        if isinstance(value, str):
+            named.append(value)
+        elif isinstance(value, (list, tuple)) and field == "entities" and "tokens" in given:
+            named += value
+        else:
+            raise ValueError(
+                f"`columns` names {value!r} as {field!r}. Name one column; several only for `entities` of `tokens`."
+            )
+    if missing := sorted(set(named) - set(known)):
+        raise ValueError(f"`columns` names {missing}, but the data set has {list(known)}.")
+    return list(dict.fromkeys(named))
 
 
 def _from_tokens(dataset: Dataset, columns: Mapping[str, Any], name: str, check: RecordChecker) -> Iterator[Record]:
     numbers: Counter[str] = Counter()
     given = columns["entities"]
-    for number, row in enumerate(_rows(dataset)):
-        where = f"row {number}"
-        identifier = str(row[columns["id"]]) if "id" in columns else f"{name}:{number}"
-        doc_id = str(row[columns["doc_id"]]) if "doc_id" in columns else identifier
-        entities = [
+    for number, (row, where) in enumerate(_rows(dataset, check)):
+        identifier = _value(row, columns, "id", f"{name}:{number}")
+        doc_id = _value(row, columns, "doc_id", identifier)
+        raw = {"id": identifier, "doc_id": doc_id, "sent_id": numbers[doc_id], "tokens": row[columns["tokens"]]}
+        num_tokens = len(check.typed(raw, "tokens", list, where))
+        raw["entities"] = [
             entity
             for column in ([given] if isinstance(given, str) else given)
-            for entity in _entities(row[column], column, len(row[columns["tokens"]] or []), where, check)
+            for entity in _entities(row[column], column, num_tokens, where, check)
         ]
-        raw = {"id": identifier, "doc_id": doc_id, "sent_id": numbers[doc_id], "tokens": row[columns["tokens"]]}
-        yield check({**raw, "pos": row[columns["pos"]] if "pos" in columns else [], "entities": entities}, where)
+        yield check({**raw, "pos": row[columns["pos"]] if "pos" in columns else []}, where)
         numbers[doc_id] += 1
+
+
+def _value(row: Mapping[str, Any], columns: Mapping[str, Any], field: str, default: str) -> str:
+    """The field as a string; the default if it has no column, or is null."""
+    value = row[columns[field]] if field in columns else None
+    return default if value is None else str(value)
 
 
 def _documents(
     dataset: Dataset, columns: Mapping[str, Any] | str, name: str, check: RecordChecker
 ) -> Iterator[AnnotatedText]:
-    for number, row in enumerate(_rows(dataset)):
-        default_id, where = f"{name}:{number}", f"row {number}"
+    for number, (row, where) in enumerate(_rows(dataset, check)):
+        default_id = f"{name}:{number}"
         if isinstance(columns, str):
             yield bigbio_document(row, default_id, where, check)
         else:
@@ -127,10 +167,16 @@ def _documents(
             yield annotated_text(JsonObject(fields, where, check), default_id)
 
 
-def _rows(dataset: Dataset) -> Iterator[dict[str, Any]]:
-    """The rows with names of class labels, and lists of objects in place of objects of lists."""
-    for row in dataset:
-        yield {name: _readable(value, dataset.features[name]) for name, value in row.items()}
+def _rows(dataset: Dataset, check: RecordChecker) -> Iterator[tuple[dict[str, Any], str]]:
+    """The rows with names of class labels, and lists of objects in place of objects of lists; each with its place."""
+    for number, row in enumerate(dataset):
+        where = f"row {number}"
+        for column, value in row.items():
+            try:
+                row[column] = _readable(value, dataset.features[column])
+            except ValueError as error:
+                raise check.error(where, f"field '{column}': {error}", "Correct the row, or leave it out") from None
+        yield row, where
 
 
 def _readable(value: Any, feature: Any) -> Any:
@@ -138,13 +184,16 @@ def _readable(value: Any, feature: Any) -> Any:
         return None
     if isinstance(feature, ClassLabel):
         return feature.int2str(value)
-    if isinstance(feature, List):
+    if isinstance(feature, (List, LargeList)):
         return [_readable(one, feature.feature) for one in value]
     if isinstance(feature, Mapping):
         fields = {name: _readable(value[name], feature[name]) for name in feature}
-        if fields and all(isinstance(feature[name], List) for name in feature):
-            return [dict(zip(fields, one, strict=True)) for one in zip(*fields.values(), strict=True)]
-        return fields
+        if not fields or not all(isinstance(feature[name], (List, LargeList)) for name in feature):
+            return fields
+        lists = [values or [] for values in fields.values()]
+        if len(set(map(len, lists))) > 1:
+            raise ValueError(f"its lists {', '.join(fields)} differ in length")
+        return [dict(zip(fields, one, strict=True)) for one in zip(*lists, strict=True)]
     return value
 
 
@@ -152,18 +201,18 @@ def _entities(values: Any, column: str, num_tokens: int, where: str, check: Reco
     """The entities in a column of tags, or its spans, which are checked later."""
     if not isinstance(values, list):
         raise check.error(where, f"field '{column}' is {shown(values)}", "It must be a list of tags or of spans")
-    if not values or not all(isinstance(value, str) for value in values):
+    if all(isinstance(value, Mapping) for value in values):
         return [_span(value) for value in values]
+    if wrong := [tag for tag in values if not (isinstance(tag, str) and TAG.fullmatch(tag))]:
+        raise check.error(where, f"field '{column}' has {shown(wrong[0])}", TAGS_OR_SPANS)
     if len(values) != num_tokens:
         problem = f"field '{column}' has {len(values)} tags for {num_tokens} tokens"
         raise check.error(where, problem, "Give one tag for each token")
-    if wrong := [tag for tag in values if not TAG.fullmatch(tag)]:
-        raise check.error(where, f"field '{column}' has the tag {wrong[0]!r}", RULE)
     return list(decode_tags(values, check))
 
 
-def _span(value: Any) -> Any:
+def _span(value: Mapping[str, Any]) -> Mapping[str, Any]:
     """The span with its `label` renamed to `type`."""
-    if isinstance(value, Mapping) and "label" in value and "type" not in value:
+    if "label" in value and "type" not in value:
         return {**{name: value[name] for name in value if name != "label"}, "type": value["label"]}
     return value

@@ -13,16 +13,15 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
 
-from datasets import Dataset, DatasetDict, Features
+from datasets import Dataset, DatasetDict
 
-from .schema import CONTEXT_FIELDS, FEATURES, Document, Entity, RecordChecker
+from .schema import CONTEXT_FIELDS, Document, Entity, RecordChecker, as_records
 
 logger = logging.getLogger(__name__)
 
 WordSplitter = Callable[[str], Sequence[tuple[int, int]]]
 """Text → its words as (start, end) in characters, end exclusive, in order and without overlaps."""
 
-LOST_COLUMN = "lost_entities"
 LOST_IN_A_WORD = "entities with a boundary inside a word dropped"
 LOST_ACROSS_SENTENCES = "entities across sentences dropped"
 
@@ -124,13 +123,15 @@ def join_tokens(tokens: Sequence[str], entities: Iterable[Entity]) -> tuple[str,
 
 def join_sentences(doc_id: str, sentences: Iterable[tuple[str, str, Iterable[Entity]]]) -> Document:
     """A document of sentences, each with what separates it from the one before, its text and its entities in it."""
-    text = ""
+    pieces: list[str] = []
     entities: list[Entity] = []
+    length = 0
     for gap, sentence, inside in sentences:
-        first = len(text := text + gap if text else "")
+        pieces += [gap, sentence] if length else [sentence]
+        first = length + len(gap) if length else 0
         entities += [Entity(start=first + e["start"], end=first + e["end"], type=e["type"]) for e in inside]
-        text += sentence
-    return Document(doc_id=doc_id, text=text, entities=entities)
+        length = first + len(sentence)
+    return Document(doc_id=doc_id, text="".join(pieces), entities=entities)
 
 
 @dataclass
@@ -171,7 +172,7 @@ def retokenize(
     `load_nested_ner(path, word_splitter=…)`, which splits the sentences as they were written.
 
     Args:
-        dataset: a `Dataset` of the schema, or a `DatasetDict` of such data sets.
+        dataset: a `Dataset` with `tokens` and `entities`, or a `DatasetDict`; other columns are kept.
         word_splitter: text → [(start, end)] in characters.
 
     Returns:
@@ -179,53 +180,48 @@ def retokenize(
 
     Raises:
         TypeError: the data set is a streaming one.
-        ValueError: a sentence consists of white space and so has no words; the message names it.
+        ValueError: a column is missing, or a sentence consists of white space and so has no words; the message names
+            it.
     """
-    if isinstance(dataset, Dataset):
-        return _retokenize_split(dataset, word_splitter)
     if not isinstance(dataset, DatasetDict):
-        raise TypeError(
-            f"retokenize needs a Dataset or DatasetDict, whose losses can be counted, but got a "
-            f"{type(dataset).__name__}. Load the corpus without streaming=True."
-        )
+        return _retokenize_split(dataset, word_splitter)
     parts = {split: _retokenize_split(part, word_splitter) for split, part in dataset.items()}
     reports = {split: report for split, (_, report) in parts.items()}
     return DatasetDict({split: part for split, (part, _) in parts.items()}), reports
 
 
 def _retokenize_split(dataset: Dataset, word_splitter: WordSplitter) -> tuple[Dataset, RetokenizationReport]:
-    resplit = dataset.map(
+    dataset = as_records(dataset, ("tokens", "entities"), "retokenize")
+    cut = dataset.map(
         retokenize_record,
         fn_kwargs={"word_splitter": word_splitter},
-        features=Features({**dataset.features, LOST_COLUMN: FEATURES["entities"]}),
+        features=dataset.features,
         desc="Retokenizing",
     )
-    lost = Counter(entity["type"] for entities in resplit[LOST_COLUMN] for entity in entities)
+    before, after = (Counter(e["type"] for entities in part["entities"] for e in entities) for part in (dataset, cut))
     report = RetokenizationReport(
         sentences=len(dataset),
-        entities=sum(len(entities) for entities in dataset["entities"]),
-        lost=lost.total(),
-        lost_by_type=dict(lost),
-        pos_dropped=sum(1 for tags in dataset["pos"] if tags),
+        entities=before.total(),
+        lost=(before - after).total(),
+        lost_by_type=dict(before - after),
+        pos_dropped=sum(1 for tags in dataset["pos"] if tags) if "pos" in dataset.column_names else 0,
     )
     if report.lost or report.pos_dropped:
         logger.warning("%s", report)
-    return resplit.remove_columns(LOST_COLUMN), report
+    return cut, report
 
 
 def retokenize_record(record: dict[str, Any], word_splitter: WordSplitter) -> dict[str, Any]:
-    """Retokenizes one record (see `retokenize`); `lost_entities` are the entities that were lost, by old words."""
+    """Retokenizes one record (see `retokenize`), without the entities that do not align with the new words."""
     text, by_characters = join_tokens(record["tokens"], record["entities"])
     words = split_words(text, word_splitter)
     if not words:
-        raise ValueError(f"Sentence {record['id']!r} consists of white space and has no words. Remove it.")
-    entities, lost = align_entities(text, by_characters, words)
-    changed = {
-        "tokens": [text[start:end] for start, end in words],
-        "pos": [],
-        "entities": entities,
-        LOST_COLUMN: [old for old, joined in zip(record["entities"], by_characters, strict=True) if joined in lost],
-    }
+        name = record.get("id", record["tokens"])
+        raise ValueError(f"Sentence {name!r} consists of white space and has no words. Remove it.")
+    entities, _ = align_entities(text, by_characters, words)
+    changed: dict[str, Any] = {"tokens": [text[start:end] for start, end in words], "entities": entities}
+    if record.get("pos"):
+        changed["pos"] = []
     for side in CONTEXT_FIELDS:
         if record.get(side):
             context = " ".join(record[side])

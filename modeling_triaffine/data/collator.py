@@ -15,12 +15,11 @@ FlatAnnotation = Literal["outermost", "innermost", "any"]
 
 
 def encode_records(processor: TriaffineProcessor, records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Encodes records with `tokens` and optionally `pos`, `left_tokens`, `right_tokens` and `entities`."""
+    """Encodes records with `tokens` and optionally `pos`, `left_tokens`, `right_tokens`, `entities` and `id`."""
     optional = {name: [record.get(name) or [] for record in records] for name in ("pos", "left_tokens", "right_tokens")}
     features = processor.encode([record["tokens"] for record in records], **optional)
     for feature, record in zip(features, records, strict=True):
-        if "entities" in record:
-            feature["entities"] = record["entities"]
+        feature.update({name: record[name] for name in ("entities", "id") if name in record})
     return features
 
 
@@ -30,7 +29,7 @@ class DataCollatorForNestedNER:
     The label of span (i, j), both inclusive, is that of its entity, None's id if there is no entity, or -100 if it is
     not a span (i > j, or beyond the sentence). Of two types of one span, the matrix has the last one in label order;
     `lost` counts the others. With `multi_label` the matrix is [B, N, N, R - 1]: 1 for all labels that a span has, 0 for
-    the others. Features without `entities` give a batch without labels.
+    the others. Features without `entities`, or with null, give a batch without labels.
 
     Args:
         processor: the [`TriaffineProcessor`] that encoded the sentences.
@@ -41,7 +40,8 @@ class DataCollatorForNestedNER:
         multi_label: as in the model's configuration.
 
     Raises:
-        ValueError: unknown value of `flat_annotation`; records that are not encoded yet.
+        ValueError: unknown value of `flat_annotation`; records that are not encoded yet; entities in some sentences of
+            a batch only, outside of their sentence, or of a type that is not a label.
     """
 
     def __init__(
@@ -68,16 +68,27 @@ class DataCollatorForNestedNER:
                 "TriaffineProcessor.encode and add their `entities`, or train with NestedNERTrainer, which does so."
             )
         batch = self.processor.pad(features)
-        if "entities" in features[0]:
+        labelled = [feature.get("entities") is not None for feature in features]
+        if any(labelled):
+            if not all(labelled):
+                raise ValueError(
+                    f"{_name(features, labelled.index(False))} has no `entities`, but others of its batch have: give "
+                    "it an empty list if it has no entity, or leave it out."
+                )
             batch["labels"] = self._label_matrix(features, batch["num_words"])
         return batch
 
     def _label_matrix(self, features: Sequence[dict[str, Any]], num_words: Tensor) -> Tensor:
         labels_of_span: dict[tuple[int, int, int], set[int]] = {}
-        for sentence, feature in enumerate(features):
+        for sentence, (feature, size) in enumerate(zip(features, num_words.tolist(), strict=True)):
             for entity in feature["entities"]:
-                span = sentence, entity["start"], entity["end"] - 1
-                labels_of_span.setdefault(span, set()).add(self._label_of(entity))
+                start, end = int(entity["start"]), int(entity["end"])
+                if not 0 <= start < end <= size:
+                    raise ValueError(
+                        f"{_name(features, sentence)} has {size} words and an entity from {start} to {end}: offsets "
+                        "count words from 0, the end is exclusive."
+                    )
+                labels_of_span.setdefault((sentence, start, end - 1), set()).add(self._label_of(entity))
         spans = span_mask(num_words, max(1, int(num_words.max())))
         matrix = torch.where(spans, 0 if self.multi_label else self.label2id[NONE_LABEL], -100)
         for sentence, first, last in labels_of_span if self.flat_annotation else ():
@@ -105,3 +116,8 @@ class DataCollatorForNestedNER:
                 f"{known}. Train with all types of the data, or remove the entities of this type."
             )
         return label
+
+
+def _name(features: Sequence[Mapping[str, Any]], number: int) -> str:
+    """A sentence, for messages."""
+    return f"Sentence {features[number].get('id', f'{number} of the batch')}"

@@ -93,4 +93,5 @@ def add_parts_of_speech(records: Dataset, tagger: PosTagger) -> Dataset:
             )
         pos[number] = list(tags)
     logger.info("Parts of speech: %d of %d sentences tagged, the others have tags.", len(untagged), len(records))
-    return Dataset.from_dict({**records.to_dict(), "pos": pos}, features=records.features)
+    columns = {**records.to_dict(), "pos": pos}
+    return Dataset.from_dict(columns, features=records.features, info=records.info.copy(), split=records.split)

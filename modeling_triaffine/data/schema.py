@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypedDict, TypeVar
 
-from datasets import Features, List, Value
+from datasets import Dataset, Features, List, Value
 
 from ..model.configuration_triaffine import NONE_LABEL
 from ..parsing import shown
@@ -74,6 +74,23 @@ class CorpusError(ValueError):
         """`where` is a place in the file ("line 3"), or empty for the file as a whole."""
         place = f"{path}, {where}" if where else str(path)
         return cls(f"{place}: {problem}. {remedy}.")
+
+
+def as_records(dataset: object, columns: Iterable[str], function: str) -> Dataset:
+    """The data set with rows of Python types, whatever its format; `function` is named in messages.
+
+    Raises:
+        TypeError: it is not a `Dataset`.
+        ValueError: one of the `columns` is missing.
+    """
+    if not isinstance(dataset, Dataset):
+        raise TypeError(
+            f"{function} needs a Dataset or DatasetDict, but the data is of type {type(dataset).__name__}. Load the "
+            "corpus without streaming=True, or make a data set of the records with Dataset.from_list."
+        )
+    if missing := [name for name in columns if name not in dataset.column_names]:
+        raise ValueError(f"{function} needs the columns {missing}, but the data set has {dataset.column_names}.")
+    return dataset.with_format(None)
 
 
 class RecordChecker:

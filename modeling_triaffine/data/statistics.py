@@ -3,6 +3,7 @@
 Contains the counting only; `commands/statistics.py` prints the table.
 """
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
@@ -45,8 +46,11 @@ def nesting_depths(spans: Collection[Span]) -> dict[Span, int]:
     {(0, 5): 1, (1, 3): 2, (1, 2): 3, (6, 7): 1}
     """
     depths: dict[Span, int] = {}
-    for span in sorted(set(spans), key=lambda span: (span[0], -span[1])):  # what contains a span comes before it
-        depths[span] = 1 + max((depth for other, depth in depths.items() if contains(other, span)), default=0)
+    furthest: list[int] = []  # of each depth, the greatest end so far, negated, so that the list is in rising order
+    for start, end in sorted(set(spans), key=lambda span: (span[0], -span[1])):  # what contains a span comes before it
+        depth = bisect_right(furthest, -end)
+        furthest[depth : depth + 1] = [-end]
+        depths[start, end] = depth + 1
     return depths
 
 
@@ -54,7 +58,7 @@ def corpus_statistics(records: Iterable[Mapping[str, Any]], max_candidates: int 
     """Counts over the sentences of one or several splits.
 
     Args:
-        records: sentences of the schema; only `tokens`, `entities` and `pos` are read.
+        records: sentences with `tokens`, `entities` and optionally `pos`.
         max_candidates: the model's m, which bounds the entity spans that it can find in a sentence.
 
     Returns:
@@ -72,7 +76,7 @@ def corpus_statistics(records: Iterable[Mapping[str, Any]], max_candidates: int 
         spans = [(entity["start"], entity["end"]) for entity in record["entities"]]
         depths, nested = nesting_depths(spans), nested_spans(spans)
         totals["nested_entities"] += sum(span in nested for span in spans)
-        totals["sentences_with_pos"] += bool(record["pos"])
+        totals["sentences_with_pos"] += bool(record.get("pos"))
         totals["sentences_above_max_candidates"] += len(depths) > max_candidates
         totals["spans_above_max_candidates"] += max(len(depths) - max_candidates, 0)
         types.update(entity["type"] for entity in record["entities"])

@@ -1,7 +1,7 @@
 """Data sets of other forms, such as those on the Hub."""
 
 import pytest
-from datasets import ClassLabel, Dataset, DatasetDict, Features, List, Value
+from datasets import ClassLabel, Dataset, DatasetDict, Features, IterableDatasetDict, LargeList, List, Value
 
 from modeling_triaffine.data import FEATURES, CorpusError, adapt_dataset
 from tests.helpers.corpora import spelled, triples
@@ -40,9 +40,10 @@ class TestAdapt:
         rows = list(adapted["train"])
         assert [spelled(row) for row in rows] == [NESTED, []]
         assert [(row["id"], row["doc_id"], row["sent_id"], row["pos"]) for row in rows] == [
-            ("dataset:0", "4", 0, ["X"] * 4),
-            ("dataset:1", "4", 1, ["V"]),
+            ("train:0", "4", 0, ["X"] * 4),
+            ("train:1", "4", 1, ["V"]),
         ]
+        assert adapted["test"][0]["id"] == "test:0"
 
     def test_without_documents_every_row_is_one(self):
         rows = adapt_dataset(TAGGED, {"tokens": "words", "entities": "outer"})
@@ -82,17 +83,55 @@ class TestAdapt:
         ("row", "problem"),
         [
             ({"t": ["a"], "e": ["B-A", "O"]}, "dataset, row 0: field 'e' has 2 tags for 1 tokens"),
-            ({"t": ["a"], "e": ["Q-A"]}, "dataset, row 0: field 'e' has the tag 'Q-A'"),
+            ({"t": ["a"], "e": ["Q-A"]}, "dataset, row 0: field 'e' has 'Q-A'"),
+            ({"t": ["a", "b"], "e": ["O", None]}, "dataset, row 0: field 'e' has null"),
+            ({"t": ["a"], "e": [3]}, "dataset, row 0: field 'e' has 3 (int)"),
             ({"t": ["a"], "e": None}, "dataset, row 0: field 'e' is null"),
+            ({"t": 7, "e": []}, "dataset, row 0: field 'tokens' is 7"),
             ({"t": [], "e": []}, "dataset, row 0: field 'tokens' is empty"),
-            ({"t": ["a"], "e": [3]}, "dataset, row 0: field 'entities[0]' should be an object, found 3"),
             ({"t": ["a"], "e": ["B-None"]}, "dataset, row 0: field 'entities[0].type' is 'None'"),
+            ({"t": ["a"], "e": {"start": [0], "end": []}}, "dataset, row 0: field 'e': its lists start, end differ"),
         ],
     )
     def test_errors_name_row_and_column(self, row, problem):
         with pytest.raises(CorpusError) as caught:
             adapt_dataset(Dataset.from_list([row]), {"tokens": "t", "entities": "e"})
         assert str(caught.value).startswith(problem)
+
+    def test_class_labels_of_rows_without_annotation(self):
+        hidden = TAGGED.select([0]).map(lambda row: {"outer": [-1] * 4})
+        with pytest.raises(CorpusError, match=r"test, row 0: field 'outer': .* -1"):
+            adapt_dataset(DatasetDict(test=hidden), {"tokens": "words", "entities": "outer"})
+        assert len(adapt_dataset(hidden, {"tokens": "words", "entities": "inner"})) == 1  # other columns are not read
+
+    def test_labels_are_allowed_in_every_split(self):
+        columns = {"tokens": "words", "entities": "outer"}
+        adapted = adapt_dataset(DatasetDict(a=TAGGED, b=TAGGED), columns, labels=iter(["Person"]))
+        assert spelled(adapted["b"][0]) == NESTED[:1]
+
+    @pytest.mark.parametrize("form", ["numpy", "pandas", "torch"])
+    def test_any_format_is_read(self, form):
+        columns = {"tokens": "words", "entities": ["outer", "inner"], "doc_id": "n"}
+        assert list(adapt_dataset(TAGGED.with_format(form), columns)) == list(adapt_dataset(TAGGED, columns))
+
+    def test_large_lists(self):
+        large = TAGGED.cast(Features({**TAGGED.features, "outer": LargeList(NAMES)}))
+        assert spelled(adapt_dataset(large, {"tokens": "words", "entities": "outer"})[0]) == NESTED[:1]
+
+    def test_null_is_no_name(self):
+        rows = Dataset.from_dict({"w": [["a"], ["b"]], "e": [["O"], ["O"]], "n": [None, "x"]})
+        adapted = adapt_dataset(rows, {"tokens": "w", "entities": "e", "id": "n", "doc_id": "n"})
+        assert [(row["id"], row["doc_id"]) for row in adapted] == [("dataset:0", "dataset:0"), ("x", "x")]
+
+    def test_no_rows(self):
+        adapted = adapt_dataset(TAGGED.select([]), {"tokens": "words", "entities": "outer"})
+        assert (len(adapted), adapted.features) == (0, FEATURES)
+
+    def test_streams_are_refused(self):
+        stream = TAGGED.to_iterable_dataset()
+        for given in (stream, IterableDatasetDict(train=stream)):
+            with pytest.raises(TypeError, match=rf"adapt_dataset .*{type(given).__name__}.*streaming=True"):
+                adapt_dataset(given, {"tokens": "words", "entities": "outer"})
 
     @pytest.mark.parametrize(
         ("columns", "problem"),
@@ -103,6 +142,10 @@ class TestAdapt:
             ({"text": "tag", "entities": "outer", "doc_id": "n"}, r"\['doc_id'\].*`text`"),
             ({"text": "tag", "entities": "outer", "pos": "tag"}, r"\['pos'\].*`text`"),
             ({"tokens": "words", "entities": ["outer", "nested"]}, r"\['nested'\]"),
+            ({"text": "tag", "entities": ["outer", "inner"]}, r"\['outer', 'inner'\] as 'entities'"),
+            ({"tokens": ["words"], "entities": "outer"}, r"\['words'\] as 'tokens'"),
+            ({"tokens": "words", "entities": "outer", "pos": None}, "None as 'pos'"),
+            ("bigbio", "'bigbio_kb'"),
         ],
     )
     def test_wrong_columns(self, columns, problem):

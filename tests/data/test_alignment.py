@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modeling_triaffine.data import FEATURES, align_entities, retokenize
-from modeling_triaffine.data.alignment import retokenize_record, split_words
+from modeling_triaffine.data.alignment import join_sentences, retokenize_record, split_words
 
 
 def at_punctuation(text):
@@ -80,6 +80,12 @@ def test_words_of_a_splitter_are_checked(words):
         split_words(TEXT, lambda text: words)
 
 
+def test_sentences_are_joined_with_what_separates_them():
+    sentences = [(" ", "", []), ("\n", "a b", [entity(2, 3)]), ("\n\n", "c", [entity(0, 1)]), ("", "d", [])]
+    joined = {"doc_id": "x", "text": "a b\n\ncd", "entities": [entity(2, 3), entity(5, 6)]}
+    assert join_sentences("x", sentences) == joined
+
+
 class TestRetokenize:
     def test_entities_follow_and_losses_are_reported(self, caplog):
         entities = [entity(0, 1, "DNA"), entity(0, 2, "protein"), entity(1, 2, "DNA")]
@@ -95,10 +101,6 @@ class TestRetokenize:
         assert (report.sentences, report.entities, report.lost, report.pos_dropped) == (2, 3, 2, 1)
         assert report.lost_by_type == {"DNA": 2}
         assert "2 of 3 entities lost (66.67 %: DNA 2)" in caplog.text
-
-    def test_lost_entities_are_given_by_their_old_words(self):
-        record = row(["a", "b", "c"], [entity(1, 3)])
-        assert retokenize_record(record, lambda text: [(0, 3), (4, 5)])["lost_entities"] == [entity(1, 3)]
 
     def test_a_sentence_of_white_space_is_named(self):
         rows = [row(["a"], []), row(["\u00a0", " "], [], id="a:1")]
@@ -117,6 +119,22 @@ class TestRetokenize:
         assert cut["test"][0]["entities"] == [entity(0, 3)]
         assert {split: report.lost for split, report in reports.items()} == {"train": 0, "test": 0}
 
+    @pytest.mark.parametrize("form", ["numpy", "pandas", "torch"])
+    def test_any_format_is_read(self, form):
+        rows = Dataset.from_list([row(["a-b"], [entity(0, 1)], pos=["X"])], features=FEATURES)
+        (plain, same), (formatted, report) = (
+            retokenize(part, at_punctuation) for part in (rows, rows.with_format(form))
+        )
+        assert (list(formatted), report) == (list(plain), same)
+
+    def test_a_data_set_of_tokens_and_entities_alone_or_of_no_rows(self):
+        cut, report = retokenize(Dataset.from_list([{"tokens": ["a-b"], "entities": [entity(0, 1)]}]), at_punctuation)
+        assert list(cut) == [{"tokens": ["a", "-", "b"], "entities": [entity(0, 3)]}]
+        assert (report.entities, report.lost, report.pos_dropped) == (1, 0, 0)
+        assert len(retokenize(Dataset.from_list([row(["a"], [])], features=FEATURES).select([]), white_space)[0]) == 0
+        with pytest.raises(ValueError, match=r"needs the columns \['entities'\]"):
+            retokenize(Dataset.from_list([{"tokens": ["a"]}]), white_space)
+
     def test_needs_a_countable_data_set(self):
         stream = Dataset.from_list([row(["a"], [])], features=FEATURES).to_iterable_dataset()
         with pytest.raises(TypeError, match="without streaming=True"):
@@ -127,6 +145,5 @@ class TestRetokenize:
         pairs = st.tuples(st.integers(0, len(tokens)), st.integers(0, len(tokens))).filter(lambda p: p[0] < p[1])
         spans = data.draw(st.lists(pairs, max_size=4))
         cut = retokenize_record(row(tokens, [entity(*span) for span in spans]), at_punctuation)
-        assert cut["lost_entities"] == []
         for span, found in zip(spans, cut["entities"], strict=True):
             assert "".join(tokens[slice(*span)]) == "".join(cut["tokens"][found["start"] : found["end"]])

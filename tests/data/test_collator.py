@@ -1,8 +1,11 @@
 """The label matrix of a batch."""
 
 import pytest
+from datasets import Dataset
+from torch.utils.data import DataLoader
 
 from modeling_triaffine import DataCollatorForNestedNER
+from modeling_triaffine.data.collator import encode_records
 from tests.helpers.tiny import tiny_processor
 
 LABEL2ID = {"DNA": 0, "protein": 1, "None": 2}
@@ -20,7 +23,7 @@ def collate(encoder, request):
                 feature["entities"] = [dict(zip(("start", "end", "type"), entity, strict=True)) for entity in entities]
         return collator(features)
 
-    run.collator = collator
+    run.collator, run.encode = collator, processor.encode
     return run
 
 
@@ -97,8 +100,35 @@ def test_unknown_label_is_told(collate):
             collate((["a"], [(0, 1, name)]))
 
 
+@pytest.mark.parametrize("span", [(0, 0), (1, 1), (-1, 1), (1, 3), (2, 1)])
+def test_an_entity_outside_of_its_sentence_is_an_error(collate, span):
+    """Not a label of padding, or of what is no span."""
+    with pytest.raises(ValueError, match=rf"Sentence 1 .* 2 words .* from {span[0]} to {span[1]}"):
+        collate((["a", "b", "c"], []), (["a", "b"], [(*span, "DNA")]))
+
+
 def test_without_entities_there_are_no_labels(collate):
     assert "labels" not in collate((["a"], None))
+    assert "labels" not in collate.collator([{**feature, "entities": None} for feature in collate.encode([["a"]])])
+
+
+@pytest.mark.parametrize("entities", [([], None), (None, [])])
+def test_a_sentence_without_entities_among_others_is_named(encoder, entities):
+    records = [{"id": name, "tokens": ["a"], "entities": of} for name, of in zip("xy", entities, strict=True)]
+    processor = tiny_processor(encoder)
+    with pytest.raises(ValueError, match=f"Sentence {'xy'[entities.index(None)]} has no `entities`"):
+        DataCollatorForNestedNER(processor, LABEL2ID)(encode_records(processor, records))
+
+
+def test_encoded_data_sets_of_tensors_have_the_same_labels(encoder):
+    processor = tiny_processor(encoder)
+    collator = DataCollatorForNestedNER(processor, LABEL2ID)
+    entities = [{"start": 0, "end": 2, "type": "DNA"}, {"start": 0, "end": 2, "type": "protein"}]
+    rows = Dataset.from_list(encode_records(processor, [{"tokens": ["a", "b"], "entities": entities}]))
+    for form in (None, "torch"):
+        (batch,) = DataLoader(rows.with_format(form), collate_fn=collator)
+        assert batch["labels"].tolist() == [[[2, 1], [-100, 2]]]
+    assert collator.lost == 2
 
 
 def test_records_that_are_not_encoded_are_refused(collate):

@@ -86,10 +86,29 @@ def test_document_context_surrounds_the_sentence(lengths, max_tokens):
         assert right[index] == words[begin + length : begin + length + max_tokens]
 
 
+@pytest.mark.parametrize("form", ["numpy", "pandas", "torch"])
+def test_any_format_is_read(form):
+    assert contexts(add_context(MIXED.with_format(form), "document", 2)) == contexts(add_context(MIXED, "document", 2))
+
+
+def test_sentences_without_a_document_are_no_neighbours():
+    rows = MIXED.map(lambda row: {"doc_id": None if row["doc_id"] == "x" else "y"}, features=FEATURES)
+    assert contexts(add_context(rows, "document", 9)) == [("", ""), ("", "n o"), ("", ""), ("m", ""), ("", "")]
+
+
+def test_columns_that_are_not_there():
+    rows = MIXED.select_columns(["tokens", "doc_id", "sent_id"])
+    assert contexts(add_context(rows, "document", 9)) == contexts(add_context(MIXED, "document", 9))
+    rows = rows.select_columns("tokens")
+    assert contexts(add_context(rows, "none", 9)) == [("", "")] * 5
+    with pytest.raises(ValueError, match=r"needs the columns \['doc_id', 'sent_id'\]"):
+        add_context(rows, "document", 9)
+
+
 def test_wrong_arguments():
     with pytest.raises(ValueError, match="There is no context 'next'"):
         add_context(MIXED, "next", 9)
     with pytest.raises(ValueError, match="max_tokens is -1"):
         add_context(MIXED, "document", -1)
-    with pytest.raises(TypeError, match="got a IterableDataset"):
+    with pytest.raises(TypeError, match="type IterableDataset"):
         add_context(MIXED.to_iterable_dataset(), "document", 9)

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 import spacy
+from datasets import Dataset
 
+from modeling_triaffine.data import FEATURES
 from modeling_triaffine.data.parts_of_speech import add_parts_of_speech, spacy_tagger
 from modeling_triaffine.training.arguments import DataArguments
 from modeling_triaffine.training.corpora import read_corpus
@@ -49,12 +51,12 @@ def test_mistakes_with_spacy_are_told(pipeline, monkeypatch):
 def test_records_keep_their_own_tags_and_the_others_get_the_taggers():
     records = micro_records(3)
     records[1]["pos"] = ["OWN"] * len(records[1]["tokens"])
-    data = micro_dataset(records)
+    data = Dataset.from_list(micro_dataset(records).to_list(), features=FEATURES, split="train")
     tagged = add_parts_of_speech(data, lambda sentences: [[word.upper() for word in words] for words in sentences])
     expected = [[word.upper() for word in record["tokens"]] for record in records]
     expected[1] = records[1]["pos"]
     assert list(tagged["pos"]) == expected
-    assert tagged.features == data.features
+    assert (tagged.features, tagged.split) == (data.features, data.split)
     assert tagged.remove_columns("pos").to_list() == data.remove_columns("pos").to_list()
 
 

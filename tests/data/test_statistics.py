@@ -57,6 +57,7 @@ def test_counts():
 def test_nothing():
     statistics = corpus_statistics([])
     assert (statistics["sentences"], statistics["entities"], statistics["most_entities"]) == (0, 0, 0)
+    assert corpus_statistics([{"tokens": ["a"], "entities": []}])["sentences_with_pos"] == 0
 
 
 @given(SPANS)
