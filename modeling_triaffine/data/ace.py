@@ -10,7 +10,7 @@ If a document exists in several stages of annotation and the list does not name 
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from .documents import AnnotatedText, Annotation, Offsets
@@ -27,15 +27,14 @@ OTHER_MENTIONS = {
 }
 
 
-def _sources(annotations: Path) -> list[Path]:
-    source = annotations.with_name(FILES.document(annotations) + FILES.source_suffix)
-    return [source] if source.is_file() else []
+def _sources(annotations: Sequence[Path]) -> dict[Path, list[Path]]:
+    sources = {file: file.with_name(FILES.document(file) + FILES.source_suffix) for file in annotations}
+    return {file: [source] if source.is_file() else [] for file, source in sources.items()}
 
 
-def _read_document(file: Path, name: str, check: RecordChecker) -> AnnotatedText:
+def _read_document(file: Path, name: str, sources: Sequence[Path], check: RecordChecker) -> AnnotatedText:
     """One `.apf.xml` with its source beside it."""
     document = FILES.document(file)
-    sources = _sources(file)
     if not sources:
         problem = f"the text that it annotates, {document}{FILES.source_suffix}, is not in its folder"
         raise check.error(name, problem, "Add it")

@@ -77,5 +77,6 @@ BIGBIO = format_of_texts(
     name="bigbio_kb",
     description="bigbio's records of passages and entities",
     suffixes=(".jsonl", ".ndjson", ".json"),
-    recognizes=lambda head: set(NEEDED) <= record_keys(head),
+    # `entities` may follow after the part of a long document that is looked at.
+    recognizes=lambda head: "passages" in (keys := record_keys(head)) and bool(keys & {"document_id", "entities"}),
 )

@@ -16,12 +16,11 @@ from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element
 
-from ..parsing import DataError, decode_json
 from .documents import AnnotatedText, Annotation, format_of_texts
 from .json_forms import json_values, record_keys
 from .json_objects import JsonObject
 from .passages import Passage, document_of_passages
-from .reading import open_corpus, parse_json, read_head, xml_elements
+from .reading import read_head, xml_elements
 from .schema import RecordChecker
 
 TYPE = "type"
@@ -71,7 +70,7 @@ def _annotation(annotation: JsonObject) -> Annotation:
 
 
 def _json_documents(path: Path, check: RecordChecker) -> Iterator[tuple[object, str]]:
-    for value, where in _json_values(path, check):
+    for value, where in json_values(path, check):
         fields = value if isinstance(value, Mapping) else {}
         wrapper = next((name for name in WRAPPERS if name in fields), None)
         if wrapper is None:
@@ -79,20 +78,6 @@ def _json_documents(path: Path, check: RecordChecker) -> Iterator[tuple[object, 
         else:
             for index, document in enumerate(check.typed(fields, wrapper, list, where)):
                 yield document, f"{where}, {wrapper}[{index}]".lstrip(", ")
-
-
-def _json_values(path: Path, check: RecordChecker) -> Iterator[tuple[object, str]]:
-    """The values of a list or of JSON lines, or the one value of a file whose first line is only a part of it."""
-    with open_corpus(path) as file:
-        line = file.readline()
-    try:
-        decode_json(line)
-    except DataError:
-        if not read_head(path).startswith("["):
-            with open_corpus(path) as file:
-                yield parse_json(file.read(), check, ""), ""
-            return
-    yield from json_values(path, check)
 
 
 # ---- XML ----
@@ -114,7 +99,8 @@ def _xml_documents(path: Path, check: RecordChecker) -> Iterator[tuple[object, s
 def _fields(element: Element) -> dict[str, Any]:
     """An element with the names and values that it has in JSON; `offset` and `length` are numbers where they can be."""
     fields: dict[str, Any] = {name: element.get(name) for name in ("id", "offset", "length")}
-    fields.update((child.tag, child.text or "") for child in element if child.tag in ("id", "offset", "text"))
+    fields.update((child.tag, (child.text or "").strip()) for child in element if child.tag in ("id", "offset"))
+    fields["text"] = element.findtext("text")
     for name in ("offset", "length"):
         if re.fullmatch("[0-9]{1,15}", fields[name] or ""):
             fields[name] = int(fields[name])

@@ -84,11 +84,13 @@ def annotated_cas(cas: Cas, layer: str, feature: str, where: str, check: RecordC
     annotations = []
     for number, one in enumerate(cas.select(layer)):
         kind = one.get(feature)
-        if kind:
+        if not kind:
+            check.drop(f"annotations without {feature} dropped", example=f"{where}: {text[one.begin : one.end]!r}")
+        elif one.begin == one.end:
+            check.drop("annotations without characters dropped", example=f"{where}: {kind} at {one.begin}")
+        else:
             fragments = ((one.begin, one.end),)
             annotations.append(Annotation(f"{layer}[{number}]", fragments, type=kind, quote=None, where=where))
-        else:
-            check.drop(f"annotations without {feature} dropped", example=f"{where}: {text[one.begin : one.end]!r}")
     has_sentences = cas.typesystem.contains_type(SENTENCE)
     borders = sorted(
         {border for one in cas.select(SENTENCE) for border in (one.begin, one.end)} if has_sentences else ()
@@ -157,7 +159,7 @@ def _load(file: Path, name: str, check: RecordChecker) -> Cas:
         problem = f"it has no field {missing[0]!r}, so it is not UIMA CAS JSON 0.4; its fields are {sorted(found)[:5]}"
         raise check.error(name, problem, "Export 'UIMA CAS JSON 0.4.0', or XMI")
     try:
-        return _view_with_text(cassis.load_cas_from_json(data.decode("utf-8")))
+        return _view_with_text(cassis.load_cas_from_json(data.decode("utf-8-sig")))
     except Exception as error:  # as above
         raise _not_read(error, name, check) from None
 
@@ -183,7 +185,10 @@ def _layer(columns: Mapping[str, Any] | None) -> tuple[str, str]:
 
 
 def _is_json(file: Path) -> bool:
-    return file.suffix == ".json" and file.stat().st_size > 0 and bool(record_keys(read_head(file)) & JSON_KEYS)
+    try:
+        return file.suffix == ".json" and bool(record_keys(read_head(file)) & JSON_KEYS)
+    except CorpusError:  # an empty file, which may have nothing to do with the corpus
+        return False
 
 
 def _cassis(where: str) -> Any:

@@ -3,12 +3,16 @@
 The formats themselves are in `iob2.py` and `conllu.py`.
 """
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from .reading import decode, open_corpus
 from .schema import RecordChecker
+
+NODE = re.compile(r"[0-9]+(?:[-.][0-9]+)?")
+"""The id of a word, of a multi-word token (1-2) or of an empty node (1.1)."""
 
 
 def numbered_paragraphs(path: Path, check: RecordChecker) -> Iterator[list[tuple[int, str]]]:

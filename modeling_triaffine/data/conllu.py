@@ -22,13 +22,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .alignment import LOST_ACROSS_SENTENCES, WordSplitter, align_sentence, join_sentences, split_words
-from .conll import SentenceIds, comment_field, numbered_paragraphs
+from .conll import NODE, SentenceIds, comment_field, numbered_paragraphs
 from .corpus_format import CorpusFormat
 from .schema import Document, Entity, Record, RecordChecker
 
 COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
 ID, FORM, UPOS, MISC = (COLUMNS.index(name) for name in ("ID", "FORM", "UPOS", "MISC"))
-NODE = re.compile(r"[0-9]+(?:[-.][0-9]+)?")
 DEFAULT_PARTS = ("GRP", "etype")
 BRACKET = re.compile(r"(\()?([^()]+)(\))?")
 PART_OF_SEVERAL = re.compile(r"\[([0-9]+)/[0-9]+\]$")

@@ -8,7 +8,7 @@ is read if there is none. Needs the extra `spacy`; no pipeline is loaded.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,7 +49,7 @@ def read_docbin(
     for number, doc in enumerate(docs):
         if groups and doc.ents:
             check.note("entities of doc.ents besides the span group ignored", len(doc.ents))
-        spans = _spans(doc, groups)
+        spans = _spans(doc, groups, check)
         sentences = [sentence for sentence in _sentences(doc, sentence_splitter) if sentence]
         entities = _entities(doc, spans, sentences, check)
         doc_id = _doc_id(path, number)
@@ -66,14 +66,13 @@ def read_docbin(
 
 
 def read_docbin_texts(path: Path, check: RecordChecker) -> Iterator[Document]:
-    """The documents as written; spans without a label or text are left out."""
+    """The documents as written; spans without a label or text are dropped and counted."""
     docs = _documents(path, check)
     groups = _groups(docs, None, check)
     for number, doc in enumerate(docs):
         entities = [
             without_space(doc.text, Entity(start=span.start_char, end=span.end_char, type=span.label_))
-            for span in _spans(doc, groups)
-            if span.label_ and span.text.strip()
+            for span in _spans(doc, groups, check)
         ]
         yield Document(doc_id=_doc_id(path, number), text=doc.text, entities=entities)
 
@@ -115,8 +114,15 @@ def _groups(docs: Sequence[Doc], columns: Mapping[str, Any] | None, check: Recor
     return groups
 
 
-def _spans(doc: Doc, groups: Sequence[str]) -> list[Span]:
-    return [span for group in groups for span in doc.spans.get(group, [])] if groups else list(doc.ents)
+def _spans(doc: Doc, groups: Sequence[str], check: RecordChecker) -> Iterator[Span]:
+    """The spans that have a label and text; the others are dropped."""
+    for span in (span for group in groups for span in doc.spans.get(group, [])) if groups else doc.ents:
+        if not span.text.strip():
+            check.drop("entities of white space dropped")
+        elif not span.label_:
+            check.drop("spans without a label dropped", example=in_context(doc.text, span.start_char, span.end_char))
+        else:
+            yield span
 
 
 def _sentences(doc: Doc, sentence_splitter: str) -> list[list[Token]]:
@@ -131,20 +137,15 @@ def _sentences(doc: Doc, sentence_splitter: str) -> list[list[Token]]:
 
 
 def _entities(
-    doc: Doc, spans: Sequence[Span], sentences: Sequence[Sequence[Token]], check: RecordChecker
+    doc: Doc, spans: Iterable[Span], sentences: Sequence[Sequence[Token]], check: RecordChecker
 ) -> list[list[Entity]]:
     """The entities of every sentence, by tokens."""
     words = [token for sentence in sentences for token in sentence]
     positions = [token.i for token in words]
-    found = []
-    for span in spans:
-        start, end = bisect_left(positions, span.start), bisect_left(positions, span.end)
-        if start == end:
-            check.drop("entities of white space dropped")
-        elif not span.label_:
-            check.drop("spans without a label dropped", example=in_context(doc.text, span.start_char, span.end_char))
-        else:
-            found.append(Entity(start=start, end=end, type=span.label_))
+    found = [
+        Entity(start=bisect_left(positions, span.start), end=bisect_left(positions, span.end), type=span.label_)
+        for span in spans
+    ]
     entities, crossing = by_sentence(found, list(map(len, sentences)))
     for entity in crossing:
         last = words[entity["end"] - 1]

@@ -10,7 +10,8 @@ splits are lists of documents (`ldc.py`).
 """
 
 import re
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from .documents import AnnotatedText, Annotation
@@ -22,16 +23,25 @@ QUOTE = re.compile(r"<quote\b.*?</quote\s*>", re.DOTALL | re.IGNORECASE)
 IGNORED = {"filler": "fillers", "relation_mention": "relations", "event_mention": "events"}
 
 
-def _sources(annotations: Path) -> list[Path]:
-    """The files that may be the text of these annotations: one, if the corpus is complete."""
-    start = f"{FILES.document(annotations)}."
-    folders = [folder for folder in (annotations.parent, annotations.parent.parent / "source") if folder.is_dir()]
-    files = (file for folder in folders for file in sorted(folder.iterdir()))
-    return [file for file in files if file.name.startswith(start) and not file.name.endswith(FILES.suffixes)]
+def _sources(annotations: Sequence[Path]) -> dict[Path, list[Path]]:
+    """The files that may be the text of each file of annotations: one, if the corpus is complete."""
+    by_document: dict[Path, list[Path]] = defaultdict(list)  # path without suffix, wherever that begins → its files
+    for folder in {folder for file in annotations for folder in _folders(file)}:
+        for source in sorted(folder.iterdir()) if folder.is_dir() else ():
+            if not source.name.endswith(FILES.suffixes):
+                for dot in re.finditer(r"\.", source.name):
+                    by_document[folder / source.name[: dot.start()]].append(source)
+    return {
+        file: [source for folder in _folders(file) for source in by_document.get(folder / FILES.document(file), [])]
+        for file in annotations
+    }
 
 
-def _read_document(file: Path, name: str, check: RecordChecker) -> AnnotatedText:
-    sources = _sources(file)
+def _folders(annotations: Path) -> list[Path]:
+    return list(dict.fromkeys([annotations.parent, annotations.parent.parent / "source"]))
+
+
+def _read_document(file: Path, name: str, sources: Sequence[Path], check: RecordChecker) -> AnnotatedText:
     if len(sources) != 1:
         found = f"there are several: {', '.join(map(str, sources))}" if sources else "there is none"
         problem = f"the text that it annotates, {FILES.document(file)} with another suffix, is to be in its folder or "

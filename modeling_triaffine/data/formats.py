@@ -67,9 +67,7 @@ def detect_format(path: Path) -> CorpusFormat:
     for known in by_name or FORMATS.values():
         if known.recognizes(head) or (name.endswith(known.lists) and _has_documents(path, known)):
             return known
-    known_formats = "; ".join(
-        f"{known.name!r} ({known.description}; {', '.join(known.suffixes)})" for known in FORMATS.values()
-    )
+    known_formats = "; ".join(f"{known.name!r} ({known.description})" for known in FORMATS.values())
     problem = f"its format cannot be detected; it begins with {head[:40]!r}"
     raise CorpusError.at(path, "", problem, f"Name the format with format=…: {known_formats}")
 
@@ -208,7 +206,7 @@ def _warn_of_other_files(folder: Path, splits: Mapping[Path, CorpusFormat]) -> N
 def _check_documents(folder: Path, known: CorpusFormat, splits: list[Path]) -> None:
     """Warns of documents that are in no split; raises CorpusError if the splits are ambiguous."""
     assert known.documents is not None
-    documents = known.documents(folder)
+    documents = [file for file in known.documents(folder) if file.name.endswith(known.suffixes)]  # not their texts
     remedy = "Give a mapping: {split: folder or file}"
     if not splits:
         named = [file.name for file in documents if file.parent == folder and file.stem in SPLIT_OF_NAME]

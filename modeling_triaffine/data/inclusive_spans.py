@@ -50,7 +50,7 @@ def _of_w2ner(record: JsonObject) -> Iterator[tuple[list[Any], list[Entity]]]:
         words, kind = entity.value("index", list), entity.value("type", str)
         if not words or not all(type(word) is int for word in words):
             raise entity.error("index", f"is {shown(words)}", "It lists the words of the entity, counted from 0")
-        if words == list(range(words[0], words[-1] + 1)):
+        if words == list(range(words[0], words[0] + len(words))):
             spans.append([words[0], words[-1], kind])
         else:
             record.check.drop("discontinuous entities dropped", example=f"{entity.where}: {entity.name}")

@@ -7,8 +7,9 @@
 
 One token per line, blank lines between sentences, columns separated by tabs, or by spaces if there are no tabs. The tag
 columns are the last columns, as long as they contain nothing but tags; the tokens are in the first column, or in the
-second if the first one numbers them. A comment `# global.columns = FORM UPOS NER:1 NER:2`, as in CoNLL-U Plus, or the
-option `columns` overrides this. Other columns are ignored and reported, also columns of chunks (CoNLL-2003's third).
+second if the first one numbers them; multi-word tokens (1-2) and empty nodes (1.1) are then left out. A comment
+`# global.columns = ID FORM UPOS NER:1 NER:2`, as in CoNLL-U Plus, or the option `columns` overrides this. Other columns
+are ignored and reported, also columns of chunks (CoNLL-2003's third). Comments come before the tokens of a sentence.
 Documents begin at `-DOCSTART-` or `# newdoc id = …`; without either, every sentence is a document of its own.
 """
 
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .conll import SentenceIds, comment_field, numbered_paragraphs
+from .conll import NODE, SentenceIds, comment_field, numbered_paragraphs
 from .corpus_format import CorpusFormat
 from .reading import HEAD_SIZE, read_head
 from .schema import Entity, Record, RecordChecker
@@ -27,8 +28,10 @@ TAG = re.compile(r"O|[BIMELSU]-.+", re.DOTALL)
 INSIDE, LAST, SINGLE = "IM", "EL", "SU"
 """Prefixes of tags beside B: of words inside an entity, of its last word, and of its only word."""
 RULE = "A tag is O, or B-, I- and a type (IOB2), also with E-, S- (BIOES), L-, U- (BILOU) or M- (BMES)"
-DOCUMENT_START = "-DOCSTART-"
-TOKENS_NAME, POS_NAME, TAGS_NAME = "FORM", "UPOS", "NER"
+NO_WORD = re.compile(r"[0-9]+[-.][0-9]+")
+"""The id of a multi-word token (1-2) or of an empty node (1.1)."""
+DOCUMENT_START = re.compile(r"-DOCSTART-(?!\S)")
+NUMBERS_NAME, TOKENS_NAME, POS_NAME, TAGS_NAME = "ID", "FORM", "UPOS", "NER"
 CHUNKS = frozenset({"NP", "VP", "PP", "ADVP", "ADJP", "SBAR", "PRT", "CONJP", "INTJ", "LST", "UCP"})
 """The chunk types of CoNLL-2000, whose tags look like those of entities."""
 
@@ -47,8 +50,12 @@ class Layout:
     def split(self, line: str) -> list[str]:
         return _split(line, self.separator)
 
+    def is_word(self, row: Sequence[str]) -> bool:
+        """Whether a row is a word, not a multi-word token or an empty node of CoNLL-U."""
+        return self.numbers is None or len(row) != self.width or not NO_WORD.fullmatch(row[self.numbers])
+
     def is_comment(self, line: str) -> bool:
-        """Whether a line is a comment, not a token that begins with #."""
+        """Whether a line before the first token of a sentence is a comment, not a token that begins with #."""
         if not line.startswith("#"):
             return False
         row = self.split(line)
@@ -73,15 +80,15 @@ def read_iob2(path: Path, check: RecordChecker, columns: Mapping[str, Any] | Non
         raise check.error("", problem, "Name them: columns={'tokens': 0, 'entities': [1, 2]}, counted from 0")
     ids = SentenceIds(path.name.partition(".")[0])
     for paragraph in numbered_paragraphs(path, check):
-        rows = []
+        rows: list[tuple[int, list[str]]] = []
         for number, line in paragraph:
-            if layout.is_comment(line):
+            if not rows and layout.is_comment(line):
                 ids.read_comment(line)
+            elif not rows and DOCUMENT_START.match(line):
+                ids.start()
             else:
                 rows.append((number, layout.split(line)))
-        if rows and DOCUMENT_START in rows[0][1]:
-            ids.start()
-            rows = rows[1:]
+        rows = [(number, row) for number, row in rows if layout.is_word(row)]
         if rows:
             yield check({**ids.next_sentence(), **_sentence(rows, layout, check)}, f"line {rows[0][0]}")
 
@@ -130,7 +137,7 @@ def decode_tags(tags: Sequence[str], check: RecordChecker) -> Iterator[Entity]:
 
 
 def _split(line: str, separator: str) -> list[str]:
-    return line.rstrip("\t").split("\t") if separator == "\t" else re.split(" +", line.strip(" "))
+    return line.rstrip("\t ").split("\t") if separator == "\t" else re.split(" +", line.strip(" "))
 
 
 def _layout(head: str, columns: Mapping[str, Any] | None) -> Layout | None:
@@ -138,7 +145,7 @@ def _layout(head: str, columns: Mapping[str, Any] | None) -> Layout | None:
     lines = [line.rstrip("\r") for line in head.split("\n")]
     if len(head) > HEAD_SIZE // 4:  # the file may continue, and the last line be incomplete
         lines = lines[:-1]
-    tokens = [line for line in lines if line.strip() and not line.startswith(("#", DOCUMENT_START))]
+    tokens = [line for line in lines if line.strip() and not line.startswith("#") and not DOCUMENT_START.match(line)]
     separator = "\t" if any("\t" in line for line in tokens) else " "
     if columns is not None:
         return _layout_given(columns, separator, len(_split(tokens[0], separator))) if tokens else None
@@ -168,8 +175,8 @@ def _layout_named(names: Sequence[str]) -> Layout | None:
     entities = tuple(column for column, name in enumerate(names) if name.partition(":")[0] == TAGS_NAME)
     if TOKENS_NAME not in names or not entities:
         return None
-    pos = names.index(POS_NAME) if POS_NAME in names else None
-    return Layout("\t", len(names), names.index(TOKENS_NAME), entities, pos)
+    pos, numbers = (names.index(name) if name in names else None for name in (POS_NAME, NUMBERS_NAME))
+    return Layout("\t", len(names), names.index(TOKENS_NAME), entities, pos, numbers)
 
 
 def _layout_detected(rows: Sequence[Sequence[str]], separator: str) -> Layout | None:
@@ -179,7 +186,8 @@ def _layout_detected(rows: Sequence[Sequence[str]], separator: str) -> Layout | 
     first = width
     while first > 1 and all(map(TAG.fullmatch, by_column[first - 1])):
         first -= 1
-    numbers = 0 if first > 1 and all(number.isdecimal() for number in by_column[0]) and by_column[0][0] == "1" else None
+    ids = by_column[0] if first > 1 else ()
+    numbers = 0 if "1" in ids[:2] and all(map(NODE.fullmatch, ids)) else None
     types = {column: {tag[2:] for tag in by_column[column]} - {""} for column in range(first, width)}
     entities = tuple(column for column in types if not types[column] or not types[column] <= CHUNKS)
     if not entities:

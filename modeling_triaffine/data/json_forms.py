@@ -49,6 +49,7 @@ SPANS = ("entities", "spans", "label", "labels")
 START, END, TYPE = ("start", "start_offset"), ("end", "end_offset"), ("label", "type", "labels")
 BOOKKEEPING = {"id", "token_start", "token_end", "input_hash", "source"}
 """Fields of a span that only matter to the tool that wrote it."""
+WITHOUT_SPANS = "texts without a field of spans read as without entities"
 REJECTED = ("reject", "ignore")
 """Values of Prodigy's `answer` for texts that should not be used."""
 
@@ -75,9 +76,23 @@ def json_list(path: Path, check: RecordChecker) -> Iterator[tuple[object, str]]:
 
 
 def json_values(path: Path, check: RecordChecker) -> Iterator[tuple[object, str]]:
-    """The values of JSON lines, read one by one, or of one JSON list; each with its place in the file."""
-    read = json_list if read_head(path).startswith("[") else json_lines
-    return read(path, check)
+    """The values of JSON lines, read one by one, of one JSON list, or the one value of a file whose first line is only
+    a part of it; each with its place in the file."""
+    if read_head(path).startswith("["):
+        yield from json_list(path, check)
+    elif _has_values_of_several_lines(path):
+        with open_corpus(path) as file:
+            yield parse_json(file.read(), check, ""), ""
+    else:
+        yield from json_lines(path, check)
+
+
+def _has_values_of_several_lines(path: Path) -> bool:
+    """Whether brackets are still open at the end of the first line that is not blank."""
+    with open_corpus(path) as lines:
+        first = next(filter(bytes.strip, lines)).decode("utf-8", errors="replace")
+    tokens = [match.group() for match in JSON_TOKEN.finditer(first)]
+    return sum(token in ("{", "[") for token in tokens) > sum(token in ("}", "]") for token in tokens)
 
 
 def record_keys(head: str) -> set[str]:
@@ -108,8 +123,8 @@ def record_keys(head: str) -> set[str]:
 
 
 def read_json_lines(path: Path, check: RecordChecker) -> Iterator[Record]:
-    """Reads this project's own form line by line; a CorpusError names the line and the field."""
-    for number, (raw, where) in enumerate(json_lines(path, check)):
+    """Reads this project's own form line by line, or from one list; a CorpusError names the place and the field."""
+    for number, (raw, where) in enumerate(json_values(path, check)):
         if isinstance(raw, dict):
             raw = {"id": f"{path.name}:{where}", "doc_id": path.name, "sent_id": number, **raw}
         yield check(raw, where)
@@ -132,12 +147,17 @@ def read_published_json(path: Path, check: RecordChecker) -> Iterator[Record]:
 def read_text_spans(path: Path, check: RecordChecker) -> Iterator[AnnotatedText]:
     """Reads texts with spans by characters; a CorpusError names the line or record and the field."""
     name = path.name.partition(".")[0]
+    texts = 0
     for number, (raw, where) in enumerate(json_values(path, check)):
         record = JsonObject(raw, where, check, remedy="A record has the fields text and entities")
         if record.fields.get("answer") in REJECTED:
             check.note(f"texts with the answer {record.fields['answer']!r} ignored")
         else:
+            texts += 1
             yield annotated_text(record, f"{name}:{number}")
+    if texts and check.counts[WITHOUT_SPANS] == texts:
+        problem = f"no text has spans, in none of the fields {', '.join(map(repr, SPANS))}"
+        raise check.error("", problem, "Give the spans one of these names")
 
 
 def annotated_text(record: JsonObject, default_id: str) -> AnnotatedText:
@@ -152,11 +172,16 @@ def annotated_text(record: JsonObject, default_id: str) -> AnnotatedText:
 
 
 def _annotations(record: JsonObject) -> Iterator[Annotation]:
-    given = [name for name in SPANS if isinstance(record.fields.get(name), list)]
-    if len(given) > 1:
-        problem = f"there are spans in the fields {' and '.join(map(repr, given))}"
+    present = [name for name in SPANS if record.fields.get(name) is not None]
+    lists = [name for name in present if isinstance(record.fields[name], list)]
+    filled = [name for name in lists if record.fields[name]]
+    if len(filled) > 1:
+        problem = f"there are spans in the fields {' and '.join(map(repr, filled))}"
         raise record.check.error(record.where, problem, "Put them into one of them")
-    key = given[0] if given else SPANS[0]
+    if not present:
+        record.check.note(WITHOUT_SPANS, example=record.where)
+        return
+    key = (filled or lists or present)[0]
     for name in record.fields.keys() - {"id", "text", "answer", key}:
         if record.fields[name] not in (None, [], {}) and not name.startswith("_"):
             record.check.note(f"field '{name}' ignored")
@@ -249,7 +274,7 @@ JSON_LINES = CorpusFormat(
     name="json_lines",
     description="one JSON object a line",
     suffixes=(".jsonl", ".ndjson", ".json"),
-    recognizes=lambda head: head.startswith("{"),
+    recognizes=lambda head: head.startswith("{") or {"tokens", "doc_id"} <= record_keys(head),
     read=read_json_lines,
 )
 PUBLISHED_JSON = CorpusFormat(
@@ -264,8 +289,8 @@ TEXT_SPANS = format_of_texts(
     name="text_spans",
     description="JSON of texts with spans by characters, as exported by Doccano",
     suffixes=(".jsonl", ".ndjson", ".json"),
-    # Sentences of words may have a text besides.
-    recognizes=lambda head: "text" in (keys := record_keys(head)) and not keys & {"sent_id", "ltokens"},
+    # Sentences of words may have a text besides, and Prodigy's texts have tokens, but no `entities`.
+    recognizes=lambda head: "text" in (keys := record_keys(head)) and not {"tokens", "entities"} <= keys,
 )
 LABEL_STUDIO = format_of_texts(
     read_label_studio,

@@ -8,18 +8,22 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element
 
 from .corpus_format import CorpusFormat
 from .documents import BYTE_ORDER_MARK, AnnotatedText, Annotation, Offsets, format_of_texts
-from .reading import name_in_corpus, open_corpus, parse_xml, read_text
+from .reading import name_in_corpus, open_corpus, parse_xml, read_text, visible_paths
 from .schema import CorpusError, RecordChecker
 
 TAG = re.compile(r"<[^<>]+>")
 ESCAPE = re.compile(r"&(amp|lt|gt|quot|apos);", re.IGNORECASE)
 ESCAPED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
+
+SourcesOf = Callable[[Sequence[Path]], dict[Path, list[Path]]]
+"""Files of annotations → the sources of each; none or several if the corpus is not as distributed."""
 
 
 def unescape(text: str) -> str:
@@ -89,22 +93,23 @@ class AnnotationFiles:
             return []
         by_name = defaultdict(list)
         folder = path if path.is_dir() else path.parent
-        for file in sorted(file for suffix in self.suffixes for file in folder.rglob(f"*{suffix}")):
-            by_name[self.document(file)].append(file)
+        for file in visible_paths(folder):
+            if file.name.endswith(self.suffixes):
+                by_name[self.document(file)].append(file)
         if path.is_dir():
             return [self._last_stage(files, check) for files in by_name.values()]
         if not by_name:
             return []
         return [self._listed(line, f"line {number}", by_name, check) for number, line in _lines(path, check)]
 
-    def with_sources(self, path: Path, sources_of: Callable[[Path], Sequence[Path]]) -> list[Path]:
+    def with_sources(self, path: Path, sources_of: SourcesOf) -> list[Path]:
         """The annotations that `path` refers to and their sources, after the list itself; none if it lists others."""
         is_list = path.is_file() and path.suffix in self.lists
         try:
             annotations = self.find(path, RecordChecker(path))
         except CorpusError:  # a list of something else
             return []
-        sources = dict.fromkeys(source for file in annotations for source in sources_of(file))
+        sources = dict.fromkeys(chain.from_iterable(sources_of(annotations).values()))
         return [*([path] if is_list and annotations else []), *annotations, *sources]
 
     def _listed(self, line: str, where: str, by_name: dict[str, list[Path]], check: RecordChecker) -> Path:
@@ -135,22 +140,25 @@ class AnnotationFiles:
 
 def format_of_pairs(
     files: AnnotationFiles,
-    sources_of: Callable[[Path], Sequence[Path]],
-    read_document: Callable[[Path, str, RecordChecker], AnnotatedText],
+    sources_of: SourcesOf,
+    read_document: Callable[[Path, str, Sequence[Path], RecordChecker], AnnotatedText],
     **fields: Any,
 ) -> CorpusFormat:
     """A format of sources and annotations; documents come in the order of their names or of the list.
 
     Args:
         files: how annotations are named and found.
-        sources_of: the source of a file of annotations; none or several if the corpus is not as distributed.
-        read_document: `read_document(annotations, name, check)`; `name` is their path in the corpus, for messages.
+        sources_of: see [`SourcesOf`].
+        read_document: `read_document(annotations, name, sources, check)`; `name` is their path in the corpus, for
+            messages.
         fields: further ones of [`CorpusFormat`].
     """
 
     def read(path: Path, check: RecordChecker) -> Iterator[AnnotatedText]:
-        for file in files.find(path, check):
-            yield read_document(file, name_in_corpus(file, path), check)
+        annotations = files.find(path, check)
+        sources = sources_of(annotations)
+        for file in annotations:
+            yield read_document(file, name_in_corpus(file, path), sources[file], check)
 
     def documents(path: Path) -> list[Path]:
         return files.with_sources(path, sources_of)

@@ -100,7 +100,8 @@ def load_nested_ner(
 def load_texts(path: PathLike | Mapping[str, PathLike], format: str | None = None) -> dict[str, list[Document]]:
     """The texts of a corpus as they were written, by split: `doc_id`, `text`, and `entities` by characters.
 
-    Entities that no sentence of words can represent are included, unless they are discontinuous.
+    Entities that no sentence of words can represent are included, unless they are discontinuous; these are counted and
+    logged as one warning for each file.
 
     Args:
         path: as of [`load_nested_ner`].
@@ -116,9 +117,12 @@ def load_texts(path: PathLike | Mapping[str, PathLike], format: str | None = Non
             problem = f"the format {corpus_format.name!r} has words, but not the text that they were cut from"
             with_text = ", ".join(name for name, known in FORMATS.items() if known.read_texts is not None)
             raise CorpusError.at(file, "", problem, f"Give the corpus in a format that keeps the text: {with_text}")
-        for document in corpus_format.read_texts(file, RecordChecker(file)):
+        check = RecordChecker(file)
+        for document in corpus_format.read_texts(file, check):
             own_split = str(document.get("split", "train"))  # of a format whose file contains several
             splits.setdefault(split or own_split, []).append(document)
+        if check.entities_dropped:
+            _warn(check.report())
     return splits
 
 

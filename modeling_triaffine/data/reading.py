@@ -3,6 +3,7 @@
 Knows nothing about corpus formats; they are in the modules of their readers.
 """
 
+import codecs
 import gzip
 import zlib
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from xml.parsers import expat
 from ..parsing import DataError, decode_json, decode_text
 from .schema import CorpusError, RecordChecker
 
-GZIP_MAGIC = b"\x1f\x8b"
+GZIP_MAGIC, ZIP_MAGIC = b"\x1f\x8b", b"PK\x03\x04"
 HEAD_SIZE = 1 << 16
 
 
@@ -25,10 +26,13 @@ def open_corpus(path: Path) -> Iterator[BinaryIO]:
     """Opens a file for reading bytes and unpacks it if its content is gzip data.
 
     Raises:
-        CorpusError: the gzip data is damaged.
+        CorpusError: the gzip data is damaged, or the file is a ZIP archive.
     """
     with path.open("rb") as plain:
-        gzipped = plain.read(len(GZIP_MAGIC)) == GZIP_MAGIC
+        start = plain.read(len(ZIP_MAGIC))
+    if start == ZIP_MAGIC:
+        raise CorpusError.at(path, "", "it is a ZIP archive, which may hold several files", "Unpack it")
+    gzipped = start.startswith(GZIP_MAGIC)
     try:
         with gzip.open(path) if gzipped else path.open("rb") as file:
             yield file  # type: ignore[misc]  # GzipFile has the methods of BinaryIO that are used
@@ -60,7 +64,9 @@ def read_head(path: Path) -> str:
         CorpusError: the file is empty.
     """
     with open_corpus(path) as file:
-        head = file.read(HEAD_SIZE).decode("utf-8-sig", errors="replace").lstrip()
+        data = file.read(HEAD_SIZE)
+    is_utf16 = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))  # which XML may be, and errors are to name
+    head = data.decode("utf-16" if is_utf16 else "utf-8-sig", errors="replace").lstrip()
     if not head:
         raise CorpusError.at(path, "", "the file is empty", "Give a file with at least one sentence")
     return head

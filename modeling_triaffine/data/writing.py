@@ -18,7 +18,7 @@ from ..files import new_folder
 from .alignment import join_sentences, join_tokens
 from .documents import BYTE_ORDER_MARK, MAX_SENTENCE_WORDS
 from .iob2 import DOCUMENT_START, POS_NAME, TAGS_NAME, TOKENS_NAME
-from .schema import CONTEXT_FIELDS, FEATURES
+from .schema import CONTEXT_FIELDS, FEATURES, RecordChecker
 from .writing_texts import TextDocument, write_bioc_json, write_bioc_xml, write_brat, write_pubtator
 
 NOT_ONE_WORD = re.compile(rf"\s|^{BYTE_ORDER_MARK}")
@@ -44,10 +44,12 @@ def write_nested_ner(
             `sentence_splitter="lines"`.
 
     Returns:
-        Split → what the format cannot represent, in words, → how often; empty for JSON lines.
+        Split → what is not in the result (what the format cannot represent, duplicates, other fields), in words, → how
+        often.
 
     Raises:
-        ValueError: there is no such format, or it cannot represent a record, which the message names.
+        ValueError: there is no such format, it cannot represent a record, or a record is not in the schema; the message
+            names the record.
         FileExistsError: `folder` is not empty.
     """
     if format not in WRITERS:
@@ -58,8 +60,13 @@ def write_nested_ner(
             f"{folder} is not empty. Give a new folder, so that no other corpus is mixed with this one."
         )
     suffix, write = WRITERS[format]
+    lost = {}
     with new_folder(folder.resolve()) as unfinished:
-        return {split: write(records, unfinished / f"{split}{suffix}") for split, records in splits.items()}
+        for split, records in splits.items():
+            check = RecordChecker(f"split {split!r}")
+            checked = (check(record, f"sentence {number}") for number, record in enumerate(records))
+            lost[split] = write(checked, unfinished / f"{split}{suffix}") + check.counts
+    return lost
 
 
 def write_json_lines(records: Records, path: Path) -> Counter[str]:
@@ -166,11 +173,14 @@ def _comment_value(record: Mapping[str, Any], field: str) -> str:
 
 
 def _check_columns(record: Mapping[str, Any], rows: Sequence[Sequence[str]]) -> None:
-    if DOCUMENT_START in rows[0]:
-        raise _not_representable(record, f"{DOCUMENT_START} as its first token, which would begin a document", "iob2")
-    for value in chain.from_iterable(rows):
-        if re.search(r"[\t\r\n]", value):
-            raise _not_representable(record, f"{value!r}, with a tab or a line end", "iob2")
+    if DOCUMENT_START.match(rows[0][0]):
+        raise _not_representable(record, f"{rows[0][0]} as its first token, which would begin a document", "iob2")
+    for row in rows:
+        for value in row:
+            if re.search(r"[\t\r\n]", value):
+                raise _not_representable(record, f"{value!r}, with a tab or a line end", "iob2")
+        if row[-1].endswith(" "):
+            raise _not_representable(record, f"the tag {row[-1]!r}, which ends with a space", "iob2")
 
 
 def _not_representable(record: Mapping[str, Any], what: str, format: str) -> ValueError:

@@ -69,12 +69,10 @@ def write_pubtator(documents: Documents, path: Path) -> None:
         for document in documents:
             doc_id = document.doc_id
             title, _, abstract = document.text.removesuffix("\n").partition("\n")
-            values = [doc_id, title, abstract, *(entity["type"] for entity in document.entities)]
-            if not doc_id or "|" in doc_id or any(re.search(r"[\t\r]", value) for value in values) or "\n" in doc_id:
-                raise _not_representable(
-                    document, "a tab or a carriage return, or '|' or a line end in its name", "pubtator"
-                )
             flat = abstract.replace("\n", " ")
+            values = [doc_id, title, flat, *(entity["type"] for entity in document.entities)]
+            if not doc_id or "|" in doc_id or any(re.search(r"[\t\r\n]", value) for value in values):
+                raise _not_representable(document, "a tab or a line end, or '|' in its name", "pubtator")
             file.write(f"{doc_id}|t|{title}\n{doc_id}|a|{flat}\n")
             for entity in document.entities:
                 start, end = entity["start"], entity["end"]
@@ -98,7 +96,7 @@ def write_bioc_xml(documents: Documents, path: Path) -> None:
     for document in documents:
         types = "".join(entity["type"] for entity in document.entities)
         if found := NOT_IN_XML.search(document.doc_id + document.text + types):
-            raise _not_representable(document, f"{found[0]!r}, which XML does not allow", "bioc; bioc_json can")
+            raise _not_representable(document, repr(found[0]), "bioc, unlike bioc_json,")
         collection.append(_bioc_element("document", _bioc(document)))
     ElementTree.ElementTree(collection).write(path, encoding="utf-8", xml_declaration=True)
 

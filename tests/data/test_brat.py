@@ -125,7 +125,7 @@ class TestLoading:
     def test_folders_named_as_splits(self, tmp_path, load):
         for split in ("train", "dev", "test"):
             write(tmp_path / split, f"doc-{split}")
-        (tmp_path / "README.md").write_text("x")
+        (tmp_path / "README.txt").write_text("x")
         corpus = load(tmp_path)
         assert {split: set(rows["doc_id"]) for split, rows in corpus.items()} == {
             "train": {"doc-train"},

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from modeling_triaffine.data import CorpusError, detect_format, load_nested_ner
-from tests.helpers.corpora import CAS_LAYER, NESTED, TEXT, TOKENS, cas_json, read, spelled, write_files
+from tests.helpers.corpora import CAS_LAYER, NESTED, SAMPLES, TEXT, TOKENS, cas_json, read, spelled, write_files
 
 cassis = pytest.importorskip("cassis")
 
@@ -26,7 +26,7 @@ def xmi_files(text=TEXT, entities=BOTH, sentences=()):
     return {"a.xmi": cas.to_xmi(), "TypeSystem.xml": types.to_xml()}
 
 
-@pytest.mark.parametrize("files", [{"a.json": cas_json(*BOTH)}, xmi_files()])
+@pytest.mark.parametrize("files", [{"a.json": cas_json(*BOTH)}, {"a.json": f"\ufeff{cas_json(*BOTH)}"}, xmi_files()])
 def test_the_sample_is_read_from_a_folder_a_file_and_a_stream(tmp_path, files):
     write_files(tmp_path / "in", files)
     for path in (tmp_path / "in", tmp_path / "in" / next(iter(files))):
@@ -49,6 +49,12 @@ def test_sentences_and_characters_beyond_the_first_plane(tmp_path):
         "annotations without value dropped": 1,
         "entities across sentences dropped": 1,
     }
+
+
+def test_annotations_without_characters_are_dropped(tmp_path):
+    (record,), check = read(write_files(tmp_path, {"a.json": cas_json((13, 17, "City"), (4, 4, "X"))}))
+    assert spelled(record) == [("Orsk", "City")]
+    assert "annotations without characters dropped: 1 (a.json: X at 4)" in check.report()
 
 
 def test_another_layer_and_feature(tmp_path):
@@ -95,3 +101,9 @@ def test_errors_name_the_document(tmp_path, name):
 def test_other_json_is_not_taken_for_a_cas(tmp_path):
     write_files(tmp_path, {"train.json": json.dumps([{"text": "a", "label": []}]), "notes.json": "{}", "x.json": ""})
     assert len(load_nested_ner(tmp_path, cache_dir=tmp_path / "cache")["train"]) == 1
+
+
+@pytest.mark.parametrize("content", ["", " \n"])
+def test_an_empty_file_beside_another_corpus(tmp_path, content):
+    write_files(tmp_path, {**SAMPLES["brat"], "x.json": content})
+    assert detect_format(tmp_path).name == "brat"

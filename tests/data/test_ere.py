@@ -2,7 +2,7 @@
 
 import pytest
 
-from modeling_triaffine.data import CorpusError, load_nested_ner
+from modeling_triaffine.data import FORMATS, CorpusError, load_nested_ner
 from tests.helpers.corpora import ere_annotations, read, spelled, write_files
 
 NEWS = """<?xml version="1.0" encoding="utf-8"?>
@@ -48,6 +48,18 @@ def test_mentions_become_entities_and_tags_end_sentences(tmp_path):
         [("AT & T", "ORG")],
     ]
     assert not check.report()
+
+
+def test_many_documents_take_one_look_at_every_folder(tmp_path, monkeypatch):
+    for number in range(5):
+        write(tmp_path, f"NEWS_1.{number}")
+    write_files(tmp_path, {"ere/._NEWS_1.1.rich_ere.xml": "\0"})  # as macOS leaves in archives
+    looked_at = []
+    iterdir = type(tmp_path).iterdir
+    monkeypatch.setattr(type(tmp_path), "iterdir", lambda path: looked_at.append(path) or iterdir(path))
+    assert len(FORMATS["ere"].documents(tmp_path)) == 10
+    assert sorted(looked_at) == [tmp_path / "ere", tmp_path / "source"]
+    assert len(read(tmp_path)[0]) == 15
 
 
 def test_line_ends_of_windows_count_one(tmp_path):

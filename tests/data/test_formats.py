@@ -69,6 +69,37 @@ def test_line_ends_of_windows_and_byte_order_marks_change_nothing(tmp_path, form
     assert read(path)[0] == read(write_files(tmp_path / "plain", {name: content}))[0]
 
 
+@pytest.mark.parametrize("format", ["json_lines", "text_spans", "label_studio", "bigbio_kb", "inclusive_spans"])
+def test_one_object_of_several_lines(tmp_path, format):
+    (content,) = SAMPLES[format].values()
+    value = json.loads(content)
+    path = write_files(tmp_path, {"a.json": json.dumps(value[0] if isinstance(value, list) else value, indent=1)})
+    assert detect_format(path).name == format
+    assert read(path)[0][0]["tokens"] == TOKENS
+
+
+def test_xml_may_have_another_encoding(tmp_path):
+    content = BIOC_XML.replace("?>", ' encoding="UTF-16"?>', 1).replace("<offset>0<", "<offset> 0\n<")
+    path = write_files(tmp_path, {"a.xml": content.encode("utf-16")})
+    assert detect_format(path).name == "bioc"
+    assert spelled(read(path)[0][0]) == NESTED
+
+
+@pytest.mark.parametrize(
+    ("format", "value"),
+    [
+        ("json_lines", {**RECORD, "text": "The mayor of Orsk slept."}),
+        ("json_lines", {"text": "The mayor", "tokens": TOKENS, "entities": RECORD["entities"]}),
+        ("json_lines", [RECORD]),
+        ("text_spans", {"text": "a", "tokens": [{"id": 0}], "spans": []}),
+        ("bigbio_kb", {**BIGBIO_RECORD, "passages": [{**BIGBIO_RECORD["passages"][0], "text": ["a" * 100_000]}]}),
+    ],
+    ids=["a text besides", "a text and no ids", "a list of sentences", "tokens besides", "a long text first"],
+)
+def test_similar_json(tmp_path, format, value):
+    assert detect_format(write_files(tmp_path, {"a.json": json.dumps(value)})).name == format
+
+
 def test_the_name_is_stronger_than_the_content(tmp_path):
     assert detect_format(write_files(tmp_path, {"a.conllu": json.dumps(RECORD)})).name == "conllu"
 
@@ -143,9 +174,9 @@ BAD_RECORDS = {
 BAD_TEXTS = {
     "no text": ({"entities": []}, "'text'"),
     "text null": ({"text": None, "entities": []}, "'text' is null"),
-    "no spans": ({"text": "a"}, "'entities'"),
     "spans no list": ({"text": "a", "entities": {}}, "'entities' is {} (dict)"),
-    "spans twice": ({"text": "a", "entities": [], "label": []}, "'entities' and 'label'"),
+    "spans twice": ({"text": "a", "entities": [3], "label": [3]}, "'entities' and 'label'"),
+    "spans a string": ({"text": "a", "label": "news"}, "'label' is 'news' (str)"),
     "span a number": ({"text": "a", "label": [3]}, "'label[0]'", "3 (int)"),
     "two values": ({"text": "a", "label": [[0, 1]]}, "'label[0]' has 2 values"),
     "start a string": ({"text": "a", "label": [["0", 1, "A"]]}, "'label[0].start' is '0' (str)"),
@@ -226,6 +257,7 @@ BAD_PUBTATOR = {
 BAD_COLUMNS = {
     "fewer": ("a\tO\n", "line 8", "2 columns, 3"),
     "more": ("a\tO\tO\tO\n", "line 8", "4 columns, 3"),
+    "a word with #": ("a\tO\tO\n#b\tO\n", "line 9", "2 columns, 3"),
     "empty token": ("\tO\tO\n", "line 8", "'tokens[0]' is ''"),
     "type": ("a\tO\tB-None\n", "line 8", "'entities[0].type' is 'None'"),
     "encoding": (b"\xe9\tO\tO\n", "line 8", "byte 1", "utf-8"),
@@ -323,6 +355,9 @@ BROKEN_JSON = {
     "list truncated": ("a.json", json.dumps([PUBLISHED], indent=1)[:-30], "", "line "),
     "list record": ("a.json", json.dumps([PUBLISHED, {**PUBLISHED, "tokens": "Orsk"}]), "record 1", "'tokens' is"),
     "gzip truncated": ("a.jsonl.gz", PACKED[: len(PACKED) // 2], "", "gzip"),
+    "ZIP": ("a.jsonl", b"PK\x03\x04" + PACKED, "", "ZIP"),
+    "UTF-16": ("a.conll", COLUMNS.encode("utf-16"), "line 1", "byte 1", "utf-8"),
+    "no spans": ("a.jsonl", '{"text": "a", "ents": []}\n' * 2, "", "no text has spans", "'entities'"),
     "unknown": ("a.txt", "The mayor of Orsk slept.\n", "", "'The mayor of Orsk slept.", "'json_lines'"),
     "no tags": ("a.conll", "a b c\n", "", "B-type"),
     "another scheme": ("a.conll", "a [PER\nb O\n", "", "B-type"),

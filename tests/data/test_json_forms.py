@@ -29,6 +29,10 @@ class TestSentencesOfWords:
             ("a.jsonl:line 2", "a.jsonl", 1),
         ]
 
+    def test_a_list_keeps_ids_and_documents(self, tmp_path):
+        records, _ = read(write_json(tmp_path / "a.json", RECORD, {**RECORD, "id": "a:1"}, as_list=True))
+        assert [(record["id"], record["doc_id"]) for record in records] == [("a:0", "a"), ("a:1", "a")]
+
     def test_two_types_of_one_span_are_kept_and_duplicates_dropped(self, tmp_path):
         entities = [{"start": 0, "end": 1, "type": kind} for kind in ("A", "B", "A")]
         (record,), check = read(write_json(tmp_path / "a.jsonl", {**RECORD, "entities": entities, "note": "x"}))
@@ -60,6 +64,7 @@ class TestTextSpans:
             },  # Label Studio, JSON-MIN
             {"entities": objects(), "label": None},
             {"spans": objects(), "label": "news"},
+            {"labels": objects(), "label": []},
         ],
     )
     def test_spans_of_every_kind(self, tmp_path, fields):
@@ -68,7 +73,7 @@ class TestTextSpans:
             assert [" ".join(record["tokens"]) for record in records] == ["The mayor of Orsk slept .", "He woke ."]
             assert sorted(spelled(records[0])) == sorted(NESTED)
             assert check.entities_kept + check.entities_dropped == len(
-                next(v for v in fields.values() if isinstance(v, list))
+                next(v for v in fields.values() if v and isinstance(v, list))
             )
             assert set(check.counts) <= {"duplicate entities dropped", "field 'label' ignored"}
 
@@ -80,6 +85,13 @@ class TestTextSpans:
             ("7:0", "7"),
             ("7:1", "7"),
         ]
+
+    def test_some_texts_may_be_without_spans(self, tmp_path):
+        """As Prodigy and Label Studio (JSON-MIN) export texts in which nothing was marked."""
+        texts = {"text": "a"}, {"text": "b", "label": [[0, 1, "B"]]}, {"text": "c", "label": None}
+        records, check = read(write_json(tmp_path / "a.json", *texts, as_list=True))
+        assert [spelled(record) for record in records] == [[], [("b", "B")], []]
+        assert check.counts == {"texts without a field of spans read as without entities": 2}
 
     def test_one_span_with_several_types(self, tmp_path):
         span = {"start": 0, "end": 1, "labels": ["A", "B"]}

@@ -74,10 +74,10 @@ def test_conllu_in_the_words_of_raw_text(conllu, tmp_path):
     assert set(spelled(record)) == {("The CD28 - mediated one", "thing"), ("CD28", "protein")}
 
 
-def docbin(folder):
+def docbin(folder, *more):
     spacy = pytest.importorskip("spacy")
     doc = spacy.blank("en")(TEXT)
-    doc.spans["sc"] = [doc.char_span(start, end, label) for start, end, label in TEXT_RECORD["label"]]
+    doc.spans["sc"] = [doc.char_span(start, end, label) for start, end, label in (*TEXT_RECORD["label"], *more)]
     spacy.tokens.DocBin(docs=[doc]).to_disk(folder / "a.spacy")
     return folder / "a.spacy"
 
@@ -98,6 +98,18 @@ def test_texts_of_every_format_that_has_them(tmp_path, format):
     (document,) = load_texts(tmp_path if format == "brat" else path, format)["train"]
     assert document["text"] == TEXT
     assert [(e["start"], e["end"], e["type"]) for e in document["entities"]] == [(0, 17, "Person"), (13, 17, "City")]
+
+
+@pytest.mark.parametrize("format", ["brat", "docbin"])
+def test_what_texts_cannot_hold_is_reported(tmp_path, caplog, format):
+    if format == "docbin":
+        docbin(tmp_path, (0, 3, ""))
+        report = "a.spacy: spans without a label dropped: 1 ([The] mayor of Orsk slept…)."
+    else:
+        write_files(tmp_path, {"a.txt": TEXT, "a.ann": "T1\tX 0 3;13 17\tThe Orsk\n"})
+        report = f"{tmp_path.name}: discontinuous entities dropped: 1 (a.ann: X [The mayor of Orsk] slept.)."
+    load_texts(tmp_path if format == "brat" else tmp_path / "a.spacy", format)
+    assert caplog.messages == [report]
 
 
 def test_a_corpus_of_words_alone_has_no_texts(tmp_path):

@@ -137,6 +137,8 @@ class TestColumns:
             (record(["a\n"]), r"'a\\n'"),
             (record("a", (0, 1, "X\r")), r"'B-X\\r'"),
             (record("-DOCSTART- a"), "-DOCSTART-"),
+            (record(["-DOCSTART- a"]), "-DOCSTART- a"),
+            (record("a", (0, 1, "X ")), "the tag 'B-X '"),
             (record("a", id=" a"), "the id ' a'"),
             (record("a", doc_id=""), "the doc_id ''"),
             (record("a", doc_id="a\nb"), r"the doc_id 'a\\nb'"),
@@ -180,6 +182,7 @@ class TestTexts:
             ("brat", record(["a\nb"]), "line end"),
             ("pubtator", record(["a\tb"]), "tab"),
             ("pubtator", record("a", (0, 1, "b\tc")), "tab"),
+            ("pubtator", record("a", (0, 1, "b\nc")), "line end"),
             ("pubtator", record("a", doc_id="x|y"), "'x|y'"),
             ("pubtator", record("a", doc_id=""), "''"),
             ("bioc", record(["a\0"]), r"'\\x00'"),
@@ -220,9 +223,33 @@ class TestFolder:
     @pytest.mark.parametrize("format", ["iob2", "brat"])
     def test_nothing_is_left_of_what_failed(self, tmp_path, format):
         with pytest.raises(ValueError, match="cannot represent"):
-            write_nested_ner({"train": [record("a")], "test": [record("a"), record(["a\nb"])]}, tmp_path, format)
+            write_nested_ner(
+                {"train": [record("a")], "test": [record("a"), record(["a\nb"], number=1)]}, tmp_path, format
+            )
         assert not list(tmp_path.iterdir())
         write_nested_ner({"train": [record("a")]}, tmp_path, format)  # it is as empty as before
+
+    @pytest.mark.parametrize("format", ["json_lines", "brat"])
+    @pytest.mark.parametrize(
+        ("broken", "problem"),
+        [
+            (record([], number=1), "'tokens' is empty"),
+            (record("a", (0, 2, "X"), number=1), r"entities\[0\]' runs from 0 to 2"),
+            (record("a", (0, 1, "None"), number=1), "'None'"),
+            (record("a"), "'a:0' was used before"),
+        ],
+    )
+    def test_what_no_reader_takes(self, tmp_path, format, broken, problem):
+        with pytest.raises(ValueError, match=rf"^split 'train', sentence 1: .*{problem}"):
+            write_nested_ner({"train": [record("a"), broken]}, tmp_path / "new", format)
+        assert not (tmp_path / "new").exists()
+
+    @pytest.mark.parametrize("format", ["json_lines", "brat"])
+    def test_duplicates_and_other_fields_are_counted(self, tmp_path, format):
+        records = [record("a", (0, 1, "X"), (0, 1, "X"), note="b")]
+        assert write_nested_ner({"train": records}, tmp_path / "new", format) == {
+            "train": {"duplicate entities dropped": 1, "field 'note' ignored": 1}
+        }
 
     def test_unknown_format(self, tmp_path):
         with pytest.raises(ValueError, match=r"'genia'.*json_lines, iob2, brat"):
