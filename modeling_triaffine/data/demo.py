@@ -302,7 +302,7 @@ MENTIONS = {
     "affair": ("affair", ("full",)),
 }
 SENTENCES_OF_A_DOCUMENT = (4, 6)  # fewest, most
-SENTENCES_FOR_A_NAME = 1  # of a split: with so many names, memorizing them does not help to find new ones
+MAX_NAMES = 50_000  # of a split, of some 240,000 that there are
 
 
 def demo_corpus(seed: int = 13, sentences: int = 1500) -> dict[str, list[Record]]:
@@ -326,7 +326,8 @@ def demo_corpus(seed: int = 13, sentences: int = 1500) -> dict[str, list[Record]
     rng = random.Random(seed)
     sizes = {split: int(sentences * share) for split, share in SPLIT_SHARES.items()}
     sizes["train"] += sentences - sum(sizes.values())
-    pool_sizes = {split: max(NAMES_OF_A_CAST, size // SENTENCES_FOR_A_NAME) for split, size in sizes.items()}
+    # With as many names as sentences, memorizing them does not help to find new ones.
+    pool_sizes = {split: min(max(NAMES_OF_A_CAST, size), MAX_NAMES) for split, size in sizes.items()}
     names = iter(_invent_names(sum(pool_sizes.values()), rng))
     pools = {split: list(islice(names, size)) for split, size in pool_sizes.items()}
     return {split: list(islice(_documents(split, pools[split], rng), size)) for split, size in sizes.items()}

@@ -11,8 +11,6 @@ from .parts_of_speech import spacy_pipeline
 SPACY_WORDS = "spacy"
 # Expensive components that no sentence splitter needs but for the parser, which may be one.
 NOT_NEEDED = ("ner", "lemmatizer", "attribute_ruler", "tagger", "morphologizer")
-# Components that mark sentences.
-SENTENCE_COMPONENTS = {"parser", "senter", "sentencizer"}
 
 
 def spacy_splitter(model: Any, words: str | dict[str, Any] = DEFAULT_WORD_SPLITTER) -> TextSplitter:
@@ -30,10 +28,10 @@ def spacy_splitter(model: Any, words: str | dict[str, Any] = DEFAULT_WORD_SPLITT
         ValueError: it marks no sentences; or there is no such word splitter.
     """
     pipeline = spacy_pipeline(model, "Splitting by spaCy", NOT_NEEDED)
-    if not SENTENCE_COMPONENTS & set(pipeline.pipe_names):
+    if not pipeline("A b").has_annotation("SENT_START"):
         raise ValueError(
-            f"The spaCy pipeline {model!s} marks no sentences: it has no {' or '.join(sorted(SENTENCE_COMPONENTS))}. "
-            'Add one, pipeline.add_pipe("sentencizer"), or name a pipeline that has one.'
+            f"The spaCy pipeline {model!s} marks no sentences. Add a component that does, such as "
+            'pipeline.add_pipe("sentencizer"), or name a pipeline that has a parser or a senter.'
         )
     split = None if words == SPACY_WORDS else named_word_splitter(words)
 

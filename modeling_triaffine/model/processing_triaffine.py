@@ -18,7 +18,7 @@ from transformers import AutoTokenizer, BatchFeature, ProcessorMixin
 from transformers.utils import logging
 
 from .batches_triaffine import PADDING_VALUES, Feature, pad_features, stack_arrays
-from .checks_triaffine import check_integer, check_kind, reading
+from .checks_triaffine import check_integer, check_kind, reading, shortened
 from .configuration_triaffine import CHOICES, MAX_SUBWORDS
 from .layout_triaffine import lay_out
 from .repository_triaffine import (
@@ -173,9 +173,9 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
             features = [feature for one in texts for feature, _ in self.encode_text(one)]
         else:
             assert words is not None
-            words = list(words)
-            sentences = [words] if not words or isinstance(words[0], str) else words
-            features = self.encode(sentences, pos, left_tokens, right_tokens)  # type: ignore[arg-type]
+            given: Any = words if isinstance(words, str) else list(words)
+            sentences = [given] if not len(given) or isinstance(given[0], str) else given
+            features = self.encode(sentences, pos, left_tokens, right_tokens)
         if not features:
             raise ValueError("TriaffineProcessor: there is no text and no sentence in the list given.")
         return BatchFeature(self.pad(features), tensor_type=None if return_tensors == "pt" else return_tensors)
@@ -227,7 +227,17 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         A feature contains input_ids, attention_mask, token_type_ids, word_index [S], num_words, and, if the processor
         has these vocabularies, word_ids, pos_ids [N], char_ids [N, C]. A word without sub-words becomes the unknown
         token.
+
+        Raises:
+            TypeError: a sentence is not a list of strings.
+            ValueError: the arguments have different numbers of sentences, or a sentence has other numbers of tags.
         """
+        for number, sentence in enumerate(words):
+            if isinstance(sentence, str) or not all(isinstance(word, str) for word in sentence):
+                raise TypeError(
+                    f"TriaffineProcessor: sentence {number} of `words` is {shortened(sentence)}; give it as a list of "
+                    "its words, which are strings."
+                )
         for name, side in (("pos", pos), ("left_tokens", left_tokens), ("right_tokens", right_tokens)):
             if side is not None and len(side) != len(words):
                 raise ValueError(f"`{name}` is given for {len(side)} sentences, `words` for {len(words)}.")

@@ -35,11 +35,18 @@ _SPACE = re.compile(r"\s")
 # A longer sentence is split into words in pieces of about this size: memory does not grow with its length.
 _CHARACTERS_AT_ONCE = 65536
 
-# A sentence ends at an empty line, or at a mark with closing quotes or brackets before white space (East Asian marks:
-# anywhere).
-_SENTENCE_END = re.compile(r"(?<![.!?…])[.!?…]+[\"'”’»)\]]*(?=\s)|[。！？]+[」』”’）]*|\n[ \t\r]*\n")
-_SENTENCE_START = re.compile(r"\s*[\"'“‘«(\[]*([^\W_])")
-_LAST_WORD = re.compile(r"[^\s(\[\"'“‘«]*$")
+# What closes a quotation in one language opens it in another (“so”, „so“, »so«); the last ones are invisible, such as
+# the direction marks of right-to-left text.
+_QUOTES = "\"'“”‘’„‚«»‹›\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff"
+# A sentence ends at an empty line, or at a mark with closing quotes (« in French after a space ») or brackets before
+# white space (East Asian marks: anywhere).
+_MARKS = ".!?…؟۔।॥።။។։"
+_SENTENCE_END = re.compile(
+    rf"(?<![{_MARKS}])[{_MARKS}]+(?:[{_QUOTES})\]}}]|[ \u00a0\u202f]»)*(?=\s)|[。！？]+[」』”’）)\]》】]*|\n[^\S\n]*\n"
+)
+_SENTENCE_START = re.compile(rf"[\s{_QUOTES}(\[{{¿¡—•]*([^\W_])")
+# The word before a full stop, without the quotes that open it.
+_LAST_WORD = re.compile(rf"(?:(?<![^\s(\[{{—])[{_QUOTES}]+)?([^\s(\[{{—]*)$")
 _INITIAL = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]")
 _ABBREVIATIONS = frozenset(
     (  # noqa: SIM905 - eighty quoted words would fill a page
@@ -94,9 +101,10 @@ def sentence_splitter(choice: str) -> SentenceSplitter:
 
 
 def split_at_punctuation(text: str) -> Iterator[Offsets]:
-    """Sentences end at . ! ? … before a capital letter, a digit or a quote, at East Asian full stops and empty lines.
+    """Sentences end at . ! ? … and their like in other scripts, before white space, and at East Asian marks (。！？).
 
-    A full stop after an abbreviation or an initial, or before a lowercase letter, does not end a sentence.
+    They also end at blank lines. No mark ends a sentence before a lowercase letter, and no full stop does after an
+    abbreviation or an initial.
     """
     return _trimmed(text, (match.end() for match in _SENTENCE_END.finditer(text) if _ends_sentence(text, match)))
 
@@ -129,8 +137,9 @@ def _ends_sentence(text: str, match: re.Match[str]) -> bool:
         return True
     # The word before the full stop decides; its last characters are enough.
     before = _LAST_WORD.search(text, max(0, match.start() - 20), match.start())
-    word = before.group() if before else ""
-    return not (_INITIAL.fullmatch(word) or word.lower() in _ABBREVIATIONS)
+    word = before[1] if before else ""
+    elided = word.replace("’", "'").rpartition("'")[2]  # art of l'art; but no initial is the t of don't
+    return not (_INITIAL.fullmatch(word) or elided.lower() in _ABBREVIATIONS)
 
 
 def _trimmed(text: str, cuts: Iterable[int]) -> Iterator[Offsets]:

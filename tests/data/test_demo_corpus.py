@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 
 import pytest
 
+from modeling_triaffine.data import demo
 from modeling_triaffine.data.alignment import detokenize, record_as_text
 from modeling_triaffine.data.demo import (
     CAST,
@@ -152,6 +153,11 @@ def test_no_name_of_one_split_occurs_in_another(seed):
     assert not names["train"] & names["validation"]
     assert not names["train"] & names["test"]
     assert not names["validation"] & names["test"]
+
+
+def test_names_suffice_for_any_number_of_sentences(monkeypatch):
+    monkeypatch.setattr(demo, "MAX_NAMES", NAMES_OF_A_CAST)
+    assert len(names_of(demo_corpus(sentences=400)["train"])) == NAMES_OF_A_CAST
 
 
 def test_other_words_of_validation_and_test_are_known_from_training(corpus):

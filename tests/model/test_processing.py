@@ -160,6 +160,13 @@ def test_call_takes_text_or_words(processor):
         processor()
 
 
+@pytest.mark.parametrize("words", ["gene x", ["gene", None], [["gene"], "gene x"], [["gene"], [1984]]])
+def test_a_sentence_is_a_list_of_strings(processor, words):
+    """A string is not a sentence of letters."""
+    with pytest.raises(TypeError, match=r"sentence [01] of `words`"):
+        processor(words=words)
+
+
 @pytest.mark.parametrize("context", ["none", "previous_sentence", "document"])
 def test_text_gets_the_context_that_records_get(encoder, context):
     processor = tiny_processor(encoder, max_subwords=24, context=context)
