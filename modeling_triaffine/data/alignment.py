@@ -15,6 +15,7 @@ from typing import Any
 
 from datasets import Dataset, DatasetDict
 
+from ..model.text_triaffine import check_words
 from .schema import CONTEXT_FIELDS, Document, Entity, RecordChecker, as_records
 
 logger = logging.getLogger(__name__)
@@ -33,19 +34,11 @@ def split_words(text: str, word_splitter: WordSplitter) -> list[tuple[int, int]]
     """Applies a splitter and checks its words; a text of white space has none.
 
     Raises:
-        ValueError: words are empty, overlap, are out of order or outside of the text, or there are none.
+        ValueError: there are none in another text, or see [`text_triaffine.check_words`].
     """
-    words = [(start, end) for start, end in word_splitter(text)]
-    ends = [0, *(end for _, end in words)]
-    if (
-        (text.strip() and not words)
-        or ends[-1] > len(text)
-        or any(not ends[i] <= s < e for i, (s, e) in enumerate(words))
-    ):
-        raise ValueError(
-            f"The word splitter must return (start, end) of at least one word, in order, without overlaps and within "
-            f"the text's {len(text)} characters; for {text[:60]!r} it returned {words[:8]}."
-        )
+    words = check_words(word_splitter(text), text, "word splitter")
+    if text.strip() and not words:
+        raise ValueError(f"The word splitter returned no word for the text {text[:60]!r}; it must return at least one.")
     return words
 
 

@@ -7,9 +7,12 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice, pairwise
+from operator import index
 from typing import Any, NamedTuple
 
 from tokenizers import Regex, Tokenizer, pre_tokenizers
+
+from .checks_triaffine import shortened
 
 DEFAULT_WORD_SPLITTER = "punctuation"
 
@@ -185,18 +188,36 @@ def sentences_by(splitter: TextSplitter, text: str) -> Iterator[Sequence[Offsets
     """The words of each sentence of a text by a splitter.
 
     Raises:
-        ValueError: words are out of order, overlap, are empty or lie outside of the text.
+        ValueError: see [`check_words`].
     """
     last = 0
     for number, words in enumerate(splitter(clean_text(text))):
-        for start, end in words:
-            if not last <= start < end <= len(text):
-                raise ValueError(
-                    f"The text splitter has a word from {start} to {end} in sentence {number}, after one that ends at "
-                    f"{last}, of a text of {len(text)} characters. Words come in order, without overlap and not empty."
-                )
-            last = end
-        yield words
+        checked = check_words(words, text, f"text splitter, in sentence {number},", last)
+        last = checked[-1][1] if checked else last
+        yield checked
+
+
+def check_words(words: Iterable[Any], text: str, splitter: str, last: int = 0) -> list[Offsets]:
+    """The words of a text, as a `splitter` returned them, after one that ends at `last`.
+
+    Raises:
+        ValueError: one is not (start, end), is empty, before the end of another, or outside of the text.
+    """
+    checked = []
+    for word in words:
+        try:
+            start, end = map(index, word)
+        except (TypeError, ValueError):
+            start = end = -1
+        if not last <= start < end <= len(text):
+            raise ValueError(
+                f"The {splitter} returned {shortened(word)} after a word that ends at {last}, for the text "
+                f"{shortened(text)} of {len(text)} characters. A word is (start, end) in characters; words come in "
+                "order, without overlap."
+            )
+        checked.append((start, end))
+        last = end
+    return checked
 
 
 def in_windows(sentences: Iterable[Iterable[Offsets]], max_sentence_words: int, shared: int = 0) -> Iterator[Piece]:

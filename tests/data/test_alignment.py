@@ -74,9 +74,9 @@ def test_alignment_keeps_exactly_what_words_spell(text, data):
         assert inside or not text[missed["start"] : missed["end"]].strip()
 
 
-@pytest.mark.parametrize("words", [[], [(0, 0)], [(2, 3), (0, 1)], [(0, 2), (1, 3)], [(0, 18)], [(-1, 2)]])
+@pytest.mark.parametrize("words", [[], [(0, 0)], [(2, 3), (0, 1)], [(0, 2), (1, 3)], [(0, 18)], [(-1, 2)], ["a", "ab"]])
 def test_words_of_a_splitter_are_checked(words):
-    with pytest.raises(ValueError, match="The word splitter must return"):
+    with pytest.raises(ValueError, match="The word splitter returned"):
         split_words(TEXT, lambda text: words)
 
 

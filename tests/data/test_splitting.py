@@ -68,7 +68,9 @@ def test_the_pipeline_takes_a_splitter_and_without_one_nothing_changes(encoder):
     assert [entity["word"] for entity in same(text)] == [entity["word"] for entity in plain(text)]
 
 
-@pytest.mark.parametrize("words", [[(0, 2), (1, 3)], [(2, 3), (0, 1)], [(1, 1)], [(0, 9)], [(-1, 2)]])
+@pytest.mark.parametrize(
+    "words", [[(0, 2), (1, 3)], [(2, 3), (0, 1)], [(1, 1)], [(0, 9)], [(-1, 2)], "b c", [(None, 2)]]
+)
 def test_words_of_a_splitter_are_checked(words):
     with pytest.raises(ValueError, match="sentence 1"):
         list(sentences_by(lambda text: [[], words], "a b c"))
