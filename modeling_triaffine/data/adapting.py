@@ -20,9 +20,8 @@ from .schema import FEATURES, Record, RecordChecker, as_records
 
 logger = logging.getLogger(__name__)
 
-COLUMNS = {"tokens", "text", "entities", "pos", "id", "doc_id"}
-OF_TOKENS = {"pos", "doc_id"}
-"""Columns that do not apply to texts."""
+FIELDS = {"tokens": {"tokens", "entities", "pos", "id", "doc_id"}, "text": {"text", "entities", "id"}}
+"""The fields that can have columns, by the one that is the sentence or text."""
 TAGS_OR_SPANS = (
     f"{RULE}; a span is an object with start, end and type. If the column has numbers in place of tags, name them: "
     "dataset.cast_column(column, List(ClassLabel(names=[…])))"
@@ -107,21 +106,17 @@ def _columns_named(columns: Mapping[str, Any], known: Sequence[str]) -> list[str
     Raises:
         ValueError: the fields are not those of tokens or of texts, or a column is unknown.
     """
-    given = set(columns)
-    if "entities" not in given or len(given & {"tokens", "text"}) != 1 or not given <= COLUMNS:
+    content = "text" if "text" in columns else "tokens"
+    if not {content, "entities"} <= columns.keys() <= FIELDS[content]:
         raise ValueError(
-            f"`columns` names {sorted(given)}. Name `entities`, `tokens` or `text`, and optionally pos, id, doc_id."
-        )
-    if "text" in given and (unused := sorted(given & OF_TOKENS)):
-        raise ValueError(
-            f"`columns` names {unused} besides `text`, which apply to tokens: every text is a document of its own, and "
-            "has no tags. Leave them out, or name `tokens`."
+            f"`columns` names {sorted(columns)}. Name `tokens` and `entities`, optionally `pos`, `id` and `doc_id`; or "
+            "`text` and `entities`, optionally `id`: every text is a document of its own, without tags."
         )
     named: list[str] = []
     for field, value in columns.items():
         if isinstance(value, str):
             named.append(value)
-        elif isinstance(value, (list, tuple)) and field == "entities" and "tokens" in given:
+        elif isinstance(value, (list, tuple)) and (content, field) == ("tokens", "entities"):
             named += value
         else:
             raise ValueError(

@@ -243,7 +243,7 @@ GRAMMAR = {
 
 # Universal part-of-speech tags of the words above. Words not listed: nouns, or proper nouns where capitalised.
 PARTS_OF_SPEECH = {
-    tag: frozenset(words.split())
+    word: tag
     for tag, words in {
         "ADJ": """
             amused bankrupt better east former good green ill joint last long main mild most new northern old
@@ -274,6 +274,7 @@ PARTS_OF_SPEECH = {
             went won worked wrote
         """,
     }.items()
+    for word in words.split()
 }
 # A name is a beginning, one or two middles, and an ending.
 NAME_PARTS = (
@@ -445,14 +446,8 @@ def _alternatives(symbol: str) -> tuple[list[list[str]], list[int]]:
 def _tag(item: str) -> tuple[str, str]:
     """Word and tag of `word/TAG`, or of a word whose tag is looked up."""
     word, _, tag = item.partition("/")
-    if tag:
-        return word, tag
-    for tag, words in PARTS_OF_SPEECH.items():
-        if word in words:
-            return word, tag
-    if word.isdigit():
-        return word, "NUM"
-    return word, "PROPN" if word[0].isupper() else "NOUN"
+    other = "NUM" if word.isdigit() else "PROPN" if word[0].isupper() else "NOUN"
+    return word, tag or PARTS_OF_SPEECH.get(word, other)
 
 
 def _invent_names(how_many: int, rng: random.Random) -> list[str]:

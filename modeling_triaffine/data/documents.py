@@ -8,6 +8,7 @@ Entities that cannot be aligned are dropped, counted and shown in context.
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -94,7 +95,6 @@ def document_of(document: AnnotatedText, check: RecordChecker) -> Document:
     Raises:
         CorpusError: an annotation is outside of the text, or its text differs from the tool's quote.
     """
-    check.check_encodable(document.text, "text", document.where)
     document = _counted_in_characters(document, check)
     entities = [without_space(document.text, entity) for entity in _contiguous(document, check)]
     return Document(doc_id=document.doc_id, text=document.text, entities=entities)
@@ -118,7 +118,6 @@ def sentences_of(
     Raises:
         CorpusError: an annotation is outside of the text, or its text differs from the tool's quote.
     """
-    check.check_encodable(document.text, "text", document.where)
     document = _counted_in_characters(document, check)
     words_by_sentence = _split(document, word_splitter, sentence_splitter)
     if not words_by_sentence:
@@ -151,16 +150,12 @@ def in_context(text: str, start: int, end: int) -> str:
 
 def _split(document: AnnotatedText, word_splitter: WordSplitter | None, sentence_splitter: str) -> list[list[Offsets]]:
     """The words of every sentence, by characters of the text."""
-    split_into_words = word_splitter or named_word_splitter(DEFAULT_WORD_SPLITTER)
-    split_into_sentences = named_sentence_splitter(sentence_splitter)
-
-    def words(text: str) -> list[Offsets]:
-        return split_words(text, split_into_words)
-
+    words = partial(split_words, word_splitter=word_splitter or named_word_splitter(DEFAULT_WORD_SPLITTER))
+    sentences = named_sentence_splitter(sentence_splitter)
     return [
         [(first + start, first + end) for start, end in sentence.offsets]
         for first, last in pairwise((0, *document.borders, len(document.text)))
-        for sentence in split_text(document.text[first:last], split_into_sentences, words, MAX_SENTENCE_WORDS)
+        for sentence in split_text(document.text[first:last], sentences, words, MAX_SENTENCE_WORDS)
     ]
 
 
@@ -222,6 +217,7 @@ def _counted_in_characters(document: AnnotatedText, check: RecordChecker) -> Ann
     If the offsets are wrong as they stand, and another way of counting makes all of them match the tool's quotes, that
     way is used.
     """
+    check.check_encodable(document.text, "text", document.where)
     candidates = _ways_of_counting(document)
     as_it_stands = next(candidates)
     problem = _problem(as_it_stands, check)

@@ -11,7 +11,7 @@ from typing import Any
 from datasets import Dataset
 
 from ..errors import missing_extra
-from ..model.processing_triaffine import PosTagger
+from ..model.processing_triaffine import PosTagger, fill_in_tags
 
 logger = logging.getLogger(__name__)
 
@@ -80,18 +80,8 @@ def add_parts_of_speech(records: Dataset, tagger: PosTagger) -> Dataset:
     Raises:
         ValueError: the tagger does not return one tag for each word.
     """
-    tokens, pos = list(records["tokens"]), list(records["pos"])
-    untagged = [number for number, tags in enumerate(pos) if not tags]
-    found = list(tagger([tokens[number] for number in untagged])) if untagged else []
-    if len(found) != len(untagged):
-        raise ValueError(f"The tagger got {len(untagged)} sentences and returned tags for {len(found)}.")
-    for number, tags in zip(untagged, found, strict=True):
-        if len(tags) != len(tokens[number]):
-            raise ValueError(
-                f"The tagger returned {len(tags)} tags for the {len(tokens[number])} words of sentence "
-                f"{records[number]['id']!r}; it must return one for each word."
-            )
-        pos[number] = list(tags)
-    logger.info("Parts of speech: %d of %d sentences tagged, the others have tags.", len(untagged), len(records))
-    columns = {**records.to_dict(), "pos": pos}
+    given = list(records["pos"])
+    columns = {**records.to_dict(), "pos": [*map(list, fill_in_tags(list(records["tokens"]), given, tagger))]}
+    tagged = sum(1 for tags in given if not tags)
+    logger.info("Parts of speech: %d of %d sentences tagged, the others have tags.", tagged, len(records))
     return Dataset.from_dict(columns, features=records.features, info=records.info.copy(), split=records.split)

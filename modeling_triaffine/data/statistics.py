@@ -23,20 +23,9 @@ def nested_spans(spans: Iterable[Span]) -> set[Span]:
     >>> sorted(nested_spans([(0, 3), (0, 1), (4, 5)]))
     [(0, 1), (0, 3)]
     """
-    # Sorted so that what contains a span comes before it, and what it contains comes after it.
-    ordered = sorted(set(spans), key=lambda span: (span[0], -span[1]))
-    nested = set()
-    furthest_end = -1
-    for span in ordered:
-        if span[1] <= furthest_end:
-            nested.add(span)
-        furthest_end = max(furthest_end, span[1])
-    nearest_end: float = float("inf")
-    for span in reversed(ordered):
-        if nearest_end <= span[1]:
-            nested.add(span)
-        nearest_end = min(nearest_end, span[1])
-    return nested
+    depths = nesting_depths({*spans})
+    contained = nesting_depths([(-start, -end) for start, end in depths])  # negated, what is inside contains
+    return {(start, end) for start, end in depths if depths[start, end] > 1 or contained[-start, -end] > 1}
 
 
 def nesting_depths(spans: Collection[Span]) -> dict[Span, int]:

@@ -244,7 +244,9 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         width = self.max_subwords
         left = self._context_subwords(left_tokens and [side[-width:] for side in left_tokens], len(words))
         right = self._context_subwords(right_tokens and [side[:width] for side in right_tokens], len(words))
-        tags = self._tags(words, pos) if "pos" in self.vocabulary_parts else [[]] * len(words)
+        tags: Sequence[Sequence[str]] = [[]] * len(words)
+        if "pos" in self.vocabulary_parts:
+            tags = fill_in_tags(words, pos or tags, self.pos_tagger or _tag_unknown)
         features = []
         rows = zip(words, self._subwords(words), left, right, tags, strict=True)
         for sentence, (subwords, index), before, after, of_words in rows:
@@ -293,19 +295,6 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
             return [np.zeros(0, dtype=np.int64)] * count
         return [subwords for subwords, _ in self._subwords(sides)]
 
-    def _tags(self, sentences: Sequence[Sequence[str]], pos: Sequence[Sequence[str]] | None) -> list[Sequence[str]]:
-        """Parts of speech of each sentence: those given, else the tagger's, else the unknown one for every word."""
-        tags = list(pos) if pos else [[]] * len(sentences)
-        untagged = [number for number, words in enumerate(sentences) if len(words) and not len(tags[number])]
-        if untagged:
-            tagger = self.pos_tagger or _tag_unknown
-            found = list(tagger([sentences[number] for number in untagged]))
-            if len(found) != len(untagged):
-                raise ValueError(f"`pos_tagger` was given {len(untagged)} sentences and tagged {len(found)}.")
-            for number, of_sentence in zip(untagged, found, strict=True):
-                tags[number] = of_sentence
-        return tags
-
     def _word_parts(self, words: Sequence[str], tags: Sequence[str]) -> Feature:
         """Ids of the optional word parts; `tags` are used if parts of speech are among them."""
         parts: Feature = {}
@@ -313,10 +302,6 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
             known = self.vocabularies["words"]
             parts["word_ids"] = _ids((word if word in known else word.lower() for word in words), known)
         if "pos" in self.vocabulary_parts:
-            if len(tags) != len(words):
-                raise ValueError(
-                    f"A sentence of {len(words)} words ({' '.join(words)[:60]}) has {len(tags)} tags in `pos`."
-                )
             parts["pos_ids"] = _ids(tags, self.vocabularies["pos"])
         if "chars" in self.vocabulary_parts:
             spelled = [_ids(word[:MAX_CHARACTERS], self.vocabularies["chars"]) for word in words]
@@ -430,6 +415,29 @@ def _check_options(options: dict[str, Any]) -> None:
             raise TypeError(f"TriaffineProcessor has no keyword {name!r}: {instead}.")
         if value not in DONE_ANYWAY[name]:
             raise ValueError(f"TriaffineProcessor: `{name}` is {value!r}: {INSTEAD_OF[name]}.")
+
+
+def fill_in_tags(
+    sentences: Sequence[Sequence[str]], pos: Sequence[Sequence[str]], tagger: PosTagger
+) -> list[Sequence[str]]:
+    """The parts of speech of each sentence: those given in `pos`, or else the tagger's.
+
+    Raises:
+        ValueError: a sentence has not one tag for each word.
+    """
+    tags = list(pos)
+    untagged = [number for number, words in enumerate(sentences) if len(words) and not len(tags[number])]
+    found = list(tagger([sentences[number] for number in untagged])) if untagged else []
+    if len(found) != len(untagged):
+        raise ValueError(f"The part-of-speech tagger was given {len(untagged)} sentences and tagged {len(found)}.")
+    for number, of_sentence in zip(untagged, found, strict=True):
+        tags[number] = of_sentence
+    for words, of_sentence in zip(sentences, tags, strict=True):
+        if len(words) != len(of_sentence):
+            raise ValueError(
+                f"A sentence of {len(words)} words ({' '.join(words)[:60]}) has {len(of_sentence)} part-of-speech tags."
+            )
+    return tags
 
 
 def _tag_unknown(sentences: list[Sequence[str]]) -> list[list[str]]:

@@ -257,7 +257,7 @@ def test_text_without_parts_of_speech_is_warned_of_once(tagged, caplog):
 
 def test_a_tagger_must_tag_every_word(tagged):
     tagged.pos_tagger = lambda sentences: [["LONG"]] * len(sentences)
-    with pytest.raises(ValueError, match=r"A sentence of 2 words \(x gene\) has 1 tags"):
+    with pytest.raises(ValueError, match=r"A sentence of 2 words \(x gene\) has 1 part-of-speech tags"):
         tagged.encode([["x", "gene"]])
     tagged.pos_tagger = lambda sentences: []
     with pytest.raises(ValueError, match="was given 2 sentences and tagged 0"):
@@ -354,7 +354,7 @@ def test_words_that_spell_special_tokens_are_words(processor):
 
 def test_lists_of_different_lengths_are_told(processor):
     processor.build_vocabularies([{"tokens": ["x"], "pos": ["X"]}], ["pos"])
-    with pytest.raises(ValueError, match=r"A sentence of 3 words \(a b c\) has 1 tags"):
+    with pytest.raises(ValueError, match=r"A sentence of 3 words \(a b c\) has 1 part-of-speech tags"):
         processor.encode([["a", "b", "c"]], [["X"]])
     with pytest.raises(ValueError, match="`left_tokens` is given for 1 sentences, `words` for 2"):
         processor.encode([["a"], ["b"]], None, [["c"]])
