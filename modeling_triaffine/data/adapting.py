@@ -3,7 +3,6 @@
 import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from datasets import ClassLabel, Dataset, DatasetDict, LargeList, List
@@ -62,18 +61,16 @@ def adapt_dataset(
     ... )
     """
     allowed = None if labels is None else frozenset(labels)  # an iterator would be empty after the first split
-    adapt = partial(
-        _adapt, columns=columns, labels=allowed, word_splitter=word_splitter, sentence_splitter=sentence_splitter
-    )
-    if isinstance(dataset, DatasetDict):
-        return DatasetDict({split: adapt(part, split) for split, part in dataset.items()})
-    return adapt(dataset)
+    parts: Mapping[Any, Dataset] = dataset if isinstance(dataset, DatasetDict) else {None: dataset}
+    adapted = {
+        split: _adapt(part, split, columns, allowed, word_splitter, sentence_splitter) for split, part in parts.items()
+    }
+    return DatasetDict(adapted) if isinstance(dataset, DatasetDict) else adapted[None]
 
 
 def _adapt(
     dataset: Dataset,
-    split: str | None = None,
-    *,
+    split: str | None,
     columns: Mapping[str, Any] | str,
     labels: frozenset[str] | None,
     word_splitter: WordSplitter | None,

@@ -134,7 +134,7 @@ class RetokenizationReport:
     Attributes:
         sentences: sentences of the data set.
         entities: entities before.
-        lost: entities that do not align with the new words.
+        lost: entities that do not align with the new words, or are on the same words as another of their type.
         lost_by_type: the same by type.
         pos_dropped: sentences whose part-of-speech tags, which belong to the old words, were dropped.
     """
@@ -212,7 +212,9 @@ def retokenize_record(record: dict[str, Any], word_splitter: WordSplitter) -> di
         name = record.get("id", record["tokens"])
         raise ValueError(f"Sentence {name!r} consists of white space and has no words. Remove it.")
     entities, _ = align_entities(text, by_characters, words)
-    changed: dict[str, Any] = {"tokens": [text[start:end] for start, end in words], "entities": entities}
+    distinct = {(entity["start"], entity["end"], entity["type"]): entity for entity in entities}
+    tokens = [text[start:end] for start, end in words]
+    changed: dict[str, Any] = {"tokens": tokens, "entities": list(distinct.values())}
     if record.get("pos"):
         changed["pos"] = []
     for side in CONTEXT_FIELDS:

@@ -5,7 +5,7 @@ Contains the counting only; `commands/statistics.py` prints the table.
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 Span = tuple[int, int]
@@ -23,12 +23,12 @@ def nested_spans(spans: Iterable[Span]) -> set[Span]:
     >>> sorted(nested_spans([(0, 3), (0, 1), (4, 5)]))
     [(0, 1), (0, 3)]
     """
-    depths = nesting_depths({*spans})
+    depths = nesting_depths(spans)
     contained = nesting_depths([(-start, -end) for start, end in depths])  # negated, what is inside contains
     return {(start, end) for start, end in depths if depths[start, end] > 1 or contained[-start, -end] > 1}
 
 
-def nesting_depths(spans: Collection[Span]) -> dict[Span, int]:
+def nesting_depths(spans: Iterable[Span]) -> dict[Span, int]:
     """Span → its depth: 1 if no other contains it, otherwise one more than the deepest that does.
 
     >>> nesting_depths([(0, 5), (1, 3), (1, 2), (6, 7)])

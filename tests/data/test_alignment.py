@@ -107,6 +107,10 @@ class TestRetokenize:
         with pytest.raises(ValueError, match="Sentence 'a:1'"):
             retokenize(Dataset.from_list(rows, features=FEATURES), at_punctuation)
 
+    def test_entities_on_the_same_new_words_are_one(self):
+        record = row(["a", "\u00a0"], [entity(0, 1), entity(0, 2), entity(0, 2, "Y")])
+        assert retokenize_record(record, at_punctuation)["entities"] == [entity(0, 1), entity(0, 1, "Y")]
+
     def test_context_of_white_space_becomes_none(self):
         record = row(["a"], [], left_tokens=["\u00a0"], right_tokens=["b-c"])
         cut = retokenize_record(record, at_punctuation)
@@ -143,7 +147,7 @@ class TestRetokenize:
     @given(st.lists(st.text("ab-", min_size=1, max_size=4), min_size=1, max_size=5), st.data())
     def test_words_finer_than_tokens_lose_nothing(self, tokens, data):
         pairs = st.tuples(st.integers(0, len(tokens)), st.integers(0, len(tokens))).filter(lambda p: p[0] < p[1])
-        spans = data.draw(st.lists(pairs, max_size=4))
+        spans = data.draw(st.lists(pairs, max_size=4, unique=True))
         cut = retokenize_record(row(tokens, [entity(*span) for span in spans]), at_punctuation)
         for span, found in zip(spans, cut["entities"], strict=True):
             assert "".join(tokens[slice(*span)]) == "".join(cut["tokens"][found["start"] : found["end"]])
