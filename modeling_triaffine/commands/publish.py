@@ -9,8 +9,7 @@ repository, to be published first:
     triaffine-ner publish --code-only --repo-id owner/code
     triaffine-ner publish --checkpoint outputs/mine --repo-id owner/name --code-repo owner/code
 
-An edited card is kept. Other files of a training run and pickles are not uploaded; a folder with unknown files is
-refused.
+An edited card is kept. Only these files and licenses are uploaded; all others stay behind and are named.
 """
 
 import tempfile

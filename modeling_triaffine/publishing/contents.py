@@ -1,9 +1,7 @@
-"""Which files are part of a repository, by their names: parts, known other files, unknown files."""
+"""Which files are part of a repository, by their names; all others stay behind."""
 
 import re
 from collections.abc import Iterable
-from fnmatch import fnmatch
-from typing import NamedTuple
 
 from ..model.repository_triaffine import HANDLER_FILE, REMOTE_CODE_FILES, REQUIREMENTS_FILE
 from ..model.vocabularies_triaffine import VOCABULARIES_FILE
@@ -32,47 +30,6 @@ OF_PROCESSOR = {*TOKENIZER_FILES, PROCESSOR_FILE, VOCABULARIES_FILE}
 MADE = {*REMOTE_CODE_FILES, *ENDPOINT_FILES, *OF_PROCESSOR, CONFIG_FILE, CARD_NAME, SUMMARY_FILE, CALIBRATION_DIAGRAM}
 # Written by people, so never removed.
 LEGAL_FILE = re.compile(r"(LICEN[CS]E|COPYING|NOTICE)([._-][\w.-]+)?|CITATION\.cff", re.IGNORECASE)
-PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.pickle", "*.ckpt")
-LEFT_BEHIND = (
-    *PICKLES,
-    # by a training
-    "checkpoint-*",
-    "_incomplete",
-    "runs",
-    "*_results.json",
-    "log_history.json",
-    "*_predictions.jsonl",
-    "failed_update.json",
-    "trainer_state.json",
-    "training.yaml",
-    # by Python, git, the Hub's client and macOS
-    "__pycache__",
-    ".git",
-    ".gitattributes",
-    ".cache",
-    ".DS_Store",
-)
-
-
-class Contents(NamedTuple):
-    """Sorted names of the entries of a folder or repository."""
-
-    parts: list[str]
-    left_behind: list[str]
-    unknown: list[str]
-
-
-def sort_out(names: Iterable[str]) -> Contents:
-    """Sorts names into parts of a repository, known other files, and unknown ones."""
-    contents = Contents([], [], [])
-    for name in sorted(names):
-        if is_made(name) or is_legal(name):
-            contents.parts.append(name)
-        elif any(fnmatch(name, pattern) for pattern in LEFT_BEHIND):
-            contents.left_behind.append(name)
-        else:
-            contents.unknown.append(name)
-    return contents
 
 
 def is_made(name: str) -> bool:
@@ -85,17 +42,12 @@ def is_legal(name: str) -> bool:
     return LEGAL_FILE.fullmatch(name) is not None
 
 
+def is_part(name: str) -> bool:
+    """Whether a file of this name may be part of a repository."""
+    return is_made(name) or is_legal(name)
+
+
 def has_code_only(names: Iterable[str]) -> bool:
     """Whether files are those of a repository of shared code, without model and processor."""
     names = set(names)
     return not names.isdisjoint(REMOTE_CODE_FILES) and names.isdisjoint({CONFIG_FILE, PROCESSOR_FILE})
-
-
-def refuse_unknown(unknown: Iterable[str], where: str) -> None:
-    """Raises ValueError if there are unknown files."""
-    named = ", ".join(sorted(unknown))
-    if named:
-        raise ValueError(
-            f"{where} has files that are not part of a published model: {named}. They may be private: move them to "
-            "another place, then publish again. Nothing was written or uploaded."
-        )

@@ -20,7 +20,7 @@ from ..model.processing_triaffine import TriaffineProcessor
 from ..model.repository_triaffine import HANDLER_FILE, REMOTE_CODE_FILES, REQUIREMENTS_FILE, save_remote_code
 from ..version import __version__
 from .card_mark import is_draft, is_edited, is_marked, mark_card, take_over_metadata
-from .contents import CALIBRATION_DIAGRAM, ENDPOINT_FILES, WEIGHTS, is_legal, refuse_unknown, sort_out
+from .contents import CALIBRATION_DIAGRAM, ENDPOINT_FILES, WEIGHTS, is_legal, is_made, is_part
 from .model_card import CARD_NAME, build_model_card, check_repo_id
 from .run_summary import SUMMARY_FILE, RunSummary
 
@@ -108,12 +108,10 @@ def assemble_repository(
         with_processor: False for a model without a processor.
 
     Raises:
-        ValueError: the checkpoint has unknown files or is incomplete, or a name cannot be that of a repository.
+        ValueError: the checkpoint is incomplete, or a name cannot be that of a repository.
         OSError: a file of the checkpoint is missing.
     """
     check_repo_id("repo_id", repo_id)
-    contents = sort_out(os.listdir(checkpoint))
-    refuse_unknown(contents.unknown, str(checkpoint))
     config = TriaffineConfig.from_pretrained(checkpoint)
     parts: list[TriaffineConfig | TriaffineProcessor] = [config]
     if with_processor:
@@ -129,15 +127,17 @@ def assemble_repository(
     for part in parts:
         part.refer_to_code(code_repository)
         part.save_pretrained(staging)
-    for name in {SUMMARY_FILE, CALIBRATION_DIAGRAM}.intersection(contents.parts):
+    names = sorted(os.listdir(checkpoint))
+    for name in {SUMMARY_FILE, CALIBRATION_DIAGRAM}.intersection(names):
         shutil.copyfile(checkpoint / name, staging / name)
     own_card = _read_card(checkpoint)
     card_is_edited = not new_card and own_card is not None and is_edited(own_card)
     card = own_card if card_is_edited else _new_card(checkpoint, config, repo_id, own_card, tags or ())
     (staging / CARD_NAME).write_text(str(card), encoding="utf-8", newline="")
     files = {path.name: path for path in staging.iterdir()}
-    files |= {name: checkpoint / name for name in (*_weights(contents.parts), *filter(is_legal, contents.parts))}
-    return Repository(repo_id, files, contents.left_behind, code_repository, card_is_edited, own_endpoint)
+    files |= {name: checkpoint / name for name in (*_weights(names), *filter(is_legal, names))}
+    left_behind = [name for name in names if not is_part(name)]
+    return Repository(repo_id, files, left_behind, code_repository, card_is_edited, own_endpoint)
 
 
 def assemble_code_repository(staging: Path, repo_id: str) -> Repository:
@@ -201,8 +201,12 @@ def format_size(count: float) -> str:
 def _check_replaceable(folder: Path, names: set[str]) -> None:
     """Raises ValueError if a folder has more than [`write_repository`] writes for files of these names."""
     there = set(os.listdir(folder))
-    contents = sort_out(there - names)
-    refuse_unknown([*contents.unknown, *contents.left_behind, *filter(is_legal, contents.parts)], str(folder))
+    foreign = sorted(name for name in there - names if not is_made(name))
+    if foreign:
+        raise ValueError(
+            f"{folder} has files that an earlier dry run did not write: {', '.join(foreign)}. Give another "
+            "folder, or move these files."
+        )
     card = _read_card(folder)
     if there and not (card is not None and is_marked(card) and not is_edited(card)):
         raise ValueError(

@@ -33,8 +33,7 @@ from .contents import (
     PROCESSOR_FILE,
     has_code_only,
     is_made,
-    refuse_unknown,
-    sort_out,
+    is_part,
 )
 from .model_card import CARD_NAME
 from .repository import Repository, assemble_repository, is_own_endpoint
@@ -173,11 +172,10 @@ def upload_repository(
 
 
 def fetch_checkpoint(name_or_path: str) -> Path:
-    """The folder of this name, or a local copy of the Hub repository of this name.
+    """The folder of this name, or a local copy of the Hub repository of this name, without files that stay behind.
 
     Raises:
         OSError: there is neither.
-        ValueError: the repository has unknown files.
     """
     if Path(name_or_path).is_dir():
         return Path(name_or_path)
@@ -186,10 +184,11 @@ def fetch_checkpoint(name_or_path: str) -> Path:
             names = _names(HfApi().model_info(name_or_path, timeout=HUB_PATIENCE))
     except (ValueError, OSError) as error:
         raise OSError(f"There is no folder {name_or_path}. {error}") from error
-    contents = sort_out({name.split("/")[0] for name in names})
-    refuse_unknown(contents.unknown, name_or_path)
+    left_behind = sorted(name for name in names if not (is_part(name) or name.startswith(".")))
+    if left_behind:
+        logger.warning("Left out, because they are no part of a model: %s.", ", ".join(left_behind))
     with errors_of_hub(name_or_path):
-        return Path(snapshot_download(name_or_path, allow_patterns=contents.parts))
+        return Path(snapshot_download(name_or_path, allow_patterns=list(filter(is_part, names))))
 
 
 def full_name(repo_id: str, token: str | bool | None = None) -> str:

@@ -27,7 +27,6 @@ from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.processing_triaffine import TriaffineProcessor
 from ..publishing.card_mark import mark_card
-from ..publishing.contents import refuse_unknown, sort_out
 from ..publishing.model_card import CARD_NAME, build_model_card, repository_name
 from ..publishing.run_facts import summarize_run
 from ..publishing.run_summary import SUMMARY_FILE, RunSummary
@@ -104,7 +103,8 @@ def prepare_run(arguments: Sequence[str], library: Path | None = None) -> Run:
     trainer = _build_trainer(plan, dataset, model, processor)
     trainer.teacher = load_teacher(plan, model, labels)
     run = Run(plan, dataset, trainer, corpus)
-    _check_publishing(run)
+    # An error in the card's facts is raised before training.
+    _model_card(run, summarize_plan(run.plan, run.trainer, run.corpus.words))
     return run
 
 
@@ -180,14 +180,6 @@ def _build_trainer(
         raise ValueError(f"The trainer cannot be set up: {error} See --report_to.") from error
     report_progress(trainer, trainer.meter)
     return trainer
-
-
-def _check_publishing(run: Run) -> None:
-    """Raises ValueError, before training, if the model could not be described or published after it."""
-    _model_card(run, summarize_plan(run.plan, run.trainer, run.corpus.words))
-    output_dir = run.plan.training.output_dir
-    if run.plan.training.push_to_hub and Path(output_dir).is_dir():
-        refuse_unknown(sort_out(os.listdir(output_dir)).unknown, output_dir)
 
 
 # ---- Scoring ----

@@ -136,6 +136,8 @@ def test_all_ways_write_the_same_repository(checkpoint, online, command, encoder
     assert of_model.pop("README.md").decode().count("tester/name") > 2
     assert of_model == {name: content for name, content in published.items() if name != "README.md"}
 
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "train.log").write_text("of a shell")
     trained = train_and_push(tmp_path, "owner/trained")
     of_run = files_of(online, "owner/trained")
     assert set(of_run) == set(published) - {"vocabularies.json"}  # its model reads no characters
@@ -151,12 +153,14 @@ def test_all_ways_write_the_same_repository(checkpoint, online, command, encoder
         assert len(repository.commits) == 2  # the empty one, and that of the files
 
 
-def test_training_to_be_published_refuses_unknown_files_before_it_begins(online, tmp_path):
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "train.log").write_text("of a shell")
-    with pytest.raises(ValueError, match=r"out has files that are not part of a published model: train\.log\."):
-        train_and_push(tmp_path, NAME)
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {"train.log"}
+def test_other_files_of_a_checkpoint_on_the_hub_stay_behind(checkpoint, online, command, caplog):
+    assert command("publish", "--checkpoint", checkpoint, "--repo-id", NAME).code == 0
+    api_of(online).upload_file(path_or_fileobj=b"x", path_in_repo="data/patients.csv", repo_id=NAME)
+    result = command("publish", "--checkpoint", NAME, "--repo-id", "owner/copy")
+    assert result.code == 0, result.err
+    assert set(files_of(online, "owner/copy")) == MODEL_FILES | CODE_FILES
+    assert "data/patients.csv" in caplog.text
+    assert ".gitattributes" not in caplog.text
 
 
 def test_trainer_creates_a_public_repository_on_request(online, tmp_path):
