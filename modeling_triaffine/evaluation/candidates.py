@@ -9,7 +9,6 @@ from ..model.configuration_triaffine import TriaffineConfig
 from ..model.decoding_triaffine import find_entities
 from ..model.modeling_triaffine import TriaffineForNestedNER, evaluating
 from ..model.processing_triaffine import TriaffineProcessor
-from ..model.span_head_triaffine import SpanHeadOutput
 from .breakdowns import candidate_recall
 from .prediction import Entities, word_batches
 from .scoring import score_entities
@@ -55,7 +54,7 @@ def sweep_candidates(
                 model.head.config.max_candidates = count
                 output = model.head(hidden, inputs["num_words"], None, packed_words)
                 decoded = find_entities(output, model.config)
-                for row, spans, entities in zip(rows, _candidate_spans(output), decoded, strict=True):
+                for row, spans, entities in zip(rows, candidate_spans(output), decoded, strict=True):
                     candidates[count][row], predictions[count][row] = spans, entities
     references = [record["entities"] for record in records]
     return [
@@ -68,6 +67,14 @@ def sweep_candidates(
     ]
 
 
+def candidate_spans(output: Any) -> list[list[Span]]:
+    """The candidates of each sentence as (start, end exclusive), from the output of a model with a cross-span stage."""
+    return [
+        [(i, j + 1) for (i, j), is_span in zip(spans, mask, strict=True) if is_span]
+        for spans, mask in zip(output.candidates.tolist(), output.candidate_mask.tolist(), strict=True)
+    ]
+
+
 @contextlib.contextmanager
 def _keeping_max_candidates(config: TriaffineConfig) -> Iterator[None]:
     """Restores `max_candidates` at the end."""
@@ -76,13 +83,3 @@ def _keeping_max_candidates(config: TriaffineConfig) -> Iterator[None]:
         yield
     finally:
         config.max_candidates = kept
-
-
-def _candidate_spans(output: SpanHeadOutput) -> list[list[Span]]:
-    """The candidates of each sentence as (start, end exclusive)."""
-    assert output.candidates is not None
-    assert output.candidate_mask is not None
-    return [
-        [(i, j + 1) for (i, j), is_span in zip(spans, mask, strict=True) if is_span]
-        for spans, mask in zip(output.candidates.tolist(), output.candidate_mask.tolist(), strict=True)
-    ]

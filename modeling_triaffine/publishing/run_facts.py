@@ -6,13 +6,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from datasets import Dataset, DatasetDict
+from datasets import DatasetDict
 from transformers import Trainer
 
 from ..data.alignment import detokenize
 from ..data.statistics import nested_spans
 from ..evaluation.breakdowns import scores_by_length
-from ..evaluation.candidates import sweep_candidates
 from ..evaluation.scoring import score_entities
 from ..machine import describe_hardware, describe_versions
 from ..model.modeling_triaffine import TriaffineForNestedNER
@@ -38,8 +37,7 @@ def summarize_run(
 ) -> RunSummary:
     """Completes the summary that was `planned` before the run.
 
-    The model runs again, on the scored split for the candidates and on the example sentences. To be called in the main
-    process only.
+    The model runs again, on the example sentences. To be called in the main process only.
 
     Args:
         planned: summary with data, recipe and settings.
@@ -55,7 +53,7 @@ def summarize_run(
     return dataclasses.replace(
         planned,
         training_table=read_training_table(state.log_history, best_step or state.global_step),
-        evaluation=_evaluate(trainer, dataset, model, outputs, raw_text),
+        evaluation=_evaluate(outputs, raw_text),
         training_sentences=len(records),
         labels=describe_labels(records, model.config.entity_labels, SPELLINGS if examples else 0),
         examples=_predict_examples(trainer, dataset, model, examples),
@@ -124,39 +122,24 @@ def choose_sentences(records: Sequence[Mapping[str, Any]], count: int) -> list[s
     return [detokenize(record["tokens"]) for record in sorted(records, key=merit, reverse=True)[:count]]
 
 
-def _evaluate(
-    trainer: Trainer,
-    dataset: DatasetDict,
-    model: TriaffineForNestedNER,
-    outputs: Mapping[str, Any],
-    raw_text: Mapping[str, dict[str, Any] | None],
-) -> Evaluation | None:
+def _evaluate(outputs: Mapping[str, Any], raw_text: Mapping[str, dict[str, Any] | None]) -> Evaluation | None:
     """All scores on the test data, else on the validation data; None if neither was scored."""
     split = next((split for split in ("test", "validation") if split in outputs), None)
     if split is None:
         return None
-    predictions, references = outputs[split].predictions, outputs[split].label_ids
+    predictions, references, metrics = outputs[split]
+    scores = score_entities(predictions, references)
+    recall = metrics.get(f"{'test' if split == 'test' else 'eval'}_candidate_recall")
+    gold = scores["gold"]
+    candidates = None if recall is None else {"found": round(recall * gold), "gold": gold, "recall": recall}
     return Evaluation(
         split=split,
-        sentences=len(dataset[split]),
-        scores=score_entities(predictions, references),
+        sentences=len(references),
+        scores=scores,
         by_length=scores_by_length(predictions, references),
-        candidate_recall=_candidate_recall(trainer, dataset[split], model),
+        candidate_recall=candidates,
         raw_text=raw_text.get(split),
     )
-
-
-def _candidate_recall(trainer: Trainer, records: Dataset, model: TriaffineForNestedNER) -> dict[str, float] | None:
-    """Recall of the candidates; None for a model without candidates."""
-    processor: Any = trainer.processing_class
-    if not model.config.cross_span:
-        return None
-    with trainer.accelerator.autocast():
-        (row,) = sweep_candidates(
-            model, processor, records, counts=[model.config.max_candidates], batch_size=trainer.args.eval_batch_size
-        )
-    recall: dict[str, float] = row["candidates"]
-    return recall
 
 
 def _predict_examples(

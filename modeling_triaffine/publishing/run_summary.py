@@ -80,7 +80,7 @@ class Evaluation:
         scores: scores on given words, as returned by `score_entities`.
         raw_text: the same on raw text, matched by characters; None if the corpus has words only.
         by_length: as returned by `scores_by_length`.
-        candidate_recall: as returned by `sweep_candidates`; None for a model without candidates.
+        candidate_recall: as returned by the function of this name; None for a model without candidates.
 
     Raises:
         ValueError: scores are incomplete or outside [0, 1].

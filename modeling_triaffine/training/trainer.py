@@ -21,6 +21,9 @@ from transformers.trainer import TRAINER_STATE_NAME, TRAINING_ARGS_NAME
 from transformers.trainer_utils import EvalLoopOutput, TrainOutput
 
 from ..data.collator import DataCollatorForNestedNER
+from ..data.statistics import Span
+from ..evaluation.breakdowns import candidate_recall
+from ..evaluation.candidates import candidate_spans
 from ..evaluation.scoring import score_entities
 from ..model.checkpoint_triaffine import broken_weights
 from ..model.decoding_triaffine import find_entities
@@ -310,14 +313,16 @@ class NestedNERTrainer(HubTrainer):
         dataset: Any = dataloader.dataset
         if len(dataset) == 0:
             raise ValueError(f"{description}: the dataset is empty, so there is nothing to score.")
-        predictions: Any
         with self._explaining_faults():
-            predictions, loss = self._predict_entities(dataloader)
+            rows, loss = self._predict_rows(dataloader)
+        predictions: Any = [entities for entities, _ in rows]
         metrics: dict[str, float] = {}
         references: Any = None
         if "entities" in dataset.column_names:
             references = list(dataset["entities"])
             metrics = {"loss": loss, **_flat_metrics(score_entities(predictions, references))}
+            if self.model.config.cross_span:
+                metrics["candidate_recall"] = candidate_recall([spans for _, spans in rows], references)["recall"]
         return EvalLoopOutput(
             predictions=predictions,
             label_ids=references,
@@ -330,8 +335,8 @@ class NestedNERTrainer(HubTrainer):
         predictions: Any = self.predict(dataset).predictions
         return cast("list[Entities]", predictions)
 
-    def _predict_entities(self, dataloader: DataLoader[Any]) -> tuple[list[Entities], float]:
-        """Entities of every row of the data set, over all processes, and the mean loss of a sentence."""
+    def _predict_rows(self, dataloader: DataLoader[Any]) -> tuple[list[tuple[Entities, list[Span]]], float]:
+        """Entities and candidates of every row of the data set, over all processes, and the mean loss of a sentence."""
         sampler: Any = dataloader.batch_sampler
         model: Any = self.model
         self._use_averages()
@@ -339,13 +344,13 @@ class NestedNERTrainer(HubTrainer):
             model.to(self.args.device)
         model.eval()
         self.callback_handler.eval_dataloader = dataloader
-        found: list[tuple[int, Entities]] = []
+        found: list[tuple[int, tuple[Entities, list[Span]]]] = []
         losses: list[float] = []
         for rows, inputs in zip(sampler.rows_that_count, dataloader, strict=True):
             self._batch[:] = inputs["input_ids"].shape
-            entities, loss = self._predict_batch(model, self._prepare_inputs(inputs))
+            sentences, loss = self._predict_batch(model, self._prepare_inputs(inputs))
             # A batch that counts in another process has no rows here.
-            found += zip(rows, entities, strict=False)
+            found += zip(rows, sentences, strict=False)
             losses.append(loss * len(rows))
             self.control = self.callback_handler.on_prediction_step(self.args, self.state, self.control)
         by_row = dict(gather_object(found))
@@ -353,10 +358,15 @@ class NestedNERTrainer(HubTrainer):
         return [by_row[row] for row in range(len(by_row))], total_loss / len(by_row)
 
     @torch.no_grad()
-    def _predict_batch(self, model: torch.nn.Module, inputs: dict[str, Any]) -> tuple[list[Entities], float]:
+    def _predict_batch(
+        self, model: torch.nn.Module, inputs: dict[str, Any]
+    ) -> tuple[Iterator[tuple[Entities, list[Span]]], float]:
         with self.accelerator.autocast():
             output = model(**inputs)
-        return find_entities(output, self.model.config), float("nan") if output.loss is None else output.loss.item()
+        entities = find_entities(output, self.model.config)
+        candidates: list[list[Span]] = candidate_spans(output) if self.model.config.cross_span else [[]] * len(entities)
+        loss = float("nan") if output.loss is None else output.loss.item()
+        return zip(entities, candidates, strict=True), loss
 
     # ---- Checkpoints and the finished model ----
 

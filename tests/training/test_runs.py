@@ -22,6 +22,7 @@ from modeling_triaffine.training.recipes import RecipeError, load_recipe
 from modeling_triaffine.training.run import prepare_run, train_and_save
 from tests.helpers.cards import cells, section
 from tests.helpers.micro_training import REPOSITORY, micro_dataset, micro_records, write_lines, write_recipe
+from tests.helpers.portable import near
 
 RECIPES = REPOSITORY / "hub_configs"
 
@@ -205,8 +206,10 @@ def check_summary_of_run(folder: Path, metrics: dict[str, float], dataset: Any, 
     ]
     assert [scores[kind]["f1"] for kind in ("flat", "nested")] == [metrics["test_flat_f1"], metrics["test_nested_f1"]]
     assert sum(row["gold"] for row in summary.evaluation.by_length.values()) == scores["gold"]
-    assert scores["recall"] <= summary.evaluation.candidate_recall["recall"] <= 1
-    assert summary.evaluation.candidate_recall["gold"] == scores["gold"]
+    candidates = summary.evaluation.candidate_recall
+    assert scores["recall"] <= candidates["recall"] <= 1
+    assert (candidates["recall"], candidates["gold"]) == (metrics["test_candidate_recall"], scores["gold"])
+    assert candidates["found"] / candidates["gold"] == near(candidates["recall"])
     (kept,) = (row for row in summary.training_table if row.kept)
     assert [kept.validation_loss, kept.f1] == pytest.approx([metrics["eval_loss"], metrics["eval_f1"]], rel=1e-5)
     entities = [entity["type"] for entities in dataset["train"]["entities"] for entity in entities]

@@ -14,6 +14,7 @@ from torch import nn
 from transformers import TrainingArguments
 
 from modeling_triaffine import NestedNERTrainer
+from modeling_triaffine.evaluation.candidates import sweep_candidates
 from modeling_triaffine.evaluation.scoring import score_entities
 from modeling_triaffine.training import NestedNERTrainingArguments
 from modeling_triaffine.training.batching import EvaluationBatchSampler, TrainingBatchSampler, measure_records
@@ -277,6 +278,16 @@ def test_metrics_are_the_scores_of_the_predictions_against_the_entity_lists(trai
     assert metrics["eval_nested_f1"] == scores["nested"]["f1"]
     assert metrics["eval_f1_protein"] == scores["by_label"]["protein"]["f1"]
     assert trained.state.log_history[-1]["eval_f1"] == scores["f1"]
+
+
+def test_evaluation_counts_the_gold_among_the_candidates(
+    trained: NestedNERTrainer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trained.model.head.config, "max_candidates", 2)
+    metrics = trained.evaluate()
+    (row,) = sweep_candidates(trained.model, trained.processing_class, list(trained.eval_dataset), counts=[2])
+    assert metrics["eval_candidate_recall"] == near(row["candidates"]["recall"])
+    assert metrics["eval_recall"] < metrics["eval_candidate_recall"] < 1
 
 
 def test_evaluation_does_not_depend_on_batch_size_or_order(
