@@ -1,7 +1,8 @@
 """The model card, README.md of a repository, from what is known of a model and its run.
 
-The text is in `card.md.jinja`, the tables are in `card_tables.py`, the facts come from a [`RunSummary`]. Values enter
-the text through `inline_code`, `code_block` and `Table` only, so that no name can break it.
+The text is in `card.md.jinja`, that of a recipe in `recipe_card.md.jinja`, the tables are in `card_tables.py`, the
+facts come from a [`RunSummary`]. Values enter the text through `inline_code`, `code_block` and `Table` only, so that no
+name can break it.
 """
 
 import re
@@ -23,6 +24,7 @@ from .run_summary import Example, RunSummary
 
 CARD_NAME = "README.md"
 TEMPLATE = Path(__file__).with_name("card.md.jinja")
+RECIPE_TEMPLATE = Path(__file__).with_name("recipe_card.md.jinja")
 TAGS = ("nested-ner", "named-entity-recognition", "span-classification", "triaffine")
 UNNAMED_DATASET = "unnamed data set"
 DRAWING_WIDTH = 88  # columns of a code block that the Hub shows without scrolling
@@ -58,7 +60,7 @@ def build_model_card(
         config: the model's `TriaffineConfig`: labels, parts of the model, the repository of its code.
         model_name: the repository's Hub id, `"user/name"`, for title, usage and results.
         summary: what is known of the run. Without one, the card says "Not trained yet" instead of numbers.
-        purpose: for the card of a recipe, what it is for, in Markdown. `summary` then has the recipe's name and
+        purpose: for the short card of a recipe, what it is for, in Markdown. `summary` then has the recipe's name and
             settings.
 
     Raises:
@@ -72,7 +74,7 @@ def build_model_card(
     drawn = shown if shown.entities else ILLUSTRATION
     card: ModelCard = ModelCard.from_template(
         _metadata(model_name, run),
-        template_path=str(TEMPLATE),
+        template_path=str(TEMPLATE if purpose is None else RECIPE_TEMPLATE),
         config=config,
         run=run,
         name=model_name,
