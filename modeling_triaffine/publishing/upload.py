@@ -239,7 +239,7 @@ def saved_before(checkpoint: Path, repo_id: str) -> Iterator[None]:
     try:
         yield
     except (ValueError, OSError) as error:
-        command = shlex.join(["triaffine-ner", "publish", "--checkpoint", str(checkpoint), "--repo-id", repo_id])
+        command = shlex.join(["triaffine-ner", "publish", "--model", str(checkpoint), "--repo-id", repo_id])
         raise NotPublishedError(f"{error} The model is saved in {checkpoint}; publish it with: {command}") from error
 
 

@@ -127,7 +127,7 @@ def test_all_ways_write_the_same_repository(checkpoint, online, command, encoder
     published = files_of(online)
     assert set(published) == MODEL_FILES | CODE_FILES
 
-    options = ["--checkpoint", checkpoint, "--repo-id", NAME, "--dry-run", "--output", tmp_path / "dry"]
+    options = ["--model", checkpoint, "--repo-id", NAME, "--dry-run", "--output", tmp_path / "dry"]
     assert command("publish", *options).code == 0
     assert {path.name: path.read_bytes() for path in (tmp_path / "dry").iterdir()} == published
 

@@ -159,7 +159,7 @@ def test_an_interrupted_upload_is_explained(checkpoint, online, command, monkeyp
 def test_a_saved_model_can_be_published_later(checkpoint, online, monkeypatch, tmp_path):
     folder = checkpoint.rename(tmp_path / "my run")
     later = f"The model is saved in {folder}; publish it with: "
-    later += f"triaffine-ner publish --checkpoint '{folder}' --repo-id {NAME}"
+    later += f"triaffine-ner publish --model '{folder}' --repo-id {NAME}"
     monkeypatch.setenv("HF_TOKEN", "hf_unknown")
     with pytest.raises(NotPublishedError, match="Log in with") as refused, saved_before(folder, NAME):
         publish_folder(folder, NAME)
