@@ -9,35 +9,12 @@ standard deviation over seeds of F1 in percent: of all, flat and nested entities
 else on the validation data.
 """
 
-import csv
-import difflib
-import io
-import json
-import re
-import statistics
-import subprocess
-import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated
 
 import typer
 
-from ..errors import missing_extra
-from ..files import write_text
-
 SETTINGS = {"context_settings": {"allow_extra_args": True, "ignore_unknown_options": True}}
-# Name in all_results.json (behind "eval_" or "test_") → heading of its column.
-SCORES = {"f1": "F1", "flat_f1": "flat F1", "nested_f1": "nested F1"}
-
-
-class Row(NamedTuple):
-    """The scores of a variant: name → a number in percent for each finished seed."""
-
-    name: str
-    options: dict[str, Any]
-    seeds: list[int]
-    scores: dict[str, list[float]]
 
 
 def command(
@@ -49,172 +26,18 @@ def command(
     ] = None,
     seeds: Annotated[list[int] | None, typer.Option(help="Seeds of the runs.  [default: 1]", metavar="SEED …")] = None,
 ) -> int:
+    from ..training.ablation_tables import write_tables
+    from ..training.ablations import check_same_options, check_variants, read_variants, train_variant
+    from ..training.run import start_logging
+
+    start_logging()
     names = check_variants(variants) if variants else [name for name in read_variants() if len(name) == 1]
     check_same_options(output_dir, context.args)
     for seed in seeds or [1]:
         for variant in names:
-            code = train(variant, seed, output_dir, context.args)
+            code = train_variant(variant, seed, output_dir, context.args)
             if code:
                 return code  # the training has printed the reason
             write_tables(output_dir)
     print((output_dir / "table.md").read_text(encoding="utf-8"), end="")
     return 0
-
-
-def read_variants() -> dict[str, dict[str, Any]]:
-    """Variant → its options."""
-    from ..training.recipes import recipe_library
-
-    paths = sorted(recipe_library().glob("ablations/*/config.json"))
-    configs = {path.parent.name: json.loads(path.read_text(encoding="utf-8")) for path in paths}
-    return {
-        name: {option: config[option] for option in config if option != "model_type"}
-        for name, config in configs.items()
-    }
-
-
-def check_variants(names: Sequence[str]) -> Sequence[str]:
-    """The names; raises ValueError if there is no such variant."""
-    known = read_variants()
-    for name in names:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1, cutoff=0.3)
-            hint = f" Did you mean {near[0]}?" if near else ""
-            raise ValueError(f"--variants: there is no variant {name!r}.{hint} There are {', '.join(known)}.")
-    return names
-
-
-def check_same_options(folder: Path, training_options: list[str]) -> None:
-    """Raises ValueError if the runs in the folder have other options, so that scores are not comparable."""
-    path = folder / "options.json"
-    if any(folder.glob("*-seed-*")) and (before := json.loads(path.read_text(encoding="utf-8"))) != training_options:
-        raise ValueError(
-            f"The runs in {folder} were trained with {' '.join(before)}; now the options are "
-            f"{' '.join(training_options)}. Give the same options, or another --output_dir."
-        )
-    write_text(path, json.dumps(training_options))
-
-
-def train(variant: str, seed: int, folder: Path, training_options: list[str]) -> int:
-    """Trains or resumes a variant with a seed; returns the exit code."""
-    run = folder / f"{variant}-seed-{seed}"
-    if (run / "all_results.json").exists():
-        return 0
-    options = read_variants()[variant]
-    changes = [f"--{name}={as_text(value)}" for name, value in options.items()]
-    changes += [f"--seed={seed}", f"--output_dir={run}", "--resume_from_checkpoint"]
-    print(f"--- ({variant}), seed {seed}: {options}", file=sys.stderr, flush=True)
-    program = [sys.executable, "-m", "modeling_triaffine.commands.train"]
-    return subprocess.run([*program, *training_options, *changes], check=False).returncode
-
-
-def write_tables(folder: Path) -> None:
-    """Writes the scores of all finished runs as Markdown, CSV, JSON and a figure."""
-    rows = read_rows(folder)
-    texts = {"table.md": markdown_table(rows), "table.csv": csv_table(rows), "table.json": json_table(rows)}
-    for name, text in texts.items():
-        write_text(folder / name, text)
-    try:
-        draw(rows, folder / "table.svg")
-    except ImportError:
-        print(f"No figure. {missing_extra('It needs matplotlib', 'plot')}", file=sys.stderr)
-
-
-def read_rows(folder: Path) -> list[Row]:
-    """The variants with finished runs, and their options that differ between them."""
-    found = {name: finished_runs(folder, name) for name in read_variants()}
-    options = differing({name: read_variants()[name] for name, runs in found.items() if runs})
-    return [
-        Row(name, options[name], list(runs), {score: [run[score] for run in runs.values()] for score in SCORES})
-        for name, runs in found.items()
-        if runs
-    ]
-
-
-def differing(variants: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """The options whose values differ between variants; all options of a single variant."""
-    names = dict.fromkeys(option for options in variants.values() for option in options)
-    values = {name: [options.get(name) for options in variants.values()] for name in names}
-    kept = [name for name in names if len(variants) == 1 or any(value != values[name][0] for value in values[name])]
-    return {variant: {name: options.get(name) for name in kept} for variant, options in variants.items()}
-
-
-def finished_runs(folder: Path, variant: str) -> dict[int, dict[str, float]]:
-    """Seed → scores in percent, sorted; other folders of the variant are reported."""
-    runs = {}
-    for path in folder.glob(f"{variant}-seed-*/all_results.json"):
-        seed = path.parent.name.rpartition("-seed-")[2]
-        results = json.loads(path.read_text(encoding="utf-8"))
-        split = next((split for split in ("test", "eval") if f"{split}_f1" in results), None)
-        if split is None or not re.fullmatch("-?[0-9]+", seed):
-            print(f"{path.parent} is not in the table: it is not a run with a seed and an F1.", file=sys.stderr)
-        else:
-            runs[int(seed)] = {name: 100 * results[f"{split}_{name}"] for name in SCORES}
-    return dict(sorted(runs.items()))
-
-
-def markdown_table(rows: list[Row]) -> str:
-    from ..drawing.tables import Table
-
-    lines: list[list[str | int | None]] = []
-    for row in rows:
-        options = [as_text(value) for value in row.options.values()]
-        lines.append(
-            [f"({row.name})", *options, len(row.seeds), *(mean_and_spread(row.scores[name]) for name in SCORES)]
-        )
-    return f"{Table(['', *columns(rows), 'seeds', *SCORES.values()], lines).markdown()}\n"
-
-
-def columns(rows: list[Row]) -> list[str]:
-    """The options that differ between variants."""
-    return list(rows[0].options) if rows else []
-
-
-def as_text(value: Any) -> str:
-    """A value as an option of `train`: true, none, triaffine."""
-    return value if isinstance(value, str) else json.dumps(value).replace("null", "none")
-
-
-def mean_and_spread(values: list[float]) -> str:
-    """`72.31 ± 0.12`; a single value has no spread."""
-    spread = f" ± {statistics.stdev(values):.2f}" if len(values) > 1 else ""
-    return f"{statistics.mean(values):.2f}{spread}"
-
-
-def csv_table(rows: list[Row]) -> str:
-    """One line per finished run."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["variant", *columns(rows), "seed", *SCORES])
-    for row in rows:
-        options = [as_text(value) for value in row.options.values()]
-        for seed, *values in zip(row.seeds, *row.scores.values(), strict=True):
-            writer.writerow([row.name, *options, seed, *(f"{value:.4f}" for value in values)])
-    return text.getvalue()
-
-
-def json_table(rows: list[Row]) -> str:
-    from ..machine import describe_machine
-
-    return json.dumps({"machine": describe_machine(), "rows": [row._asdict() for row in rows]}, indent=1) + "\n"
-
-
-def draw(rows: list[Row], path: Path) -> None:
-    """F1 of each variant: a dot for each run, a bar at the mean."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(1.6 + 0.9 * len(rows), 3.8), layout="constrained")
-    axes = figure.subplots()
-    # Okabe and Ito's colours, which are distinct for colour-blind readers; markers differ, too.
-    for number, (name, colour, marker) in enumerate(zip(SCORES, ("#000000", "#0072B2", "#D55E00"), "os^", strict=True)):
-        for place, row in enumerate(rows):
-            shifted = place + 0.2 * (number - 1)
-            values = row.scores[name]
-            axes.plot([shifted] * len(values), values, marker, color=colour, label=SCORES[name] if not place else None)
-            axes.hlines(statistics.mean(values), shifted - 0.08, shifted + 0.08, color=colour)
-    axes.set_xticks(range(len(rows)), [f"({row.name})" for row in rows])
-    axes.set_ylabel("percent")
-    axes.grid(axis="y", alpha=0.3)
-    axes.spines[["top", "right"]].set_visible(False)
-    figure.legend(loc="outside upper center", ncols=len(SCORES), frameon=False)
-    figure.savefig(path)

@@ -12,7 +12,7 @@ from unittest import mock
 import pytest
 
 from modeling_triaffine import TriaffineConfig, TriaffineForNestedNER
-from modeling_triaffine.commands import ablate
+from modeling_triaffine.training import ablation_tables, ablations
 from tests.helpers.micro_training import MICRO_ENCODER, micro_records, write_lines, write_recipe
 from tests.helpers.reference import load_golden
 
@@ -40,7 +40,7 @@ def test_configuration_is_that_of_the_published_arrays(shared, name):
 
 
 def test_the_papers_forms_differ_from_the_published_ones_in_their_scoring_alone():
-    variants = ablate.read_variants()
+    variants = ablations.read_variants()
     for name in ("a", "f"):
         paper, published = variants[name], variants[f"{name}-published"]
         assert published == {**paper, "scoring": f"{paper['scoring']}_shared"}
@@ -64,7 +64,7 @@ def markdown_cells(folder: Path) -> list[list[str]]:
 
 
 def test_tables_have_what_is_finished_and_which_options_differ(finished):
-    ablate.write_tables(finished)
+    ablation_tables.write_tables(finished)
     heading, _, first, second = markdown_cells(finished)
     assert heading == ["", "attention", "scoring", "cross_span", "seeds", "F1", "flat F1", "nested F1"]
     assert first == ["(a)", "none", "biaffine", "false", "1", "50.00", "60.00", "40.00"]
@@ -79,16 +79,16 @@ def test_tables_have_what_is_finished_and_which_options_differ(finished):
 
 def test_options_that_are_the_same_in_all_variants_are_no_columns():
     variants = {"c": {"scoring": "triaffine", "cross_span": False}, "h": {"scoring": "triaffine", "cross_span": True}}
-    assert ablate.differing(variants) == {"c": {"cross_span": False}, "h": {"cross_span": True}}
-    assert ablate.differing({"h": variants["h"]}) == {"h": variants["h"]}
+    assert ablation_tables.differing(variants) == {"c": {"cross_span": False}, "h": {"cross_span": True}}
+    assert ablation_tables.differing({"h": variants["h"]}) == {"h": variants["h"]}
 
 
-def test_folders_without_scores_are_reported_and_left_out(finished, capsys):
+def test_folders_without_scores_are_reported_and_left_out(finished, caplog):
     (finished / "h-seed-9" / "all_results.json").write_text('{"train_loss": 1.0}')
     shutil.copytree(finished / "h-seed-10", finished / "h-seed-10-old")
-    ablate.write_tables(finished)
+    ablation_tables.write_tables(finished)
     assert markdown_cells(finished)[3][3:] == ["true", "1", "80.00", "90.00", "70.00"]
-    reported = [line.split()[0] for line in sorted(capsys.readouterr().err.splitlines())]
+    reported = [line.split()[0] for line in sorted(caplog.messages)]
     assert reported == [str(finished / "h-seed-10-old"), str(finished / "h-seed-9")]
 
 
@@ -106,11 +106,11 @@ def test_unknown_variants_are_named(command, tmp_path):
 
 
 def test_runs_under_other_options_are_not_mixed(finished):
-    ablate.check_same_options(finished / "new", ["--recipe", "x"])
+    ablations.check_same_options(finished / "new", ["--recipe", "x"])
     (finished / "options.json").write_text('["--recipe", "x"]')
-    ablate.check_same_options(finished, ["--recipe", "x"])
+    ablations.check_same_options(finished, ["--recipe", "x"])
     with pytest.raises(ValueError, match=r"were trained with --recipe x; now the options are --recipe y.*another"):
-        ablate.check_same_options(finished, ["--recipe", "y"])
+        ablations.check_same_options(finished, ["--recipe", "y"])
 
 
 def run_here(program: list[str], check: bool) -> subprocess.CompletedProcess:
@@ -134,7 +134,7 @@ def test_trains_what_is_missing(command, tmp_path, monkeypatch):
     done.mkdir(parents=True)
     (done / "all_results.json").write_text('{"eval_f1": 0.5, "eval_flat_f1": 0.5, "eval_nested_f1": 0.5}')
     (tmp_path / "runs" / "options.json").write_text(json.dumps(given[:-2]))
-    monkeypatch.setattr(ablate, "subprocess", SimpleNamespace(run=run_here))
+    monkeypatch.setattr(ablations, "subprocess", SimpleNamespace(run=run_here))
     result = command("ablate", *given, "--variants", "a", "d", "--seeds", "3")
     assert result.code == 0, result.err[-3000:]
     assert [path.name for path in done.iterdir()] == ["all_results.json"]
