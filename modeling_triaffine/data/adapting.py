@@ -204,7 +204,7 @@ def _entities(values: Any, column: str, num_tokens: int, where: str, check: Reco
 
 
 def _span(value: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The span with its `label` renamed to `type`."""
-    if "label" in value and "type" not in value:
+    """The span with its `label` renamed to `type`, unless it has a type."""
+    if value.get("type") is None and "label" in value:
         return {**{name: value[name] for name in value if name != "label"}, "type": value["label"]}
     return value

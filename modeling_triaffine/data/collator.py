@@ -16,7 +16,7 @@ FlatAnnotation = Literal["outermost", "innermost", "any"]
 
 def encode_records(processor: TriaffineProcessor, records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Encodes records with `tokens` and optionally `pos`, `left_tokens`, `right_tokens`, `entities` and `id`."""
-    optional = {name: [record.get(name) or [] for record in records] for name in ("pos", "left_tokens", "right_tokens")}
+    optional = {name: [record.get(name) for record in records] for name in ("pos", "left_tokens", "right_tokens")}
     features = processor.encode([record["tokens"] for record in records], **optional)
     for feature, record in zip(features, records, strict=True):
         feature.update({name: record[name] for name in ("entities", "id") if name in record})
@@ -68,14 +68,14 @@ class DataCollatorForNestedNER:
                 "TriaffineProcessor.encode and add their `entities`, or train with NestedNERTrainer, which does so."
             )
         batch = self.processor.pad(features)
-        labelled = [feature.get("entities") is not None for feature in features]
-        if any(labelled):
-            if not all(labelled):
-                raise ValueError(
-                    f"{_name(features, labelled.index(False))} has no `entities`, but others of its batch have: give "
-                    "it an empty list if it has no entity, or leave it out."
-                )
+        unlabelled = [number for number, feature in enumerate(features) if feature.get("entities") is None]
+        if not unlabelled:
             batch["labels"] = self._label_matrix(features, batch["num_words"])
+        elif len(unlabelled) < len(features):
+            raise ValueError(
+                f"{_name(features, unlabelled[0])} has no `entities`, but others of its batch have: give it an empty "
+                "list if it has no entity, or leave it out."
+            )
         return batch
 
     def _label_matrix(self, features: Sequence[dict[str, Any]], num_words: Tensor) -> Tensor:

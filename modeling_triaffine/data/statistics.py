@@ -6,6 +6,7 @@ Contains the counting only; `commands/statistics.py` prints the table.
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import Any
 
 Span = tuple[int, int]
@@ -43,11 +44,11 @@ def nesting_depths(spans: Iterable[Span]) -> dict[Span, int]:
     return depths
 
 
-def corpus_statistics(records: Iterable[Mapping[str, Any]], max_candidates: int = 30) -> dict[str, Any]:
+def corpus_statistics(records: Iterable[Any], max_candidates: int = 30) -> dict[str, Any]:
     """Counts over the sentences of one or several splits.
 
     Args:
-        records: sentences with `tokens`, `entities` and optionally `pos`.
+        records: sentences with `tokens`, `entities` and optionally `pos`; of a `DatasetDict`, all splits.
         max_candidates: the model's m, which bounds the entity spans that it can find in a sentence.
 
     Returns:
@@ -61,7 +62,7 @@ def corpus_statistics(records: Iterable[Mapping[str, Any]], max_candidates: int 
     totals = Counter[str]()
     types, sentence_lengths, entity_lengths = Counter[str](), Counter[int](), Counter[int]()
     entities_per_sentence, entity_depths = Counter[int](), Counter[int]()
-    for record in records:
+    for record in chain.from_iterable(records.values()) if isinstance(records, Mapping) else records:
         spans = [(entity["start"], entity["end"]) for entity in record["entities"]]
         depths, nested = nesting_depths(spans), nested_spans(spans)
         totals["nested_entities"] += sum(span in nested for span in spans)

@@ -7,7 +7,7 @@ Labels are added by the collator, which is not remote code.
 
 import copy
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -169,7 +169,7 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         if (text is None) == (words is None):
             raise ValueError("TriaffineProcessor: give either `text` or `words`.")
         if text is not None:
-            texts = [text] if isinstance(text, str) else text
+            texts = [text] if isinstance(text, str | Mapping) else text
             features = [feature for one in texts for feature, _ in self.encode_text(one)]
         else:
             assert words is not None
@@ -218,11 +218,11 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
     def encode(
         self,
         words: Sequence[Sequence[str]],
-        pos: Sequence[Sequence[str]] | None = None,
-        left_tokens: Sequence[Sequence[str]] | None = None,
-        right_tokens: Sequence[Sequence[str]] | None = None,
+        pos: Sequence[Sequence[str] | None] | None = None,
+        left_tokens: Sequence[Sequence[str] | None] | None = None,
+        right_tokens: Sequence[Sequence[str] | None] | None = None,
     ) -> list[Feature]:
-        """Features of sentences of given words, with their parts of speech and context, if any.
+        """Features of sentences of given words, with their parts of speech and context, if any (or None).
 
         A feature contains input_ids, attention_mask, token_type_ids, word_index [S], num_words, and, if the processor
         has these vocabularies, word_ids, pos_ids [N], char_ids [N, C]. A word without sub-words becomes the unknown
@@ -238,17 +238,19 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
                     f"TriaffineProcessor: sentence {number} of `words` is {shortened(sentence)}; give it as a list of "
                     "its words, which are strings."
                 )
+        given: list[list[Sequence[str]]] = []
         for name, side in (("pos", pos), ("left_tokens", left_tokens), ("right_tokens", right_tokens)):
             if side is not None and len(side) != len(words):
                 raise ValueError(f"`{name}` is given for {len(side)} sentences, `words` for {len(words)}.")
-        width = self.max_subwords
-        left = self._context_subwords(left_tokens and [side[-width:] for side in left_tokens], len(words))
-        right = self._context_subwords(right_tokens and [side[:width] for side in right_tokens], len(words))
-        tags: Sequence[Sequence[str]] = [[]] * len(words)
+            given.append([[] if one is None else one for one in ([None] * len(words) if side is None else side)])
+        tags, left, right = given
         if "pos" in self.vocabulary_parts:
-            tags = fill_in_tags(words, pos or tags, self.pos_tagger or _tag_unknown)
+            tags = fill_in_tags(words, tags, self.pos_tagger or _tag_unknown)
+        width = self.max_subwords
+        before_each = self._context_subwords([side[-width:] for side in left])
+        after_each = self._context_subwords([side[:width] for side in right])
         features = []
-        rows = zip(words, self._subwords(words), left, right, tags, strict=True)
+        rows = zip(words, self._subwords(words), before_each, after_each, tags, strict=True)
         for sentence, (subwords, index), before, after, of_words in rows:
             feature = lay_out(subwords, index, before, after, width, self._start_id, self._separator_id)
             feature["num_words"] = len(sentence)
@@ -289,10 +291,10 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
             result.append((subwords, index))
         return result
 
-    def _context_subwords(self, sides: Sequence[Sequence[str]] | None, count: int) -> list[np.ndarray]:
-        """Sub-word ids of the context on one side of each of `count` sentences."""
-        if not sides or not any(sides):
-            return [np.zeros(0, dtype=np.int64)] * count
+    def _context_subwords(self, sides: Sequence[Sequence[str]]) -> list[np.ndarray]:
+        """Sub-word ids of the context on one side of each sentence."""
+        if not any(map(len, sides)):
+            return [np.zeros(0, dtype=np.int64)] * len(sides)
         return [subwords for subwords, _ in self._subwords(sides)]
 
     def _word_parts(self, words: Sequence[str], tags: Sequence[str]) -> Feature:

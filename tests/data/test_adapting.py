@@ -52,9 +52,10 @@ class TestAdapt:
             ("dataset:1", 0, []),
         ]
 
-    @pytest.mark.parametrize("name", ["type", "label"])
-    def test_spans_of_tokens(self, name):
-        spans = [{"start": 0, "end": 2, name: "A"}, {"start": 1, "end": 2, name: "B"}]
+    @pytest.mark.parametrize("names", [["type"], ["label"], ["type", "label"], ["label", "type"]])
+    def test_spans_of_tokens(self, names):
+        """The rows of two data sets joined have null in the other's field."""
+        spans = [{"start": 0, "end": 2, names[0]: "A"}, {"start": 1, "end": 2, names[-1]: "B"}]
         rows = Dataset.from_list([{"words": ["a", "b"], "spans": spans}])
         assert triples(adapt_dataset(rows, {"tokens": "words", "entities": "spans"})[0]) == [(0, 2, "A"), (1, 2, "B")]
 

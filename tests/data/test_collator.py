@@ -94,7 +94,7 @@ def test_unknown_flat_annotation_is_an_error(encoder):
         DataCollatorForNestedNER(tiny_processor(encoder), LABEL2ID, "inner")
 
 
-def test_unknown_label_is_told(collate):
+def test_unknown_label_is_reported(collate):
     for name in ("RNA", "None"):
         with pytest.raises(ValueError, match=f"type '{name}'.*DNA, protein"):
             collate((["a"], [(0, 1, name)]))

@@ -189,7 +189,7 @@ def test_same_head_noun_is_an_entity_in_some_sentences_only(corpus):
         assert outside[noun], noun
 
 
-def test_a_sentence_tells_its_entities_whatever_the_names():
+def test_a_sentence_determines_its_entities_whatever_the_names():
     """No two sentences that differ in names alone are marked differently, so no name has to be guessed."""
     marked = defaultdict(set)
     for record in all_records(demo_corpus(seed=1, sentences=6000)):

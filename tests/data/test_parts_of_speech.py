@@ -36,7 +36,7 @@ def test_spacy_tags_given_words(pipeline):
     assert spacy_tagger(pipeline)([]) == []
 
 
-def test_mistakes_with_spacy_are_told(pipeline, monkeypatch):
+def test_mistakes_with_spacy_are_reported(pipeline, monkeypatch):
     with pytest.raises(ValueError, match=r"'coarse'.*'universal', 'fine'"):
         spacy_tagger(pipeline, tags="coarse")
     with pytest.raises(OSError, match=r"'nowhere'.*python -m spacy download nowhere"):
@@ -86,7 +86,7 @@ def test_a_training_has_its_data_tagged(tmp_path: Path, pipeline):
     assert feature["pos_ids"].tolist() == [processor.vocabularies["pos"][tag] for tag in ("NOUN", "VERB")]
 
 
-def test_a_tagger_that_is_not_there_is_told(tmp_path: Path):
+def test_a_tagger_that_is_not_there_is_reported(tmp_path: Path):
     train = write_lines(tmp_path / "train.jsonl", micro_records(2))
     with pytest.raises(ValueError, match=r"--pos_tagger: .*'nowhere'"):
         read_corpus(DataArguments(train_file=str(train), pos_tagger="nowhere"), lambda text: [], reads_tags=True)

@@ -60,6 +60,11 @@ def test_nothing():
     assert corpus_statistics([{"tokens": ["a"], "entities": []}])["sentences_with_pos"] == 0
 
 
+def test_splits_are_counted_together():
+    splits = {"train": [record("a b", [(0, 2, "X")])], "test": [record("c", [])]}
+    assert corpus_statistics(splits) == corpus_statistics(chain.from_iterable(splits.values()))
+
+
 @given(SPANS)
 def test_nested_means_deep_or_containing(spans):
     depths, nested = nesting_depths(spans), nested_spans(spans)

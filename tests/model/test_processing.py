@@ -160,6 +160,16 @@ def test_call_takes_text_or_words(processor):
         processor()
 
 
+def test_null_is_no_context_and_no_tags(tagged):
+    (feature,) = tagged.encode([["x"]], [None], [None], [None])
+    assert tokens(tagged, feature) == ["[CLS]", "x", "[SEP]"]
+
+
+def test_one_row_of_a_data_set_is_not_a_text(processor):
+    with pytest.raises(TypeError, match="not dict"):
+        processor({"text": "gene"})
+
+
 @pytest.mark.parametrize("words", ["gene x", ["gene", None], [["gene"], "gene x"], [["gene"], [1984]]])
 def test_a_sentence_is_a_list_of_strings(processor, words):
     """A string is not a sentence of letters."""
@@ -292,7 +302,7 @@ def test_options_travel(encoder, tmp_path):
     assert str(tmp_path) not in (tmp_path / "processor_config.json").read_text()
 
 
-def test_missing_vocabulary_is_told(encoder, tmp_path):
+def test_missing_vocabulary_is_reported(encoder, tmp_path):
     processor = tiny_processor(encoder)
     processor.build_vocabularies([{"tokens": ["x"], "pos": []}], ["chars"])
     processor.save_pretrained(tmp_path)
@@ -304,7 +314,7 @@ def test_missing_vocabulary_is_told(encoder, tmp_path):
         TriaffineProcessor.from_pretrained(tmp_path)
 
 
-def test_bad_options_are_told(encoder):
+def test_bad_options_are_reported(encoder):
     with pytest.raises(ValueError, match="context"):
         tiny_processor(encoder, context="all")
     with pytest.raises(ValueError, match="max_subwords"):
@@ -323,7 +333,7 @@ def test_any_text_is_encoded_and_every_word_is_seen(processor, text):
         assert feature["num_words"] == len(piece.offsets)
 
 
-def test_model_folder_without_processor_is_told(encoder, tmp_path):
+def test_model_folder_without_processor_is_reported(encoder, tmp_path):
     tiny_model(encoder).save_pretrained(tmp_path)
     with pytest.raises(FileNotFoundError, match=r"no processor_config\.json.*Save the processor"):
         TriaffineProcessor.from_pretrained(tmp_path)
@@ -352,7 +362,7 @@ def test_words_that_spell_special_tokens_are_words(processor):
     assert processor.tokenizer.pad_token_id not in inside
 
 
-def test_lists_of_different_lengths_are_told(processor):
+def test_lists_of_different_lengths_are_reported(processor):
     processor.build_vocabularies([{"tokens": ["x"], "pos": ["X"]}], ["pos"])
     with pytest.raises(ValueError, match=r"A sentence of 3 words \(a b c\) has 1 part-of-speech tags"):
         processor.encode([["a", "b", "c"]], [["X"]])
@@ -362,7 +372,7 @@ def test_lists_of_different_lengths_are_told(processor):
         processor(text=[])
 
 
-def test_damaged_or_missing_files_are_told(encoder, tmp_path):
+def test_damaged_or_missing_files_are_reported(encoder, tmp_path):
     processor = tiny_processor(encoder)
     processor.build_vocabularies([{"tokens": ["x"], "pos": []}], ["chars"])
     processor.save_pretrained(tmp_path)
