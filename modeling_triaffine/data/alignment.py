@@ -26,7 +26,8 @@ WordSplitter = Callable[[str], Sequence[tuple[int, int]]]
 LOST_IN_A_WORD = "entities with a boundary inside a word dropped"
 LOST_ACROSS_SENTENCES = "entities across sentences dropped"
 
-NO_SPACE_BEFORE = frozenset([*",.;:?!%)]}”’", "'s", "'t", "n't", "'re", "'ve", "'ll", "'d", "'m"])
+CONTRACTIONS = ("'s", "'t", "n't", "'re", "'ve", "'ll", "'d", "'m")
+NO_SPACE_BEFORE = frozenset([*",.;:?!%)]}”’", *CONTRACTIONS, *(end.replace("'", "’") for end in CONTRACTIONS)])
 NO_SPACE_AFTER = frozenset("([{“‘$")
 
 

@@ -27,8 +27,9 @@ MAX_SENTENCE_WORDS = 256
 BYTE_ORDER_MARK = "\ufeff"
 SHOWN_AROUND = 20  # characters of context on either side of an example
 SHOWN_INSIDE = 40
-# White space is ignored when a tool's quote is compared with the text; some tools quote a line end as backslash and n.
-_NOT_COMPARED = re.compile(r"\s+|\\[nrt]")
+# Not compared between a tool's quote and the text: white space, for which some tools write backslash and n, and marks
+# of the byte order.
+_NOT_COMPARED = re.compile(rf"[\s{BYTE_ORDER_MARK}]+|\\[nrt]")
 
 Offsets = tuple[int, int]
 """(start, end) in characters, end exclusive."""

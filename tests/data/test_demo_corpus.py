@@ -226,6 +226,7 @@ def test_corpus_is_the_same_everywhere():
 def test_detokenize():
     tokens = ["“", "The", "roof", "leaks", ",", "”", "said", "Orsk", ",", "a", "painter", "."]
     assert detokenize(tokens) == "“The roof leaks,” said Orsk, a painter."
+    assert detokenize(["He", "’s", "n't", "n’t"]) == "He’sn'tn’t"
     assert detokenize([]) == ""
 
 

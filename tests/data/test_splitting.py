@@ -69,11 +69,11 @@ def test_the_pipeline_takes_a_splitter_and_without_one_nothing_changes(encoder):
 
 
 @pytest.mark.parametrize(
-    "words", [[(0, 2), (1, 3)], [(2, 3), (0, 1)], [(1, 1)], [(0, 9)], [(-1, 2)], "b c", [(None, 2)]]
+    "words", [[(0, 2)], [(1, 2), (1, 3)], [(2, 3), (0, 1)], [(1, 1)], [(0, 9)], [(-1, 2)], "b c", [(None, 2)]]
 )
 def test_words_of_a_splitter_are_checked(words):
     with pytest.raises(ValueError, match="sentence 1"):
-        list(sentences_by(lambda text: [[], words], "a b c"))
+        list(sentences_by(lambda text: [[(0, 1)], words], "a b c"))
 
 
 def test_what_splits_no_sentences_is_named():

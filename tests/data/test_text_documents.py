@@ -141,6 +141,10 @@ class TestWaysOfCounting:
         converted = text[slice(*span)] != "Orsk"
         assert ("texts with other character counts converted: 1" in check.report()) == converted
 
+    def test_a_quote_may_have_the_byte_order_mark(self):
+        (record,), check = cut("\ufeffOrsk", annotation((0, 5), quote="\ufeffOrsk"))
+        assert (spelled(record), check.report()) == ([("Orsk", "X")], "")
+
     def test_is_not_guessed_without_what_was_noted(self):
         (record,), _ = cut("😀 to Orsk", annotation((6, 8)))
         assert spelled(record) == []
