@@ -65,6 +65,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "encoder-2e-4": {**TOGETHER, "encoder_learning_rate": 2e-4},
     "one-lstm-layer": {**TOGETHER, "lstm_layers": 1},
     "no-lstm": {**TOGETHER, "lstm_hidden_size": 0},
+    "together-query-axis": {**TOGETHER, "cross_span_axis": "query"},
     "previous-sentence": {"context": "previous_sentence"},
     "60-candidates": {"max_candidates": 60},
     # What the published code does otherwise.
