@@ -58,7 +58,7 @@ class _Watcher(MetaPathFinder):
 def _register_model() -> None:
     from transformers import AutoConfig, AutoModel, AutoModelForTokenClassification, AutoProcessor
 
-    from .model.configuration_triaffine import TriaffineConfig
+    from .model.configuration_triaffine import PipelineTasks, TriaffineConfig
     from .model.modeling_triaffine import TriaffineForNestedNER
     from .model.processing_triaffine import TriaffineProcessor
 
@@ -66,6 +66,7 @@ def _register_model() -> None:
     AutoModel.register(TriaffineConfig, TriaffineForNestedNER, exist_ok=True)
     AutoModelForTokenClassification.register(TriaffineConfig, TriaffineForNestedNER, exist_ok=True)
     AutoProcessor.register(TriaffineConfig, TriaffineProcessor, exist_ok=True)
+    PipelineTasks.is_installed = True  # by `_register_task`, as soon as there are tasks
     TriaffineForNestedNER.push_repository = _push_model
 
 

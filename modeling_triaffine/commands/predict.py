@@ -6,7 +6,7 @@
 A plain file has one text per line. In JSON lines (.jsonl, .ndjson, .json), each line is an object with the text under
 "text"; its other fields are kept. The output is each object with "entities": [{"entity_group", "score", "word",
 "start", "end"}], offsets in characters. The output file appears when it is complete and replaces an older one. In a
-pipe, results appear batch by batch.
+pipe, results appear batch by batch; with --batch-size 1, as soon as a line has been read.
 """
 
 import json
@@ -71,4 +71,5 @@ def command(
         found = find_entities(texts(), threshold=threshold, overlap=overlap, batch_size=batch_size)
         for entities in tqdm(found, unit=" texts", disable=not sys.stderr.isatty()):
             record = waiting.pop(0)
-            written.write(json.dumps({**record, entities_column: entities}, ensure_ascii=False) + "\n")
+            line = json.dumps({**record, entities_column: entities}, ensure_ascii=False)
+            print(line, file=written, flush=output is None)

@@ -37,10 +37,16 @@ class PipelineTasks(dict[str, Any]):
 
     transformers looks up the task as the user wrote it. The alias cannot have an entry of its own: `pipeline(model=…)`
     without a task requires a single entry.
+
+    Attributes:
+        is_installed: whether this package handles the tasks in this process. transformers then finds no custom pipeline
+            here, and needs no `trust_remote_code`.
     """
 
+    is_installed = False
+
     def __contains__(self, task: object) -> bool:
-        return super().__contains__(TASK_ALIASES.get(str(task), task))
+        return not self.is_installed and super().__contains__(TASK_ALIASES.get(str(task), task))
 
     def __getitem__(self, task: str) -> Any:
         return super().__getitem__(TASK_ALIASES.get(task, task))

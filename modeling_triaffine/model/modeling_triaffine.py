@@ -179,8 +179,9 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         known = inspect.signature(load).bind(*arguments, **options).arguments
         files, load_config = known.get("checkpoint_files"), known.get("load_config")
         is_plain = not any(getattr(load_config, name, True) for name in ("hf_quantizer", "ignore_mismatched_sizes"))
-        if files and is_plain and known.get("state_dict") is None:
-            check_sizes(known["model"], files, f"The weights in {known['model'].name_or_path}")
+        model = known.get("model")
+        if model is not None and files and is_plain and known.get("state_dict") is None:
+            check_sizes(model, files, f"The weights in {model.name_or_path}")
         return load(*arguments, **options)
 
     def save_pretrained(  # type: ignore[override]

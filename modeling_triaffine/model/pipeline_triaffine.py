@@ -16,6 +16,7 @@ from .decoding_triaffine import Threshold, check_overlap, find_entities, resolve
 from .modeling_triaffine import TriaffineForNestedNER, evaluating
 from .processing_triaffine import PosTagger, TriaffineProcessor
 from .quantization_triaffine import check_quantization, quantize_linear_layers
+from .repository_triaffine import ORIGIN_OPTIONS
 from .text_triaffine import TextSplitter
 
 # oneDNN, which computes some of torch's functions on the CPU, caches a primitive for each of the last 1,024 shapes.
@@ -26,7 +27,8 @@ os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "16")
 BATCHES_AT_ONCE = 16
 DEFAULT_BATCH_SIZE = 16
 MAX_BATCH_SIZE = 2**20
-OPTION_OF_LOADING = "load the model and its processor by their `from_pretrained`, and give them as objects"
+# Keywords of `from_pretrained` for the model alone; `ORIGIN_OPTIONS` are for the processor, too.
+MODEL_OPTIONS = ("device_map", "attn_implementation")
 # Keywords of transformers' own pipeline for tokens, and what to use here.
 INSTEAD_OF = {
     "ignore_labels": "leave out entities by their `entity_group`",
@@ -34,9 +36,7 @@ INSTEAD_OF = {
     "offset_mapping": "entities have character offsets anyway",
     "stride": "`max_subwords` and `max_sentence_words` of the processor set the windows of long sentences",
     **dict.fromkeys(("feature_extractor", "image_processor", "video_processor"), "the processor reads text"),
-    "trust_remote_code": "no code is read from a repository, leave it out",
-    **dict.fromkeys(("revision", "token", "cache_dir", "local_files_only", "subfolder"), OPTION_OF_LOADING),
-    **dict.fromkeys(("device_map", "model_kwargs", "attn_implementation", "config"), OPTION_OF_LOADING),
+    "config": "load the model with it by `from_pretrained`, and give the object",
 }
 
 
@@ -58,6 +58,9 @@ class NestedNERPipeline(ChunkPipeline):
         dtype: as in `from_pretrained`, if `model` is a name; also by its old name, `torch_dtype`.
         quantize: "int8" computes the encoder's linear layers in int8 on the CPU, all else in float32; needs the extra
             `onnx`. A model object is copied, not changed.
+        kwargs: `device`; if `model` is a name, the keywords of `from_pretrained` that say where it is (`revision`,
+            `token`, `subfolder`, …), `device_map`, `attn_implementation` and `model_kwargs`. `trust_remote_code` has
+            no effect: no code is read from a repository.
 
     Returns for each text a list of {"entity_group", "score", "word", "start", "end"}, offsets in characters with an
     exclusive end, sorted by start, then longest first. A list, tuple, array, series or column of texts returns a list;
@@ -97,9 +100,18 @@ class NestedNERPipeline(ChunkPipeline):
         _refuse_unknown(set(kwargs) & set(INSTEAD_OF))
         check_quantization(quantize)
         self.quantize = quantize
+        kwargs.pop("trust_remote_code", None)
+        origin = {name: kwargs.pop(name) for name in ORIGIN_OPTIONS if name in kwargs}
+        options = {name: kwargs.pop(name) for name in MODEL_OPTIONS if name in kwargs} | kwargs.pop("model_kwargs", {})
         if isinstance(model, str | os.PathLike):
-            processor = processor or TriaffineProcessor.from_pretrained(model)
-            model = TriaffineForNestedNER.from_pretrained(model, dtype=kwargs.get("torch_dtype") or dtype)
+            processor = processor or TriaffineProcessor.from_pretrained(model, **origin)
+            options = {"dtype": kwargs.get("torch_dtype") or dtype, **origin, **options}
+            model = TriaffineForNestedNER.from_pretrained(model, **options)
+        elif origin or options:
+            raise TypeError(
+                f"NestedNERPipeline: {', '.join(origin | options)} say how a model is loaded, but `model` is an object; "
+                "give them to its `from_pretrained`."
+            )
         elif quantize is not None:
             model = copy.deepcopy(model)
         processor = _find_processor(model, processor, tokenizer)
@@ -125,17 +137,18 @@ class NestedNERPipeline(ChunkPipeline):
                 f"NestedNERPipeline reads one text or a flat collection of texts, not {type(inputs).__name__} of "
                 f"{inputs.ndim} dimensions: give one of its columns."  # type: ignore[attr-defined]
             )
-        found = super().__call__((text for text in inputs), **kwargs)
-        return list(found) if isinstance(inputs, Sized) else found
+        is_stream = not isinstance(inputs, Sized)
+        found = super().__call__((text for text in inputs), is_stream=is_stream, **kwargs)
+        return found if is_stream else list(found)
 
-    def _sanitize_parameters(self, aggregation_strategy: Any = None, **parameters: Any) -> Any:
+    def _sanitize_parameters(self, aggregation_strategy: Any = None, is_stream: bool = False, **parameters: Any) -> Any:
         _check_aggregation(aggregation_strategy)
         _refuse_unknown(set(parameters) - {"threshold", "overlap"})
         check_threshold(parameters.get("threshold"), self.model.config.entity_labels)
         check_overlap(parameters.get("overlap", "all"))
         overlap = {name: value for name, value in parameters.items() if name == "overlap"}
         threshold = {name: value for name, value in parameters.items() if name == "threshold"}
-        return {}, threshold, overlap
+        return {"is_stream": is_stream}, threshold, overlap
 
     def save_pretrained(self, save_directory: str | os.PathLike[str], **kwargs: Any) -> None:
         """Model and processor, with all that loading them needs.
@@ -167,14 +180,22 @@ class NestedNERPipeline(ChunkPipeline):
     ) -> Iterator[list[dict[str, Any]]]:
         """Entities text by text. Sentences of several texts run together, in the order of their length."""
         check_integer("NestedNERPipeline", "batch_size", batch_size, 1, MAX_BATCH_SIZE)
-        return self._stream(inputs, batch_size, forward_params, postprocess_params)
+        return self._stream(inputs, batch_size, preprocess_params["is_stream"], forward_params, postprocess_params)
 
     def _stream(
-        self, inputs: Iterable[str], batch_size: int, forward_params: dict[str, Any], postprocess_params: dict[str, Any]
+        self,
+        inputs: Iterable[str],
+        batch_size: int,
+        is_stream: bool,
+        forward_params: dict[str, Any],
+        postprocess_params: dict[str, Any],
     ) -> Iterator[list[dict[str, Any]]]:
         sentences = (sentence for text in inputs for sentence in self.preprocess(text))
         found: list[dict[str, Any]] = []  # in the text so far
-        while pool := list(islice(sentences, batch_size * BATCHES_AT_ONCE)):
+        # A stream has results after its first batch, then after two, four, …; with batches of 1 it never waits.
+        batches = 1 if is_stream else BATCHES_AT_ONCE
+        while pool := list(islice(sentences, batch_size * batches)):
+            batches = min(batches * min(batch_size, 2), BATCHES_AT_ONCE)
             sizes = [feature_size(sentence["feature"]) for sentence in pool]
             for rows in batches_by_length(sizes, batch_size):
                 batch = [pool[row] for row in rows]

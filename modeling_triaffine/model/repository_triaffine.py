@@ -64,7 +64,7 @@ CUSTOM_PIPELINES = {
 }
 
 # Options of `from_pretrained` that say where a model's files are, and that its processor is loaded with.
-ORIGIN_OPTIONS = ("revision", "subfolder", "cache_dir", "local_files_only")
+ORIGIN_OPTIONS = ("revision", "subfolder", "cache_dir", "local_files_only", "token")
 # Options of `save_pretrained(push_to_hub=True)` for the push.
 PUSH_OPTIONS = (
     *("repo_id", "processor", "private", "token", "tags"),

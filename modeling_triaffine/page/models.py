@@ -13,9 +13,7 @@ from huggingface_hub.utils import validate_repo_id
 from transformers.utils import cached_file
 
 from ..hosting import public_names
-from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.pipeline_triaffine import NestedNERPipeline
-from ..model.processing_triaffine import TriaffineProcessor
 
 MOST_EXAMPLES = 5
 
@@ -81,9 +79,7 @@ class Models:
 
     def _load_from(self, place: str) -> NestedNERPipeline:
         # The package's own classes load the model from safetensors; code in its repository never runs.
-        processor = TriaffineProcessor.from_pretrained(place, trust_remote_code=False)
-        model = TriaffineForNestedNER.from_pretrained(place, trust_remote_code=False)
-        return NestedNERPipeline(model=model, processor=processor, device=self.device)
+        return NestedNERPipeline(model=place, device=self.device)
 
 
 def _texts(widget: Any) -> list[str]:

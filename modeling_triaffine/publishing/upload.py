@@ -347,7 +347,7 @@ def _find_processor(model: TriaffineForNestedNER, token: str | bool | None) -> T
     """The processor saved where the model was loaded from; None if there is none."""
     origin = model.config.name_or_path
     try:
-        return TriaffineProcessor.from_pretrained(origin, token=token, **model.origin) if origin else None
+        return TriaffineProcessor.from_pretrained(origin, **{"token": token, **model.origin}) if origin else None
     except OSError as error:
         logger.warning("The model is published without a processor. %s", error)
         return None
@@ -359,7 +359,7 @@ def _copy_card(folder: Path, model: TriaffineForNestedNER, token: str | bool | N
 
     def find(name: str) -> str | None:
         try:
-            return cached_file(origin, name, token=token, **model.origin) if origin else None
+            return cached_file(origin, name, **{"token": token, **model.origin}) if origin else None
         except OSError:
             return None
 

@@ -12,7 +12,6 @@ from transformers.utils import logging
 
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.decoding_triaffine import Threshold
-from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.repository_triaffine import find_file
@@ -82,12 +81,7 @@ class Tagger:
         """The pipeline, loaded with the first chunk, since Ray does not report errors of constructors."""
         logging.disable_progress_bar()
         logging.set_verbosity_error()  # on a GPU, the pipeline warns of repeated calls
-        model, revision = self.tagging.model, self.tagging.revision
-        return NestedNERPipeline(
-            model=TriaffineForNestedNER.from_pretrained(model, revision=revision),
-            processor=TriaffineProcessor.from_pretrained(model, revision=revision),
-            device=self.device,
-        )
+        return NestedNERPipeline(model=self.tagging.model, revision=self.tagging.revision, device=self.device)
 
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
         chunk = Chunk.unpack(row)
