@@ -2,6 +2,7 @@
 
 import json
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,11 @@ BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 @pytest.fixture(autouse=True)
 def benchmarks_importable(monkeypatch):
     monkeypatch.syspath_prepend(str(BENCHMARKS))
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in BENCHMARKS.glob("*.py")))
+def test_what_a_benchmark_imports_exists(name):
+    assert import_module(name).__doc__
 
 
 @pytest.mark.parametrize("reference", [False, True], ids=["fast", "reference"])

@@ -49,7 +49,8 @@ Training
 
 Scores and card
   --eval_strategy WHEN             Score the validation data: epoch, steps, or no (default: epoch).
-  --save_strategy WHEN             Save a checkpoint: no, steps, epoch or best (default: epoch).
+  --save_strategy WHEN             Save a checkpoint: no, steps, epoch or best (default: as --eval_strategy,
+                                   or each epoch without evaluation).
   --load_best_model_at_end BOOL    End with the checkpoint of the best validation F1 (default: true).
   --dataset_name NAME              Name of the data in the model card.
   --language LANGUAGE              Language in the model card, such as en.

@@ -109,8 +109,8 @@ class NestedNERPipeline(ChunkPipeline):
             model = TriaffineForNestedNER.from_pretrained(model, **options)
         elif origin or options:
             raise TypeError(
-                f"NestedNERPipeline: {', '.join(origin | options)} say how a model is loaded, but `model` is an object; "
-                "give them to its `from_pretrained`."
+                f"NestedNERPipeline: {', '.join(origin | options)} would change how a model is loaded, but `model` is "
+                "an object; pass them to its `from_pretrained`."
             )
         elif quantize is not None:
             model = copy.deepcopy(model)

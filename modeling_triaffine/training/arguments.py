@@ -185,7 +185,11 @@ class NestedNERTrainingArguments(TrainingArguments):
     do_train: bool = _option(True, "Train.")
     do_eval: bool = _option(True, "Score the final model on the validation data.")
     eval_strategy: IntervalStrategy | str = _option("epoch", "When to score the validation data: epoch, steps or no.")
-    save_strategy: SaveStrategy | str = _option("epoch", "When to save a checkpoint: epoch, steps, best or no.")
+    save_strategy: SaveStrategy | str | None = _option(
+        None,
+        "When to save a checkpoint: epoch, steps, best or no. Default: as --eval_strategy, or each epoch without "
+        "evaluation.",
+    )
     save_total_limit: int | None = _option(1, "Number of checkpoints to keep, the best one aside.")
     load_best_model_at_end: bool = _option(
         True, "End with the checkpoint of the best --metric_for_best_model; without validation, with the last."
@@ -231,8 +235,10 @@ class NestedNERTrainingArguments(TrainingArguments):
             # Copies pinned batches to the GPU during the previous step.
             self.accelerator_config = {"non_blocking": True}
         self._check_numbers()
-        if self.eval_strategy == IntervalStrategy.NO:
-            self.load_best_model_at_end = False
+        is_evaluated = self.eval_strategy != IntervalStrategy.NO
+        self.load_best_model_at_end &= is_evaluated
+        if self.save_strategy is None:
+            self.save_strategy = self.eval_strategy if is_evaluated else "epoch"
         check_of_trainer: Any = super().__post_init__  # untyped in transformers
         check_of_trainer()
         if self.train_sampling_strategy not in SAMPLING_STRATEGIES:

@@ -8,6 +8,7 @@ import difflib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -169,7 +170,9 @@ def _check_recipe_config(recipe: Recipe) -> dict[str, Any]:
 
 def as_arguments(name: str, value: Any) -> list[str]:
     """A value of training.yaml or Python as on the command line; YAML reads a bare `no` as False, nothing as None."""
-    if isinstance(value, list):
+    if isinstance(value, Enum):
+        value = value.value
+    if isinstance(value, list | tuple):
         return [f"--{name}", *map(str, value)]
     if isinstance(value, bool | None):
         value = {True: "true", False: "false" if name in CONFIG_OPTIONS else "no", None: ""}[value]

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 from datasets import Dataset, DatasetDict
-from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PretrainedConfig, PreTrainedTokenizerFast, set_seed
 
 from ..model.configuration_triaffine import NONE_LABEL, TriaffineConfig
@@ -102,6 +102,7 @@ def learn_tokenizer(sentences: Iterable[list[str]], vocab_size: int) -> PreTrain
     """
     tokenizer = Tokenizer(models.BPE(unk_token=SPECIAL_TOKENS["unk_token"]))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+    tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=vocab_size,
         special_tokens=list(SPECIAL_TOKENS.values()),

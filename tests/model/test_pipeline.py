@@ -119,6 +119,14 @@ def test_transformers_own_pipeline_function_gives_it(encoder, tmp_path):
             assert stock(TEXTS[0]) == near(found)
 
 
+def test_keywords_of_loading_reach_model_and_processor(finder, tmp_path):
+    finder.save_pretrained(tmp_path / "part")
+    options = {"subfolder": "part", "revision": "main", "token": None, "trust_remote_code": True}
+    loaded = NestedNERPipeline(tmp_path, **options, model_kwargs={"attn_implementation": "eager"}, dtype=torch.float64)
+    assert (loaded.model.encoder.config._attn_implementation, loaded.model.dtype) == ("eager", torch.float64)
+    assert loaded(TEXTS[0], threshold=0.2) == near(finder(TEXTS[0], threshold=0.2))
+
+
 @pytest.mark.parametrize("task", ["token-classification", "ner"])
 def test_transformers_own_pipeline_function_takes_a_model_object(finder, encoder, task):
     model, processor = finder.model, finder.processor

@@ -167,7 +167,9 @@ def test_the_same_sentences_give_the_same_tokenizer() -> None:
     assert first == second
     tokenizer = learn_tokenizer(sentences, vocab_size=280)
     assert len(tokenizer) == 280
-    assert tokenizer.unk_token_id not in tokenizer(["gene", "Ωmega-3"], is_split_into_words=True)["input_ids"]
+    known = tokenizer(["gene", "Ωmega-3"], is_split_into_words=True)["input_ids"]
+    assert tokenizer.unk_token_id not in known
+    assert tokenizer.decode(known, skip_special_tokens=True).strip() == "gene Ωmega-3"
 
 
 def test_labels_are_those_of_the_training_data_in_order_and_none() -> None:

@@ -4,6 +4,8 @@ import re
 
 import pytest
 import torch
+from transformers import SchedulerType
+from transformers.trainer_utils import IntervalStrategy
 
 from modeling_triaffine import NestedNERTrainer, TriaffineForNestedNER, start_from_recipe
 from modeling_triaffine.data import write_nested_ner
@@ -57,12 +59,15 @@ def test_a_trainer_takes_what_it_returns(tmp_path, recipe, corpus):
         {"train": corpus["train"]},
         tmp_path / "out",
         ema_decay=None,
-        eval_strategy="no",
+        eval_strategy=IntervalStrategy.NO,
+        lr_scheduler_type=SchedulerType.COSINE,
+        label_names=("labels",),
         max_candidates=7,
         cross_span_residual=False,
         mix_layers=True,
     )
     assert (arguments.ema_decay, model.config.max_candidates) == (None, 7)
+    assert (arguments.eval_strategy, arguments.lr_scheduler_type, arguments.label_names) == ("no", "cosine", ["labels"])
     assert (model.config.cross_span_residual, model.config.mix_layers) == (False, True)
     trainer = NestedNERTrainer(model, arguments, processing_class=processor, train_dataset=corpus["train"])
     trainer.train()

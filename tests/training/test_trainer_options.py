@@ -154,6 +154,10 @@ def other_trainer(folder: Path, args: TrainingArguments | None = None, **options
             "train_dataset has 0 records, and the least is 1",
         ),
         ({"eval_dataset": {"dev": micro_records(3)}}, r"eval_dataset\['dev'\] is a list"),
+        (
+            {"train_dataset": micro_dataset(micro_records(3)).rename_column("tokens", "words")},
+            r"train_dataset .*'words'.* \['tokens'\]",
+        ),
     ],
 )
 def test_what_would_do_nothing_is_refused(tmp_path, options, message):
@@ -184,12 +188,30 @@ def test_evaluation_and_prediction_refuse_lists(tmp_path):
             use(micro_records(2))
 
 
-def test_several_gpus_of_one_process_are_not_used(tmp_path):
+def test_several_gpus_of_one_process_are_not_used(tmp_path, caplog):
     """torch's DataParallel would cut a batch into parts, and its word indices with it."""
     args = TrainingArguments(str(tmp_path), use_cpu=True)
     assert args.n_gpu == 0
     args._n_gpu = 2
     assert other_trainer(tmp_path, args).args.train_batch_size == args.per_device_train_batch_size
+    assert "accelerate launch" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("options", "evaluated", "saved"),
+    [({}, "epoch", "epoch"), ({"eval_strategy": "steps"}, "steps", "steps"), ({"eval_strategy": "no"}, "no", "epoch")],
+)
+def test_checkpoints_are_saved_when_they_are_scored(tmp_path, options, evaluated, saved):
+    args = NestedNERTrainingArguments(str(tmp_path), use_cpu=True, **options)
+    assert (args.eval_strategy, args.save_strategy) == (evaluated, saved)
+    assert args.load_best_model_at_end == (evaluated != "no")
+
+
+def test_without_validation_data_nothing_is_scored(tmp_path, caplog):
+    args = NestedNERTrainingArguments(str(tmp_path), use_cpu=True)
+    trainer = other_trainer(tmp_path, args, train_dataset=micro_dataset(micro_records(4)))
+    assert (trainer.args.eval_strategy, trainer.args.load_best_model_at_end) == ("no", False)
+    assert "eval_dataset" in caplog.text
 
 
 @pytest.mark.parametrize(
