@@ -9,12 +9,11 @@ The splits are lists of documents (`ldc.py`), as published ones are: `nw/adj/AFP
 If a document exists in several stages of annotation and the list does not name one, the last stage is read.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from .documents import AnnotatedText, Annotation, Offsets
-from .ldc import TAG, AnnotationFiles, entity_mentions, format_of_pairs, overlaps, read_source, unescape
+from .ldc import TAG, AnnotationFiles, entity_mentions, format_of_pairs, numbers, overlaps, read_source, unescape
 from .schema import RecordChecker
 
 # ACE 2005 has the same documents in several stages of annotation, here from the first to the last.
@@ -57,11 +56,10 @@ def _mentions(file: Path, name: str, check: RecordChecker) -> Iterator[Annotatio
     for entity, mention, where in entity_mentions(file, name, check, OTHER_MENTIONS):
         kind = check.typed(entity.attrib, "TYPE", str, where)
         extent = mention.find("extent/charseq")
-        offsets = [] if extent is None else [extent.get("START", ""), extent.get("END", "")]
-        if extent is None or not all(re.fullmatch("[0-9]{1,15}", offset) for offset in offsets):
-            raise check.error(where, "it has no extent with START and END", "Give the file as distributed by LDC")
-        start, last = map(int, offsets)
-        yield Annotation("extent", ((start, last + 1),), type=kind, quote=extent.text or None, where=where)
+        values = [None] if extent is None else [extent.get("START"), extent.get("END")]
+        start, last = numbers(values, "extent with START and END", where, check)
+        quote = mention.findtext("extent/charseq") or None
+        yield Annotation("extent", ((start, last + 1),), type=kind, quote=quote, where=where)
 
 
 def _text(source: str) -> tuple[str, list[tuple[Offsets, bool]]]:

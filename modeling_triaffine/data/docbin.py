@@ -8,20 +8,26 @@ is read if there is none. Needs the extra `spacy`; no pipeline is loaded.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import missing_extra
 from ..model.text_triaffine import sentence_splitter as named_sentence_splitter
-from .alignment import LOST_ACROSS_SENTENCES, by_sentence
 from .corpus_format import CorpusFormat
-from .documents import DEFAULT_SENTENCE_SPLITTER, in_context, without_space
+from .documents import (
+    DEFAULT_SENTENCE_SPLITTER,
+    AnnotatedText,
+    Annotation,
+    aligned_entities,
+    document_of,
+    in_context,
+)
 from .reading import open_corpus
-from .schema import Document, Entity, Record, RecordChecker
+from .schema import Document, Record, RecordChecker
 
 if TYPE_CHECKING:
-    from spacy.tokens import Doc, Span, Token
+    from spacy.tokens import Doc, Token
 
 SPAN_GROUP = "sc"  # spaCy's default name
 
@@ -44,41 +50,49 @@ def read_docbin(
         CorpusError: the file is not a DocBin, or there are several span groups.
         ImportError: spaCy is not installed.
     """
-    docs = _documents(path, check)
-    groups = _groups(docs, columns, check)
-    for number, doc in enumerate(docs):
-        if groups and doc.ents:
-            check.note("entities of doc.ents besides the span group ignored", len(doc.ents))
-        spans = _spans(doc, groups, check)
+    for doc, document in _annotated(path, check, columns):
         sentences = [sentence for sentence in _sentences(doc, sentence_splitter) if sentence]
-        entities = _entities(doc, spans, sentences, check)
-        doc_id = _doc_id(path, number)
-        for sent_id, (tokens, inside) in enumerate(zip(sentences, entities, strict=True)):
+        if not sentences:
+            check.note("texts without a word ignored", example=document.where)
+        words = [[(token.idx, token.idx + len(token)) for token in sentence] for sentence in sentences]
+        for sent_id, (tokens, inside) in enumerate(
+            zip(sentences, aligned_entities(document, words, check), strict=True)
+        ):
             raw = {
-                "id": f"{doc_id}:{sent_id}",
-                "doc_id": doc_id,
+                "id": f"{document.doc_id}:{sent_id}",
+                "doc_id": document.doc_id,
                 "sent_id": sent_id,
                 "tokens": [token.text for token in tokens],
                 "pos": [token.pos_ for token in tokens] if all(token.pos_ for token in tokens) else [],
                 "entities": inside,
             }
-            yield check(raw, f"document {number}, sentence {sent_id}")
+            yield check(raw, f"{document.where}, sentence {sent_id}")
 
 
 def read_docbin_texts(path: Path, check: RecordChecker) -> Iterator[Document]:
-    """The documents as written; spans without a label or text are dropped and counted."""
+    """The documents as written."""
+    return (document_of(document, check) for _, document in _annotated(path, check, None))
+
+
+def _annotated(
+    path: Path, check: RecordChecker, columns: Mapping[str, Any] | None
+) -> Iterator[tuple[Doc, AnnotatedText]]:
+    """Each document with its text and spans; those without a label are dropped."""
     docs = _documents(path, check)
-    groups = _groups(docs, None, check)
+    groups = _groups(docs, columns, check)
     for number, doc in enumerate(docs):
-        entities = [
-            without_space(doc.text, Entity(start=span.start_char, end=span.end_char, type=span.label_))
-            for span in _spans(doc, groups, check)
-        ]
-        yield Document(doc_id=_doc_id(path, number), text=doc.text, entities=entities)
-
-
-def _doc_id(path: Path, number: int) -> str:
-    return f"{path.name.partition('.')[0]}:{number}"
+        where = f"document {number}"
+        if groups and doc.ents:
+            check.note("entities of doc.ents besides the span group ignored", len(doc.ents))
+        annotations = []
+        spans = (span for group in groups for span in doc.spans.get(group, [])) if groups else doc.ents
+        for index, span in enumerate(spans):
+            fragment = (span.start_char, span.end_char)
+            if span.label_:
+                annotations.append(Annotation(f"spans[{index}]", (fragment,), span.label_, quote=None, where=where))
+            else:
+                check.drop("spans without a label dropped", example=f"{where}: {in_context(doc.text, *fragment)}")
+        yield doc, AnnotatedText(f"{path.name.partition('.')[0]}:{number}", doc.text, annotations, where)
 
 
 def _documents(path: Path, check: RecordChecker) -> list[Doc]:
@@ -114,17 +128,6 @@ def _groups(docs: Sequence[Doc], columns: Mapping[str, Any] | None, check: Recor
     return groups
 
 
-def _spans(doc: Doc, groups: Sequence[str], check: RecordChecker) -> Iterator[Span]:
-    """The spans that have a label and text; the others are dropped."""
-    for span in (span for group in groups for span in doc.spans.get(group, [])) if groups else doc.ents:
-        if not span.text.strip():
-            check.drop("entities of white space dropped")
-        elif not span.label_:
-            check.drop("spans without a label dropped", example=in_context(doc.text, span.start_char, span.end_char))
-        else:
-            yield span
-
-
 def _sentences(doc: Doc, sentence_splitter: str) -> list[list[Token]]:
     """The tokens of every sentence without those of white space."""
     if doc.has_annotation("SENT_START"):
@@ -134,24 +137,6 @@ def _sentences(doc: Doc, sentence_splitter: str) -> list[list[Token]]:
         cut = named_sentence_splitter(sentence_splitter)(doc.text)
         borders = [(bisect_left(positions, start), bisect_left(positions, end)) for start, end in cut]
     return [[token for token in doc[start:end] if not token.text.isspace()] for start, end in borders]
-
-
-def _entities(
-    doc: Doc, spans: Iterable[Span], sentences: Sequence[Sequence[Token]], check: RecordChecker
-) -> list[list[Entity]]:
-    """The entities of every sentence, by tokens."""
-    words = [token for sentence in sentences for token in sentence]
-    positions = [token.i for token in words]
-    found = [
-        Entity(start=bisect_left(positions, span.start), end=bisect_left(positions, span.end), type=span.label_)
-        for span in spans
-    ]
-    entities, crossing = by_sentence(found, list(map(len, sentences)))
-    for entity in crossing:
-        last = words[entity["end"] - 1]
-        inside = in_context(doc.text, words[entity["start"]].idx, last.idx + len(last))
-        check.drop(LOST_ACROSS_SENTENCES, example=f"{entity['type']} {inside}")
-    return entities
 
 
 DOCBIN = CorpusFormat(

@@ -123,7 +123,7 @@ def sentences_of(
     words_by_sentence = _split(document, word_splitter, sentence_splitter)
     if not words_by_sentence:
         check.note("texts without a word ignored", example=document.where)
-    entities = _aligned(document, words_by_sentence, check)
+    entities = aligned_entities(document, words_by_sentence, check)
     for number, (words, inside) in enumerate(zip(words_by_sentence, entities, strict=True)):
         raw = {
             "id": f"{document.doc_id}:{number}",
@@ -160,7 +160,7 @@ def _split(document: AnnotatedText, word_splitter: WordSplitter | None, sentence
     ]
 
 
-def _aligned(
+def aligned_entities(
     document: AnnotatedText, words_by_sentence: Sequence[Sequence[Offsets]], check: RecordChecker
 ) -> list[list[Entity]]:
     """The entities of every sentence, by words; those that cannot be aligned are dropped."""

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from .documents import AnnotatedText, Annotation
-from .ldc import TAG, AnnotationFiles, entity_mentions, format_of_pairs, overlaps, read_source, unescape
+from .ldc import TAG, AnnotationFiles, entity_mentions, format_of_pairs, numbers, overlaps, read_source, unescape
 from .schema import RecordChecker
 
 FILES = AnnotationFiles((".rich_ere.xml", ".light_ere.xml", ".ere.xml"), source_suffix=".xml")
@@ -71,17 +71,10 @@ def _read_document(file: Path, name: str, sources: Sequence[Path], check: Record
 def _mentions(file: Path, name: str, check: RecordChecker) -> Iterator[Annotation]:
     for entity, mention, where in entity_mentions(file, name, check, IGNORED):
         kind = check.typed(entity.attrib, "type", str, where)
-        offset, length = mention.get("offset", ""), mention.get("length", "")
-        if not all(re.fullmatch("[0-9]{1,15}", number) for number in (offset, length)):
-            raise check.error(where, "it has no offset and length", "Give the file as distributed by LDC")
-        quote = mention.findtext("mention_text")
-        yield Annotation(
-            name="mention_text",
-            fragments=((int(offset), int(offset) + int(length)),),
-            type=kind,
-            quote=unescape(quote) if quote else None,
-            where=where,
-        )
+        values = [mention.get("offset"), mention.get("length")]
+        start, length = numbers(values, "offset and length", where, check)
+        quote = unescape(mention.findtext("mention_text", "")) or None
+        yield Annotation("mention_text", ((start, start + length),), type=kind, quote=quote, where=where)
 
 
 ERE = format_of_pairs(

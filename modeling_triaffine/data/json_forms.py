@@ -57,41 +57,27 @@ JSON_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[{}\[\]:]', re.DOTA
 """Strings (the last one may be truncated), brackets and colons: enough to find the keys of a JSON object."""
 
 
-def json_lines(path: Path, check: RecordChecker) -> Iterator[tuple[object, str]]:
-    """The values of JSON lines, each with its place in the file; blank lines are skipped."""
-    with open_corpus(path) as lines:
-        for number, line in enumerate(lines, start=1):
-            if line.strip():
-                yield parse_json(line.rstrip(b"\r\n"), check, f"line {number}"), f"line {number}"
-
-
-def json_list(path: Path, check: RecordChecker) -> Iterator[tuple[object, str]]:
-    """The values of one JSON list, each with its index. The list is parsed as a whole: memory grows with the file."""
-    with open_corpus(path) as file:
-        values = parse_json(file.read(), check, "")
-    if not isinstance(values, list):
-        raise check.error("", "expected one list of records", "Wrap the records in [ ], or use JSON lines")
-    for number, value in enumerate(values):
-        yield value, f"record {number}"
-
-
 def json_values(path: Path, check: RecordChecker) -> Iterator[tuple[object, str]]:
-    """The values of JSON lines, read one by one, of one JSON list, or the one value of a file whose first line is only
-    a part of it; each with its place in the file."""
-    if read_head(path).startswith("["):
-        yield from json_list(path, check)
-    elif _has_values_of_several_lines(path):
-        with open_corpus(path) as file:
-            yield parse_json(file.read(), check, ""), ""
-    else:
-        yield from json_lines(path, check)
+    """The values of JSON lines, of one JSON list, or one value of several lines; each with its place in the file.
+
+    Lines are read one by one; a list is parsed as a whole, so that memory grows with the file.
+    """
+    is_list = read_head(path).startswith("[")
+    with open_corpus(path) as file:
+        first = next(filter(bytes.strip, file)).decode("utf-8", errors="replace")
+        file.seek(0)
+        if not is_list and not _continues(first):
+            for number, line in enumerate(file, start=1):
+                if line.strip():
+                    yield parse_json(line.rstrip(b"\r\n"), check, f"line {number}"), f"line {number}"
+            return
+        value = parse_json(file.read(), check, "")
+    yield from ((one, f"record {number}") for number, one in enumerate(value if isinstance(value, list) else [value]))
 
 
-def _has_values_of_several_lines(path: Path) -> bool:
-    """Whether brackets are still open at the end of the first line that is not blank."""
-    with open_corpus(path) as lines:
-        first = next(filter(bytes.strip, lines)).decode("utf-8", errors="replace")
-    tokens = [match.group() for match in JSON_TOKEN.finditer(first)]
+def _continues(line: str) -> bool:
+    """Whether brackets of JSON are still open at the end of a line."""
+    tokens = [match.group() for match in JSON_TOKEN.finditer(line)]
     return sum(token in ("{", "[") for token in tokens) > sum(token in ("}", "]") for token in tokens)
 
 
@@ -133,7 +119,7 @@ def read_json_lines(path: Path, check: RecordChecker) -> Iterator[Record]:
 def read_published_json(path: Path, check: RecordChecker) -> Iterator[Record]:
     """Reads the published experiments' form; a CorpusError names the record (counted from 0) and the field."""
     name = path.name.partition(".")[0]
-    for number, (raw, where) in enumerate(json_list(path, check)):
+    for number, (raw, where) in enumerate(json_values(path, check)):
         identifier = f"{name}:{number}"
         if isinstance(raw, dict):
             kept = {CONTEXT_NAMES.get(key, key): value for key, value in raw.items() if key not in NOT_FOR_NER}

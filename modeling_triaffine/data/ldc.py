@@ -56,6 +56,13 @@ def entity_mentions(
             yield entity, mention, f"{name}, {mention.get('ID') or mention.get('id')}"
 
 
+def numbers(values: Sequence[str | None], names: str, where: str, check: RecordChecker) -> list[int]:
+    """The numbers in attributes of these names; CorpusError if one is missing or no number."""
+    if not all(re.fullmatch("[0-9]{1,15}", value or "") for value in values):
+        raise check.error(where, f"it has no {names}", "Give the file as distributed by LDC")
+    return [int(value or "") for value in values]
+
+
 def overlaps(mention: Annotation, span: Offsets) -> bool:
     return any(start < span[1] and span[0] < end for start, end in mention.fragments)
 

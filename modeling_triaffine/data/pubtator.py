@@ -42,22 +42,22 @@ def _document(lines: list[tuple[int, str]], check: RecordChecker) -> AnnotatedTe
     doc_id = ""
     for number, line in lines:
         where = f"line {number}"
-        text, entity = TEXT_LINE.fullmatch(line), ENTITY_LINE.fullmatch(line)
+        text, entity, relation = (form.fullmatch(line) for form in (TEXT_LINE, ENTITY_LINE, RELATION_LINE))
+        if found := text or entity or relation:
+            doc_id = doc_id or found[1]
+            if found[1] != doc_id:
+                problem = f"the document {found[1]!r} begins within the document {doc_id!r}"
+                raise check.error(where, problem, "Put an empty line between two documents")
         if text and not annotations and text[2] not in texts:
             texts[text[2]] = text[3]
         elif entity:
             name, fragments = f"line {number}", ((int(entity[2]), int(entity[3])),)
             annotations.append(Annotation(name, fragments, type=entity[5], quote=entity[4] or None, where=where))
-        elif RELATION_LINE.fullmatch(line):
+        elif relation:
             check.note("relations ignored")
         else:
             problem = f"{line[:60]!r} is not a line of PubTator"
             raise check.error(where, problem, "Lines are 'ID|t|title', 'ID|a|abstract', or ID, start, end, text, type")
-        line_id = re.split(r"[|\t]", line, maxsplit=1)[0]
-        doc_id = doc_id or line_id
-        if line_id != doc_id:
-            problem = f"the document {line_id!r} begins within the document {doc_id!r}"
-            raise check.error(where, problem, "Put an empty line between two documents")
     first = f"line {lines[0][0]}"
     if "t" not in texts:
         raise check.error(first, f"the document {doc_id!r} has no title", f"Begin it with '{doc_id}|t|'")

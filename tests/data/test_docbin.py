@@ -51,8 +51,8 @@ def test_what_no_sentence_holds_is_dropped(write):
     assert [triples(record) for record in records] == [[(0, 1, "Y")], []]
     assert check.report() == (
         "a.spacy: sentences: 2; entities kept: 1 of 4; entities across sentences dropped: 1 "
-        "(X the  mayor of [Orsk slept.  He] woke); entities of white space dropped: 1; spans without a label "
-        "dropped: 1 ([the]  mayor of Orsk slep…)."
+        "(document 0: X the  mayor of [Orsk slept.  He] woke); entities of white space dropped: 1 (document 0: "
+        "spans[1]); spans without a label dropped: 1 (document 0: [the]  mayor of Orsk slep…)."
     )
 
 

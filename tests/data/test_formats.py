@@ -247,8 +247,9 @@ BAD_BIOC = {
 BAD_PUBTATOR = {
     "no title": ("8|a|Orsk\n", "line 6", "'8'"),
     "not a line": ("8|t|Orsk\nOrsk\n", "line 7", "'Orsk'"),
-    "second title": ("8|t|Orsk\n9|t|Orsk\n", "line 7", "'9|t|Orsk'"),
+    "second title": ("8|t|Orsk\n8|t|Omsk\n", "line 7", "'8|t|Omsk'"),
     "another document": ("8|t|Orsk\n9\t0\t4\tOrsk\tCity\n", "line 7", "'9'", "'8'"),
+    "another title": ("8|t|Orsk\n9|t|Orsk\n", "line 7", "'9' begins within the document '8'"),
     "outside": ("8|t|Orsk\n8\t0\t9\tOrsk\tCity\n", "line 7", "runs from 0 to 9"),
     "quote": ("8|t|Orsk\n8\t0\t4\tOmsk\tCity\n", "line 7", "quotes 'Omsk'"),
     "no type": ("8|t|Orsk\n8\t0\t4\tOrsk\n", "line 7", "'8\\t0\\t4\\tOrsk'"),

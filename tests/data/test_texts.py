@@ -104,7 +104,7 @@ def test_texts_of_every_format_that_has_them(tmp_path, format):
 def test_what_texts_cannot_hold_is_reported(tmp_path, caplog, format):
     if format == "docbin":
         docbin(tmp_path, (0, 3, ""))
-        report = "a.spacy: spans without a label dropped: 1 ([The] mayor of Orsk slept…)."
+        report = "a.spacy: spans without a label dropped: 1 (document 0: [The] mayor of Orsk slept…)."
     else:
         write_files(tmp_path, {"a.txt": TEXT, "a.ann": "T1\tX 0 3;13 17\tThe Orsk\n"})
         report = f"{tmp_path.name}: discontinuous entities dropped: 1 (a.ann: X [The mayor of Orsk] slept.)."
