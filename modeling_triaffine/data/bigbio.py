@@ -18,6 +18,7 @@ from .documents import AnnotatedText, Annotation, Offsets, format_of_texts
 from .json_forms import json_values, record_keys
 from .json_objects import JsonObject
 from .passages import Passage, document_of_passages
+from .reading import stem
 from .schema import RecordChecker
 
 NEEDED = ("passages", "entities")
@@ -27,7 +28,7 @@ IGNORED = ("events", "coreferences", "relations")
 def read_bigbio(path: Path, check: RecordChecker) -> Iterator[AnnotatedText]:
     """Reads one document a record; a CorpusError names the line or record and the field."""
     for number, (raw, where) in enumerate(json_values(path, check)):
-        yield bigbio_document(raw, f"{path.name.partition('.')[0]}:{number}", where, check)
+        yield bigbio_document(raw, f"{stem(path)}:{number}", where, check)
 
 
 def bigbio_document(raw: object, default_id: str, where: str, check: RecordChecker) -> AnnotatedText:

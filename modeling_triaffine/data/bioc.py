@@ -20,7 +20,7 @@ from .documents import AnnotatedText, Annotation, format_of_texts
 from .json_forms import json_values, record_keys
 from .json_objects import JsonObject
 from .passages import Passage, document_of_passages
-from .reading import read_head, xml_elements
+from .reading import read_head, stem, xml_elements
 from .schema import RecordChecker
 
 TYPE = "type"
@@ -33,7 +33,7 @@ def read_bioc(path: Path, check: RecordChecker) -> Iterator[AnnotatedText]:
     documents = _xml_documents if read_head(path).startswith("<") else _json_documents
     for number, (raw, place) in enumerate(documents(path, check)):
         document = JsonObject(raw, place, check, remedy="A document has the fields id and passages")
-        doc_id = str(document.fields.get("id") or f"{path.name.partition('.')[0]}:{number}")
+        doc_id = str(document.fields.get("id") or f"{stem(path)}:{number}")
         document.where = f"{place} (document {doc_id})"
         yield _document(document, doc_id)
 

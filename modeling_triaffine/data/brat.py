@@ -13,8 +13,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from .documents import BYTE_ORDER_MARK, AnnotatedText, Annotation, format_of_texts
-from .reading import name_in_corpus, read_text, visible_paths
+from .documents import AnnotatedText, Annotation, format_of_texts
+from .reading import name_in_corpus, numbered_lines, read_text, visible_paths
 from .schema import RecordChecker
 
 TEXT_SUFFIX, ANNOTATION_SUFFIX = ".txt", ".ann"
@@ -53,10 +53,8 @@ def _read_document(file: Path, name: str, check: RecordChecker) -> AnnotatedText
     if not text_file.is_file():
         problem = f"the text that it annotates, {text_file.name}, is not in its folder"
         raise check.error(name, problem, f"Add it, or remove {file.name}")
-    lines = read_text(file, check, name).removeprefix(BYTE_ORDER_MARK).split("\n")
     annotations = []
-    for number, line in enumerate(lines, start=1):
-        line = line.rstrip("\r")
+    for number, line in numbered_lines(file, check, name):
         if line.startswith("T"):
             annotations.append(_text_bound(line, f"{name}, line {number}", check))
         elif line[:1] in OTHER_ANNOTATIONS:

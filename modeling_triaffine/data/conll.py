@@ -1,37 +1,13 @@
-"""The common part of the CoNLL family: paragraphs of lines, comments, and the ids of documents and sentences.
+"""The common part of the CoNLL family: comments, and the ids of words, sentences and documents.
 
 The formats themselves are in `iob2.py` and `conllu.py`.
 """
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
-
-from .reading import decode, open_corpus
-from .schema import RecordChecker
 
 NODE = re.compile(r"[0-9]+(?:[-.][0-9]+)?")
 """The id of a word, of a multi-word token (1-2) or of an empty node (1.1)."""
-
-
-def numbered_paragraphs(path: Path, check: RecordChecker) -> Iterator[list[tuple[int, str]]]:
-    """The groups of lines between blank lines, each line with its number and without its line end.
-
-    Raises:
-        CorpusError: a line is not UTF-8.
-    """
-    paragraph: list[tuple[int, str]] = []
-    with open_corpus(path) as lines:
-        for number, data in enumerate(lines, start=1):
-            line = decode(data, check, f"line {number}").removeprefix("\ufeff" if number == 1 else "").rstrip("\r\n")
-            if line.strip():
-                paragraph.append((number, line))
-            elif paragraph:
-                yield paragraph
-                paragraph = []
-    if paragraph:
-        yield paragraph
 
 
 def comment_field(line: str) -> tuple[str, str]:

@@ -22,8 +22,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .alignment import LOST_ACROSS_SENTENCES, WordSplitter, align_sentence, join_sentences, split_words
-from .conll import NODE, SentenceIds, comment_field, numbered_paragraphs
+from .conll import NODE, SentenceIds, comment_field
 from .corpus_format import CorpusFormat
+from .reading import numbered_paragraphs, stem
 from .schema import Document, Entity, Record, RecordChecker
 
 COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
@@ -140,7 +141,7 @@ def _places(forms: Sequence[str], text: str) -> list[int] | None:
 
 
 def _sentences(path: Path, check: RecordChecker) -> Iterator[Sentence]:
-    ids = SentenceIds(path.name.partition(".")[0])
+    ids = SentenceIds(stem(path))
     brackets = _Brackets(check)
     for paragraph in numbered_paragraphs(path, check):
         rows, gap, comment = [], " ", ""

@@ -23,7 +23,7 @@ from .documents import (
     document_of,
     in_context,
 )
-from .reading import open_corpus
+from .reading import open_corpus, stem
 from .schema import Document, Record, RecordChecker
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def _annotated(
                 annotations.append(Annotation(f"spans[{index}]", (fragment,), span.label_, quote=None, where=where))
             else:
                 check.drop("spans without a label dropped", example=f"{where}: {in_context(doc.text, *fragment)}")
-        yield doc, AnnotatedText(f"{path.name.partition('.')[0]}:{number}", doc.text, annotations, where)
+        yield doc, AnnotatedText(f"{stem(path)}:{number}", doc.text, annotations, where)
 
 
 def _documents(path: Path, check: RecordChecker) -> list[Doc]:

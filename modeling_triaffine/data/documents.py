@@ -18,13 +18,13 @@ from ..model.text_triaffine import sentence_splitter as named_sentence_splitter
 from ..model.text_triaffine import word_splitter as named_word_splitter
 from .alignment import LOST_ACROSS_SENTENCES, LOST_IN_A_WORD, WordSplitter, align_entities, by_sentence, split_words
 from .corpus_format import TEXT_OPTIONS, CorpusFormat
+from .reading import BYTE_ORDER_MARK
 from .schema import CorpusError, Document, Entity, Record, RecordChecker
 
 DEFAULT_SENTENCE_SPLITTER = "punctuation"
 MAX_SENTENCE_WORDS = 256
 """Longer sentences are cut into pieces of this many words, as `TriaffineProcessor` does by default with raw text."""
 
-BYTE_ORDER_MARK = "\ufeff"
 SHOWN_AROUND = 20  # characters of context on either side of an example
 SHOWN_INSIDE = 40
 # Not compared between a tool's quote and the text: white space, for which some tools write backslash and n, and marks

@@ -17,6 +17,7 @@ from ..parsing import shown
 from .corpus_format import CorpusFormat
 from .json_forms import json_values, record_keys
 from .json_objects import JsonObject
+from .reading import stem
 from .schema import Entity, Record, RecordChecker
 
 SPANS = "ner"
@@ -25,14 +26,13 @@ RULE = "Words count from 0, and the last one is part of the span"
 
 def read_inclusive_spans(path: Path, check: RecordChecker) -> Iterator[Record]:
     """Reads sentences and documents; a CorpusError names the line or record and the field."""
-    name = path.name.partition(".")[0]
     for number, (raw, where) in enumerate(json_values(path, check)):
         record = JsonObject(raw, where, check, remedy=f"A record has the fields {', '.join(WORDS)} and {SPANS}")
         words = next((field for field in WORDS if field in record.fields), SENTENCE)
         for ignored in record.fields.keys() - {words, SPANS, "doc_key"}:
             check.note(f"field '{ignored}' ignored")
         key = record.fields.get("doc_key")
-        doc_id = f"{name}:{number}" if key is None else str(key)
+        doc_id = f"{stem(path)}:{number}" if key is None else str(key)
         for sent_id, (tokens, entities) in enumerate(WORDS[words](record)):
             fields = {"id": f"{doc_id}:{sent_id}", "doc_id": doc_id, "sent_id": sent_id}
             yield check({**fields, "tokens": tokens, "entities": entities}, where)

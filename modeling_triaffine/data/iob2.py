@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .conll import NODE, SentenceIds, comment_field, numbered_paragraphs
+from .conll import NODE, SentenceIds, comment_field
 from .corpus_format import CorpusFormat
-from .reading import HEAD_SIZE, read_head
+from .reading import HEAD_SIZE, numbered_paragraphs, read_head, stem
 from .schema import Entity, Record, RecordChecker
 
 TAG = re.compile(r"O|[BIMELSU]-.+", re.DOTALL)
@@ -78,7 +78,7 @@ def read_iob2(path: Path, check: RecordChecker, columns: Mapping[str, Any] | Non
     if layout is None:
         problem = "there are no columns of tags (O, B-type, I-type) in its first lines"
         raise check.error("", problem, "Name them: columns={'tokens': 0, 'entities': [1, 2]}, counted from 0")
-    ids = SentenceIds(path.name.partition(".")[0])
+    ids = SentenceIds(stem(path))
     for paragraph in numbered_paragraphs(path, check):
         rows: list[tuple[int, list[str]]] = []
         for number, line in paragraph:

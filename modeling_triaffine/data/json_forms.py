@@ -37,7 +37,7 @@ from typing import Any
 from .corpus_format import CorpusFormat
 from .documents import AnnotatedText, Annotation, format_of_texts
 from .json_objects import JsonObject
-from .reading import open_corpus, parse_json, read_head
+from .reading import open_corpus, parse_json, read_head, stem
 from .schema import Record, RecordChecker
 
 CONTEXT_NAMES = {"ltokens": "left_tokens", "rtokens": "right_tokens"}
@@ -118,9 +118,8 @@ def read_json_lines(path: Path, check: RecordChecker) -> Iterator[Record]:
 
 def read_published_json(path: Path, check: RecordChecker) -> Iterator[Record]:
     """Reads the published experiments' form; a CorpusError names the record (counted from 0) and the field."""
-    name = path.name.partition(".")[0]
     for number, (raw, where) in enumerate(json_values(path, check)):
-        identifier = f"{name}:{number}"
+        identifier = f"{stem(path)}:{number}"
         if isinstance(raw, dict):
             kept = {CONTEXT_NAMES.get(key, key): value for key, value in raw.items() if key not in NOT_FOR_NER}
             raw = {**kept, "id": identifier, "doc_id": identifier, "sent_id": 0}
@@ -132,7 +131,6 @@ def read_published_json(path: Path, check: RecordChecker) -> Iterator[Record]:
 
 def read_text_spans(path: Path, check: RecordChecker) -> Iterator[AnnotatedText]:
     """Reads texts with spans by characters; a CorpusError names the line or record and the field."""
-    name = path.name.partition(".")[0]
     texts = 0
     for number, (raw, where) in enumerate(json_values(path, check)):
         record = JsonObject(raw, where, check, remedy="A record has the fields text and entities")
@@ -140,7 +138,7 @@ def read_text_spans(path: Path, check: RecordChecker) -> Iterator[AnnotatedText]
             check.note(f"texts with the answer {record.fields['answer']!r} ignored")
         else:
             texts += 1
-            yield annotated_text(record, f"{name}:{number}")
+            yield annotated_text(record, f"{stem(path)}:{number}")
     if texts and check.counts[WITHOUT_SPANS] == texts:
         problem = f"no text has spans, in none of the fields {', '.join(map(repr, SPANS))}"
         raise check.error("", problem, "Give the spans one of these names")

@@ -14,8 +14,8 @@ from typing import Any
 from xml.etree.ElementTree import Element
 
 from .corpus_format import CorpusFormat
-from .documents import BYTE_ORDER_MARK, AnnotatedText, Annotation, Offsets, format_of_texts
-from .reading import name_in_corpus, open_corpus, parse_xml, read_text, visible_paths
+from .documents import AnnotatedText, Annotation, Offsets, format_of_texts
+from .reading import BYTE_ORDER_MARK, name_in_corpus, numbered_lines, open_corpus, parse_xml, read_text, visible_paths
 from .schema import CorpusError, RecordChecker
 
 TAG = re.compile(r"<[^<>]+>")
@@ -107,7 +107,11 @@ class AnnotationFiles:
             return [self._last_stage(files, check) for files in by_name.values()]
         if not by_name:
             return []
-        return [self._listed(line, f"line {number}", by_name, check) for number, line in _lines(path, check)]
+        return [
+            self._listed(line.strip(), f"line {number}", by_name, check)
+            for number, line in numbered_lines(path, check)
+            if line.strip()
+        ]
 
     def with_sources(self, path: Path, sources_of: SourcesOf) -> list[Path]:
         """The annotations that `path` refers to and their sources, after the list itself; none if it lists others."""
@@ -171,10 +175,3 @@ def format_of_pairs(
         return files.with_sources(path, sources_of)
 
     return format_of_texts(read, suffixes=files.suffixes, documents=documents, lists=files.lists, **fields)
-
-
-def _lines(path: Path, check: RecordChecker) -> Iterator[tuple[int, str]]:
-    text = read_text(path, check, "").removeprefix(BYTE_ORDER_MARK)
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line.strip():
-            yield number, line.strip()

@@ -10,11 +10,10 @@ are relations, which are counted (`227508	CID	D003000	D007022`).
 
 import re
 from collections.abc import Iterator
-from itertools import groupby
 from pathlib import Path
 
-from .documents import BYTE_ORDER_MARK, AnnotatedText, Annotation, format_of_texts
-from .reading import decode, open_corpus
+from .documents import AnnotatedText, Annotation, format_of_texts
+from .reading import numbered_paragraphs
 from .schema import RecordChecker
 
 TEXT_LINE = re.compile(r"([^|\t\n]+)\|([ta])\|(.*)")
@@ -24,16 +23,8 @@ RELATION_LINE = re.compile(r"([^\t]+)\t[^\t0-9][^\t]*\t[^\t]+\t[^\t]+(?:\t.*)?")
 
 def read_pubtator(path: Path, check: RecordChecker) -> Iterator[AnnotatedText]:
     """Reads one document after the other; a CorpusError names the line."""
-    for is_blank, block in groupby(_lines(path, check), key=lambda line: not line[1].strip()):
-        if not is_blank:
-            yield _document(list(block), check)
-
-
-def _lines(path: Path, check: RecordChecker) -> Iterator[tuple[int, str]]:
-    with open_corpus(path) as file:
-        for number, raw in enumerate(file, start=1):
-            line = decode(raw.rstrip(b"\r\n"), check, f"line {number}")
-            yield number, line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
+    for lines in numbered_paragraphs(path, check):
+        yield _document(lines, check)
 
 
 def _document(lines: list[tuple[int, str]], check: RecordChecker) -> AnnotatedText:

@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
+from itertools import groupby
 from pathlib import Path
 from typing import BinaryIO
 from xml.etree import ElementTree
@@ -18,6 +19,7 @@ from ..parsing import DataError, decode_json, decode_text
 from .schema import CorpusError, RecordChecker
 
 GZIP_MAGIC, ZIP_MAGIC = b"\x1f\x8b", b"PK\x03\x04"
+BYTE_ORDER_MARK = "\ufeff"
 HEAD_SIZE = 1 << 16
 
 
@@ -57,6 +59,11 @@ def name_in_corpus(file: Path, path: Path) -> str:
     return file.relative_to(path if path.is_dir() else path.parent).as_posix()
 
 
+def stem(path: Path) -> str:
+    """The name of a file up to its first dot, with which ids begin that the file does not have."""
+    return path.name.partition(".")[0]
+
+
 def read_head(path: Path) -> str:
     """The first characters of a file, from which its format is detected.
 
@@ -80,6 +87,28 @@ def read_text(path: Path, check: RecordChecker, where: str) -> str:
     """
     with open_corpus(path) as file:
         return decode(file.read(), check, where)
+
+
+def numbered_lines(path: Path, check: RecordChecker, name: str = "") -> Iterator[tuple[int, str]]:
+    """The lines of a file with their numbers, without line ends and byte order mark, read one by one.
+
+    Args:
+        name: of the file in its corpus, for messages, if the checker does not name it.
+
+    Raises:
+        CorpusError: a line is not UTF-8.
+    """
+    with open_corpus(path) as lines:
+        for number, data in enumerate(lines, start=1):
+            line = decode(data, check, f"{name}, line {number}".lstrip(", ")).rstrip("\r\n")
+            yield number, line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
+
+
+def numbered_paragraphs(path: Path, check: RecordChecker) -> Iterator[list[tuple[int, str]]]:
+    """The groups of lines between blank lines; see [`numbered_lines`]."""
+    for is_blank, lines in groupby(numbered_lines(path, check), key=lambda line: not line[1].strip()):
+        if not is_blank:
+            yield list(lines)
 
 
 def decode(data: bytes, check: RecordChecker, where: str) -> str:

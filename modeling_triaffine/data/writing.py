@@ -16,8 +16,9 @@ from typing import Any
 
 from ..files import new_folder
 from .alignment import join_sentences, join_tokens
-from .documents import BYTE_ORDER_MARK, MAX_SENTENCE_WORDS
+from .documents import MAX_SENTENCE_WORDS
 from .iob2 import DOCUMENT_START, POS_NAME, TAGS_NAME, TOKENS_NAME
+from .reading import BYTE_ORDER_MARK
 from .schema import CONTEXT_FIELDS, FEATURES, RecordChecker
 from .writing_texts import TextDocument, write_bioc_json, write_bioc_xml, write_brat, write_pubtator
 

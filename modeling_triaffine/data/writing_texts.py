@@ -140,7 +140,7 @@ def write_label_studio(documents: Documents, path: Path) -> None:
     """Writes one list of tasks with predictions; further fields are data of the task."""
     tasks: list[dict[str, Any]] = [
         {
-            "data": {"text": document.text, "doc_id": document.doc_id, **dict(document.fields)},
+            "data": {"text": document.text, "doc_id": document.doc_id, **document.fields},
             "predictions": [label_studio_prediction(document.text, document.entities)],
         }
         for document in documents
@@ -192,13 +192,8 @@ def write_doccano(documents: Documents, path: Path) -> None:
         for document in documents:
             spans = [[entity["start"], entity["end"], entity["type"]] for entity in document.entities]
             scores = [entity["score"] for entity in document.entities]
-            fields: dict[str, Any] = {
-                "text": document.text,
-                "label": spans,
-                "doc_id": document.doc_id,
-                "scores": scores,
-            }
-            file.write(json.dumps({**fields, **dict(document.fields)}, ensure_ascii=False) + "\n")
+            fields = {"text": document.text, "label": spans, "doc_id": document.doc_id, "scores": scores}
+            file.write(json.dumps({**fields, **document.fields}, ensure_ascii=False) + "\n")
 
 
 def write_inception(documents: Documents, folder: Path) -> None:
