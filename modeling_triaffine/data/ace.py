@@ -9,6 +9,7 @@ The splits are lists of documents (`ldc.py`), as published ones are: `nw/adj/AFP
 If a document exists in several stages of annotation and the list does not name one, the last stage is read.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from .ldc import TAG, AnnotationFiles, entity_mentions, format_of_pairs, numbers
 from .schema import RecordChecker
 
 # ACE 2005 has the same documents in several stages of annotation, here from the first to the last.
-FILES = AnnotationFiles((".apf.xml",), source_suffix=".sgm", stages=("fp1", "fp2", "adj", "timex2norm"))
+FILES = AnnotationFiles((".apf.xml",), ".sgm", "in its folder", stages=("fp1", "fp2", "adj", "timex2norm"))
 OTHER_MENTIONS = {
     "value_mention": "values",
     "timex2_mention": "times",
@@ -31,20 +32,17 @@ def _sources(annotations: Sequence[Path]) -> dict[Path, list[Path]]:
     return {file: [source] if source.is_file() else [] for file, source in sources.items()}
 
 
-def _read_document(file: Path, name: str, sources: Sequence[Path], check: RecordChecker) -> AnnotatedText:
-    """One `.apf.xml` with its source beside it."""
-    document = FILES.document(file)
-    if not sources:
-        problem = f"the text that it annotates, {document}{FILES.source_suffix}, is not in its folder"
-        raise check.error(name, problem, "Add it")
+def _read_document(file: Path, name: str, source_file: Path, check: RecordChecker) -> AnnotatedText:
     mentions = list(_mentions(file, name, check))
-    text, pieces = _text(read_source(sources[0], check, name.removesuffix(file.name) + sources[0].name))
+    source = read_source(source_file, check, name.removesuffix(file.name) + source_file.name)
+    text = unescape(TAG.sub("", source))
+    pieces = _pieces(source)
     kept = [piece for piece, is_text in pieces if is_text or any(overlaps(mention, piece) for mention in mentions)]
     blanked = list(" " * len(text))
     for start, end in kept:
         blanked[start:end] = text[start:end]
     return AnnotatedText(
-        doc_id=document,
+        doc_id=FILES.document(file),
         text="".join(blanked),
         annotations=mentions,
         where=name,
@@ -62,20 +60,15 @@ def _mentions(file: Path, name: str, check: RecordChecker) -> Iterator[Annotatio
         yield Annotation("extent", ((start, last + 1),), type=kind, quote=quote, where=where)
 
 
-def _text(source: str) -> tuple[str, list[tuple[Offsets, bool]]]:
-    """The source without its tags, and the pieces between them: their offsets and whether they are inside `<TEXT>`."""
-    parts: list[str] = []
-    pieces: list[tuple[Offsets, bool]] = []
-    length, position, inside = 0, 0, False
-    for tag in (*TAG.finditer(source), None):
-        part = unescape(source[position : tag.start() if tag else len(source)])
-        parts.append(part)
-        pieces.append(((length, length + len(part)), inside))
-        length += len(part)
-        if tag:
-            position = tag.end()
-            inside = tag.group().upper() == "<TEXT>" or (inside and tag.group().upper() != "</TEXT>")
-    return "".join(parts), pieces
+def _pieces(source: str) -> Iterator[tuple[Offsets, bool]]:
+    """The pieces between tags: their characters in the text without tags, and whether they are inside `<TEXT>`."""
+    length, inside = 0, False
+    for part in re.split(f"({TAG.pattern})", source):
+        if TAG.fullmatch(part):
+            inside = part.upper() == "<TEXT>" or (inside and part.upper() != "</TEXT>")
+        else:
+            yield (length, length + len(part)), inside
+            length += len(part)
 
 
 ACE = format_of_pairs(

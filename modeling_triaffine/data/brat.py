@@ -75,8 +75,7 @@ def _text_bound(line: str, where: str, check: RecordChecker) -> Annotation:
         problem = f"{line[:60]!r} is not a text-bound annotation"
         remedy = "It has three fields separated by tabs: an id, type and offsets ('Person 0 4'), the text"
         raise check.error(where, problem, remedy)
-    offsets = [tuple(map(int, fragment.split())) for fragment in found[2].split(";")]
-    fragments = tuple((start, end) for start, end in offsets)
+    fragments = tuple((int(start), int(end)) for start, end in re.findall("([0-9]+) ([0-9]+)", found[2]))
     return Annotation(name=name, fragments=fragments, type=found[1], quote=fields[1], where=where)
 
 

@@ -4,6 +4,7 @@ The formats themselves are in `iob2.py` and `conllu.py`.
 """
 
 import re
+from itertools import count
 from typing import Any
 
 NODE = re.compile(r"[0-9]+(?:[-.][0-9]+)?")
@@ -23,36 +24,30 @@ class SentenceIds:
     """
 
     def __init__(self, stem: str):
-        self.stem = stem
-        self.number = 0  # of unnamed documents so far
-        self.doc_id: str | None = None
+        self.unnamed = (f"{stem}:{number}" for number in count())
+        self.doc_id = self.id = ""
         self.sent_id = 0
-        self.id = ""
 
     def start(self, doc_id: str = "") -> None:
         """Begins a document."""
-        self.doc_id = doc_id or f"{self.stem}:{self._count()}"
+        self.doc_id = doc_id or next(self.unnamed)
         self.sent_id = 0
 
-    def read_comment(self, line: str) -> None:
-        """Reads `# newdoc id = …`, for the following sentences, and `# sent_id = …`, for the next one."""
+    def read_comment(self, line: str) -> tuple[str, str]:
+        """Reads `# newdoc id = …`, for the following sentences, or `# sent_id = …`, for the next one.
+
+        Returns name and value of any comment.
+        """
         name, value = comment_field(line)
         if name in ("newdoc", "newdoc id"):
             self.start(value)
         elif name == "sent_id":
             self.id = value
+        return name, value
 
     def next_sentence(self) -> dict[str, Any]:
         """`id`, `doc_id` and `sent_id` of the next sentence."""
-        doc_id = self.doc_id
-        identifier, self.id = self.id, ""
-        sent_id = self.sent_id
-        if doc_id is None:
-            doc_id = f"{self.stem}:{self._count()}"
-        else:
-            self.sent_id += 1
-        return {"id": identifier or f"{doc_id}:{sent_id}", "doc_id": doc_id, "sent_id": sent_id}
-
-    def _count(self) -> int:
-        self.number += 1
-        return self.number - 1
+        doc_id, sent_id = (self.doc_id, self.sent_id) if self.doc_id else (next(self.unnamed), 0)
+        identifier, self.id = self.id or f"{doc_id}:{sent_id}", ""
+        self.sent_id += 1
+        return {"id": identifier, "doc_id": doc_id, "sent_id": sent_id}

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .alignment import LOST_ACROSS_SENTENCES, WordSplitter, align_sentence, join_sentences, split_words
-from .conll import NODE, SentenceIds, comment_field
+from .conll import NODE, SentenceIds
 from .corpus_format import CorpusFormat
 from .reading import numbered_paragraphs, stem
 from .schema import Document, Entity, Record, RecordChecker
@@ -147,9 +147,8 @@ def _sentences(path: Path, check: RecordChecker) -> Iterator[Sentence]:
         rows, gap, comment = [], " ", ""
         for number, line in paragraph:
             if line.startswith("#"):
-                ids.read_comment(line)
-                brackets.read_comment(line, f"line {number}")
-                name, value = comment_field(line)
+                name, value = ids.read_comment(line)
+                brackets.read_comment(name, value, f"line {number}")
                 gap = "\n\n" if name in ("newpar", "newpar id") else gap
                 comment = value if name == "text" else comment
             else:
@@ -180,9 +179,8 @@ class _Brackets:
         self.parts: Sequence[str] = DEFAULT_PARTS
         self.left_open: Counter[str] = Counter()  # names of entities that began in earlier sentences
 
-    def read_comment(self, line: str, where: str) -> None:
+    def read_comment(self, name: str, value: str, where: str) -> None:
         """Reads the meaning of a bracket's parts; the start of a document closes all entities."""
-        name, value = comment_field(line)
         if name == "global.Entity":
             self.parts = value.split("-")
             if "etype" not in self.parts:

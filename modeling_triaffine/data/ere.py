@@ -18,7 +18,11 @@ from .documents import AnnotatedText, Annotation
 from .ldc import TAG, AnnotationFiles, entity_mentions, format_of_pairs, numbers, overlaps, read_source, unescape
 from .schema import RecordChecker
 
-FILES = AnnotationFiles((".rich_ere.xml", ".light_ere.xml", ".ere.xml"), source_suffix=".xml")
+FILES = AnnotationFiles(
+    (".rich_ere.xml", ".light_ere.xml", ".ere.xml"),
+    source_suffix=".xml",
+    place="(with this or another suffix) in its folder or in `source` beside that",
+)
 QUOTE = re.compile(r"<quote\b.*?</quote\s*>", re.DOTALL | re.IGNORECASE)
 IGNORED = {"filler": "fillers", "relation_mention": "relations", "event_mention": "events"}
 
@@ -41,12 +45,8 @@ def _folders(annotations: Path) -> list[Path]:
     return list(dict.fromkeys([annotations.parent, annotations.parent.parent / "source"]))
 
 
-def _read_document(file: Path, name: str, sources: Sequence[Path], check: RecordChecker) -> AnnotatedText:
-    if len(sources) != 1:
-        found = f"there are several: {', '.join(map(str, sources))}" if sources else "there is none"
-        problem = f"the text that it annotates, {FILES.document(file)} with another suffix, is to be in its folder or "
-        raise check.error(name, f"{problem}in `source` beside that; {found}", "Add the text, or keep one")
-    source = read_source(sources[0], check, sources[0].name)
+def _read_document(file: Path, name: str, source_file: Path, check: RecordChecker) -> AnnotatedText:
+    source = read_source(source_file, check, source_file.name)
     tags = [match.span() for match in TAG.finditer(source)]
     mentions = []
     for mention in _mentions(file, name, check):

@@ -124,16 +124,13 @@ def read_genia_documents(path: Path | str) -> Iterator[GeniaDocument]:
 
 
 def _documents(path: Path, check: RecordChecker) -> Iterator[GeniaDocument]:
-    for (doc_id, split), sentences in groupby(_sentences_with_split(path, check), key=lambda pair: pair[0]):
+    def part(numbered: tuple[int, Sentence]) -> tuple[str, str]:
+        return numbered[1].doc_id, [name for name, start in SPLIT_STARTS.items() if start <= numbered[0]][-1]
+
+    for (doc_id, split), sentences in groupby(enumerate(_sentences(path, check)), key=part):
         document = join_sentences(doc_id, _with_gaps(sentence for _, sentence in sentences))
         document["entities"] = _one_type_a_span(document["entities"], check)
         yield GeniaDocument(**document, split=split)
-
-
-def _sentences_with_split(path: Path, check: RecordChecker) -> Iterator[tuple[tuple[str, str], Sentence]]:
-    for number, sentence in enumerate(_sentences(path, check)):
-        split = [name for name, start in SPLIT_STARTS.items() if start <= number][-1]
-        yield (sentence.doc_id, split), sentence
 
 
 def _with_gaps(sentences: Iterable[Sentence]) -> Iterator[tuple[str, str, list[Entity]]]:

@@ -1,38 +1,19 @@
 """Readers of JSON: this project's JSON lines, the published experiments' lists, and exports of annotation tools.
 
-`JSON_LINES`, this project's own form, has one sentence a line with the fields of `schema.FEATURES`, of which only
-`tokens` and `entities` are required (a file without ids is one document, its sentences in order):
+Examples of each form are in docs/corpora.md.
 
-    {"id": "a:0", "doc_id": "a", "sent_id": 0, "tokens": ["IL-2", "gene"], "pos": [],
-     "entities": [{"start": 0, "end": 2, "type": "DNA"}]}
-
-`PUBLISHED_JSON` is one list of records with `tokens`, `pos`, `entities`, `ltokens` and `rtokens`, the form of ACE, KBP
-and GENIA in the triaffine experiments and in related work (locate-and-label and its successors). A record has its own
-context but no dependable id: ids are made from the file name and the record's index, each record is a document.
-
-`TEXT_SPANS` are texts with spans by characters, as Doccano, Prodigy and Label Studio (JSON-MIN) export them:
-
-    {"text": "the mayor of Orsk", "label": [[0, 17, "Person"], [13, 17, "City"]]}
-    {"text": "the mayor of Orsk", "entities": [{"start": 13, "end": 17, "label": "City"}]}
-
-The spans are in one of `entities`, `spans`, `label` or `labels`. A span is a list [start, end, type] or an object with
-`start` (`start_offset`), `end` (`end_offset`), `label` (`type`, `labels`: one entity each) and perhaps the covered
-`text`, which is then checked. The end is exclusive.
-
-`LABEL_STUDIO` is Label Studio's full export, tasks with the text in `data` and labelled regions in `annotations`:
-
-    [{"id": 1, "data": {"text": "the mayor of Orsk"}, "annotations": [{"result": [
-        {"type": "labels", "value": {"start": 13, "end": 17, "text": "Orsk", "labels": ["City"]}}]}]}]
-
-Of several annotations of a task, the one marked as ground truth is read, otherwise the last one made. The others,
-tasks without annotations, cancelled annotations, predictions and results that are not labelled regions are ignored and
-counted.
+- `JSON_LINES`, this project's own form: one sentence a line with the fields of `schema.FEATURES`, of which only
+  `tokens` and `entities` are required. A file without ids is one document, its sentences in order.
+- `PUBLISHED_JSON`: one list of records with `tokens`, `pos`, `entities`, `ltokens` and `rtokens`, the form of ACE, KBP
+  and GENIA in the triaffine experiments and in related work (locate-and-label and its successors). A record has its own
+  context but no dependable id: ids are made from the file name and the record's index, each record is a document.
+- `TEXT_SPANS`: texts with spans by characters, as Doccano, Prodigy and Label Studio (JSON-MIN) export them.
+- `LABEL_STUDIO`: Label Studio's full export, tasks with the text in `data` and labelled regions in `annotations`.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from .corpus_format import CorpusFormat
 from .documents import AnnotatedText, Annotation, format_of_texts
@@ -130,7 +111,11 @@ def read_published_json(path: Path, check: RecordChecker) -> Iterator[Record]:
 
 
 def read_text_spans(path: Path, check: RecordChecker) -> Iterator[AnnotatedText]:
-    """Reads texts with spans by characters; a CorpusError names the line or record and the field."""
+    """Reads texts with spans by characters; a CorpusError names the line or record and the field.
+
+    The spans are in one of the fields `SPANS`. A span is a list [start, end, type] or an object with one field each of
+    `START`, `END` (exclusive) and `TYPE` (`labels`: one entity each), and perhaps the covered `text`, which is checked.
+    """
     texts = 0
     for number, (raw, where) in enumerate(json_values(path, check)):
         record = JsonObject(raw, where, check, remedy="A record has the fields text and entities")
@@ -157,18 +142,17 @@ def annotated_text(record: JsonObject, default_id: str) -> AnnotatedText:
 
 def _annotations(record: JsonObject) -> Iterator[Annotation]:
     present = [name for name in SPANS if record.fields.get(name) is not None]
-    lists = [name for name in present if isinstance(record.fields[name], list)]
-    filled = [name for name in lists if record.fields[name]]
+    filled = [name for name in present if record.fields[name] and isinstance(record.fields[name], list)]
     if len(filled) > 1:
         problem = f"there are spans in the fields {' and '.join(map(repr, filled))}"
         raise record.check.error(record.where, problem, "Put them into one of them")
-    if not present:
-        record.check.note(WITHOUT_SPANS, example=record.where)
-        return
-    key = (filled or lists or present)[0]
+    key = next(iter(filled or present), None)
     for name in record.fields.keys() - {"id", "text", "answer", key}:
         if record.fields[name] not in (None, [], {}) and not name.startswith("_"):
             record.check.note(f"field '{name}' ignored")
+    if key is None:
+        record.check.note(WITHOUT_SPANS, example=record.where)
+        return
     for index, raw in enumerate(record.value(key, list)):
         name = f"{key}[{index}]"
         if isinstance(raw, list):
@@ -180,15 +164,11 @@ def _annotations(record: JsonObject) -> Iterator[Annotation]:
 
 
 def _entities_of_span(span: JsonObject) -> Iterator[Annotation]:
-    start, end, kind = (_first_of(names, span.fields) for names in (START, END, TYPE))
+    start, end, kind = (next((name for name in names if name in span.fields), names[0]) for names in (START, END, TYPE))
     for ignored in span.fields.keys() - BOOKKEEPING - {start, end, kind, "text"}:
         span.check.note(f"span field '{ignored}' ignored")
     types = span.fields[kind] if isinstance(span.fields.get(kind), list) else [span.value(kind, str)]
     yield from _entity_of_each_type(span, start, end, types)
-
-
-def _first_of(names: Sequence[str], fields: Mapping[str, Any]) -> str:
-    return next((name for name in names if name in fields), names[0])
 
 
 def _entity_of_each_type(span: JsonObject, start: str, end: str, types: Sequence[str]) -> Iterator[Annotation]:

@@ -22,6 +22,9 @@ TAG = re.compile(r"<[^<>]+>")
 ESCAPE = re.compile(r"&(amp|lt|gt|quot|apos);", re.IGNORECASE)
 ESCAPED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 
+LISTS = (".txt", ".lst", ".list", ".filelist")
+"""Suffixes of a list of documents."""
+
 SourcesOf = Callable[[Sequence[Path]], dict[Path, list[Path]]]
 """Files of annotations → the sources of each; none or several if the corpus is not as distributed."""
 
@@ -74,14 +77,14 @@ class AnnotationFiles:
     Args:
         suffixes: of the annotations; none ends with another.
         source_suffix: of the texts that they annotate; lists may name those.
+        place: where those texts are, in words.
         stages: folders that hold the same documents, from the first to the last stage of annotation.
-        lists: suffixes of a list of documents.
     """
 
     suffixes: tuple[str, ...]
     source_suffix: str
+    place: str
     stages: tuple[str, ...] = ()
-    lists: tuple[str, ...] = (".txt", ".lst", ".list", ".filelist")
 
     def document(self, file: Path) -> str:
         """The name of the document, without suffixes."""
@@ -96,7 +99,7 @@ class AnnotationFiles:
         """
         if path.name.endswith(self.suffixes):
             return [path]
-        if not path.is_dir() and path.suffix not in self.lists:
+        if not path.is_dir() and path.suffix not in LISTS:
             return []
         by_name = defaultdict(list)
         folder = path if path.is_dir() else path.parent
@@ -115,13 +118,12 @@ class AnnotationFiles:
 
     def with_sources(self, path: Path, sources_of: SourcesOf) -> list[Path]:
         """The annotations that `path` refers to and their sources, after the list itself; none if it lists others."""
-        is_list = path.is_file() and path.suffix in self.lists
         try:
             annotations = self.find(path, RecordChecker(path))
         except CorpusError:  # a list of something else
             return []
-        sources = dict.fromkeys(chain.from_iterable(sources_of(annotations).values()))
-        return [*([path] if is_list and annotations else []), *annotations, *sources]
+        lists = [path] if annotations and path.is_file() and path.suffix in LISTS else []
+        return [*dict.fromkeys(chain(lists, annotations, *sources_of(annotations).values()))]
 
     def _listed(self, line: str, where: str, by_name: dict[str, list[Path]], check: RecordChecker) -> Path:
         """The document named by a line of a list, with or without folders and suffix."""
@@ -152,7 +154,7 @@ class AnnotationFiles:
 def format_of_pairs(
     files: AnnotationFiles,
     sources_of: SourcesOf,
-    read_document: Callable[[Path, str, Sequence[Path], RecordChecker], AnnotatedText],
+    read_document: Callable[[Path, str, Path, RecordChecker], AnnotatedText],
     **fields: Any,
 ) -> CorpusFormat:
     """A format of sources and annotations; documents come in the order of their names or of the list.
@@ -160,7 +162,7 @@ def format_of_pairs(
     Args:
         files: how annotations are named and found.
         sources_of: see [`SourcesOf`].
-        read_document: `read_document(annotations, name, sources, check)`; `name` is their path in the corpus, for
+        read_document: `read_document(annotations, name, source, check)`; `name` is their path in the corpus, for
             messages.
         fields: further ones of [`CorpusFormat`].
     """
@@ -169,9 +171,15 @@ def format_of_pairs(
         annotations = files.find(path, check)
         sources = sources_of(annotations)
         for file in annotations:
-            yield read_document(file, name_in_corpus(file, path), sources[file], check)
+            name = name_in_corpus(file, path)
+            if len(sources[file]) != 1:
+                text = f"{files.document(file)}{files.source_suffix}"
+                found = f"there are several: {', '.join(map(str, sources[file]))}" if sources[file] else "there is none"
+                problem = f"the text that it annotates, {text}, is to be {files.place}; {found}"
+                raise check.error(name, problem, "Add the text, or keep one")
+            yield read_document(file, name, sources[file][0], check)
 
     def documents(path: Path) -> list[Path]:
         return files.with_sources(path, sources_of)
 
-    return format_of_texts(read, suffixes=files.suffixes, documents=documents, lists=files.lists, **fields)
+    return format_of_texts(read, suffixes=files.suffixes, documents=documents, lists=LISTS, **fields)
