@@ -43,11 +43,10 @@ def json_values(path: Path, check: RecordChecker) -> Iterator[tuple[object, str]
 
     Lines are read one by one; a list is parsed as a whole, so that memory grows with the file.
     """
-    is_list = read_head(path).startswith("[")
+    head = read_head(path)
+    first, continues, _ = head.partition("\n")
     with open_corpus(path) as file:
-        first = next(filter(bytes.strip, file)).decode("utf-8", errors="replace")
-        file.seek(0)
-        if not is_list and not _continues(first):
+        if not head.startswith("[") and not (continues and _is_open(first)):
             for number, line in enumerate(file, start=1):
                 if line.strip():
                     yield parse_json(line.rstrip(b"\r\n"), check, f"line {number}"), f"line {number}"
@@ -56,7 +55,7 @@ def json_values(path: Path, check: RecordChecker) -> Iterator[tuple[object, str]
     yield from ((one, f"record {number}") for number, one in enumerate(value if isinstance(value, list) else [value]))
 
 
-def _continues(line: str) -> bool:
+def _is_open(line: str) -> bool:
     """Whether brackets of JSON are still open at the end of a line."""
     tokens = [match.group() for match in JSON_TOKEN.finditer(line)]
     return sum(token in ("{", "[") for token in tokens) > sum(token in ("}", "]") for token in tokens)
@@ -133,7 +132,7 @@ def annotated_text(record: JsonObject, default_id: str) -> AnnotatedText:
     """The text of one record with its spans; `default_id` names it if it has no `id`."""
     identifier = record.fields.get("id")
     return AnnotatedText(
-        doc_id=default_id if identifier is None else str(identifier),
+        doc_id=default_id if identifier in (None, "") else str(identifier),
         text=record.value("text", str),
         annotations=list(_annotations(record)),
         where=record.where,

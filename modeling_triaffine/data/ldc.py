@@ -102,10 +102,8 @@ class AnnotationFiles:
         if not path.is_dir() and path.suffix not in LISTS:
             return []
         by_name = defaultdict(list)
-        folder = path if path.is_dir() else path.parent
-        for file in visible_paths(folder):
-            if file.name.endswith(self.suffixes):
-                by_name[self.document(file)].append(file)
+        for file in self._annotations(path if path.is_dir() else path.parent):
+            by_name[self.document(file)].append(file)
         if path.is_dir():
             return [self._last_stage(files, check) for files in by_name.values()]
         if not by_name:
@@ -117,13 +115,19 @@ class AnnotationFiles:
         ]
 
     def with_sources(self, path: Path, sources_of: SourcesOf) -> list[Path]:
-        """The annotations that `path` refers to and their sources, after the list itself; none if it lists others."""
+        """The annotations that `path` refers to, of all stages in a folder, and their sources, after the list itself.
+
+        None if it lists something else.
+        """
         try:
-            annotations = self.find(path, RecordChecker(path))
+            annotations = self._annotations(path) if path.is_dir() else self.find(path, RecordChecker(path))
         except CorpusError:  # a list of something else
             return []
         lists = [path] if annotations and path.is_file() and path.suffix in LISTS else []
         return [*dict.fromkeys(chain(lists, annotations, *sources_of(annotations).values()))]
+
+    def _annotations(self, folder: Path) -> list[Path]:
+        return [file for file in visible_paths(folder) if file.name.endswith(self.suffixes)]
 
     def _listed(self, line: str, where: str, by_name: dict[str, list[Path]], check: RecordChecker) -> Path:
         """The document named by a line of a list, with or without folders and suffix."""

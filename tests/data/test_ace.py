@@ -130,4 +130,4 @@ class TestLists:
     def test_a_document_twice(self, corpus):
         write(corpus / "more", "NEWS_1")
         with pytest.raises(CorpusError, match=r"'NEWS_1', in .*more"):
-            read(corpus, "ace")
+            read(corpus)
