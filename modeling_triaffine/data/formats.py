@@ -77,9 +77,7 @@ def format_of(path: Path, name: str | None) -> CorpusFormat:
     if name is None:
         return detect_format(path)
     known = _format_named(name)
-    if path.is_dir() and not _has_documents(path, known):
-        return _format_of_folder(path, [known])
-    return known
+    return _format_of_folder(path, [known]) if path.is_dir() else known
 
 
 def find_splits(path: PathLike | Mapping[str, PathLike], format: str | None) -> dict[str | None, Path]:

@@ -179,7 +179,7 @@ def format_of_pairs(
             if len(sources[file]) != 1:
                 text = f"{files.document(file)}{files.source_suffix}"
                 found = f"there are several: {', '.join(map(str, sources[file]))}" if sources[file] else "there is none"
-                problem = f"the text that it annotates, {text}, is to be {files.place}; {found}"
+                problem = f"the text that it annotates, {text}, belongs {files.place}; {found}"
                 raise check.error(name, problem, "Add the text, or keep one")
             yield read_document(file, name, sources[file][0], check)
 

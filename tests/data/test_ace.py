@@ -21,6 +21,7 @@ did not.
 </TURN>
 </TEXT>
 </BODY>
+<ENDTIME> 20030402 </ENDTIME>
 </DOC>
 """
 MENTIONS = [("The mayor of Orsk", "PER"), ("Orsk", "GPE"), ("AT&amp;T", "ORG")]

@@ -92,9 +92,16 @@ class TestIob2:
             ("Orsk\tB-City \n#slept\tO \n", [["Orsk", "#slept"]]),
             ("-DOCSTART- (1 News)\nOrsk\tB-City\n\n-DOCSTART- (2 News)\nslept\tO\n", [["Orsk"], ["slept"]]),
             ("# global.columns = ID FORM NER\n1-2\tdu\t_\n1\tde\tO\n2\tle\tO\n2.1\tx\t_\n", [["de", "le"]]),
+            ("-DOCSTART-s\tO\nOrsk\tB-City\n", [["-DOCSTART-s", "Orsk"]]),
             ("1-2\tX\tdu\tO\n1\tX\tde\tB-A\n2\tX\tle\tO\n", None),
         ],
-        ids=["spaces at the end", "titles of documents", "words of named columns", "words of numbered columns"],
+        ids=[
+            "spaces at the end",
+            "titles of documents",
+            "words of named columns",
+            "not quite a document",
+            "words of numbered columns",
+        ],
     )
     def test_lines_of_other_corpora(self, tmp_path, content, sentences):
         records, _ = read(write_files(tmp_path, {"a.conll": content}))

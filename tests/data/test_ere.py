@@ -3,7 +3,7 @@
 import pytest
 
 from modeling_triaffine.data import FORMATS, CorpusError, load_nested_ner
-from tests.helpers.corpora import ere_annotations, read, spelled, write_files
+from tests.helpers.corpora import NESTED, SAMPLES, ere_annotations, read, spelled, write_files
 
 NEWS = """<?xml version="1.0" encoding="utf-8"?>
 <DOC id="NEWS_1">
@@ -69,6 +69,11 @@ def test_line_ends_of_windows_count_one(tmp_path):
     records, check = read(tmp_path / "windows")
     assert records == expected
     assert not check.report()
+
+
+def test_both_files_may_be_in_a_folder_called_source(tmp_path):
+    write_files(tmp_path / "source", SAMPLES["ere"])
+    assert spelled(read(tmp_path)[0][0]) == NESTED
 
 
 def test_other_annotations_are_counted(tmp_path):
