@@ -9,6 +9,7 @@ from torch import Tensor
 from ..model.configuration_triaffine import NONE_LABEL
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.triaffine_ops import span_mask
+from .schema import ENTITY_FIELDS
 
 # Which of nested entities a corpus annotates, if only some.
 FlatAnnotation = Literal["outermost", "innermost", "any"]
@@ -41,7 +42,7 @@ class DataCollatorForNestedNER:
 
     Raises:
         ValueError: unknown value of `flat_annotation`; records that are not encoded yet; entities in some sentences of
-            a batch only, outside of their sentence, or of a type that is not a label.
+            a batch only, without one of their fields, outside of their sentence, or of a type that is not a label.
     """
 
     def __init__(
@@ -82,6 +83,11 @@ class DataCollatorForNestedNER:
         labels_of_span: dict[tuple[int, int, int], set[int]] = {}
         for sentence, (feature, size) in enumerate(zip(features, num_words.tolist(), strict=True)):
             for entity in feature["entities"]:
+                if not entity.keys() >= {*ENTITY_FIELDS}:
+                    raise ValueError(
+                        f"{_name(features, sentence)} has an entity with the fields {', '.join(entity)}: it needs "
+                        f"{', '.join(ENTITY_FIELDS)}."
+                    )
                 start, end = int(entity["start"]), int(entity["end"])
                 if not 0 <= start < end <= size:
                     raise ValueError(

@@ -107,6 +107,12 @@ def test_an_entity_outside_of_its_sentence_is_an_error(collate, span):
         collate((["a", "b", "c"], []), (["a", "b"], [(*span, "DNA")]))
 
 
+def test_an_entity_without_a_type_is_an_error(collate):
+    (feature,) = collate.encode([["a"]])
+    with pytest.raises(ValueError, match="start, end, label: it needs start, end, type"):
+        collate.collator([{**feature, "entities": [{"start": 0, "end": 1, "label": "DNA"}]}])
+
+
 def test_without_entities_there_are_no_labels(collate):
     assert "labels" not in collate((["a"], None))
     assert "labels" not in collate.collator([{**feature, "entities": None} for feature in collate.encode([["a"]])])
