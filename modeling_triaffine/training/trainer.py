@@ -311,7 +311,8 @@ class NestedNERTrainer(HubTrainer):
         """Decodes every sentence to entities and scores them against the records' entity lists.
 
         Called by the Trainer's `evaluate` and `predict`. In the result, `predictions` and `label_ids` are lists of
-        entities per record, and the loss is the mean over sentences. `prediction_loss_only` and `ignore_keys` have no
+        entities per record, and the loss is the mean over sentences. `candidate_recall` is the share of gold among the
+        candidates, for a model with a cross-span stage. `prediction_loss_only` and `ignore_keys` have no
         effect.
         """
         dataset: Any = dataloader.dataset
