@@ -6,7 +6,7 @@
     Orsk	I-Person	B-City
 
 One token per line, blank lines between sentences, columns separated by tabs, or by spaces if there are no tabs. The tag
-columns are the last columns, as long as they contain nothing but tags; the tokens are in the first column, or in the
+columns are the last adjacent columns that contain nothing but tags; the tokens are in the first column, or in the
 second if the first one numbers them; multi-word tokens (1-2) and empty nodes (1.1) are then left out. A comment
 `# global.columns = ID FORM UPOS NER:1 NER:2`, as in CoNLL-U Plus, or the option `columns` overrides this. Other columns
 are ignored and reported, also columns of chunks (CoNLL-2003's third). Comments come before the tokens of a sentence.
@@ -180,15 +180,16 @@ def _layout_named(names: Sequence[str]) -> Layout | None:
 
 
 def _layout_detected(rows: Sequence[Sequence[str]], separator: str) -> Layout | None:
-    """The layout whose tag columns are the last columns with nothing but tags, after at least one other column."""
+    """The layout whose tag columns are the last adjacent ones with nothing but tags, after at least one other column."""
     width = len(rows[0]) if rows else 0
     by_column = list(zip(*(row for row in rows if len(row) == width), strict=True))
-    first = width
-    while first > 1 and all(map(TAG.fullmatch, by_column[first - 1])):
+    has_tags = [all(map(TAG.fullmatch, column)) for column in by_column]
+    first = stop = max((column + 1 for column in range(1, width) if has_tags[column]), default=0)
+    while first > 1 and has_tags[first - 1]:
         first -= 1
     ids = by_column[0] if first > 1 else ()
     numbers = 0 if "1" in ids[:2] and all(map(NODE.fullmatch, ids)) else None
-    types = {column: {tag[2:] for tag in by_column[column]} - {""} for column in range(first, width)}
+    types = {column: {tag[2:] for tag in by_column[column]} - {""} for column in range(first, stop)}
     entities = tuple(column for column in types if not types[column] or not types[column] <= CHUNKS)
     if not entities:
         return None
