@@ -49,11 +49,11 @@ _MODULES = {
     "load_nested_ner": "data.loading",
     "start_from_recipe": "training",
 }
-_ROOMS = ("data", "evaluation", "model", "publishing", "training")
+_FOLDERS = ("data", "evaluation", "model", "publishing", "training")
 
 
 def __getattr__(name: str) -> Any:
-    if name in _ROOMS:
+    if name in _FOLDERS:
         return import_module(f".{name}", __name__)
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

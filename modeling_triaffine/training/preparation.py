@@ -287,7 +287,7 @@ def _warn_of_missed_entities(config: TriaffineConfig, dataset: DatasetDict) -> N
         if second and not config.multi_label:
             logger.warning(
                 "The %s data has %d entities on the span of another entity. A span has one label, so at most one of "
-                "them is trained on and found; to find all, train with --multi_label true.",
+                "them is trained on and found; to let a span have several, train with --multi_label true.",
                 *(split, second),
             )
         beyond = sum(max(0, len(of_sentence) - most) for of_sentence in spans)
