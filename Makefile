@@ -18,7 +18,7 @@ BESIDE_THE_CORE := conversion/test_onnx.py data/test_docbin.py data/test_parts_o
 .PHONY: demo install test suite test-lowest nightly portability lint style types format clean
 
 demo: $(VENV)/.installed
-	$(BIN)/python examples/demo.py
+	$(BIN)/python -m modeling_triaffine.demo
 
 install: $(VENV)/.installed-test
 

@@ -1,31 +1,24 @@
-"""The demo's script: what it removes, and its messages. `make demo` itself takes minutes."""
+"""The demo: what it removes, and its messages. `make demo` itself takes minutes."""
 
-import runpy
 import sys
 from pathlib import Path
 
 import pytest
 
+from modeling_triaffine import demo as module
 from modeling_triaffine.training.faults import OutOfMemoryError
 
-SCRIPT = Path(__file__).resolve().parents[1] / "examples" / "demo.py"
-
 
 @pytest.fixture
-def script():
-    return runpy.run_path(str(SCRIPT))
-
-
-@pytest.fixture
-def demo(script, monkeypatch, capsys):
+def demo(monkeypatch, capsys):
     """Runs `main` on a folder, with another function in place of the long work; its exit code and standard error."""
 
     def call(folder: Path, work=lambda folder: None) -> tuple[int, str]:
-        monkeypatch.setattr(sys, "argv", [str(SCRIPT), "--output_dir", str(folder)])
-        monkeypatch.setitem(script["main"].__globals__, "run", work)
+        monkeypatch.setattr(sys, "argv", ["demo", "--output_dir", str(folder)])
+        monkeypatch.setattr(module, "run", work)
         code = 0
         try:
-            script["main"]()
+            module.main()
         except SystemExit as end:
             code = end.code
         return code, capsys.readouterr().err
@@ -43,13 +36,13 @@ def names(folder: Path) -> list[str]:
     return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*"))
 
 
-def test_another_run_removes_what_the_demo_made_and_nothing_else(demo, script, tmp_path):
+def test_another_run_removes_what_the_demo_made_and_nothing_else(demo, tmp_path):
     folder = tmp_path / "new" / "demo"
     assert demo(folder, make) == (0, "")
     (folder / "report").mkdir()
     (folder / "report" / "report.html").touch()
     assert demo(folder) == (0, "")
-    assert names(folder) == [script["MARK"], "report", "report/report.html"]
+    assert names(folder) == [module.MARK, "report", "report/report.html"]
 
 
 @pytest.mark.parametrize("name", ["thesis.tex", "model/mine.safetensors", "corpus/train.jsonl"])

@@ -1,6 +1,6 @@
 """The whole job on the embedded corpus: train, score on unseen names, save, load with AutoModel, find nested entities.
 
-    make demo
+    python -m modeling_triaffine.demo    # `make demo` in a clone
 
 Nothing is downloaded: corpus, tokenizer and encoder are made here, in `outputs/demo`. Another run replaces `corpus` and
 `model` there and leaves other files alone.
@@ -14,19 +14,19 @@ from pathlib import Path
 import torch
 from transformers import AutoModel, AutoProcessor
 
-from modeling_triaffine import NestedNERPipeline, load_nested_ner
-from modeling_triaffine.data.alignment import record_as_text
-from modeling_triaffine.data.demo import write_demo_corpus
-from modeling_triaffine.drawing import draw_entities
-from modeling_triaffine.errors import ending_plainly
-from modeling_triaffine.training.faults import TrainingFault
-from modeling_triaffine.training.run import prepare_run, start_logging, train_and_save
+from . import NestedNERPipeline, load_nested_ner
+from .data.alignment import record_as_text
+from .data.demo import write_demo_corpus
+from .drawing import draw_entities
+from .errors import ending_plainly
+from .training.faults import TrainingFault
+from .training.run import prepare_run, start_logging, train_and_save
 
 SHOWN = 3
 LINE = 90  # characters; longer sentences would be drawn in pieces
 # Marks a folder of the demo; from any other nothing is removed.
 MARK = "made_by_the_demo.txt"
-MARK_TEXT = "Every run of examples/demo.py removes `corpus` and `model` beside this file and creates them again.\n"
+MARK_TEXT = "Every run of the demo removes `corpus` and `model` beside this file and creates them again.\n"
 
 
 def main() -> None:
