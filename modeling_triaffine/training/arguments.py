@@ -185,7 +185,7 @@ class NestedNERTrainingArguments(TrainingArguments):
     do_train: bool = _option(True, "Train.")
     do_eval: bool = _option(True, "Score the final model on the validation data.")
     eval_strategy: IntervalStrategy | str = _option("epoch", "When to score the validation data: epoch, steps or no.")
-    save_strategy: SaveStrategy | str | None = _option(
+    save_strategy: SaveStrategy | str = _option(
         None,
         "When to save a checkpoint: epoch, steps, best or no. Default: as --eval_strategy, or each epoch without "
         "evaluation.",
