@@ -22,8 +22,8 @@ from modeling_triaffine.data import load_nested_ner
 from modeling_triaffine.data.writing import write_json_lines
 from modeling_triaffine.evaluation.prediction import word_batches
 from modeling_triaffine.evaluation.uncertainty import MEASURES, uncertainty
-from modeling_triaffine.model.modeling_triaffine import evaluating
 from modeling_triaffine.machine import describe_machine, source_revision
+from modeling_triaffine.model.modeling_triaffine import evaluating
 
 TRAIN = [sys.executable, str(Path(__file__).resolve().parents[1] / "examples" / "train.py")]
 ORDERS = ("random", "uncertain")

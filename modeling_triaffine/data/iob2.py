@@ -180,7 +180,7 @@ def _layout_named(names: Sequence[str]) -> Layout | None:
 
 
 def _layout_detected(rows: Sequence[Sequence[str]], separator: str) -> Layout | None:
-    """The layout whose tag columns are the last adjacent ones with nothing but tags, after at least one other column."""
+    """The layout whose tag columns are the last adjacent ones with nothing but tags, after one other column or more."""
     width = len(rows[0]) if rows else 0
     by_column = list(zip(*(row for row in rows if len(row) == width), strict=True))
     has_tags = [all(map(TAG.fullmatch, column)) for column in by_column]
