@@ -6,7 +6,8 @@
 A plain file has one text per line. In JSON lines (.jsonl, .ndjson, .json), each line is an object with the text under
 "text"; its other fields are kept. The output is each object with "entities": [{"entity_group", "score", "word",
 "start", "end"}], offsets in characters. The output file appears when it is complete and replaces an older one. In a
-pipe, results appear batch by batch; with --batch-size 1, as soon as a line has been read.
+pipe, results appear batch by batch; with --batch-size 1, as soon as a line has been read. The model may also be a
+folder that `triaffine-ner export` wrote.
 """
 
 import json
@@ -53,8 +54,8 @@ def command(
     check_device(device)
     from tqdm import tqdm
 
+    from ..conversion.onnx_predictor import open_pipeline
     from ..files import open_output
-    from ..model.pipeline_triaffine import NestedNERPipeline
 
     waiting: list[dict[str, Any]] = []
 
@@ -64,9 +65,7 @@ def command(
             yield record[text_column]
 
     quantize = "int8" if int8 else None
-    find_entities = NestedNERPipeline(
-        model=model, device=device, text_splitter=text_splitter(splitter), quantize=quantize
-    )
+    find_entities = open_pipeline(model, device=device, text_splitter=text_splitter(splitter), quantize=quantize)
     with open_output(output) as written:
         found = find_entities(texts(), threshold=threshold, overlap=overlap, batch_size=batch_size)
         for entities in tqdm(found, unit=" texts", disable=not sys.stderr.isatty()):

@@ -47,7 +47,7 @@ def command(
     import torch
     from transformers.utils import logging
 
-    from ..model.pipeline_triaffine import NestedNERPipeline
+    from ..conversion.onnx_predictor import open_pipeline
     from ..serving import Batcher, Limits, Server, create_application, read_api_keys
 
     api_keys = read_api_keys()
@@ -56,8 +56,8 @@ def command(
         torch.set_num_threads(threads)
     logging.disable_progress_bar()
     with listen(host, port) as listener:
-        find_entities = NestedNERPipeline(
-            model=model,
+        find_entities = open_pipeline(
+            model,
             device=device,
             text_splitter=text_splitter(splitter),
             batch_size=batch_size,

@@ -1,6 +1,7 @@
 """OnnxNestedNER: [`NestedNERPipeline`] with the exported graph in ONNX Runtime in place of the torch model."""
 
 import os
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -101,3 +102,13 @@ class OnnxNestedNER(NestedNERPipeline):
     def push_to_hub(self, repo_id: str, **options: Any) -> Any:
         """Raises ValueError, as `save_pretrained`."""
         self.save_pretrained(repo_id)
+
+
+def open_pipeline(model: str | os.PathLike[str], **options: Any) -> NestedNERPipeline:
+    """The pipeline of a folder that `triaffine-ner export` wrote, or of any other model.
+
+    A folder that has weights beside the graph is a model; `options` are those of both pipelines.
+    """
+    files = {path.name for path in Path(model).glob("*") if path.suffix in (".onnx", ".safetensors")}
+    is_exported = files and files <= set(GRAPHS.values())
+    return OnnxNestedNER(model, **options) if is_exported else NestedNERPipeline(model, **options)

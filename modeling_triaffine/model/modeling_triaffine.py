@@ -78,6 +78,9 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
     ) -> "TriaffineForNestedNER":
         """An untrained model on a pretrained encoder, in float32.
 
+        The defaults are the paper's. With `triaffine_rank=64` the model is smaller and faster, and reached a higher F1
+        on GENIA; with `cross_span_residual=True` on GUM. `start_from_recipe` sets these and the options of training.
+
         Args:
             name_or_path: folder or Hub name of any `AutoModel` encoder.
             config: its `encoder_config`, if any, is replaced by the pretrained encoder's.

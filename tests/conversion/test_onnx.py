@@ -5,6 +5,7 @@ compared alone; nightly, the graphs are exported and run in ONNX Runtime.
 """
 
 import copy
+import json
 import pickle
 from pathlib import Path
 from types import SimpleNamespace
@@ -36,6 +37,7 @@ from modeling_triaffine.conversion.onnx_export import (
     run_session,
     span_scores_at_once,
 )
+from modeling_triaffine.conversion.onnx_predictor import open_pipeline
 from modeling_triaffine.model import quantization_triaffine
 from modeling_triaffine.model.triaffine_ops import span_mask, span_scores_reference
 from tests.helpers.tiny import tiny_model, tiny_processor
@@ -157,6 +159,34 @@ TEXTS = ["IL-2 gene binds to protein kinase C. A gene.", "", "gene " * 70]
 
 def scores_of(found: list[dict]) -> dict[tuple, float]:
     return {(entity["start"], entity["end"], entity["entity_group"]): entity["score"] for entity in found}
+
+
+@pytest.mark.parametrize(
+    ("files", "kind"),
+    [
+        ((), NestedNERPipeline),
+        (("model.onnx",), OnnxNestedNER),
+        (("model.onnx", "model_int8.onnx"), OnnxNestedNER),
+        (("model.onnx", "model.safetensors"), NestedNERPipeline),
+    ],
+)
+def test_what_a_folder_is_opened_with(tmp_path, monkeypatch, files, kind):
+    for name in files:
+        (tmp_path / name).touch()
+    for one in (NestedNERPipeline, OnnxNestedNER):
+        monkeypatch.setattr(onnx_predictor, one.__name__, lambda *given, kind=one, **options: (kind, given, options))
+    assert open_pipeline(tmp_path, batch_size=3) == (kind, (tmp_path,), {"batch_size": 3})
+
+
+def test_predict_takes_an_exported_graph(exported, monkeypatch, command, tmp_path):
+    _, _, session, folder = exported
+    monkeypatch.setattr(onnx_predictor, "open_session", lambda *_: session)
+    (tmp_path / "texts.txt").write_text("\n".join(TEXTS))
+    result = command("predict", "--model", folder, tmp_path / "texts.txt", "--threshold", "0")
+    assert result.code == 0
+    found = [scores_of(json.loads(line)["entities"]) for line in result.out.splitlines()]
+    expected = map(scores_of, OnnxNestedNER(folder)(TEXTS, threshold=0.0))
+    assert found == [pytest.approx(one, abs=1e-5) for one in expected]
 
 
 def test_predictor_is_the_pipeline(exported, monkeypatch):
