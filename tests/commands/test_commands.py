@@ -86,7 +86,7 @@ print(sorted({"torch", "transformers", "datasets", "numpy", "huggingface_hub"} &
         (["predict", "--model", "x", "--overlap", "some"], ["'--overlap'", "'all', 'nested', 'flat'"]),
         (["predict", "--model", "x", "--threshold", "DNA=high"], ["'--threshold'", "'DNA=high'", "DNA=0.6"]),
         (["explain", "--model", "x", "--text", "y"], ["--span", "--offsets"]),
-        (["publish", "--repo-id", "a/b"], ["--checkpoint", "--code-only"]),
+        (["publish", "--repo-id", "a/b"], ["--model", "--code-only"]),
         (["convert", "x", "y", "--columns", "tokens=1,2"], ["--columns", "'tokens=1,2'"]),
         (["train", "--train-fil", "x", "--output_dir", "y"], ["--train-fil", "Did you mean --train_file?"]),
         (["train", "--recipe", "demmo", "--output_dir", "y"], ["'demmo'", "hub_configs", "Did you mean demo?"]),
