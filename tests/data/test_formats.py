@@ -326,7 +326,7 @@ BAD_ERE = {
     "bomb": (f"{BOMB}]><a>&j;</a>", "a.rich_ere.xml", "'a'"),
 }
 JSON_LINE = json.dumps(RECORD) + "\n"
-PACKED = gzip.compress("".join(json.dumps({**RECORD, "id": str(n)}) + "\n" for n in range(500)).encode())
+PACKED = gzip.compress("".join(json.dumps({**RECORD, "id": str(n)}) + "\n" for n in range(500)).encode(), mtime=0)
 BAD_INCLUSIVE_SPANS = {
     "not an object": ([1], "[1] (list)", "tokenized_text"),
     "no words": ({"ner": []}, "'sentence' is missing"),
