@@ -171,6 +171,10 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         refuse_broken(where, model)
         return (model, report) if wants_report else model
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but the token that the model was loaded with, which must not end in a file."""
+        return {**self.__dict__, "origin": {name: value for name, value in self.origin.items() if name != "token"}}
+
     @staticmethod
     def _load_pretrained_model(*arguments: Any, **options: Any) -> Any:
         """Checks sizes first: here the model is on the meta device, and its files are known.

@@ -1,5 +1,7 @@
 """Raw text in, entities out: offsets, batching, policies, inputs of every kind, odd text."""
 
+import copy
+import pickle
 from collections import deque
 from itertools import islice, pairwise
 
@@ -125,6 +127,15 @@ def test_keywords_of_loading_reach_model_and_processor(finder, tmp_path):
     loaded = NestedNERPipeline(tmp_path, **options, model_kwargs={"attn_implementation": "eager"}, dtype=torch.float64)
     assert (loaded.model.encoder.config._attn_implementation, loaded.model.dtype) == ("eager", torch.float64)
     assert loaded(TEXTS[0], threshold=0.2) == near(finder(TEXTS[0], threshold=0.2))
+
+
+def test_a_token_is_in_no_copy_of_the_model(finder, tmp_path):
+    finder.save_pretrained(tmp_path)
+    model = TriaffineForNestedNER.from_pretrained(tmp_path, token="hf_secret", revision="main")
+    assert model.origin == {"token": "hf_secret", "revision": "main"}
+    assert b"hf_secret" not in pickle.dumps(model)
+    assert copy.deepcopy(model).origin == {"revision": "main"}
+    assert NestedNERPipeline(model=model)(TEXTS[0], threshold=0.2) == near(finder(TEXTS[0], threshold=0.2))
 
 
 @pytest.mark.parametrize("task", ["token-classification", "ner"])
