@@ -32,11 +32,11 @@ from tests.model import test_triaffine_ops as test_ops
 from tests.model.test_span_head import make_head
 
 nightly = pytest.mark.nightly
-# Before 3.9 (3.6 was seen), Triton's interpreter makes numbers of arrays in a way that NumPy 2.4 refuses.
+# Before 3.7, Triton's interpreter makes numbers of arrays in a way that NumPy 2.4 refuses.
 is_interpreted = triton_is_available() and (
-    Version(version("triton")) >= Version("3.9") or Version(version("numpy")) < Version("2.4")
+    Version(version("triton")) >= Version("3.7") or Version(version("numpy")) < Version("2.4")
 )
-needs_triton = pytest.mark.skipif(not is_interpreted, reason="needs Triton 3.9, or 3.5 and NumPy before 2.4")
+needs_triton = pytest.mark.skipif(not is_interpreted, reason="needs Triton 3.7, or 3.5 and NumPy before 2.4")
 FORMS = [(attention, scoring) for attention in ("product", "keys") for scoring in ("product", "keys")]
 # Largest deviation from float64 of the same inputs, as part of the largest number. Products a · b and gradients of
 # scores are rounded to the inputs' type before they are multiplied on: half a unit in the 8th bit in bfloat16, in the
