@@ -39,8 +39,8 @@ class PipelineTasks(dict[str, Any]):
     without a task requires a single entry.
 
     Attributes:
-        is_installed: whether the package is imported and handles the tasks in this process. transformers then finds no custom pipeline
-            here, and needs no `trust_remote_code`.
+        is_installed: whether the package is imported and handles the tasks in this process. transformers then finds no
+            custom pipeline here, and needs no `trust_remote_code`.
     """
 
     is_installed = False
