@@ -21,6 +21,7 @@ from transformers.trainer import TRAINER_STATE_NAME, TRAINING_ARGS_NAME
 from transformers.trainer_utils import EvalLoopOutput, IntervalStrategy, TrainOutput
 
 from ..data.collator import DataCollatorForNestedNER
+from ..data.schema import as_records
 from ..data.statistics import Span
 from ..evaluation.breakdowns import candidate_recall
 from ..evaluation.candidates import candidate_spans
@@ -106,7 +107,8 @@ class NestedNERTrainer(HubTrainer):
         if args.n_gpu > 1:  # torch's DataParallel would cut batches apart
             logger.warning("%d GPUs are visible, and one is used; `accelerate launch` uses all of them.", args.n_gpu)
             args._n_gpu = 1
-        if eval_dataset is None and args.eval_strategy != "no":
+        evaluates_by_default = isinstance(args, NestedNERTrainingArguments)  # transformers' own refuse it
+        if evaluates_by_default and eval_dataset is None and args.eval_strategy != "no":
             logger.warning("There is no eval_dataset: no checkpoint is scored, and training ends with the last one.")
             args.eval_strategy, args.load_best_model_at_end = IntervalStrategy.NO, False
         if getattr(args, "save_memory", False):
@@ -452,22 +454,13 @@ def _check_datasets(args: TrainingArguments, train: Any, evaluation: Any) -> Non
         else {"eval_dataset": evaluation}
     )
     for name, dataset in named.items():
-        if dataset is not None:
-            _check_columns(_as_records(dataset, name), name)
+        if dataset is not None and _as_records(dataset, name).format["type"] != "custom":  # a transform may add columns
+            as_records(dataset, ("tokens", "entities"), f"NestedNERTrainer: {name}")
     least = args.train_batch_size * args.world_size if args.dataloader_drop_last else 1
     if train is not None and len(train) < least:
         raise ValueError(
             f"NestedNERTrainer: train_dataset has {len(train)} records, and the least is {least}"
             + (": dataloader_drop_last leaves out batches that are not full." if least > 1 else ".")
-        )
-
-
-def _check_columns(dataset: datasets.Dataset, name: str) -> None:
-    missing = {"tokens", "entities"} - set(dataset.column_names)
-    if missing and dataset.format["type"] != "custom":  # a transform may add columns
-        raise ValueError(
-            f"NestedNERTrainer: {name} has the columns {dataset.column_names}, and not {sorted(missing)}; records have "
-            "tokens and entities as load_nested_ner and adapt_dataset return them."
         )
 
 

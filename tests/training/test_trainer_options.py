@@ -156,7 +156,7 @@ def other_trainer(folder: Path, args: TrainingArguments | None = None, **options
         ({"eval_dataset": {"dev": micro_records(3)}}, r"eval_dataset\['dev'\] is a list"),
         (
             {"train_dataset": micro_dataset(micro_records(3)).rename_column("tokens", "words")},
-            r"train_dataset .*'words'.* \['tokens'\]",
+            r"train_dataset needs the columns \['tokens'\], .*'words'",
         ),
     ],
 )
@@ -212,6 +212,8 @@ def test_without_validation_data_nothing_is_scored(tmp_path, caplog):
     trainer = other_trainer(tmp_path, args, train_dataset=micro_dataset(micro_records(4)))
     assert (trainer.args.eval_strategy, trainer.args.load_best_model_at_end) == ("no", False)
     assert "eval_dataset" in caplog.text
+    with pytest.raises(ValueError, match="eval_strategy"):  # asked for, not by default
+        other_trainer(tmp_path, TrainingArguments(str(tmp_path), use_cpu=True, eval_strategy="epoch"))
 
 
 @pytest.mark.parametrize(
