@@ -66,6 +66,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "one-lstm-layer": {**TOGETHER, "lstm_layers": 1},
     "no-lstm": {**TOGETHER, "lstm_hidden_size": 0},
     "together-query-axis": {**TOGETHER, "cross_span_axis": "query"},
+    "together-previous-sentence": {**TOGETHER, "context": "previous_sentence"},
+    "together-document": {**TOGETHER, "context": "document"},
     "previous-sentence": {"context": "previous_sentence"},
     "60-candidates": {"max_candidates": 60},
     # What the published code does otherwise.
