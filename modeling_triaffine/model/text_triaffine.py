@@ -5,6 +5,7 @@ Offsets are (start, end) with an exclusive end, in characters of the Python stri
 
 import json
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice, pairwise
 from operator import index
@@ -51,12 +52,22 @@ _SENTENCE_START = re.compile(rf"[\s{_QUOTES}(\[{{¿¡—•]*([^\W_])")
 # The word before a full stop, without the quotes that open it.
 _LAST_WORD = re.compile(rf"(?:(?<![^\s(\[{{—])[{_QUOTES}]+)?([^\s(\[{{—]*)$")
 _INITIAL = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]")
+# English, German, French. No word of one of these languages that ends its sentences ("gem.", "me.").
 _ABBREVIATIONS = frozenset(
-    (  # noqa: SIM905 - eighty quoted words would fill a page
+    (  # noqa: SIM905 - quoted words would fill a page
         "adj al approx art bros ca capt cf ch co col corp dept dr ed eds eq eqs esp est etc fig figs gen gov hon inc"
         " jan feb mar apr jun jul aug sep sept oct nov dec jr lt ltd maj max messrs min mr mrs ms mt no nos op p par"
         " pp prof ref refs rep resp rev sec sect sen sgt sp spp sr st tab vol vols viz vs"
+        " abs abt anl anm aufl az bd bde beschl bgbl bl bspw buchst bzgl bzw dez dipl ebd einschl evtl ff fr geb ggf"
+        " hrsg inkl insb insbes jur kap lfd med mio mrd nat nr nrn okt rd rdnr rer rn rz sog tsd tz urt usw vgl wg ziff"
+        " zit zzgl"
+        " av boul cass chap civ crim déc éd févr janv juill mlle mme mmes préc ste sté"
     ).split()
+)
+# German ordinals: 3. März, and after an article, die 15. Kammer.
+_ORDINAL = re.compile(r"(?:(?<!\w)(d(?:e[mnrs]|as|ie)|im|vom|zum)\s+)?(?<!\w)\d{1,2}$", re.IGNORECASE)
+_GERMAN_MONTH = re.compile(
+    r"\s+(?:Januar|Jänner|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember)\b"
 )
 
 
@@ -138,11 +149,16 @@ def _ends_sentence(text: str, match: re.Match[str]) -> bool:
         return False
     if mark != "." or match.group().startswith(".."):
         return True
-    # The word before the full stop decides; its last characters are enough.
-    before = _LAST_WORD.search(text, max(0, match.start() - 20), match.start())
-    word = before[1] if before else ""
-    elided = word.replace("’", "'").rpartition("'")[2]  # art of l'art; but no initial is the t of don't
-    return not (_INITIAL.fullmatch(word) or elided.lower() in _ABBREVIATIONS)
+    # The words around the full stop decide; these many characters are enough.
+    before = unicodedata.normalize("NFC", text[max(0, match.start() - 20) : match.start()])
+    after = unicodedata.normalize("NFC", text[match.end() : match.end() + 20])
+    ordinal = _ORDINAL.search(before)
+    if ordinal is not None:
+        return not (ordinal[1] or _GERMAN_MONTH.match(after))
+    last = _LAST_WORD.search(before)
+    word = last[1] if last else ""
+    elided = word.replace("’", "'").rpartition("'")[2].lower()  # art of l'art; but no initial is the t of don't
+    return not (_INITIAL.fullmatch(word) or elided in _ABBREVIATIONS or elided.endswith("str"))  # Hauptstr. 5
 
 
 def _trimmed(text: str, cuts: Iterable[int]) -> Iterator[Offsets]:

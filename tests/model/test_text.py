@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import unicodedata
 from collections import Counter
 
 import pytest
@@ -50,6 +51,21 @@ def pieces(text, offsets):
         ("वह गया। क्यों", ["वह गया।", "क्यों"]),
         ("a page\r\n\u00a0\n\x0c\nthe next", ["a page", "the next"]),
         ("Éclair. Été froid.", ["Éclair.", "Été froid."]),
+        (
+            "Das LG Köln (Urt. v. 3. März 2020, Az. 15 O 2/19, Rn. 14 ff.) nach § 8 Abs. 1 Nr. 3 BGB i.V.m. Art. 5",
+            None,
+        ),
+        (
+            "Die 15. Kammer, des 2. Senats, im 19. Jahrhundert, bzgl. Frau Voß, geb. Jäger, Goethestr. 5, 3 Mio. Euro",
+            None,
+        ),
+        (
+            unicodedata.normalize(
+                "NFD", "Am 3. März ging Ö. Jäger nach Köln, vgl. Bull. civ. I, 4 févr. 1990, éd. Dalloz"
+            ),
+            None,
+        ),
+        ("I am 15. My art is 5. March on. Nr. 7. Die", ["I am 15.", "My art is 5.", "March on.", "Nr. 7.", "Die"]),
         ("Er zahlte 5 Euro. über alles. À demain.", ["Er zahlte 5 Euro. über alles.", "À demain."]),
         ("." * 100_000 + "x", ["." * 100_000 + "x"]),
         ("", []),
