@@ -267,6 +267,7 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
             labels [B, N, N]: label of each span (i, j), -100 for other pairs; with `multi_label` [B, N, N, R - 1].
             targets [B, N, N, R], or R - 1 with `multi_label`: soft targets in place of the labels, of which then only
                 the -100 count.
+            output_attentions, output_hidden_states: whether to return them; by default as the configuration says.
 
         Raises:
             ValueError: `word_index` or `num_words` is missing, as in the output of a tokenizer.
@@ -277,6 +278,10 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
                 "inputs with TriaffineProcessor (model(**processor(text))), or find entities in text with "
                 "NestedNERPipeline."
             )
+        if output_attentions is None:
+            output_attentions = self.config.output_attentions
+        if output_hidden_states is None:
+            output_hidden_states = self.config.output_hidden_states
         longest = None if labels is None else labels.shape[1]
         encoded = self._encode(input_ids, attention_mask, token_type_ids, output_hidden_states)
         hidden = self._represent_words(encoded, word_index, num_words, word_ids, pos_ids, char_ids, longest)

@@ -112,7 +112,11 @@ def test_attention_maps_and_hidden_states_on_request(encoder):
     batch = make_batch(encoder, model)
     plain = model(**batch)
     assert plain.span_attentions is plain.cross_span_attentions is plain.hidden_states is None
+    model.set_attn_implementation("eager")  # as transformers requires for the field, not for the argument
     full = model(**batch, output_attentions=True, output_hidden_states=True)
+    model.config.output_attentions = model.config.output_hidden_states = True
+    torch.testing.assert_close(model(**batch).to_tuple(), full.to_tuple())
+    assert model(**batch, output_attentions=False).span_attentions is None
     count = full.candidates.shape[1]
     assert full.span_attentions.shape == (3, count, 6, 3)
     assert full.cross_span_attentions.shape == (3, count, count, 3)
