@@ -448,7 +448,7 @@ def _resolve_labels(
     if label2id is not None and inverse != id2label:
         _fail("`label2id` is not the inverse of `id2label`; give `id2label` alone")
     if num_labels is not None and num_labels != len(id2label):
-        _fail(f"`num_labels` is {num_labels} but there are {len(id2label)} labels; leave num_labels out")
+        _fail(f"`num_labels` is {num_labels} but there are {len(id2label)} labels; give their names as id2label")
     return id2label
 
 

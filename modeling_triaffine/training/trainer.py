@@ -135,6 +135,11 @@ class NestedNERTrainer(HubTrainer):
         )
         if self.is_fsdp_enabled:
             check_sharding(self.accelerator.state.fsdp_plugin)
+        if self.optimizer is not None and self._own("ema_decay") is not None:
+            raise ValueError(
+                "ema_decay averages weights by the optimizer that this trainer creates, but `optimizers` gives another "
+                "one; leave one of the two out. `optim` and `optimizer_cls_and_kwargs` choose an optimizer's class."
+            )
         self.add_callback(self._epoch_callback)
         self.add_callback(AveragingCallback(self._own("ema_decay") is not None))
         self.add_callback(ResumeCallback(self._learning_rates))

@@ -7,6 +7,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from modeling_triaffine import NestedNERTrainer
 from modeling_triaffine.training.averaging import averaging
 from tests.helpers.faults import assert_same_weights
 from tests.helpers.micro_training import micro_records, micro_trainer
@@ -78,6 +79,10 @@ def test_averages_that_cannot_be_are_errors(tmp_path: Path):
         trainer.save_model()
     with pytest.raises(ValueError, match=r"ema_decay is 1;"):
         micro_trainer(tmp_path / "run", RECORDS, ema_decay=1.0)
+    own = torch.optim.SGD(trainer.model.parameters(), lr=0.1)
+    data = {"processing_class": trainer.processing_class, "train_dataset": trainer.train_dataset}
+    with pytest.raises(ValueError, match=r"ema_decay.*`optimizers`"):
+        NestedNERTrainer(trainer.model, trainer.args, **data, optimizers=(own, None))
     trainer.train()
     with pytest.raises(ValueError, match="--ema_decay of its training"):
         train_with_averages(tmp_path / "run", ema_decay=None, max_steps=8)
