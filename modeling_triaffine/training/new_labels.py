@@ -14,8 +14,9 @@ from ..model.triaffine_ops import label_probabilities
 
 logger = logging.getLogger(__name__)
 
-# How much lower the scores of a new label start than those of the label whose weights it copies.
-START_BELOW = 2.0
+# How much lower the scores of a new label start than those of the label whose weights it copies. Candidates are the
+# likeliest entities: at 2, all spans that are clearly None would have 0.12, and be candidates before unlikely entities.
+START_BELOW = 10.0
 
 
 def continue_with_labels(
@@ -41,9 +42,6 @@ def continue_with_labels(
     if gone:
         fate = "learned from the model's own predictions" if keep_labels else "forgotten unless you add --keep_labels"
         logger.warning("The training data has no entity of the model's labels %s: these are %s.", ", ".join(gone), fate)
-    if model.config.label_thresholds or model.config.temperature != 1.0:
-        logger.warning("The model's calibration is dropped, since it is not valid after training. Calibrate again.")
-        model.config.temperature, model.config.label_thresholds = 1.0, None
     return model
 
 
@@ -57,7 +55,7 @@ def extend_labels(model: TriaffineForNestedNER, new: Sequence[str]) -> Triaffine
     """A model with new labels after the old ones, which predicts the same as `model` until it is trained.
 
     The old labels keep their weights. A new one starts with those of None (of the last label if None has no weights)
-    and a bias lower by `START_BELOW`, so that it is never more probable than None.
+    and a bias lower by `START_BELOW`, so that it is never more probable than None, and hardly changes the candidates.
     """
     old: Any = model.config
     names = [*old.entity_labels, *new, NONE_LABEL]

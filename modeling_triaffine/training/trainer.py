@@ -402,10 +402,17 @@ class NestedNERTrainer(HubTrainer):
             remove_damaged(output_dir, checkpoint)
         if checkpoint is not None:
             logger.info("Resuming from %s.", checkpoint)
+        self._drop_calibration()
         if self.is_fsdp_enabled:
             choose_sharded_layers(self.accelerator.state.fsdp_plugin, self.model.encoder)
         with self._explaining_faults():
             return super().train(checkpoint, *arguments, **options)
+
+    def _drop_calibration(self) -> None:
+        config: Any = self.model.config
+        if config.label_thresholds or config.temperature != 1.0:
+            logger.warning("The model's calibration is dropped, since it is not valid after training. Calibrate again.")
+            config.temperature, config.label_thresholds = 1.0, None
 
     def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
         """Saves model and processor, by default in `args.output_dir`; raises NotFiniteError for broken weights."""

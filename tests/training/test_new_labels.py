@@ -2,7 +2,6 @@
 
 import json
 import logging
-import shutil
 from pathlib import Path
 
 import pytest
@@ -59,6 +58,17 @@ def test_a_model_finds_the_same_with_new_labels(encoder, fields):
         )
         assert any(old)
         assert old == new
+
+
+def test_new_labels_leave_the_candidates(encoder):
+    """Although spans that are clearly None have the likeliest new labels."""
+    model, processor = tiny_model(encoder), tiny_processor(encoder)
+    model.head.label_bias.data[-1] += 5
+    batch = processor.pad(processor.encode([["The", "gene", "binds", "DNA", "of", "a", "protein"]]))
+    with torch.no_grad():
+        before, after = model(**batch), extend_labels(model, ["RNA"])(**batch)
+    assert torch.equal(after.candidates, before.candidates)
+    torch.testing.assert_close(after.logits[..., [0, 1, 3]], before.logits, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("multi_label", [False, True])
@@ -146,17 +156,6 @@ def test_with_keep_labels_the_probabilities_of_old_labels_are_learned(options, c
     torch.testing.assert_close(loss, expected)
     assert abs(loss - plain) > 1e-3
     assert prepare_run(options).trainer.teacher is None
-
-
-def test_a_calibration_does_not_outlive_further_training(options, saved_model, tmp_path, caplog):
-    config = TriaffineConfig.from_pretrained(saved_model)
-    config.temperature, config.label_thresholds = 1.5, {"DNA": 0.3}
-    calibrated = tmp_path / "calibrated"
-    shutil.copytree(saved_model, calibrated)
-    config.save_pretrained(calibrated)
-    run = prepare_run([*options, "--model_name_or_path", str(calibrated)])
-    assert (run.trainer.model.config.temperature, run.trainer.model.config.label_thresholds) == (1.0, None)
-    assert "calibrat" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -352,6 +352,17 @@ def test_plain_training_arguments_train_with_one_rate(tmp_path: Path) -> None:
     assert 0 <= plain.evaluate()["eval_f1"] <= 1
 
 
+def test_a_calibration_is_for_the_model_before_training(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    records = micro_records(4)
+    calibration = {"temperature": 1.5, "label_thresholds": {"DNA": 0.0}}
+    trainer = micro_trainer(tmp_path, records, records, config=calibration, max_steps=1)
+    trainer.evaluate()
+    assert trainer.model.config.temperature == 1.5
+    trainer.train()
+    assert (trainer.model.config.temperature, trainer.model.config.label_thresholds) == (1.0, None)
+    assert "calibrat" in caplog.text
+
+
 def test_batches_go_to_a_gpu_without_waiting_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def goes_without_waiting(**options) -> bool:
         return NestedNERTrainingArguments(str(tmp_path), use_cpu=True, **options).accelerator_config.non_blocking
