@@ -54,9 +54,10 @@ def command(
     if has_figures:
         from ..evaluation.figures import draw_figures  # a missing matplotlib is an error before the model runs
     path = corpus or data or ""
-    name, records = load_split(path, corpus_format, split)
+    named = load_model(model, device)
+    name, records = load_split(path, corpus_format, split, named.processor)
     analysis = analyse(
-        load_model(model, device),
+        named,
         records,
         f"{path}, {name}",
         counts=candidates,

@@ -49,8 +49,8 @@ def command(
     from ..publishing.calibration import check_unscored, save_calibration
 
     goal = _goal(precision, recall)
-    name, records = load_split(corpus, corpus_format, split)
     pipeline = NestedNERPipeline(model=model, device=device)
+    name, records = load_split(corpus, corpus_format, split, pipeline.processor)
     check_unscored(folder, name, records["entities"])
     trained: Any = pipeline.model
     in_context = with_context(records, pipeline.processor)

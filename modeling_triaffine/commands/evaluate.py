@@ -32,6 +32,7 @@ def command(
 ) -> None:
     check_device(device)
     from ..data import load_texts
+    from ..data.formats import only_split
     from ..data.loading import formats_of
     from ..evaluation.prediction import predict_words, score_raw_text, unknown_labels, with_context
     from ..evaluation.scoring import format_scores, score_entities
@@ -40,15 +41,16 @@ def command(
 
     pipeline = NestedNERPipeline(model=model, device=device, batch_size=batch_size)
     trained: Any = pipeline.model
-    name, corpus = load_split(data, corpus_format, split)
+    name, corpus = load_split(data, corpus_format, split, pipeline.processor)
     records = with_context(corpus, pipeline.processor)
     if unknown := unknown_labels(records, trained.config):
         print(f"The model has no label {', '.join(unknown)}; such entities count as missing.", file=sys.stderr)
     found = predict_words(trained, pipeline.processor, records, batch_size)
     scores = {"given_words": score_entities(found, [record["entities"] for record in records])}
-    has_text = all(known.read_texts is not None for known in formats_of(data, corpus_format))
+    part = only_split(data, corpus_format, name)
+    has_text = all(known.read_texts is not None for known in formats_of(part, corpus_format))
     if raw_text or (raw_text is None and has_text):
-        scores["raw_text"] = score_raw_text(pipeline, load_texts(data, corpus_format).get(name, []))
+        scores["raw_text"] = score_raw_text(pipeline, load_texts(part, corpus_format).get(name, []))
     for kind, of_words in scores.items():
         print(f"{kind.replace('_', ' ').capitalize()}:\n{format_scores(of_words)}\n")
     if output is not None:

@@ -98,15 +98,25 @@ def check_new(option: str, path: Any) -> None:
         raise ValueError(f"{option} {path} exists already. Give the name of a new folder.")
 
 
-def load_split(corpus: str, corpus_format: str | None, split: str | None) -> tuple[str, "Dataset"]:
+def load_split(corpus: str, corpus_format: str | None, split: str | None, processor: Any) -> tuple[str, "Dataset"]:
     """Name and records of a split, by default of the validation split, or of the only one.
+
+    Texts of a corpus without words of its own are split into the sentences and words of the model's `processor`.
 
     Raises:
         ValueError: the corpus has no such split.
     """
     from ..data import load_nested_ner
+    from ..data.formats import only_split
+    from ..data.loading import formats_of
+    from ..model.text_triaffine import word_splitter
 
-    splits = load_nested_ner(corpus, corpus_format)
+    part = only_split(corpus, corpus_format, split_name(split or "validation"))
+    splitters = {}
+    if not any(known.has_own_words for known in formats_of(part, corpus_format)):
+        splitters["word_splitter"] = word_splitter(processor.word_splitter)
+        splitters["sentence_splitter"] = processor.sentence_splitter
+    splits = load_nested_ner(part, corpus_format, **splitters)
     default = next(iter(splits)) if len(splits) == 1 else "validation"
     name = split_name(split) if split else default
     if name not in splits:

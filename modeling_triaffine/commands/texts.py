@@ -1,6 +1,7 @@
 """Reads the texts for a command: lines of a plain file, or JSON lines."""
 
 import contextlib
+import json
 import sys
 from codecs import BOM_UTF8
 from collections.abc import Iterator
@@ -37,9 +38,12 @@ class Records:
                     yield self._check(_decode_json(line, where), where)
 
     def _check(self, record: dict[str, Any], where: str) -> dict[str, Any]:
-        if not isinstance(record.get(self.text_column), str):
+        text = record.get(self.text_column)
+        if not isinstance(text, str):
+            found = f", but {json.dumps(text)[:40]}" if self.text_column in record else ""
             raise ValueError(
-                f"{where}: there is no text under {self.text_column!r}. Give the field of the text with --text-column."
+                f"{where}: there is no text under {self.text_column!r}{found}. Give the field of the text with "
+                '--text-column, and "" for a missing text.'
             )
         if self.entities_column in record:
             raise ValueError(

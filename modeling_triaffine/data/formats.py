@@ -101,6 +101,14 @@ def find_splits(path: PathLike | Mapping[str, PathLike], format: str | None) -> 
     return splits
 
 
+def only_split(
+    path: PathLike | Mapping[str, PathLike], format: str | None, split: str
+) -> PathLike | Mapping[str, PathLike]:
+    """The corpus without its other splits, as far as these are other files."""
+    file = find_splits(path, format).get(split)
+    return path if file is None else {split: file}
+
+
 def _format_named(name: str) -> CorpusFormat:
     if name not in FORMATS:
         raise ValueError(f"There is no format {name!r}. Choose one of {sorted(FORMATS)}, or None to detect the format.")

@@ -190,7 +190,7 @@ class NestedNERPipeline(ChunkPipeline):
         forward_params: dict[str, Any],
         postprocess_params: dict[str, Any],
     ) -> Iterator[list[dict[str, Any]]]:
-        sentences = (sentence for text in inputs for sentence in self.preprocess(text))
+        sentences = (sentence for number, text in enumerate(inputs) for sentence in self.preprocess(text, number))
         found: list[dict[str, Any]] = []  # in the text so far
         # A stream has results after its first batch, then after two, four, …; with batches of 1 it never waits.
         batches = 1 if is_stream else BATCHES_AT_ONCE
@@ -208,13 +208,17 @@ class NestedNERPipeline(ChunkPipeline):
                     yield self.postprocess(found, **postprocess_params)
                     found = []
 
-    def preprocess(self, text: Any) -> Iterator[dict[str, Any]]:  # type: ignore[override]
-        """The sentences of a text: feature, word offsets, and whether it is the last of the text."""
+    def preprocess(self, text: Any, number: int = 0) -> Iterator[dict[str, Any]]:  # type: ignore[override]
+        """The sentences of a text: feature, word offsets, and whether it is the last of the text.
+
+        `number` is the place of the text among those of a call, for errors.
+        """
         if not isinstance(text, str):
-            hint = (
-                ' (for a data set, give its column: (row["text"] for row in data))' if isinstance(text, Mapping) else ""
-            )
-            raise TypeError(f"NestedNERPipeline reads strings, not {type(text).__name__}{hint}.")
+            remedy = 'Give "" for a missing text.'
+            if isinstance(text, Mapping):
+                remedy = 'For a data set, give its column: (row["text"] for row in data).'
+            kind = type(text).__name__
+            raise TypeError(f"NestedNERPipeline reads strings, but text {number} (from 0) is of type {kind}. {remedy}")
         last = None
         for feature, piece in self.processor.encode_text(text):
             if last is not None:

@@ -1,6 +1,7 @@
 """The files of a saved model in a folder or a Hub repository, remote code included: finding, saving, pushing them."""
 
 import contextlib
+import json
 import os
 import shutil
 from pathlib import Path
@@ -193,14 +194,21 @@ def find_file(name_or_path: str | os.PathLike[str], name: str, options: dict[str
 
 def describe_missing(name_or_path: str | os.PathLike[str], name: str, options: dict[str, Any]) -> str:
     """Why a file of a model is missing, and what to do about it; arguments as of [`find_file`]."""
-    has_config = find_file(name_or_path, "config.json", options) is not None
-    if not has_config and not os.path.isdir(name_or_path):
+    config_file = find_file(name_or_path, "config.json", options)
+    if config_file is None and not os.path.isdir(name_or_path):
         return (
             f"There is no model {name_or_path}: neither a folder, nor a name that the Hub or its cache on this machine "
             "has a model for. Check the spelling."
         )
-    if not has_config:
+    if config_file is None:
         return f"{name_or_path} has neither {name} nor config.json: it is not a model folder. Give the one that is."
+    with contextlib.suppress(ValueError):  # a damaged config.json is reported where it is read
+        config = json.loads(Path(config_file).read_bytes())
+        if isinstance(config, dict) and "encoder_config" not in config:
+            return (
+                f"{name_or_path} is a model of type {config.get('model_type')!r}, such as `triaffine-ner train "
+                "--model_name_or_path` starts from, not one that is trained to find entities. Give a trained model."
+            )
     return (
         f"{name_or_path} has no {name}: the model was saved there without its processor. Save the processor that it "
         "was trained with in the same place: processor.save_pretrained(...)."

@@ -8,12 +8,13 @@ trained on the words of raw text if the corpus has its text, and scored on both.
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import NamedTuple
 
 from datasets import Dataset, DatasetDict, concatenate_datasets
 
 from ..data import CorpusFormat, Document, WordSplitter, load_nested_ner, load_texts, retokenize
+from ..data.formats import only_split
 from ..data.loading import formats_of
 from ..data.parts_of_speech import add_parts_of_speech, spacy_tagger
 from ..model.processing_triaffine import PosTagger
@@ -31,6 +32,10 @@ class Source(NamedTuple):
     @property
     def keeps_text(self) -> bool:
         return all(known.keeps_text for known in self.formats)
+
+    @property
+    def marks_sentences(self) -> bool:
+        return any("sentence_splitter" not in known.options for known in self.formats)
 
     @property
     def has_own_words(self) -> bool:
@@ -89,22 +94,26 @@ class Corpus:
         )
 
 
-def read_corpus(data: DataArguments, word_splitter: WordSplitter, reads_tags: bool) -> Corpus:
+def read_corpus(
+    data: DataArguments, word_splitter: WordSplitter, reads_tags: bool, sentence_splitter: str | None = None
+) -> Corpus:
     """Reads the splits train, validation and test from the files of the options.
 
     Args:
         word_splitter: the one with which the model splits raw text.
         reads_tags: whether the model reads parts of speech, which belong to the words of the corpus.
+        sentence_splitter: that of the model, by name.
     """
     files = {"validation": data.validation_file, "test": data.test_file}
     paths: list[str | Mapping[str, str]] = [data.train_file] if data.train_file else []
     paths += [{split: file} for split, file in files.items() if file]
     sources = [Source(path, formats_of(path, data.data_format)) for path in paths]
     words = _choose_words(sources, data, reads_tags)
-    given = _load_splits(sources, data, None if words == "corpus" else word_splitter, retokenized=False)
+    load = partial(_load_splits, sources, data, sentence_splitter)
+    given = load(None if words == "corpus" else word_splitter, retokenized=False)
     if words == "corpus" or not any(source.has_own_words for source in sources):
         return Corpus(words, given, given)
-    return Corpus(words, given, _load_splits(sources, data, word_splitter, retokenized=True))
+    return Corpus(words, given, load(word_splitter, retokenized=True))
 
 
 def limit_splits(splits: DatasetDict, data: DataArguments) -> DatasetDict:
@@ -118,16 +127,16 @@ def limit_splits(splits: DatasetDict, data: DataArguments) -> DatasetDict:
     return DatasetDict(limited)
 
 
-def texts_to_score(data: DataArguments, split: str, records: Dataset) -> list[Document]:
-    """The texts of the split that has the sentences `records`; none if the corpus has words only.
+def texts_to_score(data: DataArguments, split: str, records: Dataset) -> list[Document] | None:
+    """The texts of the split that has the sentences `records`; None if the corpus has words only.
 
     If the number of sentences is limited, only texts that are complete within the limit.
     """
     own_file = {"validation": data.validation_file, "test": data.test_file}[split]
     path: str | Mapping[str, str] = {split: own_file} if own_file else data.train_file or ""
     if any(corpus_format.read_texts is None for corpus_format in formats_of(path, data.data_format)):
-        return []
-    texts = load_texts(path, data.data_format).get(split, [])
+        return None
+    texts = load_texts(only_split(path, data.data_format, split), data.data_format).get(split, [])
     if _limits(data)[split] is None:
         return texts
     names = list(records["doc_id"])
@@ -166,22 +175,25 @@ def _choose_words(sources: Sequence[Source], data: DataArguments, reads_tags: bo
 
 
 def _load_splits(
-    sources: Sequence[Source], data: DataArguments, word_splitter: WordSplitter | None, retokenized: bool
+    sources: Sequence[Source],
+    data: DataArguments,
+    sentence_splitter: str | None,
+    word_splitter: WordSplitter | None,
+    retokenized: bool,
 ) -> DatasetDict:
     splits: dict[str, Dataset] = {}
     for source in sources:
-        splits |= _load(source, data.data_format, word_splitter, retokenized)
+        load = partial(load_nested_ner, source.path, data.data_format)
+        if source.keeps_text and (retokenized or not source.has_own_words):
+            sentences = None if source.marks_sentences else sentence_splitter
+            splits |= load(word_splitter=word_splitter, sentence_splitter=sentences)
+        elif retokenized and word_splitter:
+            splits |= retokenize(load(), word_splitter)[0]
+        else:
+            splits |= load()
     if data.pos_tagger is not None:
         splits = {split: add_parts_of_speech(records, tagger(data.pos_tagger)) for split, records in splits.items()}
     return DatasetDict(splits)
-
-
-def _load(source: Source, format: str | None, word_splitter: WordSplitter | None, retokenized: bool) -> DatasetDict:
-    """The splits of a source in its own words if it has any; `retokenized`, in those of the word splitter."""
-    if source.keeps_text and (retokenized or not source.has_own_words):
-        return load_nested_ner(source.path, format, word_splitter=word_splitter)
-    splits = load_nested_ner(source.path, format)
-    return retokenize(splits, word_splitter)[0] if retokenized and word_splitter else splits
 
 
 def _limits(data: DataArguments) -> dict[str, int | None]:

@@ -207,7 +207,8 @@ def _score_raw_text(
         return None
     texts = texts_to_score(run.plan.data, split, run.corpus.given[split])
     if not texts:
-        logger.info("Raw text is not scored: the %s data has words only.", split)
+        why = "has words only" if texts is None else "has no text within the sentences that are scored"
+        logger.info("Raw text is not scored: the %s data %s.", split, why)
         return None
     processor: Any = run.trainer.processing_class
     scores = score_raw_text(NestedNERPipeline(model=model, processor=processor), texts)

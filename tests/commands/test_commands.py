@@ -25,7 +25,12 @@ from modeling_triaffine.model.configuration_triaffine import CHOICES
 from modeling_triaffine.model.decoding_triaffine import OVERLAPS
 from modeling_triaffine.model.text_triaffine import SENTENCE_SPLITTERS
 from modeling_triaffine.publishing.upload import NotPublishedError
-from modeling_triaffine.training.arguments import DataArguments, ModelArguments, NestedNERTrainingArguments
+from modeling_triaffine.training.arguments import (
+    DataArguments,
+    ModelArguments,
+    NestedNERTrainingArguments,
+    SentenceSplitter,
+)
 from modeling_triaffine.training.command_line import (
     CONFIG_OPTIONS,
     parse_training_plan,
@@ -132,6 +137,7 @@ def test_choices_are_those_of_the_rooms_behind():
         options.Overlaps: OVERLAPS,
         convert.Targets: WRITERS,
         convert.SentenceSplitters: SENTENCE_SPLITTERS,
+        SentenceSplitter: SENTENCE_SPLITTERS,
         convert_published.PublishedCorpora: CORPORA,
         convert_published.Contexts: CHOICES["context"],
     }
@@ -290,7 +296,7 @@ def test_mistakes_in_prediction_are_one_paragraph(saved_model, command, tmp_path
         (b'{"text": "a", "n": ' + b"1" * 5000 + b"}", "a number has thousands of digits"),
         (b'{"text": "\xff"}', "byte 11 is not valid utf-8"),
         (b'[{"text": "a"}]', "expected a JSON object, found [{'text': 'a'}] (list). Every line"),
-        (b'{"text": null}', "there is no text under 'text'"),
+        (b'{"text": null}', "there is no text under 'text', but null"),
         (
             b'{"text": "a", "entities": [1]}',
             "there is a field 'entities' already. Give another one for the entities with",
@@ -395,6 +401,17 @@ def test_scores_of_given_words(evaluate, marking_model, tmp_path):
     missing, _ = evaluate(tmp_path / "corpus", "--split", "test")
     assert missing.code == 2
     assert "no split 'test'. Give --split validation" in missing.err
+
+
+def test_texts_are_scored_in_the_models_sentences_and_no_other_split_is_read(encoder, evaluate, tmp_path):
+    tiny_model(encoder, seed=2).save_pretrained(tmp_path / "model")
+    tiny_processor(encoder, sentence_splitter="lines", word_splitter="whitespace").save_pretrained(tmp_path / "model")
+    (tmp_path / "corpus").mkdir()
+    gold = [[0, 12, "protein"], [11, 20, "protein"], [13, 20, "protein"]]  # the second one crosses the lines
+    (tmp_path / "corpus" / "dev.jsonl").write_text(as_lines({"text": "gene. Binds-\nprotein", "label": gold}))
+    (tmp_path / "corpus" / "train.jsonl").write_text("damaged")
+    _, scores = evaluate(tmp_path / "corpus", "--model", tmp_path / "model")
+    assert [scores[kind]["gold"] for kind in ("given_words", "raw_text")] == [2, 3]
 
 
 def test_scores_of_the_raw_text_of_one_split_of_genia(evaluate, tmp_path, monkeypatch):

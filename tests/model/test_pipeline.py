@@ -250,7 +250,7 @@ def test_numbers_of_numpy_are_thresholds(finder):
         (3, "int"),
         (b"gene", "bytes"),
         ([{"text": "x"}], r"dict.*column"),
-        (["x", None], "NoneType"),
+        (["x", None], "text 1 .*NoneType"),
         (pd.Series(["x", float("nan")]), "float"),
         (pd.DataFrame({"text": ["x"]}), r"DataFrame.*2 dimensions"),
         (np.array([["x"], ["y"]]), r"ndarray.*2 dimensions"),

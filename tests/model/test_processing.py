@@ -339,6 +339,11 @@ def test_model_folder_without_processor_is_reported(encoder, tmp_path):
         TriaffineProcessor.from_pretrained(tmp_path)
 
 
+def test_an_encoder_is_no_trained_model(encoder):
+    with pytest.raises(FileNotFoundError, match=r"'bert'.*train.*not one that is trained"):
+        TriaffineProcessor.from_pretrained(encoder)
+
+
 @pytest.mark.parametrize("kind", ["byte_level", "metaspace"])
 def test_words_are_cut_as_in_running_text(kind):
     """Tokenizers that take a word without a space before it for the rest of another one get that space."""

@@ -93,6 +93,27 @@ def test_a_limit_counts_sentences_of_the_corpus(read):
     assert trained_on(limited) == [["CD28", "-mediated"], CUT]
 
 
+@pytest.mark.parametrize(
+    ("splitter", "sentences"),
+    [
+        *((choice, ["One.", "Two three."]) for choice in (None, "punctuation")),
+        ("lines", ["One. Two", "three."]),
+        ("none", ["One. Two three."]),
+    ],
+)
+def test_sentences_of_texts_are_those_of_the_model(tmp_path: Path, splitter, sentences):
+    file = tmp_path / "texts.jsonl"
+    file.write_text(json.dumps({"text": "One. Two\nthree.", "label": []}))
+    corpus = read_corpus(DataArguments(train_file=str(file)), word_splitter("whitespace"), False, splitter)
+    assert trained_on(corpus) == [sentence.split() for sentence in sentences]
+
+
+def test_sentences_that_the_corpus_marks_stay(tmp_path: Path):
+    (tmp_path / "a.conllu").write_text(CONLLU * 2)
+    corpus = read_corpus(DataArguments(train_file=str(tmp_path / "a.conllu")), SPLITTER, False, "none")
+    assert trained_on(corpus) == [CUT, CUT]
+
+
 def test_texts_of_a_limited_split_are_those_read_completely(tmp_path: Path):
     file = tmp_path / "dev.jsonl"
     texts = ["One. Two.", "Three. Four."]
@@ -102,3 +123,11 @@ def test_texts_of_a_limited_split_are_those_read_completely(tmp_path: Path):
     assert [text["text"] for text in texts_to_score(data, "validation", records)] == texts[:1]
     everything = DataArguments(validation_file=str(file))
     assert [text["text"] for text in texts_to_score(everything, "validation", records)] == texts
+    none_complete = limit_splits({"validation": records}, DataArguments(max_eval_samples=1))["validation"]
+    assert texts_to_score(data, "validation", none_complete) == []
+
+
+def test_a_corpus_of_words_has_no_texts_to_score(tmp_path: Path):
+    (tmp_path / "dev.jsonl").write_text(json.dumps(WORDS[0]))
+    data = DataArguments(validation_file=str(tmp_path / "dev.jsonl"))
+    assert texts_to_score(data, "validation", read_corpus(data, SPLITTER, False).given["validation"]) is None

@@ -1,15 +1,18 @@
 """A recipe in Python: the model, processor and arguments that a trainer starts from."""
 
+import json
 import re
 
 import pytest
 import torch
+from datasets import DatasetDict
 from transformers import SchedulerType
 from transformers.trainer_utils import IntervalStrategy
 
 from modeling_triaffine import NestedNERTrainer, TriaffineForNestedNER, start_from_recipe
 from modeling_triaffine.data import write_nested_ner
-from modeling_triaffine.training.command_line import CONFIG_OPTIONS, CommandLineError
+from modeling_triaffine.training.command_line import CONFIG_OPTIONS, CommandLineError, parse_training_plan
+from modeling_triaffine.training.preparation import build_model, read_data
 from modeling_triaffine.training.recipes import RecipeError
 from modeling_triaffine.training.run import prepare_run
 from tests.helpers.micro_training import micro_dataset, micro_records, write_recipe
@@ -51,6 +54,20 @@ def test_it_starts_as_a_run_does(tmp_path, recipe, corpus):
         torch.testing.assert_close(weight, expected[name])
     assert (arguments.learning_rate, arguments.ema_decay) == (1e-2, 0.5)
     assert arguments.output_dir == str(tmp_path / "python")
+
+
+def test_the_sentence_splitter_is_saved_and_read_again(tmp_path, recipe, corpus):
+    model, processor, _ = start_from_recipe(recipe, corpus, tmp_path, sentence_splitter="lines")
+    assert processor.sentence_splitter == "lines"
+    model.save_pretrained(tmp_path / "model")
+    processor.save_pretrained(tmp_path / "model")
+    texts = {"text": "A cat. It\nsat.", "label": [[2, 5, "DNA"]]}
+    (tmp_path / "train.jsonl").write_text(json.dumps(texts))
+    start = ["--model_name_or_path", str(tmp_path / "model"), "--train_file", str(tmp_path / "train.jsonl")]
+    for options, sentences in (([], 2), (["--sentence_splitter", "none"], 1)):
+        plan = parse_training_plan([*start, "--output_dir", str(tmp_path / "out"), *options])
+        assert len(read_data(plan).given["train"]) == sentences
+    assert build_model(plan, DatasetDict(corpus), model.config.entity_labels)[1].sentence_splitter == "none"
 
 
 def test_a_trainer_takes_what_it_returns(tmp_path, recipe, corpus):
