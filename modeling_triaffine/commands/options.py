@@ -112,7 +112,7 @@ def load_split(corpus: str, corpus_format: str | None, split: str | None, proces
     from ..model.text_triaffine import word_splitter
 
     part = only_split(corpus, corpus_format, split_name(split or "validation"))
-    splitters = {}
+    splitters: dict[str, Any] = {}
     if not any(known.has_own_words for known in formats_of(part, corpus_format)):
         splitters["word_splitter"] = word_splitter(processor.word_splitter)
         splitters["sentence_splitter"] = processor.sentence_splitter

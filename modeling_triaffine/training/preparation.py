@@ -42,7 +42,7 @@ def read_data(plan: TrainingPlan) -> Corpus:
     """Reads the splits of a run, using the splitters of the model that it starts from."""
     start = plan.training.resume_from_checkpoint or plan.model.model_name_or_path
     words: str | dict[str, Any] = DEFAULT_WORD_SPLITTER
-    sentences = plan.model.sentence_splitter
+    sentences: str | None = plan.model.sentence_splitter
     pos_size = plan.config.get("pos_embedding_size")
     if start is not None and _is_trained_model(start):
         processor = TriaffineProcessor.from_pretrained(start)
