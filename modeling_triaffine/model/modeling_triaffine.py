@@ -347,7 +347,8 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
             # A row of padding only, beside a longer sentence, would have nothing to attend to.
             first = torch.zeros(1, dtype=torch.long, device=input_ids.device)
             inputs["attention_mask"] = inputs["attention_mask"].index_fill(1, first, 1)
-        return self.encoder(**inputs, output_hidden_states=output_hidden_states or self.config.mix_layers)
+        wants_states = output_hidden_states or self.config.mix_layers
+        return self.encoder(**inputs, output_hidden_states=wants_states, return_dict=True)
 
 
 @contextlib.contextmanager

@@ -199,7 +199,7 @@ class TriaffineSpanHead(nn.Module):
         device = hidden.device.type
         if torch.is_autocast_enabled(device) and torch.get_autocast_dtype(device) == torch.float16:
             with torch.autocast(device, enabled=False):  # products of three vectors exceed float16's range
-                return self.forward(hidden.float(), lengths, labels, packed_words, targets)
+                return self.forward(hidden.to(self.label_bias.dtype), lengths, labels, packed_words, targets)
         valid = span_mask(lengths, hidden.shape[1], self.config.max_span_width)
         factors = None
         if self.config.attention == "none":

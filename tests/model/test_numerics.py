@@ -47,6 +47,15 @@ def test_head_is_finite_under_autocast_to_float16(rank, scale):
 
 
 @RANKS
+def test_autocast_changes_nothing_for_a_head_in_float16(rank):
+    head, hidden, lengths = make_head(triaffine_rank=rank)
+    head, hidden = head.half(), hidden.half()
+    with torch.autocast("cpu", torch.float16):
+        scores = head(hidden, lengths).span_logits
+    torch.testing.assert_close(scores, head(hidden, lengths).span_logits)
+
+
+@RANKS
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_model_loaded_in_half_precision_is_finite(encoder, tmp_path, dtype, rank):
     """With encoder outputs as large as its last layer norm can make them, and one sentence of one word repeated."""
