@@ -83,6 +83,8 @@ def test_averages_that_cannot_be_are_errors(tmp_path: Path):
     data = {"processing_class": trainer.processing_class, "train_dataset": trainer.train_dataset}
     with pytest.raises(ValueError, match=r"ema_decay.*`optimizers`"):
         NestedNERTrainer(trainer.model, trainer.args, **data, optimizers=(own, None))
+    without = micro_trainer(tmp_path / "run", RECORDS).args
+    assert NestedNERTrainer(trainer.model, without, **data, optimizers=(own, None)).optimizer is own
     trainer.train()
     with pytest.raises(ValueError, match="--ema_decay of its training"):
         train_with_averages(tmp_path / "run", ema_decay=None, max_steps=8)
