@@ -66,6 +66,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "one-lstm-layer": {**TOGETHER, "lstm_layers": 1},
     "no-lstm": {**TOGETHER, "lstm_hidden_size": 0},
     "together-query-axis": {**TOGETHER, "cross_span_axis": "query"},
+    "together-aux-10": {**TOGETHER, "aux_loss_weight": 10},
+    "together-head-2e-3": {**TOGETHER, "learning_rate": 2e-3, "embeddings_learning_rate": 2e-3},
     "together-previous-sentence": {**TOGETHER, "context": "previous_sentence"},
     "together-document": {**TOGETHER, "context": "document"},
     "previous-sentence": {"context": "previous_sentence"},
