@@ -26,6 +26,10 @@ NOT_FOR_NER = ("relations", "org_id", "orig_id")
 """Fields of the published form that say nothing about entities. `orig_id` numbers sentences in one corpus and documents
 in another, so it is not used as a document's name."""
 
+NOT_OF_WORDS = (
+    "A text with spans by characters has it under 'text'; with other columns, use adapt_dataset: see docs/corpora.md"
+)
+
 SPANS = ("entities", "spans", "label", "labels")
 START, END, TYPE = ("start", "start_offset"), ("end", "end_offset"), ("label", "type", "labels")
 BOOKKEEPING = {"id", "token_start", "token_end", "input_hash", "source"}
@@ -92,6 +96,7 @@ def read_json_lines(path: Path, check: RecordChecker) -> Iterator[Record]:
     """Reads this project's own form line by line, or from one list; a CorpusError names the place and the field."""
     for number, (raw, where) in enumerate(json_values(path, check)):
         if isinstance(raw, dict):
+            JsonObject(raw, where, check).require(("tokens", "entities"), "a sentence of words", NOT_OF_WORDS)
             raw = {"id": f"{path.name}:{where}", "doc_id": path.name, "sent_id": number, **raw}
         yield check(raw, where)
 

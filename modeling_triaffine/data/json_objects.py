@@ -42,12 +42,14 @@ class JsonObject:
         """The objects in a list; none if it is missing or null."""
         return self.objects(field) if self.fields.get(field) is not None else iter(())
 
-    def require(self, fields: Sequence[str], form: str) -> None:
+    def require(
+        self, fields: Sequence[str], form: str, remedy: str = "Give files of this form, or name another format"
+    ) -> None:
         """Raises CorpusError, which names the fields there are, unless all these are among them."""
         if missing := [field for field in fields if field not in self.fields]:
             found = ", ".join(map(repr, list(self.fields)[:10])) or "none"
             problem = f"field '{missing[0]}' is missing, so this is not {form}; its fields are {found}"
-            raise self.check.error(self.where, problem, "Give files of this form, or name another format")
+            raise self.check.error(self.where, problem, remedy)
 
     def error(self, field: str, problem: str, remedy: str) -> CorpusError:
         """The error for a field; the `problem` is said of it: "has 2 values"."""

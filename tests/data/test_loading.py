@@ -155,6 +155,13 @@ class TestCache:
             load(file, labels=["City"])
 
 
+@pytest.mark.parametrize("record", [{"satz": "Orsk"}, {"tokens": ["Orsk"], "ner_tags": ["B-City"]}])
+def test_a_record_of_another_form_is_shown_by_its_fields(load, tmp_path, record):
+    facts = ".*".join(["line 1", "missing", *map(repr, record), "'text'.*adapt_dataset"])
+    with pytest.raises(CorpusError, match=facts):
+        load(write(tmp_path / "a.jsonl", record))
+
+
 class TestStreaming:
     def test_equals_loading(self, load, tmp_path):
         write(tmp_path / "train.jsonl", RECORD, changed(id="a:1", sent_id=1))
