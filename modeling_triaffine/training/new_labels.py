@@ -1,4 +1,4 @@
-"""Further training of a model with other labels: new ones, and own ones that the data does not annotate."""
+"""Further training of a model: new labels, own ones that the data does not annotate, and its calibration."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -43,6 +43,13 @@ def continue_with_labels(
         fate = "learned from the model's own predictions" if keep_labels else "forgotten unless you add --keep_labels"
         logger.warning("The training data has no entity of the model's labels %s: these are %s.", ", ".join(gone), fate)
     return model
+
+
+def drop_calibration(config: Any) -> None:
+    """Removes temperature and thresholds from the configuration of a model that is trained further, with a warning."""
+    if config.label_thresholds or config.temperature != 1.0:
+        logger.warning("The model's calibration is dropped, since it is not valid after training. Calibrate again.")
+        config.temperature, config.label_thresholds = 1.0, None
 
 
 def missing_labels(model: TriaffineForNestedNER, labels: Sequence[str]) -> list[str]:

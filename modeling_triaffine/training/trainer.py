@@ -44,7 +44,7 @@ from .batching import (
 from .checkpoints import FILES, ResumeCallback, find_checkpoint, list_files, remove_damaged
 from .faults import check_writable, explaining_faults, loss_error, weights_error
 from .hub_trainer import HubTrainer
-from .new_labels import Teacher
+from .new_labels import Teacher, drop_calibration
 from .parameter_groups import build_parameter_groups
 from .progress import Meter
 from .sharding import check_sharding, choose_sharded_layers
@@ -402,17 +402,11 @@ class NestedNERTrainer(HubTrainer):
             remove_damaged(output_dir, checkpoint)
         if checkpoint is not None:
             logger.info("Resuming from %s.", checkpoint)
-        self._drop_calibration()
+        drop_calibration(self.model.config)
         if self.is_fsdp_enabled:
             choose_sharded_layers(self.accelerator.state.fsdp_plugin, self.model.encoder)
         with self._explaining_faults():
             return super().train(checkpoint, *arguments, **options)
-
-    def _drop_calibration(self) -> None:
-        config: Any = self.model.config
-        if config.label_thresholds or config.temperature != 1.0:
-            logger.warning("The model's calibration is dropped, since it is not valid after training. Calibrate again.")
-            config.temperature, config.label_thresholds = 1.0, None
 
     def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
         """Saves model and processor, by default in `args.output_dir`; raises NotFiniteError for broken weights."""
