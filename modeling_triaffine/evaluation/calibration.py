@@ -22,7 +22,7 @@ from .reliability import Bin, Calibration, LabelCalibration
 from .scoring import Counts
 
 BINS = 10
-# Spans below this probability without a temperature are irrelevant for thresholds: divided by 3, they stay below 0.01.
+# Spans below this probability are irrelevant for thresholds: even at a temperature of 3 they stay below 0.01.
 LEAST_PROBABILITY = 1e-6
 # The temperature is fitted on predictions of at least this probability.
 LEAST_FITTED_PROBABILITY = 0.1
