@@ -15,6 +15,7 @@ from tests.helpers.tiny import tiny_model, tiny_processor
 spacy = pytest.importorskip("spacy", reason="needs spaCy, the extra `spacy`")
 from spacy.tokenizer import Tokenizer  # noqa: E402
 from spacy.tokens import Doc, DocBin  # noqa: E402
+from spacy.training import Example  # noqa: E402
 
 NAME = "triaffine_ner"
 TEXTS = [
@@ -114,6 +115,18 @@ def test_earlier_ents_stay_only_when_asked(folder):
     kept = entities(set_ents=True, keep_ents=True)
     assert [ent.text for ent in kept if ent.label_ == "RULE"] == ["binds"]
     assert len(kept) > 1
+
+
+def test_spacys_evaluation_scores_the_spans(folder):
+    nlp = spacy_pipeline(folder, spans_key="found")
+    gold = nlp(TEXTS[0])
+    spans = list(gold.spans["found"])
+    assert len(spans) > 1
+    gold.spans["found"] = spans[1:]
+    scores = nlp.evaluate([Example(nlp.make_doc(TEXTS[0]), gold)])
+    assert scores["spans_found_r"] == pytest.approx(1)
+    assert scores["spans_found_p"] == pytest.approx((len(spans) - 1) / len(spans))
+    assert set(scores["spans_found_per_type"]) == {span.label_ for span in spans}
 
 
 def test_streams_equal_single_calls_and_run_in_batches(folder, monkeypatch):
