@@ -407,11 +407,12 @@ def test_texts_are_scored_in_the_models_sentences_and_no_other_split_is_read(enc
     tiny_model(encoder, seed=2).save_pretrained(tmp_path / "model")
     tiny_processor(encoder, sentence_splitter="lines", word_splitter="whitespace").save_pretrained(tmp_path / "model")
     (tmp_path / "corpus").mkdir()
-    gold = [[0, 12, "protein"], [11, 20, "protein"], [13, 20, "protein"]]  # the second one crosses the lines
+    # The second one crosses the lines, the third one ends inside a word.
+    gold = [[start, end, "protein"] for start, end in ((0, 12), (11, 20), (0, 4), (13, 20))]
     (tmp_path / "corpus" / "dev.jsonl").write_text(as_lines({"text": "gene. Binds-\nprotein", "label": gold}))
     (tmp_path / "corpus" / "train.jsonl").write_text("damaged")
     _, scores = evaluate(tmp_path / "corpus", "--model", tmp_path / "model")
-    assert [scores[kind]["gold"] for kind in ("given_words", "raw_text")] == [2, 3]
+    assert [scores[kind]["gold"] for kind in ("given_words", "raw_text")] == [2, 4]
 
 
 def test_scores_of_the_raw_text_of_one_split_of_genia(evaluate, tmp_path, monkeypatch):

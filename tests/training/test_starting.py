@@ -61,7 +61,7 @@ def test_the_sentence_splitter_is_saved_and_read_again(tmp_path, recipe, corpus)
     assert processor.sentence_splitter == "lines"
     model.save_pretrained(tmp_path / "model")
     processor.save_pretrained(tmp_path / "model")
-    texts = {"text": "A cat. It\nsat.", "label": [[2, 5, "DNA"]]}
+    texts = {"text": "A cat. It\nsat. No.", "label": [[2, 5, "DNA"]]}
     (tmp_path / "train.jsonl").write_text(json.dumps(texts))
     start = ["--model_name_or_path", str(tmp_path / "model"), "--train_file", str(tmp_path / "train.jsonl")]
     for options, sentences in (([], 2), (["--sentence_splitter", "none"], 1)):
