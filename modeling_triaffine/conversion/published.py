@@ -100,10 +100,8 @@ def convert_published(
     """
     content = read_checkpoint(checkpoint)
     try:
-        root = _checked_root(content.root)
-        stored = module_tensors(root)
-        tensors = {name: tensor.read(content.storages) for name, tensor in stored.items()}
-        content.storages.clear()  # a gigabyte for the published sizes
+        root = _checked_root(content)
+        tensors = module_tensors(root)
     except CheckpointError as error:
         raise CheckpointError(f"{checkpoint} cannot be converted: {error}.") from None
     left_out = sorted(name for name in tensors if WITHOUT_USE.fullmatch(name))
@@ -126,7 +124,7 @@ def convert_published(
 def _checked_root(root: Any) -> InertObject:
     """Returns the pickled model if this package supports it."""
     if not isinstance(root, InertObject) or root.name not in (FULL_MODEL, SPAN_MODEL):
-        found = getattr(root, "path", type(root).__name__)
+        found = getattr(root, "path", f"{type(root).__module__}.{type(root).__qualname__}")
         raise CheckpointError(
             f"it contains {found}, not a whole model of class {FULL_MODEL} or {SPAN_MODEL} (a state dict does not "
             "show how its tensors are used)"
@@ -284,7 +282,7 @@ def _our_tensors(
         value = turn(_our_columns(name, tensor, config)).float()
         if value.shape != wanted[ours].shape:
             misshapen.append(f"{name} {list(tensor.shape)}")
-        state[ours] = value.contiguous()
+        state[ours] = value
     problems = {
         "lacks the tensors for": sorted(set(wanted) - set(state)),
         "has the unknown tensors": sorted(unexpected),

@@ -5,7 +5,6 @@ The classes exist only while a checkpoint is saved (`saved_as_published`); who r
 
 import sys
 import types
-import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -125,9 +124,8 @@ def published_modules() -> Iterator[None]:
             del sys.modules[name]
 
 
-def save_published(model: Any, path: Path, archive: bool = True) -> Path:
-    """Saves as the published training does, or as torch did before it wrote archives."""
-    with published_modules(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the stand-ins have no source code, which the old format kept
-        torch.save(model, path, _use_new_zipfile_serialization=archive)
+def save_published(model: Any, path: Path) -> Path:
+    """Saves as the published training does."""
+    with published_modules():
+        torch.save(model, path)
     return path
