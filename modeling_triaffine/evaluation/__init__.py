@@ -5,14 +5,12 @@ Imports only modules in plain Python; `metric.py` needs `evaluate`, and the modu
 
 from .breakdowns import candidate_recall, scores_by_depth, scores_by_length
 from .error_analysis import confusion
-from .scoring import Counts, EntityCounts, count_entities, format_scores, score_entities
+from .scoring import Counts, format_scores, score_entities
 
 __all__ = [
     "Counts",
-    "EntityCounts",
     "candidate_recall",
     "confusion",
-    "count_entities",
     "format_scores",
     "score_entities",
     "scores_by_depth",

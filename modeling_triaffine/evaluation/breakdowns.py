@@ -7,7 +7,6 @@ In each breakdown the rows add up to the totals of `score_entities`, and `found`
 prediction is in the row of its gold entity.
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import Any
@@ -32,7 +31,7 @@ def scores_by_length(predictions: Sentences, references: Sentences) -> dict[str,
     def bucket(entity: Entity) -> int:
         return max(first for first in LENGTH_BUCKETS if first <= entity[1] - entity[0])
 
-    counts = _count_by(lambda _gold: bucket, predictions, references)
+    counts = count_rows(paired_sentences(predictions, references), lambda *_: (bucket, bucket))
     borders = pairwise(LENGTH_BUCKETS)
     names = {first: str(first) if after == first + 1 else f"{first}-{after - 1}" for first, after in borders}
     return {names.get(first, f"{first}+"): counts[first].scores() for first in sorted(counts)}
@@ -50,13 +49,15 @@ def scores_by_depth(predictions: Sentences, references: Sentences) -> dict[str, 
         ValueError: As in `score_entities`.
     """
 
-    def depth_below(gold: set[Entity]) -> Callable[[Entity], int]:
+    def rows_of(_predicted: set[Entity], gold: set[Entity]) -> tuple[Callable[[Entity], int], Callable[[Entity], int]]:
         depths = nesting_depths([entity[:2] for entity in gold])
-        return lambda entity: (
-            1 + max((depth for span, depth in depths.items() if contains(span, entity[:2])), default=0)
-        )
 
-    counts = _count_by(depth_below, predictions, references)
+        def depth_of(entity: Entity) -> int:
+            return 1 + max((depth for span, depth in depths.items() if contains(span, entity[:2])), default=0)
+
+        return depth_of, depth_of
+
+    counts = count_rows(paired_sentences(predictions, references), rows_of)
     return {str(depth): counts[depth].scores() for depth in sorted(counts)}
 
 
@@ -80,15 +81,3 @@ def candidate_recall(candidates: Sequence[Iterable[Span]], references: Sentences
         kept, gold = set(spans), read_entities(entities, f"references, sentence {sentence}")
         counts += Counts(found=sum(entity[:2] in kept for entity in gold), gold=len(gold))
     return {"found": counts.found, "gold": counts.gold, "recall": counts.recall}
-
-
-def _count_by(
-    rows_of: Callable[[set[Entity]], Callable[[Entity], int]], predictions: Sentences, references: Sentences
-) -> dict[int, Counts]:
-    """Counts by row; `rows_of` maps the gold entities of a sentence to the function from an entity to its row."""
-    counts: dict[int, Counts] = defaultdict(Counts)
-    for predicted, gold in paired_sentences(predictions, references):
-        row_of = rows_of(gold)
-        for row, of_sentence in count_rows(predicted, gold, row_of, row_of).items():
-            counts[row] += of_sentence
-    return counts

@@ -18,7 +18,7 @@ An entity is correct if a gold entity of the same sentence has the same start, e
 import operator
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
 from ..data.statistics import nested_spans
@@ -79,39 +79,6 @@ class Counts:
         return {"precision": self.precision, "recall": self.recall, "f1": self.f1, **asdict(self)}
 
 
-@dataclass(frozen=True)
-class EntityCounts:
-    """Counts of a corpus or of a part of it; `+` adds parts that share no sentence.
-
-    Distributed processes gather and add these objects, and compute ratios last: the result does not depend on how the
-    corpus is divided.
-    """
-
-    flat: Counts = Counts()
-    nested: Counts = Counts()
-    by_label: Mapping[str, Counts] = field(default_factory=dict)
-
-    def __add__(self, other: "EntityCounts") -> "EntityCounts":
-        by_label = dict(self.by_label)
-        for label, counts in other.by_label.items():
-            by_label[label] = by_label.get(label, Counts()) + counts
-        return EntityCounts(flat=self.flat + other.flat, nested=self.nested + other.nested, by_label=by_label)
-
-    @property
-    def total(self) -> Counts:
-        return self.flat + self.nested
-
-    def scores(self, labels: Iterable[str] | None = None) -> dict[str, Any]:
-        """Scores as `score_entities` returns them; see there for `labels`."""
-        order = list(dict.fromkeys([*(labels or ()), *sorted(self.by_label)]))
-        return {
-            **self.total.scores(),
-            "by_label": {label: self.by_label.get(label, Counts()).scores() for label in order},
-            "flat": self.flat.scores(),
-            "nested": self.nested.scores(),
-        }
-
-
 def score_entities(
     predictions: Sentences,
     references: Sentences,
@@ -133,13 +100,16 @@ def score_entities(
     Raises:
         ValueError: The numbers of sentences differ, or an entity is ill-formed.
     """
-    return count_entities(predictions, references).scores(labels)
-
-
-def count_entities(predictions: Sentences, references: Sentences) -> EntityCounts:
-    """Counts that can be added over shards; arguments and errors as in [`score_entities`]."""
-    pairs = paired_sentences(predictions, references)
-    return sum((_count_sentence(predicted, gold) for predicted, gold in pairs), EntityCounts())
+    pairs = list(paired_sentences(predictions, references))
+    by_label = count_rows(pairs, lambda *_: (_label, _label))
+    by_nesting = count_rows(pairs, _nesting)
+    order = dict.fromkeys([*(labels or ()), *sorted(by_label)])
+    return {
+        **(by_nesting[False] + by_nesting[True]).scores(),
+        "by_label": {label: by_label[label].scores() for label in order},
+        "flat": by_nesting[False].scores(),
+        "nested": by_nesting[True].scores(),
+    }
 
 
 def paired_sentences(predictions: Sentences, references: Sentences) -> Iterator[tuple[set[Entity], set[Entity]]]:
@@ -214,28 +184,34 @@ def percent(ratio: float) -> str:
     return f"{100 * ratio:.2f}"
 
 
-def _count_sentence(predicted: set[Entity], gold: set[Entity]) -> EntityCounts:
-    nested_predicted, nested_gold = (nested_spans(entity[:2] for entity in side) for side in (predicted, gold))
-    by_label = count_rows(predicted, gold, lambda entity: entity[2], lambda entity: entity[2])
-    by_nesting = count_rows(
-        predicted, gold, lambda entity: entity[:2] in nested_predicted, lambda entity: entity[:2] in nested_gold
-    )
-    return EntityCounts(flat=by_nesting[False], nested=by_nesting[True], by_label=dict(by_label))
-
-
 def count_rows(
-    predicted: set[Entity],
-    gold: set[Entity],
-    row_of_predicted: Callable[[Entity], Row],
-    row_of_gold: Callable[[Entity], Row],
+    pairs: Iterable[tuple[set[Entity], set[Entity]]],
+    rows_of: Callable[[set[Entity], set[Entity]], tuple[Callable[[Entity], Row], Callable[[Entity], Row]]],
 ) -> defaultdict[Row, Counts]:
-    """Counts of one sentence in each row of a table; the functions give the row of an entity."""
+    """Counts in each row of a table.
+
+    Args:
+        pairs: the predicted and the gold entities of each sentence.
+        rows_of: maps those of a sentence to two functions, which give the row of a predicted and of a gold entity.
+    """
     counts: defaultdict[Row, Counts] = defaultdict(Counts)
-    for entity in predicted:
-        counts[row_of_predicted(entity)] += Counts(predicted=1, correct=int(entity in gold))
-    for entity in gold:
-        counts[row_of_gold(entity)] += Counts(gold=1, found=int(entity in predicted))
+    for predicted, gold in pairs:
+        row_of_predicted, row_of_gold = rows_of(predicted, gold)
+        for entity in predicted:
+            counts[row_of_predicted(entity)] += Counts(predicted=1, correct=int(entity in gold))
+        for entity in gold:
+            counts[row_of_gold(entity)] += Counts(gold=1, found=int(entity in predicted))
     return counts
+
+
+def _label(entity: Entity) -> str:
+    return entity[2]
+
+
+def _nesting(predicted: set[Entity], gold: set[Entity]) -> tuple[Callable[[Entity], bool], Callable[[Entity], bool]]:
+    """Whether an entity is nested in its own side."""
+    nested_predicted, nested_gold = (nested_spans(entity[:2] for entity in side) for side in (predicted, gold))
+    return lambda entity: entity[:2] in nested_predicted, lambda entity: entity[:2] in nested_gold
 
 
 def _read_entity(entity: Mapping[str, Any], where: str) -> Entity:

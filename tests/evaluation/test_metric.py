@@ -1,8 +1,7 @@
-"""Scores of nested entities: correct, flat and nested ones, shards, malformed input, and `evaluate`."""
+"""Scores of nested entities: correct, flat and nested ones, malformed input, and `evaluate`."""
 
 import math
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -11,12 +10,7 @@ from hypothesis import strategies as st
 
 from modeling_triaffine.data.statistics import nested_spans
 from modeling_triaffine.evaluation.metric import NestedNERMetric
-from modeling_triaffine.evaluation.scoring import (
-    EntityCounts,
-    count_entities,
-    format_scores,
-    score_entities,
-)
+from modeling_triaffine.evaluation.scoring import format_scores, score_entities
 from tests.helpers.scored import entities, pairs, sentences
 
 GOLD = [
@@ -137,14 +131,6 @@ def test_duplicates_count_once(pair):
     predictions, references = pair
     doubled = [[sentence * 2 for sentence in side] for side in (predictions, references)]
     assert score_entities(*doubled) == score_entities(predictions, references)
-
-
-@given(pairs, st.integers(0, 6), st.integers(0, 6))
-def test_shards_add_up_to_the_whole(pair, first_cut, second_cut):
-    predictions, references = pair
-    cuts = sorted({0, first_cut, second_cut, len(references)})
-    shards = [count_entities(predictions[a:b], references[a:b]) for a, b in pairwise(cuts)]
-    assert sum(shards, EntityCounts()).scores() == score_entities(predictions, references)
 
 
 @given(pairs)
