@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from ..model.decoding_triaffine import entity_mask
-from ..model.modeling_triaffine import NestedNEROutput, TriaffineForNestedNER, evaluating
+from ..model.decoding_triaffine import entity_mask, final_scores
+from ..model.modeling_triaffine import TriaffineForNestedNER, evaluating
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.triaffine_ops import label_probabilities
 from .prediction import word_batches
@@ -106,35 +106,19 @@ def score_spans(
     logits, gold = [], []
     with evaluating(model):
         for rows, inputs in word_batches(model, processor, records, batch_size, doing="Scoring spans"):
-            output = model(**inputs)
+            of_spans, spans, mask = final_scores(model(**inputs))
+            likelihood = label_probabilities(of_spans, config.multi_label)[..., :-1].amax(-1)
+            likely = mask & (likelihood >= LEAST_PROBABILITY)
             for place, row in enumerate(rows):
-                spans, of_spans = _likely_spans(config, output, place)
                 known = {(one["start"], one["end"] - 1, one["type"]) for one in records[row]["entities"]}
                 for *_, name in known:
                     if name in entities:
                         entities[name] += 1
-                is_gold = [[(i, j, name) in known for name in names] for i, j in spans.tolist()]
+                chosen = spans[place][likely[place]].tolist()
+                is_gold = [[(i, j, name) in known for name in names] for i, j in chosen]
                 gold.append(torch.tensor(is_gold, dtype=torch.bool).view(-1, len(names)))
-                logits.append(of_spans.float().cpu())
+                logits.append(of_spans[place][likely[place]].float().cpu())
     return SpanScores(torch.cat(logits), torch.cat(gold), list(entities.values()))
-
-
-def _likely_spans(config: Any, output: NestedNEROutput, place: int) -> tuple[Tensor, Tensor]:
-    """The spans of a sentence of the batch that could be entities, [S, 2] (inclusive), and their final logits."""
-    if output.logits is None:
-        assert output.span_logits is not None
-        of_sentence = output.span_logits[place]
-        likely = _is_likely(config, of_sentence)
-        return likely.nonzero(), of_sentence[likely]
-    assert output.candidates is not None
-    assert output.candidate_mask is not None
-    of_sentence = output.logits[place]
-    likely = _is_likely(config, of_sentence) & output.candidate_mask[place]
-    return output.candidates[place][likely], of_sentence[likely]
-
-
-def _is_likely(config: Any, logits: Tensor) -> Tensor:
-    return label_probabilities(logits, config.multi_label)[..., :-1].amax(-1) >= LEAST_PROBABILITY
 
 
 def fit_temperature(spans: SpanScores, multi_label: bool) -> float:

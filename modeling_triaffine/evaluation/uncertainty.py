@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ..model.batches_triaffine import batches_by_length, feature_size
 from ..model.configuration_triaffine import TriaffineConfig
-from ..model.decoding_triaffine import find_entities, resolve_overlaps
+from ..model.decoding_triaffine import final_scores, find_entities, resolve_overlaps
 from ..model.modeling_triaffine import evaluating
 from ..model.pipeline_triaffine import BATCHES_AT_ONCE, NestedNERPipeline
 from ..model.text_triaffine import Offsets
@@ -48,11 +48,7 @@ def uncertainty(output: Any, config: TriaffineConfig, measure: str) -> Tensor:
         config: the model's configuration.
         measure: one of `MEASURES`.
     """
-    if output.logits is None:
-        logits = output.span_logits.flatten(1, 2)
-        mask = torch.ones_like(logits[..., 0], dtype=torch.bool)  # pairs that are not spans are None with certainty
-    else:
-        logits, mask = output.logits, output.candidate_mask
+    logits, _, mask = final_scores(output)
     probabilities = label_probabilities(logits, config.multi_label, config.temperature)
     if config.multi_label:
         own = probabilities[..., :-1]

@@ -38,15 +38,7 @@ def find_entities(
     if threshold is None or isinstance(threshold, Mapping):
         threshold = (config.label_thresholds or {}) | dict(threshold or {})
     check_threshold(threshold, names)
-    if output.logits is None:
-        # All pairs of words: the model scores those that are no span (i > j, past the end) as None.
-        num_words = output.span_logits.shape[1]
-        logits = output.span_logits.flatten(1, 2)
-        words = torch.arange(num_words, device=logits.device)
-        spans = torch.cartesian_prod(words, words).view(1, -1, 2).expand(logits.shape[0], -1, -1)
-        mask = torch.ones_like(spans[..., 0], dtype=torch.bool)
-    else:
-        logits, spans, mask = output.logits, output.candidates, output.candidate_mask
+    logits, spans, mask = final_scores(output)
     probabilities = label_probabilities(logits, config.multi_label, config.temperature)
     by_label = threshold if isinstance(threshold, Mapping) else dict.fromkeys(names, threshold)
     accepted = entity_mask(probabilities, [by_label.get(name) for name in names], config.multi_label)
@@ -58,6 +50,21 @@ def find_entities(
     for row, first, last, number, score in zip(*places, probabilities[sentence, span, label].tolist(), strict=True):
         entities[row].append({"start": first, "end": last + 1, "type": names[number], "score": score})
     return [resolve_overlaps(in_sentence, overlap) for in_sentence in entities]
+
+
+def final_scores(output: Any) -> tuple[Tensor, Tensor, Tensor]:
+    """The scores that decide: of the candidates, or of all pairs of words in a model without the cross-span stage.
+
+    Returns:
+        Logits [B, S, R], their spans (i, j) [B, S, 2], both inclusive, and which of these exist [B, S].
+    """
+    if output.logits is not None:
+        return output.logits, output.candidates, output.candidate_mask
+    logits = output.span_logits.flatten(1, 2)
+    words = torch.arange(output.span_logits.shape[1], device=logits.device)
+    spans = torch.cartesian_prod(words, words).view(1, -1, 2).expand(logits.shape[0], -1, -1)
+    # The model scores pairs that are no span (i > j, past the end) as None.
+    return logits, spans, torch.ones_like(spans[..., 0], dtype=torch.bool)
 
 
 def entity_mask(probabilities: Tensor, thresholds: Sequence[float | None], multi_label: bool) -> Tensor:

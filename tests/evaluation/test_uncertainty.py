@@ -19,7 +19,7 @@ def scores(*rows):
     filled = [[*row, *[None] * (size - len(row))] for row in rows]
     logits = torch.tensor([[[math.log(p) for p in one or (0.5, 0.5, 1e-9)] for one in row] for row in filled])
     mask = torch.tensor([[one is not None for one in row] for row in filled])
-    return SimpleNamespace(logits=logits, candidate_mask=mask, span_logits=None)
+    return SimpleNamespace(logits=logits, candidates=None, candidate_mask=mask, span_logits=None)
 
 
 ONE_LABEL = TriaffineConfig(num_labels=3)
@@ -40,7 +40,9 @@ def test_margin_is_of_the_least_sure_span_and_entropy_of_all():
 
 def test_with_several_labels_on_a_span_each_is_a_decision_of_its_own():
     logits = torch.tensor([[[0.9, 0.8], [0.6, 0.1]]]).logit()
-    output = SimpleNamespace(logits=logits, candidate_mask=torch.tensor([[True, True]]), span_logits=None)
+    output = SimpleNamespace(
+        logits=logits, candidates=None, candidate_mask=torch.tensor([[True, True]]), span_logits=None
+    )
     assert uncertainty(output, SEVERAL, "margin").tolist() == pytest.approx([0.8], abs=1e-5)
     expected = sum(entropy(p, 1 - p) for p in (0.9, 0.8, 0.6, 0.1))
     assert uncertainty(output, SEVERAL, "entropy").tolist() == pytest.approx([expected], abs=1e-5)
