@@ -1,7 +1,7 @@
 """The facts of a training run, saved as JSON beside the model, from which its card is written.
 
-A summary is public: it has published names only, never folders of a machine. `run_facts.py` collects the facts,
-`model_card.py` builds the card.
+A summary is public: it has published names only, never folders of a machine. `training/run_facts.py` collects the
+facts, `model_card.py` builds the card.
 """
 
 import dataclasses

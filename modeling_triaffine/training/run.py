@@ -28,7 +28,6 @@ from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.processing_triaffine import TriaffineProcessor
 from ..publishing.card_mark import mark_card
 from ..publishing.model_card import CARD_NAME, build_model_card, repository_name
-from ..publishing.run_facts import summarize_run
 from ..publishing.run_summary import SUMMARY_FILE, RunSummary
 from .checkpoints import find_checkpoint, list_checkpoints
 from .command_line import TrainingPlan, parse_training_plan
@@ -37,8 +36,8 @@ from .faults import TrainingFault, check_writable, explaining_faults
 from .preparation import build_model, check_entities, check_splits, label_names, load_teacher, read_data
 from .progress import quieten, report_progress
 from .recipes import TRAINING_FILE, format_training
+from .run_facts import TRAINING_SETTINGS, summarize_plan, summarize_run
 from .sharding import whole_model
-from .summary import TRAINING_SETTINGS, summarize_plan
 from .trainer import Entities, NestedNERTrainer
 
 logger = logging.getLogger(__name__)
@@ -254,17 +253,8 @@ def _describe(
     """Returns the texts of summary, card, history and recipe by file name; empty but on the main process."""
     if not run.trainer.is_world_process_zero():
         return {}
-    seconds, resumed = metrics["train_runtime"], run.plan.training.resume_from_checkpoint is not None
     summary = summarize_run(
-        summarize_plan(run.plan, run.trainer, run.corpus.words),
-        run.trainer,
-        run.corpus.given,
-        model,
-        outputs,
-        raw_text,
-        seconds=seconds,
-        resumed=resumed,
-        examples=run.plan.data.card_examples,
+        run.plan, run.trainer, run.corpus, model, outputs, raw_text, seconds=metrics["train_runtime"]
     )
     return {
         "log_history.json": json.dumps(run.trainer.state.log_history, indent=2),

@@ -1,13 +1,14 @@
-"""Collects the facts of a finished training run for its summary."""
+"""Collects the facts of a training run for its summary: those known before it, and those of the finished run."""
 
 import dataclasses
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
+from pathlib import Path
 from typing import Any
 
 from datasets import DatasetDict
-from transformers import Trainer
 
 from ..data.alignment import detokenize
 from ..data.statistics import nested_spans
@@ -16,51 +17,88 @@ from ..evaluation.scoring import score_entities
 from ..machine import describe_hardware, describe_versions
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.pipeline_triaffine import NestedNERPipeline
-from .run_summary import Epoch, Evaluation, Example, Label, RunSummary
+from ..publishing.run_summary import Epoch, Evaluation, Example, Label, RunSummary
+from .command_line import CONFIG_OPTIONS, TrainingPlan
+from .corpora import Corpus
+from .preparation import VOCABULARY_SIZES
+from .trainer import NestedNERTrainer
 
+TRAINING_SETTINGS = (
+    "encoder_learning_rate",
+    "embeddings_learning_rate",
+    "learning_rate",
+    "lr_scheduler_type",
+    "warmup_steps",
+    "optim",
+    "weight_decay",
+    "max_grad_norm",
+    "num_train_epochs",
+    "per_device_train_batch_size",
+    "max_subwords_per_batch",
+    "gradient_accumulation_steps",
+    "seed",
+)
 SPELLINGS = 3  # shown of each label
 LONGEST_SPELLING = 60  # characters
 LONGEST_SENTENCE = 70  # characters that fit into a line of the drawing
 
 
+def summarize_plan(plan: TrainingPlan, trainer: NestedNERTrainer, words: str) -> RunSummary:
+    """A summary with base model, data and settings; `words` as in [`Corpus`].
+
+    Raises:
+        ValueError: `--dataset_name` is a folder.
+    """
+    encoder, dataset = plan.model.model_name_or_path, plan.data.dataset_name
+    if dataset and (Path(dataset).is_absolute() or dataset.startswith((".", "~")) or "\\" in dataset):
+        raise ValueError(
+            f"--dataset_name is {dataset!r}, which looks like a folder of this machine and tells readers of the model "
+            "card nothing. Give the dataset's id on the Hub, or its title."
+        )
+    return RunSummary(
+        base_model=encoder if encoder and not Path(encoder).exists() else None,
+        from_scratch=encoder is None,
+        dataset=dataset,
+        language=plan.data.language,
+        license=plan.model.license,
+        recipe=plan.recipe.resolve().name if plan.recipe else None,
+        settings=_settings(plan, trainer, words),
+    )
+
+
 def summarize_run(
-    planned: RunSummary,
-    trainer: Trainer,
-    dataset: DatasetDict,
+    plan: TrainingPlan,
+    trainer: NestedNERTrainer,
+    corpus: Corpus,
     model: TriaffineForNestedNER,
     outputs: Mapping[str, Any],
     raw_text: Mapping[str, dict[str, Any] | None],
-    *,
     seconds: float,
-    resumed: bool,
-    examples: int,
 ) -> RunSummary:
-    """Completes the summary that was `planned` before the run.
+    """The summary of a finished run.
 
     The model runs again, on the example sentences. To be called in the main process only.
 
     Args:
-        planned: summary with data, recipe and settings.
-        dataset: the splits of the run, in the words of the corpus.
         model: the model of the trainer, with all its weights in this process.
         outputs: result of the trainer's `predict` for each scored split.
         raw_text: result of `score_raw_text` for each scored split; None without texts.
-        seconds: duration of the training, since it was last `resumed` if it was.
-        examples: number of validation sentences shown in the card; 0 for no text of the corpus at all.
+        seconds: duration of the training, since it was last resumed if it was.
     """
-    arguments, state, records = trainer.args, trainer.state, dataset["train"]
+    arguments, state, records = trainer.args, trainer.state, corpus.given["train"]
+    examples = plan.data.card_examples
     best_step = state.best_global_step if arguments.load_best_model_at_end else None
     return dataclasses.replace(
-        planned,
+        summarize_plan(plan, trainer, corpus.words),
         training_table=read_training_table(state.log_history, best_step or state.global_step),
         evaluation=_evaluate(outputs, raw_text),
         training_sentences=len(records),
         labels=describe_labels(records, model.config.entity_labels, SPELLINGS if examples else 0),
-        examples=_predict_examples(trainer, dataset, model, examples),
+        examples=_predict_examples(trainer, corpus.given, model, examples),
         hardware=describe_hardware(),
         versions=describe_versions(),
         training_seconds=seconds,
-        resumed=resumed,
+        resumed=arguments.resume_from_checkpoint is not None,
         processes=arguments.world_size,
         gpus=arguments.world_size if arguments.device.type == "cuda" else 0,
         parameters=sum(weights.numel() for weights in model.parameters()),
@@ -122,6 +160,24 @@ def choose_sentences(records: Sequence[Mapping[str, Any]], count: int) -> list[s
     return [detokenize(record["tokens"]) for record in sorted(records, key=merit, reverse=True)[:count]]
 
 
+def _settings(plan: TrainingPlan, trainer: NestedNERTrainer, words: str) -> dict[str, Any]:
+    """The main settings of the training, and those of the model that differ from their defaults."""
+    config = trainer.model.config
+    of_training = {name: getattr(plan.training, name) for name in TRAINING_SETTINGS}
+    of_model = {
+        name: getattr(config, name)
+        for name, default in CONFIG_OPTIONS.items()
+        if name not in VOCABULARY_SIZES.values() and getattr(config, name) != default
+    }
+    settings = {
+        **of_training,
+        "mixed_precision": trainer.accelerator.mixed_precision,
+        "words": words,
+        **of_model,
+    }
+    return {name: value.value if isinstance(value, Enum) else value for name, value in settings.items()}
+
+
 def _evaluate(outputs: Mapping[str, Any], raw_text: Mapping[str, dict[str, Any] | None]) -> Evaluation | None:
     """All scores on the test data, else on the validation data; None if neither was scored."""
     split = next((split for split in ("test", "validation") if split in outputs), None)
@@ -143,13 +199,14 @@ def _evaluate(outputs: Mapping[str, Any], raw_text: Mapping[str, dict[str, Any] 
 
 
 def _predict_examples(
-    trainer: Trainer, dataset: DatasetDict, model: TriaffineForNestedNER, count: int
+    trainer: NestedNERTrainer, dataset: DatasetDict, model: TriaffineForNestedNER, count: int
 ) -> list[Example]:
     """Validation sentences as raw text, with the predictions of the trained model."""
     if "validation" not in dataset or count == 0:
         return []
     texts = choose_sentences(list(dataset["validation"].select_columns(["tokens", "entities"])), count)
-    find_entities = NestedNERPipeline(model=model, processor=trainer.processing_class)
+    processor: Any = trainer.processing_class
+    find_entities = NestedNERPipeline(model=model, processor=processor)
     return [Example(text, found) for text, found in zip(texts, find_entities(texts), strict=True)]
 
 
