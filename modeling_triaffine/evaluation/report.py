@@ -14,9 +14,8 @@ from ..drawing.safe_text import markdown_text
 from ..drawing.templates import render_html
 from ..files import SURROGATES
 from .analysis import Analysis
-from .drawn_sentences import DrawnSentence
 from .scoring import RATIO_NAMES, percentages
-from .sections import introduction, make_sections, title
+from .sections import DrawnSentence, introduction, make_sections, title
 
 
 def write_report(analysis: Analysis, folder: Path, figures: Mapping[str, bytes]) -> None:

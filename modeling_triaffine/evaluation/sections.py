@@ -1,21 +1,30 @@
-"""The sections of an analysis report as text and tables; `report.py` formats them."""
+"""The sections of an analysis report: texts, tables and drawn sentences; `report.py` formats them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
 from typing import Any, NamedTuple
 
+from ..drawing.safe_text import REPLACEMENT, clean
 from ..drawing.tables import Cell, Table
 from ..model.configuration_triaffine import NONE_LABEL
 from .analysis import Analysis, Comparison
 from .candidates import DEFAULT_COUNTS
 from .cases import Case
-from .drawn_sentences import DrawnSentence, prepare_drawing
-from .error_analysis import GOLD_OUTCOMES, PREDICTED_OUTCOMES, outcome_name
+from .error_analysis import GOLD_OUTCOMES, PREDICTED_OUTCOMES, Mention, SentenceErrors, outcome_name
 from .scoring import RATIO_NAMES, Counts, percent, percentages, score_table
 
 # Drawn sentences: those with the most errors.
 MOST_SENTENCES = 20
 # Of the default values of m, those in the table: neighbours hardly differ.
 SHOWN_COUNTS = (5, 10, 15, 20, 30, 50, 100)
+
+
+class DrawnSentence(NamedTuple):
+    """`drawings`: (side, text, entities by characters) of the gold and of the predicted entities."""
+
+    id: str
+    drawings: list[tuple[str, str, list[dict[str, Any]]]]
+    errors: Table
 
 
 class Section(NamedTuple):
@@ -121,7 +130,32 @@ def _sentences_section(analysis: Analysis) -> Section:
         f"{len(sentences)} of the {analysis.sentences} sentences have errors. {order}. Pass the id of a sentence to "
         "--sentences for the scores of its spans."
     )
-    return Section("Sentences with errors", text, sentences=[prepare_drawing(sentence) for sentence in shown])
+    return Section("Sentences with errors", text, sentences=[_draw_sentence(sentence) for sentence in shown])
+
+
+def _draw_sentence(sentence: SentenceErrors) -> DrawnSentence:
+    words = [clean(token) or REPLACEMENT for token in sentence.tokens]
+    sides = (("Gold", sentence.gold), ("Predicted", sentence.predicted))
+
+    def name(mention: Mention | None) -> str | None:
+        return f"{' '.join(words[mention.start : mention.end])} ({mention.type})" if mention else None
+
+    rows = [[outcome_name(error.kind), name(error.gold), name(error.predicted)] for error in sentence.errors]
+    caption = "1 error" if len(rows) == 1 else f"{len(rows)} errors"
+    return DrawnSentence(
+        sentence.id,
+        [(side, " ".join(words), _by_characters(words, mentions)) for side, mentions in sides],
+        Table(["error", "gold", "predicted"], rows, caption),
+    )
+
+
+def _by_characters(words: Sequence[str], mentions: Iterable[Mention]) -> list[dict[str, Any]]:
+    """The entities with character offsets in the words joined by spaces."""
+    starts = list(accumulate((len(word) + 1 for word in words), initial=0))
+    return [
+        {"entity_group": mention.type, "start": starts[mention.start], "end": starts[mention.end] - 1}
+        for mention in mentions
+    ]
 
 
 def _candidates_section(candidates: Sequence[Mapping[str, Any]], max_candidates: int | None) -> Section:

@@ -13,7 +13,6 @@ try:
 except ImportError as error:
     raise missing_extra("Serving a model needs FastAPI and uvicorn", "serve") from error
 
-from ..hosting import listen, url_of
 from .application import create_application
 from .batching import Batcher, Item, QueueFullError
 from .middleware import read_api_keys
@@ -27,7 +26,5 @@ __all__ = [
     "QueueFullError",
     "Server",
     "create_application",
-    "listen",
     "read_api_keys",
-    "url_of",
 ]
