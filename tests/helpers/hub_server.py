@@ -361,12 +361,6 @@ class LoopbackHub:
         lists = {"tags": card.get("tags", []), "cardData": card, "siblings": siblings}
         return Response.of_json({**identity, **from_card, **state, **lists})
 
-    @route("GET", f"/api/models/{REPO}/refs")
-    def refs(self, request: Request, repo_id: str) -> Response:
-        branches = self._repository(request, repo_id).branches.items()
-        listed = [{"name": name, "ref": f"refs/heads/{name}", "targetCommit": sha} for name, sha in branches]
-        return Response.of_json({"branches": listed, "tags": [], "converts": [], "pullRequests": []})
-
     @route("GET", f"/api/models/{REPO}/tree/{REVISION}")
     @route("GET", f"/api/models/{REPO}/tree/{REVISION}/{PATH}")
     def tree(self, request: Request, repo_id: str, revision: str, path: str = "") -> Response:
@@ -378,13 +372,6 @@ class LoopbackHub:
         deep = request.flag("recursive")
         listed = [entry for name, entry in entries.items() if deep or "/" not in name.removeprefix(inside)]
         return Response.of_json(listed)
-
-    @route("POST", f"/api/models/{REPO}/paths-info/{REVISION}")
-    def paths_info(self, request: Request, repo_id: str, revision: str) -> Response:
-        _, files = self._repository(request, repo_id).resolve(revision)
-        entries = _all_entries(files)
-        paths = parse_qs(request.body.decode()).get("paths", [])
-        return Response.of_json([entries[path] for path in paths if path in entries])
 
     @route("GET", f"/{REPO}/resolve/{REVISION}/{PATH}")
     def resolve(self, request: Request, repo_id: str, revision: str, path: str) -> Response:
