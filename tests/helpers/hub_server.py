@@ -5,8 +5,8 @@
 
 Model repositories live in memory; every commit keeps its state under its own sha. Routes and answers are those that
 `huggingface_hub` 2.x calls and reads (`hf_api.py`, `_commit_api.py`, `lfs.py`, `file_download.py`), and errors carry
-the Hub's `X-Error-Code`, so that the client raises its own exceptions. Not here: data sets, Spaces, pull requests,
-tags, Xet transfer, ranges and pages. A request outside of that gets a 404 which names it.
+the Hub's `X-Error-Code`, so that the client raises its own exceptions. Not here: folders, data sets, Spaces,
+pull requests, tags, Xet transfer, ranges and pages. A request outside of that gets a 404 which names it.
 """
 
 import base64
@@ -100,7 +100,7 @@ class StoredFile:
         return self.sha256 if self.is_lfs else self.git_oid
 
     def entry(self, path: str) -> Json:
-        """As listed by `tree` and `paths-info` (type, path, oid) and by the model info (rfilename, blobId)."""
+        """As listed by `tree` (type, path, oid) and by the model info (rfilename, blobId)."""
         size, sha256 = len(self.content), self.sha256
         entry = {"type": "file", "path": path, "oid": self.git_oid, "size": size}
         lfs = {"oid": sha256, "sha256": sha256, "size": size, "pointerSize": len(self.pointer)}
@@ -366,11 +366,9 @@ class LoopbackHub:
     def tree(self, request: Request, repo_id: str, revision: str, path: str = "") -> Response:
         sha, files = self._repository(request, repo_id).resolve(revision)
         inside = f"{path}/" if path else ""
-        entries = {name: entry for name, entry in _all_entries(files).items() if name.startswith(inside)}
-        if path and not entries:
+        listed = [file.entry(name) for name, file in sorted(files.items()) if name.startswith(inside)]
+        if path and not listed:
             raise HubError(404, "Entry not found", "EntryNotFound", {"X-Repo-Commit": sha})
-        deep = request.flag("recursive")
-        listed = [entry for name, entry in entries.items() if deep or "/" not in name.removeprefix(inside)]
         return Response.of_json(listed)
 
     @route("GET", f"/{REPO}/resolve/{REVISION}/{PATH}")
@@ -383,17 +381,6 @@ class LoopbackHub:
         if file.is_lfs:
             headers |= {"X-Linked-ETag": f'"{file.sha256}"', "X-Linked-Size": str(len(file.content))}
         return Response(file.content, headers=headers)
-
-
-def _all_entries(files: Files) -> dict[str, Json]:
-    """The files of a commit and the folders above them, by path."""
-    entries = {path: file.entry(path) for path, file in files.items()}
-    for path in files:
-        for end in (match.start() for match in re.finditer("/", path)):
-            folder = path[:end]
-            oid = hashlib.sha1(folder.encode()).hexdigest()
-            entries[folder] = {"type": "directory", "path": folder, "oid": oid, "size": 0}
-    return dict(sorted(entries.items()))
 
 
 def _front_matter(card: str) -> Json:
