@@ -26,8 +26,7 @@ def command(
     ] = None,
     seeds: Annotated[list[int] | None, typer.Option(help="Seeds of the runs.  [default: 1]", metavar="SEED …")] = None,
 ) -> int:
-    from ..training.ablation_tables import write_tables
-    from ..training.ablations import check_same_options, check_variants, read_variants, train_variant
+    from ..training.ablations import check_same_options, check_variants, read_variants, train_variant, write_tables
     from ..training.run import start_logging
 
     start_logging()

@@ -3,7 +3,7 @@
 The command line and a recipe (`command_line.py`, `recipes.py`) define a run; `preparation.py` builds data and model,
 `run.py` trains, scores and saves with the trainer (`trainer.py`). `starting.py` starts a trainer from a recipe in
 Python. `checkpoints.py` finds undamaged checkpoints, and `faults.py` explains what can stop a training.
-`ablations.py` trains the paper's ablations, `ablation_tables.py` tabulates their scores.
+`ablations.py` trains the paper's ablations and tabulates their scores.
 """
 
 from .arguments import NestedNERTrainingArguments

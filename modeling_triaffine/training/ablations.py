@@ -1,18 +1,28 @@
-"""The paper's ablations: their options, and the training of one with a seed. `ablation_tables.py` tabulates them."""
+"""The paper's ablations: their options, the training of one with a seed, and tables and a figure of their scores."""
 
+import csv
 import difflib
+import io
 import json
 import logging
+import re
+import statistics
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from ..drawing.tables import Table
+from ..errors import missing_extra
 from ..files import write_text
+from ..machine import describe_machine
 from .recipes import recipe_library
 
 logger = logging.getLogger(__name__)
+
+# Name in all_results.json (behind "eval_" or "test_") → heading of its column.
+SCORES = {"f1": "F1", "flat_f1": "flat F1", "nested_f1": "nested F1"}
 
 
 def read_variants() -> dict[str, dict[str, Any]]:
@@ -63,3 +73,119 @@ def train_variant(variant: str, seed: int, folder: Path, training_options: list[
 def as_option(value: Any) -> str:
     """A value as an option of `train`: true, none, triaffine."""
     return value if isinstance(value, str) else json.dumps(value).replace("null", "none")
+
+
+# ---- Scores ----
+
+
+class Row(NamedTuple):
+    """The scores of a variant: name → a number in percent for each finished seed."""
+
+    name: str
+    options: dict[str, Any]
+    seeds: list[int]
+    scores: dict[str, list[float]]
+
+
+def write_tables(folder: Path) -> None:
+    """Writes the scores of all finished runs as Markdown, CSV, JSON and a figure."""
+    rows = read_rows(folder)
+    texts = {"table.md": markdown_table(rows), "table.csv": csv_table(rows), "table.json": json_table(rows)}
+    for name, text in texts.items():
+        write_text(folder / name, text)
+    try:
+        draw(rows, folder / "table.svg")
+    except ImportError:
+        logger.warning("No figure. %s", missing_extra("It needs matplotlib", "plot"))
+
+
+def read_rows(folder: Path) -> list[Row]:
+    """The variants with finished runs, and their options that differ between them."""
+    variants = read_variants()
+    found = {name: finished_runs(folder, name) for name in variants}
+    options = differing({name: variants[name] for name, runs in found.items() if runs})
+    return [
+        Row(name, options[name], list(runs), {score: [run[score] for run in runs.values()] for score in SCORES})
+        for name, runs in found.items()
+        if runs
+    ]
+
+
+def differing(variants: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The options whose values differ between variants; all options of a single variant."""
+    names = dict.fromkeys(option for options in variants.values() for option in options)
+    values = {name: [options.get(name) for options in variants.values()] for name in names}
+    kept = [name for name in names if len(variants) == 1 or any(value != values[name][0] for value in values[name])]
+    return {variant: {name: options.get(name) for name in kept} for variant, options in variants.items()}
+
+
+def finished_runs(folder: Path, variant: str) -> dict[int, dict[str, float]]:
+    """Seed → scores in percent, sorted; other folders of the variant are reported."""
+    runs = {}
+    for path in folder.glob(f"{variant}-seed-*/all_results.json"):
+        seed = path.parent.name.rpartition("-seed-")[2]
+        results = json.loads(path.read_text(encoding="utf-8"))
+        split = next((split for split in ("test", "eval") if f"{split}_f1" in results), None)
+        if split is None or not re.fullmatch("-?[0-9]+", seed):
+            logger.warning("%s is not in the table: it is not a run with a seed and an F1.", path.parent)
+        else:
+            runs[int(seed)] = {name: 100 * results[f"{split}_{name}"] for name in SCORES}
+    return dict(sorted(runs.items()))
+
+
+def markdown_table(rows: list[Row]) -> str:
+    lines: list[list[str | int | None]] = []
+    for row in rows:
+        options = [as_option(value) for value in row.options.values()]
+        lines.append(
+            [f"({row.name})", *options, len(row.seeds), *(mean_and_spread(row.scores[name]) for name in SCORES)]
+        )
+    return f"{Table(['', *columns(rows), 'seeds', *SCORES.values()], lines).markdown()}\n"
+
+
+def columns(rows: list[Row]) -> list[str]:
+    """The options that differ between variants."""
+    return list(rows[0].options) if rows else []
+
+
+def mean_and_spread(values: list[float]) -> str:
+    """`72.31 ± 0.12`; a single value has no spread."""
+    spread = f" ± {statistics.stdev(values):.2f}" if len(values) > 1 else ""
+    return f"{statistics.mean(values):.2f}{spread}"
+
+
+def csv_table(rows: list[Row]) -> str:
+    """One line per finished run."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["variant", *columns(rows), "seed", *SCORES])
+    for row in rows:
+        options = [as_option(value) for value in row.options.values()]
+        for seed, *values in zip(row.seeds, *row.scores.values(), strict=True):
+            writer.writerow([row.name, *options, seed, *(f"{value:.4f}" for value in values)])
+    return text.getvalue()
+
+
+def json_table(rows: list[Row]) -> str:
+    return json.dumps({"machine": describe_machine(), "rows": [row._asdict() for row in rows]}, indent=1) + "\n"
+
+
+def draw(rows: list[Row], path: Path) -> None:
+    """F1 of each variant: a dot for each run, a bar at the mean."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(1.6 + 0.9 * len(rows), 3.8), layout="constrained")
+    axes = figure.subplots()
+    # Okabe and Ito's colours, which are distinct for colour-blind readers; markers differ, too.
+    for number, (name, colour, marker) in enumerate(zip(SCORES, ("#000000", "#0072B2", "#D55E00"), "os^", strict=True)):
+        for place, row in enumerate(rows):
+            shifted = place + 0.2 * (number - 1)
+            values = row.scores[name]
+            axes.plot([shifted] * len(values), values, marker, color=colour, label=SCORES[name] if not place else None)
+            axes.hlines(statistics.mean(values), shifted - 0.08, shifted + 0.08, color=colour)
+    axes.set_xticks(range(len(rows)), [f"({row.name})" for row in rows])
+    axes.set_ylabel("percent")
+    axes.grid(axis="y", alpha=0.3)
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="outside upper center", ncols=len(SCORES), frameon=False)
+    figure.savefig(path)

@@ -12,7 +12,7 @@ from unittest import mock
 import pytest
 
 from modeling_triaffine import TriaffineConfig, TriaffineForNestedNER
-from modeling_triaffine.training import ablation_tables, ablations
+from modeling_triaffine.training import ablations
 from tests.helpers.micro_training import MICRO_ENCODER, micro_records, write_lines, write_recipe
 from tests.helpers.reference import load_golden
 
@@ -64,7 +64,7 @@ def markdown_cells(folder: Path) -> list[list[str]]:
 
 
 def test_tables_have_what_is_finished_and_which_options_differ(finished):
-    ablation_tables.write_tables(finished)
+    ablations.write_tables(finished)
     heading, _, first, second = markdown_cells(finished)
     assert heading == ["", "attention", "scoring", "cross_span", "seeds", "F1", "flat F1", "nested F1"]
     assert first == ["(a)", "none", "biaffine", "false", "1", "50.00", "60.00", "40.00"]
@@ -79,14 +79,14 @@ def test_tables_have_what_is_finished_and_which_options_differ(finished):
 
 def test_options_that_are_the_same_in_all_variants_are_no_columns():
     variants = {"c": {"scoring": "triaffine", "cross_span": False}, "h": {"scoring": "triaffine", "cross_span": True}}
-    assert ablation_tables.differing(variants) == {"c": {"cross_span": False}, "h": {"cross_span": True}}
-    assert ablation_tables.differing({"h": variants["h"]}) == {"h": variants["h"]}
+    assert ablations.differing(variants) == {"c": {"cross_span": False}, "h": {"cross_span": True}}
+    assert ablations.differing({"h": variants["h"]}) == {"h": variants["h"]}
 
 
 def test_folders_without_scores_are_reported_and_left_out(finished, caplog):
     (finished / "h-seed-9" / "all_results.json").write_text('{"train_loss": 1.0}')
     shutil.copytree(finished / "h-seed-10", finished / "h-seed-10-old")
-    ablation_tables.write_tables(finished)
+    ablations.write_tables(finished)
     assert markdown_cells(finished)[3][3:] == ["true", "1", "80.00", "90.00", "70.00"]
     reported = [line.split()[0] for line in sorted(caplog.messages)]
     assert reported == [str(finished / "h-seed-10-old"), str(finished / "h-seed-9")]
