@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .options import check_new
+
 if TYPE_CHECKING:
     from ..publishing.repository import Repository
 
@@ -46,13 +48,15 @@ def command(
         bool, typer.Option("--dry-run", help="Assemble and check the repository without uploading it.")
     ] = False,
     output: Annotated[
-        Path | None, typer.Option(help="With --dry-run: folder to write the repository to.", metavar="FOLDER")
+        Path | None, typer.Option(help="With --dry-run: new folder for the repository.", metavar="FOLDER")
     ] = None,
 ) -> None:
     if (model is None) == (not code_only):
         raise ValueError("Give either --model MODEL or --code-only. See `triaffine-ner publish --help`.")
     if output and not dry_run:
         raise ValueError("--output is for a --dry-run. Leave it out, or add --dry-run.")
+    if output:
+        check_new("--output", output)
     if code_only and code_repo:
         raise ValueError("--code-only publishes the code itself. Leave --code-repo out.")
     from ..publishing.repository import write_repository

@@ -6,7 +6,6 @@
 import os
 import re
 import shutil
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,12 +14,13 @@ from typing import Any
 from huggingface_hub import ModelCard, ModelCardData
 
 from ..drawing.safe_text import markdown_text
+from ..files import new_folder
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.repository_triaffine import HANDLER_FILE, REMOTE_CODE_FILES, REQUIREMENTS_FILE, save_remote_code
 from ..version import __version__
-from .card_mark import is_draft, is_edited, is_marked, mark_card, take_over_metadata
-from .contents import CALIBRATION_DIAGRAM, ENDPOINT_FILES, WEIGHTS, is_legal, is_made, is_part
+from .card_mark import is_draft, is_edited, mark_card, take_over_metadata
+from .contents import CALIBRATION_DIAGRAM, ENDPOINT_FILES, WEIGHTS, is_legal, is_part
 from .model_card import CARD_NAME, build_model_card, check_repo_id
 from .run_summary import SUMMARY_FILE, RunSummary
 
@@ -154,30 +154,10 @@ def assemble_code_repository(staging: Path, repo_id: str) -> Repository:
 
 
 def write_repository(repository: Repository, folder: Path) -> None:
-    """Copies the files to a new folder, or to that of an earlier call, which is replaced once all are copied.
-
-    The folder of an earlier call is recognized by its unedited card; changes to its other files are lost.
-
-    Raises:
-        ValueError: the folder is the working directory or that of the model, or has files that an earlier call did not
-            write.
-    """
-    folder = folder.resolve()
-    if Path.cwd().is_relative_to(folder):
-        raise ValueError(f"{folder} is the working directory, or contains it, and cannot be replaced. Give another.")
-    if folder in {path.resolve().parent for path in repository.files.values()}:
-        raise ValueError(f"{folder} is the folder of the model. Give another folder for its repository.")
-    if folder.exists():
-        _check_replaceable(folder, set(repository.files))
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as temporary:
-        new = Path(temporary) / "new"
-        new.mkdir()
+    """Copies the files to a new folder, which appears when it is complete."""
+    with new_folder(folder) as unfinished:
         for name, path in repository.files.items():
-            shutil.copyfile(path, new / name)
-        if folder.exists():
-            folder.rename(Path(temporary) / "old")
-        new.rename(folder)
+            shutil.copyfile(path, unfinished / name)
 
 
 def is_own_endpoint(path: Path) -> bool:
@@ -196,23 +176,6 @@ def format_size(count: float) -> str:
             return f"{count:.3g} {unit}"
         count /= 1000
     return f"{count:.3g} GB"
-
-
-def _check_replaceable(folder: Path, names: set[str]) -> None:
-    """Raises ValueError if a folder has more than [`write_repository`] writes for files of these names."""
-    there = set(os.listdir(folder))
-    foreign = sorted(name for name in there - names if not is_made(name))
-    if foreign:
-        raise ValueError(
-            f"{folder} has files that an earlier dry run did not write: {', '.join(foreign)}. Give another "
-            "folder, or move these files."
-        )
-    card = _read_card(folder)
-    if there and not (card is not None and is_marked(card) and not is_edited(card)):
-        raise ValueError(
-            f"{folder} has files, but no unedited {CARD_NAME} of an earlier dry run, and is not replaced. Give another "
-            "folder, or remove this one."
-        )
 
 
 def _check_code_name(code_repository: str, repo_id: str) -> None:

@@ -1,9 +1,6 @@
 """What publishing refuses, its errors of the Hub, and the dry run."""
 
 import os
-import shutil
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -12,13 +9,11 @@ from huggingface_hub import HfApi, constants
 from huggingface_hub.errors import GatedRepoError
 from transformers import AutoModelForTokenClassification
 
-from modeling_triaffine import TriaffineForNestedNER
 from modeling_triaffine.model.repository_triaffine import REMOTE_CODE_FILES
 from modeling_triaffine.publishing.upload import NotPublishedError, errors_of_hub, publish_folder, saved_before
 from tests.helpers.checkpoint_to_publish import (
     CODE,
     CODE_FILES,
-    LEFT_BEHIND,
     MODEL_FILES,
     NAME,
     api_of,
@@ -35,50 +30,13 @@ pytest_plugins = ("tests.helpers.hub_server",)
 # ---- Refusals
 
 
-def output_with(files: dict[str, str], beside: str = "") -> Callable[[Path], list[object]]:
-    """A dry run to a folder of these files, which may have those of a model or of an earlier dry run, too."""
-
-    def mistake(checkpoint: Path) -> list[object]:
-        folder = checkpoint.parent / "other"
-        if beside == "a model":
-            TriaffineForNestedNER.from_pretrained(checkpoint).save_pretrained(folder)
-        elif beside == "a dry run":
-            shutil.copytree(checkpoint, folder, ignore=shutil.ignore_patterns(*LEFT_BEHIND))
-        for name, text in files.items():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            with (folder / name).open("a") as file:
-                file.write(text)
-        return ["--output", folder, "--dry-run"]
-
-    return mistake
-
-
-def output_is_the_run(checkpoint: Path) -> list[object]:
-    """The folder of the run is written to, and one of its checkpoints is what is published."""
-    run = checkpoint.parent / "run"
-    shutil.copytree(checkpoint, run / "checkpoint-3")
-    (run / "README.md").write_text((checkpoint / "README.md").read_text())
-    return ["--checkpoint", run / "checkpoint-3", "--output", run, "--dry-run"]
-
-
-FOREIGN = "has files that an earlier dry run did not write:"
-EDITED = "other has files, but no unedited README.md"
-
-
 @pytest.mark.parametrize(
     ("mistake", "message"),
     [
-        (output_is_the_run, f"run {FOREIGN} checkpoint-3."),
-        (output_with({".git/HEAD": "ref: refs/heads/main"}), f"other {FOREIGN} .git."),
-        (output_with({"thesis.tex": "years of work"}), f"other {FOREIGN} thesis.tex."),
-        (output_with({"LICENSE": "For us alone."}, beside="a dry run"), f"other {FOREIGN} LICENSE."),
-        (output_with({"README.md": "Years of work."}, beside="a dry run"), EDITED),
-        (output_with({"README.md": "---\nlicense: mit\n---\n"}, beside="a model"), EDITED),
-        (output_with({}, beside="a model"), EDITED),
         (lambda checkpoint: (checkpoint / "model.safetensors").unlink(), "no file named model.safetensors"),
         (lambda checkpoint: os.truncate(checkpoint / "model.safetensors", 1000), "are damaged or cut off"),
         (lambda checkpoint: (checkpoint / "vocabularies.json").unlink(), "has no vocabularies.json"),
-        (lambda checkpoint: ["--output", checkpoint, "--dry-run"], "is the folder of the model"),
+        (lambda checkpoint: ["--output", checkpoint, "--dry-run"], "exists already. Give the name of a new folder"),
         (lambda checkpoint: ["--output", checkpoint.parent / "new"], "add --dry-run"),
         (lambda checkpoint: ["--repo-id", "a//b"], "'a//b', which cannot be a repository"),
         (lambda checkpoint: ["--code-repo", NAME], "cannot be both the model's repository and its code repository"),
@@ -189,7 +147,7 @@ def test_change_by_somebody_else_is_not_undone(checkpoint, online, command, monk
 # ---- Dry run
 
 
-def test_dry_run_needs_no_hub_and_replaces_its_own_folder(checkpoint, command, tmp_path, monkeypatch):
+def test_dry_run_needs_no_hub(checkpoint, command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     options = ("publish", "--checkpoint", checkpoint, "--repo-id", NAME, "--dry-run")
     before = set(tmp_path.iterdir())
@@ -197,36 +155,16 @@ def test_dry_run_needs_no_hub_and_replaces_its_own_folder(checkpoint, command, t
     assert result.code == 0, result.err
     assert "Nothing was written or uploaded" in result.out
     assert set(tmp_path.iterdir()) == before
-    options += ("--output", "name")
-    result = command(*options)
+    result = command(*options, "--output", "name")
     assert result.code == 0, result.err
     folder = tmp_path / "name"
     assert "Written to name; nothing was uploaded." in result.out
     for path in folder.iterdir():
         assert f"  {path.name} " in result.out
-    assert expected_answer(folder) == near(expected_answer(checkpoint))
-    (folder / "model-00001-of-00002.safetensors").write_bytes(b"outdated")
-    shutil.rmtree(checkpoint / "checkpoint-3")
-    assert command(*options).code == 0
     assert {path.name for path in folder.iterdir()} == MODEL_FILES | CODE_FILES
-    for _ in range(2):
-        assert command("publish", "--code-only", "--repo-id", CODE, "--dry-run", "--output", "code").code == 0
+    assert expected_answer(folder) == near(expected_answer(checkpoint))
+    assert command("publish", "--code-only", "--repo-id", CODE, "--dry-run", "--output", "code").code == 0
     assert {path.name for path in (tmp_path / "code").iterdir()} == {*REMOTE_CODE_FILES, "LICENSE", "README.md"}
-
-
-@pytest.mark.parametrize("output", [".", ".."])
-def test_dry_run_does_not_replace_the_folder_one_is_in(checkpoint, command, tmp_path, monkeypatch, output):
-    options = ("publish", "--checkpoint", checkpoint, "--repo-id", NAME, "--dry-run", "--output")
-    outer = tmp_path / "outer"
-    assert command(*options, outer).code == 0
-    inner = outer / "tokenizer.model"  # of a name that a repository may hold
-    (inner if output == ".." else outer).mkdir(exist_ok=True)
-    monkeypatch.chdir(inner if output == ".." else outer)
-    result = command(*options, output)
-    assert result.code == 2
-    assert f"{outer} is the working directory, or contains it" in result.err
-    assert Path.cwd().exists()
-    assert (outer / "config.json").exists()
 
 
 def test_weights_in_several_files_stay_whole(encoder, command, tmp_path):
