@@ -1,17 +1,15 @@
 """The typer application of all commands: their names, how options are read, and usage errors."""
 
-import functools
 import importlib
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import typer
 from typer.core import TyperCommand
 
-from ..errors import ending_plainly
 from ..version import __version__
 
 PROGRAM = "triaffine-ner"
@@ -67,23 +65,25 @@ def add_command(application: typer.Typer, name: str, summary: str) -> None:
     module = importlib.import_module(f".{name.replace('-', '_')}", __package__)
     text = _keep_indented(inspect.cleandoc(module.__doc__ or ""))
     settings = {"cls": Command, "help": text, "short_help": summary, **getattr(module, "SETTINGS", {})}
-    application.command(name, **settings)(_ending_plainly(module.command))
+    application.command(name, **settings)(module.command)
 
 
 def run(application: Any, arguments: Sequence[str]) -> None:
-    """Runs the application, and raises usage errors as ValueError.
+    """Runs the application, ends with the command's exit code, if any, and raises usage errors as ValueError.
 
     typer's own `main` prints them in another form, and ends with code 1 for a closed pipe.
     """
     try:
         with application.make_context(PROGRAM, list(arguments)) as context:
-            application.invoke(context)
+            code = application.invoke(context)
     except typer.Exit as end:
-        sys.exit(end.exit_code)
+        code = end.exit_code
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
         path = context.command_path if context else PROGRAM
         raise ValueError(f"{_describe(error)} See `{path} --help`.") from None
+    if code:
+        sys.exit(code)
 
 
 def _describe(error: typer.TyperException) -> str:
@@ -131,17 +131,6 @@ def _common(
     ),
 ) -> None:
     """Options of the program itself."""
-
-
-def _ending_plainly(function: Callable[..., Any]) -> Callable[..., None]:
-    @functools.wraps(function)
-    def command(**options: Any) -> None:
-        with ending_plainly():
-            code = function(**options)
-        if code:
-            sys.exit(code)
-
-    return command
 
 
 def _keep_indented(text: str) -> str:
