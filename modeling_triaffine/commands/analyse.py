@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .options import BatchSize, Device, Format, Model, Split, check_device, check_new, load_split
+from .options import BatchSize, Device, Format, Model, Split, check_new, load_split
 
 if TYPE_CHECKING:
     from ..evaluation.analysis import NamedModel
@@ -45,7 +45,6 @@ def command(
         raise ValueError("Give one corpus, as an argument or as --data. See `triaffine-ner analyse --help`.")
     if output is not None:
         check_new("--output", output)
-    check_device(device)
     from ..evaluation.analysis import analyse
     from ..evaluation.report import markdown_report, write_report
     from ..files import new_folder

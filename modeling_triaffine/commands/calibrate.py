@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .options import BatchSize, Corpus, Device, Format, Split, check_device, load_split
+from .options import BatchSize, Corpus, Device, Format, Split, load_split
 
 if TYPE_CHECKING:
     from ..evaluation.calibration import Goal
@@ -41,7 +41,6 @@ def command(
             f"--model {model} is not a folder with a config.json to save thresholds in. Download a model on the Hub "
             "first: hf download NAME --local-dir FOLDER."
         )
-    check_device(device)
     from ..evaluation.calibration import calibrate
     from ..evaluation.prediction import unknown_labels, with_context
     from ..evaluation.reliability import reliability_table, threshold_table

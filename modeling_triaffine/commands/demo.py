@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from ..hosting import HOST, PAGE_PORT
-from .options import Device, Port, check_device
+from .options import Device, Port
 
 
 def command(
@@ -26,7 +26,6 @@ def command(
     open_browser: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     device: Device = None,
 ) -> None:
-    check_device(device)
     from ..page import build_page, serve_page
 
     page = build_page(model, free_choice=is_loopback(host), device=device)

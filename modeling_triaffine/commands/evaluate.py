@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .options import BatchSize, Corpus, Device, Format, Model, Split, check_device, load_split
+from .options import BatchSize, Corpus, Device, Format, Model, Split, load_split
 
 
 def command(
@@ -30,7 +30,6 @@ def command(
     ] = None,
     output: Annotated[Path | None, typer.Option(help="File for all scores as JSON.")] = None,
 ) -> None:
-    check_device(device)
     from ..data import load_texts
     from ..data.formats import only_split
     from ..data.loading import formats_of

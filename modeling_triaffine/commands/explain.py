@@ -16,7 +16,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from .options import Device, Model, check_device
+from .options import Device, Model
 
 
 def command(
@@ -34,7 +34,6 @@ def command(
     if (span is None) == (offsets is None):
         raise ValueError("Give the span either as --span, as it is written, or as --offsets START END.")
     start_and_end = offsets or find_span(text, span or "")
-    check_device(device)
     from ..explanation import explain, format_explanation, plot_explanation
     from ..model.pipeline_triaffine import NestedNERPipeline
 

@@ -18,10 +18,31 @@ CorpusFormats = Literal[
 # fmt: on
 Overlaps = Literal["all", "nested", "flat"]
 
+
+def check_device(name: str | None) -> str | None:
+    """The name; raises ValueError unless there is such a device."""
+    if name is None:  # without the import of torch
+        return None
+    import torch
+
+    try:
+        torch.empty(0, device=name)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+        reason = "there is no such kind of device" if reason.startswith("Expected one of") else reason
+        raise ValueError(
+            f"--device {name}: {reason}. Give cpu, or leave --device out to use a GPU if there is one."
+        ) from None
+    return name
+
+
 Model = Annotated[str, typer.Option(help="Folder or Hub name of a trained model.", metavar="MODEL")]
 Corpus = Annotated[str, typer.Argument(help="Corpus: a file, or a folder with train, dev and test.")]
 Device = Annotated[
-    str | None, typer.Option(help="cpu, cuda, cuda:1, …  [default: a GPU if there is one]", metavar="DEVICE")
+    str | None,
+    typer.Option(
+        callback=check_device, help="cpu, cuda, cuda:1, …  [default: a GPU if there is one]", metavar="DEVICE"
+    ),
 ]
 BatchSize = Annotated[int, typer.Option(min=1, help="Sentences processed together.", metavar="N")]
 TextColumn = Annotated[str, typer.Option(help="Field of a JSON line with the text.")]
@@ -76,20 +97,6 @@ def text_splitter(name: str | None) -> Any:
     from ..data.splitting import spacy_splitter
 
     return spacy_splitter(name)
-
-
-def check_device(name: str | None) -> None:
-    """Raises ValueError unless there is such a device."""
-    import torch
-
-    try:
-        torch.empty(0, device=name)
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0].rstrip(".")
-        reason = "there is no such kind of device" if reason.startswith("Expected one of") else reason
-        raise ValueError(
-            f"--device {name}: {reason}. Give cpu, or leave --device out to use a GPU if there is one."
-        ) from None
 
 
 def check_new(option: str, path: Any) -> None:

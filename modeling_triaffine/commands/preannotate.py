@@ -23,7 +23,6 @@ from .options import (
     Splitter,
     TextColumn,
     Threshold,
-    check_device,
     check_new,
     text_splitter,
 )
@@ -62,7 +61,6 @@ def command(
     device: Device = None,
     splitter: Splitter = None,
 ) -> None:
-    check_device(device)
     check_output(to, output)
     named = list(named_texts(texts, text_column))
     from ..data.writing_texts import PREDICTION_WRITERS, label_studio_config

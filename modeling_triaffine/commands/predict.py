@@ -27,7 +27,6 @@ from .options import (
     Splitter,
     TextColumn,
     Threshold,
-    check_device,
     text_splitter,
 )
 from .texts import Records, check_input
@@ -51,7 +50,6 @@ def command(
     int8: Int8 = False,
 ) -> None:
     check_input(input, output)
-    check_device(device)
     from tqdm import tqdm
 
     from ..conversion.onnx_predictor import open_pipeline

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import typer
 
 from ..hosting import HOST, listen, url_of
-from .options import BatchSize, Device, Int8, Model, Port, Splitter, check_device, text_splitter
+from .options import BatchSize, Device, Int8, Model, Port, Splitter, text_splitter
 
 
 def limit(meaning: str) -> Any:
@@ -43,7 +43,6 @@ def command(
     stop_seconds: Annotated[int, limit("Seconds after SIGTERM to complete requests.")] = 30,
     access_log: Annotated[bool, typer.Option("--access-log", help="Log each request to standard output.")] = False,
 ) -> None:
-    check_device(device)
     import torch
     from transformers.utils import logging
 
