@@ -18,7 +18,7 @@ from ..data.reading import parse_xml
 from ..data.schema import CorpusError, RecordChecker
 from ..data.writing_texts import FROM_NAME, TO_NAME, label_studio_prediction
 from .batching import Answers, Item
-from .responses import json_answer
+from .schema import json_answer
 
 Find = Callable[[Sequence[Item], Request], Awaitable[Answers]]
 """Items of a request → entities of each."""

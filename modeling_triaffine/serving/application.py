@@ -20,7 +20,6 @@ from .annotation_tools import inception_routes, label_studio_routes
 from .batching import Answers, Batcher, Item, QueueFullError
 from .metrics import Measuring, Metrics
 from .middleware import ApiKeys, BodyLimit, Stopping
-from .responses import json_answer
 from .schema import (
     BY_LABEL,
     EXAMPLES,
@@ -36,6 +35,7 @@ from .schema import (
     PredictionRequest,
     Problem,
     Queue,
+    json_answer,
 )
 
 PROBLEMS = {

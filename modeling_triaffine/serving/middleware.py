@@ -12,7 +12,7 @@ from fastapi import HTTPException
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .responses import json_answer
+from .schema import json_answer
 
 API_KEYS = "TRIAFFINE_API_KEYS"
 """Environment variable with the API keys, separated by commas; if unset, no key is required."""

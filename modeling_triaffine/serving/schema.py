@@ -1,8 +1,12 @@
-"""Requests and responses as pydantic models, the schema at `/openapi.json`."""
+"""Requests and responses: pydantic models, the schema at `/openapi.json`, and how responses are encoded."""
 
+import json
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
+from starlette.responses import Response
+
+from ..files import SURROGATES
 
 NUMBER, BY_LABEL = "<number>", "<by label>"  # in brackets: error messages leave them out
 Probability = Annotated[float, Field(ge=0, le=1)]
@@ -141,3 +145,9 @@ class Problem(BaseModel):
     """An error."""
 
     detail: str = Field(description="What is wrong, where, and how to fix it.")
+
+
+def json_answer(content: Any, status: int = 200) -> Response:
+    """A JSON response in UTF-8; lone surrogates, which UTF-8 cannot encode, become JSON escapes."""
+    body = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode("utf-8", SURROGATES)
+    return Response(body, status, media_type="application/json")
