@@ -1,5 +1,6 @@
 """How commands end: exit codes and messages."""
 
+import importlib
 import io
 import os
 import sys
@@ -8,7 +9,7 @@ import pytest
 import torch
 
 from modeling_triaffine.commands.options import check_device
-from modeling_triaffine.errors import INTERRUPTED, ending_plainly, missing_extra
+from modeling_triaffine.errors import INTERRUPTED, ending_plainly
 from modeling_triaffine.files import open_output
 from modeling_triaffine.machine import describe_machine
 from modeling_triaffine.model.triaffine_ops import free_bytes
@@ -61,10 +62,22 @@ def test_an_unknown_device_is_named():
         check_device("bogus")
 
 
-def test_a_missing_extra_is_named_with_the_way_to_install_it():
-    message = str(missing_extra("Serving needs FastAPI", "serve"))
-    assert "Serving needs FastAPI" in message
-    assert "'modeling_triaffine[serve]'" in message
+@pytest.mark.parametrize(
+    ("module", "library", "need", "extra"),
+    [
+        ("evaluation.figures", "matplotlib", "Figures need matplotlib", "plot"),
+        ("page", "gradio", "The page needs Gradio", "demo"),
+        ("serving", "fastapi", "Serving a model needs FastAPI and uvicorn", "serve"),
+        ("spacy_component", "spacy", 'The component "triaffine_ner" needs spaCy', "spacy"),
+        ("tagging", "ray.data", "Tagging a corpus needs Ray Data", "ray"),
+    ],
+)
+def test_a_missing_extra_is_named_with_the_way_to_install_it(monkeypatch, module, library, need, extra):
+    name = f"modeling_triaffine.{module}"
+    monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(ImportError, match=rf"{need}.*, of the extra `{extra}`: .*pip install -e '\.\[{extra}\]'"):
+        importlib.import_module(name)
 
 
 def test_systems_that_do_not_report_their_memory(monkeypatch):

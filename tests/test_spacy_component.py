@@ -1,8 +1,6 @@
 """The spaCy component: the pipeline's entities as spans, doc.ents, streams, saving, tokens that do not align."""
 
-import importlib
 import shutil
-import sys
 
 import pytest
 import torch
@@ -311,11 +309,3 @@ def test_pickled_weights_are_not_read(folder, finder, tmp_path):
     torch.save(finder.model.state_dict(), pickled / "pytorch_model.bin")
     with pytest.raises(ValueError, match="safetensors"):
         spacy_pipeline(folder).get_pipe(NAME).from_disk(tmp_path)
-
-
-def test_without_spacy_the_import_names_the_extra(monkeypatch):
-    module = "modeling_triaffine.spacy_component"
-    monkeypatch.delitem(sys.modules, module, raising=False)
-    monkeypatch.setitem(sys.modules, "spacy", None)
-    with pytest.raises(ImportError, match=r"needs spaCy, of the extra `spacy`: .*pip install -e '\.\[spacy\]'"):
-        importlib.import_module(module)

@@ -1,7 +1,6 @@
 """Words and raw text to tensors: layout with context, windows, odd words, vocabularies, round trips."""
 
 import itertools
-import json
 import math
 
 import numpy as np
@@ -302,18 +301,6 @@ def test_options_travel(encoder, tmp_path):
     assert str(tmp_path) not in (tmp_path / "processor_config.json").read_text()
 
 
-def test_missing_vocabulary_is_reported(encoder, tmp_path):
-    processor = tiny_processor(encoder)
-    processor.build_vocabularies([{"tokens": ["x"], "pos": []}], ["chars"])
-    processor.save_pretrained(tmp_path)
-    (tmp_path / "vocabularies.json").write_text(json.dumps({"words": {}}))
-    with pytest.raises(ValueError, match="no vocabulary of chars"):
-        TriaffineProcessor.from_pretrained(tmp_path)
-    (tmp_path / "vocabularies.json").unlink()
-    with pytest.raises(FileNotFoundError, match=r"vocabularies\.json.*not complete"):
-        TriaffineProcessor.from_pretrained(tmp_path)
-
-
 def test_bad_options_are_reported(encoder):
     with pytest.raises(ValueError, match="context"):
         tiny_processor(encoder, context="all")
@@ -381,12 +368,14 @@ def test_damaged_or_missing_files_are_reported(encoder, tmp_path):
     processor = tiny_processor(encoder)
     processor.build_vocabularies([{"tokens": ["x"], "pos": []}], ["chars"])
     processor.save_pretrained(tmp_path)
-    (tmp_path / "vocabularies.json").write_text("{")
-    with pytest.raises(ValueError, match=r"vocabularies\.json is damaged"):
-        TriaffineProcessor.from_pretrained(tmp_path)
-    (tmp_path / "tokenizer.json").unlink()
-    with pytest.raises(FileNotFoundError, match=r"tokenizer\.json"):
-        TriaffineProcessor.from_pretrained(tmp_path)
+    for content, message in (("{", r"vocabularies\.json is damaged"), ('{"words": {}}', "no vocabulary of chars")):
+        (tmp_path / "vocabularies.json").write_text(content)
+        with pytest.raises(ValueError, match=message):
+            TriaffineProcessor.from_pretrained(tmp_path)
+    for name, message in (("vocabularies.json", "not complete"), ("tokenizer.json", "config.json")):
+        (tmp_path / name).unlink()
+        with pytest.raises(FileNotFoundError, match=f"{name}.*{message}"):
+            TriaffineProcessor.from_pretrained(tmp_path)
 
 
 def test_options_of_a_push_reach_it_whole(encoder, tmp_path, monkeypatch):

@@ -1,6 +1,5 @@
 """The models of the demo page, their examples, and the command."""
 
-import importlib
 import json
 import os
 import signal
@@ -150,13 +149,6 @@ def test_the_command_serves_until_it_is_stopped_and_leaves_no_files(browser, mod
             process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE / 1000) == 0
     assert [path for path in cache.rglob("*") if path.is_file()] == []
-
-
-def test_without_gradio_the_extra_is_named(monkeypatch):
-    monkeypatch.delitem(sys.modules, page.__name__)
-    monkeypatch.setitem(sys.modules, "gradio", None)
-    with pytest.raises(ImportError, match=r"The page needs Gradio .*of the extra `demo`.*pip install -e '\.\[demo\]'"):
-        importlib.import_module(page.__name__)
 
 
 def test_errors_of_the_command(command, tmp_path):

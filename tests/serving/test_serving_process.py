@@ -4,7 +4,6 @@ import http.client
 import importlib
 import json
 import socket
-import sys
 import time
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -131,14 +130,6 @@ def test_errors_before_it_serves_are_one_paragraph(command, model, options, mess
     assert result.out == ""
     assert message in result.err.splitlines()[-1]
     assert "Traceback" not in result.err
-
-
-def test_without_fastapi_the_extra_is_named(monkeypatch):
-    module = "modeling_triaffine.serving"
-    monkeypatch.delitem(sys.modules, module, raising=False)
-    monkeypatch.setitem(sys.modules, "fastapi", None)
-    with pytest.raises(ImportError, match=r"FastAPI and uvicorn, of the extra `serve`.*pip install -e '\.\[serve\]'"):
-        importlib.import_module(module)
 
 
 def test_a_port_in_use_is_reported(command, model):
