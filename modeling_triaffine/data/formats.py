@@ -5,7 +5,8 @@ A format itself is in its reader's module: to add one, write a module with a `Co
 
 import logging
 import os
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from .ace import ACE
@@ -39,14 +40,20 @@ FORMATS: dict[str, CorpusFormat] = {
 
 SPLIT_OF_NAME = {
     "train": "train",
+    "training": "train",
     "dev": "validation",
+    "devel": "validation",
+    "development": "validation",
     "val": "validation",
     "valid": "validation",
     "eval": "validation",
     "validation": "validation",
     "test": "test",
+    "testing": "test",
 }
 """Name of a file, folder or key of `path` → its split."""
+
+SPLIT_IN_NAME = re.compile(rf"(?<![a-z0-9])({'|'.join(SPLIT_OF_NAME)})(?![a-z0-9])")
 
 PathLike = str | os.PathLike[str]
 
@@ -166,29 +173,57 @@ def _splits_of_folder(folder: Path, format: str | None) -> dict[str | None, Path
 
 
 def _parts_named_as_splits(
-    folder: Path, formats: Iterable[CorpusFormat], any_suffix: bool = False
+    folder: Path, formats: Sequence[CorpusFormat], any_suffix: bool = False
 ) -> dict[Path, CorpusFormat]:
-    """Files and folders of documents that have names of splits → their formats."""
-    found = {}
+    """Files and folders of documents that have names of splits → their formats.
+
+    If there are none, those whose names differ in the split alone, such as news-train.tsv and news-dev.tsv.
+
+    Raises:
+        CorpusError: there are several such series of files.
+    """
+    series: dict[str, dict[Path, CorpusFormat]] = {}
     for part in sorted(folder.iterdir()):
         known = next((known for known in formats if _split_named(part) and _is_split(part, known, any_suffix)), None)
         if known is not None:
-            found[part] = known
-    return found
+            series.setdefault(_series_and_suffix(part)[0], {})[part] = known
+    if named := series.get("*"):
+        return named
+    of_documents = any(_has_documents(folder, known) for known in formats)  # of which any name may contain "test"
+    sizes = {
+        name: len({_split_named(part) for part in parts})
+        for name, parts in series.items()
+        if not (of_documents and any(part.is_file() for part in parts))
+    }
+    most = max(sizes.values(), default=0)
+    if most < 2:
+        return {}
+    first, *others = [name for name, size in sizes.items() if size == most]
+    if others:
+        problem = f"both {first} and {others[0]}, with a split for *, could be its files"
+        raise CorpusError.at(folder, "", problem, "Keep one of them in the folder, or give a mapping: {split: file}")
+    return series[first]
 
 
 def _split_named(part: Path) -> str | None:
-    return SPLIT_OF_NAME.get(part.name.lower().partition(".")[0])
+    """The split that a name contains, if it contains one only."""
+    names = SPLIT_IN_NAME.findall(part.name.lower())
+    return SPLIT_OF_NAME[names[0]] if len(names) == 1 else None
 
 
-def _suffix(part: Path) -> str:
-    """Everything from the first dot, without `.gz`."""
-    return "".join(part.name.lower().removesuffix(".gz").partition(".")[1:])
+def _series_and_suffix(part: Path) -> tuple[str, str]:
+    """The name without its suffix and with * for the split; and the suffix from the first dot on, without `.gz`.
+
+    The dots before the split do not count: v1.0-dev-de.tsv → v1.0-*-de, .tsv.
+    """
+    before, split, after = SPLIT_IN_NAME.sub("*", part.name.lower().removesuffix(".gz"), count=1).partition("*")
+    name, dot, suffix = after.partition(".") if split else before.partition(".")
+    return (before + split + name if split else name), dot + suffix
 
 
 def _is_split(part: Path, known: CorpusFormat, any_suffix: bool) -> bool:
     """Whether a file or folder with the name of a split has this format."""
-    suffix = _suffix(part)
+    _, suffix = _series_and_suffix(part)
     if known.documents is None:
         return part.is_file() and (any_suffix or suffix in known.suffixes)
     named = not suffix if part.is_dir() else suffix in known.lists
@@ -197,12 +232,12 @@ def _is_split(part: Path, known: CorpusFormat, any_suffix: bool) -> bool:
 
 def _warn_of_other_files(folder: Path, splits: Mapping[Path, CorpusFormat]) -> None:
     """Warns of files that are not read although their names or suffixes are those of splits."""
-    suffixes = {_suffix(split) for split, known in splits.items() if known.documents is None} - {""}
+    suffixes = {_series_and_suffix(split)[1] for split, known in splits.items() if known.documents is None} - {""}
     others = [
         part.name
         for part in sorted(folder.iterdir())
         if part.is_file() and part not in splits and not part.name.startswith(".")
-        if _split_named(part) or part.name.lower().removesuffix(".gz").endswith(tuple(suffixes))
+        if _series_and_suffix(part)[0] == "*" or part.name.lower().removesuffix(".gz").endswith(tuple(suffixes))
     ]
     if others:
         problem = "files not read, whose names or suffixes differ from its splits"
@@ -215,6 +250,10 @@ def _check_documents(folder: Path, known: CorpusFormat, splits: list[Path]) -> N
     documents = [file for file in known.documents(folder) if file.name.endswith(known.suffixes)]  # not their texts
     remedy = "Give a mapping: {split: folder or file}"
     if not splits:
+        inside = {name: file for file in documents for name in file.relative_to(folder).parts[:-1]}
+        if len(inside := {SPLIT_OF_NAME[name]: inside[name] for name in inside if name in SPLIT_OF_NAME}) > 1:
+            problem = f"its folder {next(iter(inside.values())).parent.relative_to(folder)} could be a split"
+            raise CorpusError.at(folder, "", problem, "Give the folder that contains the splits, or a mapping")
         named = [file.name for file in documents if file.parent == folder and file.stem in SPLIT_OF_NAME]
         if named:
             raise CorpusError.at(folder, "", f"{named[0]} could be a document or a split", remedy)

@@ -31,7 +31,7 @@ def load(tmp_path):
 
 
 class TestSplits:
-    @pytest.mark.parametrize("name", ["dev", "val", "valid", "validation", "eval", "Dev"])
+    @pytest.mark.parametrize("name", ["dev", "devel", "development", "val", "valid", "validation", "eval", "Dev"])
     def test_of_a_folder(self, load, tmp_path, name):
         write(tmp_path / f"{name}.jsonl", RECORD)
         write(tmp_path / "test.jsonl", RECORD)
@@ -57,6 +57,29 @@ class TestSplits:
     def test_folder_without_splits(self, load, tmp_path):
         write(tmp_path / "corpus.jsonl", RECORD)
         with pytest.raises(FileNotFoundError, match=r"\['corpus\.jsonl'\]"):
+            load(tmp_path)
+
+    @pytest.mark.parametrize("name", ["en_x-ud-{}.jsonl", "wl.{}.jsonl", "v1.0-{}-de.jsonl", "{}_2.JSONL"])
+    def test_in_the_middle_of_names(self, load, tmp_path, name, caplog):
+        for split in ("train", "dev", "test"):
+            write(tmp_path / name.format(split), RECORD)
+        write(tmp_path / "other-test.jsonl", RECORD)
+        assert list(load(tmp_path)) == ["train", "validation", "test"]
+        assert caplog.messages[0].endswith("1 (other-test.jsonl).")
+
+    def test_in_the_middle_of_names_of_several_series(self, load, tmp_path):
+        for name in ("de_train", "da_train", "da_test", "de_test", "latest_test", "contest"):
+            write(tmp_path / f"{name}.jsonl", RECORD)
+        with pytest.raises(CorpusError, match=r"both da_\* and de_\*, with a split for \*,.*mapping"):
+            load(tmp_path)
+        write(tmp_path / "de_dev.jsonl", RECORD)
+        assert list(load(tmp_path)) == ["train", "validation", "test"]
+        write(tmp_path / "train.jsonl", RECORD)
+        assert list(load(tmp_path)) == ["train"], "names of splits alone come first"
+
+    def test_one_file_with_a_split_in_its_name_is_none(self, load, tmp_path):
+        write(tmp_path / "my-test.jsonl", RECORD)
+        with pytest.raises(FileNotFoundError, match=r"my-test\.jsonl"):
             load(tmp_path)
 
     def test_files_of_any_ending_where_the_format_is_named(self, load, tmp_path):
