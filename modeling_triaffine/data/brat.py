@@ -3,6 +3,7 @@
     T1	Person 0 17	the mayor of Orsk
     T2	City 13 17	Orsk
 
+The shared tasks of BioNLP have the given entities in `.a1`, which is read alike, and the events to be found in `.a2`.
 Text-bound annotations (T) are the entities; offsets count characters and are checked against the text that brat quotes.
 brat ends a fragment at every line end: fragments separated by white space alone are one entity. Truly discontinuous
 entities are dropped and counted, since the span from their first to their last fragment is not what was annotated.
@@ -11,6 +12,7 @@ Relations, events, attributes and notes are ignored and counted; event triggers 
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from .documents import AnnotatedText, Annotation, format_of_texts
@@ -18,7 +20,9 @@ from .reading import name_in_corpus, numbered_lines, read_text, visible_paths
 from .schema import RecordChecker
 
 TEXT_SUFFIX, ANNOTATION_SUFFIX = ".txt", ".ann"
+ANNOTATION_SUFFIXES = (ANNOTATION_SUFFIX, ".a1")
 TYPE_AND_OFFSETS = re.compile(r"(\S+) ([0-9]{1,15} [0-9]{1,15}(?:;[0-9]{1,15} [0-9]{1,15})*)")
+ID = re.compile(r"[*#A-Z][0-9]*\t")
 OTHER_ANNOTATIONS = {
     "R": "relations",
     "*": "equivalences",
@@ -33,7 +37,7 @@ OTHER_ANNOTATIONS = {
 def read_brat(path: Path, check: RecordChecker) -> Iterator[AnnotatedText]:
     """Reads the documents of a folder, searched recursively, or that of one `.ann`, in the order of their names."""
     files = brat_documents(path)
-    annotated = [file for file in files if file.suffix == ANNOTATION_SUFFIX]
+    annotated = [file for file in files if file.suffix in ANNOTATION_SUFFIXES]
     for lonely in sorted({*files} - {*annotated} - {file.with_suffix(TEXT_SUFFIX) for file in annotated}):
         check.note(f"texts without {ANNOTATION_SUFFIX} ignored", example=lonely.name)
     for file in annotated:
@@ -41,10 +45,10 @@ def read_brat(path: Path, check: RecordChecker) -> Iterator[AnnotatedText]:
 
 
 def brat_documents(path: Path) -> list[Path]:
-    """The texts and annotations in a folder, or of one `.ann`; empty if nothing is annotated."""
+    """The texts and annotations in a folder, or of one of its files; empty if nothing is annotated."""
     files = visible_paths(path) if path.is_dir() else [path, path.with_suffix(TEXT_SUFFIX)]
-    files = [file for file in files if file.suffix in (TEXT_SUFFIX, ANNOTATION_SUFFIX) and file.is_file()]
-    return files if any(file.suffix == ANNOTATION_SUFFIX for file in files) else []
+    files = [file for file in files if file.suffix in (TEXT_SUFFIX, *ANNOTATION_SUFFIXES) and file.is_file()]
+    return files if any(file.suffix in ANNOTATION_SUFFIXES for file in files) else []
 
 
 def _read_document(file: Path, name: str, check: RecordChecker) -> AnnotatedText:
@@ -53,19 +57,28 @@ def _read_document(file: Path, name: str, check: RecordChecker) -> AnnotatedText
     if not text_file.is_file():
         problem = f"the text that it annotates, {text_file.name}, is not in its folder"
         raise check.error(name, problem, f"Add it, or remove {file.name}")
-    annotations = []
+    annotations: list[Annotation] = []
     for number, line in numbered_lines(file, check, name):
-        if line.startswith("T"):
-            annotations.append(_text_bound(line, f"{name}, line {number}", check))
+        where = f"{name}, line {number}"
+        if annotations and _is_cut(annotations[-1]) and not ID.match(line):
+            annotations[-1] = replace(annotations[-1], quote=f"{annotations[-1].quote}\n{line}")
+        elif line.startswith("T"):
+            annotations.append(_text_bound(line, where, check))
         elif line[:1] in OTHER_ANNOTATIONS:
             check.note(f"{OTHER_ANNOTATIONS[line[0]]} ignored")
-        elif line.strip():
-            problem = f"{line[:40]!r} is not an annotation"
+        elif "\t" in line:
             remedy = f"An annotation begins with T or one of {' '.join(OTHER_ANNOTATIONS)}"
-            raise check.error(f"{name}, line {number}", problem, remedy)
-    doc_id = name.removesuffix(ANNOTATION_SUFFIX)
+            raise check.error(where, f"{line[:40]!r} is not an annotation", remedy)
+        elif line.strip():
+            check.note("lines that are no annotation ignored", example=where)
+    doc_id = name.removesuffix(file.suffix)
     text = read_text(text_file, check, f"{doc_id}{TEXT_SUFFIX}")
     return AnnotatedText(doc_id=doc_id, text=text, annotations=annotations, where=name)
+
+
+def _is_cut(annotation: Annotation) -> bool:
+    """Whether the quote is shorter than its text, since it contains line ends, as some converters write them."""
+    return len(annotation.quote or "") < sum(end - start for start, end in annotation.fragments)
 
 
 def _text_bound(line: str, where: str, check: RecordChecker) -> Annotation:
@@ -83,7 +96,7 @@ BRAT = format_of_texts(
     read_brat,
     name="brat",
     description="brat's standoff format, a folder of .txt and .ann",
-    suffixes=(ANNOTATION_SUFFIX,),
+    suffixes=ANNOTATION_SUFFIXES,
     recognizes=lambda head: False,  # by its name alone, which leads to its text
     documents=brat_documents,
 )

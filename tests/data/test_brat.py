@@ -71,6 +71,15 @@ class TestDocuments:
         assert {record["doc_id"] for record in records} == {"a"}
         assert not check.report()
 
+    def test_of_shared_tasks_of_bionlp(self, tmp_path, load):
+        files = {"a.txt": TEXT, "a.a1": NESTED, "a.a2": "T3\tSleep 18 23\tslept\nE1\tSleep:T3\n"}
+        write_files(tmp_path / "devel", files)
+        write_files(tmp_path / "train", files)
+        corpus = load(tmp_path)
+        assert list(corpus) == ["train", "validation"]
+        assert spelled(corpus["train"][0]) == [("The mayor of Orsk", "Person"), ("Orsk", "City")]
+        assert set(corpus["train"]["doc_id"]) == {"a"}
+
     def test_byte_order_mark_and_windows_line_ends(self, tmp_path):
         text = TEXT.replace("\n", "\r\n")
         annotations = ("\ufeff" + NESTED + "T3\tCity 35 39\tOrsk\n").replace("\n", "\r\n")
@@ -84,6 +93,17 @@ class TestLines:
         (record,), check = read(write(tmp_path, text="the Orsk\n City", annotations="T1\tX 4 8;10 14\tOrsk City\n"))
         assert spelled(record) == [("Orsk City", "X")]
         assert not check.report()
+
+    def test_quotes_with_line_ends(self, tmp_path):
+        annotations = "T1\tX 4 14\tOrsk\n\n City\nT2\tY 4 8\tOrsk\n"
+        (record,), check = read(write(tmp_path, text="the Orsk\n City", annotations=annotations))
+        assert spelled(record) == [("Orsk City", "X"), ("Orsk", "Y")]
+        assert not check.report()
+
+    def test_rests_of_lines_are_counted(self, tmp_path):
+        records, check = read(write(tmp_path, annotations=f"{NESTED}of the quote of another\n"))
+        assert len(records[0]["entities"]) == 2
+        assert "lines that are no annotation ignored: 1 (a.ann, line 3)" in check.report()
 
     def test_discontinuous_entities_are_dropped_and_shown(self, tmp_path):
         annotations = "T1\tLung 0 4;15 19\tleft lung\nT2\tLung 9 19\tright lung\n"
@@ -142,6 +162,19 @@ class TestLoading:
         write(write(tmp_path, "train/a"), "more/b")
         with pytest.raises(CorpusError, match=r"b\.ann"):
             load(tmp_path)
+
+    def test_folders_of_splits_further_down(self, tmp_path, load):
+        write(write(tmp_path, "v1/train/a"), "v1/dev/b")
+        with pytest.raises(CorpusError, match=r"its folder v1/(train|dev) could be a split"):
+            load(tmp_path)
+        write(tmp_path / "other", "train/brat/a")
+        assert list(load(tmp_path / "other")) == ["train"]
+
+    def test_texts_with_a_split_in_their_names(self, tmp_path, load):
+        write(write(tmp_path, "a-train"), "a-test")
+        (tmp_path / "labels-train.json").write_text("{}")
+        (tmp_path / "labels-test.json").write_text("{}")
+        assert set(load(tmp_path)["train"]["doc_id"]) == {"a-train", "a-test"}
 
     def test_documents_named_as_splits(self, tmp_path, load):
         write(write(tmp_path, "train"), "test")
