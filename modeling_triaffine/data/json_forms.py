@@ -31,7 +31,10 @@ NOT_OF_WORDS = (
 )
 
 SPANS = ("entities", "spans", "label", "labels")
-START, END, TYPE = ("start", "start_offset"), ("end", "end_offset"), ("label", "type", "labels")
+LAST = "end_idx"
+"""The offset of a span's last character, in the data sets of CBLUE (CMeEE), which quote the span as `entity`."""
+START, END = ("start", "start_offset", "start_idx"), ("end", "end_offset", LAST)
+TYPE = ("label", "type", "labels")
 BOOKKEEPING = {"id", "token_start", "token_end", "input_hash", "source"}
 """Fields of a span that only matter to the tool that wrote it."""
 WITHOUT_SPANS = "texts without a field of spans read as without entities"
@@ -118,7 +121,8 @@ def read_text_spans(path: Path, check: RecordChecker) -> Iterator[AnnotatedText]
     """Reads texts with spans by characters; a CorpusError names the line or record and the field.
 
     The spans are in one of the fields `SPANS`. A span is a list [start, end, type] or an object with one field each of
-    `START`, `END` (exclusive) and `TYPE` (`labels`: one entity each), and perhaps the covered `text`, which is checked.
+    `START`, `END` (exclusive but for `LAST`) and `TYPE` (`labels`: one entity each), and perhaps the covered `text`,
+    which is checked.
     """
     texts = 0
     for number, (raw, where) in enumerate(json_values(path, check)):
@@ -169,7 +173,7 @@ def _annotations(record: JsonObject) -> Iterator[Annotation]:
 
 def _entities_of_span(span: JsonObject) -> Iterator[Annotation]:
     start, end, kind = (next((name for name in names if name in span.fields), names[0]) for names in (START, END, TYPE))
-    for ignored in span.fields.keys() - BOOKKEEPING - {start, end, kind, "text"}:
+    for ignored in span.fields.keys() - BOOKKEEPING - {start, end, kind, "entity" if end == LAST else "text"}:
         span.check.note(f"span field '{ignored}' ignored")
     types = span.fields[kind] if isinstance(span.fields.get(kind), list) else [span.value(kind, str)]
     yield from _entity_of_each_type(span, start, end, types)
@@ -179,9 +183,9 @@ def _entity_of_each_type(span: JsonObject, start: str, end: str, types: Sequence
     """One entity for every type of a span, whose offsets are the fields `start` and `end`."""
     if not types:
         span.check.drop("spans without a type dropped", example=f"{span.where}: {span.name}")
-    offsets = span.value(start, int), span.value(end, int)
+    offsets = span.value(start, int), span.value(end, int) + (end == LAST)
     for kind in types:
-        yield span.annotation([offsets], kind)
+        yield span.annotation([offsets], kind, "entity" if end == LAST else "text")
 
 
 # ---- Label Studio ----

@@ -55,7 +55,7 @@ class JsonObject:
         """The error for a field; the `problem` is said of it: "has 2 values"."""
         return self.check.error(self.where, f"field '{self.name_of(field)}' {problem}", remedy)
 
-    def annotation(self, fragments: Sequence[Offsets], kind: str) -> Annotation:
-        """The entity that this object describes; the quote is its field `text`, if it has one."""
-        quote = self.value("text", str) if self.fields.get("text") else None
+    def annotation(self, fragments: Sequence[Offsets], kind: str, quoted: str = "text") -> Annotation:
+        """The entity that this object describes; the quote is its field `quoted`, if it has one."""
+        quote = self.value(quoted, str) if self.fields.get(quoted) else None
         return Annotation(self.name, tuple(fragments), kind, quote, self.where)

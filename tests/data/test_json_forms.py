@@ -56,6 +56,12 @@ class TestTextSpans:
             {"label": [[0, 17, "Person"], [13, 17, "City"]], "id": 3, "Comments": []},  # Doccano
             {"labels": [[0, 17, "Person"], [13, 17, "City"]]},  # Doccano 1.0
             {"entities": objects("start_offset", "end_offset", id=1), "relations": []},  # Doccano with relations
+            {
+                "entities": [
+                    {"start_idx": 0, "end_idx": 16, "type": "Person", "entity": "The mayor of Orsk"},
+                    {"start_idx": 13, "end_idx": 16, "type": "City"},
+                ]
+            },  # CMeEE
             {"entities": objects()},
             {"entities": objects(label="type")},
             {"spans": objects(token_start=0, token_end=3), "answer": "accept", "_task_hash": 5},  # Prodigy
