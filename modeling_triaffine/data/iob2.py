@@ -9,8 +9,10 @@ One token per line, blank lines between sentences, columns separated by tabs, or
 columns are the last adjacent columns that contain nothing but tags; the tokens are in the first column, or in the
 second if the first one numbers them; multi-word tokens (1-2) and empty nodes (1.1) are then left out. A comment
 `# global.columns = ID FORM UPOS NER:1 NER:2`, as in CoNLL-U Plus, or the option `columns` overrides this. Other columns
-are ignored and reported, also columns of chunks (CoNLL-2003's third). Comments come before the tokens of a sentence.
-Documents begin at `-DOCSTART-` or `# newdoc id = …`; without either, every sentence is a document of its own.
+are ignored and reported, also columns of chunks (CoNLL-2003's third). Where lines have different numbers of tags and O
+stands alone, a word has a tag for every entity around it, as in Wojood: I- continues an entity of its type. Comments
+come before the tokens of a sentence. Documents begin at `-DOCSTART-` or `# newdoc id = …`; without either, every
+sentence is a document of its own.
 """
 
 import re
@@ -38,7 +40,10 @@ CHUNKS = frozenset({"NP", "VP", "PP", "ADVP", "ADJP", "SBAR", "PRT", "CONJP", "I
 
 @dataclass(frozen=True)
 class Layout:
-    """How a line is split into columns, and the index of the columns with tokens, tags, ids and parts of speech."""
+    """How a line is split into columns, and the index of the columns with tokens, tags, ids and parts of speech.
+
+    The width is 0 if a token has any number of tags after it.
+    """
 
     separator: str
     width: int
@@ -59,7 +64,13 @@ class Layout:
         if not line.startswith("#"):
             return False
         row = self.split(line)
-        return len(row) != self.width or not all(TAG.fullmatch(row[column]) for column in self.entities)
+        return not self.fits(row) or not all(map(TAG.fullmatch, self.tags(row)))
+
+    def fits(self, row: Sequence[str]) -> bool:
+        return len(row) == self.width if self.width else len(row) > 1
+
+    def tags(self, row: Sequence[str]) -> Sequence[str]:
+        return [row[column] for column in self.entities] if self.width else row[1:]
 
     def ignored(self) -> list[int]:
         return sorted({*range(self.width)} - {self.tokens, self.pos, self.numbers, *self.entities})
@@ -96,19 +107,21 @@ def read_iob2(path: Path, check: RecordChecker, columns: Mapping[str, Any] | Non
 def _sentence(rows: Sequence[tuple[int, list[str]]], layout: Layout, check: RecordChecker) -> dict[str, Any]:
     """Tokens, tags and entities of one sentence."""
     for number, row in rows:
-        if len(row) != layout.width:
-            problem = f"there are {len(row)} columns, {layout.width} in the lines before"
+        if not layout.fits(row):
+            problem = f"there are {len(row)} columns, {layout.width or '2 or more'} in the lines before"
             remedy = "Give every token all columns, separated in the same way"
             raise check.error(f"line {number}", problem, remedy)
-        for column in layout.entities:
-            if not TAG.fullmatch(row[column]):
-                problem = f"column {column} is {row[column]!r}, which is not a tag"
+        for column, tag in zip(layout.entities or range(1, len(row)), layout.tags(row), strict=True):
+            if not TAG.fullmatch(tag):
+                problem = f"column {column} is {tag!r}, which is not a tag"
                 raise check.error(f"line {number}", problem, f"{RULE}; name the columns of tags with columns=…")
     for column in layout.ignored():
         check.note(f"values of column {column} ignored", len(rows))
-    by_column = list(zip(*(row for _, row in rows), strict=True))
+    by_column = list(zip(*(row[: layout.width or 1] for _, row in rows), strict=True))
     pos = [] if layout.pos is None else list(by_column[layout.pos])
     entities = [entity for column in layout.entities for entity in decode_tags(by_column[column], check)]
+    if not layout.width:
+        entities = list(decode_tags_of_words([row[1:] for _, row in rows], check))
     return {
         "tokens": list(by_column[layout.tokens]),
         "pos": [] if set(pos) == {"_"} else pos,
@@ -134,6 +147,27 @@ def decode_tags(tags: Sequence[str], check: RecordChecker) -> Iterator[Entity]:
         if prefix in LAST + SINGLE:
             yield Entity(start=start, end=position + 1, type=kind)
             start = None
+
+
+def decode_tags_of_words(tags_of_words: Sequence[Sequence[str]], check: RecordChecker) -> Iterator[Entity]:
+    """The entities of words with a tag for each entity around them; I- continues the earliest one of its type."""
+    going_on: list[tuple[int, str]] = []
+    for position, tags in enumerate([*tags_of_words, ()]):
+        tagged = []
+        for tag in tags:
+            prefix, _, name = tag.partition("-")
+            known = min((entity for entity in going_on if entity[1] == name), default=None)
+            if prefix == "O":
+                continue
+            if prefix not in INSIDE + LAST:
+                known = None
+            elif known is not None:
+                going_on.remove(known)
+            else:
+                check.note(f"tags {prefix}- that begin an entity read as {'B' if prefix in INSIDE else 'S'}-")
+            tagged.append(known or (position, name))
+        yield from (Entity(start=start, end=position, type=kind) for start, kind in going_on)
+        going_on = tagged
 
 
 def _split(line: str, separator: str) -> list[str]:
@@ -182,6 +216,8 @@ def _layout_named(names: Sequence[str]) -> Layout | None:
 def _layout_detected(rows: Sequence[Sequence[str]], separator: str) -> Layout | None:
     """The layout whose tag columns are the last adjacent ones with nothing but tags, after one other column or more."""
     width = len(rows[0]) if rows else 0
+    if len(set(map(len, rows))) > 1 and all(_has_tags_of_its_own(row) for row in rows):
+        return Layout(separator, width=0, tokens=0, entities=())
     by_column = list(zip(*(row for row in rows if len(row) == width), strict=True))
     has_tags = [all(map(TAG.fullmatch, column)) for column in by_column]
     first = stop = max((column + 1 for column in range(1, width) if has_tags[column]), default=0)
@@ -194,6 +230,11 @@ def _layout_detected(rows: Sequence[Sequence[str]], separator: str) -> Layout | 
     if not entities:
         return None
     return Layout(separator, width, tokens=0 if numbers is None else 1, entities=entities, numbers=numbers)
+
+
+def _has_tags_of_its_own(row: Sequence[str]) -> bool:
+    """Whether a row is a token and the tags of the entities around it: O alone, or any number of others."""
+    return len(row) > 1 and all(map(TAG.fullmatch, row[1:])) and (len(row) == 2 or "O" not in row[1:])
 
 
 IOB2 = CorpusFormat(

@@ -110,6 +110,20 @@ class TestIob2:
         assert [record["tokens"] for record in records] == (sentences or [["X", "X"]])
         assert {kind for record in records for _, kind in spelled(record)} <= {"City", "A"}
 
+    def test_words_with_a_tag_for_each_entity(self, tmp_path):
+        """As in Wojood, and in corpora whose tags are sorted by label; the outer X has an X inside."""
+        lines = ["in O", "a B-X", "b I-X B-Y", "c B-X I-X I-Y", "d I-X I-X", "e I-X B-Y", "", "# I-Z", ""]
+        (record, last), check = read(write_files(tmp_path, {"a.conll": "\n".join(lines)}))
+        assert record["tokens"] == ["in", "a", "b", "c", "d", "e"]
+        assert triples(record) == [(1, 6, "X"), (2, 4, "Y"), (3, 5, "X"), (5, 6, "Y")]
+        assert (last["tokens"], triples(last)) == (["#"], [(0, 1, "Z")])
+        assert check.counts == {"tags I- that begin an entity read as B-": 1}
+
+    def test_words_with_a_tag_for_each_entity_need_one(self, tmp_path):
+        file = write_files(tmp_path, {"a.conll": "a B-X\nb I-X B-Y\n" + "c O\n" * 40_000 + "d\n"})
+        with pytest.raises(CorpusError, match=r"line 40003: there are 1 columns, 2 or more in the lines before"):
+            read(file)
+
     def test_tags_of_neighbours(self, tmp_path):
         tags = ["B-A", "B-A", "I-A", "B-B", "I-A", "O", "I-x-y"]
         (record,), check = read(write_files(tmp_path, {"a.conll": "".join(f"w {tag}\n" for tag in tags)}))
