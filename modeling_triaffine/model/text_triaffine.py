@@ -52,7 +52,7 @@ _SENTENCE_START = re.compile(rf"[\s{_QUOTES}(\[{{¿¡—•]*([^\W_])")
 # The word before a full stop, without the quotes that open it.
 _LAST_WORD = re.compile(rf"(?:(?<![^\s(\[{{—])[{_QUOTES}]+)?([^\s(\[{{—]*)$")
 _INITIAL = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]")
-# English, German, French. No word of one of these languages that ends its sentences ("gem.", "me.").
+# English, German, French, Spanish, Russian. No word of one of these languages that ends its sentences ("gem.", "me.").
 _ABBREVIATIONS = frozenset(
     (  # noqa: SIM905 - quoted words would fill a page
         "adj al approx art bros ca capt cf ch co col corp dept dr ed eds eq eqs esp est etc fig figs gen gov hon inc"
@@ -62,6 +62,8 @@ _ABBREVIATIONS = frozenset(
         " hrsg inkl insb insbes jur kap lfd med mio mrd nat nr nrn okt rd rdnr rer rn rz sog tsd tz urt usw vgl wg ziff"
         " zit zzgl"
         " av boul cass chap civ crim déc éd févr janv juill mlle mme mmes préc ste sté"
+        " avd avda ctra dra sra"
+        " акад гл доц пл проф ст табл ул"
     ).split()
 )
 # German ordinals: 3. März, and after an article, die 15. Kammer.

@@ -65,6 +65,14 @@ def pieces(text, offsets):
             ),
             None,
         ),
+        (
+            "La Dra. Ruiz vive en Avda. Castellana, 261. En la Ctra. Nueva",
+            ["La Dra. Ruiz vive en Avda. Castellana, 261.", "En la Ctra. Nueva"],
+        ),
+        (
+            "По ст. 282 УК РФ, ч. 2 ст. 112, акад. Н.Н. Бурденко, ул. Ленина, сказал им. Он",
+            ["По ст. 282 УК РФ, ч. 2 ст. 112, акад. Н.Н. Бурденко, ул. Ленина, сказал им.", "Он"],
+        ),
         ("I am 15. My art is 5. March on. Nr. 7. Die", ["I am 15.", "My art is 5.", "March on.", "Nr. 7.", "Die"]),
         ("Er zahlte 5 Euro. über alles. À demain.", ["Er zahlte 5 Euro. über alles.", "À demain."]),
         ("." * 100_000 + "x", ["." * 100_000 + "x"]),
