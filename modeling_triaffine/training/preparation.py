@@ -4,6 +4,7 @@ The user's mistakes are found here, before the training starts, and raised as Va
 """
 
 import logging
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -160,7 +161,7 @@ def _start_new(
     """Builds a model on a pretrained encoder, or on a new one as the recipe describes it."""
     if "train" not in dataset:
         raise ValueError("A new model needs training data for its labels; give --train_file.")
-    fields = {"id2label": dict(enumerate(labels)), **plan.config}
+    fields = {"id2label": dict(enumerate(_with_types_to_score(labels, dataset))), **plan.config}
     encoder_config = fields.pop("encoder_config", None)
     encoder = plan.model.model_name_or_path
     options = {name: fields.get(name, CONFIG_OPTIONS[name]) for name in ("max_subwords", "context")}
@@ -188,6 +189,21 @@ def _start_new(
         table = vectors.table(processor.vocabularies["words"])
         model.words.word_embedding.weight.data.copy_(torch.from_numpy(table))
     return model, processor
+
+
+def _with_types_to_score(labels: Sequence[str], dataset: DatasetDict) -> list[str]:
+    """The labels of the training data and those that only the data to score has, of which it warns."""
+    names = {*labels} - {NONE_LABEL}
+    for split, records in dataset.items():
+        types = Counter(entity["type"] for entities in records["entities"] for entity in entities)
+        unseen = [f"{name} ({types[name]})" for name in sorted(types.keys() - {*labels})]
+        if unseen:
+            logger.warning(
+                "The %s data has entities of types that the training data does not have, which count as missed: %s.",
+                *(split, ", ".join(unseen)),
+            )
+        names |= types.keys()
+    return [*sorted(names), NONE_LABEL]
 
 
 def widest_entity(sentences: Iterable[Iterable[Mapping[str, Any]]]) -> int | None:

@@ -313,12 +313,6 @@ def test_a_new_run_starts_from_a_checkpoint_with_other_rates(tmp_path: Path, mic
     assert (second / "config.json").is_file()
 
 
-def unknown_label(corpus: Path) -> list[str]:
-    records = micro_records(3)
-    records[1]["entities"][0]["type"] = "virus"
-    return ["--validation_file", str(write_lines(corpus.parent / "other.jsonl", records))]
-
-
 def without_entities(corpus: Path) -> list[str]:
     records = [{**record, "entities": []} for record in micro_records(3)]
     return ["--train_file", str(write_lines(corpus.parent / "bare.jsonl", records)), "--eval_strategy", "no"]
@@ -328,10 +322,6 @@ MISTAKES = {
     "no entities": (without_entities, r"training data has no entities.*--train_file"),
     "nothing to publish": (["--no_do_train", "--push_to_hub"], r"--push_to_hub .*triaffine-ner publish"),
     "metric": (["--metric_for_best_model", "f1_virus"], r"metric_for_best_model is 'f1_virus'.*f1_DNA, f1_protein"),
-    "label": (
-        unknown_label,
-        r"The validation data has entities of type virus \(the first.*'1'\).*it knows DNA, protein\.",
-    ),
     "limit": (["--max_train_samples", "0"], r"train sentences is limited to 0"),
     "no model": (["--no_do_train"], r"There is no trained model to score"),
     "encoder": (["--model_name_or_path", "{corpus}/none"], r"none: there is neither a folder"),
@@ -351,6 +341,18 @@ def test_a_mistake_is_noticed_before_training(tmp_path: Path, micro_corpus: Path
     options = mistake(micro_corpus) if callable(mistake) else [part.format(corpus=micro_corpus) for part in mistake]
     with pytest.raises((ValueError, OSError), match=message):
         prepare_run(run_options(micro_corpus, recipe, tmp_path / "out", *options))
+
+
+def test_types_of_the_data_to_score_alone_count_as_missed(tmp_path: Path, micro_corpus: Path, caplog) -> None:
+    records = micro_records(3)
+    records[1]["entities"][0]["type"] = "virus"
+    options = ("--validation_file", str(write_lines(tmp_path / "other.jsonl", records)), "--num_train_epochs", "1")
+    run = prepare_run(run_options(micro_corpus, write_recipe(tmp_path / "recipe"), tmp_path / "out", *options))
+    expected = "The validation data has entities of types that the training data does not have, which count as missed"
+    assert f"{expected}: virus (1)." in caplog.text
+    assert run.trainer.model.config.entity_labels == ["DNA", "protein", "virus"]
+    metrics = train_and_save(run)
+    assert metrics["eval_f1_virus"] == 0
 
 
 def test_memory_that_does_not_hold_the_model_is_explained(tmp_path, micro_corpus, monkeypatch) -> None:
