@@ -1,12 +1,13 @@
-"""Reads JSON of words with spans in the field `ner`, as GLiNER, W2NER, DyGIE++ and PURE are trained on.
+"""Reads JSON of words with spans in the field `ner`, as GLiNER, W2NER, DyGIE++ and PURE are trained on, or `ners`.
 
     {"tokenized_text": ["the", "mayor", "of", "Orsk"], "ner": [[0, 3, "Person"], [3, 3, "City"]]}
     {"sentence": ["the", "mayor", "of", "Orsk"], "ner": [{"index": [0, 1, 2, 3], "type": "Person"}]}
     {"doc_key": "news-1", "sentences": [["He", "slept"], ["in", "Orsk"]], "ner": [[], [[3, 3, "City"]]]}
 
 The first form is GLiNER's, the second W2NER's, whose entities list their words, the third DyGIE++'s and PURE's: a
-document, whose words are numbered through its sentences. In all of them the last word of a span is part of it. Records
-come as JSON lines or as one JSON list. Other fields (relations, clusters) are ignored and counted.
+document, whose words are numbered through its sentences; in `ners`, of biaffine-ner, through each sentence. In all of
+them the last word of a span is part of it. Records come as JSON lines or as one JSON list. Other fields (relations,
+clusters) are ignored and counted.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,7 +21,7 @@ from .json_objects import JsonObject
 from .reading import stem
 from .schema import Entity, Record, RecordChecker
 
-SPANS = "ner"
+SPANS, SPANS_OF_SENTENCES = "ner", "ners"
 RULE = "Words count from 0, and the last one is part of the span"
 
 
@@ -29,7 +30,7 @@ def read_inclusive_spans(path: Path, check: RecordChecker) -> Iterator[Record]:
     for number, (raw, where) in enumerate(json_values(path, check)):
         record = JsonObject(raw, where, check, remedy=f"A record has the fields {', '.join(WORDS)} and {SPANS}")
         words = next((field for field in WORDS if field in record.fields), SENTENCE)
-        for ignored in record.fields.keys() - {words, SPANS, "doc_key"}:
+        for ignored in record.fields.keys() - {words, SPANS, SPANS_OF_SENTENCES, "doc_key"}:
             check.note(f"field '{ignored}' ignored")
         key = record.fields.get("doc_key")
         doc_id = f"{stem(path)}:{number}" if key is None else str(key)
@@ -58,18 +59,17 @@ def _of_w2ner(record: JsonObject) -> Iterator[tuple[list[Any], list[Entity]]]:
 
 
 def _of_documents(record: JsonObject) -> Iterator[tuple[list[Any], list[Entity]]]:
-    sentences, spans = record.value(SENTENCES, list), record.value(SPANS, list)
+    name = SPANS_OF_SENTENCES if SPANS_OF_SENTENCES in record.fields else SPANS
+    sentences, spans = record.value(SENTENCES, list), record.value(name, list)
     if len(sentences) != len(spans):
-        raise record.error(
-            SPANS, f"has {len(spans)} lists for {len(sentences)} sentences", "Give one for each sentence"
-        )
+        raise record.error(name, f"has {len(spans)} lists for {len(sentences)} sentences", "Give one for each sentence")
     first = 0
     for number, (tokens, of_sentence) in enumerate(zip(sentences, spans, strict=True)):
-        for field, value in ((SENTENCES, tokens), (SPANS, of_sentence)):
+        for field, value in ((SENTENCES, tokens), (name, of_sentence)):
             if not isinstance(value, list):
                 raise record.error(f"{field}[{number}]", f"is {shown(value)}", "It must be a list")
-        yield tokens, _entities(record, of_sentence, f"{SPANS}[{number}]", first, len(tokens))
-        first += len(tokens)
+        yield tokens, _entities(record, of_sentence, f"{name}[{number}]", first, len(tokens))
+        first += len(tokens) if name == SPANS else 0
 
 
 def _entities(record: JsonObject, spans: list[Any], name: str, first: int, count: int) -> list[Entity]:

@@ -85,7 +85,11 @@ def read_iob2(path: Path, check: RecordChecker, columns: Mapping[str, Any] | Non
     Raises:
         ValueError: `columns` has another form, or there is no such column.
     """
-    layout = _layout(read_head(path), columns)
+    head = read_head(path)
+    layout = _layout(head, columns)
+    if layout is None and head.startswith("#FORMAT=WebAnno"):
+        problem = "WebAnno's TSV is not read"
+        raise check.error("", problem, "Import it into INCEpTION, and export UIMA CAS in JSON or XMI")
     if layout is None:
         problem = "there are no columns of tags (O, B-type, I-type) in its first lines"
         raise check.error("", problem, "Name them: columns={'tokens': 0, 'entities': [1, 2]}, counted from 0")

@@ -382,6 +382,8 @@ def bad_files():
     for name, (rows, place, *facts) in BAD_COLUMNS.items():
         content = f"{COLUMNS}\n".encode() + (rows if isinstance(rows, bytes) else rows.encode())
         yield pytest.param("iob2", {"a.conll": content}, place, facts, id=f"iob2: {name}")
+    webanno = "#FORMAT=WebAnno TSV 3.3\n\n#Text=Orsk\n1-1\t0-4\tOrsk\tCity\t\n"
+    yield pytest.param("iob2", {"a.tsv": webanno}, "", ["INCEpTION", "CAS"], id="iob2: WebAnno")
     for name, (value, *facts) in BAD_BIGBIO.items():
         files = {"a.jsonl": f"{json.dumps(BIGBIO_RECORD)}\n{json.dumps(value)}\n"}
         yield pytest.param("bigbio_kb", files, "line 2", facts, id=f"bigbio_kb: {name}")

@@ -42,6 +42,13 @@ def test_words_of_a_document_are_counted_on(tmp_path):
     assert check.counts == {"field 'relations' ignored": 3}
 
 
+def test_words_of_biaffine_ner_are_counted_in_each_sentence(tmp_path):
+    document = {"doc_key": "a", "sentences": [["He", "slept"], ["in", "Orsk"]], "ners": [[], [[1, 1, "City"]]]}
+    records, check = read(write_json(tmp_path / "a.jsonl", document))
+    assert [spelled(record) for record in records] == [[], [("Orsk", "City")]]
+    assert not check.counts
+
+
 def test_records_of_tokens_may_have_the_sentence_as_text(tmp_path):
     (record,), check = read(write_json(tmp_path / "a.jsonl", {"sentence": "The mayor of Orsk slept.", **RECORD}))
     assert record["tokens"] == TOKENS
