@@ -250,9 +250,10 @@ def _check_documents(folder: Path, known: CorpusFormat, splits: list[Path]) -> N
     documents = [file for file in known.documents(folder) if file.name.endswith(known.suffixes)]  # not their texts
     remedy = "Give a mapping: {split: folder or file}"
     if not splits:
-        inside = {name: file for file in documents for name in file.relative_to(folder).parts[:-1]}
-        if len(inside := {SPLIT_OF_NAME[name]: inside[name] for name in inside if name in SPLIT_OF_NAME}) > 1:
-            problem = f"its folder {next(iter(inside.values())).parent.relative_to(folder)} could be a split"
+        inside = [parent for file in documents for parent in file.relative_to(folder).parents]
+        named_inside = {SPLIT_OF_NAME[part.name]: part for part in inside if part.name in SPLIT_OF_NAME}
+        if len(named_inside) > 1:
+            problem = f"its folder {min(named_inside.values()).as_posix()} could be a split"
             raise CorpusError.at(folder, "", problem, "Give the folder that contains the splits, or a mapping")
         named = [file.name for file in documents if file.parent == folder and file.stem in SPLIT_OF_NAME]
         if named:
