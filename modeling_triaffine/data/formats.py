@@ -185,7 +185,7 @@ def _parts_named_as_splits(
     series: dict[str, dict[Path, CorpusFormat]] = {}
     for part in sorted(folder.iterdir()):
         known = next((known for known in formats if _split_named(part) and _is_split(part, known, any_suffix)), None)
-        if known is not None:
+        if known is not None and not part.name.startswith("."):  # of which archives of some systems hold copies
             series.setdefault(_series_and_suffix(part)[0], {})[part] = known
     if named := series.get("*"):
         return named

@@ -63,6 +63,7 @@ class TestSplits:
     def test_in_the_middle_of_names(self, load, tmp_path, name, caplog):
         for split in ("train", "dev", "test"):
             write(tmp_path / name.format(split), RECORD)
+            write(tmp_path / f"._{name.format(split)}", RECORD)
         write(tmp_path / "other-test.jsonl", RECORD)
         assert list(load(tmp_path)) == ["train", "validation", "test"]
         assert caplog.messages[0].endswith("1 (other-test.jsonl).")
