@@ -189,16 +189,13 @@ def _parts_named_as_splits(
             series.setdefault(_series_and_suffix(part)[0], {})[part] = known
     if named := series.get("*"):
         return named
-    of_documents = any(_has_documents(folder, known) for known in formats)  # of which any name may contain "test"
-    sizes = {
-        name: len({_split_named(part) for part in parts})
-        for name, parts in series.items()
-        if not (of_documents and any(part.is_file() for part in parts))
-    }
+    sizes = {name: len({*map(_split_named, parts)}) for name, parts in series.items()}
     most = max(sizes.values(), default=0)
     if most < 2:
         return {}
     first, *others = [name for name, size in sizes.items() if size == most]
+    if all(part.is_file() for part in series[first]) and any(_has_documents(folder, known) for known in formats):
+        return {}  # names of documents may contain "test"
     if others:
         problem = f"both {first} and {others[0]}, with a split for *, could be its files"
         raise CorpusError.at(folder, "", problem, "Keep one of them in the folder, or give a mapping: {split: file}")
