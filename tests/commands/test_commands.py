@@ -57,6 +57,12 @@ def test_help_lists_every_command(command):
     assert command("--version").out.startswith("triaffine-ner ")
 
 
+def test_the_package_is_the_program():
+    program = [sys.executable, "-m", "modeling_triaffine", "--version"]
+    result = subprocess.run(program, capture_output=True, text=True, timeout=60, check=True)
+    assert result.stdout.startswith("triaffine-ner ")
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_of_a_command_has_an_example(command, name):
     result = command(name, "--help")
