@@ -34,6 +34,8 @@ SPECIAL_TOKENS = {
     "sep_token": "[SEP]",
     "mask_token": "[MASK]",
 }
+SENTENCES_LOOKED_UP = 1000  # sentences whose words are looked up in the encoder's vocabulary
+MANY_UNKNOWN = 0.05
 # Word part of the processor → option for the size of its embeddings.
 EMBEDDING_SIZES = {"words": "word_embedding_size", "pos": "pos_embedding_size", "chars": "char_embedding_size"}
 VOCABULARY_SIZES = {"words": "word_vocab_size", "pos": "pos_vocab_size", "chars": "char_vocab_size"}
@@ -167,6 +169,7 @@ def _start_new(
     options = {name: fields.get(name, CONFIG_OPTIONS[name]) for name in ("max_subwords", "context")}
     if encoder is not None:
         processor = TriaffineProcessor.from_encoder(encoder, **options)
+        warn_of_unknown_words(processor.tokenizer, dataset["train"]["tokens"][:SENTENCES_LOOKED_UP])
     elif encoder_config is not None:
         tokenizer = learn_tokenizer(dataset["train"]["tokens"], plan.model.tokenizer_vocab_size)
         processor = TriaffineProcessor(tokenizer, **options)
@@ -204,6 +207,17 @@ def _with_types_to_score(labels: Sequence[str], dataset: DatasetDict) -> list[st
             )
         names |= types.keys()
     return [*sorted(names), NONE_LABEL]
+
+
+def warn_of_unknown_words(tokenizer: Any, sentences: Iterable[Sequence[str]]) -> None:
+    """Warns if the encoder reads many words as its unknown token, as those of a script that it was not trained on."""
+    words = [word for tokens in sentences for word in tokens]
+    unknown = sum(tokenizer.unk_token_id in ids for ids in tokenizer(words, add_special_tokens=False)["input_ids"])
+    if unknown > MANY_UNKNOWN * len(words):
+        logger.warning(
+            "%.0f %% of the training data's words are unknown to the encoder. Choose one of their language or script.",
+            100 * unknown / len(words),
+        )
 
 
 def widest_entity(sentences: Iterable[Iterable[Mapping[str, Any]]]) -> int | None:

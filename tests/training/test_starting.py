@@ -15,6 +15,7 @@ from modeling_triaffine.training.command_line import CONFIG_OPTIONS, CommandLine
 from modeling_triaffine.training.preparation import build_model, read_data
 from modeling_triaffine.training.recipes import RecipeError
 from modeling_triaffine.training.run import prepare_run
+from tests.helpers.encoders import save_encoder
 from tests.helpers.micro_training import micro_dataset, micro_records, write_recipe
 
 TRAINING = {
@@ -54,6 +55,16 @@ def test_it_starts_as_a_run_does(tmp_path, recipe, corpus):
         torch.testing.assert_close(weight, expected[name])
     assert (arguments.learning_rate, arguments.ema_decay) == (1e-2, 0.5)
     assert arguments.output_dir == str(tmp_path / "python")
+
+
+def test_an_encoder_of_another_script_is_warned_of(tmp_path, recipe, corpus, caplog):
+    encoder = save_encoder("bert", tmp_path / "encoder")
+    start_from_recipe(recipe, corpus, tmp_path, model_name_or_path=encoder, max_subwords=40)
+    assert "unknown to the encoder" not in caplog.text
+    (record,) = micro_records(1, 0)
+    chinese = {"train": micro_dataset([{**record, "tokens": ["北"] * len(record["tokens"])}])}
+    start_from_recipe(recipe, chinese, tmp_path, model_name_or_path=encoder, max_subwords=40)
+    assert "100 % of the training data's words are unknown to the encoder. Choose one of their" in caplog.text
 
 
 def test_the_sentence_splitter_is_saved_and_read_again(tmp_path, recipe, corpus):
