@@ -34,6 +34,8 @@ Data
 
 Training
   --num_train_epochs N             Passes over the training data (default: 15).
+  --min_steps N                    Least number of updates: small training data gets more epochs, unless
+                                   --num_train_epochs is given (default: 0).
   --per_device_train_batch_size N  Sentences in a batch of each process (default: 8).
   --gradient_accumulation_steps N  Batches in one update of the weights (default: 1).
   --max_subwords_per_batch N       Maximum sub-words in a batch, instead of a number of sentences.

@@ -5,6 +5,7 @@
 
 # ruff: noqa: RUF009 - `_option` makes a field, as `dataclasses.field` does
 
+import logging
 import math
 from dataclasses import dataclass, field
 from typing import Any, Literal, NoReturn
@@ -15,6 +16,8 @@ from transformers.trainer_utils import HubStrategy, IntervalStrategy, SaveStrate
 
 from ..data.collator import FlatAnnotation
 from .checkpoints import LATEST
+
+logger = logging.getLogger(__name__)
 
 # The words that a model is trained on, see `corpora.py`.
 SentenceSplitter = Literal["punctuation", "lines", "none"]
@@ -44,7 +47,8 @@ BOUNDS = {
     **{f"per_device_{phase}_batch_size": (1, math.inf) for phase in ("train", "eval")},
     **dict.fromkeys(("gradient_accumulation_steps", "max_subwords_per_batch"), (1, math.inf)),
     **dict.fromkeys(("learning_rate", "encoder_learning_rate", "embeddings_learning_rate"), (0, math.inf)),
-    **dict.fromkeys(("weight_decay", "max_grad_norm", "warmup_steps", "adam_epsilon", "seed"), (0, math.inf)),
+    **dict.fromkeys(("weight_decay", "max_grad_norm", "warmup_steps", "min_steps"), (0, math.inf)),
+    **dict.fromkeys(("adam_epsilon", "seed"), (0, math.inf)),
     **dict.fromkeys(("adam_beta1", "adam_beta2", "ema_decay"), (0, 1)),
 }
 
@@ -181,6 +185,11 @@ class NestedNERTrainingArguments(TrainingArguments):
         5e-4, "Learning rate of the word, part-of-speech and character embeddings and of the BiLSTM."
     )
     num_train_epochs: float = _option(15.0, "Passes over the training data.")
+    min_steps: int = _option(
+        0,
+        "Least number of updates: small training data gets more epochs. --num_train_epochs or --max_steps on the "
+        "command line override that of a recipe.",
+    )
     weight_decay: float = _option(0.01, "Decoupled weight decay; none on biases, norms and the label bias.")
     ema_decay: float | None = _option(
         None,
@@ -264,6 +273,16 @@ class NestedNERTrainingArguments(TrainingArguments):
             raise ValueError(
                 "remove_unused_columns is on, but batches are encoded from all columns of the records; leave it off."
             )
+
+    def reach_min_steps(self, batches: int) -> None:
+        """Raises `num_train_epochs` to the first number of epochs, of so many batches, with `min_steps` updates."""
+        epochs = math.ceil(self.min_steps / math.ceil(batches / self.gradient_accumulation_steps))
+        if self.max_steps <= 0 and epochs > self.num_train_epochs:
+            logger.info(
+                "The training data is small: %d epochs instead of %g, for at least %d updates (min_steps).",
+                *(epochs, self.num_train_epochs, self.min_steps),
+            )
+            self.num_train_epochs = epochs
 
     def _check_numbers(self) -> None:
         """Raises ValueError for numbers with which training is not possible."""

@@ -71,7 +71,10 @@ def parse_training_plan(arguments: Sequence[str], library: Path | None = None) -
     recipe = Recipe() if name is None else load_recipe(find_recipe(name, library))
     config = _check_recipe_config(recipe) | {option: given.pop(option) for option in CONFIG_OPTIONS if option in given}
     config = {name: value for name, value in config.items() if value != ""}
-    merged = {**_check_recipe_options(recipe, parser), **given}
+    of_recipe = _check_recipe_options(recipe, parser)
+    if given.keys() & {"num_train_epochs", "max_steps"}:
+        of_recipe.pop("min_steps", None)
+    merged = {**of_recipe, **given}
     options = {name: value for name, value in merged.items() if value != ""}
     if not options.get("output_dir"):
         raise CommandLineError("--output_dir is missing; give a folder for checkpoints and the model.")

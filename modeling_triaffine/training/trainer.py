@@ -202,6 +202,8 @@ class NestedNERTrainer(HubTrainer):
         self._epoch_callback.sampler = sampler
         collate_records = dataclasses.replace(self.collate_records, with_ids=True)
         loader: DataLoader[Any] = self.accelerator.prepare(self._dataloader(dataset, sampler, collate_records))
+        if isinstance(self.args, NestedNERTrainingArguments):
+            self.args.reach_min_steps(len(loader))
         return loader
 
     def get_eval_dataloader(self, eval_dataset: str | datasets.Dataset | None = None) -> DataLoader[Any]:

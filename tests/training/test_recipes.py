@@ -229,6 +229,13 @@ def test_what_a_recipe_needs_and_does_not_find_is_an_error_and_can_be_left_out(
     assert list(run.trainer.processing_class.vocabularies) == ["chars"]
 
 
+def test_epochs_that_are_given_replace_the_least_updates_of_a_recipe() -> None:
+    assert plan_of("genia-minilm").training.min_steps == plan_of("genia-minilm", "--seed", 1).training.min_steps > 0
+    assert plan_of("genia-minilm", "--num_train_epochs", 2).training.min_steps == 0
+    assert plan_of("genia-minilm", "--max_steps", 9).training.min_steps == 0
+    assert plan_of("genia-minilm", "--num_train_epochs", 2, "--min_steps", 5).training.min_steps == 5
+
+
 def test_an_empty_value_takes_back_what_the_recipe_says() -> None:
     plan = plan_of("ace2004-bert", "--word_vectors=", "--language", "", "--max_grad_norm=", "--triaffine-dim=")
     assert (plan.model.word_vectors, plan.data.language, plan.training.max_grad_norm) == (None, None, 0.1)

@@ -207,6 +207,21 @@ def test_checkpoints_are_saved_when_they_are_scored(tmp_path, options, evaluated
     assert args.load_best_model_at_end == (evaluated != "no")
 
 
+@pytest.mark.parametrize(
+    ("options", "epochs", "updates"),
+    [
+        ({"num_train_epochs": 2, "min_steps": 10}, 4, 12),  # 12 sentences are three batches
+        ({"num_train_epochs": 2, "min_steps": 6}, 2, 6),
+        ({"num_train_epochs": 2, "min_steps": 7, "gradient_accumulation_steps": 2}, 4, 8),
+        ({"num_train_epochs": 2, "min_steps": 10, "max_steps": 1}, 1, 1),
+    ],
+)
+def test_small_data_gets_more_epochs(tmp_path, options, epochs, updates):
+    trainer = micro_trainer(tmp_path, micro_records(12), per_device_train_batch_size=4, **options)
+    trainer.train()
+    assert (trainer.state.num_train_epochs, trainer.state.global_step) == (epochs, updates)
+
+
 def test_without_validation_data_nothing_is_scored(tmp_path, caplog):
     args = NestedNERTrainingArguments(str(tmp_path), use_cpu=True)
     trainer = other_trainer(tmp_path, args, train_dataset=micro_dataset(micro_records(4)))
