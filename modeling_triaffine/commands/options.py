@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 # fmt: off
 CorpusFormats = Literal[
     "ace", "bigbio_kb", "bioc", "brat", "cas", "conllu", "docbin", "ere", "genia", "inclusive_spans", "iob2",
-    "json_lines", "label_studio", "published_json", "pubtator", "text_spans"
+    "json_lines", "label_studio", "mrc", "published_json", "pubtator", "text_spans"
 ]
 # fmt: on
 Overlaps = Literal["all", "nested", "flat"]

@@ -22,6 +22,7 @@ from .genia import GENIA
 from .inclusive_spans import INCLUSIVE_SPANS
 from .iob2 import IOB2
 from .json_forms import JSON_LINES, LABEL_STUDIO, PUBLISHED_JSON, TEXT_SPANS
+from .mrc import MRC
 from .pubtator import PUBTATOR
 from .reading import read_head
 from .schema import CorpusError
@@ -32,7 +33,7 @@ FORMATS: dict[str, CorpusFormat] = {
     known.name: known
     for known in (
         # JSON: the more specific forms before those that read any object.
-        *(BIGBIO, BIOC, CAS, LABEL_STUDIO, TEXT_SPANS, INCLUSIVE_SPANS, JSON_LINES, PUBLISHED_JSON),
+        *(BIGBIO, BIOC, CAS, LABEL_STUDIO, MRC, TEXT_SPANS, INCLUSIVE_SPANS, JSON_LINES, PUBLISHED_JSON),
         *(CONLLU, IOB2, PUBTATOR, GENIA, BRAT, DOCBIN, ACE, ERE),
     )
 }

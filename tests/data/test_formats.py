@@ -18,6 +18,7 @@ from tests.helpers.corpora import (
     NESTED,
     PUBLISHED,
     PUBTATOR,
+    QUESTIONS,
     RECORD,
     SAMPLES,
     TEXT_RECORD,
@@ -346,6 +347,13 @@ BAD_INCLUSIVE_SPANS = {
     ),
     "none is a type": ({"tokenized_text": TOKENS, "ner": [[0, 0, "None"]]}, "'None'"),
 }
+BAD_MRC = {
+    "no answers": ({"context": "Orsk", "entity_label": "City", "query": "?"}, "'span_position' is missing"),
+    "context": ({**QUESTIONS[0], "context": ["Orsk"]}, "'context' is ['Orsk']"),
+    "span": ({**QUESTIONS[0], "span_position": ["3-3"]}, "'span_position[0]' is '3-3'"),
+    "outside": ({**QUESTIONS[0], "span_position": ["3;3", [5, 6]]}, "'span_position[1]'", "5 to 6", "0 to 5"),
+    "reversed": ({**QUESTIONS[0], "span_position": ["3;2"]}, "'span_position[0]'", "3 to 2"),
+}
 BROKEN_JSON = {
     "truncated": ("a.jsonl", JSON_LINE + '{"id": "a:1", "tok', "line 2", "character"),
     "quotes": ("a.jsonl", JSON_LINE + "{'id': 1}", "line 2", "character 2"),
@@ -369,6 +377,7 @@ BROKEN_JSON = {
 def bad_files():
     """(format, files, place, facts) of every case."""
     lines = {"json_lines": (BAD_RECORDS, RECORD), "text_spans": (BAD_TEXTS, {**TEXT_RECORD, "id": "x"})}
+    lines["mrc"] = (BAD_MRC, QUESTIONS[0])
     for format, (cases, first) in lines.items():
         for name, (value, *facts) in cases.items():
             content = "".join(f"{json.dumps(one)}\n" for one in (first, value))
@@ -451,6 +460,7 @@ ANY = {
     "text_spans": st.lists(JSON, max_size=3).map(json.dumps),
     "label_studio": st.lists(JSON, max_size=3).map(json.dumps),
     "inclusive_spans": st.lists(JSON, max_size=3).map(json.dumps),
+    "mrc": st.lists(JSON, max_size=3).map(json.dumps),
     "bigbio_kb": st.lists(JSON, max_size=3).map(json.dumps),
     "bioc": st.lists(JSON, max_size=3).map(json.dumps) | XML,
     "pubtator": st.text(st.sampled_from("71|ta\t 0-\r\n😀"), max_size=40),

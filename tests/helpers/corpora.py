@@ -29,6 +29,10 @@ PUBLISHED = {
 }
 TEXT_RECORD = {"text": TEXT, "label": [[0, 17, "Person"], [13, 17, "City"]]}
 DOCUMENT = {"doc_key": "a", "sentences": [TOKENS], "ner": [[[0, 3, "Person"], [3, 3, "City"]]]}
+QUESTIONS = [
+    {"context": " ".join(TOKENS), "qas_id": f"0.{n}", "query": "?", "entity_label": kind, "span_position": spans}
+    for n, (kind, spans) in enumerate({"City": ["3;3"], "Event": [], "Person": ["0;3"]}.items(), start=1)
+]
 COLUMNS = "The B-Person O\nmayor I-Person O\nof I-Person O\nOrsk I-Person B-City\nslept O O\n. O O\n".replace(" ", "\t")
 BIGBIO_RECORD = {
     "id": "1",
@@ -163,6 +167,7 @@ SAMPLES = {
     "json_lines": {"a.jsonl": json.dumps(RECORD)},
     "published_json": {"a.json": json.dumps([PUBLISHED])},
     "inclusive_spans": {"a.jsonl": json.dumps(DOCUMENT)},
+    "mrc": {"a.json": json.dumps(QUESTIONS, indent=2)},
     "text_spans": {"a.jsonl": json.dumps(TEXT_RECORD)},
     "bigbio_kb": {"a.jsonl": json.dumps(BIGBIO_RECORD)},
     "bioc": {"a.xml": BIOC_XML},
