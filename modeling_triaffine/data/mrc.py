@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 
+from ..parsing import shown
 from .corpus_format import CorpusFormat
 from .json_forms import json_values, record_keys
 from .json_objects import JsonObject
 from .reading import stem
-from .schema import Entity, Record, RecordChecker, shown
+from .schema import Entity, Record, RecordChecker
 
 FIELDS = ("context", "entity_label", "span_position")
 # Fields that repeat these, or say nothing about entities.
