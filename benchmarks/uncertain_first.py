@@ -17,13 +17,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor
+
 from modeling_triaffine import TriaffineForNestedNER, TriaffineProcessor
 from modeling_triaffine.data import load_nested_ner
 from modeling_triaffine.data.writing import write_json_lines
-from modeling_triaffine.evaluation.prediction import word_batches
+from modeling_triaffine.evaluation.prediction import read_records
 from modeling_triaffine.evaluation.uncertainty import MEASURES, uncertainty
 from modeling_triaffine.machine import describe_machine, source_revision
-from modeling_triaffine.model.modeling_triaffine import evaluating
 
 TRAIN = [sys.executable, str(Path(__file__).resolve().parents[1] / "examples" / "train.py")]
 ORDERS = ("random", "uncertain")
@@ -73,11 +74,12 @@ def parse_arguments() -> argparse.Namespace:
 def least_sure_first(records: Sequence[Record], folder: Path, measure: str) -> list[Record]:
     """The records in the order in which the model in a folder is unsure of them."""
     model, processor = TriaffineForNestedNER.from_pretrained(folder), TriaffineProcessor.from_pretrained(folder)
-    unsure = [0.0] * len(records)
-    with evaluating(model):
-        for rows, inputs in word_batches(model, processor, records, doing="Choosing"):
-            for row, value in zip(rows, uncertainty(model(**inputs), model.config, measure).tolist(), strict=True):
-                unsure[row] = value
+
+    def read(inputs: dict[str, Tensor]) -> list[float]:
+        values: list[float] = uncertainty(model(**inputs), model.config, measure).tolist()
+        return values
+
+    unsure = read_records(model, processor, records, read, doing="Choosing")
     return [records[row] for row in sorted(range(len(records)), key=unsure.__getitem__, reverse=True)]
 
 

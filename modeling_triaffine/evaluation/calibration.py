@@ -14,10 +14,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from ..model.decoding_triaffine import entity_mask, final_scores
-from ..model.modeling_triaffine import TriaffineForNestedNER, evaluating
+from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.triaffine_ops import label_probabilities
-from .prediction import word_batches
+from .prediction import read_records
 from .reliability import Bin, Calibration, LabelCalibration
 from .scoring import Counts
 
@@ -102,23 +102,25 @@ def score_spans(
     """Runs the model on at least one record; arguments as in [`calibrate`]."""
     config: Any = model.config
     names = config.entity_labels
+
+    def read(inputs: dict[str, Tensor]) -> list[tuple[Tensor, Tensor]]:
+        logits, spans, mask = final_scores(model(**inputs))
+        likelihood = label_probabilities(logits, config.multi_label)[..., :-1].amax(-1)
+        likely = mask & (likelihood >= LEAST_PROBABILITY)
+        sentences = zip(logits, spans, likely, strict=True)
+        return [(one[chosen].float().cpu(), spans[chosen].cpu()) for one, spans, chosen in sentences]
+
+    found = read_records(model, processor, records, read, batch_size, doing="Scoring spans")
     entities = dict.fromkeys(names, 0)
-    logits, gold = [], []
-    with evaluating(model):
-        for rows, inputs in word_batches(model, processor, records, batch_size, doing="Scoring spans"):
-            of_spans, spans, mask = final_scores(model(**inputs))
-            likelihood = label_probabilities(of_spans, config.multi_label)[..., :-1].amax(-1)
-            likely = mask & (likelihood >= LEAST_PROBABILITY)
-            for place, row in enumerate(rows):
-                known = {(one["start"], one["end"] - 1, one["type"]) for one in records[row]["entities"]}
-                for *_, name in known:
-                    if name in entities:
-                        entities[name] += 1
-                chosen = spans[place][likely[place]].tolist()
-                is_gold = [[(i, j, name) in known for name in names] for i, j in chosen]
-                gold.append(torch.tensor(is_gold, dtype=torch.bool).view(-1, len(names)))
-                logits.append(of_spans[place][likely[place]].float().cpu())
-    return SpanScores(torch.cat(logits), torch.cat(gold), list(entities.values()))
+    gold = []
+    for record, (_, spans) in zip(records, found, strict=True):
+        known = {(one["start"], one["end"] - 1, one["type"]) for one in record["entities"]}
+        for *_, name in known:
+            if name in entities:
+                entities[name] += 1
+        is_gold = [[(i, j, name) in known for name in names] for i, j in spans.tolist()]
+        gold.append(torch.tensor(is_gold, dtype=torch.bool).view(-1, len(names)))
+    return SpanScores(torch.cat([logits for logits, _ in found]), torch.cat(gold), list(entities.values()))
 
 
 def fit_temperature(spans: SpanScores, multi_label: bool) -> float:

@@ -1,16 +1,18 @@
 """The effect of the number of candidates m on a trained model: recall of the candidate filter, and scores, by m."""
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
+
+from torch import Tensor
 
 from ..data.statistics import Span
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.decoding_triaffine import find_entities
-from ..model.modeling_triaffine import TriaffineForNestedNER, evaluating
+from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import TriaffineProcessor
 from .breakdowns import candidate_recall
-from .prediction import Entities, word_batches
+from .prediction import Entities, read_records
 from .scoring import score_entities
 
 DEFAULT_COUNTS = tuple(range(5, 105, 5))
@@ -44,26 +46,27 @@ def sweep_candidates(
     if min(counts, default=1) < 1:
         raise ValueError(f"The number of candidates must be at least 1, got {min(counts)}.")
     tried = sorted(set(counts))
-    candidates: dict[int, list[list[Span]]] = {count: [[] for _ in records] for count in tried}
-    predictions: dict[int, list[Entities]] = {count: [[] for _ in records] for count in tried}
-    with evaluating(model), _keeping_max_candidates(model.head.config):
-        for rows, inputs in word_batches(model, processor, records, batch_size, doing="Trying candidates"):
-            packed_words = inputs.pop("packed_words")
-            hidden = model.represent_words(**inputs)
-            for count in tried:
-                model.head.config.max_candidates = count
-                output = model.head(hidden, inputs["num_words"], None, packed_words)
-                decoded = find_entities(output, model.config)
-                for row, spans, entities in zip(rows, candidate_spans(output), decoded, strict=True):
-                    candidates[count][row], predictions[count][row] = spans, entities
+
+    def read(inputs: dict[str, Tensor]) -> Iterable[tuple[tuple[list[Span], Entities], ...]]:
+        packed_words = inputs.pop("packed_words")
+        hidden = model.represent_words(**inputs)
+        by_count = []
+        for count in tried:
+            model.head.config.max_candidates = count
+            output = model.head(hidden, inputs["num_words"], None, packed_words)
+            by_count.append(zip(candidate_spans(output), find_entities(output, model.config), strict=True))
+        return zip(*by_count, strict=True)
+
+    with _keeping_max_candidates(model.head.config):
+        found = read_records(model, processor, records, read, batch_size, doing="Trying candidates")
     references = [record["entities"] for record in records]
     return [
         {
             "max_candidates": count,
-            "candidates": candidate_recall(candidates[count], references),
-            "scores": score_entities(predictions[count], references),
+            "candidates": candidate_recall([of_sentence[place][0] for of_sentence in found], references),
+            "scores": score_entities([of_sentence[place][1] for of_sentence in found], references),
         }
-        for count in tried
+        for place, count in enumerate(tried)
     ]
 
 

@@ -7,12 +7,12 @@ from typing import Any
 
 from torch import Tensor
 
+from ..data.collator import encode_records
 from ..data.statistics import Span
 from ..inference import rank_of_span, read_labels
 from ..model.configuration_triaffine import NONE_LABEL
 from ..model.modeling_triaffine import NestedNEROutput, TriaffineForNestedNER, evaluating
 from ..model.processing_triaffine import TriaffineProcessor
-from .prediction import word_batches
 
 LabelAndProbability = tuple[str, float]
 
@@ -60,13 +60,13 @@ def make_cases(
     model: TriaffineForNestedNER, processor: TriaffineProcessor, records: Sequence[dict[str, Any]]
 ) -> list[Case]:
     """The case of each record, with `id`, `tokens`, `entities`, and `pos` and context if the model reads them."""
-    if not records:
-        return []  # without a progress bar
-    cases: dict[int, Case] = {}
+    processor.check_fits(model.config)
+    features = encode_records(processor, records) if records else []
     with evaluating(model):
-        for (row,), inputs in word_batches(model, processor, records, batch_size=1, doing="Making cases"):
-            cases[row] = _make_case(model.config, records[row], model(**inputs))
-    return [cases[row] for row in range(len(records))]
+        return [
+            _make_case(model.config, record, model(**processor.pad([feature], model.device)))
+            for record, feature in zip(records, features, strict=True)
+        ]
 
 
 def _make_case(config: Any, record: Mapping[str, Any], output: NestedNEROutput) -> Case:

@@ -1,7 +1,8 @@
 """Runs a model on annotated sentences or documents: predictions by word, and scores on raw text by character."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, TypeVar
 
 from datasets import Dataset
 from torch import Tensor
@@ -9,14 +10,15 @@ from tqdm import tqdm
 
 from ..data import add_context
 from ..data.collator import encode_records
-from ..model.batches_triaffine import batches_by_length, feature_size
+from ..model.batches_triaffine import BATCHES_AT_ONCE, Feature, run_by_length
 from ..model.decoding_triaffine import find_entities
 from ..model.modeling_triaffine import TriaffineForNestedNER, evaluating
-from ..model.pipeline_triaffine import BATCHES_AT_ONCE, NestedNERPipeline
+from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.processing_triaffine import TriaffineProcessor
 from .scoring import score_entities
 
 Entities = list[dict[str, Any]]
+Result = TypeVar("Result")
 
 
 def with_context(corpus: Dataset, processor: TriaffineProcessor) -> list[dict[str, Any]]:
@@ -29,26 +31,35 @@ def unknown_labels(records: Iterable[Mapping[str, Any]], config: Any) -> list[st
     return sorted({entity["type"] for record in records for entity in record["entities"]} - set(config.entity_labels))
 
 
-def word_batches(
+def read_records(
     model: TriaffineForNestedNER,
     processor: TriaffineProcessor,
     records: Sequence[dict[str, Any]],
+    read: Callable[[dict[str, Tensor]], Iterable[Result]],
     batch_size: int = 32,
     doing: str = "Predicting",
-) -> Iterator[tuple[list[int], dict[str, Tensor]]]:
-    """Batches of sentences of similar length: their indices in `records`, and the model's inputs on its device.
+) -> list[Result]:
+    """What `read` finds in each record. Sentences of similar length run together, without dropout and gradients.
 
-    Every index occurs once. Arguments as in [`predict_words`]; `doing` is the text of the progress bar.
+    Args:
+        read: computes the results of the sentences of a batch, from the model's inputs on its device.
+        doing: the text of the progress bar; other arguments as in [`predict_words`].
     """
     processor.check_fits(model.config)
-    with tqdm(total=len(records), desc=doing, leave=False, disable=None) as progress:
-        for first in range(0, len(records), batch_size * BATCHES_AT_ONCE):
-            last = min(first + batch_size * BATCHES_AT_ONCE, len(records))
-            features = encode_records(processor, [records[row] for row in range(first, last)])
-            for rows in batches_by_length([feature_size(feature) for feature in features], batch_size):
-                batch = processor.pad([features[row] for row in rows])
-                yield [first + row for row in rows], {name: values.to(model.device) for name, values in batch.items()}
-                progress.update(len(rows))
+
+    def features() -> Iterator[Feature]:
+        waiting = iter(records)
+        while some := list(islice(waiting, batch_size * BATCHES_AT_ONCE)):
+            yield from encode_records(processor, some)
+
+    with evaluating(model), tqdm(total=len(records), desc=doing, leave=False, disable=None) as progress:
+
+        def run(batch: list[Feature]) -> Iterable[Result]:
+            found = read(processor.pad(batch, model.device))
+            progress.update(len(batch))
+            return found
+
+        return [found for _, found in run_by_length(zip(records, features(), strict=True), run, batch_size)]
 
 
 def predict_words(
@@ -65,12 +76,11 @@ def predict_words(
         batch_size: sentences of average length in a batch; batches of long sentences have fewer.
         decoding: `threshold` and `overlap`, see [`find_entities`].
     """
-    found: list[Entities] = [[] for _ in records]
-    with evaluating(model):
-        for rows, inputs in word_batches(model, processor, records, batch_size):
-            for row, entities in zip(rows, find_entities(model(**inputs), model.config, **decoding), strict=True):
-                found[row] = entities
-    return found
+
+    def read(inputs: dict[str, Tensor]) -> list[Entities]:
+        return find_entities(model(**inputs), model.config, **decoding)
+
+    return read_records(model, processor, records, read, batch_size)
 
 
 def score_raw_text(

@@ -2,17 +2,16 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from ..model.batches_triaffine import batches_by_length, feature_size
+from ..model.batches_triaffine import Feature, run_by_length
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.decoding_triaffine import final_scores, find_entities, resolve_overlaps
 from ..model.modeling_triaffine import evaluating
-from ..model.pipeline_triaffine import BATCHES_AT_ONCE, NestedNERPipeline
+from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.text_triaffine import Offsets
 from ..model.triaffine_ops import label_probabilities
 
@@ -82,24 +81,20 @@ def read_texts(
         raise ValueError(f"`measure` is {measure!r}; choose one of {', '.join(map(repr, MEASURES))}.")
     model: Any = pipeline.model
     processor = pipeline.processor
+
+    def run(features: list[Feature]) -> Iterable[tuple[list[dict[str, Any]], float]]:
+        output = model(**processor.pad(features, model.device))
+        entities = find_entities(output, model.config, threshold)
+        return zip(entities, uncertainty(output, model.config, measure).tolist(), strict=True)
+
     read = [ReadText(text) for text in texts]
-    sentences = ((one, feature, piece) for one in read for feature, piece in processor.encode_text(one.text))
+    sentences = (((one, piece), feature) for one in read for feature, piece in processor.encode_text(one.text))
     with evaluating(model):
-        while pool := list(islice(sentences, batch_size * BATCHES_AT_ONCE)):
-            found: dict[int, tuple[list[dict[str, Any]], float]] = {}
-            for rows in batches_by_length([feature_size(feature) for _, feature, _ in pool], batch_size):
-                inputs = processor.pad([pool[row][1] for row in rows])
-                output = model(**{name: values.to(model.device) for name, values in inputs.items()})
-                decoded = find_entities(output, model.config, threshold)
-                unsure = uncertainty(output, model.config, measure).tolist()
-                found.update(zip(rows, zip(decoded, unsure, strict=True), strict=True))
-            for row, (one, _, piece) in enumerate(pool):
-                entities, of_sentence = found[row]
-                one.entities += processor.entities_in_text(one.text, piece, entities)
-                one.sentences.append(piece.offsets[piece.shared_before :])
-                one.uncertainty = (
-                    max(one.uncertainty, of_sentence) if measure == "margin" else one.uncertainty + of_sentence
-                )
+        for (one, piece), (entities, of_sentence) in run_by_length(sentences, run, batch_size):
+            one.entities += processor.entities_in_text(one.text, piece, entities)
+            one.sentences.append(piece.offsets[piece.shared_before :])
+            both = (one.uncertainty, of_sentence)
+            one.uncertainty = max(both) if measure == "margin" else sum(both)
     for one in read:
         one.entities = resolve_overlaps(one.entities, overlap)
     return read

@@ -128,7 +128,7 @@ def explain(pipeline: NestedNERPipeline, text: str, span: tuple[int, int]) -> Ex
             "(`max_span_width`); choose a shorter one."
         )
     with evaluating(model):
-        batch = {name: values.to(model.device) for name, values in pipeline.processor.pad([feature]).items()}
+        batch = pipeline.processor.pad([feature], model.device)
         packed = batch.pop("packed_words")
         hidden = model.represent_words(**batch)
         output = model.head(hidden, batch["num_words"], packed_words=packed)

@@ -3,14 +3,19 @@
 A sentence is a feature, a dict of arrays from `processing_triaffine.py`.
 """
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
 Feature = dict[str, Any]
+Sentence = TypeVar("Sentence")
+Result = TypeVar("Result")
+# Sentences of this many batches are sorted by length together, so that batches need little padding.
+BATCHES_AT_ONCE = 16
 # Value that fills each array of a feature up to the longest of the batch; input_ids take the tokenizer's padding id.
 PADDING_VALUES = {
     "input_ids": None,
@@ -54,6 +59,31 @@ def batches_by_length(
         batches.append(rows[first:last])
         first = last
     return batches
+
+
+def run_by_length(
+    sentences: Iterable[tuple[Sentence, Feature]],
+    run: Callable[[list[Feature]], Iterable[Result]],
+    batch_size: int,
+    batches: int = BATCHES_AT_ONCE,
+) -> Iterator[tuple[Sentence, Result]]:
+    """Runs sentences of similar length together, and yields each with its result, in the order of `sentences`.
+
+    Args:
+        sentences: anything that identifies a sentence, and its feature. They are read as they are needed.
+        run: computes the results of the sentences of a batch, from their features.
+        batch_size: sentences of average length in a batch; batches of long sentences have fewer.
+        batches: how many are run before the first result; later twice as many each time, up to `BATCHES_AT_ONCE`,
+            unless batches have one sentence.
+    """
+    sentences = iter(sentences)
+    while pool := list(islice(sentences, batch_size * batches)):
+        batches = min(batches * min(batch_size, 2), BATCHES_AT_ONCE)
+        results: dict[int, Result] = {}
+        for rows in batches_by_length([feature_size(feature) for _, feature in pool], batch_size):
+            results.update(zip(rows, run([pool[row][1] for row in rows]), strict=True))
+        for row, (sentence, _) in enumerate(pool):
+            yield sentence, results[row]
 
 
 def pad_features(features: Sequence[Feature], padding_id: int) -> dict[str, Tensor]:

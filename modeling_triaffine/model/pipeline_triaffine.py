@@ -3,14 +3,13 @@
 import copy
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sized
-from itertools import islice
 from typing import Any
 
 import torch
 from torch import Tensor
 from transformers.pipelines.base import ChunkPipeline
 
-from .batches_triaffine import batches_by_length, feature_size
+from .batches_triaffine import BATCHES_AT_ONCE, Feature, run_by_length
 from .checks_triaffine import check_integer, check_threshold, shortened
 from .decoding_triaffine import Threshold, check_overlap, find_entities, resolve_overlaps
 from .modeling_triaffine import TriaffineForNestedNER, evaluating
@@ -23,8 +22,6 @@ from .text_triaffine import TextSplitter
 # Most batches have a new one: memory would grow by a hundred megabytes. This is read when oneDNN is first used.
 os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "16")
 
-# Sentences of this many batches are sorted by length together, so that batches need little padding.
-BATCHES_AT_ONCE = 16
 DEFAULT_BATCH_SIZE = 16
 MAX_BATCH_SIZE = 2**20
 # Keywords of `from_pretrained` for the model alone; `ORIGIN_OPTIONS` are for the processor, too.
@@ -190,23 +187,18 @@ class NestedNERPipeline(ChunkPipeline):
         forward_params: dict[str, Any],
         postprocess_params: dict[str, Any],
     ) -> Iterator[list[dict[str, Any]]]:
+        def run(features: list[Feature]) -> list[list[dict[str, Any]]]:
+            return self.forward(self.processor.pad(features), **forward_params)
+
         sentences = (sentence for number, text in enumerate(inputs) for sentence in self.preprocess(text, number))
         found: list[dict[str, Any]] = []  # in the text so far
-        # A stream has results after its first batch, then after two, four, …; with batches of 1 it never waits.
+        # A stream has results after its first batch; with batches of 1 it never waits.
         batches = 1 if is_stream else BATCHES_AT_ONCE
-        while pool := list(islice(sentences, batch_size * batches)):
-            batches = min(batches * min(batch_size, 2), BATCHES_AT_ONCE)
-            sizes = [feature_size(sentence["feature"]) for sentence in pool]
-            for rows in batches_by_length(sizes, batch_size):
-                batch = [pool[row] for row in rows]
-                inputs_of_model = self.processor.pad([sentence["feature"] for sentence in batch])
-                for sentence, entities in zip(batch, self.forward(inputs_of_model, **forward_params), strict=True):
-                    sentence["entities"] = entities
-            for sentence in pool:
-                found += self.processor.entities_in_text(sentence["text"], sentence["piece"], sentence["entities"])
-                if sentence["is_last"]:
-                    yield self.postprocess(found, **postprocess_params)
-                    found = []
+        for one, entities in run_by_length(((one, one["feature"]) for one in sentences), run, batch_size, batches):
+            found += self.processor.entities_in_text(one["text"], one["piece"], entities)
+            if one["is_last"]:
+                yield self.postprocess(found, **postprocess_params)
+                found = []
 
     def preprocess(self, text: Any, number: int = 0) -> Iterator[dict[str, Any]]:  # type: ignore[override]
         """The sentences of a text: feature, word offsets, and whether it is the last of the text.
