@@ -1,23 +1,21 @@
 """What evaluation and explanation read of a model's scores: a span's labels, and its rank."""
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
-from .model.configuration_triaffine import NONE_LABEL
+from .model.configuration_triaffine import NONE_LABEL, TriaffineConfig
 from .model.decoding_triaffine import entity_mask
 from .model.modeling_triaffine import NestedNEROutput
 from .model.span_head_triaffine import SpanHeadOutput
 from .model.triaffine_ops import label_probabilities, span_mask
 
 
-def read_probabilities(config: Any, logits: Tensor, is_final: bool) -> Tensor:
+def read_probabilities(config: TriaffineConfig, logits: Tensor, is_final: bool) -> Tensor:
     """Probabilities [S, R], None the last, of the logits [S, …] of spans in the final stage or in the one before it."""
     return label_probabilities(logits, config.multi_label, config.temperature if is_final else 1.0)
 
 
-def read_labels(config: Any, logits: Tensor, is_final: bool) -> list[list[tuple[str, float]]]:
+def read_labels(config: TriaffineConfig, logits: Tensor, is_final: bool) -> list[list[tuple[str, float]]]:
     """The labels of spans and their probabilities, likeliest first; None alone if a span is not an entity.
 
     Args:

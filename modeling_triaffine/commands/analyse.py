@@ -10,7 +10,7 @@ matplotlib is installed, to a new folder: report.html (a single file), report.md
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -76,5 +76,4 @@ def load_model(name: str, device: str | None) -> "NamedModel":
     from ..model.pipeline_triaffine import NestedNERPipeline
 
     pipeline = NestedNERPipeline(model=name, device=device)
-    model: Any = pipeline.model
-    return NamedModel(name, model, pipeline.processor)
+    return NamedModel(name, pipeline.model, pipeline.processor)

@@ -11,7 +11,7 @@ calibration error, with the extra `plot` also a diagram.
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -51,11 +51,10 @@ def command(
     pipeline = NestedNERPipeline(model=model, device=device)
     name, records = load_split(corpus, corpus_format, split, pipeline.processor)
     check_unscored(folder, name, records["entities"])
-    trained: Any = pipeline.model
     in_context = with_context(records, pipeline.processor)
-    if unknown := unknown_labels(in_context, trained.config):
+    if unknown := unknown_labels(in_context, pipeline.model.config):
         print(f"The model has no label {', '.join(unknown)}; such entities do not count.", file=sys.stderr)
-    found = calibrate(trained, pipeline.processor, in_context, name, goal, batch_size)
+    found = calibrate(pipeline.model, pipeline.processor, in_context, name, goal, batch_size)
     save_calibration(folder, found)
     before, after = (f"{100 * error:.2f} %" for error in found.errors)
     print(threshold_table(found.labels).text())

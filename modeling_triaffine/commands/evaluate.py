@@ -10,7 +10,7 @@ sentences and words itself, and an entity is correct if its characters and label
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -39,12 +39,11 @@ def command(
     from ..model.pipeline_triaffine import NestedNERPipeline
 
     pipeline = NestedNERPipeline(model=model, device=device, batch_size=batch_size)
-    trained: Any = pipeline.model
     name, corpus = load_split(data, corpus_format, split, pipeline.processor)
     records = with_context(corpus, pipeline.processor)
-    if unknown := unknown_labels(records, trained.config):
+    if unknown := unknown_labels(records, pipeline.model.config):
         print(f"The model has no label {', '.join(unknown)}; such entities count as missing.", file=sys.stderr)
-    found = predict_words(trained, pipeline.processor, records, batch_size)
+    found = predict_words(pipeline.model, pipeline.processor, records, batch_size)
     scores = {"given_words": score_entities(found, [record["entities"] for record in records])}
     part = only_split(data, corpus_format, name)
     has_text = all(known.read_texts is not None for known in formats_of(part, corpus_format))

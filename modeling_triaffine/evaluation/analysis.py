@@ -92,7 +92,7 @@ def analyse(
         ValueError: an id is unknown, or `counts` are passed for a model without cross-span stage.
     """
     _, model, processor = subject
-    config: Any = model.config
+    config = model.config
     records = with_context(corpus, processor)
     chosen = _find_sentences(records, sentences)
     if counts is None:

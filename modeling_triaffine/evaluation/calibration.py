@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from ..model.configuration_triaffine import TriaffineConfig
 from ..model.decoding_triaffine import entity_mask, final_scores
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import TriaffineProcessor
@@ -77,7 +78,7 @@ def calibrate(
     Raises:
         ValueError: no record has an entity of the model's labels.
     """
-    config: Any = model.config
+    config = model.config
     types = {entity["type"] for record in records for entity in record["entities"]}
     if types.isdisjoint(config.entity_labels):
         labels = ", ".join(config.entity_labels)
@@ -100,7 +101,7 @@ def score_spans(
     model: TriaffineForNestedNER, processor: TriaffineProcessor, records: Sequence[dict[str, Any]], batch_size: int = 32
 ) -> SpanScores:
     """Runs the model on at least one record; arguments as in [`calibrate`]."""
-    config: Any = model.config
+    config = model.config
     names = config.entity_labels
 
     def read(inputs: dict[str, Tensor]) -> list[tuple[Tensor, Tensor]]:
@@ -161,7 +162,9 @@ def reliability(probabilities: Tensor, spans: SpanScores, multi_label: bool) -> 
     return bins
 
 
-def _calibrate_labels(config: Any, spans: SpanScores, probabilities: Tensor, goal: Goal) -> dict[str, LabelCalibration]:
+def _calibrate_labels(
+    config: TriaffineConfig, spans: SpanScores, probabilities: Tensor, goal: Goal
+) -> dict[str, LabelCalibration]:
     nothing, everything = ([value] * len(config.entity_labels) for value in (None, 0.0))
     by_default = entity_mask(probabilities, nothing, config.multi_label)
     could_be = entity_mask(probabilities, everything, config.multi_label)  # those that a threshold accepts or rejects

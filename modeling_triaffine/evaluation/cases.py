@@ -10,7 +10,7 @@ from torch import Tensor
 from ..data.collator import encode_records
 from ..data.statistics import Span
 from ..inference import rank_of_span, read_labels
-from ..model.configuration_triaffine import NONE_LABEL
+from ..model.configuration_triaffine import NONE_LABEL, TriaffineConfig
 from ..model.modeling_triaffine import NestedNEROutput, TriaffineForNestedNER, evaluating
 from ..model.processing_triaffine import TriaffineProcessor
 
@@ -69,7 +69,7 @@ def make_cases(
         ]
 
 
-def _make_case(config: Any, record: Mapping[str, Any], output: NestedNEROutput) -> Case:
+def _make_case(config: TriaffineConfig, record: Mapping[str, Any], output: NestedNEROutput) -> Case:
     words = record["tokens"]
     gold: dict[Span, set[str]] = defaultdict(set)
     for entity in record["entities"]:
@@ -98,7 +98,7 @@ def _make_case(config: Any, record: Mapping[str, Any], output: NestedNEROutput) 
 
 
 def _label_spans(
-    config: Any, spans: Sequence[Sequence[int]], logits: Tensor, is_final: bool
+    config: TriaffineConfig, spans: Sequence[Sequence[int]], logits: Tensor, is_final: bool
 ) -> dict[Span, LabelAndProbability]:
     """Span (start, end exclusive) → its labels, joined, and the probability of the likeliest; logits [spans, R]."""
     return {

@@ -11,6 +11,7 @@ from tqdm import tqdm
 from ..data import add_context
 from ..data.collator import encode_records
 from ..model.batches_triaffine import BATCHES_AT_ONCE, Feature, run_by_length
+from ..model.configuration_triaffine import TriaffineConfig
 from ..model.decoding_triaffine import find_entities
 from ..model.modeling_triaffine import TriaffineForNestedNER, evaluating
 from ..model.pipeline_triaffine import NestedNERPipeline
@@ -26,7 +27,7 @@ def with_context(corpus: Dataset, processor: TriaffineProcessor) -> list[dict[st
     return list(add_context(corpus, processor.context, processor.max_subwords))
 
 
-def unknown_labels(records: Iterable[Mapping[str, Any]], config: Any) -> list[str]:
+def unknown_labels(records: Iterable[Mapping[str, Any]], config: TriaffineConfig) -> list[str]:
     """The entity types of the records that are not labels of the model, so that it cannot find them."""
     return sorted({entity["type"] for record in records for entity in record["entities"]} - set(config.entity_labels))
 

@@ -79,8 +79,7 @@ def read_texts(
     """
     if measure not in MEASURES:
         raise ValueError(f"`measure` is {measure!r}; choose one of {', '.join(map(repr, MEASURES))}.")
-    model: Any = pipeline.model
-    processor = pipeline.processor
+    model, processor = pipeline.model, pipeline.processor
 
     def run(features: list[Feature]) -> Iterable[tuple[list[dict[str, Any]], float]]:
         output = model(**processor.pad(features, model.device))

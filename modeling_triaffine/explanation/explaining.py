@@ -8,7 +8,7 @@ from torch import Tensor
 
 from ..inference import rank_of_span, read_labels, read_probabilities
 from ..model.batches_triaffine import Feature
-from ..model.configuration_triaffine import NONE_LABEL
+from ..model.configuration_triaffine import NONE_LABEL, TriaffineConfig
 from ..model.modeling_triaffine import TriaffineForNestedNER, evaluating
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.processing_triaffine import TriaffineProcessor
@@ -117,7 +117,7 @@ def explain(pipeline: NestedNERPipeline, text: str, span: tuple[int, int]) -> Ex
         ValueError: The span is outside the text, is not aligned with words (the error lists the nearest), crosses a
             sentence boundary, or is wider than `max_span_width`; or the pipeline runs an ONNX graph.
     """
-    model: Any = pipeline.model
+    model = pipeline.model
     if not hasattr(model, "represent_words"):
         raise ValueError("ONNX graphs cannot be explained; pass a NestedNERPipeline with the original model.")
     feature, offsets, (i, j) = _locate(pipeline.processor, text, span)
@@ -201,7 +201,7 @@ def _explain_words(
         return TextSpan(text[start:end], start, end)
 
     head = model.head
-    config: Any = model.config
+    config = model.config
     names = list(config.id2label.values())[: config.num_scores]
     rank, num_spans = rank_of_span(output, span, config.max_span_width, config.multi_label)
     parts = span_stage_parts(head, hidden, output, span)
@@ -234,7 +234,7 @@ def _explain_words(
     )
 
 
-def _stage_scores(config: Any, parts: StageParts, is_final: bool) -> list[StageScore]:
+def _stage_scores(config: TriaffineConfig, parts: StageParts, is_final: bool) -> list[StageScore]:
     """The scores of each label."""
     probabilities = read_probabilities(config, parts.logits, is_final)[: len(parts.logits)]
     nothing = [None] * len(probabilities)
@@ -245,7 +245,7 @@ def _stage_scores(config: Any, parts: StageParts, is_final: bool) -> list[StageS
     return [StageScore(*row) for row in zip(*columns, strict=True)]
 
 
-def _candidates(config: Any, output: SpanHeadOutput, spans: list[TextSpan]) -> list[Candidate]:
+def _candidates(config: TriaffineConfig, output: SpanHeadOutput, spans: list[TextSpan]) -> list[Candidate]:
     """The candidates with their final labels."""
     assert output.logits is not None
     rows = zip(spans, read_labels(config, output.logits[0], is_final=True), strict=True)

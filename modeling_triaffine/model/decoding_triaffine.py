@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from .checks_triaffine import check_threshold
+from .configuration_triaffine import TriaffineConfig
 from .triaffine_ops import label_probabilities
 
 OVERLAPS = ("all", "nested", "flat")
@@ -20,7 +21,7 @@ Threshold = float | Mapping[str, float]
 
 
 def find_entities(
-    output: Any, config: Any, threshold: Threshold | None = None, overlap: str = "all"
+    output: Any, config: TriaffineConfig, threshold: Threshold | None = None, overlap: str = "all"
 ) -> list[list[Entity]]:
     """Entities of each sentence of a batch, in words, sorted by start, then longest first, then likeliest.
 

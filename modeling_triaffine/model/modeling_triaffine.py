@@ -42,7 +42,7 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
     ```
     """
 
-    config_class = TriaffineConfig
+    config: TriaffineConfig
     base_model_prefix = ""
     main_input_name = "input_ids"
     # transformers adds the encoder's. The stages of the head share tensors, and cannot run on two devices.

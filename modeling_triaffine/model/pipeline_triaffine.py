@@ -80,6 +80,7 @@ class NestedNERPipeline(ChunkPipeline):
     _load_image_processor: Any = False
     _load_feature_extractor: Any = False
     _load_tokenizer: Any = False
+    model: TriaffineForNestedNER
     processor: TriaffineProcessor
 
     def __init__(
@@ -163,8 +164,7 @@ class NestedNERPipeline(ChunkPipeline):
 
     def push_to_hub(self, repo_id: str, **options: Any) -> Any:
         """Model and processor as one complete repository; see `TriaffineForNestedNER.push_to_hub`."""
-        model: Any = self.model
-        return model.push_to_hub(repo_id, processor=self.processor, **options)
+        return self.model.push_to_hub(repo_id, processor=self.processor, **options)
 
     def get_iterator(
         self,
@@ -223,9 +223,8 @@ class NestedNERPipeline(ChunkPipeline):
         self, model_inputs: dict[str, Tensor], threshold: Threshold | None = None
     ) -> list[list[dict[str, Any]]]:
         # Decoded on the device of the scores, which only the entities leave.
-        config: Any = self.model.config
         with evaluating(self.model):
-            return find_entities(self.model(**model_inputs), config, threshold)
+            return find_entities(self.model(**model_inputs), self.model.config, threshold)
 
     def postprocess(self, entities: list[dict[str, Any]], overlap: str = "all") -> list[dict[str, Any]]:  # type: ignore[override]
         # Over the whole text: entities from two windows of a long sentence may cross.

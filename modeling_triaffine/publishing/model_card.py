@@ -19,6 +19,7 @@ from ..drawing import draw_entities
 from ..drawing.safe_text import inline_code, markdown_text
 from ..evaluation.scoring import RATIOS, percent
 from ..files import write_text
+from ..model.configuration_triaffine import TriaffineConfig
 from .card_tables import card_tables
 from .run_summary import Example, RunSummary
 
@@ -52,7 +53,7 @@ ner(text, overlap="nested")  # none that cross; "flat": none that overlap"""
 
 
 def build_model_card(
-    config: Any, *, model_name: str, summary: RunSummary | None = None, purpose: str | None = None
+    config: TriaffineConfig, *, model_name: str, summary: RunSummary | None = None, purpose: str | None = None
 ) -> ModelCard:
     """The card of one model repository.
 
@@ -183,7 +184,7 @@ def _inline_codes(values: Iterable[Any]) -> str:
     return ", ".join(map(inline_code, values))
 
 
-def _named_labels(config: Any, run: RunSummary) -> list[str]:
+def _named_labels(config: TriaffineConfig, run: RunSummary) -> list[str]:
     """The entity labels; empty as long as they have no names."""
     labels: list[str] = config.entity_labels
     are_placeholders = not run.is_trained and all(PLACEHOLDER_LABEL.fullmatch(label) for label in labels)

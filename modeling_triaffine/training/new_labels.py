@@ -45,7 +45,7 @@ def continue_with_labels(
     return model
 
 
-def drop_calibration(config: Any) -> None:
+def drop_calibration(config: TriaffineConfig) -> None:
     """Removes temperature and thresholds from the configuration of a model that is trained further, with a warning."""
     if config.label_thresholds or config.temperature != 1.0:
         logger.warning("The model's calibration is dropped, since it is not valid after training. Calibrate again.")
@@ -94,7 +94,7 @@ class Teacher:
 
     def __init__(self, teacher: TriaffineForNestedNER, student: TriaffineForNestedNER, labels: Sequence[str]):
         self.model = teacher.eval().requires_grad_(False)
-        self.config: Any = student.config
+        self.config = student.config
         names = missing_labels(teacher, labels)
         old: Any = teacher.config.label2id
         new: Any = student.config.label2id

@@ -288,7 +288,7 @@ def check_splits(training: NestedNERTrainingArguments, dataset: DatasetDict) -> 
             raise ValueError(f"There is no {split} data to score (--{option}); give --{split}_file.")
 
 
-def check_entities(config: Any, dataset: DatasetDict) -> None:
+def check_entities(config: TriaffineConfig, dataset: DatasetDict) -> None:
     """Raises ValueError for entity types that the model has no label for; warns of entities it cannot find."""
     _check_labels(config.label2id, dataset)
     _warn_of_missed_entities(config, dataset)

@@ -55,8 +55,7 @@ def whole_model(trainer: Trainer) -> TriaffineForNestedNER | None:
     weights = trainer.accelerator.get_state_dict(model)
     if not trainer.is_world_process_zero():
         return None
-    config: Any = model.config
-    whole = TriaffineForNestedNER(config)
+    whole = TriaffineForNestedNER(model.config)
     whole.load_state_dict(weights)
     place: Any = whole.to
     place(trainer.args.device)
