@@ -3,7 +3,7 @@
 from bisect import bisect_left, insort
 from collections.abc import Mapping, Sequence
 from operator import itemgetter
-from typing import Any
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
@@ -12,7 +12,8 @@ from .checks_triaffine import check_threshold
 from .configuration_triaffine import TriaffineConfig
 from .triaffine_ops import label_probabilities
 
-OVERLAPS = ("all", "nested", "flat")
+Overlap = Literal["all", "nested", "flat"]
+OVERLAPS = get_args(Overlap)
 
 # {"start": word, "end": word (exclusive), "type": label, "score": probability}, in words of its sentence.
 Entity = dict[str, Any]

@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 from starlette.responses import Response
 
 from ..files import SURROGATES
+from ..model.decoding_triaffine import Overlap
 
 NUMBER, BY_LABEL = "<number>", "<by label>"  # in brackets: error messages leave them out
 Probability = Annotated[float, Field(ge=0, le=1)]
@@ -27,7 +28,7 @@ class Options(BaseModel):
         "else the likeliest label of each span.",
     )
     labels: list[str] | None = Field(None, description="Labels of the entities to return; null: all.")
-    overlap: Literal["all", "nested", "flat"] = Field(
+    overlap: Overlap = Field(
         "all", description="Overlapping entities to keep: all, nested (none cross) or flat (none share a word)."
     )
 

@@ -15,12 +15,12 @@ from transformers import TrainingArguments
 from transformers.trainer_utils import HubStrategy, IntervalStrategy, SaveStrategy, SchedulerType
 
 from ..data.collator import FlatAnnotation
+from ..model.text_triaffine import SENTENCE_SPLITTERS
 from .checkpoints import LATEST
 
 logger = logging.getLogger(__name__)
 
 # The words that a model is trained on, see `corpora.py`.
-SentenceSplitter = Literal["punctuation", "lines", "none"]
 Words = Literal["auto", "corpus", "text", "both"]
 SAMPLING_STRATEGIES = ("group_by_length", "random")
 # Options of transformers' Trainer and TrainingArguments that are refused, because they would silently do nothing.
@@ -110,10 +110,11 @@ class ModelArguments:
         "Keep all vectors of the file, for words that the data does not have. They are weights: each number takes 4 "
         "bytes in the model and 16 in training.",
     )
-    sentence_splitter: SentenceSplitter | None = _option(
+    sentence_splitter: str | None = _option(
         None,
         "How the model splits texts into sentences, also those of the corpus unless it marks sentences: at punctuation "
         "(punctuation), each line (lines), or not at all (none). Default: punctuation, or as the trained model.",
+        choices=[*SENTENCE_SPLITTERS],
     )
     license: str | None = _option(None, "License in the model card: the Hub's identifier, such as apache-2.0.")
     tokenizer_vocab_size: int = _option(

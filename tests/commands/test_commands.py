@@ -29,7 +29,6 @@ from modeling_triaffine.training.arguments import (
     DataArguments,
     ModelArguments,
     NestedNERTrainingArguments,
-    SentenceSplitter,
 )
 from modeling_triaffine.training.command_line import (
     CONFIG_OPTIONS,
@@ -143,7 +142,6 @@ def test_choices_are_those_of_the_rooms_behind():
         options.Overlaps: OVERLAPS,
         convert.Targets: WRITERS,
         convert.SentenceSplitters: SENTENCE_SPLITTERS,
-        SentenceSplitter: SENTENCE_SPLITTERS,
         convert_published.PublishedCorpora: CORPORA,
         convert_published.Contexts: CHOICES["context"],
     }
