@@ -12,7 +12,7 @@ from huggingface_hub import ModelCard
 
 from ..evaluation.reliability import Calibration
 from ..model.configuration_triaffine import TriaffineConfig
-from .card_mark import is_edited, is_marked, mark_card
+from .card_mark import is_ours, mark_card
 from .contents import CALIBRATION_DIAGRAM
 from .model_card import CARD_NAME, build_model_card, repository_name
 from .run_summary import RunSummary
@@ -54,7 +54,7 @@ def save_calibration(folder: Path, calibration: Calibration) -> None:
         summary.save(staging)
         if diagram is not None:
             (Path(staging) / CALIBRATION_DIAGRAM).write_bytes(diagram)
-        if is_marked(own) and not is_edited(own):
+        if is_ours(own):
             name = ModelCard(own).data.get("model_name") or repository_name(folder)
             new = mark_card(str(build_model_card(config, model_name=name, summary=summary)))
             (Path(staging) / CARD_NAME).write_text(new, encoding="utf-8", newline="")

@@ -25,17 +25,15 @@ def mark_card(text: str) -> str:
     return f"{text}\n\n{MARK.format(digest=_digest(text))}\n"
 
 
-def is_marked(text: str) -> bool:
-    """Whether publishing wrote the card, whether or not it was edited since."""
-    return MARK_PATTERN.search(text) is not None
+def is_ours(text: str) -> bool:
+    """Whether publishing wrote the card, and nobody has edited it since."""
+    mark = MARK_PATTERN.search(text)
+    return mark is not None and mark[1] == _digest(text[: mark.start()])
 
 
 def is_edited(text: str) -> bool:
     """Whether somebody wrote or edited the card: it is neither an unchanged one of publishing nor a draft."""
-    mark = MARK_PATTERN.search(text)
-    if mark:
-        return mark[1] != _digest(text[: mark.start()])
-    return not is_draft(text)
+    return not is_ours(text) and not is_draft(text)
 
 
 def is_draft(text: str) -> bool:
@@ -44,24 +42,19 @@ def is_draft(text: str) -> bool:
     return is_template or FRONT_MATTER.sub("", text).strip() == ""
 
 
-def take_over_metadata(card: ModelCard, draft: str) -> None:
-    """Merges the front matter of a draft, such as the license chosen on the Hub, into the metadata of `card`.
+def merge_cards(card: str, draft: str) -> str:
+    """A marked card with the front matter of a draft, such as the license chosen on the Hub, marked again.
 
     Lists are concatenated; other fields of the draft override those of the card.
     """
+    merged = ModelCard(MARK_PATTERN.sub("", card))
     for name, value in _front_matter(draft).items():
-        own = card.data.get(name)
+        own = merged.data.get(name)
         if isinstance(own, list):
             items = value if isinstance(value, list) else [value]
-            card.data[name] = own + [item for item in items if item and item not in own]
+            merged.data[name] = own + [item for item in items if item and item not in own]
         elif value:
-            card.data[name] = value
-
-
-def merge_cards(card: str, draft: str) -> str:
-    """A marked card merged with the front matter of a draft, and marked again."""
-    merged = ModelCard(MARK_PATTERN.sub("", card))
-    take_over_metadata(merged, draft)
+            merged.data[name] = value
     return mark_card(str(merged))
 
 

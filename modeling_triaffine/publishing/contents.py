@@ -10,7 +10,8 @@ from .run_summary import SUMMARY_FILE
 
 CONFIG_FILE, PROCESSOR_FILE = "config.json", "processor_config.json"
 CALIBRATION_DIAGRAM = "calibration.svg"
-ENDPOINT_FILES = (HANDLER_FILE, REQUIREMENTS_FILE)
+# Written by publishing unless somebody has edited them: the card, and the files for an endpoint.
+EDITABLE = (CARD_NAME, HANDLER_FILE, REQUIREMENTS_FILE)
 WEIGHTS = re.compile(r"model(-\d{5}-of-\d{5}\.safetensors|\.safetensors(\.index\.json)?)")
 TOKENIZER_FILES = (
     "tokenizer.json",
@@ -27,7 +28,7 @@ TOKENIZER_FILES = (
     "tokenizer.model",
 )
 OF_PROCESSOR = {*TOKENIZER_FILES, PROCESSOR_FILE, VOCABULARIES_FILE}
-MADE = {*REMOTE_CODE_FILES, *ENDPOINT_FILES, *OF_PROCESSOR, CONFIG_FILE, CARD_NAME, SUMMARY_FILE, CALIBRATION_DIAGRAM}
+MADE = {*REMOTE_CODE_FILES, *EDITABLE, *OF_PROCESSOR, CONFIG_FILE, SUMMARY_FILE, CALIBRATION_DIAGRAM}
 # Written by people, so never removed.
 LEGAL_FILE = re.compile(r"(LICEN[CS]E|COPYING|NOTICE)([._-][\w.-]+)?|CITATION\.cff", re.IGNORECASE)
 

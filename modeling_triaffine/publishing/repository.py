@@ -19,8 +19,8 @@ from ..model.configuration_triaffine import TriaffineConfig
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.repository_triaffine import HANDLER_FILE, REMOTE_CODE_FILES, REQUIREMENTS_FILE, save_remote_code
 from ..version import __version__
-from .card_mark import is_draft, is_edited, mark_card, take_over_metadata
-from .contents import CALIBRATION_DIAGRAM, ENDPOINT_FILES, WEIGHTS, is_legal, is_part
+from .card_mark import is_draft, is_edited, mark_card, merge_cards
+from .contents import CALIBRATION_DIAGRAM, EDITABLE, WEIGHTS, is_legal, is_part
 from .model_card import CARD_NAME, build_model_card, check_repo_id
 from .run_summary import SUMMARY_FILE, RunSummary
 
@@ -54,16 +54,14 @@ class Repository:
         files: name in the repository → local file.
         left_behind: files of the checkpoint that are not part of a repository.
         code_repository: the repository with the code, if it is another one.
-        card_is_edited: whether the card is that of the checkpoint, because somebody edited it.
-        own_endpoint: files for an endpoint that are those of the checkpoint, because somebody edited them.
+        edited: files for people or endpoints that are those of the checkpoint, because somebody edited them.
     """
 
     repo_id: str
     files: dict[str, Path]
     left_behind: list[str] = field(default_factory=list)
     code_repository: str | None = None
-    card_is_edited: bool = False
-    own_endpoint: list[str] = field(default_factory=list)
+    edited: list[str] = field(default_factory=list)
 
     def describe(self) -> str:
         """The files with their sizes, and what is left out."""
@@ -73,10 +71,9 @@ class Repository:
         lines.append(f"{len(sizes)} files, {format_size(sum(sizes.values()))}.")
         if self.code_repository:
             lines.append(f"The code is that in {self.code_repository}.")
-        if self.card_is_edited:
-            lines.append(f"{CARD_NAME} was edited and is kept; --new-card replaces it.")
-        for name in self.own_endpoint:
-            lines.append(f"{name} was edited and is kept; delete it in the checkpoint to replace it.")
+        for name in self.edited:
+            remedy = "--new-card replaces it" if name == CARD_NAME else "delete it in the checkpoint to replace it"
+            lines.append(f"{name} was edited and is kept; {remedy}.")
         if self.left_behind:
             lines.append(f"Left out: {', '.join(self.left_behind)}.")
         return "\n".join(lines)
@@ -121,23 +118,23 @@ def assemble_repository(
     code_repository = code_repository or config.code_repository
     if code_repository is not None:
         _check_code_name(code_repository, repo_id)
-    own_endpoint = [name for name in ENDPOINT_FILES if is_own_endpoint(checkpoint / name)]
-    for name in own_endpoint:
-        shutil.copyfile(checkpoint / name, staging / name)  # which `save_pretrained` keeps
+    names = sorted(os.listdir(checkpoint))
+    given = {name: (checkpoint / name).read_bytes() for name in EDITABLE if name in names}
+    edited = [name for name, content in given.items() if is_edited_file(name, content)]
+    if new_card and CARD_NAME in edited:
+        edited.remove(CARD_NAME)
+    for name in {SUMMARY_FILE, CALIBRATION_DIAGRAM, *edited}.intersection(names):
+        shutil.copyfile(checkpoint / name, staging / name)
     for part in parts:
         part.refer_to_code(code_repository)
-        part.save_pretrained(staging)
-    names = sorted(os.listdir(checkpoint))
-    for name in {SUMMARY_FILE, CALIBRATION_DIAGRAM}.intersection(names):
-        shutil.copyfile(checkpoint / name, staging / name)
-    own_card = _read_card(checkpoint)
-    card_is_edited = not new_card and own_card is not None and is_edited(own_card)
-    card = own_card if card_is_edited else _new_card(checkpoint, config, repo_id, own_card, tags or ())
-    (staging / CARD_NAME).write_text(str(card), encoding="utf-8", newline="")
+        part.save_pretrained(staging)  # keeps files for an endpoint
+    if CARD_NAME not in edited:
+        card = _new_card(checkpoint, config, repo_id, given.get(CARD_NAME, b"").decode("utf-8"), tags or ())
+        (staging / CARD_NAME).write_text(card, encoding="utf-8", newline="")
     files = {path.name: path for path in staging.iterdir()}
     files |= {name: checkpoint / name for name in (*_weights(names), *filter(is_legal, names))}
     left_behind = [name for name in names if not is_part(name)]
-    return Repository(repo_id, files, left_behind, code_repository, card_is_edited, own_endpoint)
+    return Repository(repo_id, files, left_behind, code_repository, edited)
 
 
 def assemble_code_repository(staging: Path, repo_id: str) -> Repository:
@@ -160,13 +157,13 @@ def write_repository(repository: Repository, folder: Path) -> None:
             shutil.copyfile(path, unfinished / name)
 
 
-def is_own_endpoint(path: Path) -> bool:
-    """Whether the file, a handler or its requirements, exists and is not as this package writes it."""
-    if not path.is_file():
-        return False
-    if path.name == REQUIREMENTS_FILE:
-        return not OUR_REQUIREMENTS.fullmatch(path.read_bytes())
-    return path.read_bytes().splitlines() != HANDLER.read_bytes().splitlines()
+def is_edited_file(name: str, content: bytes) -> bool:
+    """Whether somebody wrote or edited a file of this name, one of `EDITABLE`."""
+    if name == CARD_NAME:
+        return is_edited(content.decode("utf-8"))
+    if name == REQUIREMENTS_FILE:
+        return not OUR_REQUIREMENTS.fullmatch(content)
+    return content.splitlines() != HANDLER.read_bytes().splitlines()
 
 
 def format_size(count: float) -> str:
@@ -187,21 +184,13 @@ def _check_code_name(code_repository: str, repo_id: str) -> None:
         )
 
 
-def _read_card(folder: Path) -> str | None:
-    """The card with its own line ends; None if there is none."""
-    path = folder / CARD_NAME
-    return path.read_bytes().decode("utf-8") if path.is_file() else None
-
-
-def _new_card(
-    checkpoint: Path, config: TriaffineConfig, repo_id: str, own_card: str | None, tags: Sequence[str] | str
-) -> str:
+def _new_card(checkpoint: Path, config: TriaffineConfig, repo_id: str, own_card: str, tags: Sequence[str] | str) -> str:
+    """The card from the run's summary; with the front matter of the checkpoint's card, if that is a draft."""
     card = build_model_card(config, model_name=repo_id, summary=RunSummary.load(checkpoint))
     metadata: Any = card.data
     metadata.tags = list(dict.fromkeys([*metadata.tags, *([tags] if isinstance(tags, str) else tags)]))
-    if own_card is not None and is_draft(own_card):
-        take_over_metadata(card, own_card)
-    return mark_card(str(card))
+    marked = mark_card(str(card))
+    return merge_cards(marked, own_card) if is_draft(own_card) else marked
 
 
 def _weights(names: list[str]) -> list[str]:

@@ -25,10 +25,10 @@ from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.repository_triaffine import HUB_PATIENCE, REMOTE_CODE_FILES
 from ..version import __version__
-from .card_mark import is_draft, is_edited, is_marked, merge_cards
+from .card_mark import is_draft, merge_cards
 from .contents import (
     CONFIG_FILE,
-    ENDPOINT_FILES,
+    EDITABLE,
     OF_PROCESSOR,
     PROCESSOR_FILE,
     has_code_only,
@@ -36,7 +36,7 @@ from .contents import (
     is_part,
 )
 from .model_card import CARD_NAME
-from .repository import Repository, assemble_repository, is_own_endpoint
+from .repository import Repository, assemble_repository, is_edited_file
 from .run_summary import SUMMARY_FILE
 
 logger = logging.getLogger(__name__)
@@ -156,7 +156,7 @@ def upload_repository(
         info = api.model_info(repo_id, revision=revision)
         there = _names(info)
         _refuse_mixture(repository, there)
-        added = _without_edited(api, repository, info, replace_card=new_card)
+        added = _without_edited(api, repository, info, new_card)
         removed = _outdated(repository, there)
         additions = [CommitOperationAdd(name, content) for name, content in added.items()]
         commit = api.create_commit(
@@ -305,42 +305,28 @@ def _outdated(repository: Repository, there: set[str]) -> list[str]:
     return [name for name in removed if name not in OF_PROCESSOR]
 
 
-def _without_edited(
-    api: HfApi, repository: Repository, info: ModelInfo, *, replace_card: bool
-) -> dict[str, Path | bytes]:
-    """The files to upload: without those edited on the Hub, and with the card merged with a draft there."""
-
-    def on_hub(name: str) -> Path:
-        return Path(api.hf_hub_download(repository.repo_id, name, revision=info.sha))
-
+def _without_edited(api: HfApi, repository: Repository, info: ModelInfo, new_card: bool) -> dict[str, Path | bytes]:
+    """The files to upload: without those edited on the Hub only, and with the card merged with a draft there."""
     added: dict[str, Path | bytes] = dict(repository.files)
-    there = _names(info)
-    for name in set(ENDPOINT_FILES).intersection(there, added).difference(repository.own_endpoint):
-        if is_own_endpoint(on_hub(name)):
-            logger.warning("%s in %s was edited there and is kept.", name, repository.repo_id)
-            del added[name]
-    if CARD_NAME in there and not replace_card:
-        card = _choose_card(repository, on_hub(CARD_NAME).read_text(encoding="utf-8"))
-        if card is None:
-            del added[CARD_NAME]
-        else:
-            added[CARD_NAME] = card.encode("utf-8")
+    for name in [name for name in EDITABLE if name in added.keys() & _names(info)]:
+        ours = repository.files[name].read_bytes()
+        there = Path(api.hf_hub_download(repository.repo_id, name, revision=info.sha)).read_bytes()
+        is_card, place = name == CARD_NAME, repository.repo_id
+        if there == ours or (is_card and new_card):
+            continue
+        if is_card and is_draft(there.decode("utf-8")):
+            logger.warning("The draft of a card in %s is replaced; its history keeps it.", place)
+            if name not in repository.edited:
+                added[name] = merge_cards(ours.decode("utf-8"), there.decode("utf-8")).encode("utf-8")
+        elif is_edited_file(name, there):
+            what = "The card" if is_card else name
+            if name in repository.edited:
+                logger.warning("%s in %s is replaced; its history keeps the old one.", what, place)
+            else:
+                hint = "; --new-card replaces it" if is_card else ""
+                logger.warning("%s in %s was edited there and is kept%s.", what, place, hint)
+                del added[name]
     return added
-
-
-def _choose_card(repository: Repository, there: str) -> str | None:
-    """The card to upload, given the one on the Hub; None to keep that one."""
-    ours, name = repository.files[CARD_NAME].read_bytes().decode("utf-8"), repository.repo_id
-    if (is_marked(there) and not is_edited(there)) or there == ours:
-        return ours
-    if is_draft(there):
-        logger.warning("The draft of a card in %s is replaced; its history keeps it.", name)
-        return ours if repository.card_is_edited else merge_cards(ours, there)
-    if repository.card_is_edited:
-        logger.warning("The card in %s is replaced; its history keeps the old one.", name)
-        return ours
-    logger.warning("The card in %s was edited there and is kept; --new-card replaces it.", name)
-    return None
 
 
 def _find_processor(model: TriaffineForNestedNER, token: str | bool | None) -> TriaffineProcessor | None:
