@@ -32,7 +32,7 @@ def command(
 ) -> None:
     from ..data import load_texts
     from ..data.formats import only_split
-    from ..data.loading import formats_of
+    from ..data.loading import has_texts
     from ..evaluation.prediction import predict_words, score_raw_text, unknown_labels, with_context
     from ..evaluation.scoring import format_scores, score_entities
     from ..files import open_output
@@ -46,8 +46,7 @@ def command(
     found = predict_words(pipeline.model, pipeline.processor, records, batch_size)
     scores = {"given_words": score_entities(found, [record["entities"] for record in records])}
     part = only_split(data, corpus_format, name)
-    has_text = all(known.read_texts is not None for known in formats_of(part, corpus_format))
-    if raw_text or (raw_text is None and has_text):
+    if raw_text or (raw_text is None and has_texts(part, corpus_format)):
         scores["raw_text"] = score_raw_text(pipeline, load_texts(part, corpus_format).get(name, []))
     for kind, of_words in scores.items():
         print(f"{kind.replace('_', ' ').capitalize()}:\n{format_scores(of_words)}\n")

@@ -9,7 +9,6 @@ from .alignment import RetokenizationReport, WordSplitter, align_entities, retok
 from .context import add_context
 from .corpus_format import CorpusFormat
 from .formats import FORMATS, detect_format
-from .genia import read_genia_documents
 from .loading import load_nested_ner, load_texts
 from .schema import FEATURES, CorpusError, Document, Entity, Record, RecordChecker
 from .splitting import spacy_splitter
@@ -35,7 +34,6 @@ __all__ = [
     "detect_format",
     "load_nested_ner",
     "load_texts",
-    "read_genia_documents",
     "retokenize",
     "spacy_splitter",
     "write_nested_ner",

@@ -13,7 +13,8 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from .documents import AnnotatedText, Annotation, Offsets
+from ..model.text_triaffine import Offsets
+from .documents import AnnotatedText, Annotation
 from .ldc import TAG, AnnotationFiles, entity_mentions, format_of_pairs, numbers, overlaps, read_source, unescape
 from .schema import RecordChecker
 

@@ -13,8 +13,9 @@ JSON list, or as rows of a data set (`adapt_dataset(rows, "bigbio_kb")`).
 from collections.abc import Iterator
 from pathlib import Path
 
+from ..model.text_triaffine import Offsets
 from ..parsing import shown
-from .documents import AnnotatedText, Annotation, Offsets, format_of_texts
+from .documents import AnnotatedText, Annotation, format_of_texts
 from .json_forms import json_values, record_keys
 from .json_objects import JsonObject
 from .passages import Passage, document_of_passages

@@ -13,7 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from ..model.text_triaffine import DEFAULT_WORD_SPLITTER, split_text
+from ..model.text_triaffine import DEFAULT_WORD_SPLITTER, Offsets, split_text
 from ..model.text_triaffine import sentence_splitter as named_sentence_splitter
 from ..model.text_triaffine import word_splitter as named_word_splitter
 from .alignment import LOST_ACROSS_SENTENCES, LOST_IN_A_WORD, WordSplitter, align_entities, by_sentence, split_words
@@ -30,9 +30,6 @@ SHOWN_INSIDE = 40
 # Not compared between a tool's quote and the text: white space, for which some tools write backslash and n, and marks
 # of the byte order.
 _NOT_COMPARED = re.compile(rf"[\s{BYTE_ORDER_MARK}]+|\\[nrt]")
-
-Offsets = tuple[int, int]
-"""(start, end) in characters, end exclusive."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ The rules are those of the literature, under which nested NER on GENIA has five 
 The XML has no part-of-speech tags.
 """
 
-import logging
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -26,8 +25,6 @@ from .alignment import WordSplitter, align_sentence, join_sentences, split_words
 from .corpus_format import CorpusFormat
 from .reading import xml_elements
 from .schema import Document, Entity, Record, RecordChecker
-
-logger = logging.getLogger(__name__)
 
 SPLIT_STARTS = {"train": 0, "validation": 15_023, "test": 16_692}
 """Index of each split's first sentence in the corpus."""
@@ -104,26 +101,13 @@ def read_genia(path: Path, check: RecordChecker, word_splitter: WordSplitter | N
         yield check(raw, f"article {sentence.doc_id}, sentence {sentence.sent_id}")
 
 
-def read_genia_documents(path: Path | str) -> Iterator[GeniaDocument]:
+def read_genia_texts(path: Path, check: RecordChecker) -> Iterator[GeniaDocument]:
     """Reads the documents as raw text: the title, a line break, then the sentences of the abstract joined by spaces.
 
     Sentences are kept exactly as written. A document that crosses the border of two splits is given in two parts, one
-    for each split, so that a split contains the same sentences here as in `load_nested_ner`. What is dropped is logged
-    at the end.
-
-    Yields:
-        `doc_id`, `split`, `text` and sorted `entities` (`start`, `end` exclusive, in characters, and `type`).
-
-    Raises:
-        CorpusError: the XML is invalid or truncated, or is not the GENIA corpus.
+    for each split, so that a split contains the same sentences here as in `load_nested_ner`.
     """
-    check = RecordChecker(path)
-    yield from _documents(Path(path), check)
-    if check.counts:
-        logger.warning("%s", check.report())
 
-
-def _documents(path: Path, check: RecordChecker) -> Iterator[GeniaDocument]:
     def part(numbered: tuple[int, Sentence]) -> tuple[str, str]:
         return numbered[1].doc_id, [name for name, start in SPLIT_STARTS.items() if start <= numbered[0]][-1]
 
@@ -193,5 +177,5 @@ GENIA = CorpusFormat(
     read=read_genia,
     split_starts=SPLIT_STARTS,
     options=("word_splitter",),
-    read_texts=_documents,
+    read_texts=read_genia_texts,
 )

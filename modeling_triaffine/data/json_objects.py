@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from .documents import Annotation, Offsets
+from ..model.text_triaffine import Offsets
+from .documents import Annotation
 from .schema import CorpusError, Kind, RecordChecker
 
 

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element
 
+from ..model.text_triaffine import Offsets
 from .corpus_format import CorpusFormat
-from .documents import AnnotatedText, Annotation, Offsets, format_of_texts
+from .documents import AnnotatedText, Annotation, format_of_texts
 from .reading import BYTE_ORDER_MARK, name_in_corpus, numbered_lines, open_corpus, parse_xml, read_text, visible_paths
 from .schema import CorpusError, RecordChecker
 

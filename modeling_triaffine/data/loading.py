@@ -131,6 +131,11 @@ def formats_of(path: PathLike | Mapping[str, PathLike], format: str | None = Non
     return [format_of(file, format) for file in find_splits(path, format).values()]
 
 
+def has_texts(path: PathLike | Mapping[str, PathLike], format: str | None = None) -> bool:
+    """Whether [`load_texts`] reads every file of a corpus, because their formats keep the text."""
+    return all(known.read_texts is not None for known in formats_of(path, format))
+
+
 def _check_options(file: Path, corpus_format: CorpusFormat, options: Mapping[str, Any]) -> None:
     for option in options.keys() - set(corpus_format.options):
         why, remedy = NOT_AN_OPTION[option]

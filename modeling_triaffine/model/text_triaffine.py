@@ -17,6 +17,7 @@ from .checks_triaffine import shortened
 
 DEFAULT_WORD_SPLITTER = "punctuation"
 
+# (start, end) in characters, end exclusive.
 Offsets = tuple[int, int]
 # Text → its words.
 Splitter = Callable[[str], list[Offsets]]

@@ -15,7 +15,7 @@ from datasets import Dataset, DatasetDict, concatenate_datasets
 
 from ..data import CorpusFormat, Document, WordSplitter, load_nested_ner, load_texts, retokenize
 from ..data.formats import only_split
-from ..data.loading import formats_of
+from ..data.loading import formats_of, has_texts
 from ..data.parts_of_speech import add_parts_of_speech, spacy_tagger
 from ..model.processing_triaffine import PosTagger
 from .arguments import DataArguments
@@ -134,9 +134,10 @@ def texts_to_score(data: DataArguments, split: str, records: Dataset) -> list[Do
     """
     own_file = {"validation": data.validation_file, "test": data.test_file}[split]
     path: str | Mapping[str, str] = {split: own_file} if own_file else data.train_file or ""
-    if any(corpus_format.read_texts is None for corpus_format in formats_of(path, data.data_format)):
+    part = only_split(path, data.data_format, split)
+    if not has_texts(part, data.data_format):
         return None
-    texts = load_texts(only_split(path, data.data_format, split), data.data_format).get(split, [])
+    texts = load_texts(part, data.data_format).get(split, [])
     if _limits(data)[split] is None:
         return texts
     names = list(records["doc_id"])

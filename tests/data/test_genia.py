@@ -8,7 +8,7 @@ import re
 import pytest
 from datasets import load_from_disk
 
-from modeling_triaffine.data import load_nested_ner, read_genia_documents
+from modeling_triaffine.data import load_nested_ner, load_texts
 from modeling_triaffine.data.genia import GENIA, SPLIT_STARTS
 from tests.helpers.corpora import article, cons, genia, triples
 
@@ -123,8 +123,9 @@ class TestDocuments:
     def test_text_as_written_with_entities_by_characters(self, tmp_path):
         first = f"A  {cons('G#protein_molecule', cons('G#protein_subunit', 'Cd 9') + ' chain')}."
         (tmp_path / "a.xml").write_text(genia(article(first, "B", cons("G#cell_type", "T cell"))))
-        (document,) = read_genia_documents(tmp_path / "a.xml")
-        assert (document["doc_id"], document["split"]) == ("MEDLINE:1", "train")
+        splits = load_texts(tmp_path / "a.xml")
+        (document,) = splits["train"]
+        assert (document["doc_id"], list(splits)) == ("MEDLINE:1", ["train"])
         assert document["text"] == "A  Cd 9 chain.\nB T cell"
         spans = [(document["text"][e["start"] : e["end"]], e["type"]) for e in document["entities"]]
         assert spans == [("Cd 9", "protein"), ("Cd 9 chain", "protein"), ("T cell", "cell_type")]
@@ -132,8 +133,9 @@ class TestDocuments:
     def test_a_document_over_a_border_comes_in_two_pieces(self, tmp_path, monkeypatch):
         monkeypatch.setitem(SPLIT_STARTS, "validation", 2)
         (tmp_path / "a.xml").write_text(genia(article("A", "B", "C", "D")))
-        pieces = [(d["doc_id"], d["split"], d["text"]) for d in read_genia_documents(tmp_path / "a.xml")]
-        assert pieces == [("MEDLINE:1", "train", "A\nB"), ("MEDLINE:1", "validation", "C D")]
+        splits = load_texts(tmp_path / "a.xml")
+        pieces = {split: [(one["doc_id"], one["text"]) for one in texts] for split, texts in splits.items()}
+        assert pieces == {"train": [("MEDLINE:1", "A\nB")], "validation": [("MEDLINE:1", "C D")]}
 
     def test_splits_of_a_stream(self, load, monkeypatch):
         monkeypatch.setitem(SPLIT_STARTS, "validation", 2)
@@ -182,8 +184,8 @@ class TestSharedCorpus:
 
     @pytest.mark.nightly
     def test_documents_have_all_entities(self, xml):
-        counts = {"train": 0, "validation": 0}
-        for document in read_genia_documents(xml):
-            counts[document["split"]] += len(document["entities"])
+        splits = load_texts(xml)
+        for document in splits["train"] + splits["validation"]:
             assert all(document["text"][e["start"] : e["end"]].strip() for e in document["entities"])
+        counts = {split: sum(len(document["entities"]) for document in texts) for split, texts in splits.items()}
         assert counts == {"train": 46_142, "validation": 4_367}
