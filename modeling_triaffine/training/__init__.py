@@ -1,13 +1,13 @@
 """Training: the trainer, its arguments and parameter groups, recipes, and what a run of `triaffine-ner train` does.
 
 The command line and a recipe (`command_line.py`, `recipes.py`) define a run; `preparation.py` builds data and model,
-`run.py` trains, scores and saves with the trainer (`trainer.py`). `starting.py` starts a trainer from a recipe in
-Python. `checkpoints.py` finds undamaged checkpoints, and `faults.py` explains what can stop a training.
+`run.py` trains, scores and saves with the trainer (`trainer.py`, whose optimizer is in `optimization.py`).
+`checkpoints.py` finds undamaged checkpoints, and `faults.py` explains what can stop a training.
 `ablations.py` trains the paper's ablations and tabulates their scores.
 """
 
 from .arguments import NestedNERTrainingArguments
-from .starting import start_from_recipe
+from .preparation import start_from_recipe
 from .trainer import NestedNERTrainer
 
 __all__ = ["NestedNERTrainer", "NestedNERTrainingArguments", "start_from_recipe"]

@@ -1,11 +1,15 @@
 """Turns a plan into the inputs of a trainer: the splits of the data, the labels, and a model with its processor.
 
+`run.py` carries out a whole run with them; [`start_from_recipe`] hands them to a trainer in Python.
+
 The user's mistakes are found here, before the training starts, and raised as ValueError or OSError.
 """
 
+import dataclasses
 import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from os import PathLike, fspath
 from typing import Any
 
 import torch
@@ -19,8 +23,8 @@ from ..model.processing_triaffine import TriaffineProcessor
 from ..model.text_triaffine import DEFAULT_WORD_SPLITTER
 from ..model.text_triaffine import word_splitter as make_word_splitter
 from ..model.vocabularies_triaffine import number_names
-from .arguments import ModelArguments, NestedNERTrainingArguments
-from .command_line import CONFIG_OPTIONS, TrainingPlan
+from .arguments import DataArguments, ModelArguments, NestedNERTrainingArguments
+from .command_line import CONFIG_OPTIONS, TrainingPlan, as_arguments, parse_training_plan
 from .corpora import Corpus, read_corpus, tagger
 from .new_labels import Teacher, continue_with_labels
 from .word_vectors import WordVectors, read_word_vectors
@@ -39,6 +43,51 @@ MANY_UNKNOWN = 0.05
 # Word part of the processor → option for the size of its embeddings.
 EMBEDDING_SIZES = {"words": "word_embedding_size", "pos": "pos_embedding_size", "chars": "char_embedding_size"}
 VOCABULARY_SIZES = {"words": "word_vocab_size", "pos": "pos_vocab_size", "chars": "char_vocab_size"}
+# Options of `triaffine-ner train` that need the whole run, and what to use instead.
+OF_A_RUN = {
+    **{field.name: "the data sets are given to the trainer" for field in dataclasses.fields(DataArguments)},
+    "resume_from_checkpoint": "pass it to `trainer.train`",
+    "keep_labels": "use `triaffine-ner train`",
+}
+
+
+def start_from_recipe(
+    recipe: str | PathLike[str],
+    corpus: Mapping[str, Dataset],
+    output_dir: str | PathLike[str],
+    **options: Any,
+) -> tuple[TriaffineForNestedNER, TriaffineProcessor, NestedNERTrainingArguments]:
+    """Returns what a [`NestedNERTrainer`] needs to train a new model as a recipe says.
+
+    Args:
+        recipe: the name of a recipe of this package ("genia-minilm"), or the folder of another.
+        corpus: data sets in the form of [`load_nested_ner`]; "train" decides on labels and vocabularies. A recipe with
+            context needs data sets that went through `add_context`.
+        output_dir: folder for checkpoints and the finished model.
+        options: replace those of the recipe, None by the default: fields of [`TriaffineConfig`] and of
+            [`NestedNERTrainingArguments`], and `model_name_or_path`, the encoder or a trained model.
+
+    Returns:
+        The model, its processor and the training arguments.
+
+    Raises:
+        CommandLineError, RecipeError: there is no such recipe or option, or its value is invalid.
+        ValueError: an option applies to whole runs only, or there are no entities to learn.
+
+    >>> corpus = load_nested_ner("my_corpus/")  # doctest: +SKIP
+    >>> model, processor, arguments = start_from_recipe("genia-minilm", corpus, "outputs/mine")  # doctest: +SKIP
+    """
+    for name in options:
+        if name in OF_A_RUN:
+            raise ValueError(f"start_from_recipe does not take {name!r}: {OF_A_RUN[name]}.")
+    given = {"recipe": fspath(recipe), "output_dir": fspath(output_dir), **options}
+    plan = parse_training_plan([argument for name, value in given.items() for argument in as_arguments(name, value)])
+    if "train" not in corpus:
+        raise ValueError(f"`corpus` has the splits {sorted(corpus)}, but no 'train', which a new model is made for.")
+    splits = DatasetDict(corpus)
+    model, processor = build_model(plan, splits, label_names(splits["train"]))
+    check_entities(model.config, splits)
+    return model, processor, plan.training
 
 
 def read_data(plan: TrainingPlan) -> Corpus:

@@ -31,7 +31,6 @@ from ..model.decoding_triaffine import find_entities
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import TriaffineProcessor
 from .arguments import WITHOUT_EFFECT, NestedNERTrainingArguments, check_arguments, refuse_without_effect
-from .averaging import AveragingCallback, averaging, has_average
 from .batching import (
     RECORD_IDS,
     EpochCallback,
@@ -45,7 +44,7 @@ from .checkpoints import FILES, ResumeCallback, find_checkpoint, list_files, rem
 from .faults import check_writable, explaining_faults, loss_error, weights_error
 from .hub_trainer import HubTrainer
 from .new_labels import Teacher, drop_calibration
-from .parameter_groups import build_parameter_groups
+from .optimization import AveragingCallback, averaging, build_parameter_groups, has_average
 from .progress import Meter
 from .sharding import check_sharding, choose_sharded_layers
 
@@ -148,7 +147,7 @@ class NestedNERTrainer(HubTrainer):
     # ---- Optimizer ----
 
     def create_optimizer(self, model: torch.nn.Module | None = None) -> torch.optim.Optimizer:
-        """AdamW (or `args.optim`) with the groups of `parameter_groups.py`."""
+        """AdamW (or `args.optim`) with the groups of `optimization.py`."""
         if self.optimizer is None:
             trained: Any = self.model if model is None else model
             chosen = self.optimizer_cls_and_kwargs or self.get_optimizer_cls_and_kwargs(self.args, trained)

@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import load_file
 
 from modeling_triaffine import NestedNERTrainer
-from modeling_triaffine.training.averaging import averaging
+from modeling_triaffine.training.optimization import averaging
 from tests.helpers.faults import assert_same_weights
 from tests.helpers.micro_training import micro_records, micro_trainer
 

@@ -18,7 +18,7 @@ from modeling_triaffine.evaluation.candidates import sweep_candidates
 from modeling_triaffine.evaluation.scoring import score_entities
 from modeling_triaffine.training import NestedNERTrainingArguments
 from modeling_triaffine.training.batching import EvaluationBatchSampler, TrainingBatchSampler, measure_records
-from modeling_triaffine.training.parameter_groups import build_parameter_groups
+from modeling_triaffine.training.optimization import build_parameter_groups
 from tests.helpers.micro_training import micro_records, micro_trainer
 from tests.helpers.portable import near
 from tests.helpers.two_processes import weights_after_training

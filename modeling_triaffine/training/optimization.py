@@ -1,19 +1,68 @@
-"""An optimizer that keeps an exponential moving average of the weights.
+"""The optimizer: the learning rate and weight decay of each parameter, and a moving average of the weights.
 
-Training uses the weights, evaluation and saved models use the average. As in schedule-free optimizers, `eval()` puts
-the average into the model and `train()` the weights; the other one is in the optimizer's state. A checkpoint therefore
-has both, and resuming is exact.
+There are three rates: for the pretrained encoder, the word part (static, part-of-speech and character embeddings,
+BiLSTM) and the triaffine head. Each part has a group with weight decay and one without (biases, norms, the label bias).
+
+With an exponential moving average, training uses the weights, evaluation and saved models use the average. As in
+schedule-free optimizers, `eval()` puts the average into the model and `train()` the weights; the other one is in the
+optimizer's state. A checkpoint therefore has both, and resuming is exact.
 """
 
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import torch
+from torch import nn
 from torch.optim import Optimizer
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
+PARTS = ("head", "words", "encoder")
 AVERAGE = "average"
 # Keys of the parameter groups, which are saved: number of averaged updates; whether the average is in the model.
 UPDATES, IN_MODEL = "averaged_updates", "average_in_model"
+
+
+def build_parameter_groups(
+    named_parameters: Iterable[tuple[str, nn.Parameter]],
+    learning_rates: dict[str, float],
+    weight_decay: float,
+    decaying: Collection[str],
+) -> list[dict[str, Any]]:
+    """Puts every trainable parameter into one optimizer group.
+
+    Args:
+        named_parameters: their names begin with one of `PARTS`.
+        learning_rates: rate of each part.
+        weight_decay: for the parameters named in `decaying`.
+
+    Returns:
+        Non-empty groups for a torch optimizer, those of the head first, whose rate the Trainer logs.
+
+    Raises:
+        ValueError: a parameter is in none of `PARTS`.
+    """
+    groups: dict[tuple[str, bool], list[nn.Parameter]] = {
+        (part, decays): [] for part in PARTS for decays in (True, False)
+    }
+    for name, parameter in named_parameters:
+        if not parameter.requires_grad:
+            continue
+        part = name.split(".", 1)[0]
+        if part not in PARTS:
+            raise ValueError(
+                f"Parameter {name!r} has no learning rate: it is in none of the model's parts {', '.join(PARTS)}."
+            )
+        groups[part, name in decaying].append(parameter)
+    return [
+        {
+            "name": f"{part}{'' if decays else '_no_decay'}",
+            "params": parameters,
+            "lr": learning_rates[part],
+            "weight_decay": weight_decay if decays else 0.0,
+        }
+        for (part, decays), parameters in groups.items()
+        if parameters
+    ]
 
 
 def averaging(optimizer_class: type[Optimizer], decay: float) -> type[Optimizer]:
