@@ -1,13 +1,24 @@
-"""What evaluation and explanation read of a model's scores: a span's labels, and its rank."""
+"""What evaluation and explanation share: a batch for a model, and the labels and rank that its scores give a span."""
+
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
+from .model.batches_triaffine import Feature
 from .model.configuration_triaffine import NONE_LABEL, TriaffineConfig
 from .model.decoding_triaffine import entity_mask
-from .model.modeling_triaffine import NestedNEROutput
+from .model.modeling_triaffine import NestedNEROutput, TriaffineForNestedNER
+from .model.processing_triaffine import TriaffineProcessor
 from .model.span_head_triaffine import SpanHeadOutput
 from .model.triaffine_ops import label_probabilities, span_mask
+
+
+def model_inputs(
+    model: TriaffineForNestedNER, processor: TriaffineProcessor, features: Sequence[Feature]
+) -> dict[str, Tensor]:
+    """A batch of sentences, padded, on the model's device."""
+    return {name: values.to(model.device) for name, values in processor.pad(features).items()}
 
 
 def read_probabilities(config: TriaffineConfig, logits: Tensor, is_final: bool) -> Tensor:

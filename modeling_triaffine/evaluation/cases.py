@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ..data.collator import encode_records
 from ..data.statistics import Span
-from ..inference import rank_of_span, read_labels
+from ..inference import model_inputs, rank_of_span, read_labels
 from ..model.configuration_triaffine import NONE_LABEL, TriaffineConfig
 from ..model.modeling_triaffine import NestedNEROutput, TriaffineForNestedNER, evaluating
 from ..model.processing_triaffine import TriaffineProcessor
@@ -64,7 +64,7 @@ def make_cases(
     features = encode_records(processor, records) if records else []
     with evaluating(model):
         return [
-            _make_case(model.config, record, model(**processor.pad([feature], model.device)))
+            _make_case(model.config, record, model(**model_inputs(model, processor, [feature])))
             for record, feature in zip(records, features, strict=True)
         ]
 

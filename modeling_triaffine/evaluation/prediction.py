@@ -10,6 +10,7 @@ from tqdm import tqdm
 
 from ..data import add_context
 from ..data.collator import encode_records
+from ..inference import model_inputs
 from ..model.batches_triaffine import BATCHES_AT_ONCE, Feature, run_by_length
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.decoding_triaffine import find_entities
@@ -56,7 +57,7 @@ def read_records(
     with evaluating(model), tqdm(total=len(records), desc=doing, leave=False, disable=None) as progress:
 
         def run(batch: list[Feature]) -> Iterable[Result]:
-            found = read(processor.pad(batch, model.device))
+            found = read(model_inputs(model, processor, batch))
             progress.update(len(batch))
             return found
 

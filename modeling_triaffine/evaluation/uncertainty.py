@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..inference import model_inputs
 from ..model.batches_triaffine import Feature, run_by_length
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.decoding_triaffine import final_scores, find_entities, resolve_overlaps
@@ -82,7 +83,7 @@ def read_texts(
     model, processor = pipeline.model, pipeline.processor
 
     def run(features: list[Feature]) -> Iterable[tuple[list[dict[str, Any]], float]]:
-        output = model(**processor.pad(features, model.device))
+        output = model(**model_inputs(model, processor, features))
         entities = find_entities(output, model.config, threshold)
         return zip(entities, uncertainty(output, model.config, measure).tolist(), strict=True)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
-from ..inference import rank_of_span, read_labels, read_probabilities
+from ..inference import model_inputs, rank_of_span, read_labels, read_probabilities
 from ..model.batches_triaffine import Feature
 from ..model.configuration_triaffine import NONE_LABEL, TriaffineConfig
 from ..model.modeling_triaffine import TriaffineForNestedNER, evaluating
@@ -128,7 +128,7 @@ def explain(pipeline: NestedNERPipeline, text: str, span: tuple[int, int]) -> Ex
             "(`max_span_width`); choose a shorter one."
         )
     with evaluating(model):
-        batch = pipeline.processor.pad([feature], model.device)
+        batch = model_inputs(model, pipeline.processor, [feature])
         packed = batch.pop("packed_words")
         hidden = model.represent_words(**batch)
         output = model.head(hidden, batch["num_words"], packed_words=packed)

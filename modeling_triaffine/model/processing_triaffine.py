@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 from transformers import AutoTokenizer, BatchFeature, ProcessorMixin
 from transformers.utils import logging
@@ -259,13 +258,12 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
             features.append(feature)
         return features
 
-    def pad(self, features: Sequence[Feature], device: torch.device | str = "cpu") -> dict[str, Tensor]:
+    def pad(self, features: Sequence[Feature]) -> dict[str, Tensor]:
         """One batch of the features, each array padded to the longest; keys that are not model inputs are dropped.
 
         `packed_words` [n]: index b·N + k of each real word among the B · N padded ones, ordered by k, then b.
         """
-        batch = pad_features(features, self._pad_id)
-        return {name: values.to(device) for name, values in batch.items()}
+        return pad_features(features, self._pad_id)
 
     def _subwords(self, sentences: Sequence[Sequence[str]]) -> list[tuple[np.ndarray, np.ndarray]]:
         """Sub-word ids of each sentence and the word of each; every word has at least one."""
