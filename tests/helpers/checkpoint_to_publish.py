@@ -64,7 +64,7 @@ def train_on(checkpoint: Path) -> Path:
 def files_of(hub: "LoopbackHub", name: str = NAME) -> dict[str, bytes]:
     """What is on the Hub, but for the file that every repository starts with."""
     _, files = hub.repositories[name].resolve("main")
-    return {path: file.content for path, file in files.items() if path != ".gitattributes"}
+    return {path: content for path, content in files.items() if path != ".gitattributes"}
 
 
 def api_of(hub: "LoopbackHub") -> HfApi:
