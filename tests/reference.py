@@ -1,5 +1,139 @@
-"""Where other projects look for `load_golden`."""
+"""The golden arrays of the published implementation, put into the span head of this project.
 
-from tests.helpers.reference import load_golden
+`load_golden(path)` reads one file of arrays (weights, inputs, outputs, gradients; float64 exact) and returns the head
+with those weights, the inputs, and everything else the file holds.
+"""
 
-__all__ = ["load_golden"]
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from modeling_triaffine.model.configuration_triaffine import TriaffineConfig
+from modeling_triaffine.model.span_head_triaffine import TriaffineSpanHead
+
+INPUTS = ("h", "lengths", "labels")
+
+
+def load_golden(
+    path: str | Path, cross_span_axis: str = "key"
+) -> tuple[TriaffineSpanHead, dict[str, Tensor], dict[str, Tensor]]:
+    """Span head (float64, eval mode) with the weights of the arrays at `path`, its inputs, and the expected values.
+
+    inputs: h [B, N, H], lengths [B], labels [B, N, N]. expected: every other array of the file under its own name.
+    """
+    with np.load(path) as archive:
+        arrays = {name: torch.from_numpy(archive[name]) for name in archive.files}
+    head = TriaffineSpanHead(golden_config(arrays, cross_span_axis)).double().eval()
+    if head.config.attention == "linear" and head.config.scoring == "linear_boundary_shared":
+        # Linear attention with linear scoring exists in the published code only, and there the score reads the
+        # attention's inside words too; its own MLPs lie in the file unused, with gradients of zero.
+        head.scoring.inside = head.attention.inside
+    parameters = dict(head.named_parameters())
+    for name, (parameter, convert) in golden_names(arrays).items():
+        value = convert(arrays[name].double())
+        if parameters[parameter].shape != value.shape:
+            raise ValueError(
+                f"{path}: {name} has shape {tuple(value.shape)}, {parameter} {tuple(parameters[parameter].shape)}"
+            )
+        parameters.pop(parameter).data.copy_(value)
+    if parameters:
+        raise ValueError(f"{path}: no array for {sorted(parameters)}")
+    inputs = {name: arrays[name].double() if name == "h" else arrays[name].long() for name in INPUTS}
+    expected = {name: value for name, value in arrays.items() if name not in INPUTS}
+    return head, inputs, expected
+
+
+def golden_config(arrays: dict[str, Tensor], cross_span_axis: str) -> TriaffineConfig:
+    """Which factors the arrays are of shows in the weights that are there."""
+    if "V_biaffine" in arrays:
+        attention, scoring = "none", "biaffine_shared"
+    else:
+        if "q_label" in arrays:
+            attention = "label"
+        elif "linear_attn_token_weight" in arrays:
+            attention = "linear"
+        else:
+            attention = "triaffine" if arrays["W"].shape[-1] > 1 else "triaffine_no_label"
+        if "linear_score_head_weight" in arrays:
+            scoring = "linear_boundary_shared"
+        else:
+            scoring = "linear" if "linear_score_span_weight" in arrays else "triaffine"
+    dim = arrays["mlp_value_token_layer1_bias"].shape[0] if "mlp_value_token_layer1_bias" in arrays else 8
+    return TriaffineConfig(
+        num_labels=arrays["label_bias"].shape[0],
+        hidden_size=arrays["h"].shape[-1],
+        triaffine_dim=dim,
+        max_candidates=arrays["topm_row_major"].shape[1] if "topm_row_major" in arrays else 5,
+        attention=attention,
+        scoring=scoring,
+        cross_span="topm_row_major" in arrays,
+        cross_span_axis=cross_span_axis,
+        share_triaffine="W_cross" not in arrays,
+        loss_reduction="batch",
+    )
+
+
+def golden_names(arrays: dict[str, Tensor]) -> dict[str, tuple[str, Callable[[Tensor], Tensor]]]:
+    """Name of each weight array → parameter of the head, and how its axes are turned."""
+    modules = {
+        "mlp_attn_head": "attention.boundaries.head",
+        "mlp_attn_tail": "attention.boundaries.tail",
+        "mlp_attn_token": "attention.inside",
+        "mlp_score_head": "scoring.boundaries.head",
+        "mlp_score_tail": "scoring.boundaries.tail",
+        "mlp_value_token": "scoring.inside",
+        "mlp_cross_attn_head": "cross_span.attention_boundaries.head",
+        "mlp_cross_attn_tail": "cross_span.attention_boundaries.tail",
+        "mlp_cross_attn_span": "cross_span.attention_span",
+        "mlp_cross_score_head": "cross_span.scoring_boundaries.head",
+        "mlp_cross_score_tail": "cross_span.scoring_boundaries.tail",
+        "mlp_cross_value_span": "cross_span.scoring_span",
+    }
+    # Positions in the sequences: Linear, ReLU, Dropout, Linear; the shared projection has no ReLU.
+    layers = {f"{array}_layer{n}": f"{name}.{3 * n}" for array, name in modules.items() for n in (0, 1)}
+    layers |= {f"shared_projection_layer{n}": f"biaffine.projection.{2 * n}" for n in (0, 1)}
+    for part, ours in (("head", "head"), ("tail", "tail"), ("token", "inside"), ("span", "inside")):
+        layers[f"linear_attn_{part}"] = f"attention.linear_{ours}"
+        layers[f"linear_score_{part}"] = f"scoring.linear_{ours}"
+    names = {
+        f"{array}_{kind}": (f"{name}.{kind}", _same) for array, name in layers.items() for kind in ("weight", "bias")
+    }
+    names |= {
+        "W": ("attention.triaffine.weight", _label_first),
+        "V": ("scoring.triaffine.weight", _label_first),
+        "W_cross": ("cross_span.attention_triaffine.weight", _label_first),
+        "V_cross": ("cross_span.scoring_triaffine.weight", _label_first),
+        "label_bias": ("label_bias", _same),
+        "label_bias_cross": ("cross_span.label_bias", _same),
+        "q_label": ("attention.query", _same),
+        "V_biaffine": ("biaffine.weight", _same),
+        "linear_head_plus_tail": ("biaffine.linear", lambda value: value.transpose(0, 1)),
+    }
+    unused = (
+        ("mlp_score_", "mlp_value_") if {"linear_attn_head_bias", "linear_score_head_bias"} <= arrays.keys() else ()
+    )
+    return {name: target for name, target in names.items() if name in arrays and not name.startswith(unused)}
+
+
+def _same(value: Tensor) -> Tensor:
+    return value
+
+
+def _label_first(value: Tensor) -> Tensor:
+    """[head, inside, tail, label] → [label, inside, head, tail]."""
+    return value.permute(3, 1, 0, 2)
+
+
+def golden_gradients(head: nn.Module, arrays: dict[str, Tensor], prefix: str) -> dict[str, tuple[Tensor, Tensor]]:
+    """Name of each weight array → (gradient of our parameter, expected gradient), in the layout of the parameter."""
+    parameters = dict(head.named_parameters())
+    pairs = {}
+    for name, (parameter, convert) in golden_names(arrays).items():
+        if prefix + name in arrays:
+            gradient = parameters[parameter].grad
+            assert gradient is not None, f"{parameter} got no gradient"
+            pairs[name] = gradient, convert(arrays[prefix + name])
+    return pairs

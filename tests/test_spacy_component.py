@@ -3,7 +3,6 @@
 import shutil
 
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -300,12 +299,3 @@ def test_a_missing_folder_is_never_taken_for_a_hub_name(folder, tmp_path, monkey
     component = spacy_pipeline(folder).get_pipe(NAME)
     with pytest.raises(ValueError, match=str(tmp_path)):
         component.from_disk("owner")
-
-
-def test_pickled_weights_are_not_read(folder, finder, tmp_path):
-    pickled = tmp_path / "model"
-    shutil.copytree(folder, pickled)
-    (pickled / "model.safetensors").unlink()
-    torch.save(finder.model.state_dict(), pickled / "pytorch_model.bin")
-    with pytest.raises(ValueError, match="safetensors"):
-        spacy_pipeline(folder).get_pipe(NAME).from_disk(tmp_path)

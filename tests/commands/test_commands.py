@@ -14,13 +14,15 @@ from typing import get_args
 import pytest
 
 from modeling_triaffine import NestedNERPipeline, TriaffineForNestedNER, TriaffineProcessor
-from modeling_triaffine.commands import convert, convert_published, main, options, train
+from modeling_triaffine.commands import convert, convert_published, main, options, preannotate, train
 from modeling_triaffine.commands.application import COMMANDS, COMPLETION
 from modeling_triaffine.conversion import CORPORA
 from modeling_triaffine.data import FORMATS, WRITERS
 from modeling_triaffine.data.genia import SPLIT_STARTS
+from modeling_triaffine.data.writing_texts import PREDICTION_WRITERS
 from modeling_triaffine.errors import INTERRUPTED, PIPE_CLOSED
 from modeling_triaffine.evaluation.prediction import predict_words, score_raw_text
+from modeling_triaffine.evaluation.uncertainty import MEASURES
 from modeling_triaffine.model.configuration_triaffine import CHOICES
 from modeling_triaffine.model.decoding_triaffine import OVERLAPS
 from modeling_triaffine.model.text_triaffine import SENTENCE_SPLITTERS
@@ -30,10 +32,7 @@ from modeling_triaffine.training.arguments import (
     ModelArguments,
     NestedNERTrainingArguments,
 )
-from modeling_triaffine.training.command_line import (
-    CONFIG_OPTIONS,
-    parse_training_plan,
-)
+from modeling_triaffine.training.command_line import CONFIG_OPTIONS, parse_training_plan
 from modeling_triaffine.training.faults import OutOfMemoryError
 from tests.helpers.portable import near
 from tests.helpers.tiny import tiny_model, tiny_processor
@@ -135,7 +134,7 @@ def test_the_shell_completes(command, monkeypatch, words, found):
     assert command().out.split() == found
 
 
-def test_choices_are_those_of_the_rooms_behind():
+def test_choices_are_those_of_the_other_folders():
     """`commands/` repeats them, so that help needs no imports."""
     behind = {
         options.CorpusFormats: sorted(FORMATS),
@@ -144,6 +143,8 @@ def test_choices_are_those_of_the_rooms_behind():
         convert.SentenceSplitters: SENTENCE_SPLITTERS,
         convert_published.PublishedCorpora: CORPORA,
         convert_published.Contexts: CHOICES["context"],
+        preannotate.Tools: PREDICTION_WRITERS,
+        preannotate.Measures: MEASURES,
     }
     assert [get_args(choices) for choices in behind] == [tuple(names) for names in behind.values()]
 
@@ -282,11 +283,9 @@ def test_the_input_is_not_written_over(saved_model, command, tmp_path):
 
 
 def test_mistakes_in_prediction_are_one_paragraph(saved_model, command, tmp_path):
-    (tmp_path / "broken.jsonl").write_text("{")
     for arguments, fact in (
-        (["--model", saved_model, tmp_path / "broken.jsonl"], "broken.jsonl, line 1: invalid JSON"),
         (["--model", saved_model, tmp_path / "nowhere.txt"], "There is no file"),
-        (["--model", tmp_path / "nowhere", tmp_path / "broken.jsonl"], str(tmp_path / "nowhere")),
+        (["--model", tmp_path / "nowhere", tmp_path / "nowhere.txt"], str(tmp_path / "nowhere")),
     ):
         result = command("predict", *arguments)
         assert result.code == 2
@@ -296,6 +295,7 @@ def test_mistakes_in_prediction_are_one_paragraph(saved_model, command, tmp_path
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
+        (b"{", "invalid JSON"),
         (b"[" * 100_000, "the JSON is nested too deeply"),
         (b'{"text": "a", "n": ' + b"1" * 5000 + b"}", "a number has thousands of digits"),
         (b'{"text": "\xff"}', "byte 11 is not valid utf-8"),

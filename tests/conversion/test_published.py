@@ -29,8 +29,8 @@ from tests.helpers.published_stand_ins import (
     save_published,
     stand_in,
 )
-from tests.helpers.reference import load_golden
 from tests.helpers.tiny import save_tiny_encoder
+from tests.reference import load_golden
 
 LABELS = ["DNA", "RNA", "protein"]
 

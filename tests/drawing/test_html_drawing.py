@@ -222,22 +222,6 @@ def test_entities_beyond_the_last_lane_are_counted_not_drawn():
     assert reader.legend == [f"A {depth}"]
 
 
-@pytest.mark.parametrize(
-    ("given_entity", "message"),
-    [
-        (entity(2, 2), "start 2 and end 2"),
-        (entity(0, 99), "end 99;.* 3"),
-        (entity(-1, 1), "start -1"),
-        (entity("0", 1), "start '0'"),
-        ({"entity_group": "A", "end": 1}, "has no start"),
-        ({"start": 0, "end": 1}, "has no entity_group"),
-    ],
-)
-def test_malformed_entities(given_entity, message):
-    with pytest.raises(ValueError, match=message):
-        draw_entities_html("abc", [given_entity])
-
-
 def contrast(one, other):
     dark, light = sorted((relative_luminance(one), relative_luminance(other)))
     return (light + 0.05) / (dark + 0.05)

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modeling_triaffine.drawing import draw_entities, text_drawing
+from modeling_triaffine.drawing.html_drawing import draw_entities_html
 from modeling_triaffine.drawing.safe_text import clean, html_text, markdown_text
 
 BRACKET = re.compile(r"([╰▸]─*[╯▸]|┴|[╰╯▸]) (\w+)")
@@ -278,9 +279,10 @@ def test_outer_entities_are_drawn_below_inner_ones(drawing):
         pytest.param({"entity_group": "X", "start": 0.0, "end": 2}, "start 0.0", id="float"),
     ],
 )
-def test_malformed_entities(given_entity, message):
+@pytest.mark.parametrize("draw", [draw_entities, draw_entities_html])
+def test_malformed_entities(draw, given_entity, message):
     with pytest.raises(ValueError, match=message):
-        draw_entities("abc", [given_entity])
+        draw("abc", [given_entity])
 
 
 def test_numpy_integers_are_offsets():

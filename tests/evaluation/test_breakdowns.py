@@ -24,7 +24,7 @@ def counts(row):
     return tuple(row[key] for key in COUNTS)
 
 
-breakdowns = pytest.mark.parametrize("breakdown", [scores_by_length, scores_by_depth, confusion])
+breakdowns = pytest.mark.parametrize("breakdown", [score_entities, scores_by_length, scores_by_depth, confusion])
 
 
 # ---- by length

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from modeling_triaffine.model.triaffine_ops import candidate_attention, inside_attention_reference, span_mask
-from tests.helpers.reference import golden_gradients, load_golden
+from tests.reference import golden_gradients, load_golden
 
 ABLATIONS = [
     "ablation_a_biaffine",

@@ -100,14 +100,6 @@ def test_streams_are_read_as_they_go(finder, batch_size, read_for_each):
     assert len(read) <= 1005 + batch_size * 16
 
 
-def test_overlap_policies(finder):
-    [text] = TEXTS[:1]
-    found = {policy: finder(text, threshold=0.0, overlap=policy) for policy in ("all", "nested", "flat")}
-    assert len(found["all"]) > len(found["nested"]) > len(found["flat"]) > 0
-    for one, other in zip(found["flat"], found["flat"][1:], strict=False):
-        assert one["end"] <= other["start"]
-
-
 def test_transformers_own_pipeline_function_gives_it(encoder, tmp_path):
     model, processor = tiny_model(encoder), tiny_processor(encoder)
     model.save_pretrained(tmp_path)
@@ -320,10 +312,3 @@ def test_call_overrides_what_was_chosen_before(encoder, finder):
     strict = NestedNERPipeline(model=finder.model, processor=finder.processor, threshold=0.999, overlap="flat")
     assert strict(TEXTS[0]) == []
     assert strict(TEXTS[0], threshold=None, overlap="all") == near(finder(TEXTS[0]))
-    with pytest.raises(ValueError, match="batch_size"):
-        finder(TEXTS, batch_size=0)
-
-
-def test_saved_pipeline_loads_again(finder, tmp_path):
-    finder.save_pretrained(tmp_path)
-    assert NestedNERPipeline(model=tmp_path)(TEXTS[0], threshold=0.2) == near(finder(TEXTS[0], threshold=0.2))

@@ -130,11 +130,3 @@ def test_errors_before_it_serves_are_one_paragraph(command, model, options, mess
     assert result.out == ""
     assert message in result.err.splitlines()[-1]
     assert "Traceback" not in result.err
-
-
-def test_a_port_in_use_is_reported(command, model):
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        result = command("serve", "--model", model, "--port", port)
-    assert result.code == 2
-    assert f"port {port}: Address already in use. Choose another --port" in result.err

@@ -14,7 +14,7 @@ import pytest
 from modeling_triaffine import TriaffineConfig, TriaffineForNestedNER
 from modeling_triaffine.training import ablations
 from tests.helpers.micro_training import MICRO_ENCODER, micro_records, write_lines, write_recipe
-from tests.helpers.reference import load_golden
+from tests.reference import load_golden
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 FIELDS = ("attention", "scoring", "cross_span")
