@@ -7,6 +7,7 @@ from pathlib import Path
 import datasets
 import torch
 import yaml
+from transformers import TrainingArguments
 
 from modeling_triaffine import NestedNERTrainer, TriaffineConfig, TriaffineForNestedNER, TriaffineProcessor
 from modeling_triaffine.data import FEATURES
@@ -96,6 +97,12 @@ def micro_trainer(
     )
 
 
+def trainer_like(like: NestedNERTrainer, args: TrainingArguments | None = None, **changes: object) -> NestedNERTrainer:
+    """Another trainer of the same model, with the same arguments and data but for these changes."""
+    data = {"train_dataset": like.train_dataset, "eval_dataset": like.eval_dataset, **changes}
+    return NestedNERTrainer(like.model, args or like.args, processing_class=like.processing_class, **data)
+
+
 def write_lines(path: Path, records: list[dict]) -> Path:
     path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
     return path
@@ -120,3 +127,13 @@ def write_task(
         write_lines(corpus / "dev.jsonl", validation)
     write_recipe(folder / "recipe", config, training)
     return corpus
+
+
+def run_arguments(recipe: str | Path, corpus: Path, output_dir: Path, *more: object) -> list[str]:
+    """The command line of a run."""
+    return [str(part) for part in ("--recipe", recipe, "--train_file", corpus, "--output_dir", output_dir, *more)]
+
+
+def task_arguments(corpus: Path, output_dir: Path, *more: object) -> list[str]:
+    """The command line of a run on what `write_task` has written."""
+    return run_arguments(corpus.parent / "recipe", corpus, output_dir, *more)

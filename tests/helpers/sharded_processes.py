@@ -14,7 +14,7 @@ from accelerate.utils import DistributedType
 from torch.distributed.tensor import DTensor
 
 from modeling_triaffine.training.run import prepare_run, train_and_save
-from tests.helpers.micro_training import MICRO_CONFIG, MICRO_ENCODER, NO_DROPOUT
+from tests.helpers.micro_training import MICRO_CONFIG, MICRO_ENCODER, NO_DROPOUT, task_arguments
 from tests.helpers.two_processes import TWENTY, losses, written_by_this_process
 
 ENCODER = {**MICRO_ENCODER, "vocab_size": 300, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
@@ -32,13 +32,8 @@ CONFIG = {"encoder_config": ENCODER, **MICRO_CONFIG, **NO_DROPOUT, **TENSORS}
 
 
 def train(folder: Path, batch_size: int) -> dict[str, Any]:
-    task = folder.parent
-    run = prepare_run(
-        [
-            *("--recipe", str(task / "recipe"), "--train_file", str(task / "corpus"), "--output_dir", str(folder)),
-            *("--per_device_train_batch_size", str(batch_size), "--resume_from_checkpoint"),
-        ]
-    )
+    options = ("--per_device_train_batch_size", batch_size, "--resume_from_checkpoint")
+    run = prepare_run(task_arguments(folder.parent / "corpus", folder, *options))
     metrics = train_and_save(run)
     return {
         "processes": run.trainer.accelerator.num_processes,

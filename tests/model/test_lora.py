@@ -10,6 +10,7 @@ from transformers import AutoModel, AutoProcessor
 
 from modeling_triaffine import NestedNERTrainer, TriaffineForNestedNER
 from tests.helpers.encoders import CHECKPOINTING
+from tests.helpers.faults import assert_same_weights
 from tests.helpers.micro_training import micro_records, micro_trainer
 
 RECORDS = micro_records(16)
@@ -56,9 +57,7 @@ def test_resumed_training_ends_with_the_same_weights(trained, tmp_path):
     resumed = lora_trainer(tmp_path)
     resumed.train(resume_from_checkpoint=str(Path(trained.args.output_dir) / "checkpoint-4"))
     assert resumed.state.global_step == trained.state.global_step == 8
-    expected = trained.model.state_dict()
-    for name, value in resumed.model.state_dict().items():
-        assert torch.equal(value, expected[name]), name
+    assert_same_weights(resumed.model.state_dict(), trained.model.state_dict())
 
 
 def test_checkpoint_with_adapters_is_not_taken_for_a_model(trained):

@@ -37,7 +37,14 @@ from tests.helpers.checkpoint_to_publish import (
     files_of,
     train_on,
 )
-from tests.helpers.micro_training import REPOSITORY, micro_records, micro_trainer, write_lines, write_recipe
+from tests.helpers.micro_training import (
+    REPOSITORY,
+    micro_records,
+    micro_trainer,
+    run_arguments,
+    write_lines,
+    write_recipe,
+)
 from tests.helpers.portable import near
 from tests.helpers.stranger import TEXT, ask_a_stranger, expected_answer
 from tests.helpers.tiny import tiny_model, tiny_processor
@@ -50,9 +57,9 @@ def train_and_push(folder: Path, name: str) -> NestedNERTrainer:
     data = [
         write_lines(folder / f"{split}.jsonl", micro_records(12, seed)) for seed, split in enumerate(("train", "dev"))
     ]
-    options = ["--recipe", write_recipe(folder / "recipe", training={"num_train_epochs": 1, "use_cpu": True})]
-    options += ["--train_file", data[0], "--validation_file", data[1], "--output_dir", folder / "out"]
-    run = prepare_run([str(option) for option in options] + ["--push_to_hub", "--hub_model_id", name])
+    recipe = write_recipe(folder / "recipe", training={"num_train_epochs": 1, "use_cpu": True})
+    options = ("--validation_file", data[1], "--push_to_hub", "--hub_model_id", name)
+    run = prepare_run(run_arguments(recipe, data[0], folder / "out", *options))
     train_and_save(run)
     return run.trainer
 

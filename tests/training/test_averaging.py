@@ -7,10 +7,9 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from modeling_triaffine import NestedNERTrainer
 from modeling_triaffine.training.optimization import averaging
 from tests.helpers.faults import assert_same_weights
-from tests.helpers.micro_training import micro_records, micro_trainer
+from tests.helpers.micro_training import micro_records, micro_trainer, trainer_like
 
 RECORDS = micro_records(12)
 TRAINING = {"per_device_train_batch_size": 4, "max_steps": 6, "save_strategy": "steps", "save_steps": 3}
@@ -80,11 +79,10 @@ def test_averages_that_cannot_be_are_errors(tmp_path: Path):
     with pytest.raises(ValueError, match=r"ema_decay is 1;"):
         micro_trainer(tmp_path / "run", RECORDS, ema_decay=1.0)
     own = torch.optim.SGD(trainer.model.parameters(), lr=0.1)
-    data = {"processing_class": trainer.processing_class, "train_dataset": trainer.train_dataset}
     with pytest.raises(ValueError, match=r"ema_decay.*`optimizers`"):
-        NestedNERTrainer(trainer.model, trainer.args, **data, optimizers=(own, None))
+        trainer_like(trainer, optimizers=(own, None))
     without = micro_trainer(tmp_path / "run", RECORDS).args
-    assert NestedNERTrainer(trainer.model, without, **data, optimizers=(own, None)).optimizer is own
+    assert trainer_like(trainer, without, optimizers=(own, None)).optimizer is own
     trainer.train()
     with pytest.raises(ValueError, match="--ema_decay of its training"):
         train_with_averages(tmp_path / "run", ema_decay=None, max_steps=8)

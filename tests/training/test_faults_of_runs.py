@@ -19,7 +19,7 @@ from modeling_triaffine.training.checkpoints import find_checkpoint, list_checkp
 from modeling_triaffine.training.faults import TrainingFault, check_writable
 from modeling_triaffine.training.run import prepare_run, train_and_save
 from tests.helpers.faults import RECORDS, assert_same_weights
-from tests.helpers.micro_training import micro_records, micro_trainer, write_lines, write_task
+from tests.helpers.micro_training import micro_records, micro_trainer, task_arguments, write_lines, write_task
 from tests.helpers.processes import PATIENCE, start_script
 from tests.helpers.tiny import tiny_model
 
@@ -125,14 +125,10 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_task(tmp_path_factory.mktemp("faults"), TRAINING, micro_records(24, seed=1), micro_records(6, seed=2))
 
 
-def options_of_run(corpus: Path, output_dir: Path) -> list[object]:
-    return ["--recipe", corpus.parent / "recipe", "--train_file", corpus, "--output_dir", output_dir]
-
-
 @pytest.fixture(scope="module")
 def uninterrupted(corpus: Path) -> Path:
     folder = corpus.parent / "uninterrupted"
-    options = [*options_of_run(corpus, folder), "--resume_from_checkpoint"]
+    options = task_arguments(corpus, folder, "--resume_from_checkpoint")
     code, printed = script(options, None, corpus.parent / "errors.txt")
     assert code == 0, printed
     assert "checkpoint" not in printed  # a fresh run needs none
@@ -144,7 +140,7 @@ def uninterrupted(corpus: Path) -> Path:
     "fault", [pytest.param(fault, marks=[pytest.mark.nightly] if fault == "weights" else []) for fault in FAULTS]
 )
 def test_the_script_explains_a_fault_and_can_be_resumed(tmp_path, corpus, uninterrupted, fault, capfd) -> None:
-    options = options_of_run(corpus, tmp_path / "out")
+    options = task_arguments(corpus, tmp_path / "out")
     code, printed = script(options, partial(introduce, fault), tmp_path / "errors.txt")
     assert code == 2, printed
     assert "Traceback" not in printed
@@ -167,7 +163,7 @@ def assert_matches(pattern: str, text: str) -> None:
 
 
 def test_the_script_shows_where_the_program_is_wrong(tmp_path, corpus) -> None:
-    code, printed = script(options_of_run(corpus, tmp_path / "out"), break_program, tmp_path / "errors.txt")
+    code, printed = script(task_arguments(corpus, tmp_path / "out"), break_program, tmp_path / "errors.txt")
     assert code == 1
     assert "Traceback" in printed
     assert "KeyError: 'an error of the program'" in printed
@@ -189,7 +185,7 @@ def test_a_folder_that_cannot_be_written_to_is_an_error_before_anything_is_done(
     file.write_text("")
     for folder in (file, file / "below", file / "far" / "below"):
         with pytest.raises(OSError, match=r"--output_dir .* cannot be written to .*file is a file"):
-            prepare_run([*map(str, options_of_run(corpus, folder))])
+            prepare_run(task_arguments(corpus, folder))
     if Path("/proc/self").exists():
         with pytest.raises(OSError, match=r"/proc/outputs cannot be written to"):
             check_writable("/proc/outputs")
@@ -248,7 +244,7 @@ def test_labels_that_the_model_does_not_know_are_an_error_in_further_runs(tmp_pa
     file = write_lines(tmp_path / "other.jsonl", records)
     other = ["--train_file", file, "--validation_file", file]
     scored = ["--model_name_or_path", uninterrupted, "--output_dir", tmp_path / "scored", "--do_train", "False"]
-    resumed = [*options_of_run(corpus, uninterrupted), "--resume_from_checkpoint"]
+    resumed = task_arguments(corpus, uninterrupted, "--resume_from_checkpoint")
     for options in ([*scored, *other], [*resumed, *other]):
         with pytest.raises(ValueError, match=r"data has entities of type virus \(the first in sentence '2'\)"):
             prepare_run([*map(str, options)])
@@ -295,8 +291,8 @@ def test_numbers_with_sense_are_taken(tmp_path) -> None:
 
 
 def test_a_model_without_predictions_is_warned_of(tmp_path, corpus, caplog) -> None:
-    options = [*options_of_run(corpus, tmp_path / "out"), "--learning_rate", "0", "--encoder_learning_rate", "0"]
-    run = prepare_run([*map(str, options), "--max_steps", "3"])
+    options = ("--learning_rate", 0, "--encoder_learning_rate", 0, "--max_steps", 3)
+    run = prepare_run(task_arguments(corpus, tmp_path / "out", *options))
     run.trainer.model.head.label_bias.data[-1] = 50.0  # None, whatever else is scored
     train_and_save(run)
     [message] = [record.getMessage() for record in caplog.records if "no entity" in record.getMessage()]

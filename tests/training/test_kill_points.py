@@ -27,7 +27,7 @@ from modeling_triaffine.model import repository_triaffine
 from modeling_triaffine.training.checkpoints import find_checkpoint
 from modeling_triaffine.training.run import Run, prepare_run
 from tests.helpers.faults import assert_same_weights
-from tests.helpers.micro_training import MICRO_CONFIG, MICRO_ENCODER, micro_records, write_task
+from tests.helpers.micro_training import MICRO_CONFIG, MICRO_ENCODER, micro_records, task_arguments, write_task
 from tests.helpers.processes import PreparedProcess
 
 KILL_POINTS = int(os.environ.get("TRIAFFINE_KILL_POINTS", "200"))
@@ -89,10 +89,7 @@ class Events(TrainerCallback):
 def prepare(corpus: Path) -> Run:
     """A run of a model with few tensors, beside which two files of code are saved: more points lie elsewhere."""
     repository_triaffine.REMOTE_CODE_FILES = repository_triaffine.REMOTE_CODE_FILES[:2]
-    recipe = corpus.parent / "recipe"
-    return prepare_run(
-        ["--recipe", str(recipe), "--train_file", str(corpus), "--output_dir", str(corpus.parent / "out")]
-    )
+    return prepare_run(task_arguments(corpus, corpus.parent / "out"))
 
 
 def train(run: Run, output_dir: Path, limit: int, deadly: int | None = None) -> None:

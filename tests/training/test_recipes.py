@@ -19,7 +19,8 @@ from modeling_triaffine.publishing.run_summary import RunSummary
 from modeling_triaffine.training.command_line import TrainingPlan, parse_training_plan
 from modeling_triaffine.training.run import prepare_run, train_and_save
 from tests.helpers.cards import cells
-from tests.helpers.micro_training import REPOSITORY, micro_records, write_lines, write_recipe
+from tests.helpers.faults import assert_same_weights
+from tests.helpers.micro_training import REPOSITORY, micro_records, run_arguments, write_lines, write_recipe
 
 LIBRARY = REPOSITORY / "hub_configs"
 
@@ -177,8 +178,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def shrunken(name: str, corpus: Path, output_dir: Path, encoder: str, *more: object) -> list[str]:
     """The command that trains a recipe by its name, with a tiny encoder and head; all else is the recipe's."""
     sizes = ("--triaffine_dim", 6, "--lstm_hidden_size", 5, "--num_train_epochs", 2, "--use_cpu", "--disable_tqdm", 1)
-    data = ("--train_file", corpus, "--output_dir", output_dir)
-    return [str(part) for part in ("--recipe", name, "--model_name_or_path", encoder, *data, *sizes, *more)]
+    return run_arguments(name, corpus, output_dir, "--model_name_or_path", encoder, *sizes, *more)
 
 
 def write_vectors(path: Path, size: int) -> Path:
@@ -206,7 +206,7 @@ def test_a_recipe_trains_by_its_name_with_all_parts_of_a_word(tmp_path: Path, co
     assert list(config.label2id) == [*row.labels.split(), "None"]
     assert (config.context, config.mlp_dropout, config.max_candidates) == ("previous_sentence", 0.2, 30)
     after = model.state_dict()
-    unmoved = [name for name in before if torch.equal(before[name].to(after[name].device), after[name])]
+    unmoved = [name for name in before if torch.equal(before[name], after[name])]
     assert unmoved == []
     summary = RunSummary.load(tmp_path / "out")
     assert (summary.recipe, summary.settings["gradient_accumulation_steps"]) == ("genia-biobert", 6)
@@ -276,9 +276,8 @@ def test_a_run_can_be_repeated_from_its_folder_alone(finished: Path) -> None:
     again = finished.parent / "again"
     metrics = train_and_save(prepare_run(["--recipe", str(finished), "--output_dir", str(again)]))
 
-    first, second = weights_of(finished), weights_of(again)
-    assert first.keys() == second.keys()
-    assert [name for name in first if not torch.equal(first[name], second[name])] == []
+    first = weights_of(finished)
+    assert_same_weights(weights_of(again), first)
     assert (finished / "config.json").read_text() == (again / "config.json").read_text()
     summaries = [RunSummary.load(folder) for folder in (finished, again)]
     assert summaries[0].training_table == summaries[1].training_table
@@ -350,7 +349,6 @@ def test_without_git_there_is_no_revision_and_no_error(git, tmp_path: Path, monk
 def test_a_run_records_the_revision(tmp_path: Path, corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("modeling_triaffine.machine.source_revision", lambda: {REVISION: "abc"})
     recipe = write_recipe(tmp_path / "recipe", training={"num_train_epochs": 1, "use_cpu": True})
-    options = ["--recipe", recipe, "--train_file", corpus, "--output_dir", tmp_path / "out"]
-    train_and_save(prepare_run([*map(str, options)]))
+    train_and_save(prepare_run(run_arguments(recipe, corpus, tmp_path / "out")))
     assert RunSummary.load(tmp_path / "out").versions[REVISION] == "abc"
     assert ["`git revision`", "`abc`"] in cells((tmp_path / "out" / "README.md").read_text(encoding="utf-8"))

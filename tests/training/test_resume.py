@@ -19,7 +19,7 @@ from modeling_triaffine.training.checkpoints import find_checkpoint, find_damage
 from modeling_triaffine.training.faults import DamagedCheckpointError
 from modeling_triaffine.training.run import Run, prepare_run, train_and_save
 from tests.helpers.faults import RECORDS, UPDATES, assert_same_weights
-from tests.helpers.micro_training import micro_records, micro_trainer, write_task
+from tests.helpers.micro_training import micro_records, micro_trainer, task_arguments, write_task
 from tests.helpers.processes import PreparedProcess
 
 # 3 epochs of 4 updates; checkpoints after updates 3, 6, 9 and 12: in the middle of epochs, and at the end of one.
@@ -64,8 +64,7 @@ KILLS: dict[str, Callable] = {
 
 
 def prepare(corpus: Path) -> Run:
-    recipe, output_dir = corpus.parent / "recipe", corpus.parent / "out"
-    return prepare_run(["--recipe", str(recipe), "--train_file", str(corpus), "--output_dir", str(output_dir)])
+    return prepare_run(task_arguments(corpus, corpus.parent / "out"))
 
 
 def train(run: Run, output_dir: Path, kill: str | None = None) -> None:

@@ -19,9 +19,17 @@ from modeling_triaffine.training.command_line import CommandLineError, parse_tra
 from modeling_triaffine.training.faults import OutOfMemoryError
 from modeling_triaffine.training.preparation import label_names, learn_tokenizer
 from modeling_triaffine.training.recipes import RecipeError, load_recipe
-from modeling_triaffine.training.run import prepare_run, train_and_save
+from modeling_triaffine.training.run import Run, prepare_run, train_and_save
 from tests.helpers.cards import cells, section
-from tests.helpers.micro_training import REPOSITORY, micro_dataset, micro_records, write_lines, write_recipe
+from tests.helpers.faults import assert_same_weights
+from tests.helpers.micro_training import (
+    REPOSITORY,
+    micro_dataset,
+    micro_records,
+    run_arguments,
+    write_lines,
+    write_recipe,
+)
 from tests.helpers.portable import near
 
 RECIPES = REPOSITORY / "hub_configs"
@@ -35,6 +43,18 @@ def micro_corpus(tmp_path: Path) -> Path:
     for seed, (name, count) in enumerate({"train": 24, "dev": 6, "test": 6}.items()):
         write_lines(folder / f"{name}.jsonl", micro_records(count, seed))
     return folder
+
+
+@pytest.fixture
+def prepare(tmp_path: Path, micro_corpus: Path):
+    """Prepares a run into the folder `out`, by a recipe with this training."""
+
+    def prepare(*options: object, **training: object) -> Run:
+        recipe = write_recipe(tmp_path / "recipe", training=training)
+        options = ("--use_cpu", "--disable_tqdm", 1, *options)
+        return prepare_run(run_arguments(recipe, micro_corpus, tmp_path / "out", *options))
+
+    return prepare
 
 
 # ---- Recipes and command line ----
@@ -179,21 +199,6 @@ def test_labels_are_those_of_the_training_data_in_order_and_none() -> None:
 # ---- Whole runs ----
 
 
-def run_options(corpus: Path, recipe: Path, output_dir: Path, *more: str) -> list[str]:
-    options = [
-        "--recipe",
-        recipe,
-        "--train_file",
-        corpus,
-        "--output_dir",
-        output_dir,
-        "--use_cpu",
-        "--disable_tqdm",
-        "1",
-    ]
-    return [*map(str, options), *more]
-
-
 def check_summary_of_run(folder: Path, metrics: dict[str, float], dataset: Any, private: list[Path]) -> RunSummary:
     """The summary that a run on micro records, scored on its test data, has left in `folder`, beside its card."""
     summary = RunSummary.load(folder)
@@ -241,13 +246,11 @@ def check_card_of_run(folder: Path, metrics: dict[str, float], summary: RunSumma
     assert f"{summary.parameters:,} parameters" in section(card, "Model")
 
 
-def test_a_run_leaves_a_model_that_loads_and_nothing_unfinished(tmp_path: Path, micro_corpus: Path) -> None:
+def test_a_run_leaves_a_model_that_loads_and_nothing_unfinished(tmp_path: Path, prepare) -> None:
     rates = dict.fromkeys(("learning_rate", "encoder_learning_rate", "embeddings_learning_rate"), 1e-2)
     steps = {"num_train_epochs": 6, "per_device_train_batch_size": 4, "logging_steps": 6, "max_grad_norm": 1.0}
-    training = {**rates, **steps, "dataset_name": "micro"}
-    recipe = write_recipe(tmp_path / "recipe", training=training)
     output_dir = tmp_path / "my model"
-    run = prepare_run(run_options(micro_corpus, recipe, output_dir, "--do_predict"))
+    run = prepare("--output_dir", output_dir, "--do_predict", **rates, **steps, dataset_name="micro")
     metrics = train_and_save(run)
 
     assert {"train_loss", "eval_f1", "test_f1", "test_f1_DNA"} <= set(metrics)
@@ -266,9 +269,7 @@ def test_a_run_leaves_a_model_that_loads_and_nothing_unfinished(tmp_path: Path, 
         assert [record["id"] for record in predictions] == list(run.dataset[split]["id"])
     assert not list(output_dir.rglob("training_args.bin"))
 
-    model = AutoModel.from_pretrained(output_dir)
-    for name, value in run.trainer.model.state_dict().items():
-        assert torch.equal(model.state_dict()[name], value), name
+    assert_same_weights(AutoModel.from_pretrained(output_dir).state_dict(), run.trainer.model.state_dict())
     processor = AutoProcessor.from_pretrained(output_dir)
     sentence = [["the", "alpha", "gene"]]
     assert torch.equal(
@@ -276,12 +277,11 @@ def test_a_run_leaves_a_model_that_loads_and_nothing_unfinished(tmp_path: Path, 
     )
 
 
-def test_a_trained_model_can_be_scored_without_training(tmp_path: Path, micro_corpus: Path) -> None:
-    recipe = write_recipe(tmp_path / "recipe")
-    trained_folder, scored_folder = tmp_path / "trained", tmp_path / "scored"
+def test_a_trained_model_can_be_scored_without_training(tmp_path: Path, micro_corpus: Path, prepare) -> None:
+    trained_folder, scored_folder = tmp_path / "out", tmp_path / "scored"
     options = ("--char_embedding_size", "4", "--char_lstm_hidden_size", "4", "--num_train_epochs", "1")
     options += ("--card_examples", "0", "--cross_span", "false")
-    before = train_and_save(prepare_run(run_options(micro_corpus, recipe, trained_folder, *options)))
+    before = train_and_save(prepare(*options))
     again = ["--model_name_or_path", str(trained_folder), "--train_file", str(micro_corpus), "--no_do_train"]
     run = prepare_run([*again, "--output_dir", str(scored_folder), "--use_cpu"])
     after = train_and_save(run)
@@ -298,15 +298,13 @@ def test_a_trained_model_can_be_scored_without_training(tmp_path: Path, micro_co
         prepare_run([*again, "--output_dir", str(scored_folder), "--use_cpu", "--triaffine_dim", "9"])
 
 
-def test_a_new_run_starts_from_a_checkpoint_with_other_rates(tmp_path: Path, micro_corpus: Path) -> None:
-    recipe = write_recipe(tmp_path / "recipe")
-    first, second = tmp_path / "first", tmp_path / "second"
-    train_and_save(prepare_run(run_options(micro_corpus, recipe, first, "--num_train_epochs", "1")))
-    (checkpoint,) = first.glob("checkpoint-*")
-    options = ("--model_name_or_path", str(checkpoint), "--learning_rate", "1e-5", "--num_train_epochs", "1")
-    run = prepare_run(run_options(micro_corpus, recipe, second, *options))
-    for name, weights in load_file(checkpoint / "model.safetensors").items():
-        assert torch.equal(run.trainer.model.state_dict()[name], weights), name
+def test_a_new_run_starts_from_a_checkpoint_with_other_rates(tmp_path: Path, prepare) -> None:
+    train_and_save(prepare(num_train_epochs=1))
+    (checkpoint,) = (tmp_path / "out").glob("checkpoint-*")
+    second = tmp_path / "second"
+    options = ("--model_name_or_path", checkpoint, "--learning_rate", "1e-5", "--output_dir", second)
+    run = prepare(*options, num_train_epochs=1)
+    assert_same_weights(run.trainer.model.state_dict(), load_file(checkpoint / "model.safetensors"))
     train_and_save(run)
     rates = [row["learning_rate"] for row in run.trainer.state.log_history if "learning_rate" in row]
     assert max(rates) <= 1e-5
@@ -336,18 +334,16 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize(("mistake", "message"), MISTAKES.values(), ids=MISTAKES)
-def test_a_mistake_is_noticed_before_training(tmp_path: Path, micro_corpus: Path, mistake, message: str) -> None:
-    recipe = write_recipe(tmp_path / "recipe")
+def test_a_mistake_is_noticed_before_training(micro_corpus: Path, prepare, mistake, message: str) -> None:
     options = mistake(micro_corpus) if callable(mistake) else [part.format(corpus=micro_corpus) for part in mistake]
     with pytest.raises((ValueError, OSError), match=message):
-        prepare_run(run_options(micro_corpus, recipe, tmp_path / "out", *options))
+        prepare(*options)
 
 
-def test_types_of_the_data_to_score_alone_count_as_missed(tmp_path: Path, micro_corpus: Path, caplog) -> None:
+def test_types_of_the_data_to_score_alone_count_as_missed(tmp_path: Path, prepare, caplog) -> None:
     records = micro_records(3)
     records[1]["entities"][0]["type"] = "virus"
-    options = ("--validation_file", str(write_lines(tmp_path / "other.jsonl", records)), "--num_train_epochs", "1")
-    run = prepare_run(run_options(micro_corpus, write_recipe(tmp_path / "recipe"), tmp_path / "out", *options))
+    run = prepare("--validation_file", write_lines(tmp_path / "other.jsonl", records), num_train_epochs=1)
     expected = "The validation data has entities of types that the training data does not have, which count as missed"
     assert f"{expected}: virus (1)." in caplog.text
     assert run.trainer.model.config.entity_labels == ["DNA", "protein", "virus"]
@@ -355,71 +351,64 @@ def test_types_of_the_data_to_score_alone_count_as_missed(tmp_path: Path, micro_
     assert metrics["eval_f1_virus"] == 0
 
 
-def test_memory_that_does_not_hold_the_model_is_explained(tmp_path, micro_corpus, monkeypatch) -> None:
+def test_memory_that_does_not_hold_the_model_is_explained(prepare, monkeypatch) -> None:
     def fail(*_: object) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
 
     monkeypatch.setattr(NestedNERTrainer, "_move_model_to_device", fail)
     with pytest.raises(OutOfMemoryError, match=r"Tried to allocate 2\.00 GiB"):
-        prepare_run(run_options(micro_corpus, write_recipe(tmp_path / "recipe"), tmp_path / "out"))
+        prepare()
 
 
-def test_checkpoints_of_an_earlier_run_are_not_trained_over(tmp_path: Path, micro_corpus: Path) -> None:
+def test_checkpoints_of_an_earlier_run_are_not_trained_over(tmp_path: Path, prepare) -> None:
     checkpoint = tmp_path / "out" / "checkpoint-3"
     checkpoint.mkdir(parents=True)
     (checkpoint / "trainer_state.json").write_text("{}", encoding="utf-8")
     with pytest.raises(ValueError, match=r"has checkpoint-3 of an earlier run.*--resume_from_checkpoint"):
-        prepare_run(run_options(micro_corpus, write_recipe(tmp_path / "recipe"), tmp_path / "out"))
+        prepare()
 
 
-def test_more_entities_than_candidates_are_warned_of(tmp_path: Path, micro_corpus: Path, caplog) -> None:
-    recipe = write_recipe(tmp_path / "recipe")
-    prepare_run(run_options(micro_corpus, recipe, tmp_path / "out", "--max_candidates", "1", "--max_span_width", "1"))
+def test_more_entities_than_candidates_are_warned_of(prepare, caplog) -> None:
+    prepare("--max_candidates", 1, "--max_span_width", 1)
     assert "more than the 1 candidates" in caplog.text
     assert "more than 1 words, which are not scored" in caplog.text
 
 
 @pytest.mark.parametrize(("given", "width"), [([], None), (["--max_span_width", "1"], 1)], ids=["learned", "given"])
-def test_spans_are_as_wide_as_entities_in_training(tmp_path: Path, micro_corpus: Path, given, width) -> None:
+def test_spans_are_as_wide_as_entities_in_training(micro_corpus: Path, prepare, given, width) -> None:
     lines = (micro_corpus / "train.jsonl").read_text(encoding="utf-8").splitlines()
     widest = max(entity["end"] - entity["start"] for line in lines for entity in json.loads(line)["entities"])
-    recipe = write_recipe(tmp_path / "recipe")
-    run = prepare_run(run_options(micro_corpus, recipe, tmp_path / "out", "--learn_span_width", *given))
+    run = prepare("--learn_span_width", *given)
     assert run.trainer.model.config.max_span_width == (width or widest)
 
 
-def test_a_trial_on_few_sentences_keeps_all_labels(tmp_path: Path, micro_corpus: Path) -> None:
-    recipe = write_recipe(tmp_path / "recipe")
+def test_a_trial_on_few_sentences_keeps_all_labels(tmp_path: Path, prepare) -> None:
     records = micro_records(6)
     records[0]["entities"] = records[0]["entities"][:1]
     train = write_lines(tmp_path / "few.jsonl", records)
-    options = ("--max_train_samples", "1", "--train_file", str(train), "--validation_file", str(train))
-    run = prepare_run(run_options(micro_corpus, recipe, tmp_path / "out", *options))
+    run = prepare("--max_train_samples", 1, "--train_file", train, "--validation_file", train)
     assert set(run.trainer.model.config.label2id) == {"DNA", "protein", "None"}
     assert len(run.dataset["train"]) == 1
 
 
-def test_flat_annotation_leaves_spans_out_of_the_training_loss(tmp_path: Path, micro_corpus: Path) -> None:
-    recipe = write_recipe(tmp_path / "recipe")
-    run = prepare_run(run_options(micro_corpus, recipe, tmp_path / "out", "--flat_annotation", "outermost"))
+def test_flat_annotation_leaves_spans_out_of_the_training_loss(prepare) -> None:
+    run = prepare("--flat_annotation", "outermost")
     record = {"tokens": ["beta", "gene"], "entities": [{"start": 0, "end": 2, "type": "DNA"}]}
     processor = run.trainer.processing_class
     batch = run.trainer.data_collator([{**processor.encode([record["tokens"]])[0], "entities": record["entities"]}])
     assert batch["labels"].tolist() == [[[-100, run.trainer.model.config.label2id["DNA"]], [-100, -100]]]
 
 
-def test_retokenized_data_has_the_words_of_raw_text(tmp_path: Path, micro_corpus: Path) -> None:
-    recipe = write_recipe(tmp_path / "recipe")
+def test_retokenized_data_has_the_words_of_raw_text(tmp_path: Path, prepare) -> None:
     records = micro_records(4)
     records[0]["tokens"][0] = "IL-2"
     train = write_lines(tmp_path / "hyphens.jsonl", records)
-    options = ("--retokenize", "--train_file", str(train), "--validation_file", str(train))
-    run = prepare_run(run_options(micro_corpus, recipe, tmp_path / "out", *options))
+    run = prepare("--retokenize", "--train_file", train, "--validation_file", train)
     assert run.dataset["train"][0]["tokens"][:3] == ["IL", "-", "2"]
     assert run.dataset["train"][0]["entities"][0]["start"] == records[0]["entities"][0]["start"] + 2
 
 
-def test_a_run_is_scored_on_given_words_and_on_raw_text(tmp_path: Path, micro_corpus: Path, caplog) -> None:
+def test_a_run_is_scored_on_given_words_and_on_raw_text(tmp_path: Path, prepare, caplog) -> None:
     """The words of the corpus have a hyphen that raw text is cut at."""
     blank = "_\t" * 7
     tokens, misc = ["the", "alpha-gene", "works"], ["_", "Entity=(1-DNA)", "_"]
@@ -428,9 +417,8 @@ def test_a_run_is_scored_on_given_words_and_on_raw_text(tmp_path: Path, micro_co
     ]
     corpus = tmp_path / "a.conllu"
     corpus.write_text(8 * ("".join(rows) + "\n"), encoding="utf-8")
-    recipe = write_recipe(tmp_path / "recipe", training={"num_train_epochs": 1, "card_examples": 0})
-    options = ("--train_file", str(corpus), "--validation_file", str(corpus), "--test_file", str(corpus))
-    run = prepare_run(run_options(micro_corpus, recipe, tmp_path / "out", *options, "--do_predict"))
+    options = ("--train_file", corpus, "--validation_file", corpus, "--test_file", corpus, "--do_predict")
+    run = prepare(*options, num_train_epochs=1, card_examples=0)
     assert run.dataset["train"][0]["tokens"] == ["the", "alpha", "-", "gene", "works"]
     with caplog.at_level("INFO", logger="modeling_triaffine"):
         metrics = train_and_save(run)
@@ -448,10 +436,9 @@ def test_a_run_is_scored_on_given_words_and_on_raw_text(tmp_path: Path, micro_co
     assert "words: text" in (tmp_path / "out" / "training.yaml").read_text()
 
 
-def test_progress_and_scores_are_logged(tmp_path: Path, micro_corpus: Path, caplog, capfd, monkeypatch) -> None:
+def test_progress_and_scores_are_logged(tmp_path: Path, prepare, caplog, capfd, monkeypatch) -> None:
     monkeypatch.setattr(progress, "FIRST_LINE", 0.0)
-    recipe = write_recipe(tmp_path / "recipe")
-    run = prepare_run(run_options(micro_corpus, recipe, tmp_path / "out", "--num_train_epochs", "2"))
+    run = prepare(num_train_epochs=2)
     with caplog.at_level("INFO", logger="modeling_triaffine"):
         train_and_save(run)
     updates = [line for line in caplog.messages if line.startswith("Update")]
@@ -487,10 +474,9 @@ def test_lines_come_soon_and_then_once_a_minute(monkeypatch) -> None:
     assert due == [5, 15, 35, 75, 135, 195, 255]
 
 
-def test_a_run_without_validation_data_needs_one_option(tmp_path: Path, micro_corpus: Path) -> None:
-    recipe = write_recipe(tmp_path / "recipe", training={"num_train_epochs": 1})
-    options = ("--train_file", str(micro_corpus / "train.jsonl"), "--eval_strategy", "no")
-    metrics = train_and_save(prepare_run(run_options(micro_corpus, recipe, tmp_path / "out", *options)))
+def test_a_run_without_validation_data_needs_one_option(tmp_path: Path, micro_corpus: Path, prepare) -> None:
+    options = ("--train_file", micro_corpus / "train.jsonl", "--eval_strategy", "no")
+    metrics = train_and_save(prepare(*options, num_train_epochs=1))
     assert "train_loss" in metrics
     assert not any(name.startswith("eval") for name in metrics)
     assert (tmp_path / "out" / "model.safetensors").is_file()

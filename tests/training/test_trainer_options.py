@@ -15,7 +15,8 @@ from modeling_triaffine import NestedNERTrainer
 from modeling_triaffine.training import NestedNERTrainingArguments
 from modeling_triaffine.training import trainer as trainer_module
 from modeling_triaffine.training.checkpoints import list_checkpoints
-from tests.helpers.micro_training import micro_dataset, micro_records, micro_trainer
+from tests.helpers.faults import assert_same_weights
+from tests.helpers.micro_training import micro_dataset, micro_records, micro_trainer, trainer_like
 
 THREE_EPOCHS = {
     "num_train_epochs": 3,
@@ -35,42 +36,28 @@ def trainer_with_scores(
     return micro_trainer(folder, micro_records(12), micro_records(5, seed=1), **{**THREE_EPOCHS, **options})
 
 
-def assert_ends_with(trainer: NestedNERTrainer, weights: dict[str, torch.Tensor]) -> None:
-    for name, value in trainer.model.state_dict().items():
-        assert torch.equal(value, weights[name]), name
-
-
 @pytest.mark.parametrize(("metric", "values"), [("loss", [0.5, 0.2, 0.9]), ("f1", [0.5, 0.9, 0.2])])
 def test_the_best_checkpoint_has_the_least_loss_or_the_highest_score(tmp_path, monkeypatch, metric, values):
     options = {"metric_for_best_model": metric, "save_total_limit": 5}
     trainer = trainer_with_scores(tmp_path, monkeypatch, metric, values, **options)
     trainer.train()
     _, best, last = (load_file(path / "model.safetensors") for path in list_checkpoints(tmp_path))
-    assert_ends_with(trainer, best)
+    assert_same_weights(trainer.model.state_dict(), best)
     assert any(not torch.equal(best[name], last[name]) for name in best)
 
 
-def test_a_run_whose_folder_was_moved_ends_with_its_best_checkpoint(tmp_path, monkeypatch):
-    values = [0.9, 0.2, 0.3]
-    trainer_with_scores(tmp_path / "old", monkeypatch, "f1", values, save_total_limit=5).train()
-    best, *_, last = list_checkpoints(tmp_path / "old")
-    shutil.rmtree(last)
-    (tmp_path / "old").rename(tmp_path / "new")
-    weights = load_file(tmp_path / "new" / best.name / "model.safetensors")
-    trainer = trainer_with_scores(tmp_path / "new", monkeypatch, "f1", values[2:], save_total_limit=1)
-    trainer.train(resume_from_checkpoint=True)
-    assert_ends_with(trainer, weights)
-
-
-def test_a_run_is_resumed_by_another_name_of_its_folder(tmp_path, monkeypatch):
+@pytest.mark.parametrize("is_moved", [True, False], ids=["moved", "relative path"])
+def test_a_run_resumed_by_another_path_ends_with_its_best_checkpoint(tmp_path, monkeypatch, is_moved):
     values = [0.9, 0.2, 0.3]
     trainer_with_scores(tmp_path / "run", monkeypatch, "f1", values, save_total_limit=5).train()
     best, *_, last = list_checkpoints(tmp_path / "run")
+    weights = load_file(best / "model.safetensors")
     shutil.rmtree(last)
     monkeypatch.chdir(tmp_path)
-    trainer = trainer_with_scores(Path("run"), monkeypatch, "f1", values[2:], save_total_limit=1)
+    folder = (tmp_path / "run").rename(tmp_path / "moved") if is_moved else Path("run")
+    trainer = trainer_with_scores(folder, monkeypatch, "f1", values[2:], save_total_limit=1)
     trainer.train(resume_from_checkpoint=True)
-    assert_ends_with(trainer, load_file(best / "model.safetensors"))
+    assert_same_weights(trainer.model.state_dict(), weights)
 
 
 def test_where_the_best_checkpoint_is_gone_the_next_best_takes_its_place(tmp_path, monkeypatch, caplog):
@@ -83,7 +70,7 @@ def test_where_the_best_checkpoint_is_gone_the_next_best_takes_its_place(tmp_pat
         trainer.train(resume_from_checkpoint=True)
     assert "best checkpoint so far, of update 2, is missing" in caplog.text
     assert trainer.state.best_metric == 0.3
-    assert_ends_with(trainer, load_file(last / "model.safetensors"))
+    assert_same_weights(trainer.model.state_dict(), load_file(last / "model.safetensors"))
 
 
 def test_learning_rates_that_a_resumed_run_does_not_take_are_warned_of(tmp_path, caplog):
@@ -99,8 +86,8 @@ def test_learning_rates_that_a_resumed_run_does_not_take_are_warned_of(tmp_path,
 
 
 def test_another_optimizer_is_taken(tmp_path):
-    model_options = {"optimizer_cls_and_kwargs": (torch.optim.SGD, {"lr": 1e-2, "momentum": 0.5})}
-    trainer = with_trainer_options(tmp_path, **model_options)
+    sgd = torch.optim.SGD, {"lr": 1e-2, "momentum": 0.5}
+    trainer = trainer_like(micro_trainer(tmp_path, micro_records(8)), optimizer_cls_and_kwargs=sgd)
     trainer.train()
     optimizer: Any = trainer.optimizer
     assert isinstance(getattr(optimizer, "optimizer", optimizer), torch.optim.SGD)
@@ -118,28 +105,16 @@ def test_an_optimizer_with_averages_puts_them_into_the_model_that_is_scored(tmp_
         def train(self) -> None:
             seen.append("weights")
 
-    trainer = with_trainer_options(tmp_path, optimizer_cls_and_kwargs=(Averaging, {"lr": 1e-2}))
+    like = micro_trainer(tmp_path, micro_records(8), micro_records(4, seed=1))
+    trainer = trainer_like(like, optimizer_cls_and_kwargs=(Averaging, {"lr": 1e-2}))
     trainer.train()
     seen.clear()
     trainer.evaluate()
     assert seen == ["averages"]
 
 
-def with_trainer_options(folder: Path, **options: Any) -> NestedNERTrainer:
-    like = micro_trainer(folder, micro_records(8), micro_records(4, seed=1))
-    return NestedNERTrainer(
-        like.model,
-        like.args,
-        processing_class=like.processing_class,
-        train_dataset=like.train_dataset,
-        eval_dataset=like.eval_dataset,
-        **options,
-    )
-
-
 def other_trainer(folder: Path, args: TrainingArguments | None = None, **options: Any) -> NestedNERTrainer:
-    like = micro_trainer(folder, micro_records(4))
-    return NestedNERTrainer(like.model, args or like.args, processing_class=like.processing_class, **options)
+    return trainer_like(micro_trainer(folder, micro_records(4)), args, **options)
 
 
 @pytest.mark.parametrize(
@@ -268,12 +243,7 @@ def test_a_card_without_a_name_on_the_hub_has_that_of_the_folder(tmp_path):
 @pytest.mark.parametrize("form", ["numpy", "pandas", "torch"])
 def test_data_sets_train_and_score_whatever_their_format(tmp_path, form):
     like = micro_trainer(tmp_path, micro_records(4), micro_records(2, seed=1))
-    trainer = NestedNERTrainer(
-        like.model,
-        like.args,
-        processing_class=like.processing_class,
-        train_dataset=like.train_dataset.with_format(form),
-        eval_dataset=like.eval_dataset.with_format(form),
-    )
+    data = {name: getattr(like, name).with_format(form) for name in ("train_dataset", "eval_dataset")}
+    trainer = trainer_like(like, **data)
     assert set(next(iter(trainer.get_train_dataloader()))) == set(next(iter(like.get_train_dataloader())))
     assert trainer.evaluate()["eval_loss"] == pytest.approx(like.evaluate()["eval_loss"])

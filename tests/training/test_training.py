@@ -19,7 +19,7 @@ from modeling_triaffine.evaluation.scoring import score_entities
 from modeling_triaffine.training import NestedNERTrainingArguments
 from modeling_triaffine.training.batching import EvaluationBatchSampler, TrainingBatchSampler, measure_records
 from modeling_triaffine.training.optimization import build_parameter_groups
-from tests.helpers.micro_training import micro_records, micro_trainer
+from tests.helpers.micro_training import micro_records, micro_trainer, trainer_like
 from tests.helpers.portable import near
 from tests.helpers.two_processes import weights_after_training
 
@@ -340,13 +340,7 @@ def test_plain_training_arguments_train_with_one_rate(tmp_path: Path) -> None:
     arguments = TrainingArguments(
         str(tmp_path / "out"), use_cpu=True, max_steps=2, save_strategy="no", learning_rate=0.01
     )
-    plain = NestedNERTrainer(
-        trainer.model,
-        arguments,
-        processing_class=trainer.processing_class,
-        train_dataset=trainer.train_dataset,
-        eval_dataset=trainer.eval_dataset,
-    )
+    plain = trainer_like(trainer, arguments)
     plain.train()
     assert {group["initial_lr"] for group in plain.optimizer.param_groups} == {0.01}
     assert 0 <= plain.evaluate()["eval_f1"] <= 1

@@ -12,7 +12,7 @@ from transformers import AutoModel
 
 from modeling_triaffine.evaluation.scoring import score_entities
 from modeling_triaffine.training.checkpoints import list_checkpoints
-from tests.helpers.faults import RECORDS, UPDATES, failing_at_batch, make_loss_nan
+from tests.helpers.faults import RECORDS, UPDATES, assert_same_weights, failing_at_batch, make_loss_nan
 from tests.helpers.micro_training import REPOSITORY, micro_records, micro_trainer
 from tests.helpers.processes import launch_two
 from tests.helpers.two_processes import (
@@ -84,10 +84,7 @@ def test_they_write_whole_checkpoints_and_resume_in_the_middle_of_an_epoch(two_p
 
 def test_a_killed_process_is_made_up_for(two_processes):
     folder, _ = two_processes
-    whole, resumed = (load_file(folder / name / "model.safetensors") for name in ("uninterrupted", "killed"))
-    assert set(whole) == set(resumed)
-    for name, values in whole.items():
-        assert torch.equal(resumed[name], values), name
+    assert_same_weights(*(load_file(folder / name / "model.safetensors") for name in ("killed", "uninterrupted")))
 
 
 def test_only_the_main_process_writes(two_processes):

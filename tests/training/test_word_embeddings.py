@@ -12,7 +12,7 @@ from modeling_triaffine import TriaffineForNestedNER, TriaffineProcessor
 from modeling_triaffine.model.vocabularies_triaffine import number_names
 from modeling_triaffine.training.run import prepare_run, train_and_save
 from modeling_triaffine.training.word_vectors import read_word_vectors
-from tests.helpers.micro_training import micro_records, write_lines, write_recipe
+from tests.helpers.micro_training import micro_records, run_arguments, write_lines, write_recipe
 
 pytest.importorskip("gensim", reason="needs the extra embeddings")
 
@@ -177,10 +177,8 @@ def test_the_table_has_the_mean_for_unknown_words(files):
 
 
 def options(corpus: Path, folder: Path, *more: object) -> list[str]:
-    recipe = write_recipe(folder / "recipe")
-    plan = {"recipe": recipe, "train_file": corpus, "output_dir": folder / "out", "num_train_epochs": 1}
-    plan |= {"disable_tqdm": 1, "card_examples": 0}
-    return [*(str(part) for name, value in plan.items() for part in (f"--{name}", value)), "--use_cpu", *map(str, more)]
+    short = ("--num_train_epochs", 1, "--disable_tqdm", 1, "--card_examples", 0, "--use_cpu")
+    return run_arguments(write_recipe(folder / "recipe"), corpus, folder / "out", *short, *more)
 
 
 @pytest.fixture
