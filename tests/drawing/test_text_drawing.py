@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from functools import partial
 
 import numpy as np
 import pytest
@@ -27,51 +28,54 @@ def draw(text, *entities, **options):
 # ---------------------------------------------------------------------------------------------- layout
 
 
-def test_three_levels_innermost_first():
-    text = "She met the rector of the University of Orsk."
-    phrases = ("the rector of the University of Orsk", "PERSON"), ("the University of Orsk", "ORG"), ("Orsk", "LOC")
-    assert draw(text, *phrases) == [
+NFD = partial(unicodedata.normalize, "NFD")
+# Text, its entities as (word, label), the lines below the text.
+DRAWINGS = {
+    "three levels, innermost first": (
         "She met the rector of the University of Orsk.",
-        "                                        ╰──╯ LOC",
-        "                      ╰────────────────────╯ ORG",
-        "        ╰──────────────────────────────────╯ PERSON",
-    ]
+        [("the rector of the University of Orsk", "PERSON"), ("the University of Orsk", "ORG"), ("Orsk", "LOC")],
+        [
+            "                                        ╰──╯ LOC",
+            "                      ╰────────────────────╯ ORG",
+            "        ╰──────────────────────────────────╯ PERSON",
+        ],
+    ),
+    "side by side": ("Orsk and also Velmar", [("Orsk", "LOC"), ("Velmar", "PER")], ["╰──╯ LOC      ╰────╯ PER"]),
+    "a label that would touch the next bracket": (
+        "Orsk, Velmar, Dorin",
+        [("Orsk", "LOCATION"), ("Velmar", "PERSON"), ("Dorin", "PERSON")],
+        ["╰──╯ LOCATION", "      ╰────╯ PERSON", "              ╰───╯ PERSON"],
+    ),
+    "three columns after a label": ("a bcdefg", [("a", "XX"), ("g", "Y")], ["┴ XX   ┴ Y"]),
+    "two columns after a label": ("a bcdef", [("a", "XX"), ("f", "Y")], ["┴ XX  ┴ Y"]),
+    "one column after a label": ("a bcde", [("a", "XX"), ("e", "Y")], ["┴ XX", "     ┴ Y"]),
+    "crossing and on the same span": (
+        "alpha beta gamma",
+        [("alpha beta", "A"), ("beta gamma", "B"), ("beta gamma", "C")],
+        ["╰────────╯ A", "      ╰────────╯ B", "      ╰────────╯ C"],
+    ),
+    "one column wide": ("a b", [("a", "X"), ("b", "Y")], ["┴ X", "  ┴ Y"]),
+    "wide characters": (
+        "東京大学の山田さん",
+        [("東京", "LOC"), ("東京大学", "組織"), ("山田", "PER")],
+        ["╰──╯ LOC  ╰──╯ PER", "╰──────╯ 組織"],
+    ),
+    "wide labels": ("ab cd efghijkl mn", [("ab", "組織組織"), ("mn", "X")], ["╰╯ 組織組織    ╰╯ X"]),
+    "combining marks": (NFD("Åsé à Orsk"), [(NFD("Åsé"), "PER"), ("Orsk", "LOC")], ["╰─╯ PER", "      ╰──╯ LOC"]),
+    "Hangul": ("한글 A", [("A", "X")], ["     ┴ X"]),
+    "decomposed Hangul": (NFD("한글 A"), [("A", "X")], ["     ┴ X"]),
+}
+
+
+@pytest.mark.parametrize(("text", "phrases", "lines"), DRAWINGS.values(), ids=DRAWINGS)
+def test_lines_below_the_text(text, phrases, lines):
+    assert draw(text, *phrases) == [text, *lines]
 
 
 def test_example_of_the_module():
     text = "the mayor of Port Velmar"
     lines = draw(text, (text, "PERSON"), ("Port Velmar", "LOCATION"))
     assert "\n".join(f"    {line}" for line in lines) in text_drawing.__doc__
-
-
-def test_entities_side_by_side_share_a_line():
-    assert draw("Orsk and also Velmar", ("Orsk", "LOC"), ("Velmar", "PER")) == [
-        "Orsk and also Velmar",
-        "╰──╯ LOC      ╰────╯ PER",
-    ]
-
-
-def test_label_that_would_touch_the_next_bracket_moves_it_down():
-    assert draw("Orsk, Velmar, Dorin", ("Orsk", "LOCATION"), ("Velmar", "PERSON"), ("Dorin", "PERSON")) == [
-        "Orsk, Velmar, Dorin",
-        "╰──╯ LOCATION",
-        "      ╰────╯ PERSON",
-        "              ╰───╯ PERSON",
-    ]
-    # Two columns between a label and the next bracket are enough, one is not.
-    assert draw("a bcdefg", ("a", "XX"), ("g", "Y")) == ["a bcdefg", "┴ XX   ┴ Y"]
-    assert draw("a bcdef", ("a", "XX"), ("f", "Y")) == ["a bcdef", "┴ XX  ┴ Y"]
-    assert draw("a bcde", ("a", "XX"), ("e", "Y")) == ["a bcde", "┴ XX", "     ┴ Y"]
-
-
-def test_crossing_entities_and_shared_spans_have_lines_of_their_own():
-    text = "alpha beta gamma"
-    lines = draw(text, ("alpha beta", "A"), ("beta gamma", "B"), ("beta gamma", "C"))
-    assert lines == [text, "╰────────╯ A", "      ╰────────╯ B", "      ╰────────╯ C"]
-
-
-def test_entity_of_one_column():
-    assert draw("a b", ("a", "X"), ("b", "Y")) == ["a b", "┴ X", "  ┴ Y"]
 
 
 def test_same_entity_twice_is_drawn_once_and_order_is_irrelevant():
@@ -128,44 +132,13 @@ def test_line_breaks_of_the_text_are_kept():
 # ---------------------------------------------------------------------------------------------- widths
 
 
-def test_wide_characters_take_two_columns():
-    text = "東京大学の山田さん"
-    assert draw(text, ("東京", "LOC"), ("東京大学", "組織"), ("山田", "PER")) == [
-        "東京大学の山田さん",
-        "╰──╯ LOC  ╰──╯ PER",
-        "╰──────╯ 組織",
-    ]
-
-
-def test_wide_labels_count_by_columns_too():
-    text = "ab cd efghijkl mn"
-    assert draw(text, ("ab", "組織組織"), ("mn", "X")) == [text, "╰╯ 組織組織    ╰╯ X"]
-
-
-def test_wide_characters_are_wrapped_by_columns():
+def test_text_is_wrapped_by_columns():
     assert draw("東京大学の山田太郎", width=10) == ["東京大学の", "山田太郎"]
     assert draw("東京大学の山田太郎", width=11) == ["東京大学の", "山田太郎"]
+    assert draw(NFD("é" * 12), width=10) == [NFD("é" * 10), NFD("éé")]
 
 
-def test_combining_marks_take_no_column_and_stay_with_their_letter():
-    text = unicodedata.normalize("NFD", "Åsé à Orsk")
-    assert draw(text, (unicodedata.normalize("NFD", "Åsé"), "PER"), ("Orsk", "LOC")) == [
-        text,
-        "╰─╯ PER",
-        "      ╰──╯ LOC",
-    ]
-    assert draw(unicodedata.normalize("NFD", "é" * 12), width=10) == [
-        unicodedata.normalize("NFD", "é" * 10),
-        unicodedata.normalize("NFD", "éé"),
-    ]
-
-
-def test_decomposed_hangul_is_as_wide_as_composed():
-    composed, decomposed = (unicodedata.normalize(form, "한글 A") for form in ("NFC", "NFD"))
-    assert draw(composed, ("A", "X"))[1] == draw(decomposed, ("A", "X"))[1] == "     ┴ X"
-
-
-def test_mark_without_a_letter_is_carried_by_a_circle():
+def test_a_combining_mark_without_a_letter_gets_a_dotted_circle():
     assert draw("\u0301a", ("a", "X")) == ["◌\u0301a", " ┴ X"]
 
 

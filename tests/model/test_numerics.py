@@ -24,26 +24,18 @@ def words(*sentences: str) -> dict[str, list[list[str]]]:
 
 @RANKS
 @pytest.mark.parametrize("scale", [1e-7, 1.0, 100.0, HUGE])
-def test_bfloat16_head_is_finite_whatever_it_reads(rank, scale):
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=["bfloat16", "autocast to float16"])
+def test_head_is_finite_for_inputs_of_any_size(rank, scale, dtype):
     head, hidden, lengths = make_head(triaffine_rank=rank)
-    hidden = (scale * hidden).clamp(-HUGE, HUGE).bfloat16().requires_grad_()
-    output = head.bfloat16()(hidden, lengths, random_labels(lengths, 4, 5))
+    is_autocast = dtype == torch.float16
+    head.to(torch.float32 if is_autocast else dtype)
+    hidden = (scale * hidden).clamp(-HUGE, HUGE).to(dtype).requires_grad_()
+    with torch.autocast("cpu", dtype, enabled=is_autocast):
+        output = head(hidden, lengths, random_labels(lengths, 4, 5))
     check_finite(output)
     output.loss.backward()
-    assert hidden.grad.isfinite().all()
-    assert all(parameter.grad.isfinite().all() for parameter in head.parameters())
-
-
-@RANKS
-@pytest.mark.parametrize("scale", [1e-7, 1.0, 100.0, HUGE])
-def test_head_is_finite_under_autocast_to_float16(rank, scale):
-    head, hidden, lengths = make_head(triaffine_rank=rank)
-    hidden = (scale * hidden).clamp(-HUGE, HUGE).half().requires_grad_()
-    with torch.autocast("cpu", torch.float16):
-        output = head.float()(hidden, lengths, random_labels(lengths, 4, 5))
-    check_finite(output)
-    output.loss.backward()
-    assert all(parameter.grad.isfinite().all() for parameter in head.parameters())
+    gradients = [parameter.grad for parameter in head.parameters()] + [hidden.grad] * (not is_autocast)
+    assert all(gradient.isfinite().all() for gradient in gradients)
 
 
 @RANKS

@@ -166,11 +166,6 @@ def check_rising_scores():
 
 
 @needs_triton
-def test_scores_that_rise_from_block_to_block(interpreted):
-    interpreted(check_rising_scores)
-
-
-@needs_triton
 @pytest.mark.parametrize(
     "forms",
     [("strided product", "strided keys"), pytest.param(("strided keys", "strided product"), marks=nightly)],
@@ -230,11 +225,6 @@ def check_outside_is_not_read():
     torch.testing.assert_close(actual, expected, rtol=1e-12, atol=1e-12)
 
 
-@needs_triton
-def test_what_is_outside_of_spans_is_not_read(interpreted):
-    interpreted(check_outside_is_not_read)
-
-
 def check_single_gradients():
     torch.manual_seed(0)
     attention, scoring = draw("product", 1, 3, 3, torch.float64), draw("keys", 1, 3, 3, torch.float64)
@@ -249,12 +239,6 @@ def check_single_gradients():
         torch.testing.assert_close(actual, expected, rtol=1e-12, atol=1e-12)
 
 
-@nightly
-@needs_triton
-def test_each_gradient_alone(interpreted):
-    interpreted(check_single_gradients)
-
-
 class LargestTensor(TorchDispatchMode):
     """Notes the size, in bytes, of the largest tensor that an operation returns."""
 
@@ -266,7 +250,7 @@ class LargestTensor(TorchDispatchMode):
         return result
 
 
-def check_memory():
+def check_largest_tensor_is_p():
     attention, scoring = draw("product", 1, 4, 3, torch.float32), draw("product", 1, 4, 3, torch.float32)
     with LargestTensor() as largest:
         values_and_gradients(triton_span_scores, attention, scoring)
@@ -274,8 +258,17 @@ def check_memory():
 
 
 @needs_triton
-def test_nothing_is_larger_than_p(interpreted):
-    interpreted(check_memory)
+@pytest.mark.parametrize(
+    "check",
+    [
+        check_rising_scores,
+        check_outside_is_not_read,
+        check_largest_tensor_is_p,
+        pytest.param(check_single_gradients, marks=nightly),
+    ],
+)
+def test_in_the_interpreter(interpreted, check):
+    interpreted(check)
 
 
 class Compiler:
