@@ -115,12 +115,9 @@ def encoder(tmp_path_factory) -> str:
 @pytest.fixture(scope="session")
 def saved_model(encoder, tmp_path_factory) -> Path:
     """Folder of a tiny model with its processor; only to be read."""
-    from tests.helpers.tiny import tiny_model, tiny_processor
+    from tests.helpers.tiny import save_tiny_model
 
-    folder = tmp_path_factory.mktemp("model")
-    tiny_model(encoder).save_pretrained(folder)
-    tiny_processor(encoder).save_pretrained(folder)
-    return folder
+    return save_tiny_model(tmp_path_factory.mktemp("model"), encoder)
 
 
 class Result(NamedTuple):

@@ -18,7 +18,7 @@ from modeling_triaffine import NestedNERPipeline, TriaffineForNestedNER
 from modeling_triaffine.data import FORMATS, CorpusError, RecordChecker
 from tests.conftest import EXAMPLES
 from tests.helpers.corpora import SAMPLES, cas_json, write_files
-from tests.helpers.tiny import tiny_model, tiny_processor
+from tests.helpers.tiny import save_tiny_model, tiny_pipeline
 
 FUZZED = settings(suppress_health_check=list(HealthCheck), database=None, derandomize=True)
 # What has broken readers: ends of lines, marks of every format, halves of UTF-8, numbers out of range.
@@ -131,15 +131,7 @@ MODEL_FILES = [
 
 @pytest.fixture(scope="module")
 def model_folder(encoder, tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("fuzzed") / "model"
-    processor = tiny_processor(encoder)
-    processor.build_vocabularies([{"tokens": ["gene"], "pos": []}], ["chars"])
-    model = tiny_model(
-        encoder, char_embedding_size=4, char_lstm_hidden_size=2, char_vocab_size=len(processor.vocabularies["chars"])
-    )
-    model.save_pretrained(folder)
-    processor.save_pretrained(folder)
-    return folder
+    return save_tiny_model(tmp_path_factory.mktemp("fuzzed") / "model", encoder, ["chars"])
 
 
 @pytest.fixture(scope="module")
@@ -190,7 +182,7 @@ HOSTILE = {
 
 @pytest.fixture(scope="module")
 def pipeline(encoder) -> NestedNERPipeline:
-    return NestedNERPipeline(model=tiny_model(encoder), processor=tiny_processor(encoder))
+    return tiny_pipeline(encoder)
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)

@@ -35,7 +35,7 @@ from modeling_triaffine.training.arguments import (
 from modeling_triaffine.training.command_line import CONFIG_OPTIONS, parse_training_plan
 from modeling_triaffine.training.faults import OutOfMemoryError
 from tests.helpers.portable import near
-from tests.helpers.tiny import tiny_model, tiny_processor
+from tests.helpers.tiny import save_tiny_model, tiny_model, tiny_pipeline, tiny_processor
 
 TEXTS = ["The gene binds DNA. It works.", "", "protein"]
 
@@ -358,10 +358,7 @@ def test_a_plain_file_that_is_not_utf_8_is_an_error(saved_model, command, tmp_pa
 @pytest.fixture(scope="module")
 def marking_model(encoder, tmp_path_factory):
     """Folder of a tiny model whose likeliest label of most spans is an entity's."""
-    folder = tmp_path_factory.mktemp("marking")
-    tiny_model(encoder, seed=2).save_pretrained(folder)
-    tiny_processor(encoder).save_pretrained(folder)
-    return folder
+    return save_tiny_model(tmp_path_factory.mktemp("marking"), encoder, seed=2)
 
 
 @pytest.fixture
@@ -452,7 +449,7 @@ def test_predicted_words_do_not_depend_on_the_batch(encoder):
 
 
 def test_raw_text_is_scored_by_characters(encoder):
-    pipeline = NestedNERPipeline(model=tiny_model(encoder), processor=tiny_processor(encoder))
+    pipeline = tiny_pipeline(encoder)
     text = "The gene-protein binds."
     found = pipeline(text, threshold=0.3)
     gold = [{"start": e["start"], "end": e["end"], "type": e["entity_group"]} for e in found]

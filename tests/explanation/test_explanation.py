@@ -45,7 +45,7 @@ from modeling_triaffine.model.triaffine_ops import (
     triaffine_pairs_reference,
 )
 from tests.helpers.portable import near
-from tests.helpers.tiny import tiny_model, tiny_processor
+from tests.helpers.tiny import tiny_model, tiny_pipeline, tiny_processor
 from tests.model.test_span_head import FACTORS
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -247,7 +247,7 @@ def test_spans_that_are_no_candidates_are_none(pipeline):
 
 
 def test_a_model_in_training_is_explained_without_dropout_and_stays_in_training(encoder):
-    pipeline = NestedNERPipeline(model=tiny_model(encoder, mlp_dropout=0.5, **FOUND), processor=tiny_processor(encoder))
+    pipeline = tiny_pipeline(encoder, mlp_dropout=0.5, **FOUND)
     expected = explain(pipeline, TEXT, SPAN)
     pipeline.model.train()
     assert explain(pipeline, TEXT, SPAN).to_dict() == near(expected.to_dict())
@@ -255,7 +255,7 @@ def test_a_model_in_training_is_explained_without_dropout_and_stays_in_training(
 
 
 def test_what_other_threads_ask_of_the_model_meanwhile_is_not_explained(encoder):
-    pipeline = NestedNERPipeline(model=tiny_model(encoder, **FOUND), processor=tiny_processor(encoder))
+    pipeline = tiny_pipeline(encoder, **FOUND)
     expected = explain(pipeline, TEXT, SPAN)
     asked = []
 
@@ -314,7 +314,7 @@ def test_white_space_around_and_texts_without_words(pipeline):
 
 
 def test_a_span_wider_than_the_model_scores_is_refused(encoder):
-    pipeline = NestedNERPipeline(model=tiny_model(encoder, max_span_width=3), processor=tiny_processor(encoder))
+    pipeline = tiny_pipeline(encoder, max_span_width=3)
     assert len(explain(pipeline, TEXT, (16, 23)).words) == 3
     with pytest.raises(ValueError, match="has 4 words, but the model scores spans of at most 3"):
         explain(pipeline, TEXT, SPAN)

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 import torch
 from huggingface_hub import HfApi
 
-from modeling_triaffine import TriaffineForNestedNER
+from modeling_triaffine import TriaffineConfig, TriaffineForNestedNER
 from modeling_triaffine.model.repository_triaffine import REMOTE_CODE_FILES
 from modeling_triaffine.publishing import RunSummary, build_model_card
 from modeling_triaffine.publishing.card_mark import mark_card
 from modeling_triaffine.publishing.run_summary import Evaluation
-from tests.helpers.tiny import tiny_model, tiny_processor
+from tests.helpers.tiny import save_tiny_model
 
 if TYPE_CHECKING:
     from tests.helpers.hub_server import LoopbackHub
@@ -37,14 +37,9 @@ SUMMARY = RunSummary(dataset="micro", training_seconds=1.0, evaluation=Evaluatio
 
 def save_checkpoint(folder: Path, encoder: str) -> Path:
     """A tiny model as a training leaves it."""
-    processor = tiny_processor(encoder)
-    processor.build_vocabularies([{"tokens": ["gene", "binds"], "pos": []}], ["chars"])
-    sizes = {"char_vocab_size": len(processor.vocabularies["chars"]), "char_embedding_size": 3}
-    model = tiny_model(encoder, **sizes, char_lstm_hidden_size=2)
-    model.save_pretrained(folder)
-    processor.save_pretrained(folder)
+    save_tiny_model(folder, encoder, ["chars"])
     SUMMARY.save(folder)
-    card = build_model_card(model.config, model_name=folder.name, summary=SUMMARY)
+    card = build_model_card(TriaffineConfig.from_pretrained(folder), model_name=folder.name, summary=SUMMARY)
     (folder / "README.md").write_text(mark_card(str(card)))
     for name in LEFT_BEHIND:
         (folder / name).mkdir() if name in ("checkpoint-3", "patients", "wandb") else (folder / name).write_text("{}")

@@ -3,10 +3,9 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import torch
 import yaml
 
-from tests.helpers.tiny import tiny_model, tiny_processor
+from tests.helpers.tiny import tiny_pipeline
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -23,11 +22,9 @@ PATIENCE = 60_000  # milliseconds
 
 def save_model(folder: Path, encoder: str, examples: list[str], **fields) -> Path:
     """A tiny model that takes every candidate for an entity, and its card."""
-    model = tiny_model(encoder, **fields)
-    with torch.no_grad():
-        model.head.label_bias[-1] -= 3
-    model.save_pretrained(folder)
-    tiny_processor(encoder).save_pretrained(folder)
+    pipeline = tiny_pipeline(encoder, **fields)
+    pipeline.model.head.label_bias.data[-1] -= 3
+    pipeline.save_pretrained(folder)
     widget = yaml.safe_dump({"widget": [{"text": example} for example in examples]})
     (folder / "README.md").write_text(f"---\n{widget}---\n# Model\n", encoding="utf-8")
     return folder

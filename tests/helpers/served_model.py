@@ -1,15 +1,26 @@
-"""What the tests of the HTTP service ask, and of which model."""
+"""What the tests of the HTTP service ask, and clients of applications."""
 
-from pathlib import Path
+from collections.abc import Callable, Sequence
 
-from modeling_triaffine import NestedNERPipeline
-from tests.helpers.tiny import tiny_model, tiny_processor
+from fastapi.testclient import TestClient
+
+from modeling_triaffine.serving import Batcher, Limits, create_application
+from tests.helpers.tiny import LABELS
 
 WAIT = 60  # seconds, for what comes in far less
 TEXTS = ["The IL-2 gene binds protein. It is DNA!", "", "gene", "naïve café — 中文 gene"]
 
 
-def save_finding_model(folder: Path, encoder: str) -> str:
-    """A tiny model that finds entities without a threshold, too."""
-    NestedNERPipeline(model=tiny_model(encoder, seed=1), processor=tiny_processor(encoder)).save_pretrained(folder)
-    return str(folder)
+def client_of(
+    find: Callable,
+    model: str = "tiny",
+    labels: Sequence[str] = LABELS[:-1],
+    keys: Sequence[str] = (),
+    body_bytes: int = 2000,
+    texts: int = 64,
+    waiting: int = 100,
+) -> tuple[TestClient, Batcher]:
+    """A client of an application with small limits, and its batcher, which does not run yet."""
+    batcher = Batcher(find, texts, 1000, waiting)
+    limits = Limits(body_bytes=body_bytes, texts=5, text_characters=100)
+    return TestClient(create_application(batcher, model, list(labels), limits, keys)), batcher

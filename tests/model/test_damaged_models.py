@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from transformers import PretrainedConfig, PreTrainedModel
 
 from modeling_triaffine import NestedNERPipeline, TriaffineForNestedNER, TriaffineProcessor
-from tests.helpers.tiny import tiny_model, tiny_processor
+from tests.helpers.tiny import save_tiny_model, tiny_model
 
 CONFIG, PROCESSOR, VOCABULARIES = "config.json", "processor_config.json", "vocabularies.json"
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
@@ -21,17 +21,7 @@ VOCABULARY = {"[PAD]": 0, "[UNK]": 1}
 
 @pytest.fixture(scope="module")
 def good_model(encoder, tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("good") / "model"
-    processor = tiny_processor(encoder)
-    processor.build_vocabularies([{"tokens": ["gene"], "pos": ["N"]}], ["words", "pos", "chars"])
-    sizes = {
-        f"{part}_vocab_size": len(processor.vocabularies[name])
-        for part, name in (("word", "words"), ("pos", "pos"), ("char", "chars"))
-    }
-    parts = {"word_embedding_size": 3, "pos_embedding_size": 3, "char_embedding_size": 4, "char_lstm_hidden_size": 2}
-    tiny_model(encoder, **sizes, **parts).save_pretrained(folder)
-    processor.save_pretrained(folder)
-    return folder
+    return save_tiny_model(tmp_path_factory.mktemp("good") / "model", encoder, ["words", "pos", "chars"])
 
 
 @pytest.fixture

@@ -27,26 +27,21 @@ def tokens(processor, feature):
     return processor.tokenizer.convert_ids_to_tokens(feature["input_ids"])
 
 
-def test_layout_with_context_on_both_sides(processor):
-    [feature] = processor.encode([["gene", "x"]], None, [["a", "b"]], [["c"]])
-    assert tokens(processor, feature) == ["[CLS]", *"ab", "[SEP]", "gene", "x", "[SEP]", "c", "[SEP]"]
-    assert feature["token_type_ids"].tolist() == [1, 1, 1, 0, 0, 0, 0, 1, 1]
-    assert feature["word_index"].tolist() == [-1, -1, -1, -1, 0, 1, -1, -1, -1]
-    assert feature["num_words"] == 2
-
-
 @pytest.mark.parametrize(
-    ("left", "right", "layout", "segments"),
+    ("left", "right", "layout", "segments", "index"),
     [
-        ([], [], "[CLS] gene [SEP]", [0, 0, 0]),
-        (["a"], [], "[CLS] a [SEP] gene [SEP]", [1, 1, 0, 0, 0]),
-        ([], ["a"], "[CLS] gene [SEP] a [SEP]", [0, 0, 0, 1, 1]),
+        (["a", "b"], ["c"], "[CLS] a b [SEP] gene x [SEP] c [SEP]", "111000011", [-1, -1, -1, -1, 0, 1, -1, -1, -1]),
+        ([], [], "[CLS] gene x [SEP]", "0000", [-1, 0, 1, -1]),
+        (["a"], [], "[CLS] a [SEP] gene x [SEP]", "110000", [-1, -1, -1, 0, 1, -1]),
+        ([], ["a"], "[CLS] gene x [SEP] a [SEP]", "000011", [-1, 0, 1, -1, -1, -1]),
     ],
 )
-def test_empty_parts_are_left_out(processor, left, right, layout, segments):
-    [feature] = processor.encode([["gene"]], None, [left], [right])
+def test_layout_with_context(processor, left, right, layout, segments, index):
+    [feature] = processor.encode([["gene", "x"]], None, [left], [right])
     assert tokens(processor, feature) == layout.split()
-    assert feature["token_type_ids"].tolist() == segments
+    assert feature["token_type_ids"].tolist() == [int(segment) for segment in segments]
+    assert feature["word_index"].tolist() == index
+    assert feature["num_words"] == 2
 
 
 def test_context_is_cut_evenly_around_the_sentence_and_specials_stay(processor):

@@ -20,7 +20,7 @@ from modeling_triaffine.page.marking import mark_text
 from modeling_triaffine.page.views import LONGEST_TEXT, MOST_ENTITIES, show_drawing, show_table
 from tests.helpers.demo_page import HOSTILE, HOSTILE_LABELS, LAPTOP, MARKUP, PHONE, TEXT, find
 from tests.helpers.portable import near
-from tests.helpers.tiny import tiny_model, tiny_processor
+from tests.helpers.tiny import tiny_pipeline
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -246,12 +246,8 @@ def explanation_rows(explanation) -> list[list[list[str]]]:
     return [[["".join(cell.itertext()) for cell in row] for row in list(part)[1:]] for part in table.iter("tbody")]
 
 
-def make_pipeline(encoder: str, **fields) -> NestedNERPipeline:
-    return NestedNERPipeline(model=tiny_model(encoder, **fields), processor=tiny_processor(encoder), device="cpu")
-
-
 def test_the_page_shows_the_rows_of_the_text_with_the_predicted_label_first(encoder):
-    explanation = explain(make_pipeline(encoder, max_candidates=20), TEXT, (4, 8))
+    explanation = explain(tiny_pipeline(encoder, max_candidates=20), TEXT, (4, 8))
     order = likeliest_labels(explanation)
     assert explanation.labels[order[0]].label == explanation.predicted
     probabilities, *parts = explanation_rows(explanation)
@@ -294,7 +290,7 @@ def test_an_explanation_of_many_labels_shows_the_likeliest_and_counts_the_others
     ids=["no-cross-span", "no-attention", "no-candidate"],
 )
 def test_an_explanation_without_a_part_leaves_it_out(encoder, fields, parts):
-    pipeline = make_pipeline(encoder, **fields)
+    pipeline = tiny_pipeline(encoder, **fields)
     explained = [explain(pipeline, TEXT, span) for span in ((4, 8), (4, 14))]
     explanation = next(one for one in explained if not one.is_candidate)
     names = [word.text for word in explanation.words]

@@ -1,10 +1,9 @@
 """Requests of Label Studio and INCEpTION as documented by them, and the responses."""
 
 import pytest
-from fastapi.testclient import TestClient
 
-from modeling_triaffine.serving import Batcher, Limits, create_application
 from modeling_triaffine.serving.annotation_tools import PREDICTED
+from tests.helpers.served_model import client_of
 
 TEXT = "Joe waited for the train . The train was late ."
 FOUND = [
@@ -15,9 +14,10 @@ FOUND = [
 
 @pytest.fixture
 def client():
-    limits = Limits(body_bytes=100_000, texts=3, text_characters=100)
-    with Batcher(lambda texts, threshold: [FOUND if text == TEXT else [] for text in texts], 64, 1000, 100) as batcher:
-        yield TestClient(create_application(batcher, "owner/name", ["Person", "Vehicle"], limits))
+    options = {"model": "owner/name", "labels": ["Person", "Vehicle"], "body_bytes": 100_000}
+    client, batcher = client_of(lambda texts, threshold: [FOUND if text == TEXT else [] for text in texts], **options)
+    with batcher:
+        yield client
 
 
 # ---- Label Studio
@@ -83,7 +83,7 @@ def test_without_a_configuration_label_studio_gets_all_labels(client):
         ({"tasks": [{"id": 1, "data": {"article": None}}]}, ["data.article"]),
         ({"tasks": [{"id": 1}]}, ["tasks.0.data"]),
         ({"tasks": {}}, ["tasks"]),
-        ({"tasks": PREDICT["tasks"] * 2}, ["4", "limit is 3"]),
+        ({"tasks": PREDICT["tasks"] * 3}, ["6", "limit is 5"]),
         ({"label_config": "<View><Image name='a' value='$b'/></View>"}, ["label_config", "<Labels>"]),
         ({"label_config": "<View>"}, ["label_config", "XML"]),
         ({"label_config": '<!DOCTYPE a [<!ENTITY e "x">]><View>&e;</View>'}, ["label_config", "'e'"]),

@@ -1,9 +1,8 @@
 """`/metrics`, as parsed by Prometheus' client."""
 
-from fastapi.testclient import TestClient
 from prometheus_client import parser
 
-from modeling_triaffine.serving import Batcher, Limits, create_application
+from tests.helpers.served_model import client_of
 
 ENTITY = {"entity_group": "DNA", "score": 0.5, "word": "a", "start": 0, "end": 1}
 
@@ -18,12 +17,11 @@ def values(client):
 
 
 def test_requests_texts_and_entities_are_counted():
-    limits = Limits(body_bytes=1000, texts=2, text_characters=100)
-    with Batcher(lambda texts, threshold: [[ENTITY, ENTITY] for _ in texts], 64, 1000, 100) as batcher:
-        client = TestClient(create_application(batcher, "tiny", ["DNA"], limits))
+    client, batcher = client_of(lambda texts, threshold: [[ENTITY, ENTITY] for _ in texts])
+    with batcher:
         client.post("/predict", json={"texts": ["ab", "abc"]})
         client.post("/predict", json={"text": "a", "overlap": "flat"})
-        client.post("/predict", json={"texts": ["a"] * 3})
+        client.post("/predict", json={"texts": ["a"] * 6})
         client.post("/label-studio/predict", json={"tasks": [{"data": {"text": "abcd"}}]})
         for path in ("/secret-1", "/secret-2"):
             client.get(path)
@@ -44,8 +42,6 @@ def test_requests_texts_and_entities_are_counted():
 
 
 def test_metrics_require_an_api_key():
-    limits = Limits(body_bytes=1000, texts=2, text_characters=100)
-    batcher = Batcher(lambda texts, threshold: [], 64, 1000, 100)
-    client = TestClient(create_application(batcher, "tiny", ["DNA"], limits, ["key"]))
+    client, _ = client_of(lambda texts, threshold: [], keys=["key"])
     assert client.get("/metrics").status_code == 401
     assert client.get("/metrics", headers={"Authorization": "Bearer key"}).status_code == 200

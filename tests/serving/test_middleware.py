@@ -3,10 +3,10 @@
 import base64
 
 import pytest
-from fastapi.testclient import TestClient
 
-from modeling_triaffine.serving import Batcher, Limits, create_application, read_api_keys
+from modeling_triaffine.serving import read_api_keys
 from modeling_triaffine.serving.middleware import API_KEYS
+from tests.helpers.served_model import client_of
 
 KEYS = ["first-key", "second"]
 
@@ -17,10 +17,9 @@ def basic(user, password):
 
 @pytest.fixture
 def client():
-    limits = Limits(body_bytes=100, texts=5, text_characters=100)
-    batcher = Batcher(lambda texts, threshold: [[] for _ in texts], 64, 1000, 100)
+    client, batcher = client_of(lambda texts, threshold: [[] for _ in texts], keys=KEYS)
     with batcher:
-        yield TestClient(create_application(batcher, "tiny", ["DNA"], limits, KEYS))
+        yield client
 
 
 @pytest.mark.parametrize(
@@ -37,7 +36,7 @@ WRONG += ["Basic second", basic("second", ""), basic("me", "wrong"), "Basic /w==
 @pytest.mark.parametrize("given", WRONG)
 def test_invalid_keys_are_rejected_before_the_body_is_read(client, given):
     headers = {} if given is None else {"Authorization": given}
-    for content in ("{", "x" * 1000):
+    for content in ("{", "x" * 3000):
         answer = client.post("/predict", content=content, headers=headers)
         assert (answer.status_code, answer.headers["WWW-Authenticate"]) == (401, "Bearer")
         assert list(answer.json()) == ["detail"]

@@ -13,14 +13,13 @@ import pytest
 from fastapi.testclient import TestClient
 from pydantic import TypeAdapter
 
-from modeling_triaffine import NestedNERPipeline
 from modeling_triaffine.model.decoding_triaffine import OVERLAPS
-from modeling_triaffine.serving import Batcher, Item, Limits, QueueFullError, create_application
+from modeling_triaffine.serving import Batcher, Item, Limits, QueueFullError
 from modeling_triaffine.serving.batching import GivenUpError
 from modeling_triaffine.serving.schema import EntitiesOfText, EntitiesOfTexts, Health, Options, PredictionRequest
 from modeling_triaffine.version import __version__
 from tests.helpers.portable import near
-from tests.helpers.served_model import TEXTS, WAIT, save_finding_model
+from tests.helpers.served_model import TEXTS, WAIT, client_of
 from tests.helpers.tiny import LABELS
 
 JSON_BODY = {"Content-Type": "application/json"}
@@ -177,23 +176,6 @@ def test_exit_finishes_submitted_jobs():
 
 
 # ---- the application
-
-
-def client_of(finder, **options):
-    """A client of an application with small limits, and its running batcher."""
-    batcher = batcher_of(finder, **options)
-    limits = Limits(body_bytes=2000, texts=5, text_characters=100)
-    return TestClient(create_application(batcher, "tiny", LABELS[:-1], limits)), batcher
-
-
-@pytest.fixture(scope="module")
-def model(encoder, tmp_path_factory) -> str:
-    return save_finding_model(tmp_path_factory.mktemp("model"), encoder)
-
-
-@pytest.fixture(scope="module")
-def find_entities(model):
-    return NestedNERPipeline(model=model)
 
 
 @pytest.fixture
@@ -406,11 +388,10 @@ def test_health_names_the_model_and_its_limits(client):
 
 
 def test_health_does_not_reveal_the_path_of_the_model(model):
-    limits = Limits(body_bytes=2000, texts=5, text_characters=100)
     name = Path(model).name
     for given, shown in ((model, name), (f"{model}/", name), ("owner/name", "owner/name")):
-        application = create_application(batcher_of(Finder()), given, [], limits)
-        assert TestClient(application).get("/health").json()["model"] == shown
+        client, _ = client_of(Finder(), model=given)
+        assert client.get("/health").json()["model"] == shown
 
 
 def test_a_failing_request_gets_500_and_the_next_one_200():

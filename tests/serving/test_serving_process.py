@@ -10,20 +10,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from modeling_triaffine import NestedNERPipeline
-from tests.helpers.served_model import TEXTS, WAIT, save_finding_model
+from tests.helpers.served_model import TEXTS, WAIT
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
-
-
-@pytest.fixture(scope="module")
-def model(encoder, tmp_path_factory) -> str:
-    return save_finding_model(tmp_path_factory.mktemp("model"), encoder)
-
-
-@pytest.fixture(scope="module")
-def find_entities(model):
-    return NestedNERPipeline(model=model)
 
 
 @pytest.fixture(scope="module")
