@@ -1,4 +1,4 @@
-"""Fixtures that several rooms share, and the last line of a run: what was skipped, and what would run it."""
+"""Fixtures that several folders share, and the last line of a run: what was skipped, and what would run it."""
 
 import gc
 import os

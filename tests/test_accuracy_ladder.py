@@ -75,7 +75,7 @@ def test_rows_hold_every_run_and_the_difference_to_the_start(run_ladder):
         assert run["resumed"] is False
 
 
-def test_what_is_finished_is_not_trained_again(run_ladder):
+def test_finished_trainings_are_not_repeated(run_ladder):
     _, trained = run_ladder(1)
     assert len(trained) == 2
     rows, trained = run_ladder(1, 2)

@@ -1,4 +1,4 @@
-"""The import rules of docs/architecture.md: rooms import only rooms below them, and files form no circle."""
+"""The import rules of docs/architecture.md: folders import only folders below them, and files form no import cycle."""
 
 import ast
 import sys
@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).resolve().parents[1] / "modeling_triaffine"
-# From the ground up. Rooms of one floor do not import each other.
-FLOORS = (
+# From the lowest up. Folders of one layer do not import each other.
+LAYERS = (
     ("model",),
     ("drawing", "data"),
     ("evaluation", "explanation", "conversion", "tagging"),
@@ -17,7 +17,7 @@ FLOORS = (
     ("training", "page", "serving"),
     ("commands",),
 )
-# Files beside the rooms that any room may import.
+# Files beside the folders that any folder may import.
 SHARED_FILES = {"errors", "files", "hosting", "inference", "machine", "parsing", "version"}
 
 
@@ -39,20 +39,20 @@ def is_module(parts: list[str]) -> bool:
     return path.with_suffix(".py").exists() or path.is_dir()
 
 
-def rooms() -> list[str]:
+def folders() -> list[str]:
     return sorted(folder.name for folder in PACKAGE.iterdir() if (folder / "__init__.py").exists())
 
 
-def test_every_room_has_its_floor():
-    assert sorted(room for floor in FLOORS for room in floor) == rooms()
+def test_every_folder_has_its_layer():
+    assert sorted(folder for layer in LAYERS for folder in layer) == folders()
 
 
-@pytest.mark.parametrize("room", rooms())
-def test_a_room_imports_only_from_below(room):
-    floor = next(number for number, names in enumerate(FLOORS) if room in names)
-    below = {name for names in FLOORS[:floor] for name in names}
-    allowed = below | {room} | (SHARED_FILES if floor else set())
-    for file in sorted((PACKAGE / room).rglob("*.py")):
+@pytest.mark.parametrize("folder", folders())
+def test_a_folder_imports_only_from_layers_below(folder):
+    layer = next(number for number, names in enumerate(LAYERS) if folder in names)
+    below = {name for names in LAYERS[:layer] for name in names}
+    allowed = below | {folder} | (SHARED_FILES if layer else set())
+    for file in sorted((PACKAGE / folder).rglob("*.py")):
         strangers = {name.split(".")[0] for name in imports_of(file)} - allowed
         assert not strangers, f"{file.relative_to(PACKAGE)} imports {strangers}"
 
@@ -63,7 +63,7 @@ def test_predict_reads_its_input_without_the_corpora():
         assert "data" not in {imported.split(".")[0] for imported in imports_of(PACKAGE / name)}
 
 
-def test_files_that_travel_import_siblings_torch_and_transformers_only():
+def test_uploaded_files_import_siblings_torch_and_transformers_only():
     outside = set()
     for file in (PACKAGE / "model").glob("*.py"):
         for node in ast.parse(file.read_text(encoding="utf-8")).body:
@@ -76,7 +76,7 @@ def test_files_that_travel_import_siblings_torch_and_transformers_only():
     assert outside - sys.stdlib_module_names <= {"torch", "transformers"} | required_by_transformers
 
 
-def test_files_form_no_circle():
+def test_files_form_no_import_cycle():
     graph = {}
     for file in PACKAGE.rglob("*.py"):
         name = ".".join(file.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__")

@@ -92,7 +92,7 @@ def test_the_seed_is_good(seed):
 
 @pytest.mark.parametrize("name", ["TF-8", "shift_jis", "hex", "idna"])
 @pytest.mark.parametrize("form", ["genia", "ace"])
-def test_an_encoding_that_xml_parsers_do_not_know_is_told(tmp_path, form, name):
+def test_an_encoding_that_xml_parsers_do_not_know_is_an_error(tmp_path, form, name):
     path = SEEDS[form](tmp_path)
     for file in tmp_path.iterdir():
         content = file.read_text().replace('<?xml version="1.0" encoding="UTF-8"?>', '<?xml version="1.0"?>')

@@ -278,7 +278,7 @@ def test_documents_made_of_words_are_read_as_they_are_spaced(folder, finder):
     assert entities_of(doc) == expected(finder("gene-binds DNA"))
 
 
-def test_mistakes_are_told(folder, tmp_path):
+def test_invalid_settings_are_errors(folder, tmp_path):
     with pytest.raises(ValueError, match=r'"triaffine_ner" has no model\. Add it with config=\{"model": ...\}'):
         spacy_pipeline(None)("gene")
     missing = str(tmp_path / "missing")

@@ -97,7 +97,7 @@ def test_an_edited_card_stays(model, corpus, command):
         ([sentence("DNA")], "dev", ["--precision", "1.5"], ["'--precision'"]),
     ],
 )
-def test_what_cannot_be_calibrated_changes_nothing(model, corpus, command, records, split, options, facts):
+def test_failed_calibrations_change_nothing(model, corpus, command, records, split, options, facts):
     before = {path.name: path.read_bytes() for path in model.iterdir()}
     result = command("calibrate", "--model", model, corpus(*records, split=split), *options)
     assert (result.code, result.out) == (2, "")

@@ -129,7 +129,7 @@ def exported(request, encoder, tmp_path_factory) -> Exported:
 
 
 @pytest.mark.parametrize("sentences", BATCHES.values(), ids=BATCHES)
-def test_outputs_are_the_models(exported, sentences):
+def test_outputs_are_those_of_the_model(exported, sentences):
     model, processor, session, _ = exported
     batch = processor.pad(processor.encode(sentences))
     with torch.no_grad():
@@ -170,7 +170,7 @@ def scores_of(found: list[dict]) -> dict[tuple, float]:
         (("model.onnx", "model.safetensors"), NestedNERPipeline),
     ],
 )
-def test_what_a_folder_is_opened_with(tmp_path, monkeypatch, files, kind):
+def test_a_folder_with_a_graph_alone_opens_in_onnx_runtime(tmp_path, monkeypatch, files, kind):
     for name in files:
         (tmp_path / name).touch()
     for one in (NestedNERPipeline, OnnxNestedNER):
@@ -200,14 +200,14 @@ def test_predictor_is_the_pipeline(exported, monkeypatch):
 
 
 @pytest.mark.parametrize("again", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
-def test_a_copy_of_the_model_opens_its_graph_anew(again, tmp_path):
+def test_a_copy_of_the_model_opens_its_own_session(again, tmp_path):
     path = tmp_path / "model.onnx"
     path.write_bytes(quantization_triaffine._graph(np.eye(2, dtype=np.float32), None))
     model = again(onnx_predictor.OnnxModel(str(path), TriaffineConfig(num_labels=2)))
     assert run_session(model.session, {"x": torch.ones(1, 2)})["y"] == pytest.approx(1, abs=1e-2)
 
 
-def test_what_a_graph_cannot_do_is_refused(saved_model):
+def test_unsupported_uses_of_a_graph_are_refused(saved_model):
     with pytest.raises(ValueError, match="'cuda'"):
         OnnxNestedNER(saved_model, device="cuda")
     pipeline = OnnxNestedNER.__new__(OnnxNestedNER)
@@ -249,7 +249,7 @@ def test_the_cube_of_low_rank_factors():
     torch.testing.assert_close(low_rank_cube(factor), factor.whole_cube())
 
 
-def test_the_lstm_is_torchs(tmp_path):
+def test_the_lstm_computes_as_torchs(tmp_path):
     """Alone, it is exported in seconds."""
     torch.manual_seed(0)
     layer = torch.nn.LSTM(3, 4, batch_first=True)
@@ -291,7 +291,7 @@ def test_graph_that_computes_something_else_is_refused(encoder, tmp_path, monkey
         export_onnx(model, processor, tmp_path / "model.onnx")
 
 
-def test_what_torch_cannot_export_is_told(encoder, tmp_path, monkeypatch):
+def test_errors_of_torchs_exporter_name_the_encoder(encoder, tmp_path, monkeypatch):
     def fail(*_):
         raise RuntimeError("Could not guard on u1.\nFor more information …")
 

@@ -236,7 +236,7 @@ def test_a_checkpoint_is_never_run(small, pretrained, tmp_path):
     assert (tmp_path / "made").is_dir()
 
 
-def test_a_call_of_the_operating_system_is_refused(small, pretrained, tmp_path):
+def test_a_checkpoint_that_calls_the_operating_system_is_refused(small, pretrained, tmp_path):
     small.extra = Bomb(os.mkdir, str(tmp_path / "made"))
     path = save_published(small, tmp_path / "best_epoch.pth")
     with pytest.raises(CheckpointError, match=r"best_epoch\.pth .*a saved model does not need"):
@@ -244,7 +244,7 @@ def test_a_call_of_the_operating_system_is_refused(small, pretrained, tmp_path):
     assert not (tmp_path / "made").exists()
 
 
-def test_what_is_no_tensor_does_not_become_one(small, pretrained, tmp_path):
+def test_a_parameter_that_is_not_a_tensor_is_refused(small, pretrained, tmp_path):
     small.parser_list[0].biaffine._parameters["offset"] = Bomb(shutil.copytree, pretrained, str(tmp_path / "made"))
     path = save_published(small, tmp_path / "best_epoch.pth")
     with pytest.raises(CheckpointError, match=r"best_epoch\.pth .* parser_list\.0\.biaffine\.offset is not a tensor"):
@@ -358,7 +358,7 @@ def test_a_state_dict_is_refused(small, pretrained, tmp_path):
         convert_published(path, pretrained, LABELS)
 
 
-def test_damaged_files_are_told(small, pretrained, tmp_path):
+def test_damaged_files_are_errors(small, pretrained, tmp_path):
     path = save_published(small, tmp_path / "best_epoch.pth")
     whole = path.read_bytes()
     for size in (20, len(whole) // 2, len(whole) - 30):

@@ -152,7 +152,7 @@ def test_nested_entities_are_nested_elements():
     assert "--lanes:2" in draw_entities_html(VELMAR, [entity(13, 24), entity(0, 24)])
 
 
-def test_of_two_that_cross_one_is_cut():
+def test_of_two_crossing_entities_one_is_split():
     pieces = read("one two three", [entity(0, 7, "A"), entity(4, 13, "B")]).pieces
     assert [(piece.key[2], piece.text) for piece in pieces] == [("A", "one two"), ("B", "two"), ("B", " three")]
     assert pieces[1].around == [pieces[0]]

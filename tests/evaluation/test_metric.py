@@ -238,7 +238,7 @@ def test_metric_in_pieces(metric):
     assert metric.compute(labels=["NEVER"]) == score_entities(PREDICTED, GOLD, labels=["NEVER"])
 
 
-def test_metric_starts_anew_after_compute(metric):
+def test_metric_is_empty_after_compute(metric):
     metric.compute(predictions=PREDICTED, references=GOLD)
     assert metric.compute(predictions=GOLD, references=GOLD)["f1"] == 1.0
 

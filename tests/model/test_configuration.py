@@ -163,7 +163,7 @@ def test_labels_changed_in_place_are_not_saved_halfway(tmp_path):
         ({"num_labels": 1}, "`num_labels` is 1"),
     ],
 )
-def test_labels_that_cannot_be(fields, fact):
+def test_invalid_labels(fields, fact):
     with pytest.raises(ValueError, match="TriaffineConfig") as error:
         TriaffineConfig(**fields)
     assert fact in str(error.value)

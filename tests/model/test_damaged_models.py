@@ -191,7 +191,7 @@ def test_sizes_are_counted_over_all_shards_and_in_any_precision(encoder, tmp_pat
         assert TriaffineForNestedNER.from_pretrained(tmp_path, dtype=dtype)
 
 
-def test_weights_of_another_model_are_told_where_the_user_did_not_ask_for_them(model_folder):
+def test_mismatched_weights_are_refused_unless_they_are_to_be_ignored(model_folder):
     weights = load_file(model_folder / WEIGHTS)
     weights["head.label_bias"] = torch.zeros(90, 90)
     save_file(weights, model_folder / WEIGHTS, metadata={"format": "pt"})

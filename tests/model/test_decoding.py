@@ -57,7 +57,7 @@ def test_thresholds_by_label_leave_the_other_labels_as_they_are(threshold, expec
 
 
 @pytest.mark.parametrize("threshold", [None, 0.25, {"DNA": 0.6}, {"protein": 0.6}])
-def test_a_configuration_gives_what_prediction_is_not_given(threshold):
+def test_thresholds_and_temperature_default_to_the_configuration(threshold):
     fields = {"temperature": 2.0, "label_thresholds": {"protein": 0.3}}
     by_label = {"protein": 0.3, **threshold} if isinstance(threshold, dict) else threshold or {"protein": 0.3}
     halved = candidate_output()
@@ -108,7 +108,7 @@ entities = st.lists(
 
 
 @given(entities)
-def test_what_stays_is_decided_entity_by_entity_from_the_likeliest_on(found):
+def test_overlap_policies_are_their_definition(found):
     def in_conflict(one, other, overlap):
         first, second = sorted((one, other), key=lambda e: (e["start"], -e["end"]))
         overlapping = second["start"] < first["end"]

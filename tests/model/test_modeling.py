@@ -195,7 +195,7 @@ def test_initialisation_is_torchs_own_and_the_papers(encoder):
         assert torch.equal(value, pretrained.state_dict()[name])
 
 
-def test_missing_word_part_is_told(encoder):
+def test_a_missing_word_part_is_an_error(encoder):
     model = tiny_model(encoder, **PARTS)
     batch = make_batch(encoder, model)
     del batch["pos_ids"]

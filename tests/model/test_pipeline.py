@@ -246,7 +246,7 @@ def test_numbers_of_numpy_are_thresholds(finder):
         (np.array([["x"], ["y"]]), r"ndarray.*2 dimensions"),
     ],
 )
-def test_what_is_no_text_is_refused_by_type(finder, inputs, fact):
+def test_inputs_other_than_texts_are_refused(finder, inputs, fact):
     with pytest.raises(TypeError, match=fact):
         finder(inputs)
 

@@ -192,7 +192,7 @@ def test_windows_of_a_long_sentence_have_what_stands_around_them_as_context(enco
         assert read == in_order
 
 
-def test_vocabularies_travel(encoder, tmp_path):
+def test_vocabularies_are_saved_and_loaded(encoder, tmp_path):
     processor = tiny_processor(encoder)
     records = [{"tokens": ["Gene", "x", "x"], "pos": ["NOUN", "X", "X"]}]
     processor.build_vocabularies(records, ["words", "pos", "chars"])
@@ -284,7 +284,7 @@ def test_words_spelled_like_padding_have_no_number_of_their_own(processor):
     assert processor.vocabularies["words"] == {"[PAD]": 0, "[UNK]": 1, "gene": 2, "x": 3}
 
 
-def test_options_travel(encoder, tmp_path):
+def test_options_are_saved_and_loaded(encoder, tmp_path):
     options = {"max_subwords": 40, "context": "document", "word_splitter": "whitespace", "sentence_splitter": "lines"}
     tiny_processor(encoder, **options).save_pretrained(tmp_path)
     loaded = TriaffineProcessor.from_pretrained(tmp_path)

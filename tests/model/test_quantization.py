@@ -97,7 +97,7 @@ def test_what_cannot_be_quantized_is_refused(model, encoder, keywords, fact):
         NestedNERPipeline(model=model, processor=tiny_processor(encoder), **{"quantize": "int8", **keywords})
 
 
-def test_without_a_quantizer_the_extra_is_named(model, encoder, monkeypatch):
+def test_without_onnxruntime_the_extra_is_named(model, encoder, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(ImportError, match=r"\[onnx\]"):
         NestedNERPipeline(model=model, processor=tiny_processor(encoder), quantize="int8")

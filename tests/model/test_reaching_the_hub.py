@@ -33,7 +33,7 @@ def silent_port() -> Iterator[int]:
 
 @pytest.mark.parametrize("loader", LOADERS.values(), ids=LOADERS)
 @pytest.mark.parametrize("state", ["closed", "silent"])
-def test_an_unreachable_hub_is_told_within_seconds(online, monkeypatch, silent_port, state, loader):
+def test_an_unreachable_hub_is_an_error_within_seconds(online, monkeypatch, silent_port, state, loader):
     if state == "closed":
         online.stop()
     else:
@@ -51,14 +51,14 @@ def test_an_unreachable_hub_is_told_within_seconds(online, monkeypatch, silent_p
 
 
 @pytest.mark.parametrize("loader", LOADERS.values(), ids=LOADERS)
-def test_a_name_that_is_not_on_the_hub_is_told(online, loader):
+def test_a_name_that_is_not_on_the_hub_is_an_error(online, loader):
     with pytest.raises(FileNotFoundError, match=rf"no model {NAME}:.*HF_TOKEN") as refusal:
         loader(NAME)
     assert "\n" not in str(refusal.value)
     assert len(online.requests) == 1
 
 
-def test_what_is_in_the_cache_loads_without_the_hub(online, encoder):
+def test_cached_files_load_without_the_hub(online, encoder):
     tiny_model(encoder).config.push_to_hub("owner/name")
     assert TriaffineConfig.from_pretrained("owner/name")
     online.stop()

@@ -97,7 +97,7 @@ def test_words_end_at_punctuation_and_symbols():
     assert pieces(text, word_splitter("whitespace")(text)) == text.split()
 
 
-def test_any_pre_tokenizer_serves_and_travels_as_json():
+def test_a_word_splitter_can_be_the_json_of_any_pre_tokenizer():
     state = json.loads(pre_tokenizers.Split("_", "removed").__getstate__())
     assert word_splitter(state)("ab_c") == [(0, 2), (3, 4)]
     with pytest.raises(ValueError, match="cannot read"):

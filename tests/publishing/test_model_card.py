@@ -274,7 +274,7 @@ def test_scores_by_label_with_the_total_first():
     ]
 
 
-def test_flat_and_nested_apart_and_scores_by_length():
+def test_scores_of_flat_and_nested_entities_and_by_length():
     card = make_card(make_summary())
     total = ["**all**", "75.00", "60.00", "66.67", "4", "5"]
     flat_and_nested = section(card, "Flat and nested", "###")

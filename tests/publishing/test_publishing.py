@@ -67,7 +67,7 @@ def train_and_push(folder: Path, name: str) -> NestedNERTrainer:
 # ---- What a stranger sees
 
 
-def test_strangers_use_what_was_published(checkpoint, online, command, tmp_path):
+def test_published_models_load_where_only_transformers_is_installed(checkpoint, online, command, tmp_path):
     """A second push updates, a pinned revision stays; two models share code, pinned or not; endpoint; offline.
 
     What a stranger saves is code of its own, and whole.
@@ -204,7 +204,7 @@ def test_update_removes_what_is_no_part_any_more_and_nothing_else(checkpoint, on
     assert set(files_of(online, CODE)) == {*REMOTE_CODE_FILES, "LICENSE", "README.md"}
 
 
-def test_licences_travel_and_are_not_removed(checkpoint, online, command, tmp_path):
+def test_licences_are_uploaded_and_not_removed(checkpoint, online, command, tmp_path):
     options = ("--checkpoint", checkpoint, "--repo-id", NAME)
     notices = {"LICENSE.txt": b"For all.", "NOTICE": b"By us.", "CITATION.cff": b"title: Ours\n", "COPYING": b"Copy."}
     for name, content in notices.items():
@@ -321,7 +321,7 @@ def test_edited_card_is_kept(checkpoint, online, command, caplog):
 
 
 @pytest.mark.parametrize("draft", ["---\nlicense: mit\n---\n", "---\r\n---", "\n"])
-def test_card_without_a_text_gives_way(checkpoint, online, command, caplog, draft):
+def test_a_draft_of_a_card_is_replaced(checkpoint, online, command, caplog, draft):
     """The Hub's website makes one of front matter where a licence is chosen for a new repository."""
     api_of(online).create_repo(NAME)
     api_of(online).upload_file(path_or_fileobj=draft.encode(), path_in_repo="README.md", repo_id=NAME)

@@ -388,7 +388,7 @@ class TestOutput:
         with pytest.raises(ValueError, match="other files"):
             OutputFolder(tmp_path, {})
 
-    def test_a_run_that_was_killed_at_its_start_is_begun_anew(self, tmp_path):
+    def test_a_run_that_was_killed_at_its_start_can_be_repeated(self, tmp_path):
         (tmp_path / "options.json.incomplete").touch()
         OutputFolder(tmp_path, {"threshold": 0.5})
         assert [path.name for path in sorted(tmp_path.iterdir())] == ["options.json", "rejected.jsonl"]

@@ -72,7 +72,7 @@ def test_resuming_is_exact(tmp_path: Path):
     assert_same_weights(resumed.model.state_dict(), whole.model.state_dict())
 
 
-def test_averages_that_cannot_be_are_errors(tmp_path: Path):
+def test_invalid_uses_of_averages_are_errors(tmp_path: Path):
     trainer = micro_trainer(tmp_path / "run", RECORDS, **TRAINING, ema_decay=0.9)
     with pytest.raises(ValueError, match=r"ema_decay.*no averaged weights yet"):
         trainer.save_model()

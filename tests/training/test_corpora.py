@@ -69,7 +69,7 @@ def test_words_of_the_training_data(read, format, options, words, first):
         ({"words": "corpus"}, ["of the corpus"]),
     ],
 )
-def test_the_words_are_said(read, options, said):
+def test_the_choice_of_words_is_described(read, options, said):
     line = read("a.jsonl", **options).describe_words()
     assert all(part in line for part in said)
 

@@ -277,12 +277,12 @@ def test_labels_that_the_model_does_not_know_are_an_error_in_further_runs(tmp_pa
         ({"max_subwords_per_batch": 9, "auto_find_batch_size": True}, "leave one of the two out"),
     ],
 )
-def test_numbers_without_sense_are_refused(tmp_path, options, message) -> None:
+def test_numbers_out_of_bounds_are_refused(tmp_path, options, message) -> None:
     with pytest.raises(ValueError, match=message):
         NestedNERTrainingArguments(str(tmp_path), use_cpu=True, **options)
 
 
-def test_numbers_with_sense_are_taken(tmp_path) -> None:
+def test_numbers_at_their_bounds_are_accepted(tmp_path) -> None:
     options = {"encoder_learning_rate": 0, "num_train_epochs": 0, "max_steps": 5, "warmup_steps": 0.5}
     assert NestedNERTrainingArguments(str(tmp_path), use_cpu=True, **options).max_steps == 5
 

@@ -212,7 +212,7 @@ def test_a_recipe_trains_by_its_name_with_all_parts_of_a_word(tmp_path: Path, co
     assert (summary.recipe, summary.settings["gradient_accumulation_steps"]) == ("genia-biobert", 6)
 
 
-def test_what_a_recipe_needs_and_does_not_find_is_an_error_and_can_be_left_out(
+def test_files_that_a_recipe_needs_are_required_unless_left_out(
     tmp_path: Path, corpus: Path, encoder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -236,7 +236,7 @@ def test_epochs_that_are_given_replace_the_least_updates_of_a_recipe() -> None:
     assert plan_of("genia-minilm", "--num_train_epochs", 2, "--min_steps", 5).training.min_steps == 5
 
 
-def test_an_empty_value_takes_back_what_the_recipe_says() -> None:
+def test_an_empty_value_removes_the_option_of_the_recipe() -> None:
     plan = plan_of("ace2004-bert", "--word_vectors=", "--language", "", "--max_grad_norm=", "--triaffine-dim=")
     assert (plan.model.word_vectors, plan.data.language, plan.training.max_grad_norm) == (None, None, 0.1)
     assert not {"word_vectors", "language", "max_grad_norm"} & set(plan.options)

@@ -142,7 +142,7 @@ def test_resume_flag_with_and_without_a_path(tmp_path: Path, arguments: list[str
         (["--output_dir", ""], "--output_dir is missing"),
     ],
 )
-def test_options_that_cannot_be_are_errors(tmp_path: Path, arguments: list[str], message: str) -> None:
+def test_invalid_options_are_errors(tmp_path: Path, arguments: list[str], message: str) -> None:
     with pytest.raises(CommandLineError, match=message):
         parse(write_recipe(tmp_path / "recipe"), *arguments)
 

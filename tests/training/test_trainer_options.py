@@ -135,7 +135,7 @@ def other_trainer(folder: Path, args: TrainingArguments | None = None, **options
         ),
     ],
 )
-def test_what_would_do_nothing_is_refused(tmp_path, options, message):
+def test_options_without_effect_are_refused(tmp_path, options, message):
     with pytest.raises(ValueError, match=message):
         other_trainer(tmp_path, **options)
 
@@ -150,7 +150,7 @@ def test_what_would_do_nothing_is_refused(tmp_path, options, message):
         ({"dataloader_drop_last": True}, "train_dataset has 4 records, and the least is 8: dataloader_drop_last"),
     ],
 )
-def test_plain_arguments_without_effect_are_refused_too(tmp_path, options, message):
+def test_training_arguments_without_effect_are_refused(tmp_path, options, message):
     args = TrainingArguments(str(tmp_path), use_cpu=True, **options)
     with pytest.raises(ValueError, match=message):
         other_trainer(tmp_path, args, train_dataset=micro_dataset(micro_records(4)))

@@ -82,7 +82,7 @@ def test_they_write_whole_checkpoints_and_resume_in_the_middle_of_an_epoch(two_p
         assert [result[batches]["differing"] for result in results] == [[], []]
 
 
-def test_a_killed_process_is_made_up_for(two_processes):
+def test_training_resumes_after_a_process_was_killed(two_processes):
     folder, _ = two_processes
     assert_same_weights(*(load_file(folder / name / "model.safetensors") for name in ("killed", "uninterrupted")))
 

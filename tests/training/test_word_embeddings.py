@@ -141,7 +141,7 @@ def test_words_with_spaces_and_words_that_come_twice(tmp_path):
         (b"\xba\x16\x4f\x2f\x0c\0\0\0broken", r"cannot be read as fastText word vectors"),
     ],
 )
-def test_files_that_are_none_or_damaged(tmp_path, content, message):
+def test_damaged_files_and_files_of_other_forms(tmp_path, content, message):
     path = tmp_path / "vectors"
     path.write_bytes(content)
     with pytest.raises(ValueError, match=rf"vectors.*{message}"):
@@ -214,7 +214,7 @@ def test_a_new_model_starts_with_the_vectors(tmp_path, corpus, vectors_file, cap
     assert feature["word_ids"].tolist() == [2, 1, 2]
 
 
-def test_trained_vectors_travel_with_the_model_and_stay_in_further_runs(tmp_path, corpus, vectors_file, caplog):
+def test_trained_vectors_are_saved_with_the_model_and_kept_in_further_runs(tmp_path, corpus, vectors_file, caplog):
     sizes = ("--word_embedding_size", "0", "--learn_span_width", "--max_span_width", "none")  # the data decides
     given = options(corpus, tmp_path, "--word_vectors", vectors_file, "--keep_all_word_vectors", *sizes)
     run = prepare_run(given)
