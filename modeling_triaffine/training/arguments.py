@@ -277,8 +277,9 @@ class NestedNERTrainingArguments(TrainingArguments):
 
     def reach_min_steps(self, batches: int) -> None:
         """Raises `num_train_epochs` to the first number of epochs, of so many batches, with `min_steps` updates."""
-        epochs = math.ceil(self.min_steps / math.ceil(batches / self.gradient_accumulation_steps))
-        if self.max_steps <= 0 and epochs > self.num_train_epochs:
+        updates = math.ceil(batches / self.gradient_accumulation_steps)
+        if self.max_steps <= 0 and math.ceil(updates * self.num_train_epochs) < self.min_steps:
+            epochs = math.ceil(self.min_steps / updates)
             logger.info(
                 "The training data is small: %d epochs instead of %g, for at least %d updates (min_steps).",
                 *(epochs, self.num_train_epochs, self.min_steps),

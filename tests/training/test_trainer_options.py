@@ -187,6 +187,7 @@ def test_checkpoints_are_saved_when_they_are_scored(tmp_path, options, evaluated
     [
         ({"num_train_epochs": 2, "min_steps": 10}, 4, 12),  # 12 sentences are three batches
         ({"num_train_epochs": 2, "min_steps": 6}, 2, 6),
+        ({"num_train_epochs": 1.5, "min_steps": 5}, 2, 5),  # five updates in one epoch and a half
         ({"num_train_epochs": 2, "min_steps": 7, "gradient_accumulation_steps": 2}, 4, 8),
         ({"num_train_epochs": 2, "min_steps": 10, "max_steps": 1}, 1, 1),
     ],
