@@ -73,7 +73,7 @@ def parse_training_plan(arguments: Sequence[str], library: Path | None = None) -
     config = {name: value for name, value in config.items() if value != ""}
     of_recipe = _check_recipe_options(recipe, parser)
     if given.keys() & {"num_train_epochs", "max_steps"}:
-        of_recipe.pop("min_steps", None)
+        of_recipe = {name: value for name, value in of_recipe.items() if name not in ("max_steps", "min_steps")}
     merged = {**of_recipe, **given}
     options = {name: value for name, value in merged.items() if value != ""}
     if not options.get("output_dir"):

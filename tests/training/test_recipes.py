@@ -236,6 +236,13 @@ def test_epochs_that_are_given_replace_the_least_updates_of_a_recipe() -> None:
     assert plan_of("genia-minilm", "--num_train_epochs", 2, "--min_steps", 5).training.min_steps == 5
 
 
+def test_epochs_that_are_given_replace_the_updates_of_a_recipe(tmp_path: Path) -> None:
+    recipe = str(write_recipe(tmp_path, training={"max_steps": 9, "num_train_epochs": 3}))
+    assert plan_of(recipe, "--seed", 1).training.max_steps == 9
+    assert plan_of(recipe, "--num_train_epochs", 2).training.max_steps == -1
+    assert plan_of(recipe, "--num_train_epochs", 2, "--max_steps", 5).training.max_steps == 5
+
+
 def test_an_empty_value_removes_the_option_of_the_recipe() -> None:
     plan = plan_of("ace2004-bert", "--word_vectors=", "--language", "", "--max_grad_norm=", "--triaffine-dim=")
     assert (plan.model.word_vectors, plan.data.language, plan.training.max_grad_norm) == (None, None, 0.1)
