@@ -93,8 +93,10 @@ def prepare_run(arguments: Sequence[str], library: Path | None = None) -> Run:
     logger.info("Read %s.", ", ".join(sizes))
     if plan.training.do_train:
         logger.info("%s", corpus.describe_words())
-    model, processor = build_model(plan, corpus.to_train_on(), labels)
-    check_entities(model.config, corpus.to_train_on())
+    to_score = {split: records for split, records in corpus.given.items() if split != "train"}
+    splits = DatasetDict({**corpus.to_train_on(), **to_score})  # raw text may lack the entities of a type
+    model, processor = build_model(plan, splits, labels)
+    check_entities(model.config, splits)
     with plan.training.main_process_first():
         add = partial(add_context, context=model.config.context, max_tokens=model.config.max_subwords)
         corpus = corpus.change(add)

@@ -336,6 +336,16 @@ def test_types_of_the_data_to_score_alone_count_as_missed(tmp_path: Path, prepar
     assert metrics["eval_f1_virus"] == 0
 
 
+def test_types_that_the_words_of_raw_text_lose_are_scored(tmp_path: Path, prepare) -> None:
+    blank = "_\t" * 7
+    rows = f"1\tSARS\t{blank}Entity=(1-virus)|SpaceAfter=No\n2\tlike\t{blank}_\n\n"
+    corpus = tmp_path / "a.conllu"
+    corpus.write_text(rows, encoding="utf-8")
+    run = prepare("--validation_file", corpus, num_train_epochs=1)
+    assert run.dataset["validation"]["entities"][:] == [[]]
+    assert train_and_save(run)["eval_f1_virus"] == 0
+
+
 def test_memory_that_does_not_hold_the_model_is_explained(prepare, monkeypatch) -> None:
     def fail(*_: object) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
