@@ -172,8 +172,23 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         return (model, report) if wants_report else model
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything but the token that the model was loaded with, which must not end in a file."""
+        """For pickle and the hashes of data sets, without what must not, or cannot, be in a file.
+
+        That is the token that the model was loaded with, and the hooks by which transformers captures the layers for
+        `mix_layers`: local functions, which it registers again in the next call.
+        """
+        for module in self.encoder.modules():
+            for number, hook in list(module._forward_hooks.items()):
+                if getattr(hook, "__module__", None) == "transformers.utils.output_capturing":
+                    del module._forward_hooks[number]
+            module.__dict__.pop("_output_capturing_hooks_installed", None)
         return {**self.__dict__, "origin": {name: value for name, value in self.origin.items() if name != "token"}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        # transformers notes which layers an encoder can return when one is built; in this process none may have been.
+        with torch.device("meta"):
+            AutoModel.from_config(self.config.encoder_config, trust_remote_code=False)
 
     @staticmethod
     def _load_pretrained_model(*arguments: Any, **options: Any) -> Any:

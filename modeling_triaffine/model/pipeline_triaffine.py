@@ -2,7 +2,7 @@
 
 import copy
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from typing import Any
 
 import torch
@@ -148,6 +148,10 @@ class NestedNERPipeline(ChunkPipeline):
         threshold = {name: value for name, value in parameters.items() if name == "threshold"}
         return {"is_stream": is_stream}, threshold, overlap
 
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickle and the hashes of data sets, which the number of calls so far must not change."""
+        return {**self.__dict__, "call_count": 0}
+
     def save_pretrained(self, save_directory: str | os.PathLike[str], **kwargs: Any) -> None:
         """Model and processor, with all that loading them needs.
 
@@ -209,6 +213,10 @@ class NestedNERPipeline(ChunkPipeline):
             remedy = 'Give "" for a missing text.'
             if isinstance(text, Mapping):
                 remedy = 'For a data set, give its column: (row["text"] for row in data).'
+            elif isinstance(text, bytes):
+                remedy = 'Decode it: text.decode("utf-8").'
+            elif isinstance(text, Sequence):
+                remedy = "Give each text as one string."
             kind = type(text).__name__
             raise TypeError(f"NestedNERPipeline reads strings, but text {number} (from 0) is of type {kind}. {remedy}")
         last = None
@@ -270,7 +278,8 @@ def _is_processor(given: Any) -> bool:
 def _refuse_unknown(names: set[str]) -> None:
     """Raises TypeError for the first of the keywords, if any, with what to use instead."""
     for name in sorted(names):
-        instead = INSTEAD_OF.get(name, "it has `threshold`, `overlap` and `batch_size`")
+        known = "a call has `threshold`, `overlap` and `batch_size`; `device` and `dtype` are for making the pipeline"
+        instead = INSTEAD_OF.get(name, known)
         raise TypeError(f"NestedNERPipeline has no keyword {name!r}: {instead}.")
 
 

@@ -35,6 +35,8 @@ _PRE_TOKENIZERS: dict[str, pre_tokenizers.PreTokenizer] = {
     ),
     "whitespace": pre_tokenizers.WhitespaceSplit(),
 }
+# A zero-width space and a byte order mark, frequent in web pages. (Joiners, U+200C and U+200D, are parts of words.)
+_INVISIBLE_SPACES = "\u200b\ufeff"
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _SPACE = re.compile(r"\s")
 # A longer sentence is split into words in pieces of about this size: memory does not grow with its length.
@@ -83,7 +85,8 @@ def word_splitter(choice: str | dict[str, Any]) -> Splitter:
     """The word splitter that a processor's option selects.
 
     choice: "punctuation" (splits at white space, punctuation, symbols), "whitespace", or any pre-tokenizer of the
-    `tokenizers` library in JSON (`json.loads(pre_tokenizer.__getstate__())`).
+    `tokenizers` library in JSON (`json.loads(pre_tokenizer.__getstate__())`). All read zero-width spaces and byte order
+    marks as white space.
     """
     if isinstance(choice, dict):
         pre_tokenizer = _from_json(choice)
@@ -96,6 +99,8 @@ def word_splitter(choice: str | dict[str, Any]) -> Splitter:
         )
 
     def split(text: str) -> list[Offsets]:
+        for invisible in _INVISIBLE_SPACES:
+            text = text.replace(invisible, " ")
         return [offsets for _, offsets in pre_tokenizer.pre_tokenize_str(clean_text(text)) if offsets[0] < offsets[1]]
 
     return split

@@ -3,13 +3,16 @@
 import copy
 import pickle
 from collections import deque
+from concurrent.futures import ProcessPoolExecutor
 from itertools import islice, pairwise
+from multiprocessing import get_context
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 from datasets import Dataset
+from datasets.fingerprint import Hasher
 from hypothesis import given
 from hypothesis import strategies as st
 from transformers import AutoTokenizer, BertForTokenClassification, TokenClassificationPipeline
@@ -117,6 +120,16 @@ def test_keywords_of_loading_reach_model_and_processor(finder, tmp_path):
     loaded = NestedNERPipeline(tmp_path, **options, model_kwargs={"attn_implementation": "eager"}, dtype=torch.float64)
     assert (loaded.model.encoder.config._attn_implementation, loaded.model.dtype) == ("eager", torch.float64)
     assert loaded(TEXTS[0], threshold=0.2) == near(finder(TEXTS[0], threshold=0.2))
+
+
+def test_a_used_pipeline_runs_in_other_processes_and_keeps_its_hash(encoder):
+    finder = tiny_pipeline(encoder, mix_layers=True)
+    before = Hasher.hash(finder)
+    found = finder(TEXTS, threshold=0.2)  # transformers registers hooks
+    assert Hasher.hash(finder) == before
+    assert finder(TEXTS, threshold=0.2) == found
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        assert pool.submit(finder, TEXTS, threshold=0.2).result() == near(found)
 
 
 def test_a_token_is_in_no_copy_of_the_model(finder, tmp_path):
@@ -241,6 +254,8 @@ def test_numbers_of_numpy_are_thresholds(finder):
         (b"gene", "bytes"),
         ([{"text": "x"}], r"dict.*column"),
         (["x", None], "text 1 .*NoneType"),
+        ([b"x"], "bytes.*decode"),
+        ([["two", "words"]], "list.*one string"),
         (pd.Series(["x", float("nan")]), "float"),
         (pd.DataFrame({"text": ["x"]}), r"DataFrame.*2 dimensions"),
         (np.array([["x"], ["y"]]), r"ndarray.*2 dimensions"),

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 import unicodedata
 from collections import Counter
 
@@ -97,6 +98,12 @@ def test_words_end_at_punctuation_and_symbols():
     assert pieces(text, word_splitter("whitespace")(text)) == text.split()
 
 
+@pytest.mark.parametrize("choice", ["punctuation", "whitespace"])
+def test_zero_width_spaces_and_byte_order_marks_separate_words(choice):
+    text = "\ufeffPort\u200bVelmar \u200b می\u200cخواهم"
+    assert pieces(text, word_splitter(choice)(text)) == ["Port", "Velmar", "می\u200cخواهم"]
+
+
 def test_a_word_splitter_can_be_the_json_of_any_pre_tokenizer():
     state = json.loads(pre_tokenizers.Split("_", "removed").__getstate__())
     assert word_splitter(state)("ab_c") == [(0, 2), (3, 4)]
@@ -116,7 +123,7 @@ def test_offsets_slice_back_to_all_that_is_no_white_space(text):
     assert all(start < end for start, end in offsets)
     assert all(first[1] <= second[0] for first, second in itertools.pairwise(offsets))
     # The tokenizers library and Python differ on a few control characters: these may stand inside a word.
-    assert "".join("".join(pieces(text, offsets)).split()) == "".join(text.split())
+    assert "".join("".join(pieces(text, offsets)).split()) == "".join(re.sub("[\u200b\ufeff]", "", text).split())
     assert len(clean_text(text)) == len(text)
 
 
