@@ -4,6 +4,7 @@ The module of a command has its options, its help and the order of its steps. Th
 imported when the command runs, so that help and usage errors appear at once.
 """
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -14,6 +15,9 @@ from ..errors import ending_plainly
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command line; a user's mistake ends the process with code 2 and a message of one paragraph."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    # By default, garbage collections take a seventh of a command's start: imports of torch and transformers make many
+    # objects, and next to no garbage.
+    gc.set_threshold(50_000)
     with ending_plainly():
         from .application import COMPLETION, PROGRAM, build_application, run
 
