@@ -53,7 +53,7 @@ def adapt_dataset(
 
     Raises:
         CorpusError: a row is invalid; the message names split, row and field.
-        TypeError: the data set is a streaming one.
+        TypeError: the data set is a streaming one, or no data set of `datasets`.
         ValueError: `columns` names unknown fields or columns.
 
     >>> corpus = adapt_dataset(  # doctest: +SKIP

@@ -25,7 +25,7 @@ from .json_forms import JSON_LINES, LABEL_STUDIO, PUBLISHED_JSON, TEXT_SPANS
 from .mrc import MRC
 from .pubtator import PUBTATOR
 from .reading import read_head
-from .schema import CorpusError
+from .schema import OF_TABLES, TO_DATASET, CorpusError
 
 logger = logging.getLogger(__name__)
 
@@ -68,6 +68,8 @@ def detect_format(path: Path) -> CorpusFormat:
     if path.is_dir():
         return _format_of_folder(path, FORMATS.values())
     name = path.name.lower().removesuffix(".gz")
+    if name.endswith((".parquet", ".xlsx")):
+        raise CorpusError.at(path, "", "tables are not read", OF_TABLES)
     by_name = [known for known in FORMATS.values() if name.endswith(known.suffixes)]
     if len(by_name) == 1:
         return by_name[0]
@@ -77,7 +79,8 @@ def detect_format(path: Path) -> CorpusFormat:
             return known
     known_formats = "; ".join(f"{known.name!r} ({known.description})" for known in FORMATS.values())
     problem = f"its format cannot be detected; it begins with {head[:40]!r}"
-    raise CorpusError.at(path, "", problem, f"Name the format with format=…: {known_formats}")
+    of_tables = f"{OF_TABLES}. " if name.endswith(".csv") else ""
+    raise CorpusError.at(path, "", problem, f"{of_tables}Name the format with format=…: {known_formats}")
 
 
 def format_of(path: Path, name: str | None) -> CorpusFormat:
@@ -94,16 +97,17 @@ def find_splits(path: PathLike | Mapping[str, PathLike], format: str | None) -> 
     Raises:
         FileNotFoundError: there is no such file, or the folder has no splits.
         CorpusError: the splits are ambiguous.
+        TypeError: `path` is data in memory.
     """
     if not isinstance(path, Mapping):
-        given = _existing(Path(path).expanduser())
+        given = _existing(path)
         return _splits_of_folder(given, format) if given.is_dir() else {None: given}
     splits: dict[str | None, Path] = {}
     for name, file in path.items():
         split = SPLIT_OF_NAME.get(name, name)
         if split in splits:
             raise ValueError(f"Two files are given for the split {split!r}. Give one file for each split.")
-        splits[split] = _existing(Path(file).expanduser())
+        splits[split] = _existing(file)
     if not splits:
         raise ValueError('No file is given. Give at least one, as in {"train": "train.jsonl"}.')
     return splits
@@ -135,7 +139,13 @@ def _has_documents(path: Path, known: CorpusFormat) -> bool:
     return known.documents is not None and bool(known.documents(path))
 
 
-def _existing(path: Path) -> Path:
+def _existing(given: PathLike) -> Path:
+    if not isinstance(given, (str, os.PathLike)):
+        raise TypeError(
+            f"A corpus is a file or folder, but the data is of type {type(given).__name__}. Data in memory is for "
+            f"adapt_dataset, which takes a Dataset. {TO_DATASET}."
+        )
+    path = Path(given).expanduser()
     if not path.exists():
         raise FileNotFoundError(
             f"{path}: no such file. Give the path of a corpus file, or of a folder with train, dev, test."
@@ -169,7 +179,7 @@ def _splits_of_folder(folder: Path, format: str | None) -> dict[str | None, Path
     raise FileNotFoundError(
         f"{folder}: has no documents, and no file named train, dev (validation, valid) or test with a suffix in "
         f"{suffixes}. It contains {sorted(file.name for file in folder.iterdir())[:10]}; give one of them, a mapping "
-        "{split: file}, or the format, which allows any suffix."
+        f"{{split: file}}, or the format, which allows any suffix. {OF_TABLES}."
     )
 
 

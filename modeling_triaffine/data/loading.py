@@ -80,6 +80,7 @@ def load_nested_ner(
         FileNotFoundError: there is no such file, or a folder has no splits.
         CorpusError: a ValueError. The format cannot be detected, or a file cannot be read: the message names file,
             place, field and remedy. When streaming, it is raised during the iteration.
+        TypeError: `path` is data in memory, which [`adapt_dataset`] converts.
 
     >>> corpus = load_nested_ner("corpus")  # doctest: +SKIP
     >>> corpus["train"][0]["entities"]  # doctest: +SKIP

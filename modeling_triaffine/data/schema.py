@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypedDict, TypeVar
 
-from datasets import Dataset, Features, List, Value
+from datasets import Dataset, Features, IterableDataset, IterableDatasetDict, List, Value
 
 from ..model.configuration_triaffine import NONE_LABEL
 from ..parsing import shown
@@ -33,6 +33,11 @@ empty) list if it brings its own: `add_context` fills in the former and keeps th
 ENTITY_FIELDS = ("start", "end", "type")
 CONTEXT_FIELDS = ("left_tokens", "right_tokens")
 MAX_EXAMPLES = 3
+TO_DATASET = (
+    "Make a data set of one record for each text or sentence with datasets.Dataset.from_list; "
+    "docs/corpora.md (Tables) groups the rows of a pandas table so"
+)
+OF_TABLES = "If it is a table of entities, docs/corpora.md (Tables) converts it with pandas"
 
 Kind = TypeVar("Kind", str, int, list[Any])
 
@@ -84,9 +89,10 @@ def as_records(dataset: object, columns: Iterable[str], function: str) -> Datase
         ValueError: one of the `columns` is missing.
     """
     if not isinstance(dataset, Dataset):
+        streamed = isinstance(dataset, (IterableDataset, IterableDatasetDict))
+        remedy = "Load the corpus without streaming=True" if streamed else TO_DATASET
         raise TypeError(
-            f"{function} needs a Dataset or DatasetDict, but the data is of type {type(dataset).__name__}. Load the "
-            "corpus without streaming=True, or make a data set of the records with Dataset.from_list."
+            f"{function} needs a Dataset or DatasetDict, but the data is of type {type(dataset).__name__}. {remedy}."
         )
     if missing := [name for name in columns if name not in dataset.column_names]:
         raise ValueError(f"{function} needs the columns {missing}, but the data set has {dataset.column_names}.")

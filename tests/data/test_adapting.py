@@ -134,6 +134,11 @@ class TestAdapt:
             with pytest.raises(TypeError, match=rf"adapt_dataset .*{type(given).__name__}.*streaming=True"):
                 adapt_dataset(given, {"tokens": "words", "entities": "outer"})
 
+    def test_a_table_is_to_be_made_a_data_set(self):
+        with pytest.raises(TypeError, match=r"adapt_dataset .*type DataFrame\. Make a data set .*from_list") as caught:
+            adapt_dataset(TAGGED.to_pandas(), {"tokens": "words", "entities": "outer"})
+        assert "streaming" not in str(caught.value)
+
     @pytest.mark.parametrize(
         ("columns", "problem"),
         [

@@ -5,7 +5,7 @@ import logging
 import pickle
 
 import pytest
-from datasets import IterableDatasetDict
+from datasets import Dataset, IterableDatasetDict
 
 from modeling_triaffine.data import FEATURES, CorpusError, load_nested_ner
 from tests.helpers.corpora import PUBLISHED, RECORD, SAMPLES, write_files
@@ -107,6 +107,17 @@ class TestSplits:
         assert first.startswith(f"{tmp_path}: ")
         assert first.endswith("2 (held_out.jsonl.gz, training.2.jsonl).")
         assert second.endswith("3 (dev.conll, held_out.jsonl.gz, training.2.jsonl).")
+
+    @pytest.mark.parametrize("given", [Dataset.from_list([RECORD]), {"train": Dataset.from_list([RECORD])}, [RECORD]])
+    def test_data_in_memory(self, load, given):
+        with pytest.raises(TypeError, match=r"is of type (Dataset|list)\. .* adapt_dataset, .*from_list"):
+            load(given)
+
+    @pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.parquet", "a.xlsx", "in/train.csv"])
+    def test_tables(self, load, tmp_path, name):
+        path = write_files(tmp_path, {name: "id,text,start\n1,a,0\n"})
+        with pytest.raises((CorpusError, FileNotFoundError), match=r"table of entities, docs/corpora.md \(Tables\)"):
+            load(tmp_path / "in" if name.startswith("in/") else path)
 
     def test_missing_file(self, load, tmp_path):
         for path in (tmp_path / "nowhere.jsonl", {"train": tmp_path / "nowhere.jsonl"}):
