@@ -19,7 +19,7 @@ from .corpus_format import CorpusFormat
 from .documents import AnnotatedText, Annotation, format_of_texts
 from .json_objects import JsonObject
 from .reading import open_corpus, parse_json, read_head, stem
-from .schema import Record, RecordChecker
+from .schema import Record, RecordChecker, names_of
 
 CONTEXT_NAMES = {"ltokens": "left_tokens", "rtokens": "right_tokens"}
 NOT_FOR_NER = ("relations", "org_id", "orig_id")
@@ -137,25 +137,27 @@ def read_text_spans(path: Path, check: RecordChecker) -> Iterator[AnnotatedText]
         raise check.error("", problem, "Give the spans one of these names")
 
 
-def annotated_text(record: JsonObject, default_id: str) -> AnnotatedText:
-    """The text of one record with its spans; `default_id` names it if it has no `id`."""
-    identifier = record.fields.get("id")
+def annotated_text(
+    record: JsonObject, default_id: str, text: str = "text", spans: Sequence[str] = SPANS, id: str = "id"
+) -> AnnotatedText:
+    """The text of one record with its spans, in the fields of these names; `default_id` names it if it has no id."""
+    identifier = record.fields.get(id)
     return AnnotatedText(
         doc_id=default_id if identifier in (None, "") else str(identifier),
-        text=record.value("text", str),
-        annotations=list(_annotations(record)),
+        text=record.value(text, str),
+        annotations=list(_annotations(record, spans, {text, id})),
         where=record.where,
     )
 
 
-def _annotations(record: JsonObject) -> Iterator[Annotation]:
-    present = [name for name in SPANS if record.fields.get(name) is not None]
+def _annotations(record: JsonObject, spans: Sequence[str], others: set[str]) -> Iterator[Annotation]:
+    present = [name for name in spans if record.fields.get(name) is not None]
     filled = [name for name in present if record.fields[name] and isinstance(record.fields[name], list)]
     if len(filled) > 1:
         problem = f"there are spans in the fields {' and '.join(map(repr, filled))}"
         raise record.check.error(record.where, problem, "Put them into one of them")
     key = next(iter(filled or present), None)
-    for name in record.fields.keys() - {"id", "text", "answer", key}:
+    for name in record.fields.keys() - {*others, "answer", key}:
         if record.fields[name] not in (None, [], {}) and not name.startswith("_"):
             record.check.note(f"field '{name}' ignored")
     if key is None:
@@ -172,11 +174,19 @@ def _annotations(record: JsonObject) -> Iterator[Annotation]:
 
 
 def _entities_of_span(span: JsonObject) -> Iterator[Annotation]:
-    start, end, kind = (next((name for name in names if name in span.fields), names[0]) for names in (START, END, TYPE))
+    start, end, kind = (_name_among(names, span) for names in (START, END, TYPE))
     for ignored in span.fields.keys() - BOOKKEEPING - {start, end, kind, "entity" if end == LAST else "text"}:
         span.check.note(f"span field '{ignored}' ignored")
     types = span.fields[kind] if isinstance(span.fields.get(kind), list) else [span.value(kind, str)]
     yield from _entity_of_each_type(span, start, end, types)
+
+
+def _name_among(names: Sequence[str], span: JsonObject) -> str:
+    """Which of these names of a field the span has."""
+    if found := [name for name in names if name in span.fields]:
+        return found[0]
+    problem = f"is missing; the fields are {names_of(span.fields)}"
+    raise span.error(names[0], problem, f"Name it {' or '.join(names)}")
 
 
 def _entity_of_each_type(span: JsonObject, start: str, end: str, types: Sequence[str]) -> Iterator[Annotation]:

@@ -257,7 +257,8 @@ class RecordChecker:
         """The value of a required field of type str, int or list; `parent` is the object that the field belongs to."""
         full_name = f"{parent}.{name}" if parent else name
         if name not in fields:
-            raise self.error(where, f"field '{full_name}' is missing", f"Add it, {_KINDS[kind]}")
+            problem = f"field '{full_name}' is missing; the fields are {names_of(fields)}"
+            raise self.error(where, problem, f"Add it, {_KINDS[kind]}")
         value = fields[name]
         if not isinstance(value, kind) or isinstance(value, bool):
             raise self.error(where, f"field '{full_name}' is {shown(value)}", f"It must be {_KINDS[kind]}")
@@ -289,6 +290,11 @@ class RecordChecker:
         if not fields.keys() <= set(known):
             for name in fields.keys() - set(known):
                 self.note(f"{what} '{name}' ignored")
+
+
+def names_of(fields: Mapping[str, Any]) -> str:
+    """The first names of fields, for messages."""
+    return ", ".join(map(repr, list(fields)[:10])) or "none"
 
 
 _KINDS = {str: "a string", int: "an integer", list: "a list"}
