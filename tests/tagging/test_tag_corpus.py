@@ -327,13 +327,14 @@ class TestReading:
         assert "entities_column" in self.read(path)[-1].failure
         assert self.read(path, entities_column="found")[-1].failure is None
 
-    def test_files_are_found(self, tmp_path):
+    def test_files_are_found(self, tmp_path, caplog):
         names = ("in/a.jsonl", "in/b/a.parquet", "in/_a.json", "in/note.txt", "in/out/a.parquet", "c/a.parquet")
         hidden = ("in/.git/a.json", "in/b/_temporary/0/a.parquet", "in/b/.ipynb_checkpoints/c/a.jsonl")
         for name in (*names, *hidden, "c/b.ndjson"):
             write_lines(tmp_path / name, [])
         folder, other, out = tmp_path / "in", tmp_path / "c", tmp_path / "in" / "out"
         assert find_files([str(folder)], out) == {name: str(folder / name) for name in ("a.jsonl", "b/a.parquet")}
+        assert caplog.messages == [f"{folder}: files left out: 1 (note.txt)."]
         assert list(find_files([f"{folder}/a.*", f"{other}/*.ndjson"], out)) == ["a.jsonl", "b.ndjson"]
         for inputs, reason in (
             (["nowhere"], "nowhere: there is no"),
