@@ -30,6 +30,17 @@ FEATURES = Features(
 """The columns of every reader. `left_tokens` and `right_tokens` are null if the corpus has no context and a (possibly
 empty) list if it brings its own: `add_context` fills in the former and keeps the latter."""
 
+ENTITY_FEATURES = List(
+    {
+        "start": Value("int64"),
+        "end": Value("int64"),
+        "entity_group": Value("string"),
+        "score": Value("float64"),
+        "word": Value("string"),
+    }
+)
+"""A column of the entities that the pipeline finds, for `Dataset.map(…, features=…)`."""
+
 ENTITY_FIELDS = ("start", "end", "type")
 CONTEXT_FIELDS = ("left_tokens", "right_tokens")
 MAX_EXAMPLES = 3

@@ -14,12 +14,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import ray
+from datasets import Dataset, Features
 from huggingface_hub import HfApi
 from hypothesis import given
 from hypothesis import strategies as st
 
 from modeling_triaffine import NestedNERPipeline
 from modeling_triaffine.commands import main
+from modeling_triaffine.data import ENTITY_FEATURES
 from modeling_triaffine.tagging import (
     Actors,
     OutputFolder,
@@ -33,7 +35,7 @@ from modeling_triaffine.tagging import (
 from modeling_triaffine.tagging import output as output_module
 from modeling_triaffine.tagging.chunks import Chunk
 from modeling_triaffine.tagging.reading import read_chunks
-from modeling_triaffine.tagging.tagger import Tagger
+from modeling_triaffine.tagging.tagger import ENTITIES, Tagger
 
 pytest_plugins = ("tests.helpers.hub_server",)
 
@@ -344,6 +346,17 @@ class TestReading:
         ):
             with pytest.raises(ValueError, match=reason):
                 find_files(inputs, out)
+
+
+def test_a_column_of_entities_has_its_features(saved_model):
+    """The first batch, which would decide otherwise, has no entities."""
+    rows = Dataset.from_dict({"text": ["", TEXTS[0]]})
+    ner = NestedNERPipeline(model=saved_model)
+    features = Features({**rows.features, "entities": ENTITY_FEATURES})
+    options = {"batched": True, "batch_size": 1, "features": features}
+    tagged = rows.map(lambda batch: {"entities": ner(batch["text"], threshold=0.3)}, **options)
+    assert tagged["entities"][:] == rounded([[], *ner([TEXTS[0]], threshold=0.3)])
+    assert features.arrow_schema.field("entities").type == ENTITIES
 
 
 class TestOutput:
