@@ -25,6 +25,9 @@ DEFAULT_SENTENCE_SPLITTER = "punctuation"
 MAX_SENTENCE_WORDS = 256
 """Longer sentences are cut into pieces of this many words, as `TriaffineProcessor` does by default with raw text."""
 
+LOST_ACROSS_CUTS = f"entities across sentences, cut after {MAX_SENTENCE_WORDS} words, dropped"
+"""What is said in place of [`LOST_ACROSS_SENTENCES`] of texts that are one sentence each, and none but these cuts."""
+
 SHOWN_AROUND = 20  # characters of context on either side of an example
 SHOWN_INSIDE = 40
 # Not compared between a tool's quote and the text: white space, for which some tools write backslash and n, and marks
@@ -111,7 +114,7 @@ def sentences_of(
 
     Args:
         word_splitter: text → [(start, end)] in characters; None is the pipeline's own.
-        sentence_splitter: "punctuation", "lines" or "none".
+        sentence_splitter: "punctuation", "lines" or "none"; sentences of more than `MAX_SENTENCE_WORDS` words are cut.
 
     Raises:
         CorpusError: an annotation is outside of the text, or its text differs from the tool's quote.
@@ -120,7 +123,8 @@ def sentences_of(
     words_by_sentence = _split(document, word_splitter, sentence_splitter)
     if not words_by_sentence:
         check.note("texts without a word ignored", example=document.where)
-    entities = aligned_entities(document, words_by_sentence, check)
+    across = LOST_ACROSS_CUTS if sentence_splitter == "none" else LOST_ACROSS_SENTENCES
+    entities = aligned_entities(document, words_by_sentence, check, across)
     for number, (words, inside) in enumerate(zip(words_by_sentence, entities, strict=True)):
         raw = {
             "id": f"{document.doc_id}:{number}",
@@ -158,9 +162,15 @@ def _split(document: AnnotatedText, word_splitter: WordSplitter | None, sentence
 
 
 def aligned_entities(
-    document: AnnotatedText, words_by_sentence: Sequence[Sequence[Offsets]], check: RecordChecker
+    document: AnnotatedText,
+    words_by_sentence: Sequence[Sequence[Offsets]],
+    check: RecordChecker,
+    across: str = LOST_ACROSS_SENTENCES,
 ) -> list[list[Entity]]:
-    """The entities of every sentence, by words; those that cannot be aligned are dropped."""
+    """The entities of every sentence, by words; those that cannot be aligned are dropped.
+
+    `across` is said of those that cross the end of a sentence.
+    """
     words = [word for sentence in words_by_sentence for word in sentence]
     aligned, lost = align_entities(document.text, list(_contiguous(document, check)), words)
     for entity in lost:
@@ -169,7 +179,7 @@ def aligned_entities(
     for entity in crossing:
         start, end = words[entity["start"]][0], words[entity["end"] - 1][1]
         example = _example(document, Entity(start=start, end=end, type=entity["type"]))
-        check.drop(LOST_ACROSS_SENTENCES, example=example)
+        check.drop(across, example=example)
     return entities
 
 

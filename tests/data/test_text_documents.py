@@ -108,6 +108,15 @@ class TestText:
         assert [len(record["tokens"]) for record in records] == [MAX_SENTENCE_WORDS, 1]
         assert "across sentences dropped: 1" in check.report()
 
+    def test_a_whole_text_is_cut_too_and_said_so(self):
+        size = MAX_SENTENCE_WORDS
+        records, check = cut(
+            "a. " * (size + 1), annotation((3 * size // 2 - 3, 3 * size // 2)), sentence_splitter="none"
+        )
+        assert [len(record["tokens"]) for record in records] == [size, size, 2]
+        _, check = cut("a " * (size + 1), annotation((2 * size - 2, 2 * size + 1)), sentence_splitter="none")
+        assert f"entities across sentences, cut after {size} words, dropped: 1" in check.report()
+
     def test_without_a_word(self):
         records, check = cut(" \n")
         assert records == []
