@@ -56,6 +56,9 @@ SPLIT_OF_NAME = {
 
 SPLIT_IN_NAME = re.compile(rf"(?<![a-z0-9])({'|'.join(SPLIT_OF_NAME)})(?![a-z0-9])")
 
+SHARD = re.compile(r"-\d+-of-(?!0*1(?!\d))\d+")
+"""What the names of the parts of a split have, if there are several."""
+
 PathLike = str | os.PathLike[str]
 
 
@@ -191,12 +194,17 @@ def _parts_named_as_splits(
     If there are none, those whose names differ in the split alone, such as news-train.tsv and news-dev.tsv.
 
     Raises:
-        CorpusError: there are several such series of files.
+        CorpusError: there are several such series of files, or a split has several.
     """
     series: dict[str, dict[Path, CorpusFormat]] = {}
     for part in sorted(folder.iterdir()):
         known = next((known for known in formats if _split_named(part) and _is_split(part, known, any_suffix)), None)
         if known is not None and not part.name.startswith("."):  # of which archives of some systems hold copies
+            if known.documents is None and SHARD.search(part.name):
+                problem = f"{part.name} is one of several parts of a split"
+                raise CorpusError.at(
+                    folder, "", problem, "Join the parts of every split in a file, such as train.jsonl"
+                )
             series.setdefault(_series_and_suffix(part)[0], {})[part] = known
     if named := series.get("*"):
         return named

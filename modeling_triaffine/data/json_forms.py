@@ -32,7 +32,7 @@ NOT_OF_WORDS = (
 
 SPANS = ("entities", "spans", "label", "labels")
 LAST = "end_idx"
-"""The offset of a span's last character, in the data sets of CBLUE (CMeEE), which quote the span as `entity`."""
+"""The offset of a span's last character, in data sets of CBLUE (CMeEE), which quote the span as `entity` or `text`."""
 START, END = ("start", "start_offset", "start_idx"), ("end", "end_offset", LAST)
 TYPE = ("label", "type", "labels")
 BOOKKEEPING = {"id", "token_start", "token_end", "input_hash", "source"}
@@ -134,7 +134,8 @@ def read_text_spans(path: Path, check: RecordChecker) -> Iterator[AnnotatedText]
             yield annotated_text(record, f"{stem(path)}:{number}")
     if texts and check.counts[WITHOUT_SPANS] == texts:
         problem = f"no text has spans, in none of the fields {', '.join(map(repr, SPANS))}"
-        raise check.error("", problem, "Give the spans one of these names")
+        remedy = "Give the spans one of these names; move a file without gold entities, of a test, out of the corpus"
+        raise check.error("", problem, remedy)
 
 
 def annotated_text(
@@ -175,7 +176,7 @@ def _annotations(record: JsonObject, spans: Sequence[str], others: set[str]) -> 
 
 def _entities_of_span(span: JsonObject) -> Iterator[Annotation]:
     start, end, kind = (_name_among(names, span) for names in (START, END, TYPE))
-    for ignored in span.fields.keys() - BOOKKEEPING - {start, end, kind, "entity" if end == LAST else "text"}:
+    for ignored in span.fields.keys() - BOOKKEEPING - {start, end, kind, _quote_of(span, end)}:
         span.check.note(f"span field '{ignored}' ignored")
     types = span.fields[kind] if isinstance(span.fields.get(kind), list) else [span.value(kind, str)]
     yield from _entity_of_each_type(span, start, end, types)
@@ -195,7 +196,12 @@ def _entity_of_each_type(span: JsonObject, start: str, end: str, types: Sequence
         span.check.drop("spans without a type dropped", example=f"{span.where}: {span.name}")
     offsets = span.value(start, int), span.value(end, int) + (end == LAST)
     for kind in types:
-        yield span.annotation([offsets], kind, "entity" if end == LAST else "text")
+        yield span.annotation([offsets], kind, _quote_of(span, end))
+
+
+def _quote_of(span: JsonObject, end: str) -> str:
+    """The field that quotes the text of a span, whose last offset is the field `end`."""
+    return "entity" if end == LAST and "entity" in span.fields else "text"
 
 
 # ---- Label Studio ----

@@ -78,6 +78,14 @@ class TestSplits:
         write(tmp_path / "train.jsonl", RECORD)
         assert list(load(tmp_path)) == ["train"], "names of splits alone come first"
 
+    def test_in_several_files(self, load, tmp_path):
+        for name in ("train-00000-of-00001", "test-00000-of-00001"):
+            write(tmp_path / f"{name}.jsonl", RECORD)
+        assert list(load(tmp_path)) == ["train", "test"]
+        (tmp_path / "train-00000-of-00001.jsonl").rename(tmp_path / "train-00000-of-00010.jsonl")
+        with pytest.raises(CorpusError, match=r"train-00000-of-00010\.jsonl is one of several parts of a split\. Join"):
+            load(tmp_path)
+
     def test_one_file_with_a_split_in_its_name_is_none(self, load, tmp_path):
         write(tmp_path / "my-test.jsonl", RECORD)
         with pytest.raises(FileNotFoundError, match=r"my-test\.jsonl"):
