@@ -16,7 +16,15 @@ from typing import Any
 from ..model.text_triaffine import DEFAULT_WORD_SPLITTER, Offsets, split_text
 from ..model.text_triaffine import sentence_splitter as named_sentence_splitter
 from ..model.text_triaffine import word_splitter as named_word_splitter
-from .alignment import LOST_ACROSS_SENTENCES, LOST_IN_A_WORD, WordSplitter, align_entities, by_sentence, split_words
+from .alignment import (
+    INVISIBLE_SPACES,
+    LOST_ACROSS_SENTENCES,
+    LOST_IN_A_WORD,
+    WordSplitter,
+    align_entities,
+    by_sentence,
+    split_words,
+)
 from .corpus_format import TEXT_OPTIONS, CorpusFormat
 from .reading import BYTE_ORDER_MARK
 from .schema import CorpusError, Document, Entity, Record, RecordChecker
@@ -30,6 +38,7 @@ LOST_ACROSS_CUTS = f"entities across sentences, cut after {MAX_SENTENCE_WORDS} w
 
 SHOWN_AROUND = 20  # characters of context on either side of an example
 SHOWN_INSIDE = 40
+JOINERS = "\u200c\u200d"  # parts of ordinary words, in Persian or Hindi, and of emoji
 # Not compared between a tool's quote and the text: white space, for which some tools write backslash and n, and marks
 # of the byte order.
 _NOT_COMPARED = re.compile(rf"[\s{BYTE_ORDER_MARK}]+|\\[nrt]")
@@ -137,7 +146,7 @@ def sentences_of(
 
 
 def in_context(text: str, start: int, end: int) -> str:
-    """The characters `start` to `end` in brackets with some context, on one line.
+    """The characters `start` to `end` in brackets with some context, on one line; invisible characters are escaped.
 
     >>> in_context("It rained on the mayor of Orsk", 26, 29)
     '…ned on the mayor of [Ors]k'
@@ -147,7 +156,8 @@ def in_context(text: str, start: int, end: int) -> str:
     inside = text[start:end]
     if len(inside) > SHOWN_INSIDE:
         inside = f"{inside[: SHOWN_INSIDE // 2]}…{inside[-SHOWN_INSIDE // 2 :]}"
-    return re.sub(r"\s", " ", f"{before}[{inside}]{after}").strip()
+    shown = re.sub(r"\s", " ", f"{before}[{inside}]{after}").strip()
+    return "".join(c if c.isprintable() or c in JOINERS else c.encode("unicode_escape").decode() for c in shown)
 
 
 def _split(document: AnnotatedText, word_splitter: WordSplitter | None, sentence_splitter: str) -> list[list[Offsets]]:
@@ -190,7 +200,7 @@ def _contiguous(document: AnnotatedText, check: RecordChecker) -> Iterator[Entit
         entity = Entity(start=parts[0][0], end=parts[-1][1], type=annotation.type)
         if len(parts) > 1:
             check.drop("discontinuous entities dropped", example=_example(document, entity))
-        elif not document.text[entity["start"] : entity["end"]].strip():
+        elif not document.text[entity["start"] : entity["end"]].translate(INVISIBLE_SPACES).strip():
             check.drop("entities of white space dropped", example=f"{annotation.where}: {annotation.name}")
         else:
             yield entity
@@ -198,7 +208,7 @@ def _contiguous(document: AnnotatedText, check: RecordChecker) -> Iterator[Entit
 
 def without_space(text: str, entity: Entity) -> Entity:
     """The entity without white space at its boundaries, as the pipeline returns entities."""
-    inside = text[entity["start"] : entity["end"]]
+    inside = text[entity["start"] : entity["end"]].translate(INVISIBLE_SPACES)
     start = entity["start"] + len(inside) - len(inside.lstrip())
     return Entity(start=start, end=start + len(inside.strip()), type=entity["type"])
 
@@ -207,7 +217,7 @@ def _joined(text: str, fragments: Sequence[Offsets]) -> list[Offsets]:
     """The fragments in order, joined if white space alone separates them: brat starts a new one on every line."""
     parts: list[Offsets] = []
     for start, end in sorted(fragments):
-        if parts and not text[parts[-1][1] : start].strip():
+        if parts and not text[parts[-1][1] : start].translate(INVISIBLE_SPACES).strip():
             parts[-1] = (parts[-1][0], max(end, parts[-1][1]))
         else:
             parts.append((start, end))
