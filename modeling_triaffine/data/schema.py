@@ -248,6 +248,9 @@ class RecordChecker:
         if kind in ("", NONE_LABEL):
             problem = f"field '{name}.type' is {kind!r}, which is reserved for spans that are not entities"
             raise self.error(where, problem, "Give the entity's type, or remove the entity")
+        if kind != kind.strip():
+            problem = f"field '{name}.type' is {kind!r}, with white space around the type"
+            raise self.error(where, problem, "Remove it: labels that differ in it would be two labels")
         if not 0 <= start < end <= size:
             whole = {"tokens": "sentence", "characters": "text"}[unit]
             problem = f"field '{name}' runs from {start} to {end}, the {whole} has {size} {unit}"

@@ -109,6 +109,12 @@ def test_mistakes_on_the_command_line_are_one_paragraph(command, arguments, fact
     assert [fact for fact in facts if fact not in result.err] == []
 
 
+@pytest.mark.parametrize("option", ["--early_stopping_patience", "--labels", "--max_length"])
+def test_options_without_a_likely_spelling_get_no_suggestion(command, option):
+    result = command("train", option, "3", "--output_dir", "y")
+    assert f"error: No such option: {option}. See" in result.err
+
+
 def test_interrupted_while_a_command_is_imported(command, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt

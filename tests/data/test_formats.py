@@ -169,6 +169,7 @@ BAD_RECORDS = {
     "entity empty": (changed(**entity(2, 2)), "'entities[0]' runs from 2 to 2"),
     "entity negative": (changed(**entity(-1, 2)), "'entities[0]' runs from -1 to 2"),
     "entity named None": (changed(**entity(0, 1, "None")), "'entities[0].type' is 'None'"),
+    "white space around a label": (changed(**entity(0, 1, " City")), "'entities[0].type' is ' City'"),
     "unknown label": (changed(**entity(0, 1, "X")), "'entities[0].type' is 'X'", "'City', 'Person'"),
     "duplicate id": (RECORD, "'id': 'a:0'", "line 1"),
     "context": (changed(left_tokens="so"), "'left_tokens' is 'so' (str)"),
