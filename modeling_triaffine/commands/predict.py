@@ -49,7 +49,7 @@ def command(
     splitter: Splitter = None,
     int8: Int8 = False,
 ) -> None:
-    check_input(input, output)
+    check_input(input, output, form)
     from tqdm import tqdm
 
     from ..conversion.onnx_predictor import open_pipeline

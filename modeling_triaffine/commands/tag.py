@@ -59,10 +59,10 @@ def command(
         )
     except RuntimeError as error:  # of Ray or the model
         exit_with_message(error)
-    print(f"{output_dir}: {totals.tagged:,} rows of {totals.files:,} files are tagged.")
+    print(f"{output_dir}: tagged rows: {totals.tagged:,}; files: {totals.files:,}.")
     if totals.rejected or totals.unreadable:
         print(
-            f"Rejected: {totals.rejected:,} rows, and {totals.unreadable:,} files that cannot be read; "
+            f"Rejected: rows: {totals.rejected:,}; files that cannot be read: {totals.unreadable:,}. "
             f"{output_dir / 'rejected.jsonl'} gives the reasons."
         )
         return REJECTED

@@ -2,12 +2,17 @@
 
 import contextlib
 import json
+import logging
 import sys
 from codecs import BOM_UTF8
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+logger = logging.getLogger(__name__)
+
+TABLES = (".csv", ".tsv", ".parquet", ".xlsx")
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,8 @@ class Records:
                 where = f"{'standard input' if standard else self.source}, line {number}"
                 line = (line.removeprefix(BOM_UTF8) if number == 1 else line).rstrip(b"\r\n")
                 if form == "text":
+                    if number == 1 and self.form is None and line.startswith(b"{"):
+                        _warn_of_json(line, where)
                     yield self._check({self.text_column: decode(line, where)}, where)
                 elif line.strip():
                     yield self._check(_decode_json(line, where), where)
@@ -53,8 +60,8 @@ class Records:
         return record
 
 
-def check_input(name: str, output: Path | None) -> None:
-    """Raises ValueError if there is no such file, or if the output would overwrite it."""
+def check_input(name: str, output: Path | None, form: str | None = None) -> None:
+    """Raises ValueError if there is no such file, it is a table, or the output would overwrite it."""
     if name == "-":
         return
     path = Path(name)
@@ -62,6 +69,11 @@ def check_input(name: str, output: Path | None) -> None:
         raise ValueError(f"{name} is a folder; give a file of texts, or - for standard input.")
     if not path.exists():
         raise ValueError(f"There is no file {name}; give a file of texts, or - for standard input.")
+    if form is None and name.lower().endswith(TABLES):
+        raise ValueError(
+            f"{name} is a table, whose lines are no texts. Write its rows as JSON lines (.jsonl): pandas does with "
+            'to_json(…, orient="records", lines=True). Parquet can also be tagged with `triaffine-ner tag`.'
+        )
     if output is not None and output.exists() and path.samefile(output):
         raise ValueError(f"--output {output} is the input file, which would be lost. Give another name.")
 
@@ -74,6 +86,12 @@ def decode(data: bytes, where: str) -> str:
         return decode_text(data)
     except DataError as error:
         raise ValueError(f"{where}: {error}") from None
+
+
+def _warn_of_json(line: bytes, where: str) -> None:
+    with contextlib.suppress(ValueError):
+        _decode_json(line, where)
+        logger.warning("%s is a JSON object, read as text. Give JSON lines as a file .jsonl or --format jsonl.", where)
 
 
 def _decode_json(line: bytes, where: str) -> dict[str, Any]:

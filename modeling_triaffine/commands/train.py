@@ -25,8 +25,9 @@ Data
   --words WHICH                    Words to train on: those of the corpus (corpus), of raw text (text), or both
                                    (default: auto, text if the corpus has its text, else both).
   --sentence_splitter HOW          Sentences end at punctuation (punctuation), at each line (lines) or at the end of the
-                                   text (none), in the corpus, unless it marks sentences, and in the texts that the
-                                   model reads (default: punctuation, or as in the trained model).
+                                   text (none), at the latest after 256 words, in the corpus, unless it marks
+                                   sentences, and in the texts that the model reads (default: punctuation, or as in
+                                   the trained model).
   --flat_annotation WHICH          The training data annotates the outermost or innermost entities only, or any: leave
                                    the spans it does not annotate out of the loss (outermost, innermost, any).
   --max_train_samples N            Train on the first N sentences only.

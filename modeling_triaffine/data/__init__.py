@@ -10,12 +10,13 @@ from .context import add_context
 from .corpus_format import CorpusFormat
 from .formats import FORMATS, detect_format
 from .loading import load_nested_ner, load_texts
-from .schema import FEATURES, CorpusError, Document, Entity, Record, RecordChecker
+from .schema import ENTITY_FEATURES, FEATURES, CorpusError, Document, Entity, Record, RecordChecker
 from .splitting import spacy_splitter
 from .statistics import corpus_statistics
 from .writing import WRITERS, write_nested_ner
 
 __all__ = [
+    "ENTITY_FEATURES",
     "FEATURES",
     "FORMATS",
     "WRITERS",

@@ -39,11 +39,11 @@ def adapt_dataset(
 
     Args:
         dataset: rows of tokens or of texts; a `DatasetDict` is converted split by split.
-        columns: field → column. Either `tokens` or `text`; `entities`: for tokens, one or several columns of IOB2
-            or BIOES tags (strings or class labels) or a column of spans by tokens; for texts, a column of spans by
-            characters, in the forms of the format "text_spans". Optionally `id`, and for tokens `pos` and `doc_id`;
-            without `doc_id`, and for texts, every row is a document of its own. Or "bigbio_kb", for a data set with
-            that schema.
+        columns: field → column. Either `tokens` or `text`; `entities`: for tokens, one or several columns of IOB2 or
+            BIOES tags (strings or class labels) or a column of spans by tokens; for texts, a column of spans by
+            characters with start, end and label, in the forms of the format "text_spans". Optionally `id`, and for
+            tokens `pos` and `doc_id`; without `doc_id`, and for texts, every row is a document of its own. Or
+            "bigbio_kb", for a data set with that schema.
         labels: the entity types allowed; None allows any.
         word_splitter, sentence_splitter: how texts are split, see `load_nested_ner`.
 
@@ -53,7 +53,7 @@ def adapt_dataset(
 
     Raises:
         CorpusError: a row is invalid; the message names split, row and field.
-        TypeError: the data set is a streaming one.
+        TypeError: the data set is a streaming one, or no data set of `datasets`.
         ValueError: `columns` names unknown fields or columns.
 
     >>> corpus = adapt_dataset(  # doctest: +SKIP
@@ -155,8 +155,8 @@ def _documents(
         if isinstance(columns, str):
             yield bigbio_document(row, default_id, where, check)
         else:
-            fields = {field: row[columns[field]] for field in ("text", "entities", "id") if field in columns}
-            yield annotated_text(JsonObject(fields, where, check), default_id)
+            names = columns["text"], (columns["entities"],), columns.get("id", "id")
+            yield annotated_text(JsonObject(row, where, check), default_id, *names)
 
 
 def _rows(dataset: Dataset, check: RecordChecker) -> Iterator[tuple[dict[str, Any], str]]:

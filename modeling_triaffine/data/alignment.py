@@ -30,15 +30,18 @@ CONTRACTIONS = ("'s", "'t", "n't", "'re", "'ve", "'ll", "'d", "'m")
 NO_SPACE_BEFORE = frozenset([*",.;:?!%)]}”’", *CONTRACTIONS, *(end.replace("'", "’") for end in CONTRACTIONS)])
 NO_SPACE_AFTER = frozenset("([{“‘$")
 
+INVISIBLE_SPACES = str.maketrans(dict.fromkeys("\u200b\ufeff", " "))
+"""Zero-width spaces and byte order marks → spaces, as which the word splitters read them; offsets stay."""
+
 
 def split_words(text: str, word_splitter: WordSplitter) -> list[tuple[int, int]]:
-    """Applies a splitter and checks its words; a text of white space has none.
+    """Applies a splitter and checks its words; a text of white space, visible or not, has none.
 
     Raises:
         ValueError: there are none in another text, or see [`text_triaffine.check_words`].
     """
     words = check_words(word_splitter(text), text, "word splitter")
-    if text.strip() and not words:
+    if text.translate(INVISIBLE_SPACES).strip() and not words:
         raise ValueError(f"The word splitter returned no word for the text {text[:60]!r}; it must return at least one.")
     return words
 

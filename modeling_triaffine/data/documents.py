@@ -16,7 +16,15 @@ from typing import Any
 from ..model.text_triaffine import DEFAULT_WORD_SPLITTER, Offsets, split_text
 from ..model.text_triaffine import sentence_splitter as named_sentence_splitter
 from ..model.text_triaffine import word_splitter as named_word_splitter
-from .alignment import LOST_ACROSS_SENTENCES, LOST_IN_A_WORD, WordSplitter, align_entities, by_sentence, split_words
+from .alignment import (
+    INVISIBLE_SPACES,
+    LOST_ACROSS_SENTENCES,
+    LOST_IN_A_WORD,
+    WordSplitter,
+    align_entities,
+    by_sentence,
+    split_words,
+)
 from .corpus_format import TEXT_OPTIONS, CorpusFormat
 from .reading import BYTE_ORDER_MARK
 from .schema import CorpusError, Document, Entity, Record, RecordChecker
@@ -25,8 +33,12 @@ DEFAULT_SENTENCE_SPLITTER = "punctuation"
 MAX_SENTENCE_WORDS = 256
 """Longer sentences are cut into pieces of this many words, as `TriaffineProcessor` does by default with raw text."""
 
+LOST_ACROSS_CUTS = f"entities across sentences, cut after {MAX_SENTENCE_WORDS} words, dropped"
+"""What is said in place of [`LOST_ACROSS_SENTENCES`] of texts that are one sentence each, and none but these cuts."""
+
 SHOWN_AROUND = 20  # characters of context on either side of an example
 SHOWN_INSIDE = 40
+JOINERS = "\u200c\u200d"  # parts of ordinary words, in Persian or Hindi, and of emoji
 # Not compared between a tool's quote and the text: white space, for which some tools write backslash and n, and marks
 # of the byte order.
 _NOT_COMPARED = re.compile(rf"[\s{BYTE_ORDER_MARK}]+|\\[nrt]")
@@ -111,7 +123,7 @@ def sentences_of(
 
     Args:
         word_splitter: text → [(start, end)] in characters; None is the pipeline's own.
-        sentence_splitter: "punctuation", "lines" or "none".
+        sentence_splitter: "punctuation", "lines" or "none"; sentences of more than `MAX_SENTENCE_WORDS` words are cut.
 
     Raises:
         CorpusError: an annotation is outside of the text, or its text differs from the tool's quote.
@@ -120,7 +132,8 @@ def sentences_of(
     words_by_sentence = _split(document, word_splitter, sentence_splitter)
     if not words_by_sentence:
         check.note("texts without a word ignored", example=document.where)
-    entities = aligned_entities(document, words_by_sentence, check)
+    across = LOST_ACROSS_CUTS if sentence_splitter == "none" else LOST_ACROSS_SENTENCES
+    entities = aligned_entities(document, words_by_sentence, check, across)
     for number, (words, inside) in enumerate(zip(words_by_sentence, entities, strict=True)):
         raw = {
             "id": f"{document.doc_id}:{number}",
@@ -133,7 +146,7 @@ def sentences_of(
 
 
 def in_context(text: str, start: int, end: int) -> str:
-    """The characters `start` to `end` in brackets with some context, on one line.
+    """The characters `start` to `end` in brackets with some context, on one line; invisible characters are escaped.
 
     >>> in_context("It rained on the mayor of Orsk", 26, 29)
     '…ned on the mayor of [Ors]k'
@@ -143,7 +156,8 @@ def in_context(text: str, start: int, end: int) -> str:
     inside = text[start:end]
     if len(inside) > SHOWN_INSIDE:
         inside = f"{inside[: SHOWN_INSIDE // 2]}…{inside[-SHOWN_INSIDE // 2 :]}"
-    return re.sub(r"\s", " ", f"{before}[{inside}]{after}").strip()
+    shown = re.sub(r"\s", " ", f"{before}[{inside}]{after}").strip()
+    return "".join(c if c.isprintable() or c in JOINERS else c.encode("unicode_escape").decode() for c in shown)
 
 
 def _split(document: AnnotatedText, word_splitter: WordSplitter | None, sentence_splitter: str) -> list[list[Offsets]]:
@@ -158,9 +172,15 @@ def _split(document: AnnotatedText, word_splitter: WordSplitter | None, sentence
 
 
 def aligned_entities(
-    document: AnnotatedText, words_by_sentence: Sequence[Sequence[Offsets]], check: RecordChecker
+    document: AnnotatedText,
+    words_by_sentence: Sequence[Sequence[Offsets]],
+    check: RecordChecker,
+    across: str = LOST_ACROSS_SENTENCES,
 ) -> list[list[Entity]]:
-    """The entities of every sentence, by words; those that cannot be aligned are dropped."""
+    """The entities of every sentence, by words; those that cannot be aligned are dropped.
+
+    `across` is said of those that cross the end of a sentence.
+    """
     words = [word for sentence in words_by_sentence for word in sentence]
     aligned, lost = align_entities(document.text, list(_contiguous(document, check)), words)
     for entity in lost:
@@ -169,7 +189,7 @@ def aligned_entities(
     for entity in crossing:
         start, end = words[entity["start"]][0], words[entity["end"] - 1][1]
         example = _example(document, Entity(start=start, end=end, type=entity["type"]))
-        check.drop(LOST_ACROSS_SENTENCES, example=example)
+        check.drop(across, example=example)
     return entities
 
 
@@ -180,7 +200,7 @@ def _contiguous(document: AnnotatedText, check: RecordChecker) -> Iterator[Entit
         entity = Entity(start=parts[0][0], end=parts[-1][1], type=annotation.type)
         if len(parts) > 1:
             check.drop("discontinuous entities dropped", example=_example(document, entity))
-        elif not document.text[entity["start"] : entity["end"]].strip():
+        elif not document.text[entity["start"] : entity["end"]].translate(INVISIBLE_SPACES).strip():
             check.drop("entities of white space dropped", example=f"{annotation.where}: {annotation.name}")
         else:
             yield entity
@@ -188,7 +208,7 @@ def _contiguous(document: AnnotatedText, check: RecordChecker) -> Iterator[Entit
 
 def without_space(text: str, entity: Entity) -> Entity:
     """The entity without white space at its boundaries, as the pipeline returns entities."""
-    inside = text[entity["start"] : entity["end"]]
+    inside = text[entity["start"] : entity["end"]].translate(INVISIBLE_SPACES)
     start = entity["start"] + len(inside) - len(inside.lstrip())
     return Entity(start=start, end=start + len(inside.strip()), type=entity["type"])
 
@@ -197,7 +217,7 @@ def _joined(text: str, fragments: Sequence[Offsets]) -> list[Offsets]:
     """The fragments in order, joined if white space alone separates them: brat starts a new one on every line."""
     parts: list[Offsets] = []
     for start, end in sorted(fragments):
-        if parts and not text[parts[-1][1] : start].strip():
+        if parts and not text[parts[-1][1] : start].translate(INVISIBLE_SPACES).strip():
             parts[-1] = (parts[-1][0], max(end, parts[-1][1]))
         else:
             parts.append((start, end))

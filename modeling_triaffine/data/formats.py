@@ -25,7 +25,7 @@ from .json_forms import JSON_LINES, LABEL_STUDIO, PUBLISHED_JSON, TEXT_SPANS
 from .mrc import MRC
 from .pubtator import PUBTATOR
 from .reading import read_head
-from .schema import CorpusError
+from .schema import OF_TABLES, TO_DATASET, CorpusError
 
 logger = logging.getLogger(__name__)
 
@@ -56,6 +56,9 @@ SPLIT_OF_NAME = {
 
 SPLIT_IN_NAME = re.compile(rf"(?<![a-z0-9])({'|'.join(SPLIT_OF_NAME)})(?![a-z0-9])")
 
+SHARD = re.compile(r"-\d+-of-(?!0*1(?!\d))\d+")
+"""What the names of the parts of a split have, if there are several."""
+
 PathLike = str | os.PathLike[str]
 
 
@@ -68,6 +71,8 @@ def detect_format(path: Path) -> CorpusFormat:
     if path.is_dir():
         return _format_of_folder(path, FORMATS.values())
     name = path.name.lower().removesuffix(".gz")
+    if name.endswith((".parquet", ".xlsx")):
+        raise CorpusError.at(path, "", "tables are not read", OF_TABLES)
     by_name = [known for known in FORMATS.values() if name.endswith(known.suffixes)]
     if len(by_name) == 1:
         return by_name[0]
@@ -77,7 +82,8 @@ def detect_format(path: Path) -> CorpusFormat:
             return known
     known_formats = "; ".join(f"{known.name!r} ({known.description})" for known in FORMATS.values())
     problem = f"its format cannot be detected; it begins with {head[:40]!r}"
-    raise CorpusError.at(path, "", problem, f"Name the format with format=…: {known_formats}")
+    of_tables = f"{OF_TABLES}. " if name.endswith(".csv") else ""
+    raise CorpusError.at(path, "", problem, f"{of_tables}Name the format with format=…: {known_formats}")
 
 
 def format_of(path: Path, name: str | None) -> CorpusFormat:
@@ -94,16 +100,17 @@ def find_splits(path: PathLike | Mapping[str, PathLike], format: str | None) -> 
     Raises:
         FileNotFoundError: there is no such file, or the folder has no splits.
         CorpusError: the splits are ambiguous.
+        TypeError: `path` is data in memory.
     """
     if not isinstance(path, Mapping):
-        given = _existing(Path(path).expanduser())
+        given = _existing(path)
         return _splits_of_folder(given, format) if given.is_dir() else {None: given}
     splits: dict[str | None, Path] = {}
     for name, file in path.items():
         split = SPLIT_OF_NAME.get(name, name)
         if split in splits:
             raise ValueError(f"Two files are given for the split {split!r}. Give one file for each split.")
-        splits[split] = _existing(Path(file).expanduser())
+        splits[split] = _existing(file)
     if not splits:
         raise ValueError('No file is given. Give at least one, as in {"train": "train.jsonl"}.')
     return splits
@@ -135,7 +142,13 @@ def _has_documents(path: Path, known: CorpusFormat) -> bool:
     return known.documents is not None and bool(known.documents(path))
 
 
-def _existing(path: Path) -> Path:
+def _existing(given: PathLike) -> Path:
+    if not isinstance(given, (str, os.PathLike)):
+        raise TypeError(
+            f"A corpus is a file or folder, but the data is of type {type(given).__name__}. Data in memory is for "
+            f"adapt_dataset, which takes a Dataset. {TO_DATASET}."
+        )
+    path = Path(given).expanduser()
     if not path.exists():
         raise FileNotFoundError(
             f"{path}: no such file. Give the path of a corpus file, or of a folder with train, dev, test."
@@ -169,7 +182,7 @@ def _splits_of_folder(folder: Path, format: str | None) -> dict[str | None, Path
     raise FileNotFoundError(
         f"{folder}: has no documents, and no file named train, dev (validation, valid) or test with a suffix in "
         f"{suffixes}. It contains {sorted(file.name for file in folder.iterdir())[:10]}; give one of them, a mapping "
-        "{split: file}, or the format, which allows any suffix."
+        f"{{split: file}}, or the format, which allows any suffix. {OF_TABLES}."
     )
 
 
@@ -181,12 +194,17 @@ def _parts_named_as_splits(
     If there are none, those whose names differ in the split alone, such as news-train.tsv and news-dev.tsv.
 
     Raises:
-        CorpusError: there are several such series of files.
+        CorpusError: there are several such series of files, or a split has several.
     """
     series: dict[str, dict[Path, CorpusFormat]] = {}
     for part in sorted(folder.iterdir()):
         known = next((known for known in formats if _split_named(part) and _is_split(part, known, any_suffix)), None)
         if known is not None and not part.name.startswith("."):  # of which archives of some systems hold copies
+            if known.documents is None and SHARD.search(part.name):
+                problem = f"{part.name} is one of several parts of a split"
+                raise CorpusError.at(
+                    folder, "", problem, "Join the parts of every split in a file, such as train.jsonl"
+                )
             series.setdefault(_series_and_suffix(part)[0], {})[part] = known
     if named := series.get("*"):
         return named

@@ -24,7 +24,7 @@ from typing import Any
 from .conll import NODE, SentenceIds, comment_field
 from .corpus_format import CorpusFormat
 from .reading import HEAD_SIZE, numbered_paragraphs, read_head, stem
-from .schema import Entity, Record, RecordChecker
+from .schema import OF_TABLES, Entity, Record, RecordChecker
 
 TAG = re.compile(r"O|[BIMELSU]-.+", re.DOTALL)
 INSIDE, LAST, SINGLE = "IM", "EL", "SU"
@@ -92,7 +92,8 @@ def read_iob2(path: Path, check: RecordChecker, columns: Mapping[str, Any] | Non
         raise check.error("", problem, "Import it into INCEpTION, and export UIMA CAS in JSON or XMI")
     if layout is None:
         problem = "there are no columns of tags (O, B-type, I-type) in its first lines"
-        raise check.error("", problem, "Name them: columns={'tokens': 0, 'entities': [1, 2]}, counted from 0")
+        remedy = "Name them: columns={'tokens': 0, 'entities': [1, 2]}, counted from 0"
+        raise check.error("", problem, f"{remedy}. {OF_TABLES}")
     ids = SentenceIds(stem(path))
     for paragraph in numbered_paragraphs(path, check):
         rows: list[tuple[int, list[str]]] = []

@@ -19,7 +19,7 @@ from .corpus_format import CorpusFormat
 from .documents import AnnotatedText, Annotation, format_of_texts
 from .json_objects import JsonObject
 from .reading import open_corpus, parse_json, read_head, stem
-from .schema import Record, RecordChecker
+from .schema import Record, RecordChecker, names_of
 
 CONTEXT_NAMES = {"ltokens": "left_tokens", "rtokens": "right_tokens"}
 NOT_FOR_NER = ("relations", "org_id", "orig_id")
@@ -32,7 +32,7 @@ NOT_OF_WORDS = (
 
 SPANS = ("entities", "spans", "label", "labels")
 LAST = "end_idx"
-"""The offset of a span's last character, in the data sets of CBLUE (CMeEE), which quote the span as `entity`."""
+"""The offset of a span's last character, in data sets of CBLUE (CMeEE), which quote the span as `entity` or `text`."""
 START, END = ("start", "start_offset", "start_idx"), ("end", "end_offset", LAST)
 TYPE = ("label", "type", "labels")
 BOOKKEEPING = {"id", "token_start", "token_end", "input_hash", "source"}
@@ -134,28 +134,31 @@ def read_text_spans(path: Path, check: RecordChecker) -> Iterator[AnnotatedText]
             yield annotated_text(record, f"{stem(path)}:{number}")
     if texts and check.counts[WITHOUT_SPANS] == texts:
         problem = f"no text has spans, in none of the fields {', '.join(map(repr, SPANS))}"
-        raise check.error("", problem, "Give the spans one of these names")
+        remedy = "Give the spans one of these names; move a file without gold entities, of a test, out of the corpus"
+        raise check.error("", problem, remedy)
 
 
-def annotated_text(record: JsonObject, default_id: str) -> AnnotatedText:
-    """The text of one record with its spans; `default_id` names it if it has no `id`."""
-    identifier = record.fields.get("id")
+def annotated_text(
+    record: JsonObject, default_id: str, text: str = "text", spans: Sequence[str] = SPANS, id: str = "id"
+) -> AnnotatedText:
+    """The text of one record with its spans, in the fields of these names; `default_id` names it if it has no id."""
+    identifier = record.fields.get(id)
     return AnnotatedText(
         doc_id=default_id if identifier in (None, "") else str(identifier),
-        text=record.value("text", str),
-        annotations=list(_annotations(record)),
+        text=record.value(text, str),
+        annotations=list(_annotations(record, spans, {text, id})),
         where=record.where,
     )
 
 
-def _annotations(record: JsonObject) -> Iterator[Annotation]:
-    present = [name for name in SPANS if record.fields.get(name) is not None]
+def _annotations(record: JsonObject, spans: Sequence[str], others: set[str]) -> Iterator[Annotation]:
+    present = [name for name in spans if record.fields.get(name) is not None]
     filled = [name for name in present if record.fields[name] and isinstance(record.fields[name], list)]
     if len(filled) > 1:
         problem = f"there are spans in the fields {' and '.join(map(repr, filled))}"
         raise record.check.error(record.where, problem, "Put them into one of them")
     key = next(iter(filled or present), None)
-    for name in record.fields.keys() - {"id", "text", "answer", key}:
+    for name in record.fields.keys() - {*others, "answer", key}:
         if record.fields[name] not in (None, [], {}) and not name.startswith("_"):
             record.check.note(f"field '{name}' ignored")
     if key is None:
@@ -172,11 +175,19 @@ def _annotations(record: JsonObject) -> Iterator[Annotation]:
 
 
 def _entities_of_span(span: JsonObject) -> Iterator[Annotation]:
-    start, end, kind = (next((name for name in names if name in span.fields), names[0]) for names in (START, END, TYPE))
-    for ignored in span.fields.keys() - BOOKKEEPING - {start, end, kind, "entity" if end == LAST else "text"}:
+    start, end, kind = (_name_among(names, span) for names in (START, END, TYPE))
+    for ignored in span.fields.keys() - BOOKKEEPING - {start, end, kind, _quote_of(span, end)}:
         span.check.note(f"span field '{ignored}' ignored")
     types = span.fields[kind] if isinstance(span.fields.get(kind), list) else [span.value(kind, str)]
     yield from _entity_of_each_type(span, start, end, types)
+
+
+def _name_among(names: Sequence[str], span: JsonObject) -> str:
+    """Which of these names of a field the span has."""
+    if found := [name for name in names if name in span.fields]:
+        return found[0]
+    problem = f"is missing; the fields are {names_of(span.fields)}"
+    raise span.error(names[0], problem, f"Name it {' or '.join(names)}")
 
 
 def _entity_of_each_type(span: JsonObject, start: str, end: str, types: Sequence[str]) -> Iterator[Annotation]:
@@ -185,7 +196,12 @@ def _entity_of_each_type(span: JsonObject, start: str, end: str, types: Sequence
         span.check.drop("spans without a type dropped", example=f"{span.where}: {span.name}")
     offsets = span.value(start, int), span.value(end, int) + (end == LAST)
     for kind in types:
-        yield span.annotation([offsets], kind, "entity" if end == LAST else "text")
+        yield span.annotation([offsets], kind, _quote_of(span, end))
+
+
+def _quote_of(span: JsonObject, end: str) -> str:
+    """The field that quotes the text of a span, whose last offset is the field `end`."""
+    return "entity" if end == LAST and "entity" in span.fields else "text"
 
 
 # ---- Label Studio ----

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from ..model.text_triaffine import Offsets
 from .documents import Annotation
-from .schema import CorpusError, Kind, RecordChecker
+from .schema import CorpusError, Kind, RecordChecker, names_of
 
 
 class JsonObject:
@@ -48,8 +48,7 @@ class JsonObject:
     ) -> None:
         """Raises CorpusError, which names the fields there are, unless all these are among them."""
         if missing := [field for field in fields if field not in self.fields]:
-            found = ", ".join(map(repr, list(self.fields)[:10])) or "none"
-            problem = f"field '{missing[0]}' is missing, so this is not {form}; its fields are {found}"
+            problem = f"field '{missing[0]}' is missing, so this is not {form}; its fields are {names_of(self.fields)}"
             raise self.check.error(self.where, problem, remedy)
 
     def error(self, field: str, problem: str, remedy: str) -> CorpusError:

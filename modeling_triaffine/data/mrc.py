@@ -35,11 +35,15 @@ def read_mrc(path: Path, check: RecordChecker) -> Iterator[Record]:
 
 
 def _sentence(record: JsonObject) -> tuple[str, str]:
-    """What records of the same sentence have in common: the words, and the number before the point of `qas_id`."""
+    """What records of the same sentence have in common: the words, and the number before the point of `qas_id`.
+
+    A `qas_id` without a point numbers the records, and says nothing about sentences.
+    """
     record.require(FIELDS, "a question about a sentence")
     for ignored in record.fields.keys() - OTHERS - {*FIELDS}:
         record.check.note(f"field '{ignored}' ignored")
-    return str(record.fields.get("qas_id")).partition(".")[0], record.value("context", str)
+    number, point, _ = str(record.fields.get("qas_id")).partition(".")
+    return number if point else "", record.value("context", str)
 
 
 def _entities(record: JsonObject, words: int) -> Iterator[Entity]:

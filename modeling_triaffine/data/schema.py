@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypedDict, TypeVar
 
-from datasets import Dataset, Features, List, Value
+from datasets import Dataset, Features, IterableDataset, IterableDatasetDict, List, Value
 
 from ..model.configuration_triaffine import NONE_LABEL
 from ..parsing import shown
@@ -30,9 +30,25 @@ FEATURES = Features(
 """The columns of every reader. `left_tokens` and `right_tokens` are null if the corpus has no context and a (possibly
 empty) list if it brings its own: `add_context` fills in the former and keeps the latter."""
 
+ENTITY_FEATURES = List(
+    {
+        "start": Value("int64"),
+        "end": Value("int64"),
+        "entity_group": Value("string"),
+        "score": Value("float64"),
+        "word": Value("string"),
+    }
+)
+"""A column of the entities that the pipeline finds, for `Dataset.map(…, features=…)`."""
+
 ENTITY_FIELDS = ("start", "end", "type")
 CONTEXT_FIELDS = ("left_tokens", "right_tokens")
 MAX_EXAMPLES = 3
+TO_DATASET = (
+    "Make a data set of one record for each text or sentence with datasets.Dataset.from_list; "
+    "docs/corpora.md (Tables) groups the rows of a pandas table so"
+)
+OF_TABLES = "If it is a table of entities, docs/corpora.md (Tables) converts it with pandas"
 
 Kind = TypeVar("Kind", str, int, list[Any])
 
@@ -84,9 +100,10 @@ def as_records(dataset: object, columns: Iterable[str], function: str) -> Datase
         ValueError: one of the `columns` is missing.
     """
     if not isinstance(dataset, Dataset):
+        streamed = isinstance(dataset, (IterableDataset, IterableDatasetDict))
+        remedy = "Load the corpus without streaming=True" if streamed else TO_DATASET
         raise TypeError(
-            f"{function} needs a Dataset or DatasetDict, but the data is of type {type(dataset).__name__}. Load the "
-            "corpus without streaming=True, or make a data set of the records with Dataset.from_list."
+            f"{function} needs a Dataset or DatasetDict, but the data is of type {type(dataset).__name__}. {remedy}."
         )
     if missing := [name for name in columns if name not in dataset.column_names]:
         raise ValueError(f"{function} needs the columns {missing}, but the data set has {dataset.column_names}.")
@@ -231,6 +248,9 @@ class RecordChecker:
         if kind in ("", NONE_LABEL):
             problem = f"field '{name}.type' is {kind!r}, which is reserved for spans that are not entities"
             raise self.error(where, problem, "Give the entity's type, or remove the entity")
+        if kind != kind.strip():
+            problem = f"field '{name}.type' is {kind!r}, with white space around the type"
+            raise self.error(where, problem, "Remove it: labels that differ in it would be two labels")
         if not 0 <= start < end <= size:
             whole = {"tokens": "sentence", "characters": "text"}[unit]
             problem = f"field '{name}' runs from {start} to {end}, the {whole} has {size} {unit}"
@@ -251,7 +271,8 @@ class RecordChecker:
         """The value of a required field of type str, int or list; `parent` is the object that the field belongs to."""
         full_name = f"{parent}.{name}" if parent else name
         if name not in fields:
-            raise self.error(where, f"field '{full_name}' is missing", f"Add it, {_KINDS[kind]}")
+            problem = f"field '{full_name}' is missing; the fields are {names_of(fields)}"
+            raise self.error(where, problem, f"Add it, {_KINDS[kind]}")
         value = fields[name]
         if not isinstance(value, kind) or isinstance(value, bool):
             raise self.error(where, f"field '{full_name}' is {shown(value)}", f"It must be {_KINDS[kind]}")
@@ -283,6 +304,11 @@ class RecordChecker:
         if not fields.keys() <= set(known):
             for name in fields.keys() - set(known):
                 self.note(f"{what} '{name}' ignored")
+
+
+def names_of(fields: Mapping[str, Any]) -> str:
+    """The first names of fields, for messages."""
+    return ", ".join(map(repr, list(fields)[:10])) or "none"
 
 
 _KINDS = {str: "a string", int: "an integer", list: "a list"}

@@ -3,6 +3,7 @@
 import dataclasses
 import glob
 import json
+import logging
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -13,6 +14,8 @@ import pyarrow.parquet as pq
 
 from ..parsing import DataError, decode_object
 from .chunks import Chunk, rejection
+
+logger = logging.getLogger(__name__)
 
 JSON_LINES = {".jsonl", ".json", ".ndjson"}
 SUFFIXES = {".parquet", *JSON_LINES}
@@ -44,7 +47,8 @@ def find_files(inputs: Iterable[str], output_dir: Path) -> dict[str, str]:
     """Returns name → absolute path of all input files, sorted by name.
 
     A folder stands for all files in it, named by their relative paths, unless a part of the path begins with "." or
-    "_". A pattern stands for the files that it matches. Files in the output folder are not inputs.
+    "_"; files of other kinds are logged as one warning. A pattern stands for the files that it matches. Files in the
+    output folder are not inputs.
 
     Raises:
         ValueError: a file does not exist or has another suffix, or two files would have the same output.
@@ -53,6 +57,11 @@ def find_files(inputs: Iterable[str], output_dir: Path) -> dict[str, str]:
     for given in inputs:
         outputs = output_dir.resolve()
         paths = {name: path for name, path in _matches(given).items() if not path.resolve().is_relative_to(outputs)}
+        if Path(given).is_dir():
+            others = sorted(name for name, path in paths.items() if path.suffix not in SUFFIXES)
+            if others:
+                logger.warning("%s: files left out: %d (%s).", given, len(others), ", ".join(others[:10]))
+            paths = {name: path for name, path in paths.items() if path.suffix in SUFFIXES}
         if not paths:
             raise ValueError(
                 f"{given}: there is no {', '.join(sorted(SUFFIXES))} file. Give a file, a folder or a pattern."
@@ -78,7 +87,7 @@ def output_name(name: str) -> str:
 def _matches(given: str) -> dict[str, Path]:
     folder = Path(given)
     if folder.is_dir():
-        names = (path.relative_to(folder) for path in folder.rglob("*") if path.suffix in SUFFIXES and path.is_file())
+        names = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
         return {name.as_posix(): folder / name for name in names if not any(part[0] in "._" for part in name.parts)}
     paths = [folder] if folder.is_file() else [Path(match) for match in glob.glob(given, recursive=True)]
     return {path.name: path for path in paths if path.is_file()}

@@ -109,6 +109,12 @@ def test_mistakes_on_the_command_line_are_one_paragraph(command, arguments, fact
     assert [fact for fact in facts if fact not in result.err] == []
 
 
+@pytest.mark.parametrize("option", ["--early_stopping_patience", "--labels", "--max_length"])
+def test_options_without_a_likely_spelling_get_no_suggestion(command, option):
+    result = command("train", option, "3", "--output_dir", "y")
+    assert f"error: No such option: {option}. See" in result.err
+
+
 def test_interrupted_while_a_command_is_imported(command, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
@@ -280,6 +286,23 @@ def test_the_input_is_not_written_over(saved_model, command, tmp_path):
     assert result.code == 2
     assert "is the input file, which would be lost" in result.err
     assert (tmp_path / "texts.txt").read_text() == TEXTS[0]
+
+
+@pytest.mark.parametrize("name", ["texts.csv", "texts.TSV", "texts.parquet"])
+def test_tables_are_no_lines_of_text(saved_model, command, tmp_path, name):
+    (tmp_path / name).write_text("id\ttext\n1\tgene\n")
+    result = command("predict", "--model", saved_model, tmp_path / name)
+    assert (result.code, result.out) == (2, "")
+    assert all(fact in result.err for fact in (f"{name} is a table", "(.jsonl)", "`triaffine-ner tag`"))
+    assert command("predict", "--model", saved_model, "--format", "text", tmp_path / name).code == 0
+
+
+def test_json_on_standard_input_without_its_format_is_told(saved_model, command, monkeypatch, caplog):
+    for line, told in (('{"text": "gene"}', 1), ("{gene}", 0)):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(line.encode())))
+        caplog.clear()
+        assert command("predict", "--model", saved_model).code == 0
+        assert len([one for one in caplog.messages if "standard input, line 1" in one and "jsonl" in one]) == told
 
 
 def test_mistakes_in_prediction_are_one_paragraph(saved_model, command, tmp_path):

@@ -99,6 +99,22 @@ class TestAdapt:
             adapt_dataset(Dataset.from_list([row]), {"tokens": "t", "entities": "e"})
         assert str(caught.value).startswith(problem)
 
+    def test_spans_with_other_fields(self):
+        span = {"begin": 0, "stop": 4, "type": "A"}
+        rows = Dataset.from_list([{"body": "Orsk", "words": ["Orsk"], "ents": [span]}])
+        for content, problem, remedy in (
+            ({"text": "body"}, "field 'ents[0].start'", "Name it start or start_offset or start_idx."),
+            ({"tokens": "words"}, "field 'entities[0].start'", "Add it, an integer."),
+        ):
+            with pytest.raises(CorpusError) as caught:
+                adapt_dataset(rows, {**content, "entities": "ents"})
+            found = "is missing; the fields are 'begin', 'stop', 'type'"
+            assert str(caught.value) == f"dataset, row 0: {problem} {found}. {remedy}"
+
+    def test_errors_of_texts_name_the_column(self):
+        with pytest.raises(CorpusError, match="dataset, row 0: field 'body' is null"):
+            adapt_dataset(Dataset.from_list([{"body": None, "ents": []}]), {"text": "body", "entities": "ents"})
+
     def test_class_labels_of_rows_without_annotation(self):
         hidden = TAGGED.select([0]).map(lambda row: {"outer": [-1] * 4})
         with pytest.raises(CorpusError, match=r"test, row 0: field 'outer': .* -1"):
@@ -133,6 +149,11 @@ class TestAdapt:
         for given in (stream, IterableDatasetDict(train=stream)):
             with pytest.raises(TypeError, match=rf"adapt_dataset .*{type(given).__name__}.*streaming=True"):
                 adapt_dataset(given, {"tokens": "words", "entities": "outer"})
+
+    def test_a_table_is_to_be_made_a_data_set(self):
+        with pytest.raises(TypeError, match=r"adapt_dataset .*type DataFrame\. Make a data set .*from_list") as caught:
+            adapt_dataset(TAGGED.to_pandas(), {"tokens": "words", "entities": "outer"})
+        assert "streaming" not in str(caught.value)
 
     @pytest.mark.parametrize(
         ("columns", "problem"),

@@ -2,6 +2,7 @@
 
 import pytest
 
+from modeling_triaffine.data import CorpusError
 from tests.helpers.corpora import NESTED, PUBLISHED, RECORD, read, region, spelled, task, write_json
 
 TEXT = "The mayor of Orsk slept. He woke."
@@ -128,6 +129,21 @@ class TestTextSpans:
     def test_misaligned_offsets_are_reported_with_the_text_around(self, tmp_path):
         _, check = read(write_json(tmp_path / "a.jsonl", {"text": "CD28-mediated", "label": [[0, 2, "protein"]]}))
         assert "boundary inside a word dropped: 1 (line 1: protein [CD]28-mediated)" in check.report()
+
+    @pytest.mark.parametrize("quote", ["entity", "text"])
+    def test_the_quote_of_a_span_that_ends_with_its_last_character(self, tmp_path, quote):
+        for quoted in ("Orsk", "Ors"):
+            span = {"start_idx": 0, "end_idx": 3, "type": "City", quote: quoted}
+            path = write_json(tmp_path / "a.jsonl", {"text": "Orsk slept", "entities": [span]})
+            if quoted == "Orsk":
+                assert spelled(read(path)[0][0]) == [("Orsk", "City")]
+            else:
+                with pytest.raises(CorpusError, match=r"'entities\[0\]' quotes 'Ors'"):
+                    read(path)
+
+    def test_a_file_without_gold_entities_is_to_be_moved(self, tmp_path):
+        with pytest.raises(CorpusError, match=r"no text has spans.* move a file without gold entities"):
+            read(write_json(tmp_path / "a.json", {"text": TEXT}, as_list=True))
 
     def test_offsets_of_javascript(self, tmp_path):
         span = {"start": 3, "end": 7, "label": "City", "text": "Orsk"}

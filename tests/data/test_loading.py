@@ -5,7 +5,7 @@ import logging
 import pickle
 
 import pytest
-from datasets import IterableDatasetDict
+from datasets import Dataset, IterableDatasetDict
 
 from modeling_triaffine.data import FEATURES, CorpusError, load_nested_ner
 from tests.helpers.corpora import PUBLISHED, RECORD, SAMPLES, write_files
@@ -78,6 +78,14 @@ class TestSplits:
         write(tmp_path / "train.jsonl", RECORD)
         assert list(load(tmp_path)) == ["train"], "names of splits alone come first"
 
+    def test_in_several_files(self, load, tmp_path):
+        for name in ("train-00000-of-00001", "test-00000-of-00001"):
+            write(tmp_path / f"{name}.jsonl", RECORD)
+        assert list(load(tmp_path)) == ["train", "test"]
+        (tmp_path / "train-00000-of-00001.jsonl").rename(tmp_path / "train-00000-of-00010.jsonl")
+        with pytest.raises(CorpusError, match=r"train-00000-of-00010\.jsonl is one of several parts of a split\. Join"):
+            load(tmp_path)
+
     def test_one_file_with_a_split_in_its_name_is_none(self, load, tmp_path):
         write(tmp_path / "my-test.jsonl", RECORD)
         with pytest.raises(FileNotFoundError, match=r"my-test\.jsonl"):
@@ -107,6 +115,17 @@ class TestSplits:
         assert first.startswith(f"{tmp_path}: ")
         assert first.endswith("2 (held_out.jsonl.gz, training.2.jsonl).")
         assert second.endswith("3 (dev.conll, held_out.jsonl.gz, training.2.jsonl).")
+
+    @pytest.mark.parametrize("given", [Dataset.from_list([RECORD]), {"train": Dataset.from_list([RECORD])}, [RECORD]])
+    def test_data_in_memory(self, load, given):
+        with pytest.raises(TypeError, match=r"is of type (Dataset|list)\. .* adapt_dataset, .*from_list"):
+            load(given)
+
+    @pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.parquet", "a.xlsx", "in/train.csv"])
+    def test_tables(self, load, tmp_path, name):
+        path = write_files(tmp_path, {name: "id,text,start\n1,a,0\n"})
+        with pytest.raises((CorpusError, FileNotFoundError), match=r"table of entities, docs/corpora.md \(Tables\)"):
+            load(tmp_path / "in" if name.startswith("in/") else path)
 
     def test_missing_file(self, load, tmp_path):
         for path in (tmp_path / "nowhere.jsonl", {"train": tmp_path / "nowhere.jsonl"}):

@@ -24,6 +24,12 @@ def test_spans_may_be_lists_and_sentences_without_numbers(tmp_path):
     assert sorted(spelled(record), reverse=True) == NESTED
 
 
+def test_numbers_of_records_are_not_those_of_sentences(tmp_path):
+    questions = [{**question, "qas_id": number} for number, question in enumerate(QUESTIONS)]
+    records, _ = read(write_json(tmp_path / "a.jsonl", *questions, {**OTHER, "qas_id": "9"}))
+    assert [sorted(spelled(record), reverse=True) for record in records] == [NESTED, []]
+
+
 def test_files_as_they_are_distributed(tmp_path):
     content = SAMPLES["mrc"]["a.json"]
     write_files(tmp_path / "in", {f"mrc-ner.{split}": content for split in ("train", "dev", "test")})

@@ -7,10 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modeling_triaffine.data import CorpusError, RecordChecker
+from modeling_triaffine.data.alignment import INVISIBLE_SPACES
 from modeling_triaffine.data.documents import (
     MAX_SENTENCE_WORDS,
     AnnotatedText,
     Annotation,
+    document_of,
     in_context,
     sentences_of,
 )
@@ -85,6 +87,21 @@ class TestEntities:
         _, check = cut("a  b", annotation((1, 3)))
         assert "entities of white space dropped: 1 (line 1: T1)" in check.report()
 
+    def test_zero_width_spaces_are_white_space(self):
+        """As for the word splitters."""
+        split = word_splitter("whitespace")
+        options = {"word_splitter": lambda text: split(text.replace("\u200b", " ").replace("\ufeff", " "))}
+        text = "in \u200bParis\ufeff"
+        for start, end in ((3, 10), (4, 9)):
+            (record,), check = cut(text, annotation((start, end)), **options)
+            assert (spelled(record), check.report()) == ([("Paris", "X")], "")
+            document = document_of(AnnotatedText("a", text, [annotation((start, end))], "a"), check)
+            assert document["entities"] == [{"start": 4, "end": 9, "type": "X"}]
+        assert "entities of white space dropped: 1" in cut(text, annotation((3, 4)), **options)[1].report()
+        (record,), _ = cut("New\u200bYork", annotation((0, 3), (4, 8)), **options)
+        assert spelled(record) == [("New York", "X")]
+        assert "texts without a word ignored: 1" in cut("\u200b\ufeff", **options)[1].report()
+
     def test_outside_the_text(self):
         with pytest.raises(CorpusError, match=r"a\.txt, line 1: field 'T1' runs from 2 to 5, .* 4 characters"):
             cut("abcd", annotation((2, 5)))
@@ -107,6 +124,15 @@ class TestText:
         )
         assert [len(record["tokens"]) for record in records] == [MAX_SENTENCE_WORDS, 1]
         assert "across sentences dropped: 1" in check.report()
+
+    def test_a_whole_text_is_cut_too_and_said_so(self):
+        size = MAX_SENTENCE_WORDS
+        records, check = cut(
+            "a. " * (size + 1), annotation((3 * size // 2 - 3, 3 * size // 2)), sentence_splitter="none"
+        )
+        assert [len(record["tokens"]) for record in records] == [size, size, 2]
+        _, check = cut("a " * (size + 1), annotation((2 * size - 2, 2 * size + 1)), sentence_splitter="none")
+        assert f"entities across sentences, cut after {size} words, dropped: 1" in check.report()
 
     def test_without_a_word(self):
         records, check = cut(" \n")
@@ -175,6 +201,7 @@ class TestWaysOfCounting:
         ("a" * 21 + "\nb", (21, 22), "…" + "a" * 20 + "[ ]b"),
         ("b" + "a" * 21, (0, 1), "[b]" + "a" * 20 + "…"),
         ("a" * 30 + "b" * 30, (0, 60), f"[{'a' * 20}…{'b' * 20}]"),
+        ("in \u200bParis\u2060\u200c", (4, 9), "in \\u200b[Paris]\\u2060\u200c"),
     ],
 )
 def test_in_context(text, span, shown):
@@ -182,7 +209,9 @@ def test_in_context(text, span, shown):
 
 
 TEXTS = st.text(
-    st.one_of(st.sampled_from("aB.! \n\r\t-😀　。\ufeff\x00\x1c\x85\u2028"), st.characters(exclude_categories=["Cs"])),
+    st.one_of(
+        st.sampled_from("aB.! \n\r\t-😀　。\u200b\ufeff\x00\x1c\x85\u2028"), st.characters(exclude_categories=["Cs"])
+    ),
     max_size=60,
 )
 
@@ -195,16 +224,16 @@ def test_any_text_is_cut_and_every_entity_kept_or_counted(text, sentence_splitte
     annotations = [annotation(*fragments, kind=f"X{number}") for number, fragments in enumerate(spans)]
     records, check = cut(text, *annotations, sentence_splitter=sentence_splitter)
     words = "".join(token for record in records for token in record["tokens"])
-    assert bare(words) == bare(text.replace("\ufeff", " ", 1) if text.startswith("\ufeff") else text)
+    assert bare(words) == bare(text)
     kept = [(record, entity) for record in records for entity in record["entities"]]
     for record, entity in kept:
         fragments = spans[int(entity["type"][1:])]
         start, end = min(start for start, _ in fragments), max(end for _, end in fragments)
         found = "".join(record["tokens"][entity["start"] : entity["end"]])
-        assert bare(found) == bare((" " + text[1:] if text.startswith("\ufeff") else text)[start:end])
+        assert bare(found) == bare(text[start:end])
     assert check.entities_kept == len(kept)
     assert check.entities_kept + check.entities_dropped == len(spans)
 
 
 def bare(text):
-    return "".join(text.split())
+    return "".join(text.translate(INVISIBLE_SPACES).split())

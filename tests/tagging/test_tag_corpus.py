@@ -14,12 +14,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import ray
+from datasets import Dataset, Features
 from huggingface_hub import HfApi
 from hypothesis import given
 from hypothesis import strategies as st
 
 from modeling_triaffine import NestedNERPipeline
 from modeling_triaffine.commands import main
+from modeling_triaffine.data import ENTITY_FEATURES
 from modeling_triaffine.tagging import (
     Actors,
     OutputFolder,
@@ -33,7 +35,7 @@ from modeling_triaffine.tagging import (
 from modeling_triaffine.tagging import output as output_module
 from modeling_triaffine.tagging.chunks import Chunk
 from modeling_triaffine.tagging.reading import read_chunks
-from modeling_triaffine.tagging.tagger import Tagger
+from modeling_triaffine.tagging.tagger import ENTITIES, Tagger
 
 pytest_plugins = ("tests.helpers.hub_server",)
 
@@ -327,13 +329,14 @@ class TestReading:
         assert "entities_column" in self.read(path)[-1].failure
         assert self.read(path, entities_column="found")[-1].failure is None
 
-    def test_files_are_found(self, tmp_path):
+    def test_files_are_found(self, tmp_path, caplog):
         names = ("in/a.jsonl", "in/b/a.parquet", "in/_a.json", "in/note.txt", "in/out/a.parquet", "c/a.parquet")
         hidden = ("in/.git/a.json", "in/b/_temporary/0/a.parquet", "in/b/.ipynb_checkpoints/c/a.jsonl")
         for name in (*names, *hidden, "c/b.ndjson"):
             write_lines(tmp_path / name, [])
         folder, other, out = tmp_path / "in", tmp_path / "c", tmp_path / "in" / "out"
         assert find_files([str(folder)], out) == {name: str(folder / name) for name in ("a.jsonl", "b/a.parquet")}
+        assert caplog.messages == [f"{folder}: files left out: 1 (note.txt)."]
         assert list(find_files([f"{folder}/a.*", f"{other}/*.ndjson"], out)) == ["a.jsonl", "b.ndjson"]
         for inputs, reason in (
             (["nowhere"], "nowhere: there is no"),
@@ -343,6 +346,17 @@ class TestReading:
         ):
             with pytest.raises(ValueError, match=reason):
                 find_files(inputs, out)
+
+
+def test_a_column_of_entities_has_its_features(saved_model):
+    """The first batch, which would decide otherwise, has no entities."""
+    rows = Dataset.from_dict({"text": ["", TEXTS[0]]})
+    ner = NestedNERPipeline(model=saved_model)
+    features = Features({**rows.features, "entities": ENTITY_FEATURES})
+    options = {"batched": True, "batch_size": 1, "features": features}
+    tagged = rows.map(lambda batch: {"entities": ner(batch["text"], threshold=0.3)}, **options)
+    assert tagged["entities"][:] == rounded([[], *ner([TEXTS[0]], threshold=0.3)])
+    assert features.arrow_schema.field("entities").type == ENTITIES
 
 
 class TestOutput:
