@@ -15,7 +15,7 @@ from typing import Any
 
 from datasets import Dataset, DatasetDict
 
-from ..model.text_triaffine import check_words
+from ..model.text_triaffine import INVISIBLE_SPACES, check_words
 from .schema import CONTEXT_FIELDS, Document, Entity, RecordChecker, as_records
 
 logger = logging.getLogger(__name__)
@@ -29,9 +29,6 @@ LOST_ACROSS_SENTENCES = "entities across sentences dropped"
 CONTRACTIONS = ("'s", "'t", "n't", "'re", "'ve", "'ll", "'d", "'m")
 NO_SPACE_BEFORE = frozenset([*",.;:?!%)]}”’", *CONTRACTIONS, *(end.replace("'", "’") for end in CONTRACTIONS)])
 NO_SPACE_AFTER = frozenset("([{“‘$")
-
-INVISIBLE_SPACES = str.maketrans(dict.fromkeys("\u200b\ufeff", " "))
-"""Zero-width spaces and byte order marks → spaces, as which the word splitters read them; offsets stay."""
 
 
 def split_words(text: str, word_splitter: WordSplitter) -> list[tuple[int, int]]:

@@ -13,11 +13,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from ..model.text_triaffine import DEFAULT_WORD_SPLITTER, Offsets, split_text
+from ..model.text_triaffine import DEFAULT_WORD_SPLITTER, INVISIBLE_SPACES, Offsets, split_text
 from ..model.text_triaffine import sentence_splitter as named_sentence_splitter
 from ..model.text_triaffine import word_splitter as named_word_splitter
 from .alignment import (
-    INVISIBLE_SPACES,
     LOST_ACROSS_SENTENCES,
     LOST_IN_A_WORD,
     WordSplitter,

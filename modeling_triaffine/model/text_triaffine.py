@@ -35,8 +35,9 @@ _PRE_TOKENIZERS: dict[str, pre_tokenizers.PreTokenizer] = {
     ),
     "whitespace": pre_tokenizers.WhitespaceSplit(),
 }
-# A zero-width space and a byte order mark, frequent in web pages. (Joiners, U+200C and U+200D, are parts of words.)
-_INVISIBLE_SPACES = "\u200b\ufeff"
+# Zero-width spaces and byte order marks, frequent in web pages → spaces; offsets stay. (Joiners, U+200C and U+200D, are
+# parts of words.)
+INVISIBLE_SPACES = str.maketrans(dict.fromkeys("\u200b\ufeff", " "))
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _SPACE = re.compile(r"\s")
 # A longer sentence is split into words in pieces of about this size: memory does not grow with its length.
@@ -99,9 +100,8 @@ def word_splitter(choice: str | dict[str, Any]) -> Splitter:
         )
 
     def split(text: str) -> list[Offsets]:
-        for invisible in _INVISIBLE_SPACES:
-            text = text.replace(invisible, " ")
-        return [offsets for _, offsets in pre_tokenizer.pre_tokenize_str(clean_text(text)) if offsets[0] < offsets[1]]
+        visible = clean_text(text).translate(INVISIBLE_SPACES)
+        return [offsets for _, offsets in pre_tokenizer.pre_tokenize_str(visible) if offsets[0] < offsets[1]]
 
     return split
 

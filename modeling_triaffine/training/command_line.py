@@ -99,8 +99,8 @@ class _Parser(HfArgumentParser):
         given, unknown = self.parse_known_args([argument for argument in arguments if argument not in emptied])
         if unknown:
             names = [action.option_strings[0] for action in self._actions]
-            name = unknown[0].partition("=")[0]
-            near = difflib.get_close_matches(name.replace("-", "_").replace("__", "--", 1), names, n=1, cutoff=0.8)
+            name = unknown[0].partition("=")[0].replace("-", "_").replace("__", "--", 1)
+            near = difflib.get_close_matches(name, names, n=1, cutoff=0.8) or [n for n in names if n.startswith(name)]
             self.error(f"no such option: {unknown[0]}." + (f" Did you mean {near[0]}?" if near else ""))
         return vars(given) | dict.fromkeys(emptied.values(), "")
 
