@@ -81,6 +81,7 @@ class Evaluation:
         raw_text: the same on raw text, matched by characters; None if the corpus has words only.
         by_length: as returned by `scores_by_length`.
         candidate_recall: as returned by the function of this name; None for a model without candidates.
+        unscored: labels that the model kept (--keep_labels) and the split does not annotate.
 
     Raises:
         ValueError: scores are incomplete or outside [0, 1].
@@ -92,6 +93,7 @@ class Evaluation:
     by_length: dict[str, dict[str, int | float]] = field(default_factory=dict)
     candidate_recall: dict[str, int | float] | None = None
     raw_text: dict[str, Any] | None = None
+    unscored: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         rows = _rows_of_scores("scores", self.scores)

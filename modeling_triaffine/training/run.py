@@ -21,7 +21,7 @@ from huggingface_hub import ModelCard
 from ..data import add_context
 from ..data.collator import DataCollatorForNestedNER
 from ..evaluation.prediction import score_raw_text
-from ..evaluation.scoring import RATIOS, format_scores, score_entities
+from ..evaluation.scoring import RATIOS, format_scores, score_entities, without_labels
 from ..files import write_text
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.pipeline_triaffine import NestedNERPipeline
@@ -190,8 +190,11 @@ def _score(run: Run, split: str, metrics: dict[str, float]) -> Any:
     """Scores a split in given words, adds its metrics to `metrics`, logs a table, and returns the trainer's output."""
     output: Any = run.trainer.predict(run.corpus.given[split], metric_key_prefix=PREFIXES[split])
     metrics |= output.metrics
-    scores = score_entities(output.predictions, output.label_ids)
+    unscored = run.trainer.unscored_labels(output.label_ids)
+    scores = score_entities(without_labels(output.predictions, unscored), output.label_ids)
     logger.info("Scores on the %s data, given words:\n%s", split, format_scores(scores))
+    if unscored:
+        logger.info("Not scored, since the %s data does not annotate them: %s.", split, ", ".join(unscored))
     if not any(output.predictions) and any(output.label_ids) and run.trainer.is_world_process_zero():
         logger.warning("The model predicts no entity in the %s data: %s", split, _why_nothing_is_predicted(run))
     return output
@@ -212,7 +215,8 @@ def _score_raw_text(
         logger.info("Raw text is not scored: the %s data %s.", split, why)
         return None
     processor: Any = run.trainer.processing_class
-    scores = score_raw_text(NestedNERPipeline(model=model, processor=processor), texts)
+    unscored = run.trainer.unscored_labels(output.label_ids)
+    scores = score_raw_text(NestedNERPipeline(model=model, processor=processor), texts, unscored)
     prefix = PREFIXES[split]
     for kind, part in (("", scores), ("flat_", scores["flat"]), ("nested_", scores["nested"])):
         metrics |= {f"{prefix}_raw_text_{kind}{ratio}": part[ratio] for ratio in RATIOS}

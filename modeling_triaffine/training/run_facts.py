@@ -13,7 +13,7 @@ from datasets import DatasetDict
 from ..data.alignment import detokenize
 from ..data.statistics import nested_spans
 from ..evaluation.breakdowns import scores_by_length
-from ..evaluation.scoring import score_entities
+from ..evaluation.scoring import score_entities, without_labels
 from ..machine import describe_hardware, describe_versions
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.pipeline_triaffine import NestedNERPipeline
@@ -91,7 +91,7 @@ def summarize_run(
     return dataclasses.replace(
         summarize_plan(plan, trainer, corpus.words),
         training_table=read_training_table(state.log_history, best_step or state.global_step),
-        evaluation=_evaluate(outputs, raw_text),
+        evaluation=_evaluate(trainer, outputs, raw_text),
         training_sentences=len(records),
         labels=describe_labels(records, model.config.entity_labels, SPELLINGS if examples else 0),
         examples=_predict_examples(trainer, corpus.given, model, examples),
@@ -178,12 +178,16 @@ def _settings(plan: TrainingPlan, trainer: NestedNERTrainer, words: str) -> dict
     return {name: value.value if isinstance(value, Enum) else value for name, value in settings.items()}
 
 
-def _evaluate(outputs: Mapping[str, Any], raw_text: Mapping[str, dict[str, Any] | None]) -> Evaluation | None:
+def _evaluate(
+    trainer: NestedNERTrainer, outputs: Mapping[str, Any], raw_text: Mapping[str, dict[str, Any] | None]
+) -> Evaluation | None:
     """All scores on the test data, else on the validation data; None if neither was scored."""
     split = next((split for split in ("test", "validation") if split in outputs), None)
     if split is None:
         return None
     predictions, references, metrics = outputs[split]
+    unscored = trainer.unscored_labels(references)
+    predictions = without_labels(predictions, unscored)
     scores = score_entities(predictions, references)
     recall = metrics.get(f"{'test' if split == 'test' else 'eval'}_candidate_recall")
     gold = scores["gold"]
@@ -195,6 +199,7 @@ def _evaluate(outputs: Mapping[str, Any], raw_text: Mapping[str, dict[str, Any] 
         by_length=scores_by_length(predictions, references),
         candidate_recall=candidates,
         raw_text=raw_text.get(split),
+        unscored=unscored,
     )
 
 
