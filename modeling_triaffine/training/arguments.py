@@ -188,8 +188,8 @@ class NestedNERTrainingArguments(TrainingArguments):
     num_train_epochs: float = _option(15.0, "Passes over the training data.")
     min_steps: int = _option(
         0,
-        "Least number of updates: small training data gets more epochs. --num_train_epochs or --max_steps on the "
-        "command line override that of a recipe.",
+        "Least number of updates: small training data gets more epochs, with about as many evaluations and checkpoints "
+        "as without. --num_train_epochs or --max_steps on the command line override that of a recipe.",
     )
     weight_decay: float = _option(0.01, "Decoupled weight decay; none on biases, norms and the label bias.")
     ema_decay: float | None = _option(
@@ -275,16 +275,17 @@ class NestedNERTrainingArguments(TrainingArguments):
                 "remove_unused_columns is on, but batches are encoded from all columns of the records; leave it off."
             )
 
-    def reach_min_steps(self, batches: int) -> None:
-        """Raises `num_train_epochs` to the first number of epochs, of so many batches, with `min_steps` updates."""
-        updates = math.ceil(batches / self.gradient_accumulation_steps)
-        if self.max_steps <= 0 and math.ceil(updates * self.num_train_epochs) < self.min_steps:
-            epochs = math.ceil(self.min_steps / updates)
-            logger.info(
-                "The training data is small: %d epochs instead of %g, for at least %d updates (min_steps).",
-                *(epochs, self.num_train_epochs, self.min_steps),
-            )
-            self.num_train_epochs = epochs
+    def epochs_for_min_steps(self, batches: int) -> float:
+        """`num_train_epochs`, or the first number of epochs, of so many batches, with `min_steps` updates."""
+        updates = max(1, math.ceil(batches / self.gradient_accumulation_steps))
+        if self.max_steps > 0 or math.ceil(updates * self.num_train_epochs) >= (self.min_steps or 0):
+            return self.num_train_epochs
+        epochs = math.ceil(self.min_steps / updates)
+        logger.info(
+            "The training data is small: %d epochs instead of %g, for at least %d updates (min_steps).",
+            *(epochs, self.num_train_epochs, self.min_steps),
+        )
+        return epochs
 
     def _check_numbers(self) -> None:
         """Raises ValueError for numbers with which training is not possible."""

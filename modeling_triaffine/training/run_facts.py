@@ -171,6 +171,7 @@ def _settings(plan: TrainingPlan, trainer: NestedNERTrainer, words: str) -> dict
     }
     settings = {
         **of_training,
+        "min_steps": plan.training.min_steps or None,
         "mixed_precision": trainer.accelerator.mixed_precision,
         "words": words,
         **of_model,

@@ -6,6 +6,7 @@ distributed training, logging and trackers, checkpoints and their rotation, the 
 """
 
 import contextlib
+import copy
 import dataclasses
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -201,9 +202,16 @@ class NestedNERTrainer(HubTrainer):
         self._epoch_callback.sampler = sampler
         collate_records = dataclasses.replace(self.collate_records, with_ids=True)
         loader: DataLoader[Any] = self.accelerator.prepare(self._dataloader(dataset, sampler, collate_records))
-        if isinstance(self.args, NestedNERTrainingArguments):
-            self.args.reach_min_steps(len(loader))
         return loader
+
+    def set_initial_training_values(self, args: TrainingArguments, dataloader: DataLoader[Any], *others: Any) -> Any:
+        """As the Trainer's, with the epochs that `min_steps` needs; `args` keep what was asked for."""
+        if isinstance(args, NestedNERTrainingArguments):
+            epochs = args.epochs_for_min_steps(len(dataloader))
+            self._epoch_callback.epochs_between = max(1, round(epochs / (args.num_train_epochs or 1)))
+            args = copy.copy(args)
+            args.num_train_epochs = epochs
+        return super().set_initial_training_values(args, dataloader, *others)
 
     def get_eval_dataloader(self, eval_dataset: str | datasets.Dataset | None = None) -> DataLoader[Any]:
         own: Any = self.eval_dataset

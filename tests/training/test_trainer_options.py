@@ -190,12 +190,36 @@ def test_checkpoints_are_saved_when_they_are_scored(tmp_path, options, evaluated
         ({"num_train_epochs": 1.5, "min_steps": 5}, 2, 5),  # five updates in one epoch and a half
         ({"num_train_epochs": 2, "min_steps": 7, "gradient_accumulation_steps": 2}, 4, 8),
         ({"num_train_epochs": 2, "min_steps": 10, "max_steps": 1}, 1, 1),
+        ({"num_train_epochs": 2, "min_steps": None}, 2, 6),
+        ({"num_train_epochs": 0, "min_steps": 10, "max_steps": 1}, 1, 1),
     ],
 )
 def test_small_data_gets_more_epochs(tmp_path, options, epochs, updates):
     trainer = micro_trainer(tmp_path, micro_records(12), per_device_train_batch_size=4, **options)
     trainer.train()
     assert (trainer.state.num_train_epochs, trainer.state.global_step) == (epochs, updates)
+    assert trainer.args.num_train_epochs == options["num_train_epochs"]  # a recipe of the run has what was asked for
+
+
+def test_more_epochs_do_not_have_more_evaluations_and_checkpoints(tmp_path):
+    trainer = micro_trainer(
+        *(tmp_path, micro_records(8), micro_records(2, seed=1)),
+        **{**THREE_EPOCHS, "min_steps": 20, "save_total_limit": None},
+    )
+    trainer.train()
+    evaluations = [entry for entry in trainer.state.log_history if "eval_f1" in entry]
+    assert [entry["epoch"] for entry in evaluations] == [7, 14, 20]
+    assert [path.name for path in list_checkpoints(tmp_path)] == ["checkpoint-7", "checkpoint-14", "checkpoint-20"]
+
+
+@pytest.mark.parametrize("when", [{"eval_strategy": "epoch"}, {"eval_strategy": "steps", "eval_steps": 1}])
+def test_the_training_loss_is_logged_before_each_evaluation(tmp_path, when):
+    trainer = micro_trainer(tmp_path, micro_records(8), micro_records(2, seed=1), num_train_epochs=2, **when)
+    trainer.train()
+    log = [
+        next(name for name in ("loss", "eval_loss", "train_loss") if name in row) for row in trainer.state.log_history
+    ]
+    assert log == ["loss", "eval_loss", "loss", "eval_loss", "train_loss"]
 
 
 def test_without_validation_data_nothing_is_scored(tmp_path, caplog):
