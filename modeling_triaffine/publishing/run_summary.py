@@ -26,10 +26,11 @@ ENTITY = {"entity_group": str, "score": int | float, "word": str, "start": int, 
 @strict
 @dataclass
 class Epoch:
-    """Losses, and scores on the validation data, at the end of an epoch.
+    """Losses, and scores on the validation data, of an evaluation during training.
 
     Attributes:
         epoch: number of epochs so far; a fraction if validated within an epoch.
+        update: number of updates so far; None in the summaries of older versions.
         training_loss: mean of the losses logged since the previous row; None without any.
         kept: whether the run ended with these weights.
     """
@@ -43,6 +44,7 @@ class Epoch:
     flat_f1: float | int | None = None
     nested_f1: float | int | None = None
     kept: bool = False
+    update: int | None = None
 
 
 @strict

@@ -1,7 +1,6 @@
 """Collects the facts of a training run for its summary: those known before it, and those of the finished run."""
 
 import dataclasses
-import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
@@ -106,15 +105,13 @@ def summarize_run(
 
 
 def read_training_table(log_history: Iterable[Mapping[str, Any]], kept_step: int) -> list[Epoch]:
-    """The evaluations of a training, one per epoch, from the Trainer's log.
-
-    Of several evaluations in an epoch, it is the last, or the one whose weights were kept.
+    """The evaluations of a training, from the Trainer's log.
 
     Args:
         log_history: `state.log_history` of a `NestedNERTrainer`.
         kept_step: the update whose weights the training ended with.
     """
-    rows: dict[int, Epoch] = {}
+    rows: list[Epoch] = []
     losses: list[float] = []  # logged since the previous evaluation
     for entry in log_history:
         if "loss" in entry:
@@ -122,18 +119,18 @@ def read_training_table(log_history: Iterable[Mapping[str, Any]], kept_step: int
         if "eval_loss" not in entry:
             continue
         scores = {name: entry.get(f"eval_{name}") for name in ("precision", "recall", "f1", "flat_f1", "nested_f1")}
-        row = Epoch(
-            epoch=entry["epoch"],
-            training_loss=sum(losses) / len(losses) if losses else None,
-            validation_loss=entry["eval_loss"],
-            kept=entry["step"] == kept_step,
-            **scores,
+        rows.append(
+            Epoch(
+                epoch=round(entry["epoch"], 2),
+                update=entry["step"],
+                training_loss=sum(losses) / len(losses) if losses else None,
+                validation_loss=entry["eval_loss"],
+                kept=entry["step"] == kept_step,
+                **scores,
+            )
         )
-        number = math.ceil(row.epoch)
-        if number not in rows or not rows[number].kept:
-            rows[number] = row
         losses = []
-    return list(rows.values())
+    return rows
 
 
 def describe_labels(

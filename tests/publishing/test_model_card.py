@@ -304,10 +304,10 @@ def test_candidate_recall_is_explained():
 def test_training_table_by_epoch_with_the_kept_weights_in_bold():
     text = section(make_card(make_summary()), "Epochs", "###")
     assert cells(text) == [
-        ["1", "–", "0.2500", "50.00", "25.00", "33.33", "40.00", "20.00"],
+        ["1", "–", "–", "0.2500", "50.00", "25.00", "33.33", "40.00", "20.00"],
         [
             cell if cell == "–" else f"**{cell}**"
-            for cell in ("1.5", "0.1250", "–", "75.00", "60.00", "66.67", "70.00", "60.00")
+            for cell in ("1.5", "15", "0.1250", "–", "75.00", "60.00", "66.67", "70.00", "60.00")
         ],
     ]
     assert "In bold: the weights that were kept." in text
@@ -369,7 +369,7 @@ def test_hostile_names_stay_in_their_cells():
     assert not re.search(r"^(~~~|```|---)", prose, re.MULTILINE)
     assert {len(row) for row in cells(section(card, "Scores"))} == {6}
     assert {len(row) for row in cells(section(card, "Labels"))} == {3}
-    assert {len(row) for row in cells(section(card, "Training"))} == {8, 2}
+    assert {len(row) for row in cells(section(card, "Training"))} == {9, 2}
     assert card.data.get("widget") == [{"text": " ".join(HOSTILE.split())}]
     assert card.data.get("datasets") is None
     assert ModelCard(str(card)).text == card.text
