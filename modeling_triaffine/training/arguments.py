@@ -73,6 +73,8 @@ def check_arguments(args: TrainingArguments) -> None:
             f"hub_strategy is {HubStrategy(args.hub_strategy).value!r}, but uploads during training would replace the "
             "published model by an unfinished one; set hub_strategy to 'end'."
         )
+    if args.fp16 and args.device.type == "cpu":
+        raise ValueError("fp16 has no effect on a CPU. Leave it out, or choose bf16.")
     config: Any = args.accelerator_config
     if config.dispatch_batches or config.split_batches:
         raise ValueError(
@@ -206,6 +208,11 @@ class NestedNERTrainingArguments(TrainingArguments):
         "When to save a checkpoint: epoch, steps, best or no. Default: as --eval_strategy, or each epoch without "
         "evaluation.",
     )
+    save_steps: float | None = _option(
+        None,
+        "Updates between two checkpoints with --save_strategy steps. Default: those between two evaluations "
+        "(--eval_steps), or 500.",
+    )
     save_total_limit: int | None = _option(1, "Number of checkpoints to keep, the best one aside.")
     load_best_model_at_end: bool = _option(
         True, "End with the checkpoint of the best --metric_for_best_model; without validation, with the last."
@@ -255,6 +262,9 @@ class NestedNERTrainingArguments(TrainingArguments):
         self.load_best_model_at_end &= is_evaluated
         if self.save_strategy is None:
             self.save_strategy = self.eval_strategy if is_evaluated else "epoch"
+        if self.save_steps is None:
+            in_steps = self.save_strategy == self.eval_strategy == IntervalStrategy.STEPS
+            self.save_steps = (self.eval_steps or self.logging_steps) if in_steps else 500
         check_of_trainer: Any = super().__post_init__  # untyped in transformers
         check_of_trainer()
         if self.train_sampling_strategy not in SAMPLING_STRATEGIES:

@@ -183,6 +183,24 @@ def test_checkpoints_are_saved_when_they_are_scored(tmp_path, options, evaluated
 
 
 @pytest.mark.parametrize(
+    ("options", "steps"),
+    [({"eval_steps": 3}, 3), ({"eval_steps": 0.25}, 0.25), ({"eval_steps": 3, "save_steps": 6}, 6), ({}, 50)],
+)
+def test_checkpoints_are_saved_as_often_as_they_are_scored(tmp_path, options, steps):
+    assert NestedNERTrainingArguments(str(tmp_path), use_cpu=True, eval_strategy="steps", **options).save_steps == steps
+    assert (
+        NestedNERTrainingArguments(str(tmp_path), use_cpu=True, save_strategy="steps", eval_strategy="no").save_steps
+        == 500
+    )
+
+
+def test_half_precision_that_a_cpu_does_not_compute_in_is_refused(tmp_path):
+    """Accelerate would leave it out, and the card would name it."""
+    with pytest.raises(ValueError, match="fp16 has no effect on a CPU"):
+        NestedNERTrainingArguments(str(tmp_path), use_cpu=True, fp16=True)
+
+
+@pytest.mark.parametrize(
     ("options", "epochs", "updates"),
     [
         ({"num_train_epochs": 2, "min_steps": 10}, 4, 12),  # 12 sentences are three batches
