@@ -208,7 +208,7 @@ class NestedNERTrainingArguments(TrainingArguments):
         "When to save a checkpoint: epoch, steps, best or no. Default: as --eval_strategy, or each epoch without "
         "evaluation.",
     )
-    save_steps: float | None = _option(
+    save_steps: float = _option(
         None,
         "Updates between two checkpoints with --save_strategy steps. Default: those between two evaluations "
         "(--eval_steps), or 500.",
