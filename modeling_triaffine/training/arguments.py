@@ -89,8 +89,9 @@ class ModelArguments:
 
     model_name_or_path: str | None = _option(
         None,
-        "Pretrained encoder, or a trained model to train further: a folder or a name on the Hub. Default: the encoder "
-        "in the recipe's config.json, trained from scratch with a tokenizer learned from the training data.",
+        "Pretrained encoder, or a trained model to train further: a folder or a name on the Hub. Default: the one that "
+        "the recipe names, else the encoder in its config.json, trained from scratch with a tokenizer learned from "
+        "the training data.",
     )
     keep_labels: bool = _option(
         False,

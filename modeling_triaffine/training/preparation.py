@@ -201,8 +201,9 @@ def _is_trained_model(name_or_path: str) -> bool:
         config, _ = PretrainedConfig.get_config_dict(name_or_path)
     except OSError as error:
         raise ValueError(
-            f"--model_name_or_path {name_or_path}: there is neither a folder of this name with a config.json nor a "
-            f"readable model on the Hub. Check the name. ({str(error).splitlines()[0]})"
+            f"There is no model {name_or_path!r}: it is neither a folder with a config.json, nor in the cache of this "
+            "machine, nor readable on the Hub. Give a model's folder, or its right name, as --model_name_or_path. "
+            f"({str(error).splitlines()[0]})"
         ) from None
     return config.get("model_type") == TriaffineConfig.model_type
 

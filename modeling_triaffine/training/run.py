@@ -234,7 +234,8 @@ def _score_raw_text(
 def _why_nothing_is_predicted(run: Run) -> str:
     if not run.plan.training.do_train:
         return "check that it was trained long enough, on such sentences."
-    return f"{run.trainer.state.global_step} updates are too few. Raise --num_train_epochs or the learning rates."
+    more = "--max_steps" if run.plan.training.max_steps > 0 else "--num_train_epochs"
+    return f"{run.trainer.state.global_step} updates are too few. Raise {more} or the learning rates."
 
 
 def _as_lines(records: Dataset, predictions: list[Entities]) -> str:
