@@ -28,7 +28,7 @@ from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.processing_triaffine import TriaffineProcessor
 from ..publishing.card_mark import mark_card
 from ..publishing.model_card import CARD_NAME, build_model_card, repository_name
-from ..publishing.run_summary import SUMMARY_FILE, RunSummary
+from ..publishing.run_summary import RunSummary
 from .checkpoints import find_checkpoint, list_checkpoints
 from .command_line import TrainingPlan, parse_training_plan
 from .corpora import Corpus, limit_splits, texts_to_score
@@ -36,9 +36,10 @@ from .faults import TrainingFault, check_writable, explaining_faults
 from .preparation import build_model, check_entities, check_splits, label_names, load_teacher, read_data
 from .progress import quieten, report_progress
 from .recipes import TRAINING_FILE, format_training
-from .run_facts import TRAINING_SETTINGS, summarize_plan, summarize_run
+from .run_facts import summarize_plan, summarize_run
 from .sharding import whole_model
 from .trainer import Entities, NestedNERTrainer
+from .training_facts import TRAINING_SETTINGS
 
 logger = logging.getLogger(__name__)
 
@@ -131,7 +132,7 @@ def train_and_save(run: Run) -> dict[str, float]:
     for split, output in outputs.items():
         files[f"{split}_predictions.jsonl"] = _as_lines(run.corpus.given[split], output.predictions)
     if training.do_train and model is not None:
-        files |= _describe(run, model, outputs, raw_text, metrics)
+        files |= _describe(run, model, outputs, raw_text)
     if trainer.is_world_process_zero():
         _write_files(Path(training.output_dir), files)
     if training.do_train:
@@ -255,17 +256,14 @@ def _describe(
     model: TriaffineForNestedNER,
     outputs: dict[str, Any],
     raw_text: dict[str, dict[str, Any] | None],
-    metrics: dict[str, float],
 ) -> dict[str, str]:
-    """Returns the texts of summary, card, history and recipe by file name; empty but on the main process."""
+    """Summarizes the run, and returns card, history and recipe by file name; empty but on the main process."""
     if not run.trainer.is_world_process_zero():
         return {}
-    summary = summarize_run(
-        run.plan, run.trainer, run.corpus, model, outputs, raw_text, seconds=metrics["train_runtime"]
-    )
+    summary = summarize_run(run.plan, run.trainer, run.corpus, model, outputs, raw_text)
+    run.trainer.run_summary = summary  # saved with the model
     return {
         "log_history.json": json.dumps(run.trainer.state.log_history, indent=2),
-        SUMMARY_FILE: summary.to_json(),
         # With the mark, publishing may rewrite the card unless somebody edits it.
         CARD_NAME: mark_card(str(_model_card(run, summary))),
         TRAINING_FILE: _as_recipe(run.plan, run.corpus.words),

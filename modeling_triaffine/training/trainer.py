@@ -413,6 +413,7 @@ class NestedNERTrainer(HubTrainer):
         if self.args.should_save:
             check_writable(output_dir)
         checkpoint = find_checkpoint(resume_from_checkpoint, output_dir)
+        self.is_resumed, self.run_summary = checkpoint is not None, None
         self.accelerator.wait_for_everyone()  # all have found the same one
         if self.args.should_save:
             remove_damaged(output_dir, checkpoint)

@@ -12,6 +12,7 @@ from safetensors.torch import load_file
 from transformers import TrainingArguments
 
 from modeling_triaffine import NestedNERTrainer
+from modeling_triaffine.publishing.run_summary import RunSummary
 from modeling_triaffine.training import NestedNERTrainingArguments
 from modeling_triaffine.training import trainer as trainer_module
 from modeling_triaffine.training.checkpoints import list_checkpoints
@@ -281,6 +282,23 @@ def test_rates_fall_where_the_metric_gets_no_better(tmp_path, metric, mode):
 def test_a_card_without_a_name_on_the_hub_has_that_of_the_folder(tmp_path):
     other_trainer(tmp_path / "mine").create_model_card()
     assert "# mine\n" in (tmp_path / "mine" / "README.md").read_text()
+
+
+def test_the_card_of_a_trainer_tells_of_its_training(tmp_path):
+    options = {"num_train_epochs": 2, "eval_strategy": "epoch", "min_steps": 1}
+    trainer = micro_trainer(tmp_path, micro_records(8), micro_records(2, seed=1), **options)
+    trainer.save_model()
+    assert RunSummary.load(tmp_path) is None
+    trainer.train()
+    trainer.evaluate()
+    trainer.save_model(tmp_path / "saved")
+    trainer.create_model_card()
+    card = (tmp_path / "README.md").read_text()
+    assert all(fact in card for fact in ("see the table of [its epochs](#epochs)", "`min_steps`", "`learning_rate`"))
+    assert "no record of a training" not in card
+    summary = RunSummary.load(tmp_path / "saved")
+    assert summary.is_trained
+    assert [(row.update, row.kept) for row in summary.training_table] == [(1, False), (2, True)]
 
 
 @pytest.mark.parametrize("form", ["numpy", "pandas", "torch"])
