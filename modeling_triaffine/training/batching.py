@@ -126,11 +126,12 @@ class EpochCallback(TrainerCallback):
     sampler twice, and neither wrapper passes the epoch on.
 
     Attributes:
-        epochs_between: number of epochs from one evaluation or checkpoint to the next; the last epoch has both.
+        most_evaluations: number of epochs, evenly spaced up to the last, that may end with an evaluation or checkpoint;
+            None for all of them.
     """
 
     sampler: TrainingBatchSampler | None = None
-    epochs_between: int = 1
+    most_evaluations: int | None = None
 
     def on_epoch_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
@@ -147,8 +148,13 @@ class EpochCallback(TrainerCallback):
     def on_epoch_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> TrainerControl:
-        if round(state.epoch) % self.epochs_between and state.global_step < state.max_steps:
-            control.should_evaluate = control.should_save = False
+        if self.most_evaluations is not None:
+            before, now = (
+                epoch * self.most_evaluations // state.num_train_epochs
+                for epoch in (round(state.epoch) - 1, round(state.epoch))
+            )
+            if before == now:
+                control.should_evaluate = control.should_save = False
         control.should_log |= control.should_evaluate
         return control
 

@@ -9,6 +9,7 @@ import contextlib
 import copy
 import dataclasses
 import logging
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -208,7 +209,8 @@ class NestedNERTrainer(HubTrainer):
         """As the Trainer's, with the epochs that `min_steps` needs; `args` keep what was asked for."""
         if isinstance(args, NestedNERTrainingArguments):
             epochs = args.epochs_for_min_steps(len(dataloader))
-            self._epoch_callback.epochs_between = max(1, round(epochs / (args.num_train_epochs or 1)))
+            is_raised = epochs > args.num_train_epochs
+            self._epoch_callback.most_evaluations = math.ceil(args.num_train_epochs) if is_raised else None
             args = copy.copy(args)
             args.num_train_epochs = epochs
         return super().set_initial_training_values(args, dataloader, *others)
