@@ -192,11 +192,12 @@ def _score(run: Run, split: str, metrics: dict[str, float]) -> Any:
     output: Any = run.trainer.predict(run.corpus.given[split], metric_key_prefix=PREFIXES[split])
     metrics |= output.metrics
     unscored = run.trainer.unscored_labels(output.label_ids)
-    scores = score_entities(without_labels(output.predictions, unscored), output.label_ids)
+    predictions = without_labels(output.predictions, unscored)
+    scores = score_entities(predictions, output.label_ids)
     logger.info("Scores on the %s data, given words:\n%s", split, format_scores(scores))
     if unscored:
         logger.info("Not scored, since the %s data does not annotate them: %s.", split, ", ".join(unscored))
-    if not any(output.predictions) and any(output.label_ids) and run.trainer.is_world_process_zero():
+    if not any(predictions) and any(output.label_ids) and run.trainer.is_world_process_zero():
         logger.warning("The model predicts no entity in the %s data: %s", split, _why_nothing_is_predicted(run))
     return output
 
