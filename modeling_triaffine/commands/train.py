@@ -13,7 +13,8 @@ Start
   --recipe NAME                    Recipe of the package (demo, genia-minilm, …), or a recipe's folder.
   --output_dir FOLDER              Folder for checkpoints and the final model. Required.
   --model_name_or_path MODEL       Pretrained encoder, or a trained model to train further (new labels are added): a
-                                   folder or a name on the Hub. Default: the recipe's encoder, trained from scratch.
+                                   folder or a name on the Hub. Default: the recipe's encoder, which demo trains
+                                   from scratch.
   --keep_labels                    Keep the labels of a trained model that the training data does not annotate.
   --resume_from_checkpoint [PATH]  Resume from this checkpoint; without PATH, from the latest in --output_dir.
 

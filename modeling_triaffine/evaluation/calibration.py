@@ -5,6 +5,7 @@ Neural Networks", ICML 2017), before thresholds are chosen. The expected calibra
 between probability and share of correct predictions, over bins of equal width weighted by their size.
 """
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -22,11 +23,14 @@ from .prediction import read_records
 from .reliability import Bin, Calibration, LabelCalibration
 from .scoring import Counts
 
+logger = logging.getLogger(__name__)
+
 BINS = 10
 # Spans below this probability are irrelevant for thresholds: even at a temperature of 3 they stay below 0.01.
 LEAST_PROBABILITY = 1e-6
 # The temperature is fitted on predictions of at least this probability.
 LEAST_FITTED_PROBABILITY = 0.1
+TEMPERATURES = 0.1, 10.0
 
 
 class Goal(NamedTuple):
@@ -128,11 +132,10 @@ def fit_temperature(spans: SpanScores, multi_label: bool) -> float:
     """The temperature of maximum likelihood, from 0.1 to 10.
 
     Fitted on the best label of each span (with `multi_label` on every label) with a probability of at least
-    `LEAST_FITTED_PROBABILITY`; the many spans that are clearly no entities would dominate these.
+    `LEAST_FITTED_PROBABILITY`; the many spans that are clearly no entities would dominate these. It is 1, with a
+    warning, if the likelihood has no maximum there, as where all of these are correct.
     """
     predicted = spans.predicted(label_probabilities(spans.logits, multi_label), LEAST_FITTED_PROBABILITY, multi_label)
-    if not predicted.any():
-        return 1.0
     logits, is_correct = spans.logits.double(), spans.gold[predicted].double()
     exponent = torch.zeros((), dtype=torch.double, requires_grad=True)
     optimizer = torch.optim.LBFGS([exponent], max_iter=100, line_search_fn="strong_wolfe")
@@ -144,8 +147,17 @@ def fit_temperature(spans: SpanScores, multi_label: bool) -> float:
         value.backward()
         return value
 
-    optimizer.step(loss)
-    return float(exponent.detach().exp().clamp(0.1, 10.0))
+    if len(is_correct.unique()) == 2:
+        optimizer.step(loss)
+        temperature = float(exponent.detach().exp())
+        if TEMPERATURES[0] < temperature < TEMPERATURES[1]:
+            return temperature
+    logger.warning(
+        "The temperature stays 1: of %d predictions on these sentences (probability at least %g), %d are wrong, and "
+        "the likelihood has no maximum from %g to %g. Calibrate on more sentences, which the model has not seen.",
+        *(len(is_correct), LEAST_FITTED_PROBABILITY, int((1 - is_correct).sum()), *TEMPERATURES),
+    )
+    return 1.0
 
 
 def reliability(probabilities: Tensor, spans: SpanScores, multi_label: bool) -> list[Bin]:

@@ -39,11 +39,13 @@ def sweep_candidates(
         [`score_entities`]).
 
     Raises:
-        ValueError: the model has no cross-span stage, or an m is below 1.
+        ValueError: the model has no cross-span stage, there is no m, or an m is below 1.
     """
     if not model.config.cross_span:
         raise ValueError("The model has no cross-span stage (`cross_span` is false), and so no candidates.")
-    if min(counts, default=1) < 1:
+    if not counts:
+        raise ValueError("`counts` is empty; give at least one number of candidates.")
+    if min(counts) < 1:
         raise ValueError(f"The number of candidates must be at least 1, got {min(counts)}.")
     tried = sorted(set(counts))
 

@@ -1,6 +1,6 @@
 """Runs a model on annotated sentences or documents: predictions by word, and scores on raw text by character."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -17,7 +17,7 @@ from ..model.decoding_triaffine import find_entities
 from ..model.modeling_triaffine import TriaffineForNestedNER, evaluating
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.processing_triaffine import TriaffineProcessor
-from .scoring import score_entities
+from .scoring import score_entities, without_labels
 
 Entities = list[dict[str, Any]]
 Result = TypeVar("Result")
@@ -86,7 +86,10 @@ def predict_words(
 
 
 def score_raw_text(
-    pipeline: NestedNERPipeline, documents: Iterable[Mapping[str, Any]], **decoding: Any
+    pipeline: NestedNERPipeline,
+    documents: Iterable[Mapping[str, Any]],
+    unscored: Collection[str] = (),
+    **decoding: Any,
 ) -> dict[str, Any]:
     """Scores the pipeline on raw text: an entity is correct if its characters and type are.
 
@@ -95,10 +98,12 @@ def score_raw_text(
 
     Args:
         documents: `text`, and `entities` with `start`, `end` (characters, exclusive) and `type`.
+        unscored: labels whose predictions do not count.
+        decoding: options of the pipeline.
     """
     documents = list(documents)
     texts = (document["text"] for document in documents)
     predictions = list(
         tqdm(pipeline(texts, **decoding), total=len(documents), desc="Reading", leave=False, disable=None)
     )
-    return score_entities(predictions, [document["entities"] for document in documents])
+    return score_entities(without_labels(predictions, unscored), [document["entities"] for document in documents])

@@ -17,7 +17,7 @@ An entity is correct if a gold entity of the same sentence has the same start, e
 
 import operator
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
@@ -110,6 +110,16 @@ def score_entities(
         "flat": by_nesting[False].scores(),
         "nested": by_nesting[True].scores(),
     }
+
+
+def without_labels(predictions: Sentences, labels: Collection[str]) -> Sentences:
+    """The predictions without those of some labels, such as labels that the references do not annotate."""
+    if not labels:
+        return predictions
+    return [
+        [entity for entity in entities if all(entity.get(key) not in labels for key in TYPE_KEYS)]
+        for entities in predictions
+    ]
 
 
 def paired_sentences(predictions: Sentences, references: Sentences) -> Iterator[tuple[set[Entity], set[Entity]]]:

@@ -18,7 +18,10 @@ HARDWARE = {
     "memory_gb": "Memory in GB",
     "gpu": "GPU",
 }
-EPOCH_COLUMNS = ("Epoch", "Training loss", "Validation loss", "Precision", "Recall", "F1", "Flat F1", "Nested F1")
+EPOCH_COLUMNS = (
+    *("Epoch", "Update", "Training loss", "Validation loss"),
+    *("Precision", "Recall", "F1", "Flat F1", "Nested F1"),
+)
 
 
 def card_tables(summary: RunSummary, labels: Sequence[str]) -> dict[str, Table]:
@@ -68,6 +71,7 @@ def _epoch_row(row: Epoch) -> list[Cell]:
     scores = (row.precision, row.recall, row.f1, row.flat_f1, row.nested_f1)
     cells = [
         f"{row.epoch:g}",
+        row.update,
         *(None if loss is None or not math.isfinite(loss) else f"{loss:.4f}" for loss in losses),
         *(None if score is None else percent(score) for score in scores),
     ]

@@ -60,7 +60,7 @@ def build_model_card(
     Args:
         config: the model's `TriaffineConfig`: labels, parts of the model, the repository of its code.
         model_name: the repository's Hub id, `"user/name"`, for title, usage and results.
-        summary: what is known of the run. Without one, the card says "Not trained yet" instead of numbers.
+        summary: what is known of the run. Without one, the card says "Not known" instead of numbers.
         purpose: for the short card of a recipe, what it is for, in Markdown. `summary` then has the recipe's name and
             settings.
 

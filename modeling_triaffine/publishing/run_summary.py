@@ -26,10 +26,11 @@ ENTITY = {"entity_group": str, "score": int | float, "word": str, "start": int, 
 @strict
 @dataclass
 class Epoch:
-    """Losses, and scores on the validation data, at the end of an epoch.
+    """Losses, and scores on the validation data, of an evaluation during training.
 
     Attributes:
         epoch: number of epochs so far; a fraction if validated within an epoch.
+        update: number of updates so far; None in the summaries of older versions.
         training_loss: mean of the losses logged since the previous row; None without any.
         kept: whether the run ended with these weights.
     """
@@ -43,6 +44,7 @@ class Epoch:
     flat_f1: float | int | None = None
     nested_f1: float | int | None = None
     kept: bool = False
+    update: int | None = None
 
 
 @strict
@@ -81,6 +83,7 @@ class Evaluation:
         raw_text: the same on raw text, matched by characters; None if the corpus has words only.
         by_length: as returned by `scores_by_length`.
         candidate_recall: as returned by the function of this name; None for a model without candidates.
+        unscored: labels that the model kept (--keep_labels) and the split does not annotate.
 
     Raises:
         ValueError: scores are incomplete or outside [0, 1].
@@ -92,6 +95,7 @@ class Evaluation:
     by_length: dict[str, dict[str, int | float]] = field(default_factory=dict)
     candidate_recall: dict[str, int | float] | None = None
     raw_text: dict[str, Any] | None = None
+    unscored: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         rows = _rows_of_scores("scores", self.scores)

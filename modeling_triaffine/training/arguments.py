@@ -73,6 +73,8 @@ def check_arguments(args: TrainingArguments) -> None:
             f"hub_strategy is {HubStrategy(args.hub_strategy).value!r}, but uploads during training would replace the "
             "published model by an unfinished one; set hub_strategy to 'end'."
         )
+    if args.fp16 and args.device.type == "cpu":
+        raise ValueError("fp16 has no effect on a CPU. Leave it out, or choose bf16.")
     config: Any = args.accelerator_config
     if config.dispatch_batches or config.split_batches:
         raise ValueError(
@@ -87,8 +89,9 @@ class ModelArguments:
 
     model_name_or_path: str | None = _option(
         None,
-        "Pretrained encoder, or a trained model to train further: a folder or a name on the Hub. Default: the encoder "
-        "in the recipe's config.json, trained from scratch with a tokenizer learned from the training data.",
+        "Pretrained encoder, or a trained model to train further: a folder or a name on the Hub. Default: the one that "
+        "the recipe names, else the encoder in its config.json, trained from scratch with a tokenizer learned from "
+        "the training data.",
     )
     keep_labels: bool = _option(
         False,
@@ -188,8 +191,8 @@ class NestedNERTrainingArguments(TrainingArguments):
     num_train_epochs: float = _option(15.0, "Passes over the training data.")
     min_steps: int = _option(
         0,
-        "Least number of updates: small training data gets more epochs. --num_train_epochs or --max_steps on the "
-        "command line override that of a recipe.",
+        "Least number of updates: small training data gets more epochs, with about as many evaluations and checkpoints "
+        "as without. --num_train_epochs or --max_steps on the command line override that of a recipe.",
     )
     weight_decay: float = _option(0.01, "Decoupled weight decay; none on biases, norms and the label bias.")
     ema_decay: float | None = _option(
@@ -205,6 +208,11 @@ class NestedNERTrainingArguments(TrainingArguments):
         None,
         "When to save a checkpoint: epoch, steps, best or no. Default: as --eval_strategy, or each epoch without "
         "evaluation.",
+    )
+    save_steps: float = _option(
+        None,
+        "Updates between two checkpoints with --save_strategy steps. Default: those between two evaluations "
+        "(--eval_steps), or 500.",
     )
     save_total_limit: int | None = _option(1, "Number of checkpoints to keep, the best one aside.")
     load_best_model_at_end: bool = _option(
@@ -255,6 +263,9 @@ class NestedNERTrainingArguments(TrainingArguments):
         self.load_best_model_at_end &= is_evaluated
         if self.save_strategy is None:
             self.save_strategy = self.eval_strategy if is_evaluated else "epoch"
+        if self.save_steps is None:
+            in_steps = self.save_strategy == self.eval_strategy == IntervalStrategy.STEPS
+            self.save_steps = (self.eval_steps or self.logging_steps) if in_steps else 500
         check_of_trainer: Any = super().__post_init__  # untyped in transformers
         check_of_trainer()
         if self.train_sampling_strategy not in SAMPLING_STRATEGIES:
@@ -275,16 +286,17 @@ class NestedNERTrainingArguments(TrainingArguments):
                 "remove_unused_columns is on, but batches are encoded from all columns of the records; leave it off."
             )
 
-    def reach_min_steps(self, batches: int) -> None:
-        """Raises `num_train_epochs` to the first number of epochs, of so many batches, with `min_steps` updates."""
-        updates = math.ceil(batches / self.gradient_accumulation_steps)
-        if self.max_steps <= 0 and math.ceil(updates * self.num_train_epochs) < self.min_steps:
-            epochs = math.ceil(self.min_steps / updates)
-            logger.info(
-                "The training data is small: %d epochs instead of %g, for at least %d updates (min_steps).",
-                *(epochs, self.num_train_epochs, self.min_steps),
-            )
-            self.num_train_epochs = epochs
+    def epochs_for_min_steps(self, batches: int) -> float:
+        """`num_train_epochs`, or the first number of epochs, of so many batches, with `min_steps` updates."""
+        updates = max(1, math.ceil(batches / self.gradient_accumulation_steps))
+        if self.max_steps > 0 or math.ceil(updates * self.num_train_epochs) >= (self.min_steps or 0):
+            return self.num_train_epochs
+        epochs = math.ceil(self.min_steps / updates)
+        logger.info(
+            "The training data is small: %d epochs instead of %g, for at least %d updates (min_steps).",
+            *(epochs, self.num_train_epochs, self.min_steps),
+        )
+        return epochs
 
     def _check_numbers(self) -> None:
         """Raises ValueError for numbers with which training is not possible."""

@@ -12,6 +12,7 @@ from ..publishing.model_card import CARD_NAME, build_model_card, repository_name
 from ..publishing.run_summary import RunSummary
 from ..publishing.upload import errors_of_hub, publish_folder, saved_before
 from .arguments import NestedNERTrainingArguments
+from .training_facts import summarize_training
 
 
 class HubTrainer(Trainer):
@@ -19,6 +20,8 @@ class HubTrainer(Trainer):
 
     args: NestedNERTrainingArguments
     model: TriaffineForNestedNER
+
+    run_summary: RunSummary | None = None  # of the run that this trainer is part of; else it knows its training only
 
     def init_hf_repo(self, token: str | None = None, private: bool | None = None) -> None:
         """Creates the repository if needed, a private one unless `args.hub_private_repo` is False."""
@@ -69,10 +72,24 @@ class HubTrainer(Trainer):
 
         return publish() if blocking else HfApi().run_as_future(publish)
 
+    def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
+        """Saves the model and, with a finished one, the facts of its training, from which its card is written."""
+        is_checkpoint = _internal_call and output_dir is not None
+        summary = self._summary()
+        if summary.is_trained and self.args.should_save and not is_checkpoint:
+            summary.save(output_dir or self.args.output_dir)
+        super().save_model(output_dir, _internal_call)
+
+    def _summary(self) -> RunSummary:
+        return self.run_summary or summarize_training(self)
+
     def create_model_card(self, *arguments: Any, model_name: str | None = None, **options: Any) -> None:
         """Writes a card beside the model if there is none; the Trainer would overwrite any with a draft."""
         folder = Path(self.args.output_dir)
         if self.is_world_process_zero() and not (folder / CARD_NAME).exists():
             name = self.hub_model_id or model_name or repository_name(folder)
-            card = build_model_card(self.model.config, model_name=name, summary=RunSummary.load(folder))
+            summary = self._summary()
+            if not summary.is_trained:
+                summary = RunSummary.load(folder) or summary
+            card = build_model_card(self.model.config, model_name=name, summary=summary)
             (folder / CARD_NAME).write_text(mark_card(str(card)), encoding="utf-8")

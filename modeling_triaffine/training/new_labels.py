@@ -90,15 +90,18 @@ class Teacher:
         teacher: a copy of the model that training started from.
         student: the model in training.
         labels: the labels of the training data.
+
+    Attributes:
+        kept: the labels of the teacher that the training data lacks.
     """
 
     def __init__(self, teacher: TriaffineForNestedNER, student: TriaffineForNestedNER, labels: Sequence[str]):
         self.model = teacher.eval().requires_grad_(False)
         self.config = student.config
-        names = missing_labels(teacher, labels)
+        self.kept = missing_labels(teacher, labels)
         old: Any = teacher.config.label2id
         new: Any = student.config.label2id
-        self.labels = [old[name] for name in names], [new[name] for name in names]
+        self.labels = [old[name] for name in self.kept], [new[name] for name in self.kept]
 
     @torch.no_grad()
     def targets(self, inputs: Mapping[str, Any]) -> Tensor:

@@ -24,7 +24,7 @@ from ..model.text_triaffine import DEFAULT_WORD_SPLITTER
 from ..model.text_triaffine import word_splitter as make_word_splitter
 from ..model.vocabularies_triaffine import number_names
 from .arguments import DataArguments, ModelArguments, NestedNERTrainingArguments
-from .command_line import CONFIG_OPTIONS, TrainingPlan, as_arguments, parse_training_plan
+from .command_line import CONFIG_OPTIONS, CommandLineError, TrainingPlan, as_arguments, parse_training_plan
 from .corpora import Corpus, read_corpus, tagger
 from .new_labels import Teacher, continue_with_labels
 from .word_vectors import WordVectors, read_word_vectors
@@ -43,6 +43,7 @@ MANY_UNKNOWN = 0.05
 # Word part of the processor → option for the size of its embeddings.
 EMBEDDING_SIZES = {"words": "word_embedding_size", "pos": "pos_embedding_size", "chars": "char_embedding_size"}
 VOCABULARY_SIZES = {"words": "word_vocab_size", "pos": "pos_vocab_size", "chars": "char_vocab_size"}
+NEEDED = ("tokens", "entities")  # columns of a corpus
 # Options of `triaffine-ner train` that need the whole run, and what to use instead.
 OF_A_RUN = {
     **{field.name: "the data sets are given to the trainer" for field in dataclasses.fields(DataArguments)},
@@ -72,7 +73,7 @@ def start_from_recipe(
 
     Raises:
         CommandLineError, RecipeError: there is no such recipe or option, or its value is invalid.
-        ValueError: an option applies to whole runs only, or there are no entities to learn.
+        ValueError: an option applies to whole runs only, `corpus` has another form, or there are no entities to learn.
 
     >>> corpus = load_nested_ner("my_corpus/")  # doctest: +SKIP
     >>> model, processor, arguments = start_from_recipe("genia-minilm", corpus, "outputs/mine")  # doctest: +SKIP
@@ -81,13 +82,32 @@ def start_from_recipe(
         if name in OF_A_RUN:
             raise ValueError(f"start_from_recipe does not take {name!r}: {OF_A_RUN[name]}.")
     given = {"recipe": fspath(recipe), "output_dir": fspath(output_dir), **options}
-    plan = parse_training_plan([argument for name, value in given.items() for argument in as_arguments(name, value)])
-    if "train" not in corpus:
-        raise ValueError(f"`corpus` has the splits {sorted(corpus)}, but no 'train', which a new model is made for.")
-    splits = DatasetDict(corpus)
+    try:
+        plan = parse_training_plan([part for name, value in given.items() for part in as_arguments(name, value)])
+    except CommandLineError as error:
+        raise CommandLineError(str(error).partition(" See `")[0].replace("--", "")) from error
+    splits = _check_corpus(corpus)
     model, processor = build_model(plan, splits, label_names(splits["train"]))
     check_entities(model.config, splits)
     return model, processor, plan.training
+
+
+def _check_corpus(corpus: Any) -> DatasetDict:
+    """The corpus that `start_from_recipe` is given; raises ValueError unless it has been read or adapted."""
+    if not isinstance(corpus, Mapping):
+        problem = f"is of type {type(corpus).__name__}"
+    elif "train" not in corpus:
+        problem = f"has the splits {sorted(corpus)}, but no 'train', which a new model is made for"
+    elif lacking := [
+        split for split, records in corpus.items() if not {*NEEDED} <= {*getattr(records, "column_names", ())}
+    ]:
+        problem = f"lacks the columns {' and '.join(NEEDED)} in the splits {lacking}"
+    else:
+        return DatasetDict(corpus)
+    raise ValueError(
+        f"start_from_recipe: `corpus` {problem}. Give a DatasetDict from load_nested_ner, or your own data set in its "
+        "form from adapt_dataset."
+    )
 
 
 def read_data(plan: TrainingPlan) -> Corpus:
@@ -181,8 +201,9 @@ def _is_trained_model(name_or_path: str) -> bool:
         config, _ = PretrainedConfig.get_config_dict(name_or_path)
     except OSError as error:
         raise ValueError(
-            f"--model_name_or_path {name_or_path}: there is neither a folder of this name with a config.json nor a "
-            f"readable model on the Hub. Check the name. ({str(error).splitlines()[0]})"
+            f"There is no model {name_or_path!r}: it is neither a folder with a config.json, nor in the cache of this "
+            "machine, nor readable on the Hub. Give a model's folder, or its right name, as --model_name_or_path. "
+            f"({str(error).splitlines()[0]})"
         ) from None
     return config.get("model_type") == TriaffineConfig.model_type
 

@@ -75,12 +75,6 @@ class Lines(TrainerCallback):
         if self.updates and hasattr(self, "last") and self._is_due():
             logger.info("Evaluation: batch %d of %d", self.batches, len(kwargs["eval_dataloader"]))
 
-    def on_epoch_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> TrainerControl:
-        control.should_log = True  # even if an epoch has fewer updates than `logging_steps`
-        return control
-
     def on_log(
         self,
         args: TrainingArguments,

@@ -21,14 +21,14 @@ from huggingface_hub import ModelCard
 from ..data import add_context
 from ..data.collator import DataCollatorForNestedNER
 from ..evaluation.prediction import score_raw_text
-from ..evaluation.scoring import RATIOS, format_scores, score_entities
+from ..evaluation.scoring import RATIOS, format_scores, score_entities, without_labels
 from ..files import write_text
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.processing_triaffine import TriaffineProcessor
 from ..publishing.card_mark import mark_card
 from ..publishing.model_card import CARD_NAME, build_model_card, repository_name
-from ..publishing.run_summary import SUMMARY_FILE, RunSummary
+from ..publishing.run_summary import RunSummary
 from .checkpoints import find_checkpoint, list_checkpoints
 from .command_line import TrainingPlan, parse_training_plan
 from .corpora import Corpus, limit_splits, texts_to_score
@@ -36,9 +36,10 @@ from .faults import TrainingFault, check_writable, explaining_faults
 from .preparation import build_model, check_entities, check_splits, label_names, load_teacher, read_data
 from .progress import quieten, report_progress
 from .recipes import TRAINING_FILE, format_training
-from .run_facts import TRAINING_SETTINGS, summarize_plan, summarize_run
+from .run_facts import summarize_plan, summarize_run
 from .sharding import whole_model
 from .trainer import Entities, NestedNERTrainer
+from .training_facts import TRAINING_SETTINGS
 
 logger = logging.getLogger(__name__)
 
@@ -131,7 +132,7 @@ def train_and_save(run: Run) -> dict[str, float]:
     for split, output in outputs.items():
         files[f"{split}_predictions.jsonl"] = _as_lines(run.corpus.given[split], output.predictions)
     if training.do_train and model is not None:
-        files |= _describe(run, model, outputs, raw_text, metrics)
+        files |= _describe(run, model, outputs, raw_text)
     if trainer.is_world_process_zero():
         _write_files(Path(training.output_dir), files)
     if training.do_train:
@@ -190,9 +191,13 @@ def _score(run: Run, split: str, metrics: dict[str, float]) -> Any:
     """Scores a split in given words, adds its metrics to `metrics`, logs a table, and returns the trainer's output."""
     output: Any = run.trainer.predict(run.corpus.given[split], metric_key_prefix=PREFIXES[split])
     metrics |= output.metrics
-    scores = score_entities(output.predictions, output.label_ids)
+    unscored = run.trainer.unscored_labels(output.label_ids)
+    predictions = without_labels(output.predictions, unscored)
+    scores = score_entities(predictions, output.label_ids)
     logger.info("Scores on the %s data, given words:\n%s", split, format_scores(scores))
-    if not any(output.predictions) and any(output.label_ids) and run.trainer.is_world_process_zero():
+    if unscored:
+        logger.info("Not scored, since the %s data does not annotate them: %s.", split, ", ".join(unscored))
+    if not any(predictions) and any(output.label_ids) and run.trainer.is_world_process_zero():
         logger.warning("The model predicts no entity in the %s data: %s", split, _why_nothing_is_predicted(run))
     return output
 
@@ -212,7 +217,8 @@ def _score_raw_text(
         logger.info("Raw text is not scored: the %s data %s.", split, why)
         return None
     processor: Any = run.trainer.processing_class
-    scores = score_raw_text(NestedNERPipeline(model=model, processor=processor), texts)
+    unscored = run.trainer.unscored_labels(output.label_ids)
+    scores = score_raw_text(NestedNERPipeline(model=model, processor=processor), texts, unscored)
     prefix = PREFIXES[split]
     for kind, part in (("", scores), ("flat_", scores["flat"]), ("nested_", scores["nested"])):
         metrics |= {f"{prefix}_raw_text_{kind}{ratio}": part[ratio] for ratio in RATIOS}
@@ -230,7 +236,8 @@ def _score_raw_text(
 def _why_nothing_is_predicted(run: Run) -> str:
     if not run.plan.training.do_train:
         return "check that it was trained long enough, on such sentences."
-    return f"{run.trainer.state.global_step} updates are too few. Raise --num_train_epochs or the learning rates."
+    more = "--max_steps" if run.plan.training.max_steps > 0 else "--num_train_epochs"
+    return f"{run.trainer.state.global_step} updates are too few. Raise {more} or the learning rates."
 
 
 def _as_lines(records: Dataset, predictions: list[Entities]) -> str:
@@ -250,17 +257,14 @@ def _describe(
     model: TriaffineForNestedNER,
     outputs: dict[str, Any],
     raw_text: dict[str, dict[str, Any] | None],
-    metrics: dict[str, float],
 ) -> dict[str, str]:
-    """Returns the texts of summary, card, history and recipe by file name; empty but on the main process."""
+    """Summarizes the run, and returns card, history and recipe by file name; empty but on the main process."""
     if not run.trainer.is_world_process_zero():
         return {}
-    summary = summarize_run(
-        run.plan, run.trainer, run.corpus, model, outputs, raw_text, seconds=metrics["train_runtime"]
-    )
+    summary = summarize_run(run.plan, run.trainer, run.corpus, model, outputs, raw_text)
+    run.trainer.run_summary = summary  # saved with the model
     return {
         "log_history.json": json.dumps(run.trainer.state.log_history, indent=2),
-        SUMMARY_FILE: summary.to_json(),
         # With the mark, publishing may rewrite the card unless somebody edits it.
         CARD_NAME: mark_card(str(_model_card(run, summary))),
         TRAINING_FILE: _as_recipe(run.plan, run.corpus.words),

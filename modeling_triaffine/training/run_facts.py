@@ -1,10 +1,8 @@
 """Collects the facts of a training run for its summary: those known before it, and those of the finished run."""
 
 import dataclasses
-import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -13,38 +11,22 @@ from datasets import DatasetDict
 from ..data.alignment import detokenize
 from ..data.statistics import nested_spans
 from ..evaluation.breakdowns import scores_by_length
-from ..evaluation.scoring import score_entities
-from ..machine import describe_hardware, describe_versions
+from ..evaluation.scoring import score_entities, without_labels
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.pipeline_triaffine import NestedNERPipeline
-from ..publishing.run_summary import Epoch, Evaluation, Example, Label, RunSummary
-from .command_line import CONFIG_OPTIONS, TrainingPlan
+from ..publishing.run_summary import Evaluation, Example, Label, RunSummary
+from .command_line import TrainingPlan
 from .corpora import Corpus
-from .preparation import VOCABULARY_SIZES
 from .trainer import NestedNERTrainer
+from .training_facts import describe_settings, summarize_training
 
-TRAINING_SETTINGS = (
-    "encoder_learning_rate",
-    "embeddings_learning_rate",
-    "learning_rate",
-    "lr_scheduler_type",
-    "warmup_steps",
-    "optim",
-    "weight_decay",
-    "max_grad_norm",
-    "num_train_epochs",
-    "per_device_train_batch_size",
-    "max_subwords_per_batch",
-    "gradient_accumulation_steps",
-    "seed",
-)
 SPELLINGS = 3  # shown of each label
 LONGEST_SPELLING = 60  # characters
 LONGEST_SENTENCE = 70  # characters that fit into a line of the drawing
 
 
 def summarize_plan(plan: TrainingPlan, trainer: NestedNERTrainer, words: str) -> RunSummary:
-    """A summary with base model, data and settings; `words` as in [`Corpus`].
+    """What trainer and plan say: base model, data, settings, and the training if it is over; `words` as in [`Corpus`].
 
     Raises:
         ValueError: `--dataset_name` is a folder.
@@ -55,14 +37,15 @@ def summarize_plan(plan: TrainingPlan, trainer: NestedNERTrainer, words: str) ->
             f"--dataset_name is {dataset!r}, which looks like a folder of this machine and tells readers of the model "
             "card nothing. Give the dataset's id on the Hub, or its title."
         )
-    return RunSummary(
+    return dataclasses.replace(
+        summarize_training(trainer),
         base_model=encoder if encoder and not Path(encoder).exists() else None,
         from_scratch=encoder is None,
         dataset=dataset,
         language=plan.data.language,
         license=plan.model.license,
         recipe=plan.recipe.resolve().name if plan.recipe else None,
-        settings=_settings(plan, trainer, words),
+        settings={**describe_settings(trainer), "words": words},
     )
 
 
@@ -73,7 +56,6 @@ def summarize_run(
     model: TriaffineForNestedNER,
     outputs: Mapping[str, Any],
     raw_text: Mapping[str, dict[str, Any] | None],
-    seconds: float,
 ) -> RunSummary:
     """The summary of a finished run.
 
@@ -83,57 +65,16 @@ def summarize_run(
         model: the model of the trainer, with all its weights in this process.
         outputs: result of the trainer's `predict` for each scored split.
         raw_text: result of `score_raw_text` for each scored split; None without texts.
-        seconds: duration of the training, since it was last resumed if it was.
     """
-    arguments, state, records = trainer.args, trainer.state, corpus.given["train"]
-    examples = plan.data.card_examples
-    best_step = state.best_global_step if arguments.load_best_model_at_end else None
+    records, examples = corpus.given["train"], plan.data.card_examples
     return dataclasses.replace(
         summarize_plan(plan, trainer, corpus.words),
-        training_table=read_training_table(state.log_history, best_step or state.global_step),
-        evaluation=_evaluate(outputs, raw_text),
+        evaluation=_evaluate(trainer, outputs, raw_text),
         training_sentences=len(records),
         labels=describe_labels(records, model.config.entity_labels, SPELLINGS if examples else 0),
         examples=_predict_examples(trainer, corpus.given, model, examples),
-        hardware=describe_hardware(),
-        versions=describe_versions(),
-        training_seconds=seconds,
-        resumed=arguments.resume_from_checkpoint is not None,
-        processes=arguments.world_size,
-        gpus=arguments.world_size if arguments.device.type == "cuda" else 0,
         parameters=sum(weights.numel() for weights in model.parameters()),
     )
-
-
-def read_training_table(log_history: Iterable[Mapping[str, Any]], kept_step: int) -> list[Epoch]:
-    """The evaluations of a training, one per epoch, from the Trainer's log.
-
-    Of several evaluations in an epoch, it is the last, or the one whose weights were kept.
-
-    Args:
-        log_history: `state.log_history` of a `NestedNERTrainer`.
-        kept_step: the update whose weights the training ended with.
-    """
-    rows: dict[int, Epoch] = {}
-    losses: list[float] = []  # logged since the previous evaluation
-    for entry in log_history:
-        if "loss" in entry:
-            losses.append(entry["loss"])
-        if "eval_loss" not in entry:
-            continue
-        scores = {name: entry.get(f"eval_{name}") for name in ("precision", "recall", "f1", "flat_f1", "nested_f1")}
-        row = Epoch(
-            epoch=entry["epoch"],
-            training_loss=sum(losses) / len(losses) if losses else None,
-            validation_loss=entry["eval_loss"],
-            kept=entry["step"] == kept_step,
-            **scores,
-        )
-        number = math.ceil(row.epoch)
-        if number not in rows or not rows[number].kept:
-            rows[number] = row
-        losses = []
-    return list(rows.values())
 
 
 def describe_labels(
@@ -160,30 +101,16 @@ def choose_sentences(records: Sequence[Mapping[str, Any]], count: int) -> list[s
     return [detokenize(record["tokens"]) for record in sorted(records, key=merit, reverse=True)[:count]]
 
 
-def _settings(plan: TrainingPlan, trainer: NestedNERTrainer, words: str) -> dict[str, Any]:
-    """The main settings of the training, and those of the model that differ from their defaults."""
-    config = trainer.model.config
-    of_training = {name: getattr(plan.training, name) for name in TRAINING_SETTINGS}
-    of_model = {
-        name: getattr(config, name)
-        for name, default in CONFIG_OPTIONS.items()
-        if name not in VOCABULARY_SIZES.values() and getattr(config, name) != default
-    }
-    settings = {
-        **of_training,
-        "mixed_precision": trainer.accelerator.mixed_precision,
-        "words": words,
-        **of_model,
-    }
-    return {name: value.value if isinstance(value, Enum) else value for name, value in settings.items()}
-
-
-def _evaluate(outputs: Mapping[str, Any], raw_text: Mapping[str, dict[str, Any] | None]) -> Evaluation | None:
+def _evaluate(
+    trainer: NestedNERTrainer, outputs: Mapping[str, Any], raw_text: Mapping[str, dict[str, Any] | None]
+) -> Evaluation | None:
     """All scores on the test data, else on the validation data; None if neither was scored."""
     split = next((split for split in ("test", "validation") if split in outputs), None)
     if split is None:
         return None
     predictions, references, metrics = outputs[split]
+    unscored = trainer.unscored_labels(references)
+    predictions = without_labels(predictions, unscored)
     scores = score_entities(predictions, references)
     recall = metrics.get(f"{'test' if split == 'test' else 'eval'}_candidate_recall")
     gold = scores["gold"]
@@ -195,6 +122,7 @@ def _evaluate(outputs: Mapping[str, Any], raw_text: Mapping[str, dict[str, Any] 
         by_length=scores_by_length(predictions, references),
         candidate_recall=candidates,
         raw_text=raw_text.get(split),
+        unscored=unscored,
     )
 
 

@@ -6,9 +6,11 @@ distributed training, logging and trackers, checkpoints and their rotation, the 
 """
 
 import contextlib
+import copy
 import dataclasses
 import logging
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -25,7 +27,7 @@ from ..data.schema import as_records
 from ..data.statistics import Span
 from ..evaluation.breakdowns import candidate_recall
 from ..evaluation.candidates import candidate_spans
-from ..evaluation.scoring import score_entities
+from ..evaluation.scoring import score_entities, without_labels
 from ..model.checkpoint_triaffine import broken_weights
 from ..model.decoding_triaffine import find_entities
 from ..model.modeling_triaffine import TriaffineForNestedNER
@@ -201,9 +203,17 @@ class NestedNERTrainer(HubTrainer):
         self._epoch_callback.sampler = sampler
         collate_records = dataclasses.replace(self.collate_records, with_ids=True)
         loader: DataLoader[Any] = self.accelerator.prepare(self._dataloader(dataset, sampler, collate_records))
-        if isinstance(self.args, NestedNERTrainingArguments):
-            self.args.reach_min_steps(len(loader))
         return loader
+
+    def set_initial_training_values(self, args: TrainingArguments, dataloader: DataLoader[Any], *others: Any) -> Any:
+        """As the Trainer's, with the epochs that `min_steps` needs; `args` keep what was asked for."""
+        if isinstance(args, NestedNERTrainingArguments):
+            epochs = args.epochs_for_min_steps(len(dataloader))
+            is_raised = epochs > args.num_train_epochs
+            self._epoch_callback.most_evaluations = math.ceil(args.num_train_epochs) if is_raised else None
+            args = copy.copy(args)
+            args.num_train_epochs = epochs
+        return super().set_initial_training_values(args, dataloader, *others)
 
     def get_eval_dataloader(self, eval_dataset: str | datasets.Dataset | None = None) -> DataLoader[Any]:
         own: Any = self.eval_dataset
@@ -320,8 +330,8 @@ class NestedNERTrainer(HubTrainer):
 
         Called by the Trainer's `evaluate` and `predict`. In the result, `predictions` and `label_ids` are lists of
         entities per record, and the loss is the mean over sentences. `candidate_recall` is the share of gold among the
-        candidates, for a model with a cross-span stage. `prediction_loss_only` and `ignore_keys` have no
-        effect.
+        candidates, for a model with a cross-span stage. Predictions of `unscored_labels` are not scored.
+        `prediction_loss_only` and `ignore_keys` have no effect.
         """
         dataset: Any = dataloader.dataset
         if len(dataset) == 0:
@@ -333,7 +343,8 @@ class NestedNERTrainer(HubTrainer):
         references: Any = None
         if "entities" in dataset.column_names:
             references = list(dataset["entities"])
-            metrics = {"loss": loss, **_flat_metrics(score_entities(predictions, references))}
+            scored = without_labels(predictions, self.unscored_labels(references))
+            metrics = {"loss": loss, **_flat_metrics(score_entities(scored, references))}
             if self.model.config.cross_span:
                 metrics["candidate_recall"] = candidate_recall([spans for _, spans in rows], references)["recall"]
         return EvalLoopOutput(
@@ -342,6 +353,12 @@ class NestedNERTrainer(HubTrainer):
             metrics={f"{metric_key_prefix}_{name}": value for name, value in metrics.items()},
             num_samples=len(dataset),
         )
+
+    def unscored_labels(self, references: Iterable[Iterable[Mapping[str, Any]]]) -> list[str]:
+        """The labels that --keep_labels keeps and that no reference has: the data does not annotate them."""
+        kept = [] if self.teacher is None else self.teacher.kept
+        annotated = {entity["type"] for entities in references for entity in entities} if kept else set()
+        return [name for name in kept if name not in annotated]
 
     def predict_entities(self, dataset: datasets.Dataset) -> list[Entities]:
         """Entities of each record, in the order of the records: {start, end (exclusive, in words), type, score}."""
@@ -398,6 +415,7 @@ class NestedNERTrainer(HubTrainer):
         if self.args.should_save:
             check_writable(output_dir)
         checkpoint = find_checkpoint(resume_from_checkpoint, output_dir)
+        self.is_resumed, self.run_summary = checkpoint is not None, None
         self.accelerator.wait_for_everyone()  # all have found the same one
         if self.args.should_save:
             remove_damaged(output_dir, checkpoint)

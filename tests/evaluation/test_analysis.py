@@ -89,6 +89,8 @@ def test_the_model_is_left_as_it_was_whatever_happens(model, processor, monkeypa
 def test_sweeps_need_candidates(encoder, model, processor):
     with pytest.raises(ValueError, match="at least 1, got 0"):
         sweep_candidates(model, processor, make_records(), counts=[5, 0])
+    with pytest.raises(ValueError, match="`counts` is empty"):
+        sweep_candidates(model, processor, make_records(), counts=[])
     without = tiny_model(encoder, cross_span=False)
     with pytest.raises(ValueError, match="no cross-span stage"):
         sweep_candidates(without, processor, make_records())

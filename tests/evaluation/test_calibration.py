@@ -48,8 +48,20 @@ def test_the_temperature_undoes_what_makes_probabilities_too_sharp_or_flat(multi
     assert after < 0.025 < before / 2
 
 
-def test_without_predictions_the_temperature_is_1():
-    assert fit_temperature(SpanScores(torch.zeros(0, 3), torch.zeros(0, 2, dtype=torch.bool), [1, 0]), False) == 1.0
+@pytest.mark.parametrize(
+    ("logits", "gold"),
+    [
+        ([], []),
+        ([2.0, 2.0, 2.0], [True, True, True]),
+        ([2.0, 2.0, 2.0], [False, False, False]),
+        ([2.0, 3.0, -1.0], [True, True, False]),  # a wrong one that is not found without a threshold
+    ],
+)
+def test_the_temperature_is_1_where_none_is_the_best(logits, gold, caplog):
+    spans = SpanScores(torch.tensor(logits).view(-1, 1), torch.tensor(gold).bool().view(-1, 1), [3])
+    assert fit_temperature(spans, True) == 1.0
+    assert f"The temperature stays 1: of {len(gold)} predictions" in caplog.text
+    assert f"{gold.count(False)} are wrong" in caplog.text
 
 
 def test_calibration_error_of_two_bins():

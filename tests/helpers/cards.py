@@ -59,7 +59,7 @@ def make_summary(**changes: Any) -> RunSummary:
         },
         "training_table": [
             Epoch(1.0, None, 0.25, 0.5, 0.25, 1 / 3, 0.4, 0.2),
-            Epoch(1.5, 0.125, float("nan"), 0.75, 0.6, 2 / 3, 0.7, 0.6, kept=True),
+            Epoch(1.5, 0.125, float("nan"), 0.75, 0.6, 2 / 3, 0.7, 0.6, kept=True, update=15),
         ],
         "evaluation": make_evaluation(),
         "training_sentences": 15023,

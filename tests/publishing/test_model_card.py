@@ -65,12 +65,12 @@ def test_the_sections_and_their_order():
 def test_without_a_run_nothing_is_claimed():
     card = make_card()
     assert card.data.to_dict().keys() == {"library_name", "pipeline_tag", "tags", "metrics"}
-    assert section(card, "Scores") == "Not trained yet: there are no numbers to show."
+    assert section(card, "Scores") == "Not known: there are no numbers to show."
     for part in ("Epochs", "Hyper-parameters", "Hardware and versions"):
-        assert section(card, part, "###") == "Not trained yet."
+        assert section(card, part, "###") == "Not known."
     assert section(card, "Labels") == "3: `protein`, `cell_type`, `DNA`"
     opening = card.text.split("\n## ")[0]
-    assert "No training run is on record for this model" in opening
+    assert "There is no record of a training with this model" in opening
     assert "an illustration, not an output of this model" in opening
     assert not re.search(r"\d\.\d|%", re.sub(r"https?://\S+|2110\.07480|threshold=0\.9", "", card.text))
     assert re.findall(r"^## (.*)", card.text, re.MULTILINE) == SECTIONS
@@ -171,7 +171,7 @@ def test_labels_with_examples_of_the_training_data():
 
 def test_labels_that_have_no_names_yet():
     card = make_card(config=make_config("LABEL_0", "LABEL_1"))
-    assert section(card, "Labels") == "Not trained yet: the labels will be those of the training data."
+    assert section(card, "Labels") == "Not known: the labels are those of the training data."
     assert "finding entities in text of the kind" in section(card, "Intended use")
 
 
@@ -304,10 +304,10 @@ def test_candidate_recall_is_explained():
 def test_training_table_by_epoch_with_the_kept_weights_in_bold():
     text = section(make_card(make_summary()), "Epochs", "###")
     assert cells(text) == [
-        ["1", "–", "0.2500", "50.00", "25.00", "33.33", "40.00", "20.00"],
+        ["1", "–", "–", "0.2500", "50.00", "25.00", "33.33", "40.00", "20.00"],
         [
             cell if cell == "–" else f"**{cell}**"
-            for cell in ("1.5", "0.1250", "–", "75.00", "60.00", "66.67", "70.00", "60.00")
+            for cell in ("1.5", "15", "0.1250", "–", "75.00", "60.00", "66.67", "70.00", "60.00")
         ],
     ]
     assert "In bold: the weights that were kept." in text
@@ -369,7 +369,7 @@ def test_hostile_names_stay_in_their_cells():
     assert not re.search(r"^(~~~|```|---)", prose, re.MULTILINE)
     assert {len(row) for row in cells(section(card, "Scores"))} == {6}
     assert {len(row) for row in cells(section(card, "Labels"))} == {3}
-    assert {len(row) for row in cells(section(card, "Training"))} == {8, 2}
+    assert {len(row) for row in cells(section(card, "Training"))} == {9, 2}
     assert card.data.get("widget") == [{"text": " ".join(HOSTILE.split())}]
     assert card.data.get("datasets") is None
     assert ModelCard(str(card)).text == card.text

@@ -290,11 +290,11 @@ def test_numbers_at_their_bounds_are_accepted(tmp_path) -> None:
 # ---- The end of a run ----
 
 
-def test_a_model_without_predictions_is_warned_of(tmp_path, corpus, caplog) -> None:
-    options = ("--learning_rate", 0, "--encoder_learning_rate", 0, "--max_steps", 3)
+@pytest.mark.parametrize(("option", "value"), [("--max_steps", 3), ("--num_train_epochs", 1)])
+def test_a_model_without_predictions_is_warned_of(tmp_path, corpus, caplog, option, value) -> None:
+    options = ("--learning_rate", 0, "--encoder_learning_rate", 0, option, value)
     run = prepare_run(task_arguments(corpus, tmp_path / "out", *options))
     run.trainer.model.head.label_bias.data[-1] = 50.0  # None, whatever else is scored
     train_and_save(run)
     [message] = [record.getMessage() for record in caplog.records if "no entity" in record.getMessage()]
-    assert "3 updates are too few" in message
-    assert "--num_train_epochs" in message
+    assert f"{run.trainer.state.global_step} updates are too few. Raise {option} or" in message

@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from modeling_triaffine import DataCollatorForNestedNER, TriaffineConfig
+from modeling_triaffine import DataCollatorForNestedNER, NestedNERPipeline, TriaffineConfig
 from modeling_triaffine.commands import main
-from modeling_triaffine.evaluation.prediction import predict_words
+from modeling_triaffine.evaluation.prediction import predict_words, score_raw_text
 from modeling_triaffine.model.losses_triaffine import smooth_boundaries
 from modeling_triaffine.training.new_labels import START_BELOW, Teacher, extend_labels, span_probabilities
 from modeling_triaffine.training.run import prepare_run
+from modeling_triaffine.training.run_facts import _evaluate
 from tests.helpers.micro_training import micro_records, write_lines
 from tests.helpers.tiny import tiny_model, tiny_processor
 
@@ -141,6 +142,35 @@ def test_training_goes_on_with_new_labels_and_warns_of_those_that_are_gone(optio
     assert config.entity_labels == ["DNA", "protein", "virus"]
     summary = json.loads((tmp_path / "out" / "run_summary.json").read_text())
     assert summary["labels"]["DNA"]["count"] == 0
+    assert summary["evaluation"]["unscored"] == ["DNA"]
+    assert "Predictions of `DNA` do not count" in (tmp_path / "out" / "README.md").read_text()
+
+
+@pytest.mark.parametrize("is_annotated", [False, True])
+def test_predictions_of_kept_labels_are_scored_where_the_data_annotates_them(options, monkeypatch, is_annotated):
+    """The best checkpoint would otherwise be the one that forgets them."""
+    run = prepare_run([*options, "--keep_labels"])
+    kept = {"start": 0, "end": 1, "type": "DNA"}
+    records = run.dataset["validation"]
+    predictions = [[*entities, kept] for entities in records["entities"]]
+    if is_annotated:
+        records = records.map(lambda record, row: {"entities": predictions[row][row > 0 :]}, with_indices=True)
+    monkeypatch.setattr(run.trainer, "_predict_rows", lambda _: ([(entities, []) for entities in predictions], 0.5))
+    output = run.trainer.predict(records, metric_key_prefix="eval")
+    assert output.predictions == predictions
+    assert (output.metrics["eval_f1"] == 1) == (not is_annotated)
+    outputs, texts = {"validation": output}, {"validation": None}
+    evaluation = _evaluate(run.trainer, outputs, texts)
+    assert evaluation.scores["f1"] == output.metrics["eval_f1"]
+    assert evaluation.unscored == ([] if is_annotated else ["DNA"])
+
+
+def test_raw_text_is_scored_without_some_labels(saved_model):
+    pipeline = NestedNERPipeline(saved_model)
+    document = {"text": "The gene binds DNA.", "entities": [{"start": 4, "end": 8, "type": "protein"}]}
+    every, some = (score_raw_text(pipeline, [document], labels, threshold=0.01) for labels in ((), ["DNA"]))
+    assert "DNA" in every["by_label"]
+    assert set(some["by_label"]) == {"protein"}
 
 
 def test_with_keep_labels_the_probabilities_of_old_labels_are_learned(options, corpus):

@@ -5,7 +5,8 @@ import transformers
 
 from modeling_triaffine.machine import describe_hardware, describe_versions
 from modeling_triaffine.publishing.run_summary import Epoch, Label
-from modeling_triaffine.training.run_facts import choose_sentences, describe_labels, read_training_table
+from modeling_triaffine.training.run_facts import choose_sentences, describe_labels
+from modeling_triaffine.training.training_facts import read_training_table
 from modeling_triaffine.version import __version__
 
 
@@ -21,14 +22,17 @@ def test_training_table_from_the_log():
         log_entry(1.5, 15, loss=1.0),
         {"loss": 1.0, "epoch": 1.8, "step": 18},
         log_entry(2.0, 20, loss=0.9),
-        log_entry(2.5, 25, loss=0.8, f1=0.9),
+        log_entry(2.50004, 25, loss=0.8, f1=0.9),
         log_entry(3.0, 30, loss=0.7, f1=0.1),
         {"train_runtime": 5.0, "train_loss": 1.0, "epoch": 3.0, "step": 30},
+        log_entry(3.0, 30, loss=0.7),  # of an evaluation afterwards
     ]
     assert read_training_table(log, kept_step=25) == [
-        Epoch(1.0, 2.5, 1.5, 0.1, 0.2, 0.3, 0.4, 0.5),
-        Epoch(2.0, 1.0, 0.9),
-        Epoch(2.5, None, 0.8, f1=0.9, kept=True),
+        Epoch(1.0, 2.5, 1.5, 0.1, 0.2, 0.3, 0.4, 0.5, update=10),
+        Epoch(1.5, None, 1.0, update=15),
+        Epoch(2.0, 1.0, 0.9, update=20),
+        Epoch(2.5, None, 0.8, f1=0.9, kept=True, update=25),
+        Epoch(3.0, None, 0.7, f1=0.1, update=30),
     ]
     assert read_training_table([], kept_step=0) == []
 

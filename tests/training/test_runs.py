@@ -307,7 +307,7 @@ MISTAKES = {
     "metric": (["--metric_for_best_model", "f1_virus"], r"metric_for_best_model is 'f1_virus'.*f1_DNA, f1_protein"),
     "limit": (["--max_train_samples", "0"], r"train sentences is limited to 0"),
     "no model": (["--no_do_train"], r"There is no trained model to score"),
-    "encoder": (["--model_name_or_path", "{corpus}/none"], r"none: there is neither a folder"),
+    "encoder": (["--model_name_or_path", "{corpus}/none"], r"no model .*none': .* Give a model's folder"),
     "file": (["--train_file", "{corpus}/nothing.jsonl"], r"nothing\.jsonl"),
     "validation": (["--train_file", "{corpus}/train.jsonl"], r"There is no validation data"),
     "checkpoint": (["--resume_from_checkpoint", "{corpus}"], r"is not a checkpoint"),

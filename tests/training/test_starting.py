@@ -26,6 +26,7 @@ TRAINING = {
     "disable_tqdm": True,
     "learn_span_width": True,
 }
+OWN_COLUMNS = DatasetDict({"train": micro_dataset(micro_records(1)).rename_column("entities", "spans")})
 
 
 @pytest.fixture(scope="module")
@@ -107,12 +108,24 @@ def test_a_trainer_takes_what_it_returns(tmp_path, recipe, corpus):
     ("options", "error", "facts"),
     [
         ({"recipe": "genia-minilmm"}, RecipeError, "'genia-minilmm'.*Did you mean genia-minilm?"),
-        ({"learning_rates": 1e-3}, CommandLineError, "--learning_rates.*--learning_rate"),
+        ({"learning_rates": 1e-3}, CommandLineError, r"option: learning_rates=0.001. Did you mean learning_rate\?$"),
         ({"train_file": "a.jsonl"}, ValueError, "'train_file'.*trainer"),
         ({"words": "text"}, ValueError, "'words'.*trainer"),
         ({"resume_from_checkpoint": True}, ValueError, "'resume_from_checkpoint'.*trainer.train"),
         ({"keep_labels": True}, ValueError, "'keep_labels'.*triaffine-ner train"),
         ({"corpus": {"dev": None}}, ValueError, "'dev'.*'train'"),
+        (
+            {"corpus": OWN_COLUMNS["train"]},
+            ValueError,
+            "`corpus` is of type Dataset. Give a DatasetDict from load_nested_ner",
+        ),
+        ({"corpus": "corpus/"}, ValueError, "`corpus` is of type str. Give"),
+        (
+            {"corpus": OWN_COLUMNS},
+            ValueError,
+            r"lacks the columns tokens and entities in the splits \['train'\]. .*adapt",
+        ),
+        ({"corpus": {"train": micro_records(1)}}, ValueError, r"lacks the columns .* \['train'\]"),
     ],
 )
 def test_wrong_use_is_named(tmp_path, recipe, corpus, options, error, facts):

@@ -12,6 +12,7 @@ from safetensors.torch import load_file
 from transformers import TrainingArguments
 
 from modeling_triaffine import NestedNERTrainer
+from modeling_triaffine.publishing.run_summary import RunSummary
 from modeling_triaffine.training import NestedNERTrainingArguments
 from modeling_triaffine.training import trainer as trainer_module
 from modeling_triaffine.training.checkpoints import list_checkpoints
@@ -183,6 +184,24 @@ def test_checkpoints_are_saved_when_they_are_scored(tmp_path, options, evaluated
 
 
 @pytest.mark.parametrize(
+    ("options", "steps"),
+    [({"eval_steps": 3}, 3), ({"eval_steps": 0.25}, 0.25), ({"eval_steps": 3, "save_steps": 6}, 6), ({}, 50)],
+)
+def test_checkpoints_are_saved_as_often_as_they_are_scored(tmp_path, options, steps):
+    assert NestedNERTrainingArguments(str(tmp_path), use_cpu=True, eval_strategy="steps", **options).save_steps == steps
+    assert (
+        NestedNERTrainingArguments(str(tmp_path), use_cpu=True, save_strategy="steps", eval_strategy="no").save_steps
+        == 500
+    )
+
+
+def test_half_precision_that_a_cpu_does_not_compute_in_is_refused(tmp_path):
+    """Accelerate would leave it out, and the card would name it."""
+    with pytest.raises(ValueError, match="fp16 has no effect on a CPU"):
+        NestedNERTrainingArguments(str(tmp_path), use_cpu=True, fp16=True)
+
+
+@pytest.mark.parametrize(
     ("options", "epochs", "updates"),
     [
         ({"num_train_epochs": 2, "min_steps": 10}, 4, 12),  # 12 sentences are three batches
@@ -190,12 +209,36 @@ def test_checkpoints_are_saved_when_they_are_scored(tmp_path, options, evaluated
         ({"num_train_epochs": 1.5, "min_steps": 5}, 2, 5),  # five updates in one epoch and a half
         ({"num_train_epochs": 2, "min_steps": 7, "gradient_accumulation_steps": 2}, 4, 8),
         ({"num_train_epochs": 2, "min_steps": 10, "max_steps": 1}, 1, 1),
+        ({"num_train_epochs": 2, "min_steps": None}, 2, 6),
+        ({"num_train_epochs": 0, "min_steps": 10, "max_steps": 1}, 1, 1),
     ],
 )
 def test_small_data_gets_more_epochs(tmp_path, options, epochs, updates):
     trainer = micro_trainer(tmp_path, micro_records(12), per_device_train_batch_size=4, **options)
     trainer.train()
     assert (trainer.state.num_train_epochs, trainer.state.global_step) == (epochs, updates)
+    assert trainer.args.num_train_epochs == options["num_train_epochs"]  # a recipe of the run has what was asked for
+
+
+def test_more_epochs_do_not_have_more_evaluations_and_checkpoints(tmp_path):
+    trainer = micro_trainer(
+        *(tmp_path, micro_records(8), micro_records(2, seed=1)),
+        **{**THREE_EPOCHS, "min_steps": 20, "save_total_limit": None},
+    )
+    trainer.train()
+    evaluations = [entry for entry in trainer.state.log_history if "eval_f1" in entry]
+    assert [entry["epoch"] for entry in evaluations] == [7, 14, 20]
+    assert [path.name for path in list_checkpoints(tmp_path)] == ["checkpoint-7", "checkpoint-14", "checkpoint-20"]
+
+
+@pytest.mark.parametrize("when", [{"eval_strategy": "epoch"}, {"eval_strategy": "steps", "eval_steps": 1}])
+def test_the_training_loss_is_logged_before_each_evaluation(tmp_path, when):
+    trainer = micro_trainer(tmp_path, micro_records(8), micro_records(2, seed=1), num_train_epochs=2, **when)
+    trainer.train()
+    log = [
+        next(name for name in ("loss", "eval_loss", "train_loss") if name in row) for row in trainer.state.log_history
+    ]
+    assert log == ["loss", "eval_loss", "loss", "eval_loss", "train_loss"]
 
 
 def test_without_validation_data_nothing_is_scored(tmp_path, caplog):
@@ -239,6 +282,23 @@ def test_rates_fall_where_the_metric_gets_no_better(tmp_path, metric, mode):
 def test_a_card_without_a_name_on_the_hub_has_that_of_the_folder(tmp_path):
     other_trainer(tmp_path / "mine").create_model_card()
     assert "# mine\n" in (tmp_path / "mine" / "README.md").read_text()
+
+
+def test_the_card_of_a_trainer_tells_of_its_training(tmp_path):
+    options = {"num_train_epochs": 2, "eval_strategy": "epoch", "min_steps": 1}
+    trainer = micro_trainer(tmp_path, micro_records(8), micro_records(2, seed=1), **options)
+    trainer.save_model()
+    assert RunSummary.load(tmp_path) is None
+    trainer.train()
+    trainer.evaluate()
+    trainer.save_model(tmp_path / "saved")
+    trainer.create_model_card()
+    card = (tmp_path / "README.md").read_text()
+    assert all(fact in card for fact in ("see the table of [its epochs](#epochs)", "`min_steps`", "`learning_rate`"))
+    assert "no record of a training" not in card
+    summary = RunSummary.load(tmp_path / "saved")
+    assert summary.is_trained
+    assert [(row.update, row.kept) for row in summary.training_table] == [(1, False), (2, True)]
 
 
 @pytest.mark.parametrize("form", ["numpy", "pandas", "torch"])
