@@ -85,9 +85,8 @@ def clean_text(text: str) -> str:
 def word_splitter(choice: str | dict[str, Any]) -> Splitter:
     """The word splitter that a processor's option selects.
 
-    choice: "punctuation" (splits at white space, punctuation, symbols), "whitespace", or any pre-tokenizer of the
-    `tokenizers` library in JSON (`json.loads(pre_tokenizer.__getstate__())`). All read zero-width spaces and byte order
-    marks as white space.
+    choice: "punctuation" (splits at white space, also of zero width, punctuation and symbols), "whitespace", or any
+    pre-tokenizer of the `tokenizers` library in JSON (`json.loads(pre_tokenizer.__getstate__())`).
     """
     if isinstance(choice, dict):
         pre_tokenizer = _from_json(choice)
@@ -100,8 +99,9 @@ def word_splitter(choice: str | dict[str, Any]) -> Splitter:
         )
 
     def split(text: str) -> list[Offsets]:
-        visible = clean_text(text).translate(INVISIBLE_SPACES)
-        return [offsets for _, offsets in pre_tokenizer.pre_tokenize_str(visible) if offsets[0] < offsets[1]]
+        clean = clean_text(text)
+        clean = clean.translate(INVISIBLE_SPACES) if choice == DEFAULT_WORD_SPLITTER else clean
+        return [offsets for _, offsets in pre_tokenizer.pre_tokenize_str(clean) if offsets[0] < offsets[1]]
 
     return split
 

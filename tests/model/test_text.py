@@ -98,10 +98,10 @@ def test_words_end_at_punctuation_and_symbols():
     assert pieces(text, word_splitter("whitespace")(text)) == text.split()
 
 
-@pytest.mark.parametrize("choice", ["punctuation", "whitespace"])
-def test_zero_width_spaces_and_byte_order_marks_separate_words(choice):
+def test_zero_width_spaces_and_byte_order_marks_separate_words():
     text = "\ufeffPort\u200bVelmar \u200b می\u200cخواهم"
-    assert pieces(text, word_splitter(choice)(text)) == ["Port", "Velmar", "می\u200cخواهم"]
+    assert pieces(text, word_splitter("punctuation")(text)) == ["Port", "Velmar", "می\u200cخواهم"]
+    assert pieces(text, word_splitter("whitespace")(text)) == text.split()  # of words that are given
 
 
 def test_a_word_splitter_can_be_the_json_of_any_pre_tokenizer():
