@@ -165,7 +165,8 @@ def _connect_finding(parts: _Parts, offered: Models) -> None:
     inputs = [parts.model, parts.text, parts.keep, parts.threshold, parts.overlap]
     outputs = [parts.drawing, parts.explanation, parts.table, parts.download, parts.marked]
     gr.on(asked, fn=None, js=SHOW_DRAWING, **PRIVATE)  # to the progress bar
-    found = gr.on(asked, find, inputs, outputs, show_progress_on=parts.drawing, **IN_TURN)
+    # A click while the last one is being answered counts after it; by default it would be lost.
+    found = gr.on(asked, find, inputs, outputs, trigger_mode="always_last", show_progress_on=parts.drawing, **IN_TURN)
     found.then(fn=None, js=SHOW_DRAWING, **PRIVATE)  # the page may be long enough to scroll only now
 
 

@@ -1,9 +1,11 @@
 """Collects the facts of a training run for its summary: those known before it, and those of the finished run."""
 
 import dataclasses
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from datasets import DatasetDict
@@ -15,8 +17,9 @@ from ..evaluation.scoring import score_entities, without_labels
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..publishing.run_summary import Evaluation, Example, Label, RunSummary
+from .arguments import DataArguments
 from .command_line import TrainingPlan
-from .corpora import Corpus
+from .corpora import Corpus, texts_to_score
 from .trainer import NestedNERTrainer
 from .training_facts import describe_settings, summarize_training
 
@@ -72,7 +75,7 @@ def summarize_run(
         evaluation=_evaluate(trainer, outputs, raw_text),
         training_sentences=len(records),
         labels=describe_labels(records, model.config.entity_labels, SPELLINGS if examples else 0),
-        examples=_predict_examples(trainer, corpus.given, model, examples),
+        examples=_predict_examples(trainer, corpus.given, model, plan.data),
         parameters=sum(weights.numel() for weights in model.parameters()),
     )
 
@@ -91,14 +94,25 @@ def describe_labels(
     return {name: Label(counts[name].total(), _most_frequent(counts[name], spellings)) for name in names}
 
 
-def choose_sentences(records: Sequence[Mapping[str, Any]], count: int) -> list[str]:
-    """The `count` sentences with the most nested entities, as running text; those that fit into a line first."""
+def choose_sentences(
+    records: Sequence[Mapping[str, Any]], count: int, texts: Mapping[str, str] = MappingProxyType({})
+) -> list[str]:
+    """The `count` sentences with the most nested entities, as running text; those that fit into a line first.
+
+    texts: the texts of the records' documents, by `doc_id`; without its text, a sentence is its words joined by rules.
+    """
 
     def merit(record: Mapping[str, Any]) -> tuple[bool, int, int]:
         nested = nested_spans((entity["start"], entity["end"]) for entity in record["entities"])
         return len(detokenize(record["tokens"])) <= LONGEST_SENTENCE, len(nested), len(record["entities"])
 
-    return [detokenize(record["tokens"]) for record in sorted(records, key=merit, reverse=True)[:count]]
+    return [_as_written(record, texts) for record in sorted(records, key=merit, reverse=True)[:count]]
+
+
+def _as_written(record: Mapping[str, Any], texts: Mapping[str, str]) -> str:
+    words = r"\s*".join(map(re.escape, record["tokens"]))
+    found = re.search(words, texts.get(record.get("doc_id", ""), ""))
+    return " ".join(found[0].split()) if found else detokenize(record["tokens"])
 
 
 def _evaluate(
@@ -127,12 +141,14 @@ def _evaluate(
 
 
 def _predict_examples(
-    trainer: NestedNERTrainer, dataset: DatasetDict, model: TriaffineForNestedNER, count: int
+    trainer: NestedNERTrainer, dataset: DatasetDict, model: TriaffineForNestedNER, data: DataArguments
 ) -> list[Example]:
     """Validation sentences as raw text, with the predictions of the trained model."""
-    if "validation" not in dataset or count == 0:
+    if "validation" not in dataset or data.card_examples == 0:
         return []
-    texts = choose_sentences(list(dataset["validation"].select_columns(["tokens", "entities"])), count)
+    records = dataset["validation"].select_columns(["doc_id", "tokens", "entities"])
+    documents = {one["doc_id"]: one["text"] for one in texts_to_score(data, "validation", records) or ()}
+    texts = choose_sentences(list(records), data.card_examples, documents)
     processor: Any = trainer.processing_class
     find_entities = NestedNERPipeline(model=model, processor=processor)
     return [Example(text, found) for text, found in zip(texts, find_entities(texts), strict=True)]
