@@ -7,7 +7,7 @@ Examples of each form are in docs/corpora.md.
 - `PUBLISHED_JSON`: one list of records with `tokens`, `pos`, `entities`, `ltokens` and `rtokens`, the form of ACE, KBP
   and GENIA in the triaffine experiments and in related work (locate-and-label and its successors). A record has its own
   context but no dependable id: ids are made from the file name and the record's index, each record is a document.
-- `TEXT_SPANS`: texts with spans by characters, as Doccano, Prodigy and Label Studio (JSON-MIN) export them.
+- `TEXT_SPANS`: texts with spans by characters, as Doccano, Prodigy, PubAnnotation and Label Studio (JSON-MIN) export them.
 - `LABEL_STUDIO`: Label Studio's full export, tasks with the text in `data` and labelled regions in `annotations`.
 """
 
@@ -30,11 +30,11 @@ NOT_OF_WORDS = (
     "A text with spans by characters has it under 'text'; with other columns, use adapt_dataset: see docs/corpora.md"
 )
 
-SPANS = ("entities", "spans", "label", "labels")
+SPANS = ("entities", "spans", "label", "labels", "denotations")
 LAST = "end_idx"
 """The offset of a span's last character, in data sets of CBLUE (CMeEE), which quote the span as `entity` or `text`."""
-START, END = ("start", "start_offset", "start_idx"), ("end", "end_offset", LAST)
-TYPE = ("label", "type", "labels")
+START, END = ("start", "start_offset", "start_idx", "begin"), ("end", "end_offset", LAST)
+TYPE = ("label", "type", "labels", "obj")
 BOOKKEEPING = {"id", "token_start", "token_end", "input_hash", "source"}
 """Fields of a span that only matter to the tool that wrote it."""
 WITHOUT_SPANS = "texts without a field of spans read as without entities"
@@ -170,6 +170,8 @@ def _annotations(record: JsonObject, spans: Sequence[str], others: set[str]) -> 
             if len(raw) != 3:
                 raise record.error(name, f"has {len(raw)} values", "It needs three: start, end, type")
             raw = dict(zip(("start", "end", "label"), raw, strict=True))
+        elif isinstance(raw, dict) and isinstance(raw.get("span"), dict):  # of PubAnnotation
+            raw = {**{field: value for field, value in raw.items() if field != "span"}, **raw["span"]}
         span = JsonObject(raw, record.where, record.check, name, remedy="A span has start, end and label")
         yield from _entities_of_span(span)
 

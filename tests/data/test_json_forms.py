@@ -63,6 +63,12 @@ class TestTextSpans:
                     {"start_idx": 13, "end_idx": 16, "type": "City"},
                 ]
             },  # CMeEE
+            {
+                "denotations": [
+                    {"id": "T1", "span": {"begin": 0, "end": 17}, "obj": "Person"},
+                    {"id": "T2", "span": {"begin": 13, "end": 17}, "obj": "City"},
+                ]
+            },  # PubAnnotation
             {"entities": objects()},
             {"entities": objects(label="type")},
             {"spans": objects(token_start=0, token_end=3), "answer": "accept", "_task_hash": 5},  # Prodigy
