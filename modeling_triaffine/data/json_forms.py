@@ -7,7 +7,7 @@ Examples of each form are in docs/corpora.md.
 - `PUBLISHED_JSON`: one list of records with `tokens`, `pos`, `entities`, `ltokens` and `rtokens`, the form of ACE, KBP
   and GENIA in the triaffine experiments and in related work (locate-and-label and its successors). A record has its own
   context but no dependable id: ids are made from the file name and the record's index, each record is a document.
-- `TEXT_SPANS`: texts with spans by characters, as Doccano, Prodigy, PubAnnotation and Label Studio (JSON-MIN) export them.
+- `TEXT_SPANS`: texts with spans by characters, as Doccano, Prodigy, PubAnnotation, Label Studio (JSON-MIN) write them.
 - `LABEL_STUDIO`: Label Studio's full export, tasks with the text in `data` and labelled regions in `annotations`.
 """
 

@@ -100,15 +100,15 @@ class TestAdapt:
         assert str(caught.value).startswith(problem)
 
     def test_spans_with_other_fields(self):
-        span = {"begin": 0, "stop": 4, "type": "A"}
+        span = {"first": 0, "stop": 4, "type": "A"}
         rows = Dataset.from_list([{"body": "Orsk", "words": ["Orsk"], "ents": [span]}])
         for content, problem, remedy in (
-            ({"text": "body"}, "field 'ents[0].start'", "Name it start or start_offset or start_idx."),
+            ({"text": "body"}, "field 'ents[0].start'", "Name it start or start_offset or start_idx or begin."),
             ({"tokens": "words"}, "field 'entities[0].start'", "Add it, an integer."),
         ):
             with pytest.raises(CorpusError) as caught:
                 adapt_dataset(rows, {**content, "entities": "ents"})
-            found = "is missing; the fields are 'begin', 'stop', 'type'"
+            found = "is missing; the fields are 'first', 'stop', 'type'"
             assert str(caught.value) == f"dataset, row 0: {problem} {found}. {remedy}"
 
     def test_errors_of_texts_name_the_column(self):
