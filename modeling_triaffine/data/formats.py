@@ -6,7 +6,7 @@ A format itself is in its reader's module: to add one, write a module with a `Co
 import logging
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from .ace import ACE
@@ -69,7 +69,7 @@ def detect_format(path: Path) -> CorpusFormat:
         CorpusError: the file is empty, or of no known format.
     """
     if path.is_dir():
-        return _format_of_folder(path, FORMATS.values())
+        return _format_of_folder(path, list(FORMATS.values()))
     name = path.name.lower().removesuffix(".gz")
     if name.endswith((".parquet", ".xlsx")):
         raise CorpusError.at(path, "", "tables are not read", OF_TABLES)
@@ -130,9 +130,23 @@ def _format_named(name: str) -> CorpusFormat:
     return FORMATS[name]
 
 
-def _format_of_folder(folder: Path, formats: Iterable[CorpusFormat]) -> CorpusFormat:
+def files_of(path: Path, known: CorpusFormat) -> list[Path]:
+    """The files of a split in the order of their names: a file alone, or those with suffixes of the format."""
+    if known.documents is not None:
+        return known.documents(path)
+    if path.is_file():
+        return [path]
+    files = (file for file in sorted(path.iterdir()) if file.is_file() and not file.name.startswith("."))
+    return [file for file in files if file.name.lower().removesuffix(".gz").endswith(known.suffixes)]
+
+
+def _format_of_folder(folder: Path, formats: Collection[CorpusFormat]) -> CorpusFormat:
     for known in formats:
         if _has_documents(folder, known):
+            return known
+    for known in formats:
+        files = [] if known.documents is not None else files_of(folder, known)
+        if files and (len(formats) == 1 or detect_format(files[0]) is known):
             return known
     problem = "is a folder without documents of a known format"
     raise CorpusError.at(folder, "", problem, "Give each split's file, or the folder as the only path")
@@ -162,6 +176,8 @@ def _splits_of_folder(folder: Path, format: str | None) -> dict[str | None, Path
     found = _parts_named_as_splits(folder, formats)
     if not found and format is not None:  # a format that is given applies to files of any suffix
         found = _parts_named_as_splits(folder, formats, any_suffix=True)
+    if not found:
+        found = _folders_named_as_splits(folder, formats)
     splits: dict[str | None, Path] = {}
     for part in found:
         split = _split_named(part)
@@ -219,6 +235,13 @@ def _parts_named_as_splits(
         problem = f"both {first} and {others[0]}, with a split for *, could be its files"
         raise CorpusError.at(folder, "", problem, "Keep one of them in the folder, or give a mapping: {split: file}")
     return series[first]
+
+
+def _folders_named_as_splits(folder: Path, formats: Collection[CorpusFormat]) -> dict[Path, CorpusFormat]:
+    """Folders that have names of splits, with several files each → their formats."""
+    folders = [part for part in sorted(folder.iterdir()) if part.is_dir() and part.name.lower() in SPLIT_OF_NAME]
+    full = [part for part in folders if any(files_of(part, known) for known in formats)]
+    return {part: _format_of_folder(part, formats) for part in full}
 
 
 def _split_named(part: Path) -> str | None:

@@ -20,7 +20,7 @@ from huggingface_hub.utils.sha import sha_fileobj
 from ..model import text_triaffine
 from .alignment import WordSplitter
 from .corpus_format import CorpusFormat
-from .formats import FORMATS, PathLike, find_splits, format_of
+from .formats import FORMATS, PathLike, files_of, find_splits, format_of
 from .reading import read_head
 from .schema import FEATURES, CorpusError, Document, Record, RecordChecker
 
@@ -119,9 +119,12 @@ def load_texts(path: PathLike | Mapping[str, PathLike], format: str | None = Non
             with_text = ", ".join(name for name, known in FORMATS.items() if known.read_texts is not None)
             raise CorpusError.at(file, "", problem, f"Give the corpus in a format that keeps the text: {with_text}")
         check = RecordChecker(file)
-        for document in corpus_format.read_texts(file, check):
-            own_split = str(document.get("split", "train"))  # of a format whose file contains several
-            splits.setdefault(split or own_split, []).append(document)
+        for part in [file] if corpus_format.documents else files_of(file, corpus_format):
+            check.path = part
+            for document in corpus_format.read_texts(part, check):
+                own_split = str(document.get("split", "train"))  # of a format whose file contains several
+                splits.setdefault(split or own_split, []).append(document)
+        check.path = file
         if check.entities_dropped:
             _warn(check.report())
     return splits
@@ -157,14 +160,19 @@ class _CorpusFile:
         return FORMATS[self.format_name]
 
     def records(self, check: RecordChecker) -> Iterator[Record]:
-        if self.format.documents is None:
-            read_head(self.path)  # an empty file is reported as such, not as invalid content
-        records = self.format.read(self.path, check, **self.options)
+        records = self.format.read(self.path, check, **self.options) if self.format.documents else self._of_files(check)
         first = next(records, None)
         if first is None:
             problem = f"it has no sentences, read as {self.format_name!r}"
             raise check.error("", problem, check.report().removesuffix(".") or "Check whether it is complete")
         return chain([first], records)
+
+    def _of_files(self, check: RecordChecker) -> Iterator[Record]:
+        for file in files_of(self.path, self.format):
+            check.path = file
+            read_head(file)  # an empty file is reported as such, not as invalid content
+            yield from self.format.read(file, check, **self.options)
+        check.path = self.path
 
     def fingerprint(self, split: str) -> str:
         """The cache key: changes with the files' names and contents, the options, and the code of the readers.
@@ -172,9 +180,8 @@ class _CorpusFile:
         `datasets` would make a key of the generator's arguments alone, and return stale data for a changed file.
         """
         digest = hashlib.sha256()
-        documents = self.format.documents(self.path) if self.format.documents else [self.path]
         readers = sorted(Path(__file__).parent.glob("*.py"))
-        for source in (*documents, *readers, Path(text_triaffine.__file__)):
+        for source in (*files_of(self.path, self.format), *readers, Path(text_triaffine.__file__)):
             name = source.relative_to(self.path) if source.is_relative_to(self.path) else source.name
             with source.open("rb") as file:
                 digest.update(os.fsencode(name) + b"\0" + sha_fileobj(file))

@@ -7,7 +7,7 @@ import pickle
 import pytest
 from datasets import Dataset, IterableDatasetDict
 
-from modeling_triaffine.data import FEATURES, CorpusError, load_nested_ner
+from modeling_triaffine.data import FEATURES, CorpusError, load_nested_ner, load_texts
 from tests.helpers.corpora import PUBLISHED, RECORD, SAMPLES, write_files
 from tests.helpers.corpora import write_json as write
 
@@ -85,6 +85,25 @@ class TestSplits:
         (tmp_path / "train-00000-of-00001.jsonl").rename(tmp_path / "train-00000-of-00010.jsonl")
         with pytest.raises(CorpusError, match=r"train-00000-of-00010\.jsonl is one of several parts of a split\. Join"):
             load(tmp_path)
+
+    def test_folders_of_files(self, load, tmp_path):
+        texts = [{"text": f"Orsk {name}.", "entities": [[0, 4, "City"]]} for name in "ab"]
+        for split in ("train", "dev"):
+            (tmp_path / split).mkdir()
+            for text in texts:
+                write(tmp_path / split / f"{text['text'][5]}.json", text)
+            (tmp_path / split / "README.md").write_text("not a document")
+        corpus = load(tmp_path)
+        assert [rows["doc_id"] for rows in corpus.values()] == [["a:0", "b:0"]] * 2
+        assert [text["text"] for text in load_texts(tmp_path)["train"]] == [text["text"] for text in texts]
+        assert load(tmp_path, streaming=True)["train"].take(2)
+        write(tmp_path / "train" / "c.json", {"text": "No one.", "entities": []})
+        assert len(load({"train": tmp_path / "train"})["train"]) == 3  # not the cache
+        write(tmp_path / "dev" / "b.json", {"text": "Orsk", "entities": [[0, 9, "City"]]})
+        with pytest.raises(CorpusError, match=r"b\.json.*9"):
+            load(tmp_path)
+        write(tmp_path / "train.jsonl", RECORD)  # files with the names of splits are preferred
+        assert list(load(tmp_path)) == ["train"]
 
     def test_one_file_with_a_split_in_its_name_is_none(self, load, tmp_path):
         write(tmp_path / "my-test.jsonl", RECORD)
