@@ -193,7 +193,7 @@ class TestThroughRay:
         assert list(first) == ["a.parquet"]
 
         assert tag(*arguments, "--actors", 1) == 3
-        assert "960 rows of 3 files are tagged" in capsys.readouterr().out
+        assert "tagged rows: 960; files: 3" in capsys.readouterr().out
         finished = when_written(out)
         assert finished["a.parquet"] == first["a.parquet"]
         assert [(file, row) for file, row, _, _ in rejections(out)] == [("a.jsonl", 31), ("b.jsonl", 1)]
