@@ -231,6 +231,18 @@ def test_more_epochs_do_not_have_more_evaluations_and_checkpoints(tmp_path):
     assert [path.name for path in list_checkpoints(tmp_path)] == ["checkpoint-7", "checkpoint-14", "checkpoint-20"]
 
 
+def test_a_training_that_is_stopped_in_one_of_more_epochs_is_scored_and_saved(tmp_path):
+    class Stop(TrainerCallback):
+        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            control.should_training_stop = state.global_step == 3
+
+    trainer = micro_trainer(tmp_path, micro_records(8), micro_records(2, seed=1), **{**THREE_EPOCHS, "min_steps": 20})
+    trainer.add_callback(Stop())
+    trainer.train()
+    assert [entry["step"] for entry in trainer.state.log_history if "eval_f1" in entry] == [3]
+    assert [path.name for path in list_checkpoints(tmp_path)] == ["checkpoint-3"]
+
+
 @pytest.mark.parametrize("when", [{"eval_strategy": "epoch"}, {"eval_strategy": "steps", "eval_steps": 1}])
 def test_the_training_loss_is_logged_before_each_evaluation(tmp_path, when):
     trainer = micro_trainer(tmp_path, micro_records(8), micro_records(2, seed=1), num_train_epochs=2, **when)
