@@ -78,7 +78,7 @@ def test_without_a_run_nothing_is_claimed():
 
 def test_a_trained_model_without_scores_says_so():
     card = make_card(make_summary(evaluation=None, training_table=[]))
-    assert section(card, "Scores") == "There is no record of scores of the trained model: there are no numbers to show."
+    assert section(card, "Scores") == "No scores of this model are on record."
     assert (
         section(card, "Epochs", "###")
         == "There is no table to show: the training had no validation data, or several sets of it."
