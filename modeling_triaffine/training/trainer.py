@@ -511,7 +511,8 @@ def _check_best_metric(args: TrainingArguments, evaluation: Any, labels: Sequenc
     label = next((label for label in labels if f"_{metric}".endswith(f"_f1_{label}")), None)
     if label is None or chosen == [None]:
         return
-    if all(entity["type"] != label for data in chosen for entities in data["entities"] for entity in entities):
+    records = (record for data in chosen for record in _as_records(data, "eval_dataset"))
+    if all(entity["type"] != label for record in records for entity in record["entities"]):
         raise ValueError(
             f"metric_for_best_model is {metric!r}, but the validation data has no entity of type {label!r}. Choose "
             "another metric, or give validation data with such entities."
