@@ -71,7 +71,7 @@ def check_input(name: str, output: Path | None, form: str | None = None) -> None
         raise ValueError(f"There is no file {name}; give a file of texts, or - for standard input.")
     if form is None and name.lower().endswith(TABLES):
         raise ValueError(
-            f"{name} is a table, whose lines are no texts. Write its rows as JSON lines (.jsonl): pandas does with "
+            f"{name} is a table, whose lines are not texts. Write its rows as JSON lines (.jsonl), as pandas does with "
             'to_json(…, orient="records", lines=True). Parquet can also be tagged with `triaffine-ner tag`.'
         )
     if output is not None and output.exists() and path.samefile(output):

@@ -213,16 +213,19 @@ def _parts_named_as_splits(
         CorpusError: there are several such series of files, or a split has several.
     """
     series: dict[str, dict[Path, CorpusFormat]] = {}
+    shards: list[Path] = []
     for part in sorted(folder.iterdir()):
         known = next((known for known in formats if _split_named(part) and _is_split(part, known, any_suffix)), None)
         if known is not None and not part.name.startswith("."):  # of which archives of some systems hold copies
             if known.documents is None and SHARD.search(part.name):
-                problem = f"{part.name} is one of several parts of a split"
-                raise CorpusError.at(
-                    folder, "", problem, "Join the parts of every split in a file, such as train.jsonl"
-                )
-            series.setdefault(_series_and_suffix(part)[0], {})[part] = known
-    if named := series.get("*"):
+                shards.append(part)
+            else:
+                series.setdefault(_series_and_suffix(part)[0], {})[part] = known
+    named = series.get("*", {})
+    if shard := next((part for part in shards if _split_named(part) not in map(_split_named, named)), None):
+        problem = f"{shard.name} is one of several parts of a split"
+        raise CorpusError.at(folder, "", problem, "Join the parts of every split in a file, such as train.jsonl")
+    if named:
         return named
     sizes = {name: len({*map(_split_named, parts)}) for name, parts in series.items()}
     most = max(sizes.values(), default=0)

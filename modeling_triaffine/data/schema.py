@@ -46,7 +46,7 @@ CONTEXT_FIELDS = ("left_tokens", "right_tokens")
 MAX_EXAMPLES = 3
 TO_DATASET = (
     "Make a data set of one record for each text or sentence with datasets.Dataset.from_list; "
-    "docs/corpora.md (Tables) groups the rows of a pandas table so"
+    "docs/corpora.md (Tables) shows how to group the rows of a table"
 )
 OF_TABLES = "If it is a table of entities, docs/corpora.md (Tables) converts it with pandas"
 

@@ -45,7 +45,16 @@ def _import_onnx() -> tuple[Any, Any]:
 
 
 def quantize_linear_layers(module: nn.Module) -> None:
-    """Replaces every `nn.Linear` inside `module`, which is on the CPU, by a [`QuantizedLinear`]."""
+    """Replaces every `nn.Linear` inside `module`, which is on the CPU, by a [`QuantizedLinear`].
+
+    Raises:
+        ValueError: adapters of PEFT are beside the layers, and read their weights.
+    """
+    if hasattr(module, "merge_and_unload"):
+        raise ValueError(
+            "The encoder has adapters of PEFT, and its layers cannot be quantized beside them. Merge them first: "
+            "model.encoder = model.encoder.merge_and_unload()."
+        )
     for parent in list(module.modules()):
         for name, layer in parent.named_children():
             if type(layer) is nn.Linear:

@@ -148,7 +148,7 @@ class EpochCallback(TrainerCallback):
     def on_epoch_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> TrainerControl:
-        if self.most_evaluations is not None:
+        if self.most_evaluations is not None and not control.should_training_stop:  # else it is the last epoch
             before, now = (
                 epoch * self.most_evaluations // state.num_train_epochs
                 for epoch in (round(state.epoch) - 1, round(state.epoch))

@@ -100,7 +100,7 @@ class _Parser(HfArgumentParser):
         if unknown:
             names = [action.option_strings[0] for action in self._actions]
             name = unknown[0].partition("=")[0].replace("-", "_").replace("__", "--", 1)
-            near = difflib.get_close_matches(name, names, n=1, cutoff=0.8) or [n for n in names if n.startswith(name)]
+            near = [n for n in names if n.startswith(name)] or difflib.get_close_matches(name, names, n=1, cutoff=0.8)
             self.error(f"no such option: {unknown[0]}." + (f" Did you mean {near[0]}?" if near else ""))
         return vars(given) | dict.fromkeys(emptied.values(), "")
 

@@ -9,7 +9,7 @@ from transformers import Trainer
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..publishing.card_mark import mark_card
 from ..publishing.model_card import CARD_NAME, build_model_card, repository_name
-from ..publishing.run_summary import RunSummary
+from ..publishing.run_summary import SUMMARY_FILE, RunSummary
 from ..publishing.upload import errors_of_hub, publish_folder, saved_before
 from .arguments import NestedNERTrainingArguments
 from .training_facts import summarize_training
@@ -76,8 +76,12 @@ class HubTrainer(Trainer):
         """Saves the model and, with a finished one, the facts of its training, from which its card is written."""
         is_checkpoint = _internal_call and output_dir is not None
         summary = self._summary()
-        if summary.is_trained and self.args.should_save and not is_checkpoint:
-            summary.save(output_dir or self.args.output_dir)
+        if self.args.should_save and not is_checkpoint:
+            folder = Path(output_dir or self.args.output_dir)
+            if summary.is_trained:
+                summary.save(folder)
+            elif self.state.global_step:  # interrupted: what is there is of another training
+                (folder / SUMMARY_FILE).unlink(missing_ok=True)
         super().save_model(output_dir, _internal_call)
 
     def _summary(self) -> RunSummary:

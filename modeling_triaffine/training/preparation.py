@@ -99,7 +99,7 @@ def _check_corpus(corpus: Any) -> DatasetDict:
     elif "train" not in corpus:
         problem = f"has the splits {sorted(corpus)}, but no 'train', which a new model is made for"
     elif lacking := [
-        split for split, records in corpus.items() if not {*NEEDED} <= {*getattr(records, "column_names", ())}
+        split for split, records in corpus.items() if not {*NEEDED} <= {*(getattr(records, "column_names", None) or ())}
     ]:
         problem = f"lacks the columns {' and '.join(NEEDED)} in the splits {lacking}"
     else:

@@ -500,11 +500,22 @@ def _check_best_metric(args: TrainingArguments, evaluation: Any, labels: Sequenc
             f"metric_for_best_model is {metric!r}, which no evaluation computes. Choose one of flat_f1, nested_f1, "
             f"{', '.join(names)}."
         )
-    if isinstance(evaluation, dict) and not metric.removeprefix("eval_").startswith(tuple(f"{n}_" for n in evaluation)):
+    sets = evaluation if isinstance(evaluation, dict) else {"": evaluation}
+    chosen = [data for name, data in sets.items() if metric.removeprefix("eval_").startswith(name and f"{name}_")]
+    if not chosen:
         raise ValueError(
             f"metric_for_best_model is {metric!r}, but there are several validation sets. Name one, as in "
             f"{next(iter(evaluation), 'NAME')}_{metric}, or set metric_for_best_model to None and "
             "load_best_model_at_end to False."
+        )
+    label = next((label for label in labels if f"_{metric}".endswith(f"_f1_{label}")), None)
+    if label is None or chosen == [None]:
+        return
+    records = (record for data in chosen for record in _as_records(data, "eval_dataset"))
+    if all(entity["type"] != label for record in records for entity in record["entities"]):
+        raise ValueError(
+            f"metric_for_best_model is {metric!r}, but the validation data has no entity of type {label!r}. Choose "
+            "another metric, or give validation data with such entities."
         )
 
 

@@ -85,6 +85,8 @@ class TestSplits:
         (tmp_path / "train-00000-of-00001.jsonl").rename(tmp_path / "train-00000-of-00010.jsonl")
         with pytest.raises(CorpusError, match=r"train-00000-of-00010\.jsonl is one of several parts of a split\. Join"):
             load(tmp_path)
+        write(tmp_path / "train.jsonl", RECORD)
+        assert list(load(tmp_path)) == ["train"], "the parts may stay beside the file that they were joined in"
 
     def test_folders_of_files(self, load, tmp_path):
         texts = [{"text": f"Orsk {name}.", "entities": [[0, 4, "City"]]} for name in "ab"]

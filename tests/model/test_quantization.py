@@ -6,6 +6,7 @@ import shutil
 import sys
 
 import numpy as np
+import peft
 import pytest
 import torch
 from torch import nn
@@ -95,6 +96,15 @@ def test_several_quantized_models_and_other_users_of_onnxruntime_work_in_one_pro
 def test_what_cannot_be_quantized_is_refused(model, encoder, keywords, fact):
     with pytest.raises(ValueError, match=fact):
         NestedNERPipeline(model=model, processor=tiny_processor(encoder), **{"quantize": "int8", **keywords})
+
+
+def test_adapters_are_to_be_merged_first(encoder):
+    model = tiny_model(encoder)
+    model.encoder = peft.get_peft_model(model.encoder, peft.LoraConfig(target_modules=["query"]))
+    with pytest.raises(ValueError, match="merge_and_unload"):
+        NestedNERPipeline(model=model, processor=tiny_processor(encoder), quantize="int8")
+    model.encoder = model.encoder.merge_and_unload()
+    NestedNERPipeline(model=model, processor=tiny_processor(encoder), quantize="int8")(TEXT)
 
 
 def test_without_onnxruntime_the_extra_is_named(model, encoder, monkeypatch):

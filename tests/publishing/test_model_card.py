@@ -78,8 +78,11 @@ def test_without_a_run_nothing_is_claimed():
 
 def test_a_trained_model_without_scores_says_so():
     card = make_card(make_summary(evaluation=None, training_table=[]))
-    assert section(card, "Scores") == "Trained, but not scored: there are no numbers to show."
-    assert section(card, "Epochs", "###") == "Trained without validation: there is no table to show."
+    assert section(card, "Scores") == "No scores of this model are on record."
+    assert (
+        section(card, "Epochs", "###")
+        == "There is no table to show: the training had no validation data, or several sets of it."
+    )
     assert "model-index" not in card.data.to_dict()
     assert "1 h 2 min 5 s" in section(card, "Hardware and versions", "###")
 

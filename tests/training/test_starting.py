@@ -5,7 +5,7 @@ import re
 
 import pytest
 import torch
-from datasets import DatasetDict
+from datasets import DatasetDict, IterableDataset
 from transformers import SchedulerType
 from transformers.trainer_utils import IntervalStrategy
 
@@ -125,6 +125,7 @@ def test_a_trainer_takes_what_it_returns(tmp_path, recipe, corpus):
             ValueError,
             r"lacks the columns tokens and entities in the splits \['train'\]. .*adapt",
         ),
+        ({"corpus": {"train": IterableDataset.from_generator(list)}}, ValueError, r"lacks the columns .* \['train'\]"),
         ({"corpus": {"train": micro_records(1)}}, ValueError, r"lacks the columns .* \['train'\]"),
     ],
 )

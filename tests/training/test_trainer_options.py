@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
-from transformers import TrainingArguments
+from transformers import TrainerCallback, TrainingArguments
 
 from modeling_triaffine import NestedNERTrainer
 from modeling_triaffine.publishing.run_summary import RunSummary
@@ -231,6 +231,18 @@ def test_more_epochs_do_not_have_more_evaluations_and_checkpoints(tmp_path):
     assert [path.name for path in list_checkpoints(tmp_path)] == ["checkpoint-7", "checkpoint-14", "checkpoint-20"]
 
 
+def test_a_training_that_is_stopped_in_one_of_more_epochs_is_scored_and_saved(tmp_path):
+    class Stop(TrainerCallback):
+        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            control.should_training_stop = state.global_step == 3
+
+    trainer = micro_trainer(tmp_path, micro_records(8), micro_records(2, seed=1), **{**THREE_EPOCHS, "min_steps": 20})
+    trainer.add_callback(Stop())
+    trainer.train()
+    assert [entry["step"] for entry in trainer.state.log_history if "eval_f1" in entry] == [3]
+    assert [path.name for path in list_checkpoints(tmp_path)] == ["checkpoint-3"]
+
+
 @pytest.mark.parametrize("when", [{"eval_strategy": "epoch"}, {"eval_strategy": "steps", "eval_steps": 1}])
 def test_the_training_loss_is_logged_before_each_evaluation(tmp_path, when):
     trainer = micro_trainer(tmp_path, micro_records(8), micro_records(2, seed=1), num_train_epochs=2, **when)
@@ -258,6 +270,8 @@ def test_without_validation_data_nothing_is_scored(tmp_path, caplog):
         ("f1_RNA", [None], "'f1_RNA', which no evaluation computes.* f1_DNA, f1_protein"),
         ("f1", ["dev"], r"is 'f1', but there are several .* dev_f1"),
         ("test_f1", ["dev"], "dev_test_f1"),
+        ("f1_protein", ["none"], "several"),
+        ("none_f1_protein", ["dev", "none"], "'none_f1_protein', but .* no entity of type 'protein'"),
         *((name, [None], None) for name in ("f1", "eval_nested_f1", "loss", "f1_DNA")),
         *((name, ["dev"], None) for name in ("dev_f1", "eval_dev_precision", "dev_f1_protein")),
     ],
@@ -266,6 +280,8 @@ def test_the_best_checkpoint_is_chosen_by_a_metric_that_there_is(tmp_path, metri
     """Without the best checkpoint at the end, too: transformers looks the metric up at every evaluation."""
     args = {"metric_for_best_model": metric, "eval_strategy": "epoch", "load_best_model_at_end": False}
     data = {name: micro_dataset(micro_records(1)) for name in sets}
+    if "none" in data:
+        data["none"] = micro_dataset(micro_records(1)).with_transform(lambda rows: {"entities": [[]]})
     arguments = NestedNERTrainingArguments(str(tmp_path), use_cpu=True, **args)
     with pytest.raises(ValueError, match=message) if message else contextlib.nullcontext():
         other_trainer(tmp_path, arguments, eval_dataset=data.get(None, data))
@@ -299,6 +315,19 @@ def test_the_card_of_a_trainer_tells_of_its_training(tmp_path):
     summary = RunSummary.load(tmp_path / "saved")
     assert summary.is_trained
     assert [(row.update, row.kept) for row in summary.training_table] == [(1, False), (2, True)]
+
+
+def test_an_interrupted_training_leaves_no_facts_of_an_earlier_one(tmp_path):
+    class Interrupt(TrainerCallback):
+        def on_step_end(self, *_: Any, **__: Any) -> None:
+            raise KeyboardInterrupt
+
+    for callbacks, facts in ([], True), ([Interrupt()], False):
+        trainer = trainer_like(micro_trainer(tmp_path, micro_records(8)), callbacks=callbacks)
+        with pytest.raises(KeyboardInterrupt) if callbacks else contextlib.nullcontext():
+            trainer.train()
+        trainer.save_model()
+        assert (RunSummary.load(tmp_path) is not None) == facts
 
 
 @pytest.mark.parametrize("form", ["numpy", "pandas", "torch"])
