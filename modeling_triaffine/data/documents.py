@@ -16,14 +16,7 @@ from typing import Any
 from ..model.text_triaffine import DEFAULT_WORD_SPLITTER, INVISIBLE_SPACES, Offsets, split_text
 from ..model.text_triaffine import sentence_splitter as named_sentence_splitter
 from ..model.text_triaffine import word_splitter as named_word_splitter
-from .alignment import (
-    LOST_ACROSS_SENTENCES,
-    LOST_IN_A_WORD,
-    WordSplitter,
-    align_entities,
-    by_sentence,
-    split_words,
-)
+from .alignment import LOST_ACROSS_SENTENCES, LOST_IN_A_WORD, WordSplitter, align_entities, by_sentence, split_words
 from .corpus_format import TEXT_OPTIONS, CorpusFormat
 from .reading import BYTE_ORDER_MARK
 from .schema import CorpusError, Document, Entity, Record, RecordChecker

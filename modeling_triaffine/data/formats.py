@@ -224,7 +224,7 @@ def _parts_named_as_splits(
     named = series.get("*", {})
     if shard := next((part for part in shards if _split_named(part) not in map(_split_named, named)), None):
         problem = f"{shard.name} is one of several parts of a split"
-        raise CorpusError.at(folder, "", problem, "Join the parts of every split in a file, such as train.jsonl")
+        raise CorpusError.at(folder, "", problem, "Put the parts of every split into a folder, such as train/")
     if named:
         return named
     sizes = {name: len({*map(_split_named, parts)}) for name, parts in series.items()}

@@ -10,7 +10,7 @@ import copy
 import dataclasses
 import logging
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -23,7 +23,6 @@ from transformers.trainer import TRAINER_STATE_NAME, TRAINING_ARGS_NAME
 from transformers.trainer_utils import EvalLoopOutput, IntervalStrategy, TrainOutput
 
 from ..data.collator import DataCollatorForNestedNER
-from ..data.schema import as_records
 from ..data.statistics import Span
 from ..evaluation.breakdowns import candidate_recall
 from ..evaluation.candidates import candidate_spans
@@ -43,6 +42,7 @@ from .batching import (
     measure_records,
 )
 from .checkpoints import FILES, ResumeCallback, find_checkpoint, list_files, remove_damaged
+from .dataset_checks import check_best_metric, check_datasets, plain_records
 from .faults import check_writable, explaining_faults, loss_error, weights_error
 from .hub_trainer import HubTrainer
 from .new_labels import Teacher, drop_calibration
@@ -103,8 +103,8 @@ class NestedNERTrainer(HubTrainer):
             if options[name] is not None:
                 refuse_without_effect(name)
         check_arguments(args)
-        _check_datasets(args, train_dataset, eval_dataset)
-        _check_best_metric(args, eval_dataset, model.config.entity_labels)
+        check_datasets(args, train_dataset, eval_dataset)
+        check_best_metric(args, eval_dataset, model.config.entity_labels)
         if args.n_gpu > 1:  # torch's DataParallel would cut batches apart
             logger.warning("%d GPUs are visible, and one is used; `accelerate launch` uses all of them.", args.n_gpu)
             args._n_gpu = 1
@@ -190,7 +190,7 @@ class NestedNERTrainer(HubTrainer):
         if self.train_dataset is None:
             raise ValueError("NestedNERTrainer: training needs a train_dataset.")
         seed = self.args.seed if self.args.data_seed is None else self.args.data_seed
-        dataset = _as_records(self.train_dataset, "train_dataset")
+        dataset = plain_records(self.train_dataset, "train_dataset")
         sampler = TrainingBatchSampler(
             self._sizes(dataset),
             batch_size=self._train_batch_size,
@@ -220,7 +220,7 @@ class NestedNERTrainer(HubTrainer):
         dataset = own[eval_dataset] if isinstance(eval_dataset, str) else own if eval_dataset is None else eval_dataset
         if dataset is None:
             raise ValueError("NestedNERTrainer: evaluation needs an eval_dataset.")
-        dataset = _as_records(dataset, "the dataset to evaluate on")
+        dataset = plain_records(dataset, "the dataset to evaluate on")
         sampler = EvaluationBatchSampler(
             self._sizes(dataset),
             self.args.eval_batch_size,
@@ -460,63 +460,6 @@ class NestedNERTrainer(HubTrainer):
 
     def _explaining_faults(self) -> contextlib.AbstractContextManager[None]:
         return explaining_faults(self.args.output_dir, self._batch, self.args.process_index)
-
-
-def _as_records(dataset: Any, name: str) -> datasets.Dataset:
-    """The dataset with rows of Python types whatever its format; the user's own transform stays."""
-    if not isinstance(dataset, datasets.Dataset):
-        raise ValueError(
-            f"NestedNERTrainer: {name} is a {type(dataset).__name__}; give a datasets.Dataset, such as a split of "
-            "load_nested_ner, or datasets.Dataset.from_list(records)."
-        )
-    return dataset if dataset.format["type"] in (None, "custom") else dataset.with_format(None)
-
-
-def _check_datasets(args: TrainingArguments, train: Any, evaluation: Any) -> None:
-    named = {"train_dataset": train} | (
-        {f"eval_dataset[{name!r}]": dataset for name, dataset in evaluation.items()}
-        if isinstance(evaluation, dict)
-        else {"eval_dataset": evaluation}
-    )
-    for name, dataset in named.items():
-        if dataset is not None and _as_records(dataset, name).format["type"] != "custom":  # a transform may add columns
-            as_records(dataset, ("tokens", "entities"), f"NestedNERTrainer: {name}")
-    least = args.train_batch_size * args.world_size if args.dataloader_drop_last else 1
-    if train is not None and len(train) < least:
-        raise ValueError(
-            f"NestedNERTrainer: train_dataset has {len(train)} records, and the least is {least}"
-            + (": dataloader_drop_last leaves out batches that are not full." if least > 1 else ".")
-        )
-
-
-def _check_best_metric(args: TrainingArguments, evaluation: Any, labels: Sequence[str]) -> None:
-    """Raises ValueError for a metric that transformers would miss after the first evaluation only."""
-    metric = args.metric_for_best_model
-    if metric is None or args.eval_strategy == "no":
-        return
-    names = ["f1", "precision", "recall", "loss", *(f"f1_{label}" for label in labels)]
-    if not f"_{metric}".endswith(tuple(f"_{name}" for name in names)):
-        raise ValueError(
-            f"metric_for_best_model is {metric!r}, which no evaluation computes. Choose one of flat_f1, nested_f1, "
-            f"{', '.join(names)}."
-        )
-    sets = evaluation if isinstance(evaluation, dict) else {"": evaluation}
-    chosen = [data for name, data in sets.items() if metric.removeprefix("eval_").startswith(name and f"{name}_")]
-    if not chosen:
-        raise ValueError(
-            f"metric_for_best_model is {metric!r}, but there are several validation sets. Name one, as in "
-            f"{next(iter(evaluation), 'NAME')}_{metric}, or set metric_for_best_model to None and "
-            "load_best_model_at_end to False."
-        )
-    label = next((label for label in labels if f"_{metric}".endswith(f"_f1_{label}")), None)
-    if label is None or chosen == [None]:
-        return
-    records = (record for data in chosen for record in _as_records(data, "eval_dataset"))
-    if all(entity["type"] != label for record in records for entity in record["entities"]):
-        raise ValueError(
-            f"metric_for_best_model is {metric!r}, but the validation data has no entity of type {label!r}. Choose "
-            "another metric, or give validation data with such entities."
-        )
 
 
 def _flat_metrics(scores: dict[str, Any]) -> dict[str, float]:

@@ -83,8 +83,12 @@ class TestSplits:
             write(tmp_path / f"{name}.jsonl", RECORD)
         assert list(load(tmp_path)) == ["train", "test"]
         (tmp_path / "train-00000-of-00001.jsonl").rename(tmp_path / "train-00000-of-00010.jsonl")
-        with pytest.raises(CorpusError, match=r"train-00000-of-00010\.jsonl is one of several parts of a split\. Join"):
+        with pytest.raises(CorpusError, match=r"train-00000-of-00010\.jsonl is one of several parts of a split\. Put"):
             load(tmp_path)
+        (tmp_path / "train").mkdir()
+        write(tmp_path / "train" / "train-00000-of-00002.jsonl", RECORD)
+        write(tmp_path / "train" / "train-00001-of-00002.jsonl", changed(id="a:1"))
+        assert len(load({"train": tmp_path / "train"})["train"]) == 2
         write(tmp_path / "train.jsonl", RECORD)
         assert list(load(tmp_path)) == ["train"], "the parts may stay beside the file that they were joined in"
 

@@ -1,0 +1,68 @@
+"""Checks the data sets that a trainer is given, and whether they have what its best checkpoint is chosen by."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import datasets
+from transformers import TrainingArguments
+
+from ..data.schema import as_records
+
+
+def plain_records(dataset: Any, name: str) -> datasets.Dataset:
+    """The dataset with rows of Python types whatever its format; the user's own transform stays."""
+    if not isinstance(dataset, datasets.Dataset):
+        raise ValueError(
+            f"NestedNERTrainer: {name} is a {type(dataset).__name__}; give a datasets.Dataset, such as a split of "
+            "load_nested_ner, or datasets.Dataset.from_list(records)."
+        )
+    return dataset if dataset.format["type"] in (None, "custom") else dataset.with_format(None)
+
+
+def check_datasets(args: TrainingArguments, train: Any, evaluation: Any) -> None:
+    """Raises ValueError for data sets of another form, and for fewer records than a batch that would be left out."""
+    named = {"train_dataset": train} | (
+        {f"eval_dataset[{name!r}]": dataset for name, dataset in evaluation.items()}
+        if isinstance(evaluation, dict)
+        else {"eval_dataset": evaluation}
+    )
+    for name, dataset in named.items():
+        # A user's transform may add the columns.
+        if dataset is not None and plain_records(dataset, name).format["type"] != "custom":
+            as_records(dataset, ("tokens", "entities"), f"NestedNERTrainer: {name}")
+    least = args.train_batch_size * args.world_size if args.dataloader_drop_last else 1
+    if train is not None and len(train) < least:
+        raise ValueError(
+            f"NestedNERTrainer: train_dataset has {len(train)} records, and the least is {least}"
+            + (": dataloader_drop_last leaves out batches that are not full." if least > 1 else ".")
+        )
+
+
+def check_best_metric(args: TrainingArguments, evaluation: Any, labels: Sequence[str]) -> None:
+    """Raises ValueError for a metric that transformers would miss after the first evaluation only."""
+    metric = args.metric_for_best_model
+    if metric is None or args.eval_strategy == "no":
+        return
+    names = ["f1", "precision", "recall", "loss", *(f"f1_{label}" for label in labels)]
+    if not f"_{metric}".endswith(tuple(f"_{name}" for name in names)):
+        raise ValueError(
+            f"metric_for_best_model is {metric!r}, which no evaluation computes. Choose one of flat_f1, nested_f1, "
+            f"{', '.join(names)}."
+        )
+    sets = evaluation if isinstance(evaluation, dict) else {"": evaluation}
+    chosen = [data for name, data in sets.items() if metric.removeprefix("eval_").startswith(name and f"{name}_")]
+    if not chosen:
+        raise ValueError(
+            f"metric_for_best_model is {metric!r}, but there are several validation sets. Name one, as in "
+            f"{next(iter(evaluation), 'NAME')}_{metric}, or set metric_for_best_model to None and "
+            "load_best_model_at_end to False."
+        )
+    label = next((label for label in labels if f"_{metric}".endswith(f"_f1_{label}")), None)
+    if label is None or chosen == [None]:
+        return
+    records = (record for data in chosen for record in plain_records(data, "eval_dataset"))
+    if all(entity["type"] != label for record in records for entity in record["entities"]):
+        raise ValueError(
+            f"metric_for_best_model is {metric!r}, but the validation data has no entity of type {label!r}. Choose "
+            "another metric, or give validation data with such entities."
+        )
