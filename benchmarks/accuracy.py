@@ -125,6 +125,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--num_train_epochs", type=int, default=3)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--variants", nargs="+", choices=list(VARIANTS), default=list(VARIANTS), metavar="VARIANT")
+    parser.add_argument("--options", nargs="+", default=[], metavar="NAME=VALUE", help="Of every training: bf16=true.")
     parser.add_argument("--results", type=Path, help="JSON file of the results; default: results.json in the folder.")
     arguments = parser.parse_args()
     arguments.corpus = dict(arguments.corpus)
@@ -162,6 +163,7 @@ def train(job: Job, arguments: argparse.Namespace) -> None:
         **START_OPTIONS,
         **OF_CORPUS.get(job.corpus, {}),
         **VARIANTS[job.variant],
+        **dict(option.split("=", 1) for option in arguments.options),
         "seed": job.seed,
         "output_dir": job.folder,
     }
@@ -198,7 +200,7 @@ def write_results(jobs: Sequence[Job], arguments: argparse.Namespace) -> None:
     for corpus, (_, dev_file) in arguments.corpus.items():
         references = read_references(dev_file)
         rows += summarize([job for job in finished if job.corpus == corpus], references)
-    terms = {name: getattr(arguments, name) for name in ("recipe", "max_train_samples", "num_train_epochs")}
+    terms = {name: getattr(arguments, name) for name in ("recipe", "max_train_samples", "num_train_epochs", "options")}
     path.write_text(json.dumps({**terms, "machine": describe_machine(), "rows": rows}, indent=1) + "\n")
     for row in rows:
         print(format_row(row), flush=True)
