@@ -63,6 +63,10 @@ def read_threshold(text: str) -> float | dict[str, float]:
 Int8 = Annotated[
     bool, typer.Option("--int8", help="Compute the encoder's linear layers in int8, on a CPU. Needs the extra onnx.")
 ]
+Bf16 = Annotated[
+    bool,
+    typer.Option("--bf16", help="Compute in bfloat16: on a GPU, or a CPU with instructions for it, else in float32."),
+]
 Threshold = Annotated[
     Any,
     typer.Option(
@@ -88,6 +92,13 @@ Split = Annotated[
     str | None, typer.Option(help="train, validation (dev) or test.  [default: validation, or the only split]")
 ]
 Port = Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0: a free one.", metavar="PORT")]
+
+
+def precision(int8: bool, bf16: bool) -> dict[str, str]:
+    """Keywords of the pipeline; raises typer.BadParameter for both options together."""
+    if int8 and bf16:
+        raise typer.BadParameter("--int8 computes all but the encoder's linear layers in float32; leave --bf16 out.")
+    return {"quantize": "int8"} if int8 else {"dtype": "bfloat16"} if bf16 else {}
 
 
 def text_splitter(name: str | None) -> Any:

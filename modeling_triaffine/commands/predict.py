@@ -20,6 +20,7 @@ import typer
 
 from .options import (
     BatchSize,
+    Bf16,
     Device,
     Int8,
     Model,
@@ -27,6 +28,7 @@ from .options import (
     Splitter,
     TextColumn,
     Threshold,
+    precision,
     text_splitter,
 )
 from .texts import Records, check_input
@@ -48,8 +50,10 @@ def command(
     device: Device = None,
     splitter: Splitter = None,
     int8: Int8 = False,
+    bf16: Bf16 = False,
 ) -> None:
     check_input(input, output, form)
+    options = precision(int8, bf16)
     from tqdm import tqdm
 
     from ..conversion.onnx_predictor import open_pipeline
@@ -62,8 +66,7 @@ def command(
             waiting.append(record)
             yield record[text_column]
 
-    quantize = "int8" if int8 else None
-    find_entities = open_pipeline(model, device=device, text_splitter=text_splitter(splitter), quantize=quantize)
+    find_entities = open_pipeline(model, device=device, text_splitter=text_splitter(splitter), **options)
     with open_output(output) as written:
         found = find_entities(texts(), threshold=threshold, overlap=overlap, batch_size=batch_size)
         for entities in tqdm(found, unit=" texts", disable=not sys.stderr.isatty()):

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import typer
 
 from ..hosting import HOST, listen, url_of
-from .options import BatchSize, Device, Int8, Model, Port, Splitter, text_splitter
+from .options import BatchSize, Bf16, Device, Int8, Model, Port, Splitter, precision, text_splitter
 
 
 def limit(meaning: str) -> Any:
@@ -37,6 +37,7 @@ def command(
     device: Device = None,
     splitter: Splitter = None,
     int8: Int8 = False,
+    bf16: Bf16 = False,
     threads: Annotated[
         int | None, limit("Threads of the model.  [default: OMP_NUM_THREADS, else one per core]")
     ] = None,
@@ -50,7 +51,7 @@ def command(
     from ..serving import Batcher, Limits, Server, create_application, read_api_keys
 
     api_keys = read_api_keys()
-
+    options = precision(int8, bf16)
     if threads is not None:
         torch.set_num_threads(threads)
     logging.disable_progress_bar()
@@ -60,7 +61,7 @@ def command(
             device=device,
             text_splitter=text_splitter(splitter),
             batch_size=batch_size,
-            quantize="int8" if int8 else None,
+            **options,
         )
         logging.set_verbosity_error()  # on a GPU, the pipeline warns of repeated calls
         limits = Limits(body_bytes=max_body_bytes, texts=max_texts, text_characters=max_text_characters)

@@ -17,7 +17,7 @@ from typing import Annotated
 import typer
 
 from ..errors import exit_with_message
-from .options import BatchSize, Model, Overlap, Threshold
+from .options import BatchSize, Bf16, Model, Overlap, Threshold
 
 REJECTED = 3
 
@@ -33,6 +33,7 @@ def command(
     threshold: Threshold = None,
     overlap: Overlap = "all",
     batch_size: BatchSize = 16,
+    bf16: Bf16 = False,
     max_characters: Annotated[int, typer.Option(min=1, help="Reject longer texts.", metavar="N")] = 100_000,
     chunk_size: Annotated[int, typer.Option(min=1, help="Rows that an actor processes at a time.", metavar="N")] = 256,
     files_at_once: Annotated[
@@ -53,7 +54,7 @@ def command(
         totals = tag_corpus(
             find_files(inputs, output_dir),
             output_dir,
-            Tagging(model, threshold=threshold, overlap=overlap, batch_size=batch_size),
+            Tagging(model, threshold=threshold, overlap=overlap, batch_size=batch_size, bf16=bf16),
             Reading(text_column, entities_column, max_characters, chunk_size, files_at_once),
             Actors(actors, cpus_per_actor, gpus_per_actor),
         )

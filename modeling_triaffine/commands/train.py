@@ -50,7 +50,8 @@ Training
   --ema_decay DECAY                Score and save a moving average of the weights with this decay, such as 0.99.
   --max_grad_norm NORM             Clip gradients to this norm; 0: never (default: 0.1).
   --seed N                         Seed of all random numbers (default: 42).
-  --bf16, --fp16                   Mixed precision on a GPU.
+  --bf16                           Mixed precision on a GPU, or a CPU with instructions for bfloat16.
+  --fp16                           Mixed precision on a GPU.
   --save_memory                    Reduce the memory of full triaffine tensors; slower.
   --use_cpu                        Train without a GPU.
 

@@ -30,6 +30,7 @@ class OnnxModel(nn.Module):
     """
 
     device = torch.device("cpu")
+    dtype = torch.float32
     input_modalities = output_modalities = ("text",)
 
     def __init__(self, path: str, config: TriaffineConfig):

@@ -8,19 +8,22 @@ from typing import Any
 import torch
 from torch import Tensor
 from transformers.pipelines.base import ChunkPipeline
+from transformers.utils import logging
 
 from .batches_triaffine import BATCHES_AT_ONCE, Feature, run_by_length
 from .checks_triaffine import check_integer, check_threshold, shortened
 from .decoding_triaffine import Threshold, check_overlap, find_entities, resolve_overlaps
 from .modeling_triaffine import TriaffineForNestedNER, evaluating
 from .processing_triaffine import PosTagger, TriaffineProcessor
-from .quantization_triaffine import check_quantization, quantize_linear_layers
+from .quantization_triaffine import check_quantization, multiplies_bfloat16, quantize_linear_layers
 from .repository_triaffine import ORIGIN_OPTIONS
 from .text_triaffine import TextSplitter
 
 # oneDNN, which computes some of torch's functions on the CPU, caches a primitive for each of the last 1,024 shapes.
 # Most batches have a new one: memory would grow by a hundred megabytes. This is read when oneDNN is first used.
 os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "16")
+
+logger = logging.get_logger(__name__)
 
 DEFAULT_BATCH_SIZE = 16
 MAX_BATCH_SIZE = 2**20
@@ -52,7 +55,8 @@ class NestedNERPipeline(ChunkPipeline):
         text_splitter: splits texts into sentences and words in place of the model's rules; see the processor's
             `text_splitter`.
         aggregation_strategy: only "simple": entities are spans, there are no tokens to aggregate.
-        dtype: as in `from_pretrained`, if `model` is a name; also by its old name, `torch_dtype`.
+        dtype: as in `from_pretrained`, if `model` is a name; also by its old name, `torch_dtype`. A processor without
+            instructions for bfloat16 computes in float32 instead, which is faster there.
         quantize: "int8" computes the encoder's linear layers in int8 on the CPU, all else in float32; needs the extra
             `onnx`. A model object is copied, not changed.
         kwargs: `device`; if `model` is a name, the keywords of `from_pretrained` that say where it is (`revision`,
@@ -126,6 +130,9 @@ class NestedNERPipeline(ChunkPipeline):
             quantize_linear_layers(model.encoder)
         batch_size = DEFAULT_BATCH_SIZE if batch_size is None else batch_size
         super().__init__(model=model, processor=processor, batch_size=batch_size, **kwargs)
+        if self.device.type == "cpu" and self.model.dtype == torch.bfloat16 and not multiplies_bfloat16():
+            logger.warning("This processor has no instructions for bfloat16; the model computes in float32.")
+            self.model.float()
 
     def __call__(self, inputs: Any, **kwargs: Any) -> Any:  # type: ignore[override]
         if isinstance(inputs, str | bytes | Mapping) or not isinstance(inputs, Iterable):

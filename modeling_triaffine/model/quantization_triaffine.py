@@ -1,7 +1,8 @@
-"""The encoder's linear layers in int8 on the CPU, multiplied by ONNX Runtime; everything else stays in float32.
+"""Lower precision on the CPU: the encoder's linear layers in int8, or the whole model in bfloat16.
 
-Weights are rounded once, with a scale per output; activations at every call, with a scale for each part that a thread
-multiplies ("dynamic quantization"). No calibration or export: any checkpoint can be quantized when it is loaded.
+In int8, ONNX Runtime multiplies, and everything else stays in float32. Weights are rounded once, with a scale per
+output; activations at every call, with a scale for each part that a thread multiplies ("dynamic quantization"). No
+calibration or export: any checkpoint can be quantized when it is loaded.
 """
 
 import os
@@ -18,6 +19,14 @@ CHOICES = ("int8",)
 LARGEST = 63
 # Below so many rows, a second thread takes longer to start than it saves.
 LEAST_ROWS = 64
+
+
+def multiplies_bfloat16() -> bool:
+    """Whether the processor has instructions for products of bfloat16; without them, float32 is many times as fast."""
+    if hasattr(torch.cpu, "get_capabilities"):
+        has: Any = torch.cpu.get_capabilities()
+        return any(has.get(name, False) for name in ("avx512_bf16", "amx_bf16", "bf16"))  # the last one: ARM's
+    return bool(torch.cpu._is_avx512_bf16_supported())  # earlier versions of torch
 
 
 def check_quantization(choice: str | None) -> None:

@@ -44,6 +44,7 @@ class Tagging:
     threshold: Threshold | None = None
     overlap: str = "all"
     batch_size: int = 16
+    bf16: bool = False
 
 
 def describe_model(name_or_path: str, revision: str | None = None) -> tuple[str, str | None]:
@@ -81,7 +82,9 @@ class Tagger:
         """The pipeline, loaded with the first chunk, since Ray does not report errors of constructors."""
         logging.disable_progress_bar()
         logging.set_verbosity_error()  # on a GPU, the pipeline warns of repeated calls
-        return NestedNERPipeline(model=self.tagging.model, revision=self.tagging.revision, device=self.device)
+        tagging = self.tagging
+        dtype = "bfloat16" if tagging.bf16 else "auto"
+        return NestedNERPipeline(model=tagging.model, revision=tagging.revision, device=self.device, dtype=dtype)
 
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
         chunk = Chunk.unpack(row)

@@ -15,6 +15,7 @@ from transformers import TrainingArguments
 from transformers.trainer_utils import HubStrategy, IntervalStrategy, SaveStrategy, SchedulerType
 
 from ..data.collator import FlatAnnotation
+from ..model.quantization_triaffine import multiplies_bfloat16
 from ..model.text_triaffine import SENTENCE_SPLITTERS
 from .checkpoints import LATEST
 
@@ -258,6 +259,11 @@ class NestedNERTrainingArguments(TrainingArguments):
         if self.accelerator_config is None and torch.cuda.is_available():
             # Copies pinned batches to the GPU during the previous step.
             self.accelerator_config = {"non_blocking": True}
+        if self.bf16 and (self.use_cpu or not torch.accelerator.is_available()):
+            self.use_cpu = True  # which transformers asks for
+            self.bf16 = multiplies_bfloat16()
+            if not self.bf16:
+                logger.warning("This processor has no instructions for bfloat16; training computes in float32.")
         self._check_numbers()
         is_evaluated = self.eval_strategy != IntervalStrategy.NO
         self.load_best_model_at_end &= is_evaluated

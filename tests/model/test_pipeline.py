@@ -238,7 +238,7 @@ def test_pipelines_that_share_a_processor_split_texts_their_own_way(encoder):
 
 @pytest.mark.parametrize("name", ["dtype", "torch_dtype"])
 def test_precision_is_chosen_by_either_name(saved_model, name):
-    assert NestedNERPipeline(model=saved_model, **{name: torch.bfloat16}).model.dtype == torch.bfloat16
+    assert NestedNERPipeline(model=saved_model, **{name: torch.float16}).model.dtype == torch.float16
 
 
 def test_numbers_of_numpy_are_thresholds(finder):

@@ -1,0 +1,76 @@
+"""bfloat16 on the CPU: used where the processor has instructions for it, else replaced by float32 with a warning."""
+
+import json
+
+import pytest
+import torch
+from transformers import pipeline
+
+from modeling_triaffine import NestedNERPipeline, NestedNERTrainingArguments
+from modeling_triaffine.model import pipeline_triaffine
+from modeling_triaffine.model.quantization_triaffine import multiplies_bfloat16
+from modeling_triaffine.tagging import Reading, Tagging
+from modeling_triaffine.tagging.tagger import Tagger
+from modeling_triaffine.training import arguments
+from tests.helpers.portable import near
+
+TEXT = "The IL-2 gene binds protein."
+WARNING = "no instructions for bfloat16"
+
+
+@pytest.fixture(params=[True, False], ids=["with instructions", "without"])
+def has_instructions(request, monkeypatch):
+    for module in (pipeline_triaffine, arguments):
+        monkeypatch.setattr(module, "multiplies_bfloat16", lambda: request.param)
+    return request.param
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "expected"),
+    [
+        ({"avx512_bf16": True, "avx2": True}, True),
+        ({"amx_bf16": True}, True),
+        ({"bf16": True, "neon": True}, True),
+        ({"avx512_f": True, "avx512_bf16": False}, False),
+        ({}, False),
+    ],
+    ids=str,
+)
+def test_instructions_are_those_that_torch_names(monkeypatch, capabilities, expected):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities, raising=False)
+    assert multiplies_bfloat16() == expected
+
+
+@pytest.mark.parametrize("load", [NestedNERPipeline, lambda **options: pipeline("ner", **options)], ids=["ours", "ner"])
+def test_a_pipeline_computes_in_bfloat16_where_that_is_fast(saved_model, has_instructions, caplog, load):
+    loaded = load(model=str(saved_model), dtype="bfloat16", device="cpu")
+    assert {weight.dtype for weight in loaded.model.parameters()} == {
+        torch.bfloat16 if has_instructions else torch.float32
+    }
+    assert (WARNING in caplog.text) != has_instructions
+
+
+def test_training_on_a_cpu_needs_no_other_option(tmp_path, has_instructions, monkeypatch, caplog):
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: False)
+    options = NestedNERTrainingArguments(str(tmp_path), bf16=True)
+    assert (options.bf16, options.device.type) == (has_instructions, "cpu")
+    assert (WARNING in caplog.text) != has_instructions
+
+
+def test_commands_take_bfloat16(saved_model, tmp_path, monkeypatch, command):
+    monkeypatch.setattr(pipeline_triaffine, "multiplies_bfloat16", lambda: False)
+    (tmp_path / "a.txt").write_text(TEXT)
+    result = command("predict", tmp_path / "a.txt", "--model", saved_model, "--bf16", "--threshold", "0")
+    loaded = NestedNERPipeline(model=saved_model, dtype="bfloat16", device="cpu")
+    assert json.loads(result.out)["entities"] == near(loaded(TEXT, threshold=0.0))
+    tagger = Tagger(Tagging(str(saved_model), bf16=True), Reading(), "cpu")
+    monkeypatch.setattr(pipeline_triaffine, "multiplies_bfloat16", lambda: True)
+    assert tagger.find_entities.model.dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize("name", ["predict", "serve"])
+def test_int8_and_bfloat16_exclude_each_other(command, saved_model, name):
+    result = command(name, "--model", saved_model, "--int8", "--bf16")
+    assert (result.code, result.err.count("\n")) == (2, 1)
+    assert "--int8" in result.err
+    assert "leave --bf16 out" in result.err
