@@ -1,4 +1,4 @@
-"""Words a second from raw text on the CPU: PyTorch and ONNX Runtime, float32 and int8, single texts and batches.
+"""Words a second from raw text on the CPU: PyTorch and ONNX Runtime, by precision, single texts and batches.
 
     triaffine-ner export --model outputs/mine --output outputs/mine-onnx --int8
     OMP_NUM_THREADS=1 python benchmarks/runtimes.py outputs/mine outputs/mine-onnx --data genia.dev.jsonl
@@ -29,6 +29,7 @@ def main() -> None:
     words = sum(len(text.split()) for text in texts)
     forms = {
         "torch": NestedNERPipeline(arguments.model),
+        "torch bfloat16": NestedNERPipeline(arguments.model, dtype="bfloat16"),
         "torch int8": NestedNERPipeline(arguments.model, quantize="int8"),
         "onnx": OnnxNestedNER(arguments.graphs),
         "onnx int8": OnnxNestedNER(arguments.graphs, quantize="int8"),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import torch
 
+from .model.quantization_triaffine import multiplies_bfloat16
 from .version import __version__
 
 SOFTWARE = ("torch", "transformers", "accelerate", "datasets", "tokenizers")
@@ -22,10 +23,11 @@ def describe_machine() -> dict[str, str | int | float]:
 
 
 def describe_hardware() -> dict[str, str | int | float]:
-    """Date, processor, cores, threads, memory and GPU, as far as the system reports them."""
+    """Date, processor, instructions, cores, threads, memory and GPU, as far as the system reports them."""
     hardware: dict[str, str | int | float] = {
         "date": datetime.date.today().isoformat(),
         "processor": platform.processor() or platform.machine(),
+        "instructions": torch.backends.cpu.get_cpu_capability() + (", bfloat16" if multiplies_bfloat16() else ""),
         "cores": os.cpu_count() or 1,
         "torch_threads": torch.get_num_threads(),
     }

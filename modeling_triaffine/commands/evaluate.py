@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from .options import BatchSize, Corpus, Device, Format, Model, Split, load_split
+from .options import BatchSize, Bf16, Corpus, Device, Format, Int8, Model, Split, load_split, precision
 
 
 def command(
@@ -28,6 +28,8 @@ def command(
         bool | None,
         typer.Option("--raw-text/--no-raw-text", help="Score raw text, too.  [default: if the corpus has its text]"),
     ] = None,
+    int8: Int8 = False,
+    bf16: Bf16 = False,
     output: Annotated[Path | None, typer.Option(help="File for all scores as JSON.")] = None,
 ) -> None:
     from ..data import load_texts
@@ -38,7 +40,7 @@ def command(
     from ..files import open_output
     from ..model.pipeline_triaffine import NestedNERPipeline
 
-    pipeline = NestedNERPipeline(model=model, device=device, batch_size=batch_size)
+    pipeline = NestedNERPipeline(model=model, device=device, batch_size=batch_size, **precision(int8, bf16))
     name, corpus = load_split(data, corpus_format, split, pipeline.processor)
     records = with_context(corpus, pipeline.processor)
     if unknown := unknown_labels(records, pipeline.model.config):

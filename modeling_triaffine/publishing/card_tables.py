@@ -13,6 +13,7 @@ from .run_summary import Epoch, RunSummary
 HARDWARE = {
     "date": "Date",
     "processor": "Processor",
+    "instructions": "Instructions",
     "cores": "Cores",
     "torch_threads": "Threads",
     "memory_gb": "Memory in GB",
