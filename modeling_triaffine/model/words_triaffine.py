@@ -128,7 +128,8 @@ class WordRepresentation(nn.Module):
         else:
             # Each distinct word once. On a GPU, this would wait for the device.
             words, occurrences = words.unique(dim=0, return_inverse=True)
-            states = self._read_characters(words, packed=True)[occurrences]
+            is_packed = self.char_embedding.weight.dtype != torch.bfloat16  # then, packed rows take three times as long
+            states = self._read_characters(words, packed=is_packed)[occurrences]
         return states.unflatten(0, char_ids.shape[:2])
 
     def _read_characters(self, words: Tensor, packed: bool) -> Tensor:
