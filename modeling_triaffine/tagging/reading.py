@@ -56,17 +56,17 @@ def find_files(inputs: Iterable[str], output_dir: Path) -> dict[str, str]:
     found: dict[str, str] = {}
     for given in inputs:
         outputs = output_dir.resolve()
-        paths = {name: path for name, path in _matches(given).items() if not path.resolve().is_relative_to(outputs)}
+        paths = [(name, path) for name, path in _matches(given) if not path.resolve().is_relative_to(outputs)]
         if Path(given).is_dir():
-            others = sorted(name for name, path in paths.items() if path.suffix not in SUFFIXES)
+            others = sorted(name for name, path in paths if path.suffix not in SUFFIXES)
             if others:
                 logger.warning("%s: files left out: %d (%s).", given, len(others), ", ".join(others[:10]))
-            paths = {name: path for name, path in paths.items() if path.suffix in SUFFIXES}
+            paths = [(name, path) for name, path in paths if path.suffix in SUFFIXES]
         if not paths:
             raise ValueError(
                 f"{given}: there is no {', '.join(sorted(SUFFIXES))} file. Give a file, a folder or a pattern."
             )
-        for name, path in paths.items():
+        for name, path in paths:
             if path.suffix not in SUFFIXES:
                 raise ValueError(f"{path}: its suffix must be one of {', '.join(sorted(SUFFIXES))}.")
             if found.setdefault(name, str(path.resolve())) != str(path.resolve()):
@@ -84,13 +84,13 @@ def output_name(name: str) -> str:
     return str(Path(name).with_suffix(".parquet"))
 
 
-def _matches(given: str) -> dict[str, Path]:
+def _matches(given: str) -> list[tuple[str, Path]]:
     folder = Path(given)
     if folder.is_dir():
         names = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
-        return {name.as_posix(): folder / name for name in names if not any(part[0] in "._" for part in name.parts)}
+        return [(name.as_posix(), folder / name) for name in names if not any(part[0] in "._" for part in name.parts)]
     paths = [folder] if folder.is_file() else [Path(match) for match in glob.glob(given, recursive=True)]
-    return {path.name: path for path in paths if path.is_file()}
+    return [(path.name, path) for path in paths if path.is_file()]
 
 
 def read_chunks(file: str, path: str, reading: Reading) -> Iterator[Chunk]:

@@ -343,6 +343,7 @@ class TestReading:
             ([f"{folder}/note.txt"], "note.txt: its suffix"),
             ([str(folder), str(other)], "would have the same output"),
             ([f"{other}/a.parquet", f"{folder}/b/a.parquet"], "would have the same output"),
+            ([f"{tmp_path}/*/a.*"], "would have the same output"),
         ):
             with pytest.raises(ValueError, match=reason):
                 find_files(inputs, out)
