@@ -100,7 +100,7 @@ class Command(TyperCommand):
         return super().parse_args(ctx, list(self._normalized(args)))
 
     def _normalized(self, arguments: Sequence[str]) -> Iterator[str]:
-        known = {name for option in self.params for name in option.opts}
+        known = {name for option in self.params for name in (*option.opts, *option.secondary_opts)}
         repeatable = {name for option in self.params if getattr(option, "multiple", False) for name in option.opts}
         given = iter(arguments)
         option, values = "", 0  # the last option, and its number of values so far

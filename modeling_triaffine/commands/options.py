@@ -94,7 +94,7 @@ Split = Annotated[
 Port = Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0: a free one.", metavar="PORT")]
 
 
-def precision(int8: bool, bf16: bool) -> dict[str, str]:
+def precision(int8: bool, bf16: bool) -> dict[str, Any]:
     """Keywords of the pipeline; raises typer.BadParameter for both options together."""
     if int8 and bf16:
         raise typer.BadParameter("--int8 computes all but the encoder's linear layers in float32; leave --bf16 out.")

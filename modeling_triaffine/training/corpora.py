@@ -138,7 +138,8 @@ def texts_to_score(data: DataArguments, split: str, records: Dataset) -> list[Do
     if not has_texts(part, data.data_format):
         return None
     texts = load_texts(part, data.data_format).get(split, [])
-    if _limits(data)[split] is None:
+    limit = _limits(data)[split]
+    if limit is None or len(records) < limit:
         return texts
     names = list(records["doc_id"])
     complete = set(names) - {names[-1]}

@@ -43,25 +43,25 @@ def check_best_metric(args: TrainingArguments, evaluation: Any, labels: Sequence
     metric = args.metric_for_best_model
     if metric is None or args.eval_strategy == "no":
         return
-    names = ["f1", "precision", "recall", "loss", *(f"f1_{label}" for label in labels)]
-    if not f"_{metric}".endswith(tuple(f"_{name}" for name in names)):
-        raise ValueError(
-            f"metric_for_best_model is {metric!r}, which no evaluation computes. Choose one of flat_f1, nested_f1, "
-            f"{', '.join(names)}."
-        )
+    names = ["f1", "precision", "recall", "loss", "flat_f1", "nested_f1", *(f"f1_{label}" for label in labels)]
     sets = evaluation if isinstance(evaluation, dict) else {"": evaluation}
-    chosen = [data for name, data in sets.items() if metric.removeprefix("eval_").startswith(name and f"{name}_")]
-    if not chosen:
+    computed = {(f"{name}_" if name else "") + figure: (data, figure) for name, data in sets.items() for figure in names}
+    wanted = metric.removeprefix("eval_")
+    if wanted in names and wanted not in computed:
         raise ValueError(
             f"metric_for_best_model is {metric!r}, but there are several validation sets. Name one, as in "
             f"{next(iter(evaluation), 'NAME')}_{metric}, or set metric_for_best_model to None and "
             "load_best_model_at_end to False."
         )
-    label = next((label for label in labels if f"_{metric}".endswith(f"_f1_{label}")), None)
-    if label is None or chosen == [None]:
+    if wanted not in computed:
+        raise ValueError(
+            f"metric_for_best_model is {metric!r}, which no evaluation computes. Choose one of {', '.join(computed)}."
+        )
+    data, figure = computed[wanted]
+    label = figure.removeprefix("f1_")
+    if data is None or figure == label:
         return
-    records = (record for data in chosen for record in plain_records(data, "eval_dataset"))
-    if all(entity["type"] != label for record in records for entity in record["entities"]):
+    if all(entity["type"] != label for record in plain_records(data, "eval_dataset") for entity in record["entities"]):
         raise ValueError(
             f"metric_for_best_model is {metric!r}, but the validation data has no entity of type {label!r}. Choose "
             "another metric, or give validation data with such entities."

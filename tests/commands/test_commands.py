@@ -421,6 +421,7 @@ def test_scores_of_given_words(evaluate, marking_model, tmp_path):
     assert evaluate(tmp_path / "corpus", "--split", "dev")[1] == scores
     alone, of_the_only_split = evaluate(tmp_path / "corpus" / "dev.jsonl")
     assert (alone.code, of_the_only_split) == (0, scores), "the only split there is, whatever its name"
+    assert evaluate(tmp_path / "corpus", "--no_raw_text")[1] == scores
     no_text, _ = evaluate(tmp_path / "corpus", "--raw-text")
     assert no_text.code == 2
     assert all(part in no_text.err for part in ("dev.jsonl", "'json_lines'"))

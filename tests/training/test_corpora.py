@@ -121,10 +121,11 @@ def test_texts_of_a_limited_split_are_those_read_completely(tmp_path: Path):
     data = DataArguments(validation_file=str(file), max_eval_samples=3)
     records = limit_splits(read_corpus(data, SPLITTER, False).given, data)["validation"]
     assert [text["text"] for text in texts_to_score(data, "validation", records)] == texts[:1]
-    everything = DataArguments(validation_file=str(file))
-    assert [text["text"] for text in texts_to_score(everything, "validation", records)] == texts
-    none_complete = limit_splits({"validation": records}, DataArguments(max_eval_samples=1))["validation"]
-    assert texts_to_score(data, "validation", none_complete) == []
+    for limit in (None, 9):
+        everything = DataArguments(validation_file=str(file), max_eval_samples=limit)
+        assert [text["text"] for text in texts_to_score(everything, "validation", records)] == texts
+    one = DataArguments(validation_file=str(file), max_eval_samples=1)
+    assert texts_to_score(one, "validation", limit_splits({"validation": records}, one)["validation"]) == []
 
 
 def test_a_corpus_of_words_has_no_texts_to_score(tmp_path: Path):
