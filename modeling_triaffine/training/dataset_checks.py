@@ -45,7 +45,9 @@ def check_best_metric(args: TrainingArguments, evaluation: Any, labels: Sequence
         return
     names = ["f1", "precision", "recall", "loss", "flat_f1", "nested_f1", *(f"f1_{label}" for label in labels)]
     sets = evaluation if isinstance(evaluation, dict) else {"": evaluation}
-    computed = {(f"{name}_" if name else "") + figure: (data, figure) for name, data in sets.items() for figure in names}
+    computed = {
+        (f"{name}_" if name else "") + figure: (data, figure) for name, data in sets.items() for figure in names
+    }
     wanted = metric.removeprefix("eval_")
     if wanted in names and wanted not in computed:
         raise ValueError(
