@@ -259,8 +259,9 @@ class NestedNERTrainingArguments(TrainingArguments):
         if self.accelerator_config is None and torch.cuda.is_available():
             # Copies pinned batches to the GPU during the previous step.
             self.accelerator_config = {"non_blocking": True}
-        if self.bf16 and (self.use_cpu or not torch.accelerator.is_available()):
-            self.use_cpu = True  # which transformers asks for
+        # Where this is not set, Accelerate lets each of several processes train alone.
+        self.use_cpu |= not torch.accelerator.is_available()
+        if self.bf16 and self.use_cpu:
             self.bf16 = multiplies_bfloat16()
             if not self.bf16:
                 logger.warning("This processor has no instructions for bfloat16; training computes in float32.")

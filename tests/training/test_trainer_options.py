@@ -201,6 +201,13 @@ def test_half_precision_that_a_cpu_does_not_compute_in_is_refused(tmp_path):
         NestedNERTrainingArguments(str(tmp_path), use_cpu=True, fp16=True)
 
 
+@pytest.mark.parametrize("has_accelerator", [True, False])
+def test_without_an_accelerator_processes_share_a_training(tmp_path, monkeypatch, has_accelerator):
+    """Accelerate joins the processes of a CPU by this option only; without it each would train alone."""
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: has_accelerator)
+    assert NestedNERTrainingArguments(str(tmp_path)).use_cpu != has_accelerator
+
+
 @pytest.mark.parametrize(
     ("options", "epochs", "updates"),
     [
