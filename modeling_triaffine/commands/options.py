@@ -95,10 +95,8 @@ Port = Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0:
 
 
 def precision(int8: bool, bf16: bool) -> dict[str, Any]:
-    """Keywords of the pipeline; raises typer.BadParameter for both options together."""
-    if int8 and bf16:
-        raise typer.BadParameter("--int8 computes all but the encoder's linear layers in float32; leave --bf16 out.")
-    return {"quantize": "int8"} if int8 else {"dtype": "bfloat16"} if bf16 else {}
+    """Keywords of the pipeline, which refuses both together."""
+    return ({"quantize": "int8"} if int8 else {}) | ({"dtype": "bfloat16"} if bf16 else {})
 
 
 def text_splitter(name: str | None) -> Any:

@@ -62,7 +62,7 @@ def command(
     splitter: Splitter = None,
 ) -> None:
     check_output(to, output)
-    named = list(named_texts(texts, text_column))
+    named = list(named_texts(texts, text_column, output))
     from ..data.writing_texts import PREDICTION_WRITERS, label_studio_config
     from ..evaluation.uncertainty import read_texts
     from ..files import atomic_path
@@ -99,11 +99,11 @@ def check_output(to: str, output: Path) -> None:
         raise ValueError(f"--output {output} is a folder. Give the name of a file.")
 
 
-def named_texts(source: str, text_column: str) -> Iterator[tuple[str, str]]:
+def named_texts(source: str, text_column: str, output: Path) -> Iterator[tuple[str, str]]:
     """Yields texts with their names: the `id` of a JSON line, the path in the folder, or the number of the line.
 
     Raises:
-        ValueError: there are no texts, two have the same name, or one cannot be read.
+        ValueError: there are no texts, two have the same name, one cannot be read, or `output` would overwrite them.
     """
     path = Path(source)
     if path.is_dir():
@@ -113,7 +113,7 @@ def named_texts(source: str, text_column: str) -> Iterator[tuple[str, str]]:
         for file in files:
             yield file.relative_to(path).as_posix().removesuffix(".txt"), decode(file.read_bytes(), str(file))
         return
-    check_input(source, None)
+    check_input(source, output)
     stem = "text" if source == "-" else path.stem
     names: set[str] = set()
     for number, record in enumerate(Records(source, text_column), start=1):

@@ -100,7 +100,7 @@ class NestedNERPipeline(ChunkPipeline):
         **kwargs: Any,
     ):
         _refuse_unknown(set(kwargs) & set(INSTEAD_OF))
-        check_quantization(quantize)
+        check_quantization(quantize, kwargs.get("torch_dtype") or dtype)
         self.quantize = quantize
         kwargs.pop("trust_remote_code", None)
         origin = {name: kwargs.pop(name) for name in ORIGIN_OPTIONS if name in kwargs}

@@ -1,12 +1,12 @@
 """Checks the data sets that a trainer is given, and whether they have what its best checkpoint is chosen by."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import datasets
 from transformers import TrainingArguments
 
 from ..data.schema import as_records
+from ..model.configuration_triaffine import TriaffineConfig
 
 
 def plain_records(dataset: Any, name: str) -> datasets.Dataset:
@@ -38,12 +38,14 @@ def check_datasets(args: TrainingArguments, train: Any, evaluation: Any) -> None
         )
 
 
-def check_best_metric(args: TrainingArguments, evaluation: Any, labels: Sequence[str]) -> None:
+def check_best_metric(args: TrainingArguments, evaluation: Any, config: TriaffineConfig) -> None:
     """Raises ValueError for a metric that transformers would miss after the first evaluation only."""
     metric = args.metric_for_best_model
     if metric is None or args.eval_strategy == "no":
         return
-    names = ["f1", "precision", "recall", "loss", "flat_f1", "nested_f1", *(f"f1_{label}" for label in labels)]
+    names = ["f1", "precision", "recall", "loss", "flat_f1", "nested_f1"]
+    names += ["candidate_recall"] if config.cross_span else []
+    names += [f"f1_{label}" for label in config.entity_labels]
     sets = evaluation if isinstance(evaluation, dict) else {"": evaluation}
     computed = {
         (f"{name}_" if name else "") + figure: (data, figure) for name, data in sets.items() for figure in names

@@ -124,6 +124,7 @@ MISTAKES = {
     "folder without texts": (["folder", "--output", "x", "--to", "brat"], ["folder", ".txt"]),
     "output is a folder": (["texts.txt", "--output", "folder", "--to", "doccano"], ["--output folder"]),
     "output is the standard one": (["texts.txt", "--output", "-", "--to", "doccano"], ["--output is -"]),
+    "output is the input": (["texts.txt", "--output", "texts.txt", "--to", "doccano"], ["is the input file"]),
     "output exists": (["texts.txt", "--output", "folder", "--to", "brat"], ["--output folder"]),
     "ids": (["ids.jsonl", "--output", "x", "--to", "doccano"], ["ids.jsonl", "'1'"]),
     "id outside": (["outside.jsonl", "--output", "x", "--to", "brat"], ["'../a'"]),

@@ -280,7 +280,7 @@ def test_without_validation_data_nothing_is_scored(tmp_path, caplog):
         ("raw_text_f1", [None], "no evaluation computes.* f1, precision"),
         ("f1_protein", ["none"], "several"),
         ("none_f1_protein", ["dev", "none"], "'none_f1_protein', but .* no entity of type 'protein'"),
-        *((name, [None], None) for name in ("f1", "eval_nested_f1", "loss", "f1_DNA")),
+        *((name, [None], None) for name in ("f1", "eval_nested_f1", "candidate_recall", "loss", "f1_DNA")),
         *((name, ["dev"], None) for name in ("dev_f1", "eval_dev_precision", "dev_f1_protein")),
     ],
 )
