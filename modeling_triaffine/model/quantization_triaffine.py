@@ -39,8 +39,8 @@ def check_quantization(choice: str | None, dtype: Any = None) -> None:
         )
     if dtype not in (None, "auto", "float32", torch.float32):
         raise ValueError(
-            f"`dtype` is {dtype}, but quantize={choice!r} computes all but the encoder's linear layers in float32; leave "
-            "one of the two out."
+            f"`dtype` is {dtype}, but quantize={choice!r} computes all but the encoder's linear layers in float32; "
+            "leave one of the two out."
         )
     _import_onnx()
 
