@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -13,18 +14,25 @@ from huggingface_hub import ModelCard
 from ..evaluation.reliability import Calibration
 from ..model.configuration_triaffine import TriaffineConfig
 from .card_mark import is_ours, mark_card
-from .contents import CALIBRATION_DIAGRAM
+from .contents import CALIBRATION_DIAGRAM, EDITABLE
 from .model_card import CARD_NAME, build_model_card, repository_name
 from .run_summary import RunSummary
 
 
 def check_unscored(folder: Path, split: str, entities: Sequence[Sequence[Mapping[str, Any]]]) -> None:
-    """Raises ValueError for the sentences of the scores in the model's card, which would then be too good.
+    """Raises ValueError for the sentences of the training, and of the scores in the card, which would be too good.
 
     They are recognized by the name of their split, or by the numbers of sentences and of gold entities per label.
     """
     summary = RunSummary.load(folder)
-    scored = None if summary is None else summary.evaluation
+    if summary is None:
+        return
+    if split == "train" and len(entities) == summary.training_sentences:
+        raise ValueError(
+            "The model was trained on these sentences, so its probabilities of them are too high. Calibrate on others "
+            "(--split, or another file)."
+        )
+    scored = summary.evaluation
     if scored is None:
         return
     counts = Counter(kind for one in entities for *_, kind in {(e["start"], e["end"], e["type"]) for e in one})
@@ -40,7 +48,7 @@ def check_unscored(folder: Path, split: str, entities: Sequence[Sequence[Mapping
 def save_calibration(folder: Path, calibration: Calibration) -> None:
     """Saves temperature and thresholds in the model's configuration, and their origin in summary and card.
 
-    An edited card is kept. The diagram needs matplotlib.
+    An edited card and edited files for an endpoint are kept. The diagram needs matplotlib.
     """
     config = TriaffineConfig.from_pretrained(folder)
     config.temperature, config.label_thresholds = calibration.temperature, calibration.thresholds or None
@@ -50,6 +58,9 @@ def save_calibration(folder: Path, calibration: Calibration) -> None:
     card = folder / CARD_NAME
     own = card.read_bytes().decode("utf-8") if card.is_file() else ""
     with tempfile.TemporaryDirectory(prefix=".calibration.", dir=folder) as staging:
+        for name in EDITABLE:
+            if (folder / name).is_file():
+                shutil.copyfile(folder / name, Path(staging) / name)
         config.save_pretrained(staging)
         summary.save(staging)
         if diagram is not None:

@@ -27,6 +27,7 @@ from ..model.repository_triaffine import HUB_PATIENCE, REMOTE_CODE_FILES
 from ..version import __version__
 from .card_mark import is_draft, merge_cards
 from .contents import (
+    CALIBRATION_DIAGRAM,
     CONFIG_FILE,
     EDITABLE,
     OF_PROCESSOR,
@@ -340,7 +341,7 @@ def _find_processor(model: TriaffineForNestedNER, token: str | bool | None) -> T
 
 
 def _copy_card(folder: Path, model: TriaffineForNestedNER, token: str | bool | None) -> None:
-    """Copies card and summary from where the model was loaded to where it is saved, if its weights are unchanged."""
+    """Copies card and summary from where the model was loaded to where it is saved, if its weights are the same."""
     origin = str(model.config.name_or_path)
 
     def find(name: str) -> str | None:
@@ -349,7 +350,7 @@ def _copy_card(folder: Path, model: TriaffineForNestedNER, token: str | bool | N
         except OSError:
             return None
 
-    found = {name: find(name) for name in (CARD_NAME, SUMMARY_FILE)}
+    found = {name: find(name) for name in (CARD_NAME, SUMMARY_FILE, CALIBRATION_DIAGRAM)}
     if not any(found.values()):
         return
     for path in folder.glob("*.safetensors"):

@@ -28,7 +28,7 @@ def model(saved_model, tmp_path):
     shutil.copytree(saved_model, folder)
     evaluation = make_evaluation("DNA", "protein", sentences=3)
     evaluation.scores["by_label"] = {"DNA": make_row(1, 2, 3), "protein": {**make_row(1, 2, 3), "gold": 0}}
-    summary = make_summary(evaluation=evaluation)
+    summary = make_summary(evaluation=evaluation, training_sentences=5)
     summary.save(folder)
     card = build_model_card(TriaffineConfig.from_pretrained(folder), model_name="tester/model", summary=summary)
     (folder / "README.md").write_text(mark_card(str(card)))
@@ -80,10 +80,12 @@ def test_calibration_is_saved_used_and_shown(model, corpus, command):
     assert json.loads((model / "config.json").read_text()) == near(saved)
 
 
-def test_an_edited_card_stays(model, corpus, command):
-    (model / "README.md").write_text("# My own words\n")
+def test_edited_files_stay(model, corpus, command):
+    edited = {"README.md": "# My own words\n", "handler.py": "# My own\n", "requirements.txt": "torch\nmine\n"}
+    for name, text in edited.items():
+        (model / name).write_text(text)
     assert command("calibrate", "--model", model, corpus(sentence("DNA"))).code == 0
-    assert (model / "README.md").read_text() == "# My own words\n"
+    assert {name: (model / name).read_text() for name in edited} == edited
 
 
 @pytest.mark.parametrize(
@@ -91,6 +93,7 @@ def test_an_edited_card_stays(model, corpus, command):
     [
         ([sentence("DNA")], "test", ["--split", "test"], ["test split", "3 sentences", "--split"]),
         ([sentence("DNA")] * 3, "dev", [], ["test split", "3 sentences"]),  # the same sentences under another name
+        ([sentence("DNA")] * 5, "train", ["--split", "train"], ["was trained on", "--split"]),
         ([sentence("DNA")], "dev", ["--split", "test"], ["'test'", "--split validation"]),
         ([sentence()], "dev", [], ["1 sentences", "DNA, protein"]),
         ([sentence("DNA")], "dev", ["--precision", "0.9", "--recall", "0.9"], ["--precision", "--recall"]),

@@ -127,12 +127,13 @@ def test_published_models_load_where_only_transformers_is_installed(checkpoint, 
 
 def test_all_ways_write_the_same_repository(checkpoint, online, command, encoder, tmp_path):
     """The command, its dry run, the model and the trainer; each privately, in one commit."""
+    (checkpoint / "calibration.svg").write_text("<svg/>")
     result = command("publish", "--checkpoint", checkpoint, "--repo-id", NAME)
     assert result.code == 0, result.err
     assert f"Left out: {', '.join(LEFT_BEHIND)}." in result.out
     assert "Published privately: " in result.out
     published = files_of(online)
-    assert set(published) == MODEL_FILES | CODE_FILES
+    assert set(published) == MODEL_FILES | CODE_FILES | {"calibration.svg"}
 
     options = ["--model", checkpoint, "--repo-id", NAME, "--dry-run", "--output", tmp_path / "dry"]
     assert command("publish", *options).code == 0
@@ -147,7 +148,8 @@ def test_all_ways_write_the_same_repository(checkpoint, online, command, encoder
     (tmp_path / "out" / "train.log").write_text("of a shell")
     trained = train_and_push(tmp_path, "owner/trained")
     of_run = files_of(online, "owner/trained")
-    assert set(of_run) == set(published) - {"vocabularies.json"}  # its model reads no characters
+    # Its model reads no characters, and is not calibrated.
+    assert set(of_run) == set(published) - {"vocabularies.json", "calibration.svg"}
     assert of_run["model.safetensors"] == (tmp_path / "out" / "model.safetensors").read_bytes()
     card = ModelCard(of_run["README.md"].decode())
     assert card.data.model_name == "owner/trained"
