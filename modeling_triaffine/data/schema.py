@@ -106,7 +106,10 @@ def as_records(dataset: object, columns: Iterable[str], function: str) -> Datase
             f"{function} needs a Dataset or DatasetDict, but the data is of type {type(dataset).__name__}. {remedy}."
         )
     if missing := [name for name in columns if name not in dataset.column_names]:
-        raise ValueError(f"{function} needs the columns {missing}, but the data set has {dataset.column_names}.")
+        raise ValueError(
+            f"{function} needs the columns {missing}, but the data set has {dataset.column_names}. adapt_dataset "
+            "converts texts with spans, tags and other forms."
+        )
     return dataset.with_format(None)
 
 

@@ -103,6 +103,11 @@ class NestedNERTrainer(HubTrainer):
             if options[name] is not None:
                 refuse_without_effect(name)
         check_arguments(args)
+        if getattr(model, "_hf_peft_config_loaded", False):
+            raise ValueError(
+                "The model has adapters of `add_adapter`, which checkpoints would lack. Wrap its encoder instead: "
+                "model.encoder = peft.get_peft_model(model.encoder, config)."
+            )
         check_datasets(args, train_dataset, eval_dataset)
         check_best_metric(args, eval_dataset, model.config)
         if args.n_gpu > 1:  # torch's DataParallel would cut batches apart
@@ -119,7 +124,7 @@ class NestedNERTrainer(HubTrainer):
             setattr(model.config, name, getattr(processing_class.tokenizer, name, None))
         label2id: Any = model.config.label2id
         collator = DataCollatorForNestedNER(processing_class, label2id, multi_label=model.config.multi_label)
-        options.setdefault("data_collator", collator)
+        options["data_collator"] = options.get("data_collator") or collator
         self.teacher: Teacher | None = None  # as --keep_labels sets it
         self.meter = Meter()
         self._update: list[tuple[torch.Tensor, list[str]]] = []  # loss and ids of each batch of the update

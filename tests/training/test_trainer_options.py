@@ -86,6 +86,12 @@ def test_learning_rates_that_a_resumed_run_does_not_take_are_warned_of(tmp_path,
     assert "learning rate of the encoder stays 0.01" in warnings.pop()
 
 
+def test_no_collator_is_the_default_one(tmp_path):
+    args = NestedNERTrainingArguments(str(tmp_path), use_cpu=True)
+    trainer = other_trainer(tmp_path, args, train_dataset=micro_dataset(micro_records(4)), data_collator=None)
+    assert next(iter(trainer.get_train_dataloader()))["labels"].ndim == 3
+
+
 def test_another_optimizer_is_taken(tmp_path):
     sgd = torch.optim.SGD, {"lr": 1e-2, "momentum": 0.5}
     trainer = trainer_like(micro_trainer(tmp_path, micro_records(8)), optimizer_cls_and_kwargs=sgd)
@@ -132,7 +138,7 @@ def other_trainer(folder: Path, args: TrainingArguments | None = None, **options
         ({"eval_dataset": {"dev": micro_records(3)}}, r"eval_dataset\['dev'\] is a list"),
         (
             {"train_dataset": micro_dataset(micro_records(3)).rename_column("tokens", "words")},
-            r"train_dataset needs the columns \['tokens'\], .*'words'",
+            r"train_dataset needs the columns \['tokens'\], .*'words'.* adapt_dataset",
         ),
     ],
 )
