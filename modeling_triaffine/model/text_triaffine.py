@@ -52,7 +52,7 @@ _MARKS = ".!?…؟۔।॥።။។։"
 _SENTENCE_END = re.compile(
     rf"(?<![{_MARKS}])[{_MARKS}]+(?:[{_QUOTES})\]}}]|[ \u00a0\u202f]»)*(?=\s)|[。！？]+[」』”’）)\]》】]*|\n[^\S\n]*\n"
 )
-_SENTENCE_START = re.compile(rf"[\s{_QUOTES}(\[{{¿¡—•]*([^\W_])")
+_SENTENCE_START = re.compile(rf"[\s{_QUOTES}(\[{{¿¡—–•*#@-]*([^\W_])")
 # The word before a full stop, without the quotes that open it.
 _LAST_WORD = re.compile(rf"(?:(?<![^\s(\[{{—])[{_QUOTES}]+)?([^\s(\[{{—]*)$")
 _INITIAL = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]")
@@ -125,8 +125,8 @@ def sentence_splitter(choice: str) -> SentenceSplitter:
 def split_at_punctuation(text: str) -> Iterator[Offsets]:
     """Sentences end at . ! ? … and their like in other scripts, before white space, and at East Asian marks (。！？).
 
-    They also end at blank lines. No mark ends a sentence before a lowercase letter, and no full stop does after an
-    abbreviation or an initial.
+    They also end at blank lines. No mark ends a sentence before a lowercase letter or a symbol that does not begin
+    one, such as $, and no full stop does after an abbreviation or an initial.
     """
     return _trimmed(text, (match.end() for match in _SENTENCE_END.finditer(text) if _ends_sentence(text, match)))
 

@@ -47,6 +47,7 @@ def pieces(text, offsets):
         ("Er ging. „Warum?“ »Nein.« Ja.", ["Er ging.", "„Warum?“", "»Nein.«", "Ja."]),
         ("Non. « Oui. » Il part. « Oui », dit-elle.", ["Non.", "« Oui. »", "Il part.", "« Oui », dit-elle."]),
         ("Он ушёл. — Почему?\n• Да.", ["Он ушёл.", "— Почему?", "• Да."]),
+        ("He left.\n- Ann too.\n* Bob.\n– Eve. #Won!", ["He left.", "- Ann too.", "* Bob.", "– Eve.", "#Won!"]),
         ("لماذا؟ حسنا. نعم", ["لماذا؟", "حسنا.", "نعم"]),
         ("\u200fשלום.\u200f מה?\u200f כן", ["\u200fשלום.\u200f", "מה?\u200f", "כן"]),
         ("वह गया। क्यों", ["वह गया।", "क्यों"]),
