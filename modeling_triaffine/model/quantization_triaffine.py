@@ -26,7 +26,7 @@ def multiplies_bfloat16() -> bool:
     if hasattr(torch.cpu, "get_capabilities"):
         has: Any = torch.cpu.get_capabilities()
         return any(has.get(name, False) for name in ("avx512_bf16", "amx_bf16", "bf16"))  # the last one: ARM's
-    return bool(torch.cpu._is_avx512_bf16_supported())  # earlier versions of torch
+    return bool(getattr(torch.cpu, "_is_avx512_bf16_supported", bool)())  # earlier versions of torch
 
 
 def check_quantization(choice: str | None, dtype: Any = None) -> None:

@@ -42,6 +42,12 @@ def test_instructions_are_those_that_torch_names(monkeypatch, capabilities, expe
     assert multiplies_bfloat16() == expected
 
 
+def test_instructions_that_torch_does_not_name_are_not_used(monkeypatch):
+    for name in ("get_capabilities", "_is_avx512_bf16_supported"):
+        monkeypatch.delattr(torch.cpu, name, raising=False)
+    assert not multiplies_bfloat16()
+
+
 @pytest.mark.parametrize("load", [NestedNERPipeline, lambda **options: pipeline("ner", **options)], ids=["ours", "ner"])
 def test_a_pipeline_computes_in_bfloat16_where_that_is_fast(saved_model, has_instructions, caplog, load):
     loaded = load(model=str(saved_model), dtype="bfloat16", device="cpu")
