@@ -67,7 +67,7 @@ class OnnxNestedNER(NestedNERPipeline):
 
     Raises:
         FileNotFoundError: there is no such graph.
-        ValueError: an unknown `quantize`, another device.
+        ValueError: an unknown `quantize`, another device or precision.
         ImportError: the extra `onnx` is not installed.
 
     ```python
@@ -82,6 +82,10 @@ class OnnxNestedNER(NestedNERPipeline):
         if quantize not in GRAPHS:
             raise ValueError(f"`quantize` is {quantize!r}; choose one of {', '.join(map(repr, GRAPHS))}.")
         device = require_cpu(device, "OnnxNestedNER")
+        if options.get("dtype", "auto") not in ("auto", "float32", torch.float32):
+            raise ValueError(
+                f"`dtype` is {options['dtype']}, but a graph computes in float32 or int8 (`quantize`); leave it out."
+            )
         try:
             import onnxruntime  # noqa: F401 - the extra is named before anything is read
         except ImportError as error:

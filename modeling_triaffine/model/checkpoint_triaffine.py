@@ -21,7 +21,8 @@ from .repository_triaffine import find_file
 def check_index(name_or_path: str | os.PathLike[str], options: dict[str, Any]) -> None:
     """Raises ValueError for an index that is damaged, or refers to weights outside of the model's folder.
 
-    `options` are those of `from_pretrained`. As in transformers, an index beside weights in a single file is ignored.
+    FileNotFoundError for the folder of an exported graph. `options` are those of `from_pretrained`. As in transformers,
+    an index beside weights in a single file is ignored.
     """
     variant = f".{options['variant']}" if options.get("variant") else ""
     options = {**options, "force_download": False}
@@ -34,6 +35,11 @@ def check_index(name_or_path: str | os.PathLike[str], options: dict[str, Any]) -
     except OSError:  # transformers looks for the same files, and reports it
         return
     if path is None:
+        if any(Path(name_or_path).glob("*.onnx")):
+            raise FileNotFoundError(
+                f"{name_or_path} has a graph of `triaffine-ner export` and no weights. Load it with OnnxNestedNER, or "
+                "give the model that it was exported from."
+            )
         return
     with reading(f"{path} is not a valid index of weights (save the model again)"):
         index = json.loads(Path(path).read_text(encoding="utf-8"))

@@ -189,6 +189,16 @@ def test_predict_takes_an_exported_graph(exported, monkeypatch, command, tmp_pat
     assert found == [pytest.approx(one, abs=1e-5) for one in expected]
 
 
+def test_a_graph_is_no_model_and_has_its_own_precision(exported, command, tmp_path):
+    folder = exported[-1]
+    (tmp_path / "texts.txt").write_text(TEXTS[0])
+    result = command("predict", "--model", folder, tmp_path / "texts.txt", "--bf16")
+    assert (result.code, result.out) == (2, "")
+    assert "`dtype` is bfloat16, but a graph computes in float32" in result.err
+    with pytest.raises(FileNotFoundError, match=r"has a graph .* OnnxNestedNER"):
+        NestedNERPipeline(str(folder))
+
+
 def test_predictor_is_the_pipeline(exported, monkeypatch):
     model, processor, session, folder = exported
     monkeypatch.setattr(onnx_predictor, "open_session", lambda *_: session)
