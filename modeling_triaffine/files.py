@@ -1,6 +1,7 @@
 """Atomic writing: a file or folder gets its name when it is complete, and a failed attempt leaves nothing behind."""
 
 import contextlib
+import errno
 import os
 import shutil
 import sys
@@ -10,6 +11,7 @@ from typing import TextIO
 
 # Lone surrogates, which JSON can hold and UTF-8 cannot, are written as JSON escapes.
 SURROGATES = "backslashreplace"
+FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 @contextlib.contextmanager
@@ -24,6 +26,10 @@ def atomic_path(path: Path) -> Iterator[Path]:
     try:
         yield beside
         os.replace(beside, path)
+    except OSError as error:
+        if error.errno in FULL and error.filename is None:  # of `write`, which does not name the file
+            error.filename = str(path)
+        raise
     finally:
         _remove(beside)
 

@@ -1,12 +1,13 @@
 """Output files, which appear whole or not at all."""
 
+import errno
 import os
 import threading
 from pathlib import Path
 
 import pytest
 
-from modeling_triaffine.files import open_output
+from modeling_triaffine.files import atomic_path, open_output
 
 
 def test_output_appears_when_it_is_whole(tmp_path):
@@ -62,3 +63,9 @@ def test_a_pipe_is_written_to_and_stays_one(tmp_path, name):
     reader.join()
     assert read == ["é\\ud800"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "pipe"]
+
+
+def test_a_full_disk_is_named_with_the_file(tmp_path):
+    with pytest.raises(OSError, match=r"No space.*out\.txt"), atomic_path(tmp_path / "out.txt"):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # as `write` raises it
+    assert not list(tmp_path.iterdir())

@@ -10,6 +10,7 @@ import pyarrow as pa
 from huggingface_hub.utils.sha import sha_fileobj
 from transformers.utils import logging
 
+from ..model.checkpoint_triaffine import check_index
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.decoding_triaffine import Threshold
 from ..model.pipeline_triaffine import NestedNERPipeline
@@ -57,6 +58,7 @@ def describe_model(name_or_path: str, revision: str | None = None) -> tuple[str,
     config = TriaffineConfig.from_pretrained(name_or_path, revision=revision)
     processor = TriaffineProcessor.from_pretrained(name_or_path, revision=revision)
     processor.check_fits(config)
+    check_index(name_or_path, {"revision": revision})
     list(processor.encode_text(HARMLESS_TEXT))  # shows a warning if the model needs parts of speech
     folder = Path(name_or_path)
     if not folder.is_dir():

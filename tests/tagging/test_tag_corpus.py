@@ -462,6 +462,9 @@ class TestTagger:
         assert describe_model(str(copy)) != describe_model(str(saved_model))
         with pytest.raises(OSError, match="nowhere"):
             describe_model(str(tmp_path / "nowhere"))
+        (copy / "model.safetensors").rename(copy / "model.onnx")
+        with pytest.raises(FileNotFoundError, match="has a graph"):
+            describe_model(str(copy))
 
     def test_a_model_on_the_hub_is_that_of_its_commit(self, saved_model, online, tmp_path):
         api = HfApi()
