@@ -89,6 +89,7 @@ def create_application(
         found = await find(items_of(body), request)
         return json_answer({"entities": found[0] if isinstance(body, OneText) else found})
 
+    @application.head("/health", include_in_schema=False)
     @application.get("/health", summary="The served model and its state")
     async def health() -> Health:
         return Health(

@@ -23,6 +23,14 @@ DERIVED_FIELDS = {
     *("encoder_config", "id2label", "label2id", "num_labels", "hidden_size"),
     *("temperature", "label_thresholds"),
 }
+# Options of earlier versions of transformers, and what to use here.
+INSTEAD = {
+    "group_by_length": "Batches have sentences of similar length unless --train_sampling_strategy is random",
+    "warmup_ratio": "Give --warmup_steps; below 1, it is a fraction of all updates",
+    "no_cuda": "Give --use_cpu",
+    "save_safetensors": "Weights are always safetensors; leave it out",
+    "overwrite_output_dir": "A run never overwrites another: give another --output_dir, or delete the folder",
+}
 CONFIG_OPTIONS = {option.name: option.default for option in TriaffineConfig.options()}
 # Of those, a recipe may set the encoder, to be trained from scratch, and the order of the labels.
 RECIPE_FIELDS = {"encoder_config", "id2label"}
@@ -98,6 +106,9 @@ class _Parser(HfArgumentParser):
         }
         given, unknown = self.parse_known_args([argument for argument in arguments if argument not in emptied])
         if unknown:
+            former = unknown[0].lstrip("-").partition("=")[0].replace("-", "_")
+            if former in INSTEAD:
+                self.error(f"no such option: {unknown[0]}. {INSTEAD[former]}.")
             names = [action.option_strings[0] for action in self._actions]
             name = unknown[0].partition("=")[0].replace("-", "_").replace("__", "--", 1)
             near = [n for n in names if n.startswith(name)] or difflib.get_close_matches(name, names, n=1, cutoff=0.8)

@@ -40,6 +40,7 @@ SPECIAL_TOKENS = {
 }
 SENTENCES_LOOKED_UP = 1000  # sentences whose words are looked up in the encoder's vocabulary
 MANY_UNKNOWN = 0.05
+MOST_SHARED = 0.02  # of the sentences of a split, those that are training sentences, too, without a warning
 # Word part of the processor → option for the size of its embeddings.
 EMBEDDING_SIZES = {"words": "word_embedding_size", "pos": "pos_embedding_size", "chars": "char_embedding_size"}
 VOCABULARY_SIZES = {"words": "word_vocab_size", "pos": "pos_vocab_size", "chars": "char_vocab_size"}
@@ -359,9 +360,13 @@ def check_splits(training: NestedNERTrainingArguments, dataset: DatasetDict) -> 
 
 
 def check_entities(config: TriaffineConfig, dataset: DatasetDict) -> None:
-    """Raises ValueError for entity types that the model has no label for; warns of entities it cannot find."""
+    """Raises ValueError for entity types that the model has no label for.
+
+    Warns of entities that it cannot find, and of training sentences that it would be scored on.
+    """
     _check_labels(config.label2id, dataset)
     _warn_of_missed_entities(config, dataset)
+    _warn_of_shared_sentences(dataset)
 
 
 def _check_labels(label2id: dict[str, int], dataset: DatasetDict) -> None:
@@ -378,6 +383,21 @@ def _check_labels(label2id: dict[str, int], dataset: DatasetDict) -> None:
                 f"The {split} data has entities of type {', '.join(sorted(unknown))} (the first in sentence "
                 f"{first!r}), which the model has no label for; it knows {known}. Train on data with all types, or "
                 "remove these entities."
+            )
+
+
+def _warn_of_shared_sentences(dataset: DatasetDict) -> None:
+    training = set(map(tuple, dataset["train"]["tokens"])) if "train" in dataset else set()
+    for split, records in dataset.items():
+        sentences = [
+            tuple(tokens) for tokens, found in zip(records["tokens"], records["entities"], strict=True) if found
+        ]
+        shared = sum(sentence in training for sentence in sentences)
+        if split != "train" and shared > MOST_SHARED * len(sentences):
+            logger.warning(
+                "%d of the %d %s sentences with entities are also training sentences, so scores will be higher than on "
+                "new text.",
+                *(shared, len(sentences), split),
             )
 
 

@@ -143,12 +143,14 @@ def _evaluate(
 def _predict_examples(
     trainer: NestedNERTrainer, dataset: DatasetDict, model: TriaffineForNestedNER, data: DataArguments
 ) -> list[Example]:
-    """Validation sentences as raw text, with the predictions of the trained model."""
+    """Validation sentences that are not training sentences, as raw text, with the model's predictions."""
     if "validation" not in dataset or data.card_examples == 0:
         return []
     records = dataset["validation"].select_columns(["doc_id", "tokens", "entities"])
     documents = {one["doc_id"]: one["text"] for one in texts_to_score(data, "validation", records) or ()}
-    texts = choose_sentences(list(records), data.card_examples, documents)
+    known = set(map(tuple, dataset["train"]["tokens"]))
+    new = [record for record in records if tuple(record["tokens"]) not in known]
+    texts = choose_sentences(new, data.card_examples, documents)
     processor: Any = trainer.processing_class
     find_entities = NestedNERPipeline(model=model, processor=processor)
     return [Example(text, found) for text, found in zip(texts, find_entities(texts), strict=True)]
