@@ -108,8 +108,19 @@ class TestSplits:
         write(tmp_path / "dev" / "b.json", {"text": "Orsk", "entities": [[0, 9, "City"]]})
         with pytest.raises(CorpusError, match=r"b\.json.*9"):
             load(tmp_path)
-        write(tmp_path / "train.jsonl", RECORD)  # files with the names of splits are preferred
-        assert list(load(tmp_path)) == ["train"]
+
+    def test_as_files_and_folders(self, load, tmp_path, caplog):
+        row = "{}\tB-City\n"
+        names = ("train.conll", "train/a.conll", "dev/a.conll", "dev/b.conll", "dev/c.txt", "dev/in/d.conll", "dev/.e")
+        write_files(tmp_path, {name: row.format(name) for name in names})
+        corpus = load(tmp_path)
+        assert {split: rows["tokens"][:] for split, rows in corpus.items()} == {
+            "train": [["train.conll"]], "validation": [["dev/a.conll"], ["dev/b.conll"]]
+        }  # fmt: skip
+        load({"dev": tmp_path / "dev"})
+        first, second = caplog.messages
+        assert first.endswith("3 (train, dev/c.txt, dev/in/d.conll).")
+        assert second.endswith("2 (c.txt, in/d.conll).")
 
     def test_one_file_with_a_split_in_its_name_is_none(self, load, tmp_path):
         write(tmp_path / "my-test.jsonl", RECORD)
