@@ -24,7 +24,7 @@ from .iob2 import IOB2
 from .json_forms import JSON_LINES, LABEL_STUDIO, PUBLISHED_JSON, TEXT_SPANS
 from .mrc import MRC
 from .pubtator import PUBTATOR
-from .reading import read_head, visible_paths
+from .reading import read_head, stem, visible_paths
 from .schema import OF_TABLES, TO_DATASET, CorpusError
 
 logger = logging.getLogger(__name__)
@@ -133,13 +133,24 @@ def _format_named(name: str) -> CorpusFormat:
 
 
 def files_of(path: Path, known: CorpusFormat) -> list[Path]:
-    """The files of a split in the order of their names: a file alone, or those with suffixes of the format."""
+    """The files of a split in the order of their names: a file alone, or those with suffixes of the format.
+
+    Raises:
+        CorpusError: two of them differ in the suffix alone, so that their documents would have the same names.
+    """
     if known.documents is not None:
         return known.documents(path)
     if path.is_file():
         return [path]
     files = (file for file in sorted(path.iterdir()) if file.is_file() and not file.name.startswith("."))
-    return [file for file in files if file.name.lower().removesuffix(".gz").endswith(known.suffixes)]
+    by_stem: dict[str, Path] = {}
+    for file in files:
+        if file.name.lower().removesuffix(".gz").endswith(known.suffixes):
+            other = by_stem.setdefault(stem(file), file)
+            if other != file:
+                problem = f"{other.name} and {file.name} would give their documents the same names"
+                raise CorpusError.at(path, "", problem, "Rename one of them")
+    return list(by_stem.values())
 
 
 def _format_of_folder(folder: Path, formats: Collection[CorpusFormat]) -> CorpusFormat:
