@@ -117,7 +117,7 @@ def check_new(option: str, path: Any) -> None:
 def load_split(corpus: str, corpus_format: str | None, split: str | None, processor: Any) -> tuple[str, "Dataset"]:
     """Name and records of a split, by default of the validation split, or of the only one.
 
-    Texts of a corpus without words of its own are split into the sentences and words of the model's `processor`.
+    Texts of a corpus without sentences or words of its own are split into those of the model's `processor`.
 
     Raises:
         ValueError: the corpus has no such split.
@@ -129,8 +129,10 @@ def load_split(corpus: str, corpus_format: str | None, split: str | None, proces
 
     part = only_split(corpus, corpus_format, split_name(split or "validation"))
     splitters: dict[str, Any] = {}
-    if not any(known.has_own_words for known in formats_of(part, corpus_format)):
+    formats = formats_of(part, corpus_format)
+    if not any(known.has_own_words for known in formats):
         splitters["word_splitter"] = word_splitter(processor.word_splitter)
+    if all("sentence_splitter" in known.options for known in formats):
         splitters["sentence_splitter"] = processor.sentence_splitter
     splits = load_nested_ner(part, corpus_format, **splitters)
     default = next(iter(splits)) if len(splits) == 1 else "validation"

@@ -135,7 +135,7 @@ def _from_tokens(dataset: Dataset, columns: Mapping[str, Any], name: str, check:
         raw["entities"] = [
             entity
             for column in ([given] if isinstance(given, str) else given)
-            for entity in _entities(row[column], column, num_tokens, where, check)
+            for entity in _entities(row[column], column, dataset.features[column], num_tokens, where, check)
         ]
         yield check({**raw, "pos": row[columns["pos"]] if "pos" in columns else []}, where)
         numbers[doc_id] += 1
@@ -189,11 +189,14 @@ def _readable(value: Any, feature: Any) -> Any:
     return value
 
 
-def _entities(values: Any, column: str, num_tokens: int, where: str, check: RecordChecker) -> Sequence[Any]:
+def _entities(
+    values: Any, column: str, feature: Any, num_tokens: int, where: str, check: RecordChecker
+) -> Sequence[Any]:
     """The entities in a column of tags, or its spans, which are checked later."""
     if not isinstance(values, list):
         raise check.error(where, f"field '{column}' is {shown(values)}", "It must be a list of tags or of spans")
-    if all(isinstance(value, Mapping) for value in values):
+    has_tags = getattr(getattr(feature, "feature", None), "dtype", "null") != "null"  # even if this list is empty
+    if not has_tags and all(isinstance(value, Mapping) for value in values):
         return [_span(value) for value in values]
     if wrong := [tag for tag in values if not (isinstance(tag, str) and TAG.fullmatch(tag))]:
         raise check.error(where, f"field '{column}' has {shown(wrong[0])}", TAGS_OR_SPANS)

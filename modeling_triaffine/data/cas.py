@@ -1,8 +1,8 @@
 """Reads and makes UIMA CAS, INCEpTION's form, in XMI and JSON. Needs the extra `cas` (dkpro-cassis).
 
 The entities are the annotations of a layer, their types the values of one of its features: the built-in layer "Named
-entity" with its feature `value`, or those named by `columns={"entities": "webanno.custom.Term:kind"}`. No sentence
-crosses the end of a sentence of the file; its tokens and other layers are ignored. XMI needs its type system,
+entity" with its feature `value`, or those named by `columns={"entities": "webanno.custom.Term:kind"}`. Sentences are
+those of the file, if it has any; its tokens and other layers are ignored. XMI needs its type system,
 `TypeSystem.xml` in the same folder, as INCEpTION exports it; JSON brings its own.
 """
 
@@ -68,7 +68,7 @@ def cas_documents(path: Path) -> list[Path]:
 
 
 def annotated_cas(cas: Cas, layer: str, feature: str, where: str, check: RecordChecker) -> AnnotatedText:
-    """The text of a CAS with the annotations of a layer, and the ends of its sentences as borders.
+    """The text of a CAS with the annotations of a layer, and its sentences.
 
     Raises:
         CorpusError: there is no text, layer or feature of this name; the message names those that there are.
@@ -95,7 +95,7 @@ def annotated_cas(cas: Cas, layer: str, feature: str, where: str, check: RecordC
     borders = sorted(
         {border for one in cas.select(SENTENCE) for border in (one.begin, one.end)} if has_sentences else ()
     )
-    return AnnotatedText(where.rpartition(".")[0], text, annotations, where, borders)
+    return AnnotatedText(where.rpartition(".")[0], text, annotations, where, borders, has_sentences=bool(borders))
 
 
 def layer_type(cas: Cas, layer: str, where: str, check: RecordChecker) -> Any:

@@ -14,9 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import missing_extra
 from ..model.text_triaffine import sentence_splitter as named_sentence_splitter
+from .alignment import LOST_ACROSS_SENTENCES
 from .corpus_format import CorpusFormat
 from .documents import (
     DEFAULT_SENTENCE_SPLITTER,
+    LOST_ACROSS_CUTS,
+    MAX_SENTENCE_WORDS,
     AnnotatedText,
     Annotation,
     aligned_entities,
@@ -27,7 +30,7 @@ from .reading import open_corpus, stem
 from .schema import Document, Record, RecordChecker
 
 if TYPE_CHECKING:
-    from spacy.tokens import Doc, Token
+    from spacy.tokens import Doc, Span, Token
 
 SPAN_GROUP = "sc"  # spaCy's default name
 
@@ -44,7 +47,8 @@ def read_docbin(
 
     Args:
         columns: {"entities": name or names of span groups}; None takes the only one.
-        sentence_splitter: "punctuation", "lines" or "none", for documents without sentences.
+        sentence_splitter: "punctuation", "lines" or "none", for documents without sentences; sentences of more than
+            `MAX_SENTENCE_WORDS` tokens are cut.
 
     Raises:
         CorpusError: the file is not a DocBin, or there are several span groups.
@@ -55,9 +59,10 @@ def read_docbin(
         if not sentences:
             check.note("texts without a word ignored", example=document.where)
         words = [[(token.idx, token.idx + len(token)) for token in sentence] for sentence in sentences]
-        for sent_id, (tokens, inside) in enumerate(
-            zip(sentences, aligned_entities(document, words, check), strict=True)
-        ):
+        cut_alone = sentence_splitter == "none" and not doc.has_annotation("SENT_START")
+        across = LOST_ACROSS_CUTS if cut_alone else LOST_ACROSS_SENTENCES
+        entities = aligned_entities(document, words, check, across)
+        for sent_id, (tokens, inside) in enumerate(zip(sentences, entities, strict=True)):
             raw = {
                 "id": f"{document.doc_id}:{sent_id}",
                 "doc_id": document.doc_id,
@@ -129,14 +134,18 @@ def _groups(docs: Sequence[Doc], columns: Mapping[str, Any] | None, check: Recor
 
 
 def _sentences(doc: Doc, sentence_splitter: str) -> list[list[Token]]:
-    """The tokens of every sentence without those of white space."""
+    """The tokens of every sentence without those of white space; sentences of the document itself are never cut."""
     if doc.has_annotation("SENT_START"):
-        borders = [(sentence.start, sentence.end) for sentence in doc.sents]
-    else:
-        positions = [token.idx for token in doc]
-        cut = named_sentence_splitter(sentence_splitter)(doc.text)
-        borders = [(bisect_left(positions, start), bisect_left(positions, end)) for start, end in cut]
-    return [[token for token in doc[start:end] if not token.text.isspace()] for start, end in borders]
+        return [_words(sentence) for sentence in doc.sents]
+    positions = [token.idx for token in doc]
+    borders = named_sentence_splitter(sentence_splitter)(doc.text)
+    whole = [_words(doc[bisect_left(positions, start) : bisect_left(positions, end)]) for start, end in borders]
+    size = MAX_SENTENCE_WORDS
+    return [tokens[first : first + size] for tokens in whole for first in range(0, len(tokens), size)]
+
+
+def _words(tokens: Span) -> list[Token]:
+    return [token for token in tokens if not token.text.isspace()]
 
 
 DOCBIN = CorpusFormat(

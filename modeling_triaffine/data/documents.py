@@ -13,7 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from ..model.text_triaffine import DEFAULT_WORD_SPLITTER, INVISIBLE_SPACES, Offsets, split_text
+from ..model.text_triaffine import DEFAULT_WORD_SPLITTER, INVISIBLE_SPACES, Offsets, split_text, whole_text
 from ..model.text_triaffine import sentence_splitter as named_sentence_splitter
 from ..model.text_triaffine import word_splitter as named_word_splitter
 from .alignment import LOST_ACROSS_SENTENCES, LOST_IN_A_WORD, WordSplitter, align_entities, by_sentence, split_words
@@ -55,7 +55,7 @@ class Annotation:
 class AnnotatedText:
     """A document as its file has it; no sentence crosses the `borders`, positions in the text in their order.
 
-    `where` is its place in the corpus, for messages.
+    `where` is its place in the corpus, for messages. With `has_sentences`, what is between two borders is one sentence.
     """
 
     doc_id: str
@@ -63,6 +63,7 @@ class AnnotatedText:
     annotations: Sequence[Annotation]
     where: str
     borders: Sequence[int] = ()
+    has_sentences: bool = False
 
 
 def format_of_texts(
@@ -115,7 +116,8 @@ def sentences_of(
 
     Args:
         word_splitter: text → [(start, end)] in characters; None is the pipeline's own.
-        sentence_splitter: "punctuation", "lines" or "none"; sentences of more than `MAX_SENTENCE_WORDS` words are cut.
+        sentence_splitter: "punctuation", "lines" or "none", for documents without sentences; those of more than
+            `MAX_SENTENCE_WORDS` words are cut in any case.
 
     Raises:
         CorpusError: an annotation is outside of the text, or its text differs from the tool's quote.
@@ -124,7 +126,8 @@ def sentences_of(
     words_by_sentence = _split(document, word_splitter, sentence_splitter)
     if not words_by_sentence:
         check.note("texts without a word ignored", example=document.where)
-    across = LOST_ACROSS_CUTS if sentence_splitter == "none" else LOST_ACROSS_SENTENCES
+    cut_alone = sentence_splitter == "none" and not document.has_sentences
+    across = LOST_ACROSS_CUTS if cut_alone else LOST_ACROSS_SENTENCES
     entities = aligned_entities(document, words_by_sentence, check, across)
     for number, (words, inside) in enumerate(zip(words_by_sentence, entities, strict=True)):
         raw = {
@@ -155,7 +158,7 @@ def in_context(text: str, start: int, end: int) -> str:
 def _split(document: AnnotatedText, word_splitter: WordSplitter | None, sentence_splitter: str) -> list[list[Offsets]]:
     """The words of every sentence, by characters of the text."""
     words = partial(split_words, word_splitter=word_splitter or named_word_splitter(DEFAULT_WORD_SPLITTER))
-    sentences = named_sentence_splitter(sentence_splitter)
+    sentences = whole_text if document.has_sentences else named_sentence_splitter(sentence_splitter)
     return [
         [(first + start, first + end) for start, end in sentence.offsets]
         for first, last in pairwise((0, *document.borders, len(document.text)))

@@ -24,7 +24,7 @@ from .iob2 import IOB2
 from .json_forms import JSON_LINES, LABEL_STUDIO, PUBLISHED_JSON, TEXT_SPANS
 from .mrc import MRC
 from .pubtator import PUBTATOR
-from .reading import read_head
+from .reading import read_head, stem, visible_paths
 from .schema import OF_TABLES, TO_DATASET, CorpusError
 
 logger = logging.getLogger(__name__)
@@ -110,7 +110,9 @@ def find_splits(path: PathLike | Mapping[str, PathLike], format: str | None) -> 
         split = SPLIT_OF_NAME.get(name, name)
         if split in splits:
             raise ValueError(f"Two files are given for the split {split!r}. Give one file for each split.")
-        splits[split] = _existing(file)
+        splits[split] = part = _existing(file)
+        if part.is_dir():
+            _warn_of_other_files(part, _left_out(part, format_of(part, format)))
     if not splits:
         raise ValueError('No file is given. Give at least one, as in {"train": "train.jsonl"}.')
     return splits
@@ -131,13 +133,24 @@ def _format_named(name: str) -> CorpusFormat:
 
 
 def files_of(path: Path, known: CorpusFormat) -> list[Path]:
-    """The files of a split in the order of their names: a file alone, or those with suffixes of the format."""
+    """The files of a split in the order of their names: a file alone, or those with suffixes of the format.
+
+    Raises:
+        CorpusError: two of them differ in the suffix alone, so that their documents would have the same names.
+    """
     if known.documents is not None:
         return known.documents(path)
     if path.is_file():
         return [path]
     files = (file for file in sorted(path.iterdir()) if file.is_file() and not file.name.startswith("."))
-    return [file for file in files if file.name.lower().removesuffix(".gz").endswith(known.suffixes)]
+    by_stem: dict[str, Path] = {}
+    for file in files:
+        if file.name.lower().removesuffix(".gz").endswith(known.suffixes):
+            other = by_stem.setdefault(stem(file), file)
+            if other != file:
+                problem = f"{other.name} and {file.name} would give their documents the same names"
+                raise CorpusError.at(path, "", problem, "Rename one of them")
+    return list(by_stem.values())
 
 
 def _format_of_folder(folder: Path, formats: Collection[CorpusFormat]) -> CorpusFormat:
@@ -171,13 +184,15 @@ def _existing(given: PathLike) -> Path:
 
 
 def _splits_of_folder(folder: Path, format: str | None) -> dict[str | None, Path]:
-    """The files and folders of documents that have names of splits, otherwise the folder itself if it has documents."""
+    """The files and folders that have names of splits, otherwise the folder itself if it has documents.
+
+    A folder of files beside the file of its split is left out: the parts of a split may stay beside what joins them.
+    """
     formats = list(FORMATS.values()) if format is None else [_format_named(format)]
     found = _parts_named_as_splits(folder, formats)
     if not found and format is not None:  # a format that is given applies to files of any suffix
         found = _parts_named_as_splits(folder, formats, any_suffix=True)
-    if not found:
-        found = _folders_named_as_splits(folder, formats)
+    found |= _folders_named_as_splits(folder, formats, {_split_named(part) for part in found})
     splits: dict[str | None, Path] = {}
     for part in found:
         split = _split_named(part)
@@ -190,7 +205,7 @@ def _splits_of_folder(folder: Path, format: str | None) -> dict[str | None, Path
     for known in of_documents:
         _check_documents(folder, known, list(splits.values()))
     if splits:
-        _warn_of_other_files(folder, found)
+        _warn_of_other_files(folder, _others_beside(folder, found))
         return {split: splits[split] for split in dict.fromkeys(SPLIT_OF_NAME.values()) if split in splits}
     if of_documents:
         return {None: folder}
@@ -240,9 +255,12 @@ def _parts_named_as_splits(
     return series[first]
 
 
-def _folders_named_as_splits(folder: Path, formats: Collection[CorpusFormat]) -> dict[Path, CorpusFormat]:
-    """Folders that have names of splits, with several files each → their formats."""
+def _folders_named_as_splits(
+    folder: Path, formats: Collection[CorpusFormat], others: Collection[str | None]
+) -> dict[Path, CorpusFormat]:
+    """Folders that have names of splits but for the `others`, with several files each → their formats."""
     folders = [part for part in sorted(folder.iterdir()) if part.is_dir() and part.name.lower() in SPLIT_OF_NAME]
+    folders = [part for part in folders if _split_named(part) not in others]
     full = [part for part in folders if any(files_of(part, known) for known in formats)]
     return {part: _format_of_folder(part, formats) for part in full}
 
@@ -272,18 +290,31 @@ def _is_split(part: Path, known: CorpusFormat, any_suffix: bool) -> bool:
     return named and _has_documents(part, known)
 
 
-def _warn_of_other_files(folder: Path, splits: Mapping[Path, CorpusFormat]) -> None:
-    """Warns of files that are not read although their names or suffixes are those of splits."""
+def _others_beside(folder: Path, splits: Mapping[Path, CorpusFormat]) -> list[Path]:
+    """What is not read although its name or suffix is that of a split, or although it is in the folder of a split."""
     suffixes = {_series_and_suffix(split)[1] for split, known in splits.items() if known.documents is None} - {""}
     others = [
-        part.name
+        part
         for part in sorted(folder.iterdir())
-        if part.is_file() and part not in splits and not part.name.startswith(".")
-        if _series_and_suffix(part)[0] == "*" or part.name.lower().removesuffix(".gz").endswith(tuple(suffixes))
+        if part not in splits and not part.name.startswith(".")
+        if _series_and_suffix(part)[0] == "*"
+        or (part.is_file() and part.name.lower().removesuffix(".gz").endswith(tuple(suffixes)))
     ]
+    return others + [file for split, known in splits.items() for file in _left_out(split, known)]
+
+
+def _left_out(split: Path, known: CorpusFormat) -> list[Path]:
+    """What is in a split's folder, or in one inside it, but is none of its files."""
+    if known.documents is not None or split.is_file():
+        return []
+    files = {*files_of(split, known)}
+    return [file for file in visible_paths(split) if file.is_file() and file not in files]
+
+
+def _warn_of_other_files(folder: Path, others: Sequence[Path]) -> None:
     if others:
-        problem = "files not read, whose names or suffixes differ from its splits"
-        logger.warning("%s: %s: %d (%s).", folder, problem, len(others), ", ".join(others[:3]))
+        names = ", ".join(part.relative_to(folder).as_posix() for part in others[:3])
+        logger.warning("%s: files and folders not read, which are in no split: %d (%s).", folder, len(others), names)
 
 
 def _check_documents(folder: Path, known: CorpusFormat, splits: list[Path]) -> None:

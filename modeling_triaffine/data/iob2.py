@@ -34,8 +34,8 @@ NO_WORD = re.compile(r"[0-9]+[-.][0-9]+")
 """The id of a multi-word token (1-2) or of an empty node (1.1)."""
 DOCUMENT_START = re.compile(r"-DOCSTART-(?!\S)")
 NUMBERS_NAME, TOKENS_NAME, POS_NAME, TAGS_NAME = "ID", "FORM", "UPOS", "NER"
-CHUNKS = frozenset({"NP", "VP", "PP", "ADVP", "ADJP", "SBAR", "PRT", "CONJP", "INTJ", "LST", "UCP"})
-"""The chunk types of CoNLL-2000, whose tags look like those of entities."""
+CHUNKS = frozenset({"NP", "VP", "PP", "ADVP", "ADJP", "SBAR", "PRT", "CONJP", "INTJ", "LST", "UCP", "NC", "VC", "PC"})
+"""The chunk types of CoNLL-2000 and of German CoNLL-2003, whose tags look like those of entities."""
 
 
 @dataclass(frozen=True)

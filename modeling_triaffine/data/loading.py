@@ -55,8 +55,8 @@ def load_nested_ner(
     `info.description`.
 
     Args:
-        path: a folder: its files or folders of documents named `train`, `dev` (or `validation`, `valid`, `val`, `eval`)
-            and `test` are the splits; a folder with documents alone is `train`. A file: GENIA's XML has its own splits,
+        path: a folder: its files or folders named `train`, `dev` (or `validation`, `valid`, `val`, `eval`) and `test`
+            are the splits; a folder with documents alone is `train`. A file: GENIA's XML has its own splits,
             counted over the whole corpus; any other file is `train`. Or a mapping of splits to files or folders of
             documents.
         format: one of `FORMATS` (see docs/corpora.md); None detects it from name and content. If it is given and no

@@ -60,8 +60,8 @@ def name_in_corpus(file: Path, path: Path) -> str:
 
 
 def stem(path: Path) -> str:
-    """The name of a file up to its first dot, with which ids begin that the file does not have."""
-    return path.name.partition(".")[0]
+    """The name of a file without its suffix, and without `.gz`, with which ids begin that the file does not have."""
+    return Path(path.name[:-3] if path.name.lower().endswith(".gz") else path.name).stem
 
 
 def read_head(path: Path) -> str:

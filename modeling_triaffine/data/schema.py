@@ -209,8 +209,9 @@ class RecordChecker:
     def _new_id(self, fields: Mapping[str, Any], where: str) -> str:
         identifier = self.typed(fields, "id", str, where)
         if self._places_of_ids is not None:
-            first = self._places_of_ids.setdefault(identifier, where)
-            if first != where:
+            place = f"{self.path}, {where}"
+            first = self._places_of_ids.setdefault(identifier, place)
+            if first != place:
                 problem = f"field 'id': {identifier!r} was used before, at {first}"
                 raise self.error(where, problem, "Give each sentence its own id, or remove the repeated one")
         return identifier

@@ -97,12 +97,16 @@ def write_bioc_xml(documents: Documents, path: Path) -> None:
         types = "".join(entity["type"] for entity in document.entities)
         if found := NOT_IN_XML.search(document.doc_id + document.text + types):
             raise _not_representable(document, repr(found[0]), "bioc, unlike bioc_json,")
+        if document.doc_id != document.doc_id.strip():
+            raise _not_representable(document, "white space around its name", "bioc, unlike bioc_json,")
         collection.append(_bioc_element("document", _bioc(document)))
     ElementTree.ElementTree(collection).write(path, encoding="utf-8", xml_declaration=True)
 
 
 def _bioc(document: TextDocument) -> dict[str, Any]:
     """A document of BioC as JSON has it."""
+    if not document.doc_id:
+        raise _not_representable(document, "no name", "bioc")
     annotations = [
         {
             "id": f"T{number}",

@@ -98,12 +98,12 @@ def read_interface(label_config: str) -> Interface:
         root = parse_xml(label_config.encode("utf-8", "replace"), check, "")
     except CorpusError as error:
         raise HTTPException(422, str(error)) from None
-    texts = {tag.get("name"): tag.get("value", "") for tag in root.iter("Text")}
+    texts = {tag.get("name", ""): tag.get("value", "") for tag in root.iter("Text")}
     for tag in root.iter("Labels"):
-        if (to_name := tag.get("toName")) in texts:
+        if (to_name := tag.get("toName")) and to_name in texts:
             labels = frozenset(label.get("value", "") for label in tag.iter("Label"))
             text_field = texts[to_name].lstrip("$")
-            return Interface(tag.get("name", FROM_NAME), str(to_name), text_field, labels)
+            return Interface(tag.get("name", FROM_NAME), to_name, text_field, labels)
     raise HTTPException(422, "label_config: Missing <Labels> with a <Text> as `toName`; other tags are not supported.")
 
 

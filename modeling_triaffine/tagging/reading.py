@@ -198,19 +198,28 @@ def _parse(row: int, raw: bytes, reading: Reading) -> Line:
 def _column_types(path: str, reading: Reading) -> dict[str, pa.DataType | None]:
     """Field → type of its column; None if no type fits all values, which are then written as JSON."""
     types: dict[str, pa.DataType | None] = {reading.text_column: pa.string()}
+    widened = set()
     for lines in _chunks_of_lines(path, reading):
         records = [line.record for line in lines if line.reason is None]
         for name in dict.fromkeys(name for record in records for name in record):
             known = types.get(name, pa.null())
             types[name] = known and _common_type(known, [record.get(name) for record in records])
+            if types[name] not in (known, None) and not pa.types.is_null(known):
+                widened.add(name)
+    for lines in _chunks_of_lines(path, reading) if widened else ():
+        for name in widened:  # a wider type may not hold earlier values: of floats, integers beyond 2**53
+            values = [line.record.get(name) for line in lines if line.reason is None]
+            types[name] = types[name] and _common_type(types[name], values)
     return types
 
 
 def _common_type(known: pa.DataType, values: list[Any]) -> pa.DataType | None:
+    """The type of a column with values of the type `known` and these values; None if there is none."""
     try:
         seen = pa.array(values).type
         schemas = [pa.schema({"values": kind}) for kind in (known, seen)]
         common = pa.unify_schemas(schemas, promote_options="permissive").field("values").type
+        pa.array(values, common)
     except NO_COLUMN:
         return None
     return common if _is_storable(common) else None

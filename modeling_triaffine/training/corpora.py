@@ -185,10 +185,10 @@ def _load_splits(
 ) -> DatasetDict:
     splits: dict[str, Dataset] = {}
     for source in sources:
-        load = partial(load_nested_ner, source.path, data.data_format)
+        sentences = None if source.marks_sentences else sentence_splitter
+        load = partial(load_nested_ner, source.path, data.data_format, sentence_splitter=sentences)
         if source.keeps_text and (retokenized or not source.has_own_words):
-            sentences = None if source.marks_sentences else sentence_splitter
-            splits |= load(word_splitter=word_splitter, sentence_splitter=sentences)
+            splits |= load(word_splitter=word_splitter)
         elif retokenized and word_splitter:
             splits |= retokenize(load(), word_splitter)[0]
         else:

@@ -99,6 +99,15 @@ class TestAdapt:
             adapt_dataset(Dataset.from_list([row]), {"tokens": "t", "entities": "e"})
         assert str(caught.value).startswith(problem)
 
+    def test_empty_lists_are_of_spans_not_of_tags(self):
+        def entities(*columns):
+            rows = Dataset.from_list([{"t": ["a"], "e": column} for column in columns])
+            return adapt_dataset(rows, {"tokens": "t", "entities": "e"})["entities"][:]
+
+        assert entities([], [{"start": 0, "end": 1, "type": "A"}])[0] == entities([])[0] == []
+        with pytest.raises(CorpusError, match="dataset, row 1: field 'e' has 0 tags for 1 tokens"):
+            entities(["B-A"], [])
+
     def test_spans_with_other_fields(self):
         span = {"first": 0, "stop": 4, "type": "A"}
         rows = Dataset.from_list([{"body": "Orsk", "words": ["Orsk"], "ents": [span]}])

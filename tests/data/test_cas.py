@@ -39,12 +39,12 @@ def test_the_sample_is_read_from_a_folder_a_file_and_a_stream(tmp_path, files):
 
 
 def test_sentences_and_characters_beyond_the_first_plane(tmp_path):
-    text = "😀 he saw Orsk he ran"
-    files = xmi_files(text, [(9, 13, "City"), (14, 16, None), (9, 16, "Both")], [(0, 13), (14, 20)])
+    text = "😀 he. Saw Orsk he ran"
+    files = xmi_files(text, [(2, 9, "Act"), (10, 14, "City"), (15, 17, None), (10, 17, "Both")], [(0, 14), (15, 21)])
     write_files(tmp_path, files)
     records, check = read(tmp_path)
-    assert [record["tokens"] for record in records] == [["😀", "he", "saw", "Orsk"], ["he", "ran"]]
-    assert spelled(records[0]) == [("Orsk", "City")]
+    assert [record["tokens"] for record in records] == [["😀", "he", ".", "Saw", "Orsk"], ["he", "ran"]]
+    assert spelled(records[0]) == [("he . Saw", "Act"), ("Orsk", "City")]
     assert check.counts == {
         "annotations without value dropped": 1,
         "entities across sentences dropped": 1,

@@ -59,8 +59,9 @@ class TestIob2:
         ]
         assert not check.report()
 
-    def test_chunks_are_no_entities_and_other_columns_are_ignored(self, tmp_path):
-        records, check = read(write_files(tmp_path, {"a.conll": FLAT}))
+    @pytest.mark.parametrize("content", [FLAT, FLAT.replace("-NP", "-NC").replace("-VP", "-VC")])  # English, German
+    def test_chunks_are_no_entities_and_other_columns_are_ignored(self, tmp_path, content):
+        records, check = read(write_files(tmp_path, {"a.conll": content}))
         assert [(record["doc_id"], record["tokens"], spelled(record)) for record in records] == [
             ("a:0", ["EU", "rejects"], [("EU", "ORG")]),
             ("a:1", ["#", "Orsk"], [("Orsk", "LOC")]),

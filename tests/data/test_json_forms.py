@@ -94,7 +94,7 @@ class TestTextSpans:
         texts = [{"text": "a", "entities": []}, {"text": "He ran. See", "entities": [], "id": 7}]
         records, _ = read(write_json(tmp_path / "my.data.jsonl", *texts))
         assert [(record["id"], record["doc_id"]) for record in records] == [
-            ("my:0:0", "my:0"),
+            ("my.data:0:0", "my.data:0"),
             ("7:0", "7"),
             ("7:1", "7"),
         ]

@@ -108,8 +108,32 @@ class TestSplits:
         write(tmp_path / "dev" / "b.json", {"text": "Orsk", "entities": [[0, 9, "City"]]})
         with pytest.raises(CorpusError, match=r"b\.json.*9"):
             load(tmp_path)
-        write(tmp_path / "train.jsonl", RECORD)  # files with the names of splits are preferred
-        assert list(load(tmp_path)) == ["train"]
+
+    def test_parts_of_a_split_have_names_of_their_own(self, load, tmp_path):
+        city = json.dumps({"text": "Orsk", "entities": [[0, 4, "City"]]})
+        write_files(tmp_path, {"train/a.1.json": city, "train/a.2.json.gz": city})
+        assert load(tmp_path)["train"]["doc_id"][:] == ["a.1:0", "a.2:0"]
+        write_files(tmp_path, {"train/a.2.jsonl": city})
+        with pytest.raises(CorpusError, match=r"a\.2\.json\.gz and a\.2\.jsonl would .* names\. Rename"):
+            load(tmp_path)
+
+    def test_an_id_in_two_parts_of_a_split(self, load, tmp_path):
+        write_files(tmp_path, {f"{name}.jsonl": json.dumps(RECORD) for name in "ab"})
+        with pytest.raises(CorpusError, match=r"b\.jsonl, line 1: .*'a:0' was used before, at .*a\.jsonl, line 1"):
+            load({"train": tmp_path})
+
+    def test_as_files_and_folders(self, load, tmp_path, caplog):
+        row = "{}\tB-City\n"
+        names = ("train.conll", "train/a.conll", "dev/a.conll", "dev/b.conll", "dev/c.txt", "dev/in/d.conll", "dev/.e")
+        write_files(tmp_path, {name: row.format(name) for name in names})
+        corpus = load(tmp_path)
+        assert {split: rows["tokens"][:] for split, rows in corpus.items()} == {
+            "train": [["train.conll"]], "validation": [["dev/a.conll"], ["dev/b.conll"]]
+        }  # fmt: skip
+        load({"dev": tmp_path / "dev"})
+        first, second = caplog.messages
+        assert first.endswith("3 (train, dev/c.txt, dev/in/d.conll).")
+        assert second.endswith("2 (c.txt, in/d.conll).")
 
     def test_one_file_with_a_split_in_its_name_is_none(self, load, tmp_path):
         write(tmp_path / "my-test.jsonl", RECORD)

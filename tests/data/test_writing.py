@@ -186,6 +186,9 @@ class TestTexts:
             ("pubtator", record("a", doc_id="x|y"), "'x|y'"),
             ("pubtator", record("a", doc_id=""), "''"),
             ("bioc", record(["a\0"]), r"'\\x00'"),
+            ("bioc", record("a", doc_id="x "), "'x '"),
+            ("bioc", record("a", doc_id=""), "''"),
+            ("bioc_json", record("a", doc_id=""), "''"),
         ],
     )
     def test_what_texts_cannot_hold(self, tmp_path, form, broken, problem):

@@ -85,6 +85,7 @@ def test_without_a_configuration_label_studio_gets_all_labels(client):
         ({"tasks": {}}, ["tasks"]),
         ({"tasks": PREDICT["tasks"] * 3}, ["6", "limit is 5"]),
         ({"label_config": "<View><Image name='a' value='$b'/></View>"}, ["label_config", "<Labels>"]),
+        ({"label_config": "<View><Labels name='a'/><Text value='$article'/></View>"}, ["label_config", "`toName`"]),
         ({"label_config": "<View>"}, ["label_config", "XML"]),
         ({"label_config": '<!DOCTYPE a [<!ENTITY e "x">]><View>&e;</View>'}, ["label_config", "'e'"]),
     ],

@@ -2,9 +2,11 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from modeling_triaffine.commands.options import load_split
 from modeling_triaffine.model.text_triaffine import word_splitter
 from modeling_triaffine.training.arguments import DataArguments
 from modeling_triaffine.training.corpora import Corpus, limit_splits, read_corpus, texts_to_score
@@ -106,6 +108,17 @@ def test_sentences_of_texts_are_those_of_the_model(tmp_path: Path, splitter, sen
     file.write_text(json.dumps({"text": "One. Two\nthree.", "label": []}))
     corpus = read_corpus(DataArguments(train_file=str(file)), word_splitter("whitespace"), False, splitter)
     assert trained_on(corpus) == [sentence.split() for sentence in sentences]
+
+
+def test_sentences_of_a_docbin_without_any_are_those_of_the_model(tmp_path: Path):
+    spacy = pytest.importorskip("spacy")
+    file = tmp_path / "train.spacy"
+    spacy.tokens.DocBin(docs=[spacy.blank("en")("Bee. See.")]).to_disk(file)
+    words = ["Bee", ".", "See", "."]
+    corpus = read_corpus(DataArguments(train_file=str(file)), SPLITTER, False, "none")
+    assert [list(part["train"]["tokens"]) for part in (corpus.given, corpus.cut)] == [[words]] * 2
+    processor = SimpleNamespace(word_splitter="punctuation", sentence_splitter="none")
+    assert list(load_split(str(file), None, None, processor)[1]["tokens"]) == [words]
 
 
 def test_sentences_that_the_corpus_marks_stay(tmp_path: Path):
