@@ -7,6 +7,7 @@ Needs the extra `onnx`.
 
 import copy
 import importlib.util
+import logging
 import string
 from collections.abc import Sequence
 from pathlib import Path
@@ -183,6 +184,7 @@ def translate(model: TriaffineForNestedNER, inputs: dict[str, Tensor], outputs: 
         program = torch.export.export(graph, (), inputs, dynamic_shapes=shapes, **options)
     translations: Any = {torch.ops.aten.remainder.Scalar: remainder}
     options = {"dynamic_shapes": shapes, "output_names": outputs, "custom_translation_table": translations}
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it warns that torchvision is not installed
     return torch.onnx.export(program, dynamo=True, verbose=False, **options)
 
 
@@ -286,7 +288,11 @@ def quantize_onnx(path: Path, quantized: Path) -> None:
     ]
     # 7 bits: processors without VNNI add two products in 16 bits.
     options: Any = {"weight_type": QuantType.QInt8, "per_channel": True, "reduce_range": True}
-    quantize_dynamic(path, quantized, nodes_to_quantize=linear, **options)
+    logging.disable(logging.WARNING)  # it advises every caller to prepare the graph
+    try:
+        quantize_dynamic(path, quantized, nodes_to_quantize=linear, **options)
+    finally:
+        logging.disable(logging.NOTSET)
 
 
 def open_session(path: Path | str, threads: int = 0) -> Any:

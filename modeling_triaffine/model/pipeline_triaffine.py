@@ -287,7 +287,7 @@ def _refuse_unknown(names: set[str]) -> None:
     for name in sorted(names):
         known = "a call has `threshold`, `overlap` and `batch_size`; `device` and `dtype` are for making the pipeline"
         instead = INSTEAD_OF.get(name, known)
-        raise TypeError(f"NestedNERPipeline has no keyword {name!r}: {instead}.")
+        raise TypeError(f"The pipeline has no keyword {name!r}: {instead}.")
 
 
 def _check_aggregation(strategy: Any) -> None:

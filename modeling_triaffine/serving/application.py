@@ -39,7 +39,7 @@ from .schema import (
 )
 
 PROBLEMS = {
-    400: "The body cannot be parsed: it is not UTF-8, or its JSON is nested too deeply.",
+    400: "The body cannot be parsed: it is compressed, not UTF-8, nested too deeply, or has huge numbers.",
     401: "The request has no valid API key.",
     413: "The body is larger than the limit.",
     415: "The content type is not JSON.",
@@ -114,7 +114,11 @@ def guarded_application(limits: Limits, api_keys: Sequence[str]) -> FastAPI:
         version=__version__,
         docs_url=None,
         redoc_url=None,
-        exception_handlers={RequestValidationError: answer_invalid, Exception: answer_failure},
+        exception_handlers={
+            400: answer_unreadable,
+            RequestValidationError: answer_invalid,
+            Exception: answer_failure,
+        },
         responses={status: {"model": Problem, "description": problem} for status, problem in PROBLEMS.items()},
         # For the schema only: the middleware checks keys before the body is read.
         dependencies=[Security(HTTPBearer(auto_error=False))] if api_keys else [],
@@ -187,6 +191,11 @@ async def answer_invalid(_request: Request, error: Exception) -> Response:
     if len(errors) > MAX_ERRORS:
         described.append(f"and {len(errors) - MAX_ERRORS} more errors.")
     return json_answer({"detail": " ".join(described)}, 422)
+
+
+async def answer_unreadable(_request: Request, _error: Exception) -> Response:
+    """400 for a body on which the parser of JSON itself fails."""
+    return json_answer({"detail": PROBLEMS[400]}, 400)
 
 
 async def answer_failure(_request: Request, _error: Exception) -> Response:

@@ -50,7 +50,8 @@ def build_parameter_groups(
         part = name.split(".", 1)[0]
         if part not in PARTS:
             raise ValueError(
-                f"Parameter {name!r} has no learning rate: it is in none of the model's parts {', '.join(PARTS)}."
+                f"Parameter {name!r} has no learning rate: it is in none of the model's parts {', '.join(PARTS)}. "
+                "To train adapters, wrap the encoder alone: model.encoder = peft.get_peft_model(model.encoder, config)."
             )
         groups[part, name in decaying].append(parameter)
     return [

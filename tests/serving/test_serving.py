@@ -1,6 +1,7 @@
 """The service within one process: batches, and the response to every kind of request."""
 
 import asyncio
+import gzip
 import json
 import random
 import threading
@@ -322,7 +323,8 @@ def test_lone_surrogates_are_text(client):
         (json.dumps({"texts": ["x", "x" * 101]}), 422, "A text has 101 characters, the limit is 100;"),
         (json.dumps({"texts": ["x"] * 6}), 422, "texts: There are 6, the limit is 5;"),
         (json.dumps({"text": "x" * 2000}), 413, "The body has more than 2000 bytes;"),
-        (b'{"text": "\xff"}', 400, "error parsing the body"),
+        (b'{"text": "\xff"}', 400, "it is compressed, not UTF-8"),
+        (gzip.compress(b'{"text": "x"}'), 400, "it is compressed, not UTF-8"),
     ],
 )
 def test_errors_are_described_in_json(client, body, status, detail):
@@ -381,6 +383,7 @@ def test_the_schema_describes_requests_and_responses(client):
 
 
 def test_health_names_the_model_and_its_limits(client):
+    assert client.head("/health").status_code == 200  # as load balancers ask
     health = Health.model_validate(client.get("/health").json(), strict=True, extra="forbid")
     assert (health.status, health.model, health.labels) == ("ready", "tiny", ["DNA", "protein"])
     assert (health.version, health.queue.waiting, health.queue.limit) == (__version__, 0, 100)

@@ -39,6 +39,14 @@ def recipe(tmp_path):
     return write_recipe(tmp_path / "recipe", training=TRAINING)
 
 
+def test_sentences_shared_by_training_and_scores_are_warned_of(tmp_path, recipe, corpus, caplog):
+    start_from_recipe(recipe, corpus, tmp_path)
+    assert "also training sentences" not in caplog.text
+    shared = {**corpus, "validation": corpus["train"].select(range(3))}
+    start_from_recipe(recipe, shared, tmp_path)
+    assert "3 of the 3 validation sentences with entities are also training sentences" in caplog.text
+
+
 def test_it_starts_as_a_run_does(tmp_path, recipe, corpus):
     write_nested_ner(corpus, tmp_path / "corpus", "json_lines")
     sizes = {"char_embedding_size": 4, "char_lstm_hidden_size": 4}
