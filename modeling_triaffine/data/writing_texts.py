@@ -48,7 +48,8 @@ def write_brat(documents: Documents, folder: Path) -> None:
         for number, entity in enumerate(document.entities, start=1):
             start, end, kind = entity["start"], entity["end"], entity["type"]
             if re.search(r"\s", kind):
-                remedy = f"Rename the type, for instance to {'_'.join(kind.split())!r}; brat's are letters, digits, - and _"
+                name = "_".join(kind.split())
+                remedy = f"Rename it, for instance to {name!r}: brat's types are letters, digits, - and _"
                 raise _not_representable(document, f"the type {kind!r}, with white space", "brat", remedy)
             # A line end ends a fragment; in the quote it is a space.
             pieces = [
