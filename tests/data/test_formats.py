@@ -170,6 +170,7 @@ BAD_RECORDS = {
     "entity negative": (changed(**entity(-1, 2)), "'entities[0]' runs from -1 to 2"),
     "entity named None": (changed(**entity(0, 1, "None")), "'entities[0].type' is 'None'"),
     "white space around a label": (changed(**entity(0, 1, " City")), "'entities[0].type' is ' City'"),
+    "line end in a label": (changed(**entity(0, 1, "P\nQ")), "'entities[0].type' is 'P\\nQ'", "'\\n'"),
     "unknown label": (changed(**entity(0, 1, "X")), "'entities[0].type' is 'X'", "'City', 'Person'"),
     "duplicate id": (RECORD, "'id': 'a:0'", "line 1"),
     "context": (changed(left_tokens="so"), "'left_tokens' is 'so' (str)"),
@@ -502,6 +503,14 @@ def test_any_content_is_read_or_rejected(tmp_path_factory, format, data):
 
 def bare(text):
     return "".join(text.translate(INVISIBLE_SPACES).split())
+
+
+@pytest.mark.parametrize("labels", [None, ["City", "caf\xe9"]])
+def test_a_label_in_two_normal_forms_is_rejected(tmp_path, labels):
+    rows = [{**RECORD, "id": kind, **entity(0, 1, kind)} for kind in ("City", "caf\xe9", "cafe\u0301")]
+    with pytest.raises(CorpusError) as caught:
+        read(write_json(tmp_path / "a.jsonl", *rows), labels=labels)
+    assert r"line 3: field 'entities[0].type' is 'cafe\u0301', which differs from 'caf\xe9' in" in str(caught.value)
 
 
 def test_json_lines_are_read_no_further_than_asked(tmp_path):
