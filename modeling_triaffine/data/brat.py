@@ -86,7 +86,10 @@ def _text_bound(line: str, where: str, check: RecordChecker) -> Annotation:
     found = TYPE_AND_OFFSETS.fullmatch(fields[0]) if len(fields) == 2 else None
     if found is None:
         problem = f"{line[:60]!r} is not a text-bound annotation"
-        remedy = "It has three fields separated by tabs: an id, type and offsets ('Person 0 4'), the text"
+        remedy = (
+            "It has three fields separated by tabs: an id, type and offsets ('Person 0 4', the type without spaces), "
+            "the text"
+        )
         raise check.error(where, problem, remedy)
     fragments = tuple((int(start), int(end)) for start, end in re.findall("([0-9]+) ([0-9]+)", found[2]))
     return Annotation(name=name, fragments=fragments, type=found[1], quote=fields[1], where=where)

@@ -68,14 +68,15 @@ def cas_documents(path: Path) -> list[Path]:
 
 
 def annotated_cas(cas: Cas, layer: str, feature: str, where: str, check: RecordChecker) -> AnnotatedText:
-    """The text of a CAS with the annotations of a layer, and its sentences.
+    """The text of a CAS with the annotations of a layer, and its sentences; without a text there are none of either.
 
     Raises:
-        CorpusError: there is no text, layer or feature of this name; the message names those that there are.
+        CorpusError: there is no layer or feature of this name; the message names those that there are.
     """
+    doc_id = where.rpartition(".")[0]
     text = cas.sofa_string
     if not text:
-        raise check.error(where, "the CAS has no text", "Export documents of text")
+        return AnnotatedText(doc_id, "", [], where)
     features = [one.name for one in layer_type(cas, layer, where, check).all_features]
     if feature not in features:
         found = ", ".join(map(repr, features))
@@ -95,7 +96,7 @@ def annotated_cas(cas: Cas, layer: str, feature: str, where: str, check: RecordC
     borders = sorted(
         {border for one in cas.select(SENTENCE) for border in (one.begin, one.end)} if has_sentences else ()
     )
-    return AnnotatedText(where.rpartition(".")[0], text, annotations, where, borders, has_sentences=bool(borders))
+    return AnnotatedText(doc_id, text, annotations, where, borders, has_sentences=bool(borders))
 
 
 def layer_type(cas: Cas, layer: str, where: str, check: RecordChecker) -> Any:

@@ -87,7 +87,10 @@ def _annotated(
     groups = _groups(docs, columns, check)
     for number, doc in enumerate(docs):
         where = f"document {number}"
-        if groups and doc.ents:
+        if doc.ents and groups and not any(group in doc.spans for group in groups):
+            shown = f"{where}: {in_context(doc.text, doc.ents[0].start_char, doc.ents[0].end_char)}"
+            check.drop("entities of doc.ents dropped where there is no span group", len(doc.ents), shown)
+        elif groups and doc.ents:
             check.note("entities of doc.ents besides the span group ignored", len(doc.ents))
         annotations = []
         spans = (span for group in groups for span in doc.spans.get(group, [])) if groups else doc.ents

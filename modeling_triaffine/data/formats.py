@@ -6,6 +6,7 @@ A format itself is in its reader's module: to add one, write a module with a `Co
 import logging
 import os
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
@@ -162,7 +163,16 @@ def _format_of_folder(folder: Path, formats: Collection[CorpusFormat]) -> Corpus
         if files and (len(formats) == 1 or detect_format(files[0]) is known):
             return known
     problem = "is a folder without documents of a known format"
-    raise CorpusError.at(folder, "", problem, "Give each split's file, or the folder as the only path")
+    remedy = "Give each split's file, or the folder as the only path"
+    raise CorpusError.at(folder, "", problem + _lacking(folder), remedy)
+
+
+def _lacking(folder: Path) -> str:
+    """What a folder without documents may lack, to end a sentence."""
+    counts = Counter(file.suffix.lower() for file in visible_paths(folder) if file.is_file())
+    lacking = "; for brat, its .txt files ({}) need .ann files beside them" if counts[".txt"] else ""
+    packed = "; ZIP archives in it ({}) are to be unpacked first" if counts[".zip"] else ""
+    return lacking.format(counts[".txt"]) + packed.format(counts[".zip"])
 
 
 def _has_documents(path: Path, known: CorpusFormat) -> bool:
@@ -213,7 +223,7 @@ def _splits_of_folder(folder: Path, format: str | None) -> dict[str | None, Path
     raise FileNotFoundError(
         f"{folder}: has no documents, and no file named train, dev (validation, valid) or test with a suffix in "
         f"{suffixes}. It contains {sorted(file.name for file in folder.iterdir())[:10]}; give one of them, a mapping "
-        f"{{split: file}}, or the format, which allows any suffix. {OF_TABLES}."
+        f"{{split: file}}, or the format, which allows any suffix{_lacking(folder)}. {OF_TABLES}."
     )
 
 

@@ -35,6 +35,9 @@ def read_inclusive_spans(path: Path, check: RecordChecker) -> Iterator[Record]:
         key = record.fields.get("doc_key")
         doc_id = f"{stem(path)}:{number}" if key is None else str(key)
         for sent_id, (tokens, entities) in enumerate(WORDS[words](record)):
+            if not tokens:
+                field = f"{words}[{sent_id}]" if words == SENTENCES else words
+                raise record.error(field, "is empty", "Remove it: a sentence needs at least one word")
             fields = {"id": f"{doc_id}:{sent_id}", "doc_id": doc_id, "sent_id": sent_id}
             yield check({**fields, "tokens": tokens, "entities": entities}, where)
 

@@ -5,6 +5,8 @@ Knows nothing about file formats: a reader passes what it finds to a `RecordChec
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -43,6 +45,7 @@ ENTITY_FEATURES = List(
 
 ENTITY_FIELDS = ("start", "end", "type")
 CONTEXT_FIELDS = ("left_tokens", "right_tokens")
+CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 MAX_EXAMPLES = 3
 TO_DATASET = (
     "Make a data set of one record for each text or sentence with datasets.Dataset.from_list; "
@@ -133,6 +136,7 @@ class RecordChecker:
         self.counts: Counter[str] = Counter()
         self.sentences = self.entities_kept = self.entities_dropped = 0
         self._examples: dict[str, list[str]] = {}
+        self._spellings = {unicodedata.normalize("NFC", label): label for label in self.labels or ()}
         self._places_of_ids: dict[str, str] | None = {} if unique_ids else None
 
     def error(self, where: str, problem: str, remedy: str) -> CorpusError:
@@ -255,6 +259,13 @@ class RecordChecker:
         if kind != kind.strip():
             problem = f"field '{name}.type' is {kind!r}, with white space around the type"
             raise self.error(where, problem, "Remove it: labels that differ in it would be two labels")
+        if found := CONTROL.search(kind):
+            problem = f"field '{name}.type' is {kind!r}, with the control character {found[0]!r}"
+            raise self.error(where, problem, "Remove it: no table or file of columns could hold the type")
+        other = self._spellings.setdefault(unicodedata.normalize("NFC", kind), kind)
+        if other != kind:
+            problem = f"field '{name}.type' is {kind!a}, which differs from {other!a} in Unicode normalization alone"
+            raise self.error(where, problem, "Write both alike, as unicodedata.normalize('NFC', label) does")
         if not 0 <= start < end <= size:
             whole = {"tokens": "sentence", "characters": "text"}[unit]
             problem = f"field '{name}' runs from {start} to {end}, the {whole} has {size} {unit}"

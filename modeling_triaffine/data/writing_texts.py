@@ -48,7 +48,9 @@ def write_brat(documents: Documents, folder: Path) -> None:
         for number, entity in enumerate(document.entities, start=1):
             start, end, kind = entity["start"], entity["end"], entity["type"]
             if re.search(r"\s", kind):
-                raise _not_representable(document, f"the type {kind!r}, with white space", "brat")
+                name = "_".join(kind.split())
+                remedy = f"Rename it, for instance to {name!r}: brat's types are letters, digits, - and _"
+                raise _not_representable(document, f"the type {kind!r}, with white space", "brat", remedy)
             # A line end ends a fragment; in the quote it is a space.
             pieces = [
                 (start + piece.start(), start + piece.end())
@@ -218,8 +220,8 @@ def _path(document: TextDocument, form: str) -> PurePosixPath:
     return path
 
 
-def _not_representable(document: TextDocument, what: str, form: str) -> ValueError:
-    return ValueError(f"Document {document.doc_id!r} has {what}, which {form} cannot represent. Change it.")
+def _not_representable(document: TextDocument, what: str, form: str, remedy: str = "Change it") -> ValueError:
+    return ValueError(f"Document {document.doc_id!r} has {what}, which {form} cannot represent. {remedy}.")
 
 
 PREDICTION_WRITERS: dict[str, Callable[[Documents, Path], None]] = {

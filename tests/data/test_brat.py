@@ -184,9 +184,10 @@ class TestLoading:
 
     def test_a_folder_of_other_things(self, tmp_path, load):
         write(tmp_path / "corpus", annotations=None)
-        with pytest.raises(FileNotFoundError, match=r"\['a\.txt'\]"):
+        with pytest.raises(FileNotFoundError, match=r"\['a\.txt'\].* \.txt files \(1\) need \.ann files beside"):
             load(tmp_path / "corpus")
-        with pytest.raises(CorpusError, match="folder without documents"):
+        write_files(tmp_path / "corpus", {"b/INITIAL_CAS.zip": b""})
+        with pytest.raises(CorpusError, match=r"folder without documents.* \.ann .*; ZIP archives in it \(1\)"):
             load({"train": tmp_path / "corpus"}, format="brat")
 
     def test_splitters(self, tmp_path, load):

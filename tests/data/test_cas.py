@@ -57,6 +57,13 @@ def test_annotations_without_characters_are_dropped(tmp_path):
     assert "annotations without characters dropped: 1 (a.json: X at 4)" in check.report()
 
 
+def test_a_document_without_text_is_counted(tmp_path):
+    write_files(tmp_path, {"a.json": cas_json(text=""), "b.json": cas_json(*BOTH)})
+    records, check = read(tmp_path)
+    assert [record["doc_id"] for record in records] == ["b"]
+    assert "texts without a word ignored: 1 (a.json)" in check.report()
+
+
 def test_another_layer_and_feature(tmp_path):
     path = write_files(tmp_path, {"a.json": cas_json(*BOTH, layer="webanno.custom.Term")})
     columns = {"entities": "webanno.custom.Term:value"}
@@ -80,7 +87,6 @@ BAD = {
     "bomb": ({**XMI, "a.xmi": XMI["a.xmi"].replace("?>", f"?>{BOMB}", 1)}, "a.xmi", ["'e'"]),
     "bomb in types": ({**XMI, "TypeSystem.xml": f"{BOMB}<a/>"}, "a.xmi", ["'e'"]),
     "json of another version": ({"a.json": '{"_types": {}, "%TYPES": {}}'}, "a.json", ["0.4", "_types"]),
-    "json without text": ({"a.json": cas_json(text="")}, "a.json", ["no text"]),
     "outside": ({"a.json": cas_json((13, 99, "City"))}, "a.json", ["from 13 to"]),
     "type system of another file": ({**XMI, "TypeSystem.xml": "<types/>"}, "a.xmi", []),
     "structures": ({"a.json": '{"%TYPES": {}, "%FEATURE_STRUCTURES": 3}'}, "a.json", ["cassis"]),

@@ -79,6 +79,15 @@ def test_entities_of_the_document_where_there_is_no_group(write):
     assert "entities of doc.ents besides the span group ignored: 1" in check.report()
 
 
+def test_entities_of_a_document_without_the_group_of_another_are_dropped(write):
+    records, check = read(write(("Orsk", {"sc": [(0, 1, "Y")]}), ("Omsk", {}), ents=[(0, 1, "City")]), "docbin")
+    assert [spelled(record) for record in records] == [[("Orsk", "Y")], []]
+    assert check.report() == (
+        "a.spacy: sentences: 2; entities kept: 1 of 2; entities of doc.ents besides the span group ignored: 1; "
+        "entities of doc.ents dropped where there is no span group: 1 (document 1: [Omsk])."
+    )
+
+
 def test_one_of_several_groups_must_be_named(write):
     file = write(("Orsk", {"x": [(0, 1, "X")], "y": [(0, 1, "Y")]}))
     with pytest.raises(CorpusError, match=r"'x', 'y'.*columns="):

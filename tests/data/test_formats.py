@@ -170,6 +170,7 @@ BAD_RECORDS = {
     "entity negative": (changed(**entity(-1, 2)), "'entities[0]' runs from -1 to 2"),
     "entity named None": (changed(**entity(0, 1, "None")), "'entities[0].type' is 'None'"),
     "white space around a label": (changed(**entity(0, 1, " City")), "'entities[0].type' is ' City'"),
+    "line end in a label": (changed(**entity(0, 1, "P\nQ")), "'entities[0].type' is 'P\\nQ'", "'\\n'"),
     "unknown label": (changed(**entity(0, 1, "X")), "'entities[0].type' is 'X'", "'City', 'Person'"),
     "duplicate id": (RECORD, "'id': 'a:0'", "line 1"),
     "context": (changed(left_tokens="so"), "'left_tokens' is 'so' (str)"),
@@ -297,6 +298,7 @@ BAD_BRAT = {
     "another line": ("X1\tCity 0 3\tThe", "'X1\\tCity 0 3\\tThe'"),
     "spaces": ("T3 City 0 3 The", "'T3 City 0 3 The'"),
     "no text": ("T3\tCity 0 3", "'T3\\tCity 0 3'"),
+    "type with a space": ("T3\tBig City 0 3\tThe", "'T3\\tBig City 0 3\\tThe'", "the type without spaces"),
     "no end": ("T3\tCity 0\tThe", "'T3\\tCity 0\\tThe'"),
     "no number": ("T3\tCity 0 -3\tThe", "'T3\\tCity 0 -3\\tThe'"),
     "huge": (f"T3\tCity 0 {'9' * 5000}\tThe", "T3\\tCity 0 99999"),
@@ -335,6 +337,8 @@ BAD_INCLUSIVE_SPANS = {
     "no words": ({"ner": []}, "'sentence' is missing"),
     "no spans": ({"sentence": TOKENS}, "'ner' is missing"),
     "words": ({"tokenized_text": "Orsk", "ner": []}, "'tokenized_text' is 'Orsk'"),
+    "empty": ({"tokenized_text": [], "ner": []}, "'tokenized_text' is empty"),
+    "empty sentence": ({"sentences": [TOKENS, []], "ner": [[], []]}, "'sentences[1]' is empty"),
     "span": ({"tokenized_text": TOKENS, "ner": [[0, 1]]}, "'ner[0]' is [0, 1]"),
     "word": ({"tokenized_text": TOKENS, "ner": [[True, 1, "City"]]}, "'ner[0]' is [True, 1, 'City']"),
     "outside": ({"tokenized_text": TOKENS, "ner": [[5, 6, "City"]]}, "'ner[0]'", "5 to 6", "0 to 5"),
@@ -370,6 +374,7 @@ BROKEN_JSON = {
     "UTF-16": ("a.conll", COLUMNS.encode("utf-16"), "line 1", "byte 1", "utf-8"),
     "no spans": ("a.jsonl", '{"text": "a", "ents": []}\n' * 2, "", "no text has spans", "'entities'"),
     "unknown": ("a.txt", "The mayor of Orsk slept.\n", "", "'The mayor of Orsk slept.", "'json_lines'"),
+    "tabs and spaces": ("a.conll", "a B-City\nb\tO\n", "", "B-type", "by tabs, others only by spaces"),
     "no tags": ("a.conll", "a b c\n", "", "B-type"),
     "another scheme": ("a.conll", "a [PER\nb O\n", "", "B-type"),
     "only comments": ("a.conll", "# only\n", "", "B-type"),
@@ -498,6 +503,14 @@ def test_any_content_is_read_or_rejected(tmp_path_factory, format, data):
 
 def bare(text):
     return "".join(text.translate(INVISIBLE_SPACES).split())
+
+
+@pytest.mark.parametrize("labels", [None, ["City", "caf\xe9"]])
+def test_a_label_in_two_normal_forms_is_rejected(tmp_path, labels):
+    rows = [{**RECORD, "id": kind, **entity(0, 1, kind)} for kind in ("City", "caf\xe9", "cafe\u0301")]
+    with pytest.raises(CorpusError) as caught:
+        read(write_json(tmp_path / "a.jsonl", *rows), labels=labels)
+    assert r"line 3: field 'entities[0].type' is 'cafe\u0301', which differs from 'caf\xe9' in" in str(caught.value)
 
 
 def test_json_lines_are_read_no_further_than_asked(tmp_path):

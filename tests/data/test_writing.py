@@ -178,7 +178,7 @@ class TestTexts:
     @pytest.mark.parametrize(
         ("form", "broken", "problem"),
         [
-            ("brat", record("a", (0, 1, "two words")), "'two words'"),
+            ("brat", record("a", (0, 1, "two words")), "'two_words'"),
             ("brat", record(["a\nb"]), "line end"),
             ("pubtator", record(["a\tb"]), "tab"),
             ("pubtator", record("a", (0, 1, "b\tc")), "tab"),
