@@ -33,7 +33,7 @@ pytest_plugins = ("tests.helpers.hub_server",)
 @pytest.mark.parametrize(
     ("mistake", "message"),
     [
-        (lambda checkpoint: (checkpoint / "model.safetensors").unlink(), "has a graph of `triaffine-ner export` and no weights"),
+        (lambda checkpoint: (checkpoint / "model.safetensors").unlink(), "and no weights. Load it with OnnxNestedNER"),
         (lambda checkpoint: os.truncate(checkpoint / "model.safetensors", 1000), "are damaged or cut off"),
         (lambda checkpoint: (checkpoint / "vocabularies.json").unlink(), "has no vocabularies.json"),
         (lambda checkpoint: ["--output", checkpoint, "--dry-run"], "exists already. Give the name of a new folder"),
