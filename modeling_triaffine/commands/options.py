@@ -48,20 +48,15 @@ BatchSize = Annotated[int, typer.Option(min=1, help="Sentences processed togethe
 TextColumn = Annotated[str, typer.Option(help="Field of a JSON line with the text.")]
 
 
-def check_ratio(value: float) -> float:
-    """The value; raises ValueError unless it is from 0 to 1."""
-    if not 0 <= value <= 1:
-        raise ValueError(value)
-    return value
-
-
 def read_threshold(text: str) -> float | dict[str, float]:
     """A number, or numbers by label: "0.5" or "protein=0.4,DNA=0.6"; raises typer.BadParameter for anything else."""
+    from ..model.checks_triaffine import check_threshold
+
     try:
-        if "=" not in text:
-            return check_ratio(float(text))
         pairs = (pair.rpartition("=") for pair in text.split(","))
-        return {label.strip(): check_ratio(float(value)) for label, _, value in pairs}
+        threshold = {label.strip(): float(value) for label, _, value in pairs} if "=" in text else float(text)
+        check_threshold(threshold)
+        return threshold
     except ValueError:
         problem = f"{text!r} is neither a number from 0 to 1 nor one for each label, as in protein=0.4,DNA=0.6."
         raise typer.BadParameter(problem) from None

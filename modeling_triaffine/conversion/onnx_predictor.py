@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from ..errors import missing_extra
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.modeling_triaffine import NestedNEROutput
-from ..model.pipeline_triaffine import NestedNERPipeline, require_cpu
+from ..model.pipeline_triaffine import NestedNERPipeline, require_cpu, require_float32
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.quantization_triaffine import CHOICES
 from ..model.repository_triaffine import find_file
@@ -82,10 +82,7 @@ class OnnxNestedNER(NestedNERPipeline):
         if quantize not in GRAPHS:
             raise ValueError(f"`quantize` is {quantize!r}; choose one of {', '.join(map(repr, GRAPHS))}.")
         device = require_cpu(device, "OnnxNestedNER")
-        if options.get("dtype", "auto") not in ("auto", "float32", torch.float32):
-            raise ValueError(
-                f"`dtype` is {options['dtype']}, but a graph computes in float32 or int8 (`quantize`); leave it out."
-            )
+        require_float32(options.get("torch_dtype") or options.get("dtype"), "OnnxNestedNER")
         try:
             import onnxruntime  # noqa: F401 - the extra is named before anything is read
         except ImportError as error:

@@ -119,12 +119,10 @@ def load_texts(path: PathLike | Mapping[str, PathLike], format: str | None = Non
             with_text = ", ".join(name for name, known in FORMATS.items() if known.read_texts is not None)
             raise CorpusError.at(file, "", problem, f"Give the corpus in a format that keeps the text: {with_text}")
         check = RecordChecker(file)
-        for part in [file] if corpus_format.documents else files_of(file, corpus_format):
-            check.path = part
+        for part in _parts(file, corpus_format, check):
             for document in corpus_format.read_texts(part, check):
                 own_split = str(document.get("split", "train"))  # of a format whose file contains several
                 splits.setdefault(split or own_split, []).append(document)
-        check.path = file
         if check.entities_dropped:
             _warn(check.report())
     return splits
@@ -146,6 +144,18 @@ def _check_options(file: Path, corpus_format: CorpusFormat, options: Mapping[str
         raise CorpusError.at(file, "", f"the format {corpus_format.name!r} {why}", remedy)
 
 
+def _parts(path: Path, known: CorpusFormat, check: RecordChecker) -> Iterator[Path]:
+    """What a reader is given: a folder of documents, or each file of a split, which messages then name."""
+    if known.documents is not None:
+        yield path
+        return
+    for file in files_of(path, known):
+        check.path = file
+        read_head(file)  # an empty file is reported as such, not as invalid content
+        yield file
+    check.path = path
+
+
 @dataclass(frozen=True)
 class _CorpusFile:
     """A file or folder of documents, and how it is read."""
@@ -160,19 +170,13 @@ class _CorpusFile:
         return FORMATS[self.format_name]
 
     def records(self, check: RecordChecker) -> Iterator[Record]:
-        records = self.format.read(self.path, check, **self.options) if self.format.documents else self._of_files(check)
+        parts = _parts(self.path, self.format, check)
+        records = chain.from_iterable(self.format.read(part, check, **self.options) for part in parts)
         first = next(records, None)
         if first is None:
             problem = f"it has no sentences, read as {self.format_name!r}"
             raise check.error("", problem, check.report().removesuffix(".") or "Check whether it is complete")
         return chain([first], records)
-
-    def _of_files(self, check: RecordChecker) -> Iterator[Record]:
-        for file in files_of(self.path, self.format):
-            check.path = file
-            read_head(file)  # an empty file is reported as such, not as invalid content
-            yield from self.format.read(file, check, **self.options)
-        check.path = self.path
 
     def fingerprint(self, split: str) -> str:
         """The cache key: changes with the files' names and contents, the options, and the code of the readers.

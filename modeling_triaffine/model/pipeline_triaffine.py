@@ -100,7 +100,9 @@ class NestedNERPipeline(ChunkPipeline):
         **kwargs: Any,
     ):
         _refuse_unknown(set(kwargs) & set(INSTEAD_OF))
-        check_quantization(quantize, kwargs.get("torch_dtype") or dtype)
+        check_quantization(quantize)
+        if quantize is not None:
+            require_float32(kwargs.get("torch_dtype") or dtype, f'beside its int8 layers, quantize="{quantize}"')
         self.quantize = quantize
         kwargs.pop("trust_remote_code", None)
         origin = {name: kwargs.pop(name) for name in ORIGIN_OPTIONS if name in kwargs}
@@ -275,6 +277,12 @@ def require_cpu(device: Any, what: str) -> Any:
     if device not in (None, -1) and torch.device(device).type != "cpu":
         raise ValueError(f"`device` is {shortened(device)}, but {what} computes on the CPU; leave `device` out.")
     return "cpu"
+
+
+def require_float32(dtype: Any, what: str) -> None:
+    """Raises ValueError if `dtype` is another one than float32, in which `what` computes."""
+    if dtype not in (None, "auto", "float32", torch.float32):
+        raise ValueError(f"`dtype` is {dtype}, but {what} computes in float32; leave `dtype` (--bf16) out.")
 
 
 def _is_processor(given: Any) -> bool:

@@ -29,18 +29,13 @@ def multiplies_bfloat16() -> bool:
     return bool(getattr(torch.cpu, "_is_avx512_bf16_supported", bool)())  # earlier versions of torch
 
 
-def check_quantization(choice: str | None, dtype: Any = None) -> None:
-    """Raises ValueError for an unknown choice or a dtype beside it, ImportError if what it needs is not installed."""
+def check_quantization(choice: str | None) -> None:
+    """Raises ValueError for an unknown choice, ImportError if what it needs is not installed."""
     if choice is None:
         return
     if choice not in CHOICES:
         raise ValueError(
             f"`quantize` is {choice!r}; choose {', '.join(map(repr, CHOICES))}, or None for no quantization."
-        )
-    if dtype not in (None, "auto", "float32", torch.float32):
-        raise ValueError(
-            f"`dtype` is {dtype}, but quantize={choice!r} computes all but the encoder's linear layers in float32; "
-            "leave one of the two out."
         )
     _import_onnx()
 

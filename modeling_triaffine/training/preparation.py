@@ -389,11 +389,10 @@ def _check_labels(label2id: dict[str, int], dataset: DatasetDict) -> None:
 def _warn_of_shared_sentences(dataset: DatasetDict) -> None:
     training = set(map(tuple, dataset["train"]["tokens"])) if "train" in dataset else set()
     for split, records in dataset.items():
-        sentences = [
-            tuple(tokens) for tokens, found in zip(records["tokens"], records["entities"], strict=True) if found
-        ]
+        rows = zip(records["tokens"], records["entities"], strict=True) if split != "train" else ()
+        sentences = [tuple(tokens) for tokens, entities in rows if entities]
         shared = sum(sentence in training for sentence in sentences)
-        if split != "train" and shared > MOST_SHARED * len(sentences):
+        if shared > MOST_SHARED * len(sentences):
             logger.warning(
                 "%d of the %d %s sentences with entities are also training sentences, so scores will be higher than on "
                 "new text.",

@@ -42,13 +42,13 @@ from .batching import (
     measure_records,
 )
 from .checkpoints import FILES, ResumeCallback, find_checkpoint, list_files, remove_damaged
-from .dataset_checks import check_best_metric, check_datasets, plain_records
 from .faults import check_writable, explaining_faults, loss_error, weights_error
 from .hub_trainer import HubTrainer
 from .new_labels import Teacher, drop_calibration
 from .optimization import AveragingCallback, averaging, build_parameter_groups, has_average
 from .progress import Meter
 from .sharding import check_sharding, choose_sharded_layers
+from .trainer_checks import check_adapters, check_best_metric, check_datasets, plain_records
 
 logger = logging.getLogger(__name__)
 
@@ -103,11 +103,7 @@ class NestedNERTrainer(HubTrainer):
             if options[name] is not None:
                 refuse_without_effect(name)
         check_arguments(args)
-        if getattr(model, "_hf_peft_config_loaded", False):
-            raise ValueError(
-                "The model has adapters of `add_adapter`, which checkpoints would lack. Wrap its encoder instead: "
-                "model.encoder = peft.get_peft_model(model.encoder, config)."
-            )
+        check_adapters(model)
         check_datasets(args, train_dataset, eval_dataset)
         check_best_metric(args, eval_dataset, model.config)
         if args.n_gpu > 1:  # torch's DataParallel would cut batches apart

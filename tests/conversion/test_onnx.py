@@ -194,7 +194,7 @@ def test_a_graph_is_no_model_and_has_its_own_precision(exported, command, tmp_pa
     (tmp_path / "texts.txt").write_text(TEXTS[0])
     result = command("predict", "--model", folder, tmp_path / "texts.txt", "--bf16")
     assert (result.code, result.out) == (2, "")
-    assert "`dtype` is bfloat16, but a graph computes in float32" in result.err
+    assert "`dtype` is bfloat16, but OnnxNestedNER computes in float32" in result.err
     with pytest.raises(FileNotFoundError, match=r"has a graph .* OnnxNestedNER"):
         NestedNERPipeline(str(folder))
 

@@ -1,12 +1,21 @@
-"""Checks the data sets that a trainer is given, and whether they have what its best checkpoint is chosen by."""
+"""Checks what a trainer is given: model, data sets, and whether these have what the best checkpoint is chosen by."""
 
 from typing import Any
 
 import datasets
-from transformers import TrainingArguments
+from transformers import PreTrainedModel, TrainingArguments
 
 from ..data.schema import as_records
 from ..model.configuration_triaffine import TriaffineConfig
+
+
+def check_adapters(model: PreTrainedModel) -> None:
+    """Raises ValueError for adapters that transformers added to the model, which its checkpoints would lack."""
+    if getattr(model, "_hf_peft_config_loaded", False):
+        raise ValueError(
+            "The model has adapters of `add_adapter`, which checkpoints would lack. Wrap its encoder instead: "
+            "model.encoder = peft.get_peft_model(model.encoder, config)."
+        )
 
 
 def plain_records(dataset: Any, name: str) -> datasets.Dataset:
