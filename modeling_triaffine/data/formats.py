@@ -19,7 +19,7 @@ from .conllu import CONLLU
 from .corpus_format import CorpusFormat
 from .docbin import DOCBIN
 from .ere import ERE
-from .genia import GENIA
+from .genia import GENIA, GENIA_ALL_TYPES
 from .inclusive_spans import INCLUSIVE_SPANS
 from .iob2 import IOB2
 from .json_forms import JSON_LINES, LABEL_STUDIO, PUBLISHED_JSON, TEXT_SPANS
@@ -35,7 +35,7 @@ FORMATS: dict[str, CorpusFormat] = {
     for known in (
         # JSON: the more specific forms before those that read any object.
         *(BIGBIO, BIOC, CAS, LABEL_STUDIO, MRC, TEXT_SPANS, INCLUSIVE_SPANS, JSON_LINES, PUBLISHED_JSON),
-        *(CONLLU, IOB2, PUBTATOR, GENIA, BRAT, DOCBIN, ACE, ERE),
+        *(CONLLU, IOB2, PUBTATOR, GENIA, GENIA_ALL_TYPES, BRAT, DOCBIN, ACE, ERE),
     )
 }
 """If several formats recognize a file, the first one is used."""

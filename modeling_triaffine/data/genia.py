@@ -5,7 +5,8 @@ The rules are those of the literature, under which nested NER on GENIA has five 
 - words: the sentence split at white space and at every `<cons>` tag, or the words of a splitter of your choice;
 - entities: each `<cons>` whose `sem` is `G#DNA_…`, `G#RNA_…`, `G#protein_…`, `G#cell_line` or `G#cell_type`;
   coordinations (`sem="(AND …)"`) and their parts, which have no `sem`, are not entities, and are counted;
-- one type per span: of several, the last in ASCII order is kept and the others are counted;
+- one type per span: of several, the last in ASCII order is kept and the others are counted; the format
+  `genia_all_types` keeps them all, for models with several labels a span;
 - splits by sentence, in corpus order: 15,023 train, 1,669 validation (together the 16,692 that papers call train), the
   rest test;
 - the second occurrence of an abstract gets `#2` appended to its name.
@@ -16,7 +17,8 @@ The XML has no part-of-speech tags.
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import groupby, pairwise
 from pathlib import Path
 from xml.etree.ElementTree import Element
@@ -87,7 +89,9 @@ class Sentence:
             self.entities.append(Entity(start=start, end=len(self.text), type=kind))
 
 
-def read_genia(path: Path, check: RecordChecker, word_splitter: WordSplitter | None = None) -> Iterator[Record]:
+def read_genia(
+    path: Path, check: RecordChecker, word_splitter: WordSplitter | None = None, all_types: bool = False
+) -> Iterator[Record]:
     """Reads the sentences in corpus order, whatever split they belong to; `word_splitter` as in `conllu.py`."""
     for sentence in _sentences(path, check):
         words = sentence.given_words() if word_splitter is None else split_words(sentence.text, word_splitter)
@@ -97,11 +101,11 @@ def read_genia(path: Path, check: RecordChecker, word_splitter: WordSplitter | N
             "sent_id": sentence.sent_id,
             **align_sentence(sentence.text, sentence.entities, words, check),
         }
-        raw["entities"] = _one_type_a_span(raw["entities"], check)
+        raw["entities"] = _sorted(raw["entities"], check, all_types)
         yield check(raw, f"article {sentence.doc_id}, sentence {sentence.sent_id}")
 
 
-def read_genia_texts(path: Path, check: RecordChecker) -> Iterator[GeniaDocument]:
+def read_genia_texts(path: Path, check: RecordChecker, all_types: bool = False) -> Iterator[GeniaDocument]:
     """Reads the documents as raw text: the title, a line break, then the sentences of the abstract joined by spaces.
 
     Sentences are kept exactly as written. A document that crosses the border of two splits is given in two parts, one
@@ -113,7 +117,7 @@ def read_genia_texts(path: Path, check: RecordChecker) -> Iterator[GeniaDocument
 
     for (doc_id, split), sentences in groupby(enumerate(_sentences(path, check)), key=part):
         document = join_sentences(doc_id, _with_gaps(sentence for _, sentence in sentences))
-        document["entities"] = _one_type_a_span(document["entities"], check)
+        document["entities"] = _sorted(document["entities"], check, all_types)
         yield GeniaDocument(**document, split=split)
 
 
@@ -125,17 +129,21 @@ def _with_gaps(sentences: Iterable[Sentence]) -> Iterator[tuple[str, str, list[E
         after_title = sentence.in_title
 
 
-def _one_type_a_span(entities: list[Entity], check: RecordChecker) -> list[Entity]:
-    """The entities sorted by position; of several types of one span, the last in ASCII order (label order) is kept."""
-    types: dict[tuple[int, int], str] = {}
+def _sorted(entities: list[Entity], check: RecordChecker, all_types: bool) -> list[Entity]:
+    """The entities by position, each once; unless `all_types`, of several types of a span the last in ASCII order."""
+    types: dict[tuple[int, int], set[str]] = {}
     for entity in entities:
-        span = entity["start"], entity["end"]
-        known = types.get(span)
-        if known is not None:
-            same = known == entity["type"]
-            check.drop("duplicate entities dropped" if same else "second types of a span dropped")
-        types[span] = max(entity["type"], known or "")
-    return [Entity(start=start, end=end, type=kind) for (start, end), kind in sorted(types.items())]
+        known = types.setdefault((entity["start"], entity["end"]), set())
+        if entity["type"] in known:
+            check.drop("duplicate entities dropped")
+        elif known and not all_types:
+            check.drop("second types of a span dropped")
+        known.add(entity["type"])
+    return [
+        Entity(start=start, end=end, type=kind)
+        for (start, end), kinds in sorted(types.items())
+        for kind in (sorted(kinds) if all_types else [max(kinds)])
+    ]
 
 
 def _sentences(path: Path, check: RecordChecker) -> Iterator[Sentence]:
@@ -178,4 +186,13 @@ GENIA = CorpusFormat(
     split_starts=SPLIT_STARTS,
     options=("word_splitter",),
     read_texts=read_genia_texts,
+)
+
+GENIA_ALL_TYPES = replace(
+    GENIA,
+    name="genia_all_types",
+    description="the same, with every type of a span",
+    recognizes=lambda head: False,  # chosen by name: the literature's figures are those of one type per span
+    read=partial(read_genia, all_types=True),
+    read_texts=partial(read_genia_texts, all_types=True),
 )

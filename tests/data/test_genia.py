@@ -74,6 +74,17 @@ class TestRules:
         assert "duplicate entities dropped: 1" in rows.info.description
         assert "second types of a span dropped: 2" in rows.info.description
 
+    def test_all_types_of_a_span_by_the_format_of_that_name(self, load, tmp_path):
+        two = cons("G#protein_molecule", cons("G#DNA_domain_or_region", "tax"))
+        same = cons("G#cell_line", cons("G#cell_line", "T1"))
+        rows = load(article(f"{two} {same}"), format="genia_all_types")["train"]
+        assert triples(rows[0]) == [(0, 1, "DNA"), (0, 1, "protein"), (1, 2, "cell_line")]
+        assert "entities kept: 3 of 4; duplicate entities dropped: 1." in rows.info.description
+        (document,) = load_texts(tmp_path / "genia.xml", "genia_all_types")["train"]
+        assert [(entity["start"], entity["type"]) for entity in document["entities"]] == [
+            *((0, "DNA"), (0, "protein"), (4, "cell_line"))
+        ]
+
     def test_an_abstract_that_occurs_twice(self, load):
         rows = load(article("A", "B"), article("C"))["train"]
         assert rows["id"][:] == ["MEDLINE:1:0", "MEDLINE:1:1", "MEDLINE:1#2:0"]
