@@ -73,7 +73,7 @@ SEEDS |= {"docbin": doc_bin, "cas": cas}
 
 
 def test_every_format_is_fuzzed():
-    assert set(SEEDS) == set(FORMATS)
+    assert set(SEEDS) == set(FORMATS) - {"genia_all_types"}  # which reads what "genia" reads
 
 
 @pytest.fixture(scope="module", params=SEEDS)

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 # fmt: off
 CorpusFormats = Literal[
-    "ace", "bigbio_kb", "bioc", "brat", "cas", "conllu", "docbin", "ere", "genia", "inclusive_spans", "iob2",
-    "json_lines", "label_studio", "mrc", "published_json", "pubtator", "text_spans"
+    "ace", "bigbio_kb", "bioc", "brat", "cas", "conllu", "docbin", "ere", "genia", "genia_all_types",
+    "inclusive_spans", "iob2", "json_lines", "label_studio", "mrc", "published_json", "pubtator", "text_spans"
 ]
 # fmt: on
 Overlaps = Literal["all", "nested", "flat"]
