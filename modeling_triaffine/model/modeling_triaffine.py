@@ -22,6 +22,7 @@ from .checkpoint_triaffine import check_index, check_sizes, refuse_broken, refus
 from .checks_triaffine import reading
 from .configuration_triaffine import TriaffineConfig
 from .factors_triaffine import TriaffineTensor, mlp_squared_norm
+from .linear_triaffine import linear_layers_in_onednn
 from .repository_triaffine import ORIGIN_OPTIONS, HubMixin, check_available
 from .span_head_triaffine import SpanHeadOutput, TriaffineSpanHead
 from .words_triaffine import WordRepresentation, pool_subwords
@@ -363,7 +364,8 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
             first = torch.zeros(1, dtype=torch.long, device=input_ids.device)
             inputs["attention_mask"] = inputs["attention_mask"].index_fill(1, first, 1)
         wants_states = output_hidden_states or self.config.mix_layers
-        return self.encoder(**inputs, output_hidden_states=wants_states, return_dict=True)
+        with linear_layers_in_onednn(self.encoder):
+            return self.encoder(**inputs, output_hidden_states=wants_states, return_dict=True)
 
 
 @contextlib.contextmanager

@@ -33,6 +33,7 @@ REMOTE_CODE_FILES = (
     "triaffine_ops.py",
     "losses_triaffine.py",
     "factors_triaffine.py",
+    "linear_triaffine.py",
     "words_triaffine.py",
     "span_head_triaffine.py",
     "modeling_triaffine.py",

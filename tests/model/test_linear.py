@@ -1,0 +1,147 @@
+"""Linear layers in oneDNN: values and gradients are torch's, and other precisions and modes are left to torch."""
+
+import io
+
+import pytest
+import torch
+from torch.nn.functional import linear
+
+from modeling_triaffine.model import linear_triaffine
+from modeling_triaffine.model.linear_triaffine import OneDNNLinear, linear_layers_in_onednn, onednn_is_faster
+from tests.helpers.encoders import enable_checkpointing
+from tests.helpers.tiny import tiny_model, tiny_processor
+
+TEXT = "The IL-2 gene binds protein."
+
+pytestmark = pytest.mark.skipif(
+    not hasattr(torch.ops.mkldnn, "_linear_pointwise"), reason="needs a build of torch with oneDNN"
+)
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """Shapes of the inputs that oneDNN multiplied: on any processor, and however small they are."""
+    shapes = []
+
+    class Recording(OneDNNLinear):
+        @staticmethod
+        def forward(values, weight, bias):
+            shapes.append(tuple(values.shape))
+            return OneDNNLinear.forward(values, weight, bias)
+
+    monkeypatch.setattr(linear_triaffine, "OneDNNLinear", Recording)
+    monkeypatch.setattr(linear_triaffine, "onednn_is_faster", lambda: True)
+    monkeypatch.setattr(linear_triaffine, "LEAST_PRODUCTS", 1)
+    return shapes
+
+
+def example(*shape, out=5):
+    generator = torch.Generator().manual_seed(0)
+    sizes = (shape, (out, shape[-1]), (out,))
+    return [torch.randn(*size, generator=generator).requires_grad_() for size in sizes]
+
+
+@pytest.mark.parametrize("shape", [(7, 3), (2, 7, 3), (2, 1, 4, 3), (1, 1)])
+@pytest.mark.parametrize("has_bias", [True, False])
+def test_values_and_gradients_of_both_orders(shape, has_bias):
+    values, weight, bias = example(*shape)
+    inputs = [values, weight, bias] if has_bias else [values, weight]
+
+    def differentiated(function):
+        result = function(*inputs) if has_bias else function(*inputs, None)
+        first = torch.autograd.grad((result**3).sum(), inputs, create_graph=True)
+        return result, *first, *torch.autograd.grad(sum((part**2).sum() for part in first), inputs)
+
+    for ours, expected in zip(differentiated(OneDNNLinear.apply), differentiated(linear), strict=True):
+        torch.testing.assert_close(ours, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_inputs_and_weights_in_another_order_of_memory():
+    values, weight, bias = example(6, 4, out=3)
+    ours = OneDNNLinear.apply(values.T.contiguous().T, weight.T.contiguous().T, bias)
+    torch.testing.assert_close(ours, linear(values, weight, bias))
+
+
+def test_gradients_by_functional_transforms():
+    values, weight, bias = example(6, 4)
+
+    def loss(function):
+        return lambda weight: function(values.detach(), weight, bias.detach()).square().sum()
+
+    ours, expected = (torch.func.grad(loss(function))(weight.detach()) for function in (OneDNNLinear.apply, linear))
+    torch.testing.assert_close(ours, expected)
+
+
+def test_the_model_computes_the_same(encoder, calls, monkeypatch):
+    model = tiny_model(encoder)
+    batch = tiny_processor(encoder)(TEXT)
+
+    def scores_and_gradient():
+        model.zero_grad()
+        scores = model(**batch).span_logits
+        scores.square().mean().backward()
+        return scores, model.encoder.encoder.layer[0].attention.self.query.weight.grad
+
+    in_onednn = scores_and_gradient()
+    layers = len(calls)
+    assert layers > 6 * 2  # of two layers of the encoder, forward and backward
+    monkeypatch.setattr(linear_triaffine, "onednn_is_faster", lambda: False)
+    torch.testing.assert_close(in_onednn, scores_and_gradient(), rtol=1e-4, atol=1e-6)
+    assert len(calls) == layers
+
+
+def test_gradient_checkpointing_is_left_to_torch(encoder, calls):
+    model = tiny_model(encoder).train()
+    enable_checkpointing(model)
+    batch = tiny_processor(encoder)(TEXT)
+    model(**batch).span_logits.square().mean().backward()
+    assert not calls
+    model.eval()(**batch)
+    assert calls
+
+
+@pytest.mark.parametrize("reason", ["autocast", "bfloat16", "float64", "switched off", "small", "compiled"])
+def test_what_is_left_to_torch(calls, monkeypatch, reason):
+    values, weight, bias = (part.detach() for part in example(6, 4))
+    expected = linear(values, weight, bias)
+    with linear_layers_in_onednn(torch.nn.Identity()):
+        assert linear(values, weight, bias).dtype == torch.float32
+    assert len(calls) == 1
+    if reason in ("bfloat16", "float64"):
+        values, weight, bias = (part.to(getattr(torch, reason)) for part in (values, weight, bias))
+    if reason == "switched off":
+        monkeypatch.setattr(torch.backends.mkldnn, "enabled", False)
+    if reason == "small":
+        monkeypatch.setattr(linear_triaffine, "LEAST_PRODUCTS", 6 * 4 * 5 + 1)
+    if reason == "compiled":
+        monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+    with linear_layers_in_onednn(torch.nn.Identity()), torch.autocast("cpu", torch.bfloat16, reason == "autocast"):
+        result = linear(values, weight, bias)
+    torch.testing.assert_close(result.float(), expected, rtol=0.1, atol=0.1)
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize(
+    ("described", "expected"),
+    [
+        ("processor\t: 0\nvendor_id\t: AuthenticAMD\nmodel name\t: AMD EPYC\n", True),
+        ("processor\t: 0\nvendor_id\t: GenuineIntel\n", False),
+        ("processor\t: 0\nCPU implementer\t: 0x41\n", False),  # ARM
+        (None, True),  # Windows
+    ],
+    ids=["AMD", "Intel", "ARM", "Windows"],
+)
+def test_processors_on_which_it_is_faster(monkeypatch, described, expected):
+    def open_description(path, **options):
+        if described is None:
+            raise FileNotFoundError(path)
+        return io.StringIO(described)
+
+    monkeypatch.setattr(linear_triaffine, "open", open_description, raising=False)
+    monkeypatch.setattr(
+        linear_triaffine.platform, "processor", lambda: "AMD64 Family 25 Model 97 Stepping 2, AuthenticAMD"
+    )
+    monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: True)
+    assert onednn_is_faster.__wrapped__() == expected
+    monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: False)
+    assert not onednn_is_faster.__wrapped__()
