@@ -15,6 +15,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
+from .linear_triaffine import multiply_transposed
+
 # The axes of d+1 are padded to a multiple of this on CUDA: 16 bytes in half precision.
 ALIGNMENT = 8
 
@@ -148,7 +150,7 @@ class _ContractWords(torch.autograd.Function):
         ctx.save_for_backward(insides, tensor)
         ctx.buffer, ctx.labels = buffer, slice(label, label + 1)
         weight = _of_labels(tensor, ctx.labels, insides.dtype)
-        return (insides @ weight.flatten(1)).unflatten(1, weight.shape[1:])
+        return multiply_transposed(insides, weight.flatten(1).mT).unflatten(1, weight.shape[1:])
 
     @staticmethod
     @once_differentiable
@@ -156,7 +158,8 @@ class _ContractWords(torch.autograd.Function):
         insides, tensor = ctx.saved_tensors
         for_insides = None
         if ctx.needs_input_grad[0]:
-            for_insides = gradient.flatten(1) @ _of_labels(tensor, ctx.labels, gradient.dtype).flatten(1).mT
+            weight = _of_labels(tensor, ctx.labels, gradient.dtype)
+            for_insides = multiply_transposed(gradient.flatten(1), weight.flatten(1))
         if ctx.needs_input_grad[1]:
             ctx.buffer.add(ctx.labels, insides, gradient)
         return for_insides, gradient.new_zeros(()), None, None, None
@@ -170,7 +173,8 @@ class _ContractPairs(torch.autograd.Function):
         ctx.save_for_backward(heads, tails, tensor)
         ctx.buffer = buffer
         outer = _outer(heads, tails).flatten(1)
-        spans = [outer @ _of_labels(tensor, labels, heads.dtype).flatten(1).mT for labels in _groups(tensor, heads)]
+        weights = (_of_labels(tensor, labels, heads.dtype) for labels in _groups(tensor, heads))
+        spans = [multiply_transposed(outer, weight.flatten(1)) for weight in weights]
         return torch.cat(spans, dim=1).unflatten(1, tensor.shape[:2]).transpose(0, 1)
 
     @staticmethod
@@ -183,7 +187,7 @@ class _ContractPairs(torch.autograd.Function):
         dim = tensor.shape[1]
         for labels in _groups(tensor, heads):
             part = gradient[:, labels.start * dim : labels.stop * dim]
-            product = part @ _of_labels(tensor, labels, gradient.dtype).flatten(1)
+            product = multiply_transposed(part, _of_labels(tensor, labels, gradient.dtype).flatten(1).mT)
             for_outer = for_outer.add_(product) if labels.start else product
             if ctx.needs_input_grad[2]:
                 ctx.buffer.add(labels, part, outer)

@@ -7,7 +7,12 @@ import torch
 from torch.nn.functional import linear
 
 from modeling_triaffine.model import linear_triaffine
-from modeling_triaffine.model.linear_triaffine import OneDNNLinear, linear_layers_in_onednn, onednn_is_faster
+from modeling_triaffine.model.linear_triaffine import (
+    OneDNNLinear,
+    linear_layers_in_onednn,
+    multiply_transposed,
+    onednn_is_faster,
+)
 from tests.helpers.encoders import enable_checkpointing
 from tests.helpers.tiny import tiny_model, tiny_processor
 
@@ -62,6 +67,16 @@ def test_inputs_and_weights_in_another_order_of_memory():
     torch.testing.assert_close(ours, linear(values, weight, bias))
 
 
+def test_products_of_matrices(calls, monkeypatch):
+    left, right, _ = example(6, 4)
+    torch.testing.assert_close(multiply_transposed(left, right), left @ right.T)
+    torch.testing.assert_close(multiply_transposed(left, right.T.contiguous().T), left @ right.T)
+    assert calls == [(6, 4), (6, 4)]
+    monkeypatch.setattr(linear_triaffine, "onednn_is_faster", lambda: False)
+    assert multiply_transposed(left, right).shape == (6, 5)
+    assert len(calls) == 2
+
+
 def test_gradients_by_functional_transforms():
     values, weight, bias = example(6, 4)
 
@@ -91,9 +106,10 @@ def test_the_model_computes_the_same(encoder, calls, monkeypatch):
 
 
 def test_gradient_checkpointing_is_left_to_torch(encoder, calls):
-    model = tiny_model(encoder).train()
+    model = tiny_model(encoder, triaffine_rank=2).train()
     enable_checkpointing(model)
     batch = tiny_processor(encoder)(TEXT)
+    calls.clear()  # those of the construction
     model(**batch).span_logits.square().mean().backward()
     assert not calls
     model.eval()(**batch)
