@@ -9,8 +9,6 @@ from transformers import pipeline
 from modeling_triaffine import NestedNERPipeline, NestedNERTrainingArguments
 from modeling_triaffine.model import pipeline_triaffine
 from modeling_triaffine.model.quantization_triaffine import multiplies_bfloat16
-from modeling_triaffine.tagging import Reading, Tagging
-from modeling_triaffine.tagging.tagger import Tagger
 from modeling_triaffine.training import arguments
 from tests.helpers.portable import near
 from tests.helpers.tiny import tiny_model
@@ -79,14 +77,3 @@ def test_commands_take_bfloat16(saved_model, tmp_path, monkeypatch, command):
     result = command("predict", tmp_path / "a.txt", "--model", saved_model, "--bf16", "--threshold", "0")
     loaded = NestedNERPipeline(model=saved_model, dtype="bfloat16", device="cpu")
     assert json.loads(result.out)["entities"] == near(loaded(TEXT, threshold=0.0))
-    tagger = Tagger(Tagging(str(saved_model), bf16=True), Reading(), "cpu")
-    monkeypatch.setattr(pipeline_triaffine, "multiplies_bfloat16", lambda: True)
-    assert tagger.find_entities.model.dtype == torch.bfloat16
-
-
-@pytest.mark.parametrize("name", ["predict", "evaluate", "serve"])
-def test_int8_and_bfloat16_exclude_each_other(command, saved_model, name):
-    result = command(name, "--model", saved_model, "--int8", "--bf16", *(["corpus"] if name == "evaluate" else []))
-    assert (result.code, result.err.count("\n")) == (2, 1)
-    assert "`dtype` is bfloat16" in result.err
-    assert "int8" in result.err

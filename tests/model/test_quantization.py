@@ -6,7 +6,6 @@ import shutil
 import sys
 
 import numpy as np
-import peft
 import pytest
 import torch
 from torch import nn
@@ -98,15 +97,6 @@ def test_what_cannot_be_quantized_is_refused(model, encoder, keywords, fact):
         NestedNERPipeline(model=model, processor=tiny_processor(encoder), **{"quantize": "int8", **keywords})
 
 
-def test_adapters_are_to_be_merged_first(encoder):
-    model = tiny_model(encoder)
-    model.encoder = peft.get_peft_model(model.encoder, peft.LoraConfig(target_modules=["query"]))
-    with pytest.raises(ValueError, match="merge_and_unload"):
-        NestedNERPipeline(model=model, processor=tiny_processor(encoder), quantize="int8")
-    model.encoder = model.encoder.merge_and_unload()
-    NestedNERPipeline(model=model, processor=tiny_processor(encoder), quantize="int8")(TEXT)
-
-
 def test_without_onnxruntime_the_extra_is_named(model, encoder, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(ImportError, match=r"\[onnx\]"):
@@ -133,3 +123,11 @@ def test_a_quantized_model_is_not_saved(finder, saved_model, tmp_path):
     with pytest.raises(ValueError, match="int8"):  # it would have no encoder
         finder.model.save_pretrained(tmp_path)
     assert (tmp_path / "model.safetensors").read_bytes() == (saved_model / "model.safetensors").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["predict", "evaluate", "serve"])
+def test_int8_and_bfloat16_exclude_each_other(command, saved_model, name):
+    result = command(name, "--model", saved_model, "--int8", "--bf16", *(["corpus"] if name == "evaluate" else []))
+    assert (result.code, result.err.count("\n")) == (2, 1)
+    assert "`dtype` is bfloat16" in result.err
+    assert "int8" in result.err

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import ray
+import torch
 from datasets import Dataset, Features
 from huggingface_hub import HfApi
 from hypothesis import given
@@ -22,6 +23,7 @@ from hypothesis import strategies as st
 from modeling_triaffine import NestedNERPipeline
 from modeling_triaffine.commands import main
 from modeling_triaffine.data import ENTITY_FEATURES
+from modeling_triaffine.model import pipeline_triaffine
 from modeling_triaffine.tagging import (
     Actors,
     OutputFolder,
@@ -424,6 +426,11 @@ def rejections_of(folder: OutputFolder) -> list[tuple]:
 
 
 class TestTagger:
+    def test_computes_in_bfloat16_if_wanted(self, saved_model, monkeypatch):
+        monkeypatch.setattr(pipeline_triaffine, "multiplies_bfloat16", lambda: True)
+        tagger = Tagger(Tagging(str(saved_model), bf16=True), Reading(), "cpu")
+        assert tagger.find_entities.model.dtype == torch.bfloat16
+
     def make(self, saved_model, monkeypatch, fails) -> Tagger:
         """A tagger whose model fails on texts of which `fails` is true."""
         tagger = Tagger(Tagging(str(saved_model)), Reading(), "cpu")
