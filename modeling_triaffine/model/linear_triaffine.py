@@ -70,9 +70,11 @@ class _OneDNNMode(TorchFunctionMode):
 
 
 def _is_for_onednn(values: Tensor, weight: Tensor, bias: Tensor | None = None) -> bool:
+    parts = (values, weight) if bias is None else (values, weight, bias)
     return (
         values.device.type == "cpu"
-        and all(part is None or part.dtype == torch.float32 for part in (values, weight, bias))
+        # Subclasses, such as quantized weights, bring products of their own.
+        and all(type(part) in (Tensor, nn.Parameter) and part.dtype == torch.float32 for part in parts)
         and values.numel() * len(weight) >= LEAST_PRODUCTS
         and torch._C._get_mkldnn_enabled()
         and not torch.is_autocast_enabled("cpu")
