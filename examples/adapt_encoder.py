@@ -3,8 +3,8 @@
     python examples/adapt_encoder.py sentence-transformers/all-MiniLM-L6-v2 my_corpus/ outputs/encoder
     triaffine-ner train --recipe genia-minilm --model_name_or_path outputs/encoder --train_file my_corpus/ …
 
-Only the words of the training sentences are read, not their entities. A text file (.txt) with one text per line is read
-as it is: the more text of the domain, the better. See Gururangan et al., "Don't Stop Pretraining", ACL 2020.
+Only the words of the training sentences are read, not their entities, or a text file (.txt) with one text per line. See
+Gururangan et al., "Don't Stop Pretraining", ACL 2020.
 """
 
 import argparse
