@@ -12,16 +12,14 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import torch
-from measuring import Rows, time_interleaved
+from measuring import Rows, products_by_mkl, time_interleaved
 from throughput import CLOCKS, read_records
 
 from modeling_triaffine import NestedNERPipeline, OnnxNestedNER
 from modeling_triaffine.data.alignment import detokenize
 from modeling_triaffine.machine import describe_machine
-from modeling_triaffine.model import linear_triaffine
 
 
 def main() -> None:
@@ -58,10 +56,8 @@ def main() -> None:
 
 
 def by_mkl(pipeline: NestedNERPipeline) -> Callable[..., Any]:
-    """The pipeline with all float32 products by torch's own library, also on processors where oneDNN is faster."""
-
     def call(texts: list[str], batch_size: int) -> Any:
-        with mock.patch.object(linear_triaffine, "onednn_is_faster", return_value=False):
+        with products_by_mkl():
             return pipeline(texts, batch_size=batch_size)
 
     return call

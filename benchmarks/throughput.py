@@ -10,6 +10,7 @@ With `--peers FOLDER` other libraries are compared instead (`peers.py`).
 """
 
 import argparse
+import contextlib
 import os
 import tempfile
 from collections.abc import Callable, Iterable
@@ -18,7 +19,7 @@ from time import perf_counter, process_time
 from typing import Any
 
 import torch
-from measuring import Rows, synchronize, time_interleaved
+from measuring import Rows, products_by_mkl, synchronize, time_interleaved
 from peers import compare
 from torch import nn
 from transformers.utils import logging
@@ -62,7 +63,9 @@ def main() -> None:
         for measure in (measure_prediction,) if arguments.quantize else (measure_prediction, measure_training):
             torch.manual_seed(0)
             model, processor = build_model(RANKS[name], records, arguments)
-            row = measure(model, processor, records, arguments)
+            with products_by_mkl() if arguments.by_mkl else contextlib.nullcontext():
+                row = measure(model, processor, records, arguments)
+            row |= {"by_mkl": True} if arguments.by_mkl else {}
             row |= {"quantize": arguments.quantize} if arguments.quantize else {}
             rows.add(tensors=name, rank=RANKS[name], dtype=arguments.dtype, device=arguments.device, **row)
     rows.write(arguments.output)
@@ -81,6 +84,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--dtype", choices=["float32", "bfloat16"], default="float32", help="Autocast when half.")
     parser.add_argument("--quantize", choices=["int8"], help="Of the encoder, for prediction, which alone is measured.")
+    parser.add_argument("--by_mkl", action="store_true", help="float32 by torch's own library where oneDNN is faster.")
     parser.add_argument("--peers", type=Path, metavar="FOLDER", help="Compare libraries, installed in this folder.")
     parser.add_argument("--output", type=Path)
     return parser.parse_args()

@@ -28,14 +28,13 @@ def linear_layers_in_onednn(module: nn.Module) -> contextlib.AbstractContextMana
         module: what runs inside the block. If it recomputes activations in the backward pass, outside the block, torch
             computes all of it: both passes must keep the same tensors.
     """
-    traced = torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None
-    left = traced or not onednn_is_faster() or (module.training and _recomputes(module))
+    left = not _is_wanted() or (module.training and _recomputes(module))
     return contextlib.nullcontext() if left else _OneDNNMode()
 
 
 def multiply_transposed(left: Tensor, right: Tensor) -> Tensor:
     """left · rightᵀ, [n, k] and [m, k] → [n, m], by oneDNN if it is faster; neither matrix is copied."""
-    if onednn_is_faster() and _is_for_onednn(left, right):
+    if _is_wanted() and _is_for_onednn(left, right):
         product: Tensor = OneDNNLinear.apply(left, right, None)
         return product
     return left @ right.mT
@@ -55,6 +54,12 @@ def _processor_vendor() -> str:
             return next((line.split()[-1] for line in file if line.startswith("vendor_id")), "")
     except OSError:
         return (platform.processor().split() or [""])[-1]  # Windows: "AMD64 Family 25 Model 97 …, AuthenticAMD"
+
+
+def _is_wanted() -> bool:
+    """Whether oneDNN is faster here and nothing traces the model: a graph must consist of torch's usual operations."""
+    traced = torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None
+    return not traced and onednn_is_faster()
 
 
 def _recomputes(module: nn.Module) -> bool:
