@@ -82,7 +82,10 @@ def read_texts(corpus: Path) -> list[str]:
     if corpus.suffix == ".txt":
         lines = (line.strip() for line in corpus.read_text(encoding="utf-8").splitlines())
         return [line for line in lines if line]
-    return [" ".join(tokens) for tokens in load_nested_ner(corpus)["train"]["tokens"]]
+    splits = load_nested_ner(corpus)
+    if "train" not in splits:
+        raise SystemExit(f"{corpus} has no split train, only {', '.join(splits)}: give one of its files instead.")
+    return [" ".join(tokens) for tokens in splits["train"]["tokens"]]
 
 
 def parameter_groups(model: torch.nn.Module, options: argparse.Namespace) -> list[dict[str, Any]]:

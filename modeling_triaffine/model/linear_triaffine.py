@@ -16,6 +16,9 @@ from torch.overrides import TorchFunctionMode
 
 # Multiplications below which it takes longer to prepare oneDNN for a new shape than it saves.
 LEAST_PRODUCTS = 2**22
+# Numbers of a product that is added to others. oneDNN writes to new memory, and glibc returns blocks of more than 32 MB
+# to the system: to get them again takes longer than oneDNN saves.
+LARGEST_PIECE = 2**22
 
 
 def linear_layers_in_onednn(module: nn.Module) -> contextlib.AbstractContextManager[Any]:
@@ -38,6 +41,17 @@ def multiply_transposed(left: Tensor, right: Tensor) -> Tensor:
         product: Tensor = OneDNNLinear.apply(left, right, None)
         return product
     return left @ right.mT
+
+
+def write_product(left: Tensor, right: Tensor, result: Tensor, add: bool) -> None:
+    """Writes leftᵀ · right, [n, m] and [n, k] → [m, k], to `result`, or adds it, by oneDNN if it is faster."""
+    if not (_is_wanted() and _is_for_onednn(left.mT, right.mT)):
+        torch.addmm(result, left.mT, right, beta=1 if add else 0, out=result)
+        return
+    rows = max(1, LARGEST_PIECE // right.shape[1])
+    for piece, part in zip(left.split(rows, dim=1), result.split(rows), strict=True):
+        product = OneDNNLinear.apply(piece.mT, right.mT, None)
+        part.add_(product) if add else part.copy_(product)
 
 
 @cache

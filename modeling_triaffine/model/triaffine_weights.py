@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from .linear_triaffine import multiply_transposed
+from .linear_triaffine import multiply_transposed, write_product
 
 # The axes of d+1 are padded to a multiple of this on CUDA: 16 bytes in half precision.
 ALIGNMENT = 8
@@ -61,8 +61,7 @@ class GradientBuffer:
             self._zero(wanted - self.written)
         self.written |= wanted
         if right.dtype == part.dtype and right.shape[1:] == part.shape[1:]:
-            flat = part.flatten(1)
-            torch.addmm(flat, left.mT, right.flatten(1), beta=0 if first else 1, out=flat)
+            write_product(left, right.flatten(1), part.flatten(1), add=not first)
             return
         product = (left.mT @ right.flatten(1)).unflatten(1, right.shape[1:])[:, : part.shape[1], : part.shape[2]]
         part.copy_(product) if first else part.add_(product)

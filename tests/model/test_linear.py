@@ -12,6 +12,7 @@ from modeling_triaffine.model.linear_triaffine import (
     linear_layers_in_onednn,
     multiply_transposed,
     onednn_is_faster,
+    write_product,
 )
 from tests.helpers.encoders import enable_checkpointing
 from tests.helpers.tiny import tiny_model, tiny_processor
@@ -78,6 +79,27 @@ def test_products_of_matrices(calls, monkeypatch):
     monkeypatch.setattr(linear_triaffine, "onednn_is_faster", lambda: False)
     torch.testing.assert_close(multiply_transposed(left, right), left @ right.T)
     assert len(calls) == 2
+
+
+@pytest.mark.parametrize("add", [False, True])
+@pytest.mark.parametrize("largest_piece", [1, 10, 1000])
+def test_a_product_is_written_in_pieces(largest_piece, add, calls, monkeypatch):
+    monkeypatch.setattr(linear_triaffine, "LARGEST_PIECE", largest_piece)
+    left, right = torch.randn(6, 9)[:, 2:], torch.randn(6, 5)
+    result = torch.randn(7, 5) if add else torch.full((7, 5), torch.nan)
+    expected = left.T @ right + (result if add else 0)
+    write_product(left, right, result, add)
+    torch.testing.assert_close(result, expected)
+    assert sum(rows for rows, _ in calls) == 7
+
+
+@pytest.mark.parametrize("add", [False, True])
+def test_a_product_is_written_by_torch_elsewhere(add, calls, monkeypatch):
+    monkeypatch.setattr(linear_triaffine, "onednn_is_faster", lambda: False)
+    left, right, result = torch.randn(6, 7), torch.randn(6, 5), torch.ones(7, 5)
+    write_product(left, right, result, add)
+    torch.testing.assert_close(result, left.T @ right + (1 if add else 0))
+    assert not calls
 
 
 def test_gradients_by_functional_transforms():
