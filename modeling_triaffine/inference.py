@@ -64,7 +64,9 @@ def rank_of_span(
     num_words = output.span_logits.shape[1]
     valid = span_mask(torch.tensor([num_words], device=output.span_logits.device), num_words, max_width)[0]
     i, j = span
-    likelihood = label_probabilities(output.span_logits[0], multi_label)[..., :-1].amax(-1)
+    logits = output.span_logits[0]
+    # Of several labels, probabilities near 1 would tie.
+    likelihood = logits.amax(-1) if multi_label else label_probabilities(logits)[..., :-1].amax(-1)
     ranked = likelihood[valid].sort(descending=True, stable=True).indices
     place = valid.flatten()[: i * num_words + j].sum()  # among the spans, ordered by (i, j)
     return int((ranked == place).nonzero()) + 1, len(ranked)

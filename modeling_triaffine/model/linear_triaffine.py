@@ -5,6 +5,7 @@ products take 0.4 to 0.5 of the time on an AMD processor with AVX-512, and 0.85 
 """
 
 import contextlib
+import os
 import platform
 from functools import cache
 from typing import Any
@@ -13,6 +14,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 from torch.overrides import TorchFunctionMode
+
+# oneDNN, which computes some of torch's functions on the CPU, caches a primitive for each of the last 1,024 shapes.
+# Most batches have a new one: memory would grow by a hundred megabytes. This is read when oneDNN is first used.
+os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "16")
 
 # Multiplications below which it takes longer to prepare oneDNN for a new shape than it saves.
 LEAST_PRODUCTS = 2**22
@@ -77,14 +82,17 @@ def _is_wanted() -> bool:
 
 
 def _recomputes(module: nn.Module) -> bool:
-    """Whether transformers' gradient checkpointing, called activation checkpointing since 5.23, is on."""
-    return any(getattr(part, "gradient_checkpointing", False) for part in module.modules())
+    """Whether activations are checkpointed: by transformers, or by torch's wrapper, which accelerate uses with FSDP."""
+    return any(
+        getattr(part, "gradient_checkpointing", False) or type(part).__name__ == "CheckpointWrapper"
+        for part in module.modules()
+    )
 
 
 class _OneDNNMode(TorchFunctionMode):
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if function is linear and not kwargs and _is_for_onednn(*args):
-            return OneDNNLinear.apply(*args)
+            return OneDNNLinear.apply(*args, *[None] * (3 - len(args)))  # the bias may be left out
         return function(*args, **(kwargs or {}))
 
 
@@ -92,6 +100,7 @@ def _is_for_onednn(values: Tensor, weight: Tensor, bias: Tensor | None = None) -
     parts = (values, weight) if bias is None else (values, weight, bias)
     return (
         values.device.type == "cpu"
+        and values.dim() > 1
         # Subclasses, such as quantized weights, bring products of their own.
         and all(type(part) in (Tensor, nn.Parameter) and part.dtype == torch.float32 for part in parts)
         and values.numel() * len(weight) >= LEAST_PRODUCTS

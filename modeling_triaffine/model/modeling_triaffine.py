@@ -7,10 +7,12 @@
 
 import contextlib
 import inspect
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from types import MappingProxyType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 from safetensors import SafetensorError
@@ -26,6 +28,10 @@ from .linear_triaffine import linear_layers_in_onednn
 from .repository_triaffine import ORIGIN_OPTIONS, HubMixin, check_available
 from .span_head_triaffine import SpanHeadOutput, TriaffineSpanHead
 from .words_triaffine import WordRepresentation, pool_subwords
+
+# Models that threads evaluate at the moment: how many threads, and which parts were in training mode before.
+_EVALUATING: WeakKeyDictionary[nn.Module, tuple[int, list[nn.Module]]] = WeakKeyDictionary()
+_LOCK = threading.Lock()
 
 
 @dataclass
@@ -176,7 +182,8 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         """For pickle and the hashes of data sets, without what must not, or cannot, be in a file.
 
         That is the token that the model was loaded with, and the hooks by which transformers captures the layers for
-        `mix_layers`: local functions, which it registers again in the next call.
+        `mix_layers`: local functions, which it registers again in the next call. Such a model must not be copied while
+        another thread runs it.
         """
         for module in self.encoder.modules():
             for number, hook in list(module._forward_hooks.items()):
@@ -370,15 +377,25 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
 
 @contextlib.contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Disables dropout and gradients inside the block, and restores the mode of every part of the model after it."""
-    in_training = [module for module in model.modules() if module.training]
-    model.eval()
+    """Disables dropout and gradients inside the block, and restores the mode of every part of the model after it.
+
+    If several threads share the model, the last one to leave the block restores it.
+    """
+    with _LOCK:
+        threads, in_training = _EVALUATING.get(model) or (0, [part for part in model.modules() if part.training])
+        _EVALUATING[model] = threads + 1, in_training
+        model.eval()
     try:
         with torch.no_grad():
             yield
     finally:
-        for module in in_training:
-            module.training = True
+        with _LOCK:
+            threads, in_training = _EVALUATING.pop(model)
+            if threads > 1:
+                _EVALUATING[model] = threads - 1, in_training
+            else:
+                for part in in_training:
+                    part.training = True
 
 
 def _check_positions(encoder: nn.Module, max_subwords: int) -> None:

@@ -19,10 +19,6 @@ from .quantization_triaffine import check_quantization, multiplies_bfloat16, qua
 from .repository_triaffine import ORIGIN_OPTIONS
 from .text_triaffine import TextSplitter
 
-# oneDNN, which computes some of torch's functions on the CPU, caches a primitive for each of the last 1,024 shapes.
-# Most batches have a new one: memory would grow by a hundred megabytes. This is read when oneDNN is first used.
-os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "16")
-
 logger = logging.get_logger(__name__)
 
 DEFAULT_BATCH_SIZE = 16
@@ -56,7 +52,7 @@ class NestedNERPipeline(ChunkPipeline):
             `text_splitter`.
         aggregation_strategy: only "simple": entities are spans, there are no tokens to aggregate.
         dtype: as in `from_pretrained`, if `model` is a name; also by its old name, `torch_dtype`. A processor without
-            instructions for bfloat16 computes in float32 instead, which is faster there.
+            instructions for bfloat16 computes in float32 instead, which is faster there, and converts a model object.
         quantize: "int8" computes the encoder's linear layers in int8 on the CPU, all else in float32; needs the extra
             `onnx`. A model object is copied, not changed.
         kwargs: `device`; if `model` is a name, the keywords of `from_pretrained` that say where it is (`revision`,
@@ -107,7 +103,8 @@ class NestedNERPipeline(ChunkPipeline):
         kwargs.pop("trust_remote_code", None)
         origin = {name: kwargs.pop(name) for name in ORIGIN_OPTIONS if name in kwargs}
         options = {name: kwargs.pop(name) for name in MODEL_OPTIONS if name in kwargs} | kwargs.pop("model_kwargs", {})
-        if isinstance(model, str | os.PathLike):
+        is_object = not isinstance(model, str | os.PathLike)
+        if not is_object:
             processor = processor or TriaffineProcessor.from_pretrained(model, **origin)
             options = {"dtype": kwargs.get("torch_dtype") or dtype, **origin, **options}
             model = TriaffineForNestedNER.from_pretrained(model, **options)
@@ -116,8 +113,6 @@ class NestedNERPipeline(ChunkPipeline):
                 f"NestedNERPipeline: {', '.join(origin | options)} would change how a model is loaded, but `model` is "
                 "an object; pass them to its `from_pretrained`."
             )
-        elif quantize is not None:
-            model = copy.deepcopy(model)
         processor = _find_processor(model, processor, tokenizer)
         processor.check_fits(model.config)
         if pos_tagger is not None or text_splitter is not None:
@@ -128,7 +123,7 @@ class NestedNERPipeline(ChunkPipeline):
             processor.text_splitter = text_splitter
         if quantize is not None:
             kwargs["device"] = require_cpu(kwargs.get("device"), 'quantize="int8"')
-            model = model.float().cpu()
+            model = (copy.deepcopy(model) if is_object else model).float().cpu()
             quantize_linear_layers(model.encoder)
         batch_size = DEFAULT_BATCH_SIZE if batch_size is None else batch_size
         super().__init__(model=model, processor=processor, batch_size=batch_size, **kwargs)

@@ -156,6 +156,13 @@ def test_rank_is_the_order_of_candidates(max_width):
     assert first == {tuple(span) for span in output.candidates[0].tolist()}
 
 
+def test_ranks_of_several_labels_do_not_tie_where_probabilities_are_1():
+    _, _, output = run_head(multi_label=True)
+    output.span_logits += 50
+    ranks = [rank_of_span(output, tuple(span), None, multi_label=True)[0] for span in output.candidates[0].tolist()]
+    assert sorted(ranks) == [1, 2, 3, 4]
+
+
 # ---- texts
 
 

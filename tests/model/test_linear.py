@@ -4,6 +4,7 @@ import io
 
 import pytest
 import torch
+from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
 from torch.nn.functional import linear
 
 from modeling_triaffine.model import linear_triaffine
@@ -139,6 +140,26 @@ def test_gradient_checkpointing_is_left_to_torch(encoder, calls):
     assert not calls
     model.eval()(**batch)
     assert calls
+
+
+def test_checkpoints_of_torch_are_left_to_it(encoder, calls):
+    model = tiny_model(encoder, triaffine_rank=2).train()
+    layers = model.encoder.encoder.layer
+    for number, layer in enumerate(layers):
+        layers[number] = checkpoint_wrapper(layer)
+    batch = tiny_processor(encoder)(TEXT)
+    calls.clear()
+    model(**batch).span_logits.square().mean().backward()
+    assert not calls
+
+
+def test_inputs_that_layers_of_adapters_give(calls):
+    values, weight, bias = example(6, 4)
+    with linear_layers_in_onednn(torch.nn.Identity()):
+        torch.testing.assert_close(linear(values, weight), values @ weight.T)  # without a bias
+        assert calls == [(6, 4)]
+        torch.testing.assert_close(linear(values[0], weight, bias), values[0] @ weight.T + bias)
+    assert len(calls) == 1  # one vector is left to torch
 
 
 class Subclass(torch.Tensor):

@@ -1,5 +1,7 @@
 """The whole model: every part and encoder option, independence of batch and padding, saving and loading."""
 
+import threading
+
 import pytest
 import torch
 from accelerate import infer_auto_device_map
@@ -7,6 +9,7 @@ from safetensors.torch import load, save_file
 from transformers import AutoModel, AutoModelForTokenClassification
 
 from modeling_triaffine import DataCollatorForNestedNER, TriaffineConfig, TriaffineForNestedNER
+from modeling_triaffine.model.modeling_triaffine import evaluating
 from tests.helpers.encoders import enable_checkpointing
 from tests.helpers.portable import move_to_odd_addresses
 from tests.helpers.tiny import LABELS, save_tiny_encoder, tiny_model, tiny_processor
@@ -212,6 +215,27 @@ def test_from_encoder_takes_a_config_or_fields(encoder):
         TriaffineForNestedNER.from_encoder(encoder, config, triaffine_dim=3)
     with pytest.raises(ValueError, match="from_encoder"):
         TriaffineForNestedNER(TriaffineConfig(num_labels=3))
+
+
+def test_threads_that_share_a_model_restore_its_mode_once_all_are_done(encoder):
+    model = tiny_model(encoder).train()
+    model.encoder.eval()
+    is_inside, may_leave = threading.Event(), threading.Event()
+
+    def evaluate():
+        with evaluating(model):
+            is_inside.set()
+            may_leave.wait(60)
+
+    thread = threading.Thread(target=evaluate)
+    with evaluating(model):
+        thread.start()
+        assert is_inside.wait(60)
+    assert not model.training  # the thread still runs it
+    may_leave.set()
+    thread.join()
+    assert model.training
+    assert not model.encoder.training
 
 
 def test_gradient_checkpointing_changes_nothing(encoder):
