@@ -18,8 +18,13 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 def atomic_path(path: Path) -> Iterator[Path]:
     """A path beside `path` to write a file or folder to, which replaces `path` at the end of the block.
 
-    A folder does not replace one that has files. If the block raises, `path` stays as it was.
+    A folder does not replace one that has files. Of a link, what it leads to is replaced. A device or pipe is itself
+    written to. If the block raises, `path` stays as it was.
     """
+    if path.exists() and not path.is_file() and not path.is_dir():
+        yield path
+        return
+    path = Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = unfinished(path)
     _remove(beside)
@@ -41,9 +46,7 @@ def unfinished(path: Path) -> Path:
 
 @contextlib.contextmanager
 def open_output(path: Path | None) -> Iterator[TextIO]:
-    """A text stream to standard output (None or "-") or, atomically, to a file.
-
-    A device or pipe is written to directly; of a link, the file that it leads to is replaced.
+    """A text stream to standard output (None or "-") or, atomically, to a file (see [`atomic_path`]).
 
     Raises:
         ValueError: `path` is a folder.
@@ -52,14 +55,8 @@ def open_output(path: Path | None) -> Iterator[TextIO]:
         yield sys.stdout
     elif path.is_dir():
         raise ValueError(f"--output {path} is a folder; give the name of a file.")
-    elif path.exists() and not path.is_file():
-        with open(path, "w", encoding="utf-8", errors=SURROGATES) as output:
-            yield output
     else:
-        with (
-            atomic_path(Path(os.path.realpath(path))) as unfinished,
-            open(unfinished, "w", encoding="utf-8", errors=SURROGATES) as output,
-        ):
+        with atomic_path(path) as unfinished, open(unfinished, "w", encoding="utf-8", errors=SURROGATES) as output:
             yield output
 
 

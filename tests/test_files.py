@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from modeling_triaffine.files import atomic_path, open_output
+from modeling_triaffine.files import atomic_path, new_folder, open_output
 
 
 def test_output_appears_when_it_is_whole(tmp_path):
@@ -63,6 +63,19 @@ def test_a_pipe_is_written_to_and_stays_one(tmp_path, name):
     reader.join()
     assert read == ["é\\ud800"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "pipe"]
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_new_folder_goes_where_a_link_leads(tmp_path, exists):
+    folder, link = tmp_path / "folder", tmp_path / "link"
+    if exists:
+        folder.mkdir()
+    link.symlink_to(folder)
+    with new_folder(link) as unfinished:
+        (unfinished / "file").write_text("new")
+    assert link.is_symlink()
+    assert (folder / "file").read_text() == "new"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "link"]
 
 
 def test_a_full_disk_is_named_with_the_file(tmp_path):

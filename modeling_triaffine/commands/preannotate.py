@@ -128,6 +128,7 @@ def named_texts(source: str, text_column: str, output: Path) -> Iterator[tuple[s
 def documents(found: Sequence[tuple[str, "ReadText"]], ranked: bool) -> Iterator["TextDocument"]:
     """The texts to write; `ranked` puts their rank before their names, by which tools sort them."""
     from ..data.writing_texts import TextDocument
+    from ..model.text_triaffine import clean_text
 
     for place, (name, read) in enumerate(found, start=1):
         entities = [
@@ -135,4 +136,6 @@ def documents(found: Sequence[tuple[str, "ReadText"]], ranked: bool) -> Iterator
             for one in read.entities
         ]
         doc_id = f"{place:05}-{name}" if ranked else name
-        yield TextDocument(doc_id, read.text, entities, read.sentences, {"uncertainty": round(read.uncertainty, 6)})
+        yield TextDocument(
+            doc_id, clean_text(read.text), entities, read.sentences, {"uncertainty": round(read.uncertainty, 6)}
+        )

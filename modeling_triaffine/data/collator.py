@@ -28,9 +28,9 @@ class DataCollatorForNestedNER:
     """Pads encoded sentences and builds the label matrix [B, N, N] of their entities.
 
     The label of span (i, j), both inclusive, is that of its entity, None's id if there is no entity, or -100 if it is
-    not a span (i > j, or beyond the sentence). Of two types of one span, the matrix has the last one in label order;
-    `lost` counts the others. With `multi_label` the matrix is [B, N, N, R - 1]: 1 for all labels that a span has, 0 for
-    the others. Features without `entities`, or with null, give a batch without labels.
+    not a span (i > j, or beyond the sentence). Of two types of one span, the matrix has the last one in label order.
+    With `multi_label` the matrix is [B, N, N, R - 1]: 1 for all labels that a span has, 0 for the others. Features
+    without `entities`, or with null, give a batch without labels.
 
     Args:
         processor: the [`TriaffineProcessor`] that encoded the sentences.
@@ -60,7 +60,6 @@ class DataCollatorForNestedNER:
         self.label2id = dict(label2id)
         self.flat_annotation = flat_annotation
         self.multi_label = multi_label
-        self.lost = 0
 
     def __call__(self, features: Sequence[dict[str, Any]]) -> dict[str, Tensor]:
         if "num_words" not in features[0]:
@@ -110,7 +109,6 @@ class DataCollatorForNestedNER:
                 matrix[span][sorted(labels)] = 1
             else:
                 matrix[span] = max(labels)
-                self.lost += len(labels) - 1
         return matrix
 
     def _label_of(self, entity: Mapping[str, Any]) -> int:

@@ -62,7 +62,7 @@ def write_nested_ner(
         )
     suffix, write = WRITERS[format]
     lost = {}
-    with new_folder(folder.resolve()) as unfinished:
+    with new_folder(folder) as unfinished:
         for split, records in splits.items():
             check = RecordChecker(f"split {split!r}")
             checked = (check(record, f"sentence {number}") for number, record in enumerate(records))

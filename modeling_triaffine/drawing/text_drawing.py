@@ -148,13 +148,16 @@ def _cells(text: str) -> list[_Cell]:
 def _wrap(cells: Iterable[_Cell], columns: int) -> list[list[_Cell]]:
     """Lines of at most that many columns, not counting trailing spaces."""
     lines: list[list[_Cell]] = [[]]
+    used = 0
     for cell in cells:
-        used = sum(before.columns for before in lines[-1])
         if used + cell.columns > columns and not cell.is_space:
             lines.append(_take_last_word(lines[-1]))
+            used = sum(before.columns for before in lines[-1])
         lines[-1].append(cell)
+        used += cell.columns
         if cell.ends_line:
             lines.append([])
+            used = 0
     return lines
 
 

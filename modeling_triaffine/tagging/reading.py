@@ -20,7 +20,9 @@ logger = logging.getLogger(__name__)
 JSON_LINES = {".jsonl", ".json", ".ndjson"}
 SUFFIXES = {".parquet", *JSON_LINES}
 # pyarrow's errors for mixed types, integers beyond 64 bits, and halves of surrogate pairs.
-NO_COLUMN = (pa.ArrowException, OverflowError, UnicodeEncodeError)
+NO_COLUMN = (pa.ArrowException, OverflowError, UnicodeEncodeError, RecursionError)
+# Of lists and objects inside each other; Arrow's streams allow 64.
+MAX_LEVELS = 50
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,10 +109,12 @@ def read_parquet(file: str, path: str, reading: Reading) -> Iterator[Chunk]:
     with pq.ParquetFile(path) as parquet:
         schema = parquet.schema_arrow
         _check_columns(schema, reading)
+        # pyarrow cannot select rows of a column of string views.
+        plain = pa.schema([f.with_type(pa.string()) if pa.types.is_string_view(f.type) else f for f in schema])
         before = 0
         nothing = pa.RecordBatch.from_pylist([], schema)
         for batch in parquet.iter_batches(reading.chunk_size) if parquet.metadata.num_rows else [nothing]:
-            table = pa.Table.from_batches([batch], schema)
+            table = pa.Table.from_batches([batch], schema).cast(plain)
             texts = table[reading.text_column].to_pylist()
             chunk = Chunk(file, table, range(before + 1, before + 1 + len(texts)))
             yield chunk.reject([reason_against(text, reading) for text in texts])
@@ -220,15 +224,16 @@ def _common_type(known: pa.DataType, values: list[Any]) -> pa.DataType | None:
         schemas = [pa.schema({"values": kind}) for kind in (known, seen)]
         common = pa.unify_schemas(schemas, promote_options="permissive").field("values").type
         pa.array(values, common)
+        return common if _is_storable(common) else None
     except NO_COLUMN:
         return None
-    return common if _is_storable(common) else None
 
 
-def _is_storable(kind: pa.DataType) -> bool:
-    """Whether Parquet can store the type: it cannot store objects without fields."""
+def _is_storable(kind: pa.DataType, levels: int = MAX_LEVELS) -> bool:
+    """Whether Parquet and Arrow can store the type: neither objects without fields nor very deep ones."""
     parts = [kind.field(number).type for number in range(kind.num_fields)]
-    return all(map(_is_storable, parts)) and (bool(parts) or not pa.types.is_struct(kind))
+    is_whole = bool(parts) or not pa.types.is_struct(kind)
+    return is_whole and levels > 0 and all(_is_storable(part, levels - 1) for part in parts)
 
 
 def _column(values: list[Any], kind: pa.DataType | None) -> pa.Array:

@@ -116,6 +116,27 @@ def test_texts_of_a_folder_and_of_json_lines_keep_their_names(command, saved_mod
     assert sorted(file.name for file in (tmp_path / "other").glob("*.txt")) == ["7.txt", "a-00002.txt", "a-00003.txt"]
 
 
+@pytest.mark.parametrize("tool", ["brat", "inception", "doccano", "label_studio"])
+def test_halves_of_surrogate_pairs_are_replaced(command, saved_model, tmp_path, tool):
+    if tool == "inception":
+        pytest.importorskip("cassis")
+    lines = write_files(tmp_path, {"a.jsonl": '{"text": "a \\ud800 gene"}\n'})
+    result = command("preannotate", lines, "--model", saved_model, "--to", tool, "--output", tmp_path / "out")
+    assert result.code == 0, result.err
+    name = {"brat": "out/a-00001.txt", "inception": "out/a-00001.json"}.get(tool, "out")
+    assert "a \ufffd gene" in (tmp_path / name).read_text(encoding="utf-8").replace("\\ufffd", "\ufffd")
+
+
+def test_a_link_stays_and_what_it_leads_to_is_written(command, saved_model, tmp_path):
+    (tmp_path / "texts.txt").write_text("a gene\n")
+    (tmp_path / "target.jsonl").write_text("old")
+    (tmp_path / "link").symlink_to(tmp_path / "target.jsonl")
+    arguments = ("--model", saved_model, "--to", "doccano", "--output", tmp_path / "link")
+    assert command("preannotate", tmp_path / "texts.txt", *arguments).code == 0
+    assert (tmp_path / "link").is_symlink()
+    assert "a gene" in (tmp_path / "target.jsonl").read_text()
+
+
 MISTAKES = {
     "no tool": (["texts.txt", "--output", "x"], ["--to"]),
     "another tool": (["texts.txt", "--output", "x", "--to", "prodigy"], ["'prodigy'", "'label_studio'"]),

@@ -299,6 +299,23 @@ class TestReading:
         assert table["text"].to_pylist() == [records[row - 1]["text"] for row in rows]
         pq.write_table(table, folder / "a.parquet")
 
+    @pytest.mark.parametrize("depth", [90, 500, 900])
+    def test_deep_objects_become_json(self, tmp_path, depth):
+        path = tmp_path / "a.jsonl"
+        path.write_text(f'{{"text": "a", "x": {"[" * depth}{"]" * depth}}}\n')
+        (chunk,) = self.read(path)
+        assert (chunk.failure, chunk.table["text"].to_pylist()) == (None, ["a"])
+
+    def test_string_views_are_strings(self, tmp_path):
+        table = pa.table({"text": pa.array(["a", None, "b"], pa.string_view()), "n": [1, 2, 3]})
+        try:
+            pq.write_table(table, tmp_path / "a.parquet")
+        except pa.ArrowNotImplementedError:
+            pytest.skip("needs a pyarrow that writes string views")
+        (chunk,) = self.read(tmp_path / "a.parquet")
+        assert chunk.table.to_pylist() == [{"text": "a", "n": 1}, {"text": "b", "n": 3}]
+        assert [line["row"] for line in chunk.rejected] == [2]
+
     def test_rows_of_parquet(self, tmp_path):
         table = pa.table({"id": [1, 2, 3, 4], "text": ["a", None, "long", "b"], "day": [datetime.date(2020, 1, 1)] * 4})
         pq.write_table(table, tmp_path / "a.parquet")
