@@ -9,7 +9,9 @@ does not stop the next. `visit.jsonl` has a line for each part and each measurem
 
 import argparse
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -164,11 +166,14 @@ def run(part: Part, folder: Path, limit: float) -> Iterator[dict[str, Any]]:
     log = folder / f"{part.name}.log"
     start = time.perf_counter()
     with log.open("w") as output:
+        command = [str(word) for word in part.command]
+        process = subprocess.Popen(command, stdout=output, stderr=output, cwd=ROOT, start_new_session=True)
         try:
-            command = [str(word) for word in part.command]
-            status = subprocess.run(command, stdout=output, stderr=output, cwd=ROOT, timeout=limit).returncode
+            status = process.wait(limit)
             outcome = f"failed with status {status}" if status else "passed"
         except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)  # with the processes that accelerate started
+            process.wait()
             outcome = f"stopped after its {limit:g} s"
     text = log.read_text(errors="replace")
     quoted = re.search(part.expected_message, text) if part.expected_message else None

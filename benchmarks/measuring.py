@@ -17,6 +17,8 @@ import torch
 from modeling_triaffine.model import linear_triaffine
 from modeling_triaffine.model.triaffine_ops import free_bytes
 
+CLOCKS = {"wall": time.perf_counter, "processor": time.process_time}
+
 
 def time_interleaved(
     calls: dict[str, Callable[[], Any]],

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from measuring import Rows, products_by_mkl, time_interleaved
-from throughput import CLOCKS, read_records
+from measuring import CLOCKS, Rows, products_by_mkl, time_interleaved
+from throughput import read_records
 
 from modeling_triaffine import NestedNERPipeline, OnnxNestedNER
 from modeling_triaffine.data.alignment import detokenize

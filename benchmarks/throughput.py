@@ -15,11 +15,11 @@ import os
 import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from time import perf_counter, process_time
+from time import perf_counter
 from typing import Any
 
 import torch
-from measuring import Rows, products_by_mkl, synchronize, time_interleaved
+from measuring import CLOCKS, Rows, products_by_mkl, synchronize, time_interleaved
 from peers import compare
 from torch import nn
 from transformers.utils import logging
@@ -43,7 +43,6 @@ from modeling_triaffine.training.recipes import find_recipe, load_recipe
 
 RECIPES = Path(__file__).resolve().parents[1] / "hub_configs"
 RANKS = {"low rank": 64, "full": None}
-CLOCKS = {"wall": perf_counter, "processor": process_time}
 
 
 def main() -> None:

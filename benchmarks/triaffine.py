@@ -11,13 +11,12 @@ that shape.
 """
 
 import argparse
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
-from measuring import Rows, available_bytes, peak_extra_bytes, product_rate, time_interleaved
+from measuring import CLOCKS, Rows, available_bytes, peak_extra_bytes, product_rate, time_interleaved
 from published import PublishedHead
 from torch import Tensor
 
@@ -35,7 +34,6 @@ HIDDEN_SIZE = 384
 TOLERANCE = {"float32": 1e-4, "tf32": 1e-2, "bfloat16": 0.1}
 # Part of the available memory that a plain form may need to be run.
 PLAIN_SHARE = 0.6
-CLOCKS = {"wall": time.perf_counter, "processor": time.process_time}
 
 Head = TriaffineSpanHead | PublishedHead
 

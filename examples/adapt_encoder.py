@@ -33,7 +33,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     model = AutoModelForMaskedLM.from_pretrained(options.encoder)
 
     def tokenize(rows: dict[str, list[str]]) -> Any:
-        return tokenizer(rows["text"], truncation=True, max_length=options.max_subwords)
+        pieces = tokenizer(
+            rows["text"], truncation=True, max_length=options.max_subwords, return_overflowing_tokens=True
+        )
+        return {name: pieces[name] for name in tokenizer.model_input_names}
 
     texts = Dataset.from_dict({"text": read_texts(options.corpus)}).map(tokenize, batched=True, remove_columns="text")
     training = TrainingArguments(
@@ -58,14 +61,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
         optimizers=(optimizer, get_linear_schedule_with_warmup(optimizer, steps // 20, steps)),
     )
     trainer.train()
-    model.base_model.save_pretrained(options.output_dir)
-    tokenizer.save_pretrained(options.output_dir)
+    if trainer.is_world_process_zero():
+        model.base_model.save_pretrained(options.output_dir)
+        tokenizer.save_pretrained(options.output_dir)
 
 
 def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("encoder", help="Name on the Hub or folder of a masked-language encoder (BERT, RoBERTa, …).")
-    parser.add_argument("corpus", type=Path, help="Corpus in any format of the package, or a .txt file.")
+    parser.add_argument("corpus", type=Path, help="Corpus in any format of the package, or a .txt file of lines.")
     parser.add_argument("output_dir", type=Path, help="Where the adapted encoder is saved.")
     parser.add_argument("--num_train_epochs", type=int, default=8)
     parser.add_argument("--batch_size", type=int, default=32)

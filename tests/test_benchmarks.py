@@ -2,6 +2,7 @@
 
 import json
 import sys
+import time
 from importlib import import_module
 from pathlib import Path
 
@@ -116,7 +117,7 @@ def test_a_part_that_fails_does_not_stop_a_visit_to_a_gpu(encoder, monkeypatch, 
     rows = tmp_path / "rows.jsonl"
     parts = [
         gpu_visit.Part("fails", 30, [sys.executable, "-c", "raise SystemExit('no such device')"]),
-        gpu_visit.Part("too slow", 0.1, ["sleep", "60"]),
+        gpu_visit.Part("too slow", 0.1, ["sh", "-c", f"(sleep 3; touch {tmp_path}/alive) & sleep 60"]),
         gpu_visit.Part(
             "warns", 30, ["sh", "-c", "echo Out of memory at a batch of 3 sentences; exit 1"], None, "Out.*"
         ),
@@ -136,6 +137,8 @@ def test_a_part_that_fails_does_not_stop_a_visit_to_a_gpu(encoder, monkeypatch, 
     ]
     assert outcomes[0]["message"] == "no such device"
     assert measurement == {"measured by": "measures", "seconds": {"full": 2.5}}
+    time.sleep(2.5)
+    assert not (tmp_path / "alive").exists()  # the processes of a stopped part are stopped, too
     report = (tmp_path / "visit.md").read_text()
     assert "Out of memory at a batch of 3 sentences" in report
     assert "full 2.5" in report

@@ -3,6 +3,7 @@
 `contents.py` defines which files may be part of one, `upload.py` uploads it.
 """
 
+import json
 import os
 import re
 import shutil
@@ -132,7 +133,9 @@ def assemble_repository(
         card = _new_card(checkpoint, config, repo_id, given.get(CARD_NAME, b"").decode("utf-8"), tags or ())
         (staging / CARD_NAME).write_text(card, encoding="utf-8", newline="")
     files = {path.name: path for path in staging.iterdir()}
-    files |= {name: checkpoint / name for name in (*_weights(names), *filter(is_legal, names))}
+    weights = _weights(names)
+    _check_weights(checkpoint, weights)
+    files |= {name: checkpoint / name for name in (*weights, *filter(is_legal, names))}
     left_behind = [name for name in names if not is_part(name)]
     return Repository(repo_id, files, left_behind, code_repository, edited)
 
@@ -196,3 +199,13 @@ def _new_card(checkpoint: Path, config: TriaffineConfig, repo_id: str, own_card:
 def _weights(names: list[str]) -> list[str]:
     """The files of the weights: one, or shards with their index."""
     return [WEIGHTS_FILE] if WEIGHTS_FILE in names else [name for name in names if WEIGHTS.fullmatch(name)]
+
+
+def _check_weights(checkpoint: Path, weights: Sequence[str]) -> None:
+    """Raises ValueError if files of the weights are missing; an upload would delete those on the Hub."""
+    expected = {WEIGHTS_FILE}
+    for index in (name for name in weights if name.endswith(".json")):
+        expected = set(json.loads((checkpoint / index).read_text(encoding="utf-8"))["weight_map"].values())
+    missing = sorted(expected.difference(weights))
+    if missing:
+        raise ValueError(f"{checkpoint} has no {', '.join(missing)}: its weights are incomplete. Save the model again.")

@@ -321,6 +321,8 @@ class NestedNERTrainingArguments(TrainingArguments):
             raise ValueError(
                 f"warmup_steps is {self.warmup_steps:g}; give a whole number of updates, or a fraction below 1."
             )
+        if self.dataloader_persistent_workers and not self.dataloader_num_workers:
+            raise ValueError("dataloader_persistent_workers needs workers; set dataloader_num_workers above 0.")
         if 0 < self.max_steps <= self.warmup_steps:
             raise ValueError(
                 f"warmup_steps is {self.warmup_steps:g}, but the training has {self.max_steps} updates (max_steps): "

@@ -37,7 +37,7 @@ def measure_records(processor: TriaffineProcessor, records: datasets.Dataset, sh
     sizes = []
     starts = range(0, len(records), RECORDS_AT_ONCE)
     for start in tqdm(starts, desc="Counting sub-words", leave=False, disable=not show_progress):
-        chunk = records.select(range(start, min(start + RECORDS_AT_ONCE, len(records)))).to_list()
+        chunk = list(records.select(range(start, min(start + RECORDS_AT_ONCE, len(records)))))  # applies a transform
         sizes += [feature_size(feature) for feature in encode_records(processor, chunk)]
     return sizes
 

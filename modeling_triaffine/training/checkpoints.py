@@ -99,14 +99,22 @@ def find_checkpoint(wanted: str | bool | None, output_dir: str | Path) -> str | 
 
 
 def remove_damaged(output_dir: str | Path, start: str | None) -> None:
-    """Removes damaged checkpoints later than the one that training starts from, each with a warning.
+    """Removes damaged checkpoints later than the one that training starts from; warns of them and of undamaged ones.
 
     The rotation counts folders, so it could otherwise keep a damaged checkpoint and delete the last undamaged one.
     """
     first = -1 if start is None else TrainerState.load_from_json(str(Path(start) / TRAINER_STATE_NAME)).global_step
     for checkpoint in list_checkpoints(output_dir):
-        damage = find_damage(checkpoint) if _update(checkpoint) > first else None
-        if damage is not None:
+        if _update(checkpoint) <= first:
+            continue
+        damage = find_damage(checkpoint)
+        if damage is None:
+            logger.warning(
+                "%s is later than the checkpoint that training starts from: the latest checkpoint may be one of an "
+                "abandoned course. Delete it, or name the checkpoint when you resume.",
+                checkpoint,
+            )
+        else:
             logger.warning("Removing %s, which is incomplete or damaged (%s).", checkpoint, damage)
             shutil.rmtree(checkpoint)
 
@@ -127,7 +135,8 @@ class ResumeCallback(TrainerCallback):
     def _compare_learning_rates(self, optimizer: torch.optim.Optimizer) -> None:
         """The scheduler of the checkpoint keeps its initial rates."""
         for group in optimizer.param_groups:
-            if "name" not in group:  # of the user's own optimizer
+            # The user's own optimizer has no names, and rates that follow the scores have no initial value.
+            if not {"name", "initial_lr"} <= group.keys():
                 continue
             part = group["name"].removesuffix("_no_decay")
             begun, asked = float(group["initial_lr"]), self.learning_rates[part]

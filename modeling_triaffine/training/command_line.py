@@ -76,7 +76,7 @@ def parse_training_plan(arguments: Sequence[str], library: Path | None = None) -
     parser = _build_parser()
     given = parser.parse_given(arguments)
     name = given.pop("recipe", None)
-    recipe = Recipe() if name is None else load_recipe(find_recipe(name, library))
+    recipe = Recipe() if not name else load_recipe(find_recipe(name, library))
     config = _check_recipe_config(recipe) | {option: given.pop(option) for option in CONFIG_OPTIONS if option in given}
     config = {name: value for name, value in config.items() if value != ""}
     of_recipe = _check_recipe_options(recipe, parser)

@@ -51,6 +51,10 @@ class DamagedCheckpointError(TrainingFault, ValueError):
     """A file of the checkpoint to resume from is missing, cut off or unreadable."""
 
 
+class ResumeError(TrainingFault, ValueError):
+    """The checkpoint cannot be resumed with these options."""
+
+
 def check_writable(output_dir: str | Path) -> None:
     """Raises SavingError unless a file can be written to the folder, or to its closest existing parent."""
     existing = Path(output_dir).absolute()

@@ -14,7 +14,9 @@ from typing import Any
 import torch
 from torch import nn
 from torch.optim import Optimizer
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments, get_scheduler
+
+from .faults import ResumeError
 
 PARTS = ("head", "words", "encoder")
 AVERAGE = "average"
@@ -64,6 +66,23 @@ def build_parameter_groups(
         for (part, decays), parameters in groups.items()
         if parameters
     ]
+
+
+def check_optimization(trainer: Trainer) -> None:
+    """Raises ValueError if the optimizer or the scheduler refuses its options, before the training starts."""
+    arguments: Any = trainer.args
+    try:
+        trainer.get_optimizer_cls_and_kwargs(arguments, trainer.model)  # type: ignore[arg-type]
+        probe = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+        get_scheduler(arguments.lr_scheduler_type, probe, 0, 1, arguments.lr_scheduler_kwargs or {})
+    except (TypeError, ValueError, ImportError) as error:
+        optimizer, scheduler = (
+            str(getattr(name, "value", name)) for name in (arguments.optim, arguments.lr_scheduler_type)
+        )
+        raise ValueError(
+            f"The optimizer {optimizer} (--optim_args) or the scheduler {scheduler} (--lr_scheduler_kwargs) cannot be "
+            f"made: {str(error).rstrip('.')}."
+        ) from error
 
 
 def averaging(optimizer_class: type[Optimizer], decay: float) -> type[Optimizer]:
@@ -117,7 +136,7 @@ def averaging(optimizer_class: type[Optimizer], decay: float) -> type[Optimizer]
 
 
 class AveragingCallback(TrainerCallback):
-    """Leaves the average in the model after training; raises ValueError if averaging stops on resuming."""
+    """Leaves the average in the model after training; raises ResumeError if averaging stops on resuming."""
 
     def __init__(self, averages: bool):
         self.averages = averages
@@ -126,7 +145,7 @@ class AveragingCallback(TrainerCallback):
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
         if has_average(kwargs["optimizer"]) and not self.averages:
-            raise ValueError(
+            raise ResumeError(
                 "The checkpoint has averaged weights. Resume with the --ema_decay of its training, or start a new run "
                 "with the checkpoint as model_name_or_path."
             )

@@ -75,6 +75,11 @@ class Lines(TrainerCallback):
         if self.updates and hasattr(self, "last") and self._is_due():
             logger.info("Evaluation: batch %d of %d", self.batches, len(kwargs["eval_dataloader"]))
 
+    def on_evaluate(self, *_: Any, **__: Any) -> None:
+        self.batches = 0
+
+    on_predict = on_evaluate
+
     def on_log(
         self,
         args: TrainingArguments,
@@ -87,7 +92,6 @@ class Lines(TrainerCallback):
         if "loss" in logs:
             self.training_loss = f", training loss {float(logs['loss']):.4g}"
         if "eval_f1" in logs:
-            self.batches = 0
             logger.info(
                 "Epoch %.4g of %d, update %d of %d: P %s, R %s, F1 %s (flat %s, nested %s), loss %.4g%s",
                 *(state.epoch or 0, state.num_train_epochs, state.global_step, state.max_steps),

@@ -28,11 +28,13 @@ from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.processing_triaffine import TriaffineProcessor
 from ..publishing.card_mark import mark_card
 from ..publishing.model_card import CARD_NAME, build_model_card, repository_name
-from ..publishing.run_summary import RunSummary
+from ..publishing.run_summary import SUMMARY_FILE, RunSummary
+from ..publishing.upload import NotPublishedError
 from .checkpoints import find_checkpoint, list_checkpoints
 from .command_line import TrainingPlan, parse_training_plan
 from .corpora import Corpus, limit_splits, texts_to_score
 from .faults import TrainingFault, check_writable, explaining_faults
+from .optimization import check_optimization
 from .preparation import build_model, check_entities, check_splits, label_names, load_teacher, read_data
 from .progress import quieten, report_progress
 from .recipes import TRAINING_FILE, format_training
@@ -46,7 +48,10 @@ logger = logging.getLogger(__name__)
 # Options that the recipe of a run leaves out: where it is saved and uploaded, and what it resumed from.
 OF_ONE_RUN = re.compile(r"output_dir|resume_from_checkpoint|push_to_hub|hub_.*")
 # Options that may name a file or folder of this machine.
-FILE_OPTIONS = ("train_file", "validation_file", "test_file", "word_vectors", "model_name_or_path", "pos_tagger")
+FILE_OPTIONS = (
+    *("train_file", "validation_file", "test_file", "word_vectors", "model_name_or_path", "pos_tagger"),
+    *("accelerator_config", "deepspeed", "fsdp_config"),
+)
 # Split → prefix of its metrics' names.
 PREFIXES = {"validation": "eval", "test": "test"}
 # Difference of F1 between given words and raw text that is warned of.
@@ -128,15 +133,22 @@ def train_and_save(run: Run) -> dict[str, float]:
         outputs["test"] = _score(run, "test", metrics)
     model = whole_model(trainer)
     raw_text = {split: _score_raw_text(run, split, output, model, metrics) for split, output in outputs.items()}
-    files = {"all_results.json": json.dumps(metrics, indent=2, sort_keys=True)}
-    for split, output in outputs.items():
-        files[f"{split}_predictions.jsonl"] = _as_lines(run.corpus.given[split], output.predictions)
+    files = {
+        f"{split}_predictions.jsonl": _as_lines(run.corpus.given[split], output.predictions)
+        for split, output in outputs.items()
+    }
     if training.do_train and model is not None:
         files |= _describe(run, model, outputs, raw_text)
-    if trainer.is_world_process_zero():
-        _write_files(Path(training.output_dir), files)
-    if training.do_train:
-        trainer.save_model()
+    # The metrics come last: a folder with all_results.json is that of a finished run.
+    last = {"all_results.json": json.dumps(metrics, indent=2, sort_keys=True)}
+    _write_files(run, files)
+    try:
+        if training.do_train:
+            trainer.save_model()
+    except NotPublishedError:  # the model is saved
+        _write_files(run, last)
+        raise
+    _write_files(run, last)
     logger.info("Saved in %s%s", training.output_dir, _next_command(run))
     return metrics
 
@@ -159,6 +171,10 @@ def _check_output_folder(plan: TrainingPlan) -> None:
             f"--output_dir {training.output_dir} has {found[-1].name} of an earlier run. Add --resume_from_checkpoint "
             "to continue that run, or give another folder."
         )
+    if training.do_train and not training.resume_from_checkpoint and Path(training.output_dir, SUMMARY_FILE).exists():
+        raise ValueError(
+            f"--output_dir {training.output_dir} has the model of an earlier run. Give another folder, or delete it."
+        )
 
 
 def _build_trainer(
@@ -176,6 +192,8 @@ def _build_trainer(
                 train_dataset=dataset.get("train"),
                 eval_dataset=dataset.get("validation"),
             )
+        if plan.training.do_train:
+            check_optimization(trainer)
     except TrainingFault:
         raise
     except (RuntimeError, ImportError) as error:  # the Trainer's errors for a tracker that is not installed
@@ -271,10 +289,12 @@ def _describe(
     }
 
 
-def _write_files(folder: Path, files: dict[str, str]) -> None:
-    with explaining_faults(folder):
-        for name, text in files.items():
-            write_text(folder / name, text)
+def _write_files(run: Run, files: dict[str, str]) -> None:
+    folder = Path(run.plan.training.output_dir)
+    if run.trainer.is_world_process_zero():
+        with explaining_faults(folder):
+            for name, text in files.items():
+                write_text(folder / name, text)
 
 
 def _next_command(run: Run) -> str:
@@ -295,7 +315,7 @@ def _as_recipe(plan: TrainingPlan, words: str) -> str:
 
 def _as_written(option: str, value: Any) -> Any:
     """Returns an option's value for YAML, with absolute paths."""
-    if option in FILE_OPTIONS and Path(value).exists():
+    if option in FILE_OPTIONS and isinstance(value, str) and Path(value).exists():
         return str(Path(value).resolve())
     return value.value if isinstance(value, Enum) else value
 

@@ -342,8 +342,8 @@ class NestedNERTrainer(HubTrainer):
         predictions: Any = [entities for entities, _ in rows]
         metrics: dict[str, float] = {}
         references: Any = None
-        if "entities" in dataset.column_names:
-            references = list(dataset["entities"])
+        if "entities" in dataset[0]:
+            references = [record["entities"] for record in dataset]
             scored = without_labels(predictions, self.unscored_labels(references))
             metrics = {"loss": loss, **_flat_metrics(score_entities(scored, references))}
             if self.model.config.cross_span:

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..data.reading import GZIP_MAGIC, HEAD_SIZE, open_corpus
 from ..errors import missing_extra
-from ..model.vocabularies_triaffine import UNKNOWN
+from ..model.vocabularies_triaffine import PADDING, UNKNOWN
 
 Vectors = dict[str, np.ndarray]
 # First line of word2vec files and fastText's `.vec`: number of words, size of the vectors.
@@ -57,7 +57,8 @@ class WordVectors:
         """The embeddings [V, size] of a vocabulary of these words: 0 for padding, their mean for the unknown word."""
         table = np.zeros((len(vocabulary), self.size), dtype=np.float32)
         for word, vector in self.vectors.items():
-            table[vocabulary[word]] = vector
+            if word != PADDING:
+                table[vocabulary[word]] = vector
         table[vocabulary[UNKNOWN]] = table.sum(axis=0, dtype=np.float64) / max(1, len(self.vectors))
         return table
 

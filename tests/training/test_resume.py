@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from safetensors.torch import load_file
-from transformers import TrainerCallback
+from transformers import SchedulerType, TrainerCallback
 from transformers.trainer_jit_checkpoint import JITCheckpointCallback
 
 from modeling_triaffine.training.checkpoints import find_checkpoint, find_damage, list_checkpoints, remove_damaged
@@ -192,6 +192,30 @@ def test_a_checkpoint_of_another_name_is_resumed_from(tmp_path, checkpointed) ->
     trainer.train(resume_from_checkpoint=str(start))
     assert trainer.state.global_step == 2
     assert [path.name for path in list_checkpoints(folder)] == ["checkpoint-1"]  # no later than the start
+
+
+def test_checkpoints_later_than_the_start_are_warned_of(tmp_path, checkpointed, caplog) -> None:
+    folder = shutil.copytree(checkpointed, tmp_path / "out")
+    remove_damaged(folder, str(folder / "checkpoint-2"))
+    assert not caplog.messages
+    remove_damaged(folder, str(folder / "checkpoint-1"))
+    [line] = caplog.messages
+    assert "checkpoint-2 is later than the checkpoint that training starts from" in line
+    assert [path.name for path in list_checkpoints(folder)] == ["checkpoint-1", "checkpoint-2"]
+
+
+@pytest.mark.parametrize("scheduler", ["reduce_lr_on_plateau", "greedy"])
+def test_rates_that_follow_the_scores_are_resumed(tmp_path, scheduler) -> None:
+    if scheduler not in list(SchedulerType):
+        pytest.skip("needs a later version of transformers")
+    options = {**UPDATES, "num_train_epochs": 2, "lr_scheduler_type": scheduler, "save_total_limit": 5}
+    trainer = micro_trainer(tmp_path, RECORDS[:4], RECORDS[:2], **options, eval_strategy="epoch")
+    trainer.train()
+    shutil.rmtree(list_checkpoints(tmp_path)[-1])
+    again = micro_trainer(tmp_path, RECORDS[:4], RECORDS[:2], **options, eval_strategy="epoch")
+    again.train(resume_from_checkpoint=True)
+    assert again.state.global_step == trainer.state.global_step
+    assert_same_weights(again.model.state_dict(), trainer.model.state_dict())
 
 
 def test_a_checkpoint_saved_because_of_a_signal_is_undamaged(tmp_path) -> None:

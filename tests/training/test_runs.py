@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -279,6 +280,10 @@ def test_a_trained_model_can_be_scored_without_training(tmp_path: Path, micro_co
     assert not any(word in card for word in ("kappa", "alpha gene", "beta gene", "widget:"))
     assert after["eval_loss"] == pytest.approx(before["eval_loss"], rel=1e-5)
     assert {path.name for path in scored_folder.iterdir()} == {"all_results.json", "validation_predictions.jsonl"}
+    for checkpoint in trained_folder.glob("checkpoint-*"):
+        shutil.rmtree(checkpoint)
+    with pytest.raises(ValueError, match=r"out has the model of an earlier run"):
+        prepare()
     with pytest.raises(ValueError, match=r"triaffine_dim is 9, but the model in .* was trained with 8"):
         prepare_run([*again, "--output_dir", str(scored_folder), "--use_cpu", "--triaffine_dim", "9"])
 
@@ -314,6 +319,9 @@ MISTAKES = {
     "name": (["--hub_model_id", "a//b"], r"`model_name` is 'a//b'"),
     "data": (["--dataset_name", "{corpus}"], r"--dataset_name is .* looks like a folder"),
     "flat": (["--flat_annotation", "inner"], r"flat_annotation.*'inner'.*outermost.*innermost.*any"),
+    "scheduler": (["--lr_scheduler_type", "cosine_with_min_lr"], r"scheduler .*cosine_with_min_lr.*min_lr"),
+    "its options": (["--lr_scheduler_kwargs", '{{"foo": 1}}'], r"--lr_scheduler_kwargs.* cannot be made: .*'foo'"),
+    "optimizer": (["--optim_args", "foo"], r"The optimizer adamw.*--optim_args.* cannot be made"),
     "attention": (["--attention", "magic"], r"`attention` is 'magic'; choose one of"),
 }
 
@@ -344,6 +352,18 @@ def test_types_that_the_words_of_raw_text_lose_are_scored(tmp_path: Path, prepar
     run = prepare("--validation_file", corpus, num_train_epochs=1)
     assert run.dataset["validation"]["entities"][:] == [[]]
     assert train_and_save(run)["eval_f1_virus"] == 0
+
+
+def test_a_run_that_is_stopped_while_it_saves_is_not_finished(tmp_path: Path, prepare, monkeypatch) -> None:
+    def stop() -> None:
+        raise KeyboardInterrupt
+
+    run = prepare("--save_strategy", "no", "--load_best_model_at_end", "false", num_train_epochs=1)
+    monkeypatch.setattr(run.trainer, "save_model", stop)
+    with pytest.raises(KeyboardInterrupt):
+        train_and_save(run)
+    assert (tmp_path / "out" / "training.yaml").exists()
+    assert not (tmp_path / "out" / "all_results.json").exists()
 
 
 def test_memory_that_does_not_hold_the_model_is_explained(prepare, monkeypatch) -> None:
@@ -467,6 +487,18 @@ def test_lines_come_soon_and_then_once_a_minute(monkeypatch) -> None:
         if lines._is_due():
             due.append(second)
     assert due == [5, 15, 35, 75, 135, 195, 255]
+
+
+def test_the_batches_of_each_scored_split_are_counted_from_one(caplog) -> None:
+    lines = progress.Lines(progress.Meter())
+    lines.between, lines.last = 0.0, 0.0
+    caplog.set_level("INFO")
+    for end in (lines.on_evaluate, lines.on_predict, lines.on_predict):
+        for _ in range(2):
+            lines.on_prediction_step(None, TrainerState(), None, eval_dataloader=range(2))
+            lines.between = 0.0
+        end(None, TrainerState(), None, metrics={})
+    assert [line.partition(": ")[2] for line in caplog.messages] == ["batch 1 of 2", "batch 2 of 2"] * 3
 
 
 def test_a_run_without_validation_data_needs_one_option(tmp_path: Path, micro_corpus: Path, prepare) -> None:

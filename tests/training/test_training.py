@@ -1,9 +1,12 @@
 """The trainer: parameter groups, batches, the loss of an update, evaluation, arguments."""
 
+import math
 import random
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
+import datasets
 import numpy as np
 import pytest
 import torch
@@ -189,6 +192,24 @@ def test_records_are_as_long_as_the_encoder_reads_them(tmp_path: Path) -> None:
     for rows, batch in zip(loader.batch_sampler, loader, strict=True):
         assert [sizes[row][1] for row in rows] == batch["num_words"].tolist()
         assert [sizes[row][0] for row in rows] == batch["attention_mask"].sum(1).tolist()
+
+
+def test_columns_that_a_transform_adds_are_measured_trained_and_scored(tmp_path: Path) -> None:
+    records = micro_records(8)
+
+    def add_columns(rows: dict[str, list[Any]]) -> dict[str, list[Any]]:
+        given = [records[row] for row in rows["row"]]
+        return {name: [record[name] for record in given] for name in ("tokens", "entities")}
+
+    data = datasets.Dataset.from_dict({"row": range(len(records))}).with_transform(add_columns)
+    plain = micro_trainer(tmp_path, records, records[:3])
+    trainer = trainer_like(plain, train_dataset=data, eval_dataset=data.select(range(3)))
+    sizes = [measure_records(plain.processing_class, one, show_progress=False) for one in (plain.train_dataset, data)]
+    assert sizes[0] == sizes[1]
+    scores, expected = (one.evaluate() for one in (trainer, plain))
+    names = [name for name in expected if not name.endswith(("_runtime", "_second"))]
+    assert {name: scores[name] for name in names} == near({name: expected[name] for name in names})
+    assert math.isfinite(trainer.train().metrics["train_loss"])
 
 
 # ---- Updates ----
