@@ -32,7 +32,7 @@ def test_corpora_and_lines_are_read_alike(example, tmp_path):
 
 
 def test_a_model_starts_from_the_adapted_encoder(example, encoder, tmp_path):
-    options = ["--num_train_epochs", "2", "--batch_size", "8"]
+    options = ["--num_train_epochs", "2", "--batch_size", "8", "--max_subwords", "6"]  # reads long texts in pieces
     example["main"]([encoder, str(write_corpus(tmp_path / "train.jsonl")), str(tmp_path / "adapted"), *options])
     before, after = (AutoModel.from_pretrained(folder) for folder in (encoder, tmp_path / "adapted"))
     assert after.config.hidden_size == before.config.hidden_size

@@ -16,6 +16,7 @@ from huggingface_hub import ModelCard, ModelCardData
 
 from ..drawing.safe_text import markdown_text
 from ..files import new_folder
+from ..model.checkpoint_triaffine import check_index
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.repository_triaffine import HANDLER_FILE, REMOTE_CODE_FILES, REQUIREMENTS_FILE, save_remote_code
@@ -203,6 +204,7 @@ def _weights(names: list[str]) -> list[str]:
 
 def _check_weights(checkpoint: Path, weights: Sequence[str]) -> None:
     """Raises ValueError if files of the weights are missing; an upload would delete those on the Hub."""
+    check_index(checkpoint, {})
     expected = {WEIGHTS_FILE}
     for index in (name for name in weights if name.endswith(".json")):
         expected = set(json.loads((checkpoint / index).read_text(encoding="utf-8"))["weight_map"].values())

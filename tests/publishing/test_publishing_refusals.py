@@ -177,3 +177,14 @@ def test_weights_in_several_files_stay_whole(encoder, command, tmp_path):
     assert command("publish", *options).code == 0
     assert {path.name for path in (tmp_path / "dry").glob("model*")} == shards
     assert AutoModelForTokenClassification.from_pretrained(tmp_path / "dry").config.num_labels == 3
+
+
+@pytest.mark.parametrize("shard_size", ["1GB", "20kB"])
+def test_a_checkpoint_without_all_of_its_weights_is_refused(encoder, online, tmp_path, shard_size):
+    tiny_model(encoder).save_pretrained(tmp_path, max_shard_size=shard_size)
+    tiny_processor(encoder).save_pretrained(tmp_path)
+    missing = max(tmp_path.glob("*.safetensors"))
+    missing.unlink()
+    with pytest.raises(ValueError, match=f"has no {missing.name}: its weights are incomplete"):
+        publish_folder(tmp_path, NAME)
+    assert online.repositories == {}

@@ -15,6 +15,7 @@ from modeling_triaffine.training import NestedNERTrainingArguments
 from modeling_triaffine.training.batching import RECORD_IDS, RecordCollator
 from modeling_triaffine.training.checkpoints import find_checkpoint
 from modeling_triaffine.training.faults import OutOfMemoryError, TrainingFault
+from modeling_triaffine.training.training_facts import describe_settings
 from tests.helpers.faults import (
     RECORDS,
     UPDATES,
@@ -136,6 +137,7 @@ def test_smaller_batches_are_found_where_memory_runs_out(tmp_path) -> None:
     trainer.model.register_forward_hook(too_large, with_kwargs=True)
     trainer.train()
     assert trainer.state.train_batch_size <= 4
+    assert describe_settings(trainer)["per_device_train_batch_size"] == trainer.state.train_batch_size
     assert trainer.state.global_step == 3
 
 

@@ -121,6 +121,11 @@ def test_an_option_set_to_its_default_still_wins_over_the_recipe(tmp_path: Path)
     assert plan.config["triaffine_dim"] == 256
 
 
+def test_an_empty_value_restores_the_default(tmp_path: Path) -> None:
+    plan = parse(write_recipe(tmp_path / "recipe"), "--recipe=", "--learning_rate=")
+    assert (plan.recipe, plan.training.learning_rate) == (None, 3e-5)
+
+
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [([], None), (["--resume_from_checkpoint"], "latest"), (["--resume_from_checkpoint", "there"], "there")],
