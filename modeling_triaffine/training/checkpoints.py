@@ -21,7 +21,7 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 from transformers.trainer import TRAINER_STATE_NAME
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
-from .faults import DamagedCheckpointError
+from .faults import DamagedCheckpointError, ResumeError
 
 logger = logging.getLogger(__name__)
 
@@ -120,7 +120,11 @@ def remove_damaged(output_dir: str | Path, start: str | None) -> None:
 
 
 class ResumeCallback(TrainerCallback):
-    """Finds the best checkpoint of a resumed run, and warns of new learning rates, which have no effect."""
+    """Finds the best checkpoint of a resumed run, and warns of new learning rates, which have no effect.
+
+    Raises:
+        ResumeError: the checkpoint is that of another optimizer.
+    """
 
     def __init__(self, learning_rates: Mapping[str, float]):
         self.learning_rates = learning_rates  # in the arguments, by part of the model
@@ -129,6 +133,7 @@ class ResumeCallback(TrainerCallback):
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
         if state.global_step > 0:
+            _check_optimizer(kwargs["optimizer"], args)
             _find_best_checkpoint(state, str(args.output_dir))
             self._compare_learning_rates(kwargs["optimizer"])
 
@@ -146,6 +151,16 @@ class ResumeCallback(TrainerCallback):
                     "rates, start a new run with the checkpoint as model_name_or_path.",
                     *(part, begun, asked),
                 )
+
+
+def _check_optimizer(optimizer: torch.optim.Optimizer, arguments: TrainingArguments) -> None:
+    missing = sorted(set(getattr(optimizer, "defaults", ())) - set(optimizer.param_groups[0]))
+    if missing:
+        raise ResumeError(
+            f"The checkpoint is that of another optimizer: it has no {', '.join(missing)}, which "
+            f"{getattr(arguments.optim, 'value', arguments.optim)} needs. Resume with the --optim of its training, or "
+            "start a new run with the checkpoint as model_name_or_path."
+        )
 
 
 def _find_best_checkpoint(state: TrainerState, output_dir: str) -> None:

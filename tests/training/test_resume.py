@@ -16,7 +16,7 @@ from transformers import SchedulerType, TrainerCallback
 from transformers.trainer_jit_checkpoint import JITCheckpointCallback
 
 from modeling_triaffine.training.checkpoints import find_checkpoint, find_damage, list_checkpoints, remove_damaged
-from modeling_triaffine.training.faults import DamagedCheckpointError
+from modeling_triaffine.training.faults import DamagedCheckpointError, ResumeError
 from modeling_triaffine.training.run import Run, prepare_run, train_and_save
 from tests.helpers.faults import RECORDS, UPDATES, assert_same_weights
 from tests.helpers.micro_training import micro_records, micro_trainer, task_arguments, write_task
@@ -216,6 +216,13 @@ def test_rates_that_follow_the_scores_are_resumed(tmp_path, scheduler) -> None:
     again.train(resume_from_checkpoint=True)
     assert again.state.global_step == trainer.state.global_step
     assert_same_weights(again.model.state_dict(), trainer.model.state_dict())
+
+
+def test_a_checkpoint_of_another_optimizer_is_refused(tmp_path, checkpointed) -> None:
+    folder = shutil.copytree(checkpointed, tmp_path / "out")
+    trainer = micro_trainer(folder, RECORDS[:4], **{**UPDATES, "num_train_epochs": 2, "optim": "adafactor"})
+    with pytest.raises(ResumeError, match=r"that of another optimizer: .*adafactor needs.*--optim"):
+        trainer.train(resume_from_checkpoint=True)
 
 
 def test_a_checkpoint_saved_because_of_a_signal_is_undamaged(tmp_path) -> None:
