@@ -62,6 +62,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "layer-mixing": {"mix_layers": "true"},
     "residual": {"cross_span_residual": "true"},
     "together": TOGETHER,
+    "together-batches-of-16": {**TOGETHER, "per_device_train_batch_size": 16},
+    "together-of-the-gains": {**TOGETHER, "per_device_train_batch_size": 16, "boundary_smoothing": "", "ema_decay": ""},
     "encoder-2e-4": {**TOGETHER, "encoder_learning_rate": 2e-4},
     "one-lstm-layer": {**TOGETHER, "lstm_layers": 1},
     "no-lstm": {**TOGETHER, "lstm_hidden_size": 0},
