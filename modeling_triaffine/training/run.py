@@ -139,16 +139,7 @@ def train_and_save(run: Run) -> dict[str, float]:
     }
     if training.do_train and model is not None:
         files |= _describe(run, model, outputs, raw_text)
-    # The metrics come last: a folder with all_results.json is that of a finished run.
-    last = {"all_results.json": json.dumps(metrics, indent=2, sort_keys=True)}
-    _write_files(run, files)
-    try:
-        if training.do_train:
-            trainer.save_model()
-    except NotPublishedError:  # the model is saved
-        _write_files(run, last)
-        raise
-    _write_files(run, last)
+    _save(run, files, metrics)
     logger.info("Saved in %s%s", training.output_dir, _next_command(run))
     return metrics
 
@@ -287,6 +278,19 @@ def _describe(
         CARD_NAME: mark_card(str(_model_card(run, summary))),
         TRAINING_FILE: _as_recipe(run.plan, run.corpus.words),
     }
+
+
+def _save(run: Run, files: dict[str, str], metrics: dict[str, float]) -> None:
+    """Saves the files, the model, and last the metrics: a folder with all_results.json is that of a finished run."""
+    _write_files(run, files)
+    last = {"all_results.json": json.dumps(metrics, indent=2, sort_keys=True)}
+    try:
+        if run.plan.training.do_train:
+            run.trainer.save_model()
+    except NotPublishedError:  # the model is saved
+        _write_files(run, last)
+        raise
+    _write_files(run, last)
 
 
 def _write_files(run: Run, files: dict[str, str]) -> None:
