@@ -43,8 +43,7 @@ def linear_layers_in_onednn(module: nn.Module) -> contextlib.AbstractContextMana
 def multiply_transposed(left: Tensor, right: Tensor) -> Tensor:
     """left · rightᵀ, [n, k] and [m, k] → [n, m], by oneDNN if it is faster; neither matrix is copied."""
     if _is_wanted() and _is_for_onednn(left, right):
-        product: Tensor = OneDNNLinear.apply(left, right, None)
-        return product
+        return _linear(left, right, None)
     return left @ right.mT
 
 
@@ -55,7 +54,7 @@ def write_product(left: Tensor, right: Tensor, result: Tensor, add: bool) -> Non
         return
     rows = max(1, LARGEST_PIECE // right.shape[1])
     for piece, part in zip(left.split(rows, dim=1), result.split(rows), strict=True):
-        product = OneDNNLinear.apply(piece.mT, right.mT, None)
+        product = _linear(piece.mT, right.mT, None)
         part.add_(product) if add else part.copy_(product)
 
 
@@ -92,7 +91,7 @@ def _recomputes(module: nn.Module) -> bool:
 class _OneDNNMode(TorchFunctionMode):
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if function is linear and not kwargs and _is_for_onednn(*args):
-            return OneDNNLinear.apply(*args, *[None] * (3 - len(args)))  # the bias may be left out
+            return _linear(*args)
         return function(*args, **(kwargs or {}))
 
 
@@ -109,6 +108,19 @@ def _is_for_onednn(values: Tensor, weight: Tensor, bias: Tensor | None = None) -
     )
 
 
+def _linear(values: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    # `apply` inspects signatures at every call: a twentieth of the time of a single text.
+    is_plain = not torch.is_grad_enabled() and not torch._C._are_functorch_transforms_active()
+    multiply: Any = _multiply if is_plain else OneDNNLinear.apply
+    result: Tensor = multiply(values, weight, bias)
+    return result
+
+
+def _multiply(values: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    result: Tensor = torch.ops.mkldnn._linear_pointwise(values, weight, bias, "none", [], "")
+    return result
+
+
 class OneDNNLinear(torch.autograd.Function):
     """x Wᵀ + b by oneDNN, with gradients: x [..., in], W [out, in], b [out] or None → [..., out], all in float32."""
 
@@ -116,8 +128,7 @@ class OneDNNLinear(torch.autograd.Function):
 
     @staticmethod
     def forward(values: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        result: Tensor = torch.ops.mkldnn._linear_pointwise(values, weight, bias, "none", [], "")
-        return result
+        return _multiply(values, weight, bias)
 
     @staticmethod
     def setup_context(context: Any, inputs: tuple[Tensor, Tensor, Tensor | None], output: Tensor) -> None:

@@ -384,7 +384,8 @@ def evaluating(model: nn.Module) -> Iterator[None]:
     with _LOCK:
         threads, in_training = _EVALUATING.get(model) or (0, [part for part in model.modules() if part.training])
         _EVALUATING[model] = threads + 1, in_training
-        model.eval()
+        for part in in_training:
+            part.training = False
     try:
         with torch.no_grad():
             yield
