@@ -25,6 +25,9 @@ Data
   --data_format FORMAT             Format of the corpus (default: recognized by name and content).
   --words WHICH                    Words to train on: those of the corpus (corpus), of raw text (text), or both
                                    (default: auto, text if the corpus has its text, else both).
+  --word_splitter HOW              Words of texts end at white space, punctuation and symbols (punctuation), in Korean
+                                   also at every syllable (syllables), or at white space alone (whitespace)
+                                   (default: punctuation, or as in the trained model).
   --sentence_splitter HOW          Sentences end at punctuation (punctuation), at each line (lines) or at the end of the
                                    text (none), at the latest after 256 words, in the corpus, unless it marks
                                    sentences, and in the texts that the model reads (default: punctuation, or as in

@@ -33,8 +33,12 @@ _PRE_TOKENIZERS: dict[str, pre_tokenizers.PreTokenizer] = {
     "punctuation": pre_tokenizers.Sequence(
         [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Split(Regex(_ALONE), "isolated")]
     ),
+    "syllables": pre_tokenizers.Sequence(
+        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Split(Regex(rf"{_ALONE}|\p{{Hangul}}"), "isolated")]
+    ),
     "whitespace": pre_tokenizers.WhitespaceSplit(),
 }
+WORD_SPLITTERS = tuple(_PRE_TOKENIZERS)
 # Zero-width spaces and byte order marks, frequent in web pages → spaces; offsets stay. (Joiners, U+200C and U+200D, are
 # parts of words.)
 INVISIBLE_SPACES = str.maketrans(dict.fromkeys("\u200b\ufeff", " "))
@@ -85,8 +89,9 @@ def clean_text(text: str) -> str:
 def word_splitter(choice: str | dict[str, Any]) -> Splitter:
     """The word splitter that a processor's option selects.
 
-    choice: "punctuation" (splits at white space, also of zero width, punctuation and symbols), "whitespace", or any
-    pre-tokenizer of the `tokenizers` library in JSON (`json.loads(pre_tokenizer.__getstate__())`).
+    choice: "punctuation" (splits at white space, also of zero width, punctuation and symbols), "syllables" (and Hangul
+    into its syllables), "whitespace", or any pre-tokenizer of the `tokenizers` library in JSON
+    (`json.loads(pre_tokenizer.__getstate__())`).
     """
     if isinstance(choice, dict):
         pre_tokenizer = _from_json(choice)
@@ -94,13 +99,13 @@ def word_splitter(choice: str | dict[str, Any]) -> Splitter:
         pre_tokenizer = _PRE_TOKENIZERS[choice]
     else:
         raise ValueError(
-            f'`word_splitter` is {choice!r}; give "punctuation", "whitespace", or the JSON form of a pre-tokenizer of '
-            "the `tokenizers` library as a dict."
+            f"`word_splitter` is {choice!r}; give {', '.join(map(repr, WORD_SPLITTERS))}, or the JSON form of a "
+            "pre-tokenizer of the `tokenizers` library as a dict."
         )
 
     def split(text: str) -> list[Offsets]:
         clean = clean_text(text)
-        clean = clean.translate(INVISIBLE_SPACES) if choice == DEFAULT_WORD_SPLITTER else clean
+        clean = clean.translate(INVISIBLE_SPACES) if choice in ("punctuation", "syllables") else clean
         return [offsets for _, offsets in pre_tokenizer.pre_tokenize_str(clean) if offsets[0] < offsets[1]]
 
     return split

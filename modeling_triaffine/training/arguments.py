@@ -16,7 +16,7 @@ from transformers.trainer_utils import HubStrategy, IntervalStrategy, SaveStrate
 
 from ..data.collator import FlatAnnotation
 from ..model.quantization_triaffine import multiplies_bfloat16
-from ..model.text_triaffine import SENTENCE_SPLITTERS
+from ..model.text_triaffine import SENTENCE_SPLITTERS, WORD_SPLITTERS
 from .checkpoints import LATEST
 
 logger = logging.getLogger(__name__)
@@ -113,6 +113,13 @@ class ModelArguments:
         False,
         "Keep all vectors of the file, for words that the data does not have. They are weights: each number takes 4 "
         "bytes in the model and 16 in training.",
+    )
+    word_splitter: str | None = _option(
+        None,
+        "How the model splits texts into words: at white space, punctuation and symbols (punctuation), in Korean also "
+        "at every syllable (syllables), or at white space alone (whitespace). Default: punctuation, or as the trained "
+        "model.",
+        choices=[*WORD_SPLITTERS],
     )
     sentence_splitter: str | None = _option(
         None,

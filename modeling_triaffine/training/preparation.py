@@ -114,12 +114,13 @@ def _check_corpus(corpus: Any) -> DatasetDict:
 def read_data(plan: TrainingPlan) -> Corpus:
     """Reads the splits of a run, using the splitters of the model that it starts from."""
     start = plan.training.resume_from_checkpoint or plan.model.model_name_or_path
-    words: str | dict[str, Any] = DEFAULT_WORD_SPLITTER
+    words: str | dict[str, Any] = plan.model.word_splitter or DEFAULT_WORD_SPLITTER
     sentences: str | None = plan.model.sentence_splitter
     pos_size = plan.config.get("pos_embedding_size")
     if start is not None and _is_trained_model(start):
         processor = TriaffineProcessor.from_pretrained(start)
-        words, sentences = processor.word_splitter, sentences or processor.sentence_splitter
+        words = plan.model.word_splitter or processor.word_splitter
+        sentences = sentences or processor.sentence_splitter
         pos_size = TriaffineConfig.from_pretrained(start).pos_embedding_size
     return read_corpus(plan.data, make_word_splitter(words), bool(pos_size), sentences)
 
@@ -155,6 +156,8 @@ def build_model(
         if not plan.training.do_train:
             raise ValueError("There is no trained model to score without training; give one as --model_name_or_path.")
         model, processor = _start_new(plan, dataset, labels)
+    if plan.model.word_splitter is not None:
+        processor.word_splitter = plan.model.word_splitter
     if plan.model.sentence_splitter is not None:
         processor.sentence_splitter = plan.model.sentence_splitter
     if plan.data.pos_tagger is not None:

@@ -24,19 +24,6 @@ from tests.helpers.corpora import (
 )
 from tests.helpers.tiny import tiny_model, tiny_processor
 
-HANGUL = {
-    "type": "Sequence",
-    "pretokenizers": [
-        {"type": "WhitespaceSplit"},
-        {
-            "type": "Split",
-            "pattern": {"Regex": r"[\p{P}\p{S}]|\p{Hangul}"},
-            "behavior": "Isolated",
-            "invert": False,
-        },
-    ],
-}
-
 
 def annotated(text, *entities):
     """A record of texts with spans; entities are (words, type), each where it first occurs."""
@@ -49,7 +36,7 @@ def annotated(text, *entities):
     [
         ("北京大学的王小明去了上海。他走了。", ["北京大学", "北京", "王小明", "上海"], None, 2),
         ("東京大学の山田太郎は京都に行った。そして", ["東京大学", "東京", "山田太郎", "京都"], None, 2),
-        ("김민수는 서울대학교에서 일한다. 그는 산다.", ["김민수", "서울대학교", "서울"], HANGUL, 2),
+        ("김민수는 서울대학교에서 일한다. 그는 산다.", ["김민수", "서울대학교", "서울"], "syllables", 2),
     ],
     ids=["Chinese", "Japanese", "Korean"],
 )

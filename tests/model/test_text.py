@@ -99,6 +99,12 @@ def test_words_end_at_punctuation_and_symbols():
     assert pieces(text, word_splitter("whitespace")(text)) == text.split()
 
 
+def test_hangul_is_split_into_syllables_on_request():
+    text = "김민수는 (IL-2) 中文 don't\u200bgo"
+    expected = [*"김민수는", "(", "IL", "-", "2", ")", *"中文", "don", "'", "t", "go"]
+    assert pieces(text, word_splitter("syllables")(text)) == expected
+
+
 def test_zero_width_spaces_and_byte_order_marks_separate_words():
     text = "\ufeffPort\u200bVelmar \u200b می\u200cخواهم"
     assert pieces(text, word_splitter("punctuation")(text)) == ["Port", "Velmar", "می\u200cخواهم"]

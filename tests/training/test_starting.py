@@ -90,6 +90,21 @@ def test_the_sentence_splitter_is_saved_and_read_again(tmp_path, recipe, corpus)
     assert build_model(plan, DatasetDict(corpus), model.config.entity_labels)[1].sentence_splitter == "none"
 
 
+def test_the_word_splitter_is_saved_and_read_again(tmp_path, recipe, corpus):
+    model, processor, _ = start_from_recipe(recipe, corpus, tmp_path, word_splitter="syllables")
+    assert processor.word_splitter == "syllables"
+    model.save_pretrained(tmp_path / "model")
+    processor.save_pretrained(tmp_path / "model")
+    (tmp_path / "train.jsonl").write_text(json.dumps({"text": "서울은 크다", "label": [[0, 2, "DNA"]]}))
+    files = ["--train_file", str(tmp_path / "train.jsonl"), "--output_dir", str(tmp_path / "out")]
+    trained = ["--model_name_or_path", str(tmp_path / "model")]
+    for options, entities in (([], 0), (["--word_splitter", "syllables"], 1), (trained, 1)):
+        data = read_data(parse_training_plan([*files, *options]))
+        assert len(data.given["train"]["entities"][0]) == entities
+    plan = parse_training_plan([*files, *trained, "--word_splitter", "whitespace"])
+    assert build_model(plan, DatasetDict(corpus), model.config.entity_labels)[1].word_splitter == "whitespace"
+
+
 def test_a_trainer_takes_what_it_returns(tmp_path, recipe, corpus):
     model, processor, arguments = start_from_recipe(
         str(recipe),
