@@ -239,6 +239,16 @@ def test_prediction_from_a_file_of_texts_in_either_spelling(saved_model, command
     assert [json.loads(line) for line in printed.out.splitlines()] == near(lines)
 
 
+def test_no_bars_are_drawn_where_there_is_no_terminal(saved_model, tmp_path):
+    (tmp_path / "texts.txt").write_text(TEXTS[0])
+    program = [sys.executable, "-c", "from modeling_triaffine.commands import main; main()"]
+    environment = {name: value for name, value in os.environ.items() if name != "HF_HUB_DISABLE_PROGRESS_BARS"}
+    options = {"capture_output": True, "text": True, "timeout": 120, "check": True, "env": environment}
+    result = subprocess.run([*program, "predict", "--model", saved_model, tmp_path / "texts.txt"], **options)
+    assert "entities" in result.stdout
+    assert "%|" not in result.stderr
+
+
 def test_prediction_with_thresholds_by_label(saved_model, command, tmp_path):
     labels = NestedNERPipeline(model=saved_model).model.config.entity_labels
     (tmp_path / "texts.txt").write_text(TEXTS[0])
