@@ -19,7 +19,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     # objects, and next to no garbage.
     gc.set_threshold(50_000)
     if not sys.stderr.isatty():  # bars of loading and downloading would fill a log
-        os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+        for library in ("HF_HUB", "HF_DATASETS"):
+            os.environ.setdefault(f"{library}_DISABLE_PROGRESS_BARS", "1")
     with ending_plainly():
         from .application import COMPLETION, PROGRAM, build_application, run
 

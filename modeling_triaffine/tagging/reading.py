@@ -110,7 +110,8 @@ def read_parquet(file: str, path: str, reading: Reading) -> Iterator[Chunk]:
         schema = parquet.schema_arrow
         _check_columns(schema, reading)
         # pyarrow cannot select rows of a column of string views.
-        plain = pa.schema([f.with_type(pa.string()) if pa.types.is_string_view(f.type) else f for f in schema])
+        fields = [f.with_type(pa.string()) if pa.types.is_string_view(f.type) else f for f in schema]
+        plain = pa.schema(fields, schema.metadata)
         before = 0
         nothing = pa.RecordBatch.from_pylist([], schema)
         for batch in parquet.iter_batches(reading.chunk_size) if parquet.metadata.num_rows else [nothing]:

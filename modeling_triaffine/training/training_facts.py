@@ -51,7 +51,7 @@ def describe_settings(trainer: Trainer) -> dict[str, Any]:
     """The main settings of the training, and those of the model that differ from their defaults."""
     config: Any = trainer.model.config  # type: ignore[union-attr]
     of_training = {name: getattr(trainer.args, name, None) for name in TRAINING_SETTINGS}
-    if trainer.state.train_batch_size:  # found by auto_find_batch_size
+    if trainer.args.auto_find_batch_size and trainer.state.train_batch_size:
         of_training["per_device_train_batch_size"] = trainer.state.train_batch_size
     of_model = {
         name: getattr(config, name)

@@ -56,10 +56,10 @@ class WordVectors:
     def table(self, vocabulary: Mapping[str, int]) -> np.ndarray:
         """The embeddings [V, size] of a vocabulary of these words: 0 for padding, their mean for the unknown word."""
         table = np.zeros((len(vocabulary), self.size), dtype=np.float32)
-        for word, vector in self.vectors.items():
-            if word != PADDING:
-                table[vocabulary[word]] = vector
-        table[vocabulary[UNKNOWN]] = table.sum(axis=0, dtype=np.float64) / max(1, len(self.vectors))
+        words = {word: vector for word, vector in self.vectors.items() if word not in (PADDING, UNKNOWN)}
+        for word, vector in words.items():
+            table[vocabulary[word]] = vector
+        table[vocabulary[UNKNOWN]] = table.sum(axis=0, dtype=np.float64) / max(1, len(words))
         return table
 
     def report(self) -> str:

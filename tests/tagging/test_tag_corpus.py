@@ -318,8 +318,10 @@ class TestReading:
 
     def test_rows_of_parquet(self, tmp_path):
         table = pa.table({"id": [1, 2, 3, 4], "text": ["a", None, "long", "b"], "day": [datetime.date(2020, 1, 1)] * 4})
+        table = table.replace_schema_metadata({"made by": "somebody"})
         pq.write_table(table, tmp_path / "a.parquet")
         chunks = self.read(tmp_path / "a.parquet", max_characters=3, chunk_size=3)
+        assert chunks[0].table.schema.metadata == table.schema.metadata
         assert [list(chunk.rows) for chunk in chunks] == [[1], [4]]
         assert pa.concat_tables(chunk.table for chunk in chunks).equals(table.take([0, 3]))
         packed = Chunk.unpack(chunks[0].pack()).rejected
