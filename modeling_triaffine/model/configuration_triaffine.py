@@ -9,7 +9,8 @@ import copy
 import functools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from operator import index
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, get_args
 
 from huggingface_hub.dataclasses import strict, validated_field
 from huggingface_hub.errors import StrictDataclassError
@@ -465,17 +466,20 @@ def _check_foreign(fields: dict[str, Any]) -> None:
 
 
 def _labels_by_id(field: str, pairs: Iterable[tuple[Any, Any]]) -> dict[int, str]:
-    labels = {}
-    for number, name in pairs:
+    labels: dict[int, str] = {}
+    for given, name in pairs:
         check_kind(WHERE, field, name, str, "every label's name as text")
         try:
-            labels[int(number)] = name
-        except (TypeError, ValueError, OverflowError):
-            _fail(f"`{field}` gives {name!r} the id {shortened(number)}; give the labels the ids 0, 1, 2, …")
+            number = int(given) if isinstance(given, str) else index(given)
+        except (TypeError, ValueError):
+            _fail(f"`{field}` gives {name!r} the id {shortened(given)}; give the labels the ids 0, 1, 2, …")
+        if number in labels:
+            _fail(f"`{field}` gives {labels[number]!r} and {name!r} the same id {number}; give each its own")
+        labels[number] = name
     return labels
 
 
-def _fail(message: str) -> None:
+def _fail(message: str) -> NoReturn:
     raise ValueError(f"{WHERE}: {message}.")
 
 

@@ -80,5 +80,5 @@ def _check_vocabulary(part: str, vocabulary: Any) -> None:
 def write_vocabularies(vocabularies: dict[str, dict[str, int]], folder: Path) -> None:
     """Writes them where [`read_vocabularies`] finds them."""
     folder.mkdir(parents=True, exist_ok=True)
-    content = json.dumps(vocabularies, ensure_ascii=False, indent=0)
-    (folder / VOCABULARIES_FILE).write_text(content, encoding="utf-8")
+    # In ASCII: corpora may contain lone surrogates, which UTF-8 cannot encode.
+    (folder / VOCABULARIES_FILE).write_text(json.dumps(vocabularies, indent=0), encoding="utf-8")

@@ -194,12 +194,13 @@ def test_windows_of_a_long_sentence_have_what_stands_around_them_as_context(enco
 
 def test_vocabularies_are_saved_and_loaded(encoder, tmp_path):
     processor = tiny_processor(encoder)
-    records = [{"tokens": ["Gene", "x", "x"], "pos": ["NOUN", "X", "X"]}]
+    records = [{"tokens": ["Gene", "x", "x", "\ud800"], "pos": ["NOUN", "X", "X", "X"]}]  # a lone surrogate
     processor.build_vocabularies(records, ["words", "pos", "chars"])
-    assert sorted(processor.vocabularies["chars"]) == sorted(["[PAD]", "[UNK]", *"Genx"])
+    assert sorted(processor.vocabularies["chars"]) == sorted(["[PAD]", "[UNK]", *"Genx\ud800"])
     processor.save_pretrained(tmp_path)
     loaded = AutoProcessor.from_pretrained(tmp_path)
     assert isinstance(loaded, TriaffineProcessor)
+    assert loaded.vocabularies == processor.vocabularies
     for one in (processor, loaded):
         feature = one.encode([["x", "GENE", "new"]], [["X", "NOUN", "ODD"]])[0]
         assert feature["word_ids"].tolist() == [2, 1, 1]
