@@ -133,10 +133,10 @@ class InferenceGraph(nn.Module):
         char_ids: Tensor | None = None,
     ) -> tuple[Tensor, ...]:
         num_words, (sentences, longest) = word_mask.sum(-1), word_mask.shape
-        encoded = self.model._encode(input_ids, attention_mask, token_type_ids, output_hidden_states=False)
+        states, _ = self.model._encode(input_ids, attention_mask, token_type_ids)
         # All words of the batch as those of one sentence.
         places = torch.where(word_index < 0, word_index, word_index + longest * sentence_index[:, None])
-        states = self.model._subword_states(encoded).flatten(0, 1).unsqueeze(0)
+        states = states.flatten(0, 1).unsqueeze(0)
         words = pool_subwords(states, places.flatten().unsqueeze(0), sentences * longest, "max")
         words = words.view(sentences, longest, words.shape[-1])
         hidden = self.model.words(words, num_words, word_ids, pos_ids, char_ids)

@@ -101,7 +101,8 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         if unknown:
             raise ValueError(f"from_encoder: TriaffineConfig has no field {', '.join(map(repr, unknown))}.")
         check_available(name_or_path, {})
-        encoder_config = AutoConfig.from_pretrained(name_or_path)
+        # With None, the default, transformers asks whether to run the encoder's own code, and reads stdin for an answer.
+        encoder_config = AutoConfig.from_pretrained(name_or_path, trust_remote_code=False)
         if config is None:
             config = TriaffineConfig(encoder_config=encoder_config, **config_kwargs)
         elif config_kwargs:
@@ -306,61 +307,56 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         if output_hidden_states is None:
             output_hidden_states = self.config.output_hidden_states
         longest = None if labels is None else labels.shape[1]
-        encoded = self._encode(input_ids, attention_mask, token_type_ids, output_hidden_states)
-        hidden = self._represent_words(encoded, word_index, num_words, word_ids, pos_ids, char_ids, longest)
+        hidden, layers = self._represent_words(
+            *(input_ids, attention_mask, word_index, num_words, token_type_ids, word_ids, pos_ids, char_ids),
+            longest=longest,
+            output_hidden_states=output_hidden_states,
+        )
         output = dict(self.head(hidden, num_words, labels, packed_words, targets))
         if not output_attentions:
             output = {name: value for name, value in output.items() if not name.endswith("_attentions")}
         if output_hidden_states:
-            output["hidden_states"] = encoded.hidden_states
+            output["hidden_states"] = layers
         return NestedNEROutput(**output)
 
-    def represent_words(
+    def represent_words(self, *inputs: Tensor, **named_inputs: Tensor | None) -> Tensor:
+        """h_1 … h_N of each sentence (section 2), the input of the head: [B, N, H].
+
+        Takes the inputs of `forward` up to `char_ids`.
+        """
+        return self._represent_words(*inputs, **named_inputs)[0]  # type: ignore[arg-type]
+
+    def _represent_words(
         self,
         input_ids: Tensor,
         attention_mask: Tensor,
         word_index: Tensor,
         num_words: Tensor,
-        *,
         token_type_ids: Tensor | None = None,
         word_ids: Tensor | None = None,
         pos_ids: Tensor | None = None,
         char_ids: Tensor | None = None,
-    ) -> Tensor:
-        """h_1 … h_N of each sentence (section 2), the input of the head: [B, N, H]; arguments as in `forward`."""
-        encoded = self._encode(input_ids, attention_mask, token_type_ids, output_hidden_states=False)
-        return self._represent_words(encoded, word_index, num_words, word_ids, pos_ids, char_ids)
-
-    def _represent_words(
-        self,
-        encoded: Any,
-        word_index: Tensor,
-        num_words: Tensor,
-        word_ids: Tensor | None,
-        pos_ids: Tensor | None,
-        char_ids: Tensor | None,
+        *,
         longest: int | None = None,
-    ) -> Tensor:
-        """[B, N, H] from the encoder's output; `longest` is N if it is known without waiting for the device."""
+        output_hidden_states: bool = False,
+    ) -> tuple[Tensor, tuple[Tensor, ...] | None]:
+        """Words [B, N, H] and the encoder's layers; `longest` is N if it is known without waiting for the device."""
+        states, layers = self._encode(input_ids, attention_mask, token_type_ids, output_hidden_states)
         longest = max(1, int(num_words.max())) if longest is None else longest
-        states = self._subword_states(encoded).reshape(*word_index.shape, -1)
-        words = pool_subwords(states, word_index, longest, self.config.subword_pooling)
-        return self.words(words, num_words, word_ids, pos_ids, char_ids).to(self.head.label_bias.dtype)
-
-    def _subword_states(self, encoded: Any) -> Tensor:
-        """The encoder's last layer, or the mix of all layers."""
-        mixes = self.config.mix_layers
-        states: Tensor = self.words.layer_mix(encoded.hidden_states[1:]) if mixes else encoded.last_hidden_state
-        return states
+        words = pool_subwords(states.reshape(*word_index.shape, -1), word_index, longest, self.config.subword_pooling)
+        return self.words(words, num_words, word_ids, pos_ids, char_ids).to(self.head.label_bias.dtype), layers
 
     def _encode(
         self,
         input_ids: Tensor,
         attention_mask: Tensor,
         token_type_ids: Tensor | None,
-        output_hidden_states: bool | None,
-    ) -> Any:
-        """Runs the encoder over rows of at most `max_subwords`; windows of long sentences become rows of their own."""
+        output_hidden_states: bool = False,
+    ) -> tuple[Tensor, tuple[Tensor, ...] | None]:
+        """Sub-word states and the encoder's layers, of rows of at most `max_subwords`: each window of a long sentence.
+
+        The states are the last layer, or the mix of all.
+        """
         inputs = {"input_ids": input_ids, "attention_mask": attention_mask}
         if token_type_ids is not None and (getattr(self.encoder.config, "type_vocab_size", 0) or 0) >= 2:
             inputs["token_type_ids"] = token_type_ids
@@ -370,9 +366,11 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
             # A row of padding only, beside a longer sentence, would have nothing to attend to.
             first = torch.zeros(1, dtype=torch.long, device=input_ids.device)
             inputs["attention_mask"] = inputs["attention_mask"].index_fill(1, first, 1)
-        wants_states = output_hidden_states or self.config.mix_layers
+        mixes = self.config.mix_layers
         with linear_layers_in_onednn(self.encoder):
-            return self.encoder(**inputs, output_hidden_states=wants_states, return_dict=True)
+            encoded = self.encoder(**inputs, output_hidden_states=output_hidden_states or mixes, return_dict=True)
+        states = self.words.layer_mix(encoded.hidden_states[1:]) if mixes else encoded.last_hidden_state
+        return states, encoded.hidden_states
 
 
 @contextlib.contextmanager

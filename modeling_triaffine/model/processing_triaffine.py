@@ -135,7 +135,8 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
     def from_encoder(cls, name_or_path: str, **options: Any) -> "TriaffineProcessor":
         """The processor for a pretrained encoder; `options` are the arguments of the class."""
         check_available(name_or_path, {})
-        return cls(AutoTokenizer.from_pretrained(name_or_path, add_prefix_space=True), **options)
+        tokenizer = AutoTokenizer.from_pretrained(name_or_path, add_prefix_space=True, trust_remote_code=False)
+        return cls(tokenizer, **options)
 
     def __call__(
         self,
@@ -169,7 +170,7 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         if (text is None) == (words is None):
             raise ValueError("TriaffineProcessor: give either `text` or `words`.")
         if text is not None:
-            texts = [text] if isinstance(text, str | Mapping) else text
+            texts = text if isinstance(text, Iterable) and not isinstance(text, str | Mapping) else [text]
             features = [feature for one in texts for feature, _ in self.encode_text(one)]
         else:
             assert words is not None
@@ -233,7 +234,8 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
             ValueError: the arguments have different numbers of sentences, or a sentence has other numbers of tags.
         """
         for number, sentence in enumerate(words):
-            if isinstance(sentence, str) or not all(isinstance(word, str) for word in sentence):
+            is_list = isinstance(sentence, Iterable) and not isinstance(sentence, str)
+            if not is_list or not all(isinstance(word, str) for word in sentence):
                 raise TypeError(
                     f"TriaffineProcessor: sentence {number} of `words` is {shortened(sentence)}; give it as a list of "
                     "its words, which are strings."

@@ -15,6 +15,7 @@ from huggingface_hub.errors import (
     HTTPError,
     RepositoryNotFoundError,
 )
+from huggingface_hub.utils import validate_repo_id
 from transformers.utils import logging
 from transformers.utils.hub import cached_file
 
@@ -74,6 +75,7 @@ PUSH_OPTIONS = (
 )
 # Seconds to wait for the Hub's answer about a model that is not on this machine, unless HF_HUB_ETAG_TIMEOUT is set.
 HUB_PATIENCE = 4.0
+NEITHER = "neither a folder, nor a name that the Hub or its cache on this machine has a model for"
 
 
 class HubMixin:
@@ -141,10 +143,16 @@ def check_available(name_or_path: str | os.PathLike[str] | None, options: dict[s
 
     Raises:
         ConnectionError: the Hub fails, or does not answer within `HUB_PATIENCE`.
-        FileNotFoundError: it has no model of this name.
+        FileNotFoundError: it has no model of this name, or can have none.
     """
     name, revision = str(name_or_path), options.get("revision")
-    if name_or_path is None or os.path.exists(name) or constants.HF_HUB_OFFLINE or options.get("local_files_only"):
+    if name_or_path is None or os.path.exists(name):
+        return
+    try:
+        validate_repo_id(name)
+    except HFValidationError as error:
+        raise FileNotFoundError(f"There is no model {name}: {NEITHER}. Check the spelling.") from error
+    if constants.HF_HUB_OFFLINE or options.get("local_files_only"):
         return
     file = "/".join(filter(None, (options.get("subfolder"), "config.json")))
     is_default = constants.HF_HUB_ETAG_TIMEOUT == constants.DEFAULT_ETAG_TIMEOUT
@@ -153,7 +161,7 @@ def check_available(name_or_path: str | os.PathLike[str] | None, options: dict[s
         if isinstance(try_to_load_from_cache(name, file, options.get("cache_dir"), revision), str):
             return
         get_hf_file_metadata(hf_hub_url(name, file, revision=revision), options.get("token"), patience)
-    except (HFValidationError, GatedRepoError):  # transformers reports these at once
+    except GatedRepoError:  # transformers reports it at once
         return
     except RepositoryNotFoundError as error:
         raise FileNotFoundError(
@@ -197,10 +205,7 @@ def describe_missing(name_or_path: str | os.PathLike[str], name: str, options: d
     """Why a file of a model is missing, and what to do about it; arguments as of [`find_file`]."""
     config_file = find_file(name_or_path, "config.json", options)
     if config_file is None and not os.path.isdir(name_or_path):
-        return (
-            f"There is no model {name_or_path}: neither a folder, nor a name that the Hub or its cache on this machine "
-            "has a model for. Check the spelling."
-        )
+        return f"There is no model {name_or_path}: {NEITHER}. Check the spelling."
     if config_file is None:
         return f"{name_or_path} has neither {name} nor config.json: it is not a model folder. Give the one that is."
     with contextlib.suppress(ValueError):  # a damaged config.json is reported where it is read

@@ -206,18 +206,33 @@ def test_mismatched_weights_are_refused_unless_they_are_to_be_ignored(model_fold
 # ---- code
 
 
-def test_a_strangers_tokenizer_does_not_ask_the_terminal_to_run_its_code(model_folder, monkeypatch, tmp_path):
+EVIL_TOKENIZER = {"auto_map": {"AutoTokenizer": ["evil.Evil", "evil.Evil"]}, "tokenizer_class": "Evil"}
+EVIL_CONFIG = {"auto_map": {"AutoConfig": "evil.Evil"}, "model_type": "evil"}
+
+
+@pytest.mark.parametrize(
+    ("name", "fields", "load"),
+    [
+        ("tokenizer_config.json", EVIL_TOKENIZER, TriaffineProcessor.from_pretrained),
+        (
+            "tokenizer_config.json",
+            EVIL_TOKENIZER,
+            functools.partial(TriaffineProcessor.from_pretrained, trust_remote_code=None),
+        ),
+        ("tokenizer_config.json", EVIL_TOKENIZER, TriaffineProcessor.from_encoder),
+        (CONFIG, EVIL_CONFIG, functools.partial(TriaffineForNestedNER.from_encoder, num_labels=2)),
+    ],
+)
+def test_a_strangers_code_is_not_run_by_an_answer_from_the_terminal(
+    model_folder, monkeypatch, tmp_path, name, fields, load
+):
     """What would be read there may be a text to predict on: its first line would be the answer."""
     run = tmp_path / "run"
-    (model_folder / "evil.py").write_text(
-        f"open({str(run)!r}, 'w')\nfrom transformers import PreTrainedTokenizerFast as Evil\n"
-    )
-    code = {"auto_map": {"AutoTokenizer": ["evil.Evil", "evil.Evil"]}, "tokenizer_class": "Evil"}
-    change(model_folder / "tokenizer_config.json", code)
+    (model_folder / "evil.py").write_text(f"open({str(run)!r}, 'w')\nclass Evil: pass\n")
+    change(model_folder / name, fields)
     monkeypatch.setattr("builtins.input", lambda _: "y")
-    for options in ({}, {"trust_remote_code": None}):
-        with pytest.raises(ValueError, match="custom code"):
-            TriaffineProcessor.from_pretrained(model_folder, **options)
+    with pytest.raises(ValueError, match="custom code"):
+        load(model_folder)
     assert not run.exists()
 
 

@@ -148,7 +148,7 @@ def test_call_takes_text_or_words(processor):
     of_array = processor(words=np.array(["gene", "x", "."]))
     assert all(torch.equal(of_array[name], by_words[name]) for name in by_words)
     assert processor(text=["gene. It binds.", "x"])["num_words"].tolist() == [2, 3, 1]
-    for wrong, kind in ((["one", None], "NoneType"), ({"text": "a row of a data set"}, "dict")):
+    for wrong, kind in ((["one", None], "NoneType"), ({"text": "a row of a data set"}, "dict"), (math.nan, "float")):
         with pytest.raises(TypeError, match=f"not {kind}"):
             processor(wrong)
     with pytest.raises(ValueError, match="either"):
@@ -160,7 +160,7 @@ def test_null_is_no_context_and_no_tags(tagged):
     assert tokens(tagged, feature) == ["[CLS]", "x", "[SEP]"]
 
 
-@pytest.mark.parametrize("words", ["gene x", ["gene", None], [["gene"], "gene x"], [["gene"], [1984]]])
+@pytest.mark.parametrize("words", ["gene x", ["gene", None], [["gene"], "gene x"], [["gene"], [1984]], [None]])
 def test_a_sentence_is_a_list_of_strings(processor, words):
     """A string is not a sentence of letters."""
     with pytest.raises(TypeError, match=r"sentence [01] of `words`"):

@@ -58,6 +58,13 @@ def test_a_name_that_is_not_on_the_hub_is_an_error(online, loader):
     assert len(online.requests) == 1
 
 
+@pytest.mark.parametrize("loader", LOADERS.values(), ids=LOADERS)
+@pytest.mark.parametrize("name", ["", "outputs/run/best", "C:\\models\\best"])
+def test_a_folder_that_is_not_there_is_an_error(name, loader):
+    with pytest.raises(FileNotFoundError, match=r"There is no model .*: neither a folder"):
+        loader(name)
+
+
 def test_cached_files_load_without_the_hub(online, encoder):
     tiny_model(encoder).config.push_to_hub("owner/name")
     assert TriaffineConfig.from_pretrained("owner/name")
