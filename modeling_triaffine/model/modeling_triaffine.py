@@ -101,7 +101,7 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         if unknown:
             raise ValueError(f"from_encoder: TriaffineConfig has no field {', '.join(map(repr, unknown))}.")
         check_available(name_or_path, {})
-        # With None, the default, transformers asks whether to run the encoder's own code, and reads stdin for an answer.
+        # By default transformers asks whether to run the encoder's own code, and reads the answer from stdin.
         encoder_config = AutoConfig.from_pretrained(name_or_path, trust_remote_code=False)
         if config is None:
             config = TriaffineConfig(encoder_config=encoder_config, **config_kwargs)
@@ -338,7 +338,7 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         char_ids: Tensor | None = None,
         *,
         longest: int | None = None,
-        output_hidden_states: bool = False,
+        output_hidden_states: bool | None = False,
     ) -> tuple[Tensor, tuple[Tensor, ...] | None]:
         """Words [B, N, H] and the encoder's layers; `longest` is N if it is known without waiting for the device."""
         states, layers = self._encode(input_ids, attention_mask, token_type_ids, output_hidden_states)
@@ -351,7 +351,7 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         input_ids: Tensor,
         attention_mask: Tensor,
         token_type_ids: Tensor | None,
-        output_hidden_states: bool = False,
+        output_hidden_states: bool | None = False,
     ) -> tuple[Tensor, tuple[Tensor, ...] | None]:
         """Sub-word states and the encoder's layers, of rows of at most `max_subwords`: each window of a long sentence.
 

@@ -23,6 +23,7 @@ logger = logging.get_logger(__name__)
 
 DEFAULT_BATCH_SIZE = 16
 MAX_BATCH_SIZE = 2**20
+CALL_PARAMETERS = ("threshold", "overlap")
 # Keywords of `from_pretrained` for the model alone; `ORIGIN_OPTIONS` are for the processor, too.
 MODEL_OPTIONS = ("device_map", "attn_implementation")
 # Keywords of transformers' own pipeline for tokens, and what to use here.
@@ -144,12 +145,15 @@ class NestedNERPipeline(ChunkPipeline):
         return found if is_stream else list(found)
 
     def _sanitize_parameters(self, aggregation_strategy: Any = None, is_stream: bool = False, **parameters: Any) -> Any:
-        _check_aggregation(aggregation_strategy)
-        _refuse_unknown(set(parameters) - {"threshold", "overlap"})
+        if getattr(aggregation_strategy, "value", aggregation_strategy) not in (None, "simple"):
+            raise ValueError(
+                f"`aggregation_strategy` is {shortened(aggregation_strategy)}: the model scores whole spans, there are "
+                'no tokens to join by another rule. Leave it out, or take "simple", which has the same form of output.'
+            )
+        _refuse_unknown(set(parameters) - set(CALL_PARAMETERS))
         check_threshold(parameters.get("threshold"), self.model.config.entity_labels)
         check_overlap(parameters.get("overlap", "all"))
-        overlap = {name: value for name, value in parameters.items() if name == "overlap"}
-        threshold = {name: value for name, value in parameters.items() if name == "threshold"}
+        threshold, overlap = ({name: parameters[name]} if name in parameters else {} for name in CALL_PARAMETERS)
         return {"is_stream": is_stream}, threshold, overlap
 
     def __getstate__(self) -> dict[str, Any]:
@@ -185,28 +189,22 @@ class NestedNERPipeline(ChunkPipeline):
     ) -> Iterator[list[dict[str, Any]]]:
         """Entities text by text. Sentences of several texts run together, in the order of their length."""
         check_integer("NestedNERPipeline", "batch_size", batch_size, 1, MAX_BATCH_SIZE)
-        return self._stream(inputs, batch_size, preprocess_params["is_stream"], forward_params, postprocess_params)
+        # A stream has results after its first batch; with batches of 1 it never waits.
+        batches = 1 if preprocess_params["is_stream"] else BATCHES_AT_ONCE
+        sentences = (sentence for number, text in enumerate(inputs) for sentence in self.preprocess(text, number))
 
-    def _stream(
-        self,
-        inputs: Iterable[str],
-        batch_size: int,
-        is_stream: bool,
-        forward_params: dict[str, Any],
-        postprocess_params: dict[str, Any],
-    ) -> Iterator[list[dict[str, Any]]]:
         def run(features: list[Feature]) -> list[list[dict[str, Any]]]:
             return self.forward(self.processor.pad(features), **forward_params)
 
-        sentences = (sentence for number, text in enumerate(inputs) for sentence in self.preprocess(text, number))
-        found: list[dict[str, Any]] = []  # in the text so far
-        # A stream has results after its first batch; with batches of 1 it never waits.
-        batches = 1 if is_stream else BATCHES_AT_ONCE
-        for one, entities in run_by_length(((one, one["feature"]) for one in sentences), run, batch_size, batches):
-            found += self.processor.entities_in_text(one["text"], one["piece"], entities)
-            if one["is_last"]:
-                yield self.postprocess(found, **postprocess_params)
-                found = []
+        def stream() -> Iterator[list[dict[str, Any]]]:
+            found: list[dict[str, Any]] = []  # in the text so far
+            for one, entities in run_by_length(((one, one["feature"]) for one in sentences), run, batch_size, batches):
+                found += self.processor.entities_in_text(one["text"], one["piece"], entities)
+                if one["is_last"]:
+                    yield self.postprocess(found, **postprocess_params)
+                    found = []
+
+        return stream()
 
     def preprocess(self, text: Any, number: int = 0) -> Iterator[dict[str, Any]]:  # type: ignore[override]
         """The sentences of a text: feature, word offsets, and whether it is the last of the text.
@@ -291,12 +289,3 @@ def _refuse_unknown(names: set[str]) -> None:
         known = "a call has `threshold`, `overlap` and `batch_size`; `device` and `dtype` are for making the pipeline"
         instead = INSTEAD_OF.get(name, known)
         raise TypeError(f"The pipeline has no keyword {name!r}: {instead}.")
-
-
-def _check_aggregation(strategy: Any) -> None:
-    """Raises ValueError unless the strategy is "simple", as a string or transformers' enumeration."""
-    if strategy is not None and getattr(strategy, "value", strategy) != "simple":
-        raise ValueError(
-            f"`aggregation_strategy` is {shortened(strategy)}: the model scores whole spans, there are no tokens to "
-            'join by another rule. Leave it out, or take "simple", which has the same form of output.'
-        )

@@ -6,6 +6,7 @@ Labels are added by the collator, which is not remote code.
 """
 
 import copy
+import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -42,7 +43,7 @@ from .text_triaffine import (
 )
 from .text_triaffine import sentence_splitter as make_sentence_splitter
 from .text_triaffine import word_splitter as make_word_splitter
-from .vocabularies_triaffine import UNKNOWN, check_parts, count_vocabularies, read_vocabularies, write_vocabularies
+from .vocabularies_triaffine import UNKNOWN, VOCABULARIES_FILE, check_parts, count_vocabularies, read_vocabularies
 
 logger = logging.get_logger(__name__)
 
@@ -389,7 +390,9 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
             self.refer_to_code(None)
             save_remote_code(save_directory, self.tokenizer.name_or_path)
         if self.vocabulary_parts:
-            write_vocabularies(self.vocabularies, Path(save_directory))
+            Path(save_directory).mkdir(parents=True, exist_ok=True)
+            # In ASCII: corpora may contain lone surrogates, which UTF-8 cannot encode.
+            (Path(save_directory) / VOCABULARIES_FILE).write_text(json.dumps(self.vocabularies, indent=0), "ascii")
         for name in LOADING_OPTIONS:
             self.tokenizer.init_kwargs.pop(name, None)
         return super().save_pretrained(save_directory, push_to_hub, **options)

@@ -132,14 +132,10 @@ def save_remote_code(folder: str | os.PathLike[str], origin: str = "") -> None:
 
 
 def check_available(name_or_path: str | os.PathLike[str] | None, options: dict[str, Any]) -> None:
-    """Asks the Hub once for a model that is not on this machine.
+    """Asks the Hub once for a model that is not on this machine; `options` are those of `from_pretrained`.
 
     transformers asks six times for each file, which takes 23 seconds if the Hub refuses the connection, and minutes if
     it does not answer.
-
-    Args:
-        name_or_path: folder or Hub name; folders and cached models are not looked up.
-        options: those of `from_pretrained`.
 
     Raises:
         ConnectionError: the Hub fails, or does not answer within `HUB_PATIENCE`.
@@ -155,11 +151,11 @@ def check_available(name_or_path: str | os.PathLike[str] | None, options: dict[s
     if constants.HF_HUB_OFFLINE or options.get("local_files_only"):
         return
     file = "/".join(filter(None, (options.get("subfolder"), "config.json")))
+    if isinstance(try_to_load_from_cache(name, file, options.get("cache_dir"), revision), str):
+        return
     is_default = constants.HF_HUB_ETAG_TIMEOUT == constants.DEFAULT_ETAG_TIMEOUT
     patience = HUB_PATIENCE if is_default else constants.HF_HUB_ETAG_TIMEOUT
     try:
-        if isinstance(try_to_load_from_cache(name, file, options.get("cache_dir"), revision), str):
-            return
         get_hf_file_metadata(hf_hub_url(name, file, revision=revision), options.get("token"), patience)
     except GatedRepoError:  # transformers reports it at once
         return
@@ -182,13 +178,7 @@ def check_available(name_or_path: str | os.PathLike[str] | None, options: dict[s
 def find_file(name_or_path: str | os.PathLike[str], name: str, options: dict[str, Any]) -> str | None:
     """Path of a file in a model's folder or Hub repository; None if it is not there.
 
-    Args:
-        name_or_path: folder or Hub name.
-        name: of the file.
-        options: those of `from_pretrained`.
-
-    Raises:
-        OSError: the Hub cannot be reached, or refuses.
+    `options` are those of `from_pretrained`. Raises OSError if the Hub cannot be reached, or refuses.
     """
     check_available(name_or_path, options)
     hub_options = ("cache_dir", "force_download", "local_files_only", "token", "revision", "subfolder", "proxies")

@@ -110,25 +110,20 @@ class CrossSpanStage(nn.Module):
         if shared is None:
             shared = self.attention_triaffine(), self.scoring_triaffine(), self.label_bias
         attention_weight, scoring_weight, label_bias = shared
-        query = self._factor(
-            hidden, self.attention_boundaries, self.attention_span(spans), candidates, attention_weight
-        )
-        related = self._factor(hidden, self.scoring_boundaries, self.scoring_span(spans), candidates, scoring_weight)
+
+        def pairs(boundaries: Boundaries, of_spans: Tensor, weight: TriaffineWeight) -> PairFactor:
+            # The boundary MLPs run once per word, not once per candidate that starts or ends there.
+            heads, tails = boundaries(hidden)
+            heads, tails = gather_boundaries(heads, tails, candidates)
+            # Representations by an attention without labels (R = 1) serve every label.
+            of_spans = of_spans.expand(-1, num_labels(weight), -1, -1)
+            return PairFactor(append_one(heads), of_spans, append_one(tails), weight)
+
+        query = pairs(self.attention_boundaries, self.attention_span(spans), attention_weight)
+        related = pairs(self.scoring_boundaries, self.scoring_span(spans), scoring_weight)
         score = cross_span_scores_reference if reference else cross_span_scores
         scores, attention = score(query, related, mask, self.axis)
         return scores + label_bias, attention
-
-    @staticmethod
-    def _factor(
-        hidden: Tensor, boundaries: Boundaries, spans: Tensor, candidates: Tensor, weight: TriaffineWeight
-    ) -> PairFactor:
-        """TriAff of the candidates' boundaries with each candidate's representation."""
-        # The boundary MLPs run once per word, not once per candidate that starts or ends there.
-        heads, tails = boundaries(hidden)
-        heads, tails = gather_boundaries(heads, tails, candidates)
-        # Representations by an attention without labels (R = 1) serve every label.
-        spans = spans.expand(-1, num_labels(weight), -1, -1)
-        return PairFactor(append_one(heads), spans, append_one(tails), weight)
 
 
 class TriaffineSpanHead(nn.Module):

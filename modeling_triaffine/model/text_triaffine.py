@@ -252,18 +252,15 @@ def check_words(words: Iterable[Any], text: str, splitter: str, last: int = 0) -
 def in_windows(sentences: Iterable[Iterable[Offsets]], max_sentence_words: int, shared: int = 0) -> Iterator[Piece]:
     """Sentences; one of more than `max_sentence_words` in windows that share `shared` words."""
     for words in sentences:
-        yield from _windows(iter(words), max_sentence_words, shared)
-
-
-def _windows(words: Iterator[Offsets], size: int, shared: int) -> Iterator[Piece]:
-    window = list(islice(words, size))
-    shared_before = 0
-    while window:
-        following = list(islice(words, size - shared))
-        shared_after = shared if following else 0
-        yield Piece(window, shared_before, shared_after)
-        window = [*window[size - shared :], *following] if following else []
-        shared_before = shared_after
+        rest = iter(words)
+        window = list(islice(rest, max_sentence_words))
+        shared_before = 0
+        while window:
+            following = list(islice(rest, max_sentence_words - shared))
+            shared_after = shared if following else 0
+            yield Piece(window, shared_before, shared_after)
+            window = [*window[len(window) - shared :], *following] if following else []
+            shared_before = shared_after
 
 
 def _words_between(text: str, start: int, end: int, words: Splitter) -> Iterator[Offsets]:

@@ -75,10 +75,3 @@ def _check_vocabulary(part: str, vocabulary: Any) -> None:
     for name, number in vocabulary.items():
         if type(number) is not int or not 0 <= number < len(vocabulary):
             raise ValueError(f"the vocabulary of {part} gives {name!r} the id {number!r}, not one below its length")
-
-
-def write_vocabularies(vocabularies: dict[str, dict[str, int]], folder: Path) -> None:
-    """Writes them where [`read_vocabularies`] finds them."""
-    folder.mkdir(parents=True, exist_ok=True)
-    # In ASCII: corpora may contain lone surrogates, which UTF-8 cannot encode.
-    (folder / VOCABULARIES_FILE).write_text(json.dumps(vocabularies, indent=0), encoding="utf-8")
