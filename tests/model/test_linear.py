@@ -83,24 +83,18 @@ def test_products_of_matrices(calls, monkeypatch):
 
 
 @pytest.mark.parametrize("add", [False, True])
-@pytest.mark.parametrize("largest_piece", [1, 10, 1000])
-def test_a_product_is_written_in_pieces(largest_piece, add, calls, monkeypatch):
-    monkeypatch.setattr(linear_triaffine, "LARGEST_PIECE", largest_piece)
+@pytest.mark.parametrize("largest_piece", [1, 10, 1000, None])
+def test_a_product_is_written_in_pieces_or_by_torch(largest_piece, add, calls, monkeypatch):
+    if largest_piece is None:
+        monkeypatch.setattr(linear_triaffine, "onednn_is_faster", lambda: False)
+    else:
+        monkeypatch.setattr(linear_triaffine, "LARGEST_PIECE", largest_piece)
     left, right = torch.randn(6, 9)[:, 2:], torch.randn(6, 5)
     result = torch.randn(7, 5) if add else torch.full((7, 5), torch.nan)
     expected = left.T @ right + (result if add else 0)
     write_product(left, right, result, add)
     torch.testing.assert_close(result, expected)
-    assert sum(rows for rows, _ in calls) == 7
-
-
-@pytest.mark.parametrize("add", [False, True])
-def test_a_product_is_written_by_torch_elsewhere(add, calls, monkeypatch):
-    monkeypatch.setattr(linear_triaffine, "onednn_is_faster", lambda: False)
-    left, right, result = torch.randn(6, 7), torch.randn(6, 5), torch.ones(7, 5)
-    write_product(left, right, result, add)
-    torch.testing.assert_close(result, left.T @ right + (1 if add else 0))
-    assert not calls
+    assert sum(rows for rows, _ in calls) == (7 if largest_piece else 0)
 
 
 def test_gradients_by_functional_transforms():
@@ -131,26 +125,22 @@ def test_the_model_computes_the_same(encoder, calls, monkeypatch):
     assert len(calls) == layers
 
 
-def test_gradient_checkpointing_is_left_to_torch(encoder, calls):
+def wrap_layers(model):
+    layers = model.encoder.encoder.layer
+    for number, layer in enumerate(layers):
+        layers[number] = checkpoint_wrapper(layer)
+
+
+@pytest.mark.parametrize("checkpoint", [enable_checkpointing, wrap_layers])
+def test_gradient_checkpointing_is_left_to_torch(encoder, calls, checkpoint):
     model = tiny_model(encoder, triaffine_rank=2).train()
-    enable_checkpointing(model)
+    checkpoint(model)
     batch = tiny_processor(encoder)(TEXT)
     calls.clear()  # those of the construction
     model(**batch).span_logits.square().mean().backward()
     assert not calls
     model.eval()(**batch)
     assert calls
-
-
-def test_checkpoints_of_torch_are_left_to_it(encoder, calls):
-    model = tiny_model(encoder, triaffine_rank=2).train()
-    layers = model.encoder.encoder.layer
-    for number, layer in enumerate(layers):
-        layers[number] = checkpoint_wrapper(layer)
-    batch = tiny_processor(encoder)(TEXT)
-    calls.clear()
-    model(**batch).span_logits.square().mean().backward()
-    assert not calls
 
 
 def test_inputs_that_layers_of_adapters_give(calls):

@@ -10,7 +10,6 @@ from transformers import AutoModel, AutoModelForTokenClassification
 
 from modeling_triaffine import DataCollatorForNestedNER, TriaffineConfig, TriaffineForNestedNER
 from modeling_triaffine.model.modeling_triaffine import evaluating
-from tests.helpers.encoders import enable_checkpointing
 from tests.helpers.portable import move_to_odd_addresses
 from tests.helpers.tiny import LABELS, save_tiny_encoder, tiny_model, tiny_processor
 
@@ -236,26 +235,6 @@ def test_threads_that_share_a_model_restore_its_mode_once_all_are_done(encoder):
     thread.join()
     assert model.training
     assert not model.encoder.training
-
-
-def test_gradient_checkpointing_changes_nothing(encoder):
-    model = tiny_model(encoder).train()
-    batch = make_batch(encoder, model)
-
-    runs = []
-    model.encoder.encoder.layer[0].attention.register_forward_hook(lambda *_: runs.append(1))
-
-    def gradient():
-        torch.manual_seed(3)
-        model.zero_grad()
-        model(**batch).loss.backward()
-        return model.encoder.get_input_embeddings().weight.grad.clone()
-
-    plain = gradient()
-    assert len(runs) == 1
-    enable_checkpointing(model)
-    torch.testing.assert_close(gradient(), plain)
-    assert len(runs) == 1 + 2  # forward, and again for the backward pass
 
 
 def test_half_precision_encoders_and_configurations_become_float32_models(encoder, tmp_path):

@@ -164,8 +164,10 @@ def test_cross_span_scores(attention, share, axis, rank):
     output = head(hidden, lengths)
     for sentence, length in enumerate(lengths.tolist()):
         mask = output.candidate_mask[sentence]
-        assert mask.sum() == min(7, length * (length + 1) // 2)
-        candidates = output.candidates[sentence][mask].tolist()
+        candidates = list(map(tuple, output.candidates[sentence][mask].tolist()))
+        probability = output.span_logits[sentence].softmax(-1)[..., :-1].amax(-1)
+        spans = itertools.combinations_with_replacement(range(length), 2)
+        assert candidates == sorted(sorted(spans, key=lambda span: -probability[span])[:7])
         expected = Numpy(head, hidden[sentence, :length]).cross_scores(candidates)
         np.testing.assert_allclose(output.logits[sentence][mask].detach().numpy(), expected, rtol=1e-9, atol=1e-9)
 
@@ -263,17 +265,6 @@ def test_residual_adds_the_scores_of_the_span_stage():
     torch.testing.assert_close(with_residual.logits, expected)
 
 
-def test_candidates_are_the_likeliest_spans():
-    head, hidden, lengths = make_head()
-    output = head(hidden, lengths)
-    probability = output.span_logits.softmax(-1)[..., :-1].amax(-1)
-    for row, length in enumerate(lengths.tolist()):
-        spans = list(itertools.combinations_with_replacement(range(length), 2))
-        best = sorted(spans, key=lambda span: -probability[row][span])[:4]
-        mask = output.candidate_mask[row]
-        assert [tuple(span) for span in output.candidates[row][mask].tolist()] == sorted(best)
-
-
 def test_no_gradient_through_the_choice_of_candidates_or_to_padding():
     head, hidden, lengths = make_head()
     output = head(hidden.requires_grad_(), lengths, random_labels(lengths, 4, 5))
@@ -337,16 +328,6 @@ def test_shape_of_the_stored_weights_is_the_documented_one():
     shapes = {name: tuple(value.shape) for name, value in head.scoring.triaffine.named_parameters()}
     assert shapes == {"head": (4, 6, 3), "inside": (4, 5, 3), "tail": (4, 6, 3)}
     assert "head=(4, 6, 3)" in repr(head)
-
-
-def test_scores_of_a_low_rank_tensor_start_with_about_unit_variance():
-    torch.manual_seed(0)
-    for rank, dim in ((4, 32), (64, 96)):
-        config = TriaffineConfig(num_labels=3, hidden_size=64, triaffine_dim=dim, triaffine_rank=rank)
-        head = TriaffineSpanHead(config).eval()
-        hidden = 0.1 * torch.randn(4, 12, 64)
-        factor, _ = head.attention(hidden)
-        assert 0.1 < factor.whole_cube().std() < 3
 
 
 @pytest.mark.skipif(TorchVersion(torch.__version__) < "2.7", reason="torch 2.6 does not compile the head")
