@@ -1,6 +1,7 @@
 """Checks of values read from files: each raises a ValueError that names the field, the value and what is allowed."""
 
 import contextlib
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from numbers import Real
 from typing import Any
@@ -68,6 +69,6 @@ def reading(place: str, files: str = "the file") -> Iterator[None]:
         raise
     except Exception as error:  # fields of a wrong type can raise anything, deep in other libraries
         text = " ".join(str(error).split())
-        if not isinstance(error, ValueError):
+        if not isinstance(error, ValueError) or isinstance(error, json.JSONDecodeError | UnicodeError):
             text = f"{files} cannot be parsed ({type(error).__name__}: {text}); restore it."
         raise ValueError(f"{place}: {text}") from error

@@ -234,19 +234,20 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
             TypeError: a sentence is not a list of strings.
             ValueError: the arguments have different numbers of sentences, or a sentence has other numbers of tags.
         """
-        for number, sentence in enumerate(words):
-            is_list = isinstance(sentence, Iterable) and not isinstance(sentence, str)
-            if not is_list or not all(isinstance(word, str) for word in sentence):
-                raise TypeError(
-                    f"TriaffineProcessor: sentence {number} of `words` is {shortened(sentence)}; give it as a list of "
-                    "its words, which are strings."
-                )
         given: list[list[Sequence[str]]] = []
         for name, side in (("pos", pos), ("left_tokens", left_tokens), ("right_tokens", right_tokens)):
             if side is not None and len(side) != len(words):
                 raise ValueError(f"`{name}` is given for {len(side)} sentences, `words` for {len(words)}.")
             given.append([[] if one is None else one for one in ([None] * len(words) if side is None else side)])
         tags, left, right = given
+        for name, sentences in (("words", words), ("pos", tags), ("left_tokens", left), ("right_tokens", right)):
+            for number, sentence in enumerate(sentences):
+                is_list = isinstance(sentence, Iterable) and not isinstance(sentence, str)
+                if not is_list or not all(isinstance(word, str) for word in sentence):
+                    raise TypeError(
+                        f"TriaffineProcessor: sentence {number} of `{name}` is {shortened(sentence)}; give it as a "
+                        "list of strings, one for each word."
+                    )
         if "pos" in self.vocabulary_parts:
             tags = fill_in_tags(words, tags, self.pos_tagger or _tag_unknown)
         width = self.max_subwords

@@ -155,6 +155,13 @@ def test_call_takes_text_or_words(processor):
         processor()
 
 
+@pytest.mark.parametrize("name", ["pos", "left_tokens", "right_tokens"])
+@pytest.mark.parametrize("sentence", ["gene x", ["gene", 5]])
+def test_tags_and_context_are_lists_of_strings(tagged, name, sentence):
+    with pytest.raises(TypeError, match=f"sentence 1 of `{name}`"):
+        tagged(words=[["gene"], ["x"]], **{name: [["x"], sentence]})
+
+
 def test_null_is_no_context_and_no_tags(tagged):
     (feature,) = tagged.encode([["x"]], [None], [None], [None])
     assert tokens(tagged, feature) == ["[CLS]", "x", "[SEP]"]
@@ -356,6 +363,10 @@ def test_damaged_or_missing_files_are_reported(encoder, tmp_path):
     for name, message in (("vocabularies.json", "not complete"), ("tokenizer.json", "config.json")):
         (tmp_path / name).unlink()
         with pytest.raises(FileNotFoundError, match=f"{name}.*{message}"):
+            TriaffineProcessor.from_pretrained(tmp_path)
+    for content in (b"{", b"\xff"):
+        (tmp_path / "tokenizer.json").write_bytes(content)
+        with pytest.raises(ValueError, match=r"one of config\.json, .*tokenizer\.json.*restore it"):
             TriaffineProcessor.from_pretrained(tmp_path)
 
 
