@@ -123,15 +123,6 @@ def test_overlap_policies_are_their_definition(found):
         assert resolve_overlaps(found, overlap) == sorted(kept, key=lambda e: (e["start"], -e["end"]))
 
 
-def test_policies_on_an_example():
-    outer = {"start": 0, "end": 4, "type": "DNA", "score": 0.6}
-    inner = {"start": 1, "end": 2, "type": "protein", "score": 0.9}
-    crossing = {"start": 3, "end": 6, "type": "DNA", "score": 0.5}
-    assert resolve_overlaps([inner, crossing, outer], "all") == [outer, inner, crossing]
-    assert resolve_overlaps([inner, crossing, outer], "nested") == [outer, inner]
-    assert resolve_overlaps([inner, crossing, outer], "flat") == [inner, crossing]
-
-
 @pytest.mark.parametrize("threshold", [1.5, True, "0.5", {"DNA": None}, {"DNA": 1.5}, float("nan"), {"RNA": 0.5}])
 def test_invalid_thresholds(threshold):
     with pytest.raises(ValueError, match="threshold") as refused:

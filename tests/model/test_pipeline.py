@@ -48,14 +48,6 @@ def test_entities_carry_the_text_as_written_sorted_by_start_then_longest(finder)
     assert finder(TEXTS, threshold=0.0)[0]
 
 
-def test_one_text_many_texts_and_streams_agree(finder):
-    expected = near([finder(text, threshold=0.2) for text in TEXTS])
-    assert finder(TEXTS, threshold=0.2) == expected
-    assert finder(TEXTS, threshold=0.2, batch_size=1) == expected
-    assert list(finder((text for text in TEXTS), threshold=0.2, batch_size=3)) == expected
-    assert finder("") == []
-
-
 def test_entities_of_a_long_sentence_come_out_once(encoder):
     """Windows of eight words that share four: every span of up to five words is scored, and counts in one of them."""
     model = tiny_model(encoder, cross_span=False)
@@ -188,10 +180,12 @@ def test_other_models_keep_the_pipeline_of_transformers(encoder):
     ],
     ids=lambda texts: f"{type(texts).__name__}-{len(texts)}",
 )
-def test_a_collection_of_texts_gives_a_list(finder, texts):
+def test_a_collection_of_texts_gives_a_list_equal_to_single_texts_and_a_stream(finder, texts):
     found = finder(texts, threshold=0.2)
     assert isinstance(found, list)
     assert found == near([finder(str(text), threshold=0.2) for text in texts])
+    assert finder(texts, threshold=0.2, batch_size=1) == near(found)
+    assert list(finder((str(text) for text in texts), threshold=0.2, batch_size=3)) == near(found)
 
 
 CALLS = [

@@ -8,6 +8,11 @@ from modeling_triaffine.model.triaffine_weights import contract_pairs, contract_
 from tests.model.test_span_head import make_head, random_labels
 
 
+WORDS = torch.arange(15, dtype=torch.double).view(5, 3).cos()
+PAIRS = torch.arange(8, dtype=torch.double).view(2, 4).sin()
+ONE_WORD, ONE_PAIR = torch.ones(1, 3, dtype=torch.double), torch.ones(1, 4, dtype=torch.double)
+
+
 def make_weight(**options):
     torch.manual_seed(0)
     parameter = torch.nn.Parameter(torch.randn(2, 3, 4, 4, dtype=torch.double))
@@ -15,17 +20,13 @@ def make_weight(**options):
 
 
 def loss_of(weight):
-    words = torch.arange(15, dtype=torch.double).view(5, 3).cos()
-    pairs = torch.arange(8, dtype=torch.double).view(2, 4).sin()
-    contracted = [contract_words(words, weight, label).square().sum() for label in (0, 1)]
-    return torch.stack(contracted).sum() + contract_pairs(pairs, pairs.flip(0), weight).square().sum()
+    contracted = [contract_words(WORDS, weight, label).square().sum() for label in (0, 1)]
+    return torch.stack(contracted).sum() + contract_pairs(PAIRS, PAIRS.flip(0), weight).square().sum()
 
 
 def expected_gradient(parameter):
-    words = torch.arange(15, dtype=torch.double).view(5, 3).cos()
-    pairs = torch.arange(8, dtype=torch.double).view(2, 4).sin()
-    contracted = torch.einsum("nc,rcae->nrae", words, parameter)
-    spans = torch.einsum("na,ne,rcae->rnc", pairs, pairs.flip(0), parameter)
+    contracted = torch.einsum("nc,rcae->nrae", WORDS, parameter)
+    spans = torch.einsum("na,ne,rcae->rnc", PAIRS, PAIRS.flip(0), parameter)
     return torch.autograd.grad(contracted.square().sum() + spans.square().sum(), parameter)[0]
 
 
@@ -50,7 +51,7 @@ def test_in_place_gradient_stays_the_same_memory():
 
 def test_label_without_any_contraction_has_gradient_zero():
     parameter, weight = make_weight()
-    contract_words(torch.ones(1, 3, dtype=torch.double), weight, 1).sum().backward()
+    contract_words(ONE_WORD, weight, 1).sum().backward()
     assert (parameter.grad[0] == 0).all()
     assert (parameter.grad[1] == 1).all()
 
@@ -58,10 +59,9 @@ def test_label_without_any_contraction_has_gradient_zero():
 @pytest.mark.parametrize("order", [(0, None), (None, 0)], ids=["pairs first", "words first"])
 def test_contraction_of_all_labels_beside_one_of_a_single_label(order):
     parameter, weight = make_weight()
-    words, pairs = torch.ones(1, 3, dtype=torch.double), torch.ones(1, 4, dtype=torch.double)
     total = torch.zeros((), dtype=torch.double)
     for label in order:  # what is made last comes first in the backward pass
-        made = contract_pairs(pairs, pairs, weight) if label is None else contract_words(words, weight, label)
+        made = contract_pairs(ONE_PAIR, ONE_PAIR, weight) if label is None else contract_words(ONE_WORD, weight, label)
         total = total + made.sum()
     total.backward()
     assert (parameter.grad[0] == 2).all()
@@ -70,7 +70,7 @@ def test_contraction_of_all_labels_beside_one_of_a_single_label(order):
 
 def test_gradients_left_by_a_partial_backward_are_forgotten():
     parameter, weight = make_weight()
-    words = torch.ones(1, 3, dtype=torch.double, requires_grad=True)
+    words = ONE_WORD.clone().requires_grad_()
     loss = contract_words(words, weight, 0).sum()
     torch.autograd.grad(loss, words, retain_graph=True)
     loss.backward()
@@ -88,7 +88,7 @@ def test_gradient_of_a_tensor_that_is_computed():
 def test_frozen_tensor():
     parameter, _ = make_weight()
     weight = hold_weight(parameter.requires_grad_(False), in_place=True)
-    words = torch.ones(1, 3, dtype=torch.double, requires_grad=True)
+    words = ONE_WORD.clone().requires_grad_()
     contract_words(words, weight, 0).sum().backward()
     torch.testing.assert_close(words.grad, parameter[0].sum((1, 2)).view(1, 3))
     assert parameter.grad is None
@@ -114,11 +114,9 @@ def test_padding_for_tensor_cores_changes_nothing(monkeypatch):
     loss_of(weight).backward()
     monkeypatch.setattr(triaffine_weights, "_padding", lambda values: -values.shape[-1] % 8)
     parameter, weight = make_weight()
-    pairs = torch.arange(8, dtype=torch.double).view(2, 4).sin()
-    heads, tails = pad_boundaries(pairs), pad_boundaries(pairs.flip(0))
+    heads, tails = pad_boundaries(PAIRS), pad_boundaries(PAIRS.flip(0))
     assert heads.shape == (2, 8)
-    words = torch.arange(15, dtype=torch.double).view(5, 3).cos()
-    contracted = [contract_words(words, weight, label) for label in (0, 1)]
+    contracted = [contract_words(WORDS, weight, label) for label in (0, 1)]
     assert contracted[0].shape == (5, 8, 8)
     loss = torch.stack(contracted).square().sum() + contract_pairs(heads, tails, weight).square().sum()
     loss.backward()
