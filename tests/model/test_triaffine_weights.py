@@ -7,7 +7,6 @@ from modeling_triaffine.model import triaffine_weights
 from modeling_triaffine.model.triaffine_weights import contract_pairs, contract_words, hold_weight, pad_boundaries
 from tests.model.test_span_head import make_head, random_labels
 
-
 WORDS = torch.arange(15, dtype=torch.double).view(5, 3).cos()
 PAIRS = torch.arange(8, dtype=torch.double).view(2, 4).sin()
 ONE_WORD, ONE_PAIR = torch.ones(1, 3, dtype=torch.double), torch.ones(1, 4, dtype=torch.double)
