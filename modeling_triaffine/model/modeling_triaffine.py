@@ -370,7 +370,7 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         with linear_layers_in_onednn(self.encoder):
             encoded = self.encoder(**inputs, output_hidden_states=output_hidden_states or mixes, return_dict=True)
         states = self.words.layer_mix(encoded.hidden_states[1:]) if mixes else encoded.last_hidden_state
-        return states, encoded.hidden_states
+        return states, getattr(encoded, "hidden_states", None)
 
 
 @contextlib.contextmanager

@@ -136,22 +136,31 @@ def check_form(forms, groups, words, widths, dtypes, tolerance, device="cpu"):
     check_agreement(attention, scoring, tolerance)
 
 
+DOUBLE, HALF = (torch.float64,) * 2, (torch.bfloat16, torch.float32)
+CASES = [
+    *((forms, *sizes, DOUBLE) for forms in FORMS for sizes in [(3, 1, (16, 1)), (1, 3, (3, 40))]),
+    (("strided product", "strided keys"), 2, 3, (3, 16), DOUBLE),
+    (("product", "keys"), 1, 3, (16, 40), HALF),
+    (("keys", "product"), 1, 2, (16, 40), HALF),
+]
+NIGHTLY_CASES = [
+    *((forms, 1, 17, (3, 16), DOUBLE) for forms in FORMS),
+    (("product", "keys"), 1, triaffine_kernels.BLOCK + 1, (3, 1), DOUBLE),
+    (("strided keys", "strided product"), 2, 3, (3, 16), DOUBLE),
+    *((("product", "keys"), 1, 3, (16, 40), (dtype,) * 2) for dtype in TOLERANCE if dtype != torch.float64),
+    *((("keys", "product"), 1, 2, (16, 40), (dtype,) * 2) for dtype in TOLERANCE if dtype != torch.float64),
+]
+
+
 @needs_triton
 @pytest.mark.parametrize(
-    ("groups", "words", "widths"),
-    [(3, 1, (16, 1)), (1, 3, (3, 40)), pytest.param(1, 17, (3, 16), marks=nightly)],
+    ("forms", "groups", "words", "widths", "dtypes"),
+    [*CASES, *(pytest.param(*case, marks=nightly) for case in NIGHTLY_CASES)],
     ids=str,
 )
-@pytest.mark.parametrize("forms", FORMS, ids="-".join)
-def test_every_form_agrees_with_the_dense_cube(interpreted, forms, groups, words, widths):
-    interpreted(check_form, forms, groups, words, widths, (torch.float64,) * 2, TOLERANCE[torch.float64])
-
-
-@nightly
-@needs_triton
-def test_spans_longer_than_a_block(interpreted):
-    assert triaffine_kernels.BLOCK < 33
-    interpreted(check_form, ("product", "keys"), 1, 33, (3, 1), (torch.float64,) * 2, TOLERANCE[torch.float64])
+def test_every_form_agrees_with_the_dense_cube(interpreted, forms, groups, words, widths, dtypes):
+    """Also with axes in another order in memory, spans longer than a block, and in lower precision."""
+    interpreted(check_form, forms, groups, words, widths, dtypes, max(TOLERANCE[dtype] for dtype in dtypes))
 
 
 def check_rising_scores():
@@ -163,31 +172,6 @@ def check_rising_scores():
         torch.testing.assert_close(
             triton_span_scores(attention, scoring), dense_span_scores(attention, scoring), rtol=0, atol=1e-10
         )
-
-
-@needs_triton
-@pytest.mark.parametrize(
-    "forms",
-    [("strided product", "strided keys"), pytest.param(("strided keys", "strided product"), marks=nightly)],
-    ids=str,
-)
-def test_any_strides(interpreted, forms):
-    interpreted(check_form, forms, 2, 3, (3, 16), (torch.float64,) * 2, TOLERANCE[torch.float64])
-
-
-@needs_triton
-@pytest.mark.parametrize(
-    "dtypes",
-    [
-        (torch.bfloat16, torch.float32),
-        *(pytest.param((dtype,) * 2, marks=nightly) for dtype in (torch.float32, torch.bfloat16, torch.float16)),
-    ],
-    ids=str,
-)
-def test_lower_precision(interpreted, dtypes):
-    tolerance = max(TOLERANCE[dtype] for dtype in dtypes)
-    interpreted(check_form, ("product", "keys"), 1, 3, (16, 40), dtypes, tolerance)
-    interpreted(check_form, ("keys", "product"), 1, 2, (16, 40), dtypes, tolerance)
 
 
 def check_extremes(form):
