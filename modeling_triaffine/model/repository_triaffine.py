@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -99,7 +98,8 @@ class HubMixin:
         saved = super().save_pretrained(save_directory, **options)  # type: ignore[misc]
         if push_to_hub:
             # As a whole: transformers would upload only what the base class has written.
-            self.push_to_hub(push_options.pop("repo_id", Path(save_directory).name), **push_options)
+            repo_id = push_options.pop("repo_id", None) or Path(save_directory).absolute().name  # of ".", too
+            self.push_to_hub(repo_id, **push_options)
         return saved
 
 
@@ -116,8 +116,6 @@ def save_remote_code(folder: str | os.PathLike[str], origin: str = "") -> None:
     existing ones are not overwritten.
     """
     here = Path(__file__).parent
-    # transformers keeps code from the Hub in folders named by commits; the newest code there may be another.
-    commit = here.name if re.fullmatch("[0-9a-f]{40}", here.name) else None
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
     if not (target / REQUIREMENTS_FILE).exists():
@@ -126,7 +124,7 @@ def save_remote_code(folder: str | os.PathLike[str], origin: str = "") -> None:
         source: Path | str | None = here / name
         if not (here / name).exists():
             lenient = {"_raise_exceptions_for_missing_entries": False, "_raise_exceptions_for_connection_errors": False}
-            source = cached_file(origin, name, revision=commit, **lenient) if origin else None
+            source = cached_file(origin, name, **lenient) if origin else None
         if source is None:
             logger.warning(f"{name}, a part of the remote code, was not found and is missing in {target}.")
         else:

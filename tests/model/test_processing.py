@@ -377,5 +377,7 @@ def test_options_of_a_push_reach_it_whole(encoder, tmp_path, monkeypatch):
         monkeypatch.setattr(base, "push_to_hub", lambda _, repo_id, **options: pushed.append((repo_id, options)))
     tiny_processor(encoder).save_pretrained(tmp_path, push_to_hub=True, repo_id="owner/name", tags=["genes"])
     TriaffineConfig(num_labels=3).push_to_hub("owner/config", tags=["genes"])
+    monkeypatch.chdir(tmp_path)
+    tiny_processor(encoder).save_pretrained(".", push_to_hub=True, tags=["genes"])
     options = {"private": True, "tags": ["genes"]}
-    assert pushed == [("owner/name", options), ("owner/config", options)]
+    assert pushed == [(name, options) for name in ("owner/name", "owner/config", tmp_path.name)]

@@ -3,7 +3,6 @@
 import sys
 from pathlib import Path
 
-import pytest
 from transformers.dynamic_module_utils import get_imports, get_relative_imports
 
 from modeling_triaffine.model import repository_triaffine
@@ -31,21 +30,3 @@ def test_saving_leaves_a_projects_own_files(encoder, tmp_path):
     tiny_processor(encoder).save_pretrained(tmp_path)
     assert [(tmp_path / name).read_text() for name in ("requirements.txt", "handler.py")] == ["mine", "mine"]
     assert {path.name for path in tmp_path.iterdir()} >= set(REMOTE_CODE_FILES)
-
-
-@pytest.mark.parametrize(("folder", "revision"), [("ab" * 20, "ab" * 20), ("model", None)], ids=["hub", "folder"])
-def test_code_that_was_not_imported_comes_from_the_commit_of_the_rest(tmp_path, monkeypatch, folder, revision):
-    code = tmp_path / folder
-    code.mkdir()
-    for name in REMOTE_CODE_FILES[:3]:
-        (code / name).write_text("imported")
-    asked = []
-
-    def find(origin, name, revision, **options):
-        asked.append((origin, name, revision))
-        return None
-
-    monkeypatch.setattr(repository_triaffine, "__file__", str(code / "repository_triaffine.py"))
-    monkeypatch.setattr(repository_triaffine, "cached_file", find)
-    repository_triaffine.save_remote_code(tmp_path / "saved", "owner/name")
-    assert asked == [("owner/name", name, revision) for name in (*REMOTE_CODE_FILES[3:], HANDLER_FILE)]
