@@ -251,11 +251,11 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         if "pos" in self.vocabulary_parts:
             tags = fill_in_tags(words, tags, self.pos_tagger or _tag_unknown)
         width = self.max_subwords
-        before_each = self._context_subwords([side[-width:] for side in left])
-        after_each = self._context_subwords([side[:width] for side in right])
+        before_each = self._subwords([side[-width:] for side in left])
+        after_each = self._subwords([side[:width] for side in right])
         features = []
         rows = zip(words, self._subwords(words), before_each, after_each, tags, strict=True)
-        for sentence, (subwords, index), before, after, of_words in rows:
+        for sentence, (subwords, index), (before, _), (after, _), of_words in rows:
             feature = lay_out(subwords, index, before, after, width, self._start_id, self._separator_id)
             feature["num_words"] = len(sentence)
             feature.update(self._word_parts(sentence, of_words))
@@ -271,6 +271,8 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
 
     def _subwords(self, sentences: Sequence[Sequence[str]]) -> list[tuple[np.ndarray, np.ndarray]]:
         """Sub-word ids of each sentence and the word of each; every word has at least one."""
+        if not any(map(len, sentences)):
+            return [(np.zeros(0, dtype=np.int64),) * 2] * len(sentences)
         cleaned = [
             [self._word_prefix + clean_text(word[:MAX_CHARACTERS_OF_SUBWORDS]) for word in sentence]
             for sentence in sentences
@@ -294,12 +296,6 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
                 subwords, index = subwords[order], index[order]
             result.append((subwords, index))
         return result
-
-    def _context_subwords(self, sides: Sequence[Sequence[str]]) -> list[np.ndarray]:
-        """Sub-word ids of the context on one side of each sentence."""
-        if not any(map(len, sides)):
-            return [np.zeros(0, dtype=np.int64)] * len(sides)
-        return [subwords for subwords, _ in self._subwords(sides)]
 
     def _word_parts(self, words: Sequence[str], tags: Sequence[str]) -> Feature:
         """Ids of the optional word parts; `tags` are used if parts of speech are among them."""

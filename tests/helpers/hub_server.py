@@ -16,7 +16,6 @@ import re
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -41,24 +40,6 @@ class HubError(Exception):
         super().__init__(message)
         self.status, self.fields = status, fields
         self.headers = {"X-Error-Message": message, "X-Error-Code": code, **(headers or {})}
-
-
-@dataclass
-class Request:
-    method: str
-    path: str  # still quoted: an encoded "/" belongs to a name
-    token: str
-    body: bytes
-
-    def json(self) -> Json:
-        return json.loads(self.body)
-
-
-@dataclass
-class Response:
-    body: bytes
-    headers: dict[str, str] = field(default_factory=dict)
-    status: int = 200
 
 
 def git_oid(content: bytes) -> str:
@@ -114,7 +95,7 @@ class LoopbackHub:
         self.repositories: dict[str, Repository] = {}
         self._lock = threading.Lock()
         self._home = tempfile.TemporaryDirectory(prefix="loopback_hub_")
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Handler, self))
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Request, self))
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
         self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
 
@@ -148,36 +129,39 @@ class LoopbackHub:
             "NO_PROXY": "127.0.0.1",
         }
 
-    def respond(self, request: Request) -> Response:
-        """Finds the route and responds; one request at a time, so that handlers need not be thread-safe."""
+    def respond(self, request: "Request") -> tuple[int, dict[str, str], bytes]:
+        """Status, headers and body; one request at a time, so that handlers need not be thread-safe."""
         status, headers = 200, {"Content-Type": "application/json"}
         try:
             with self._lock:
-                self.requests.append(f"{request.method} {request.path}")
+                self.requests.append(f"{request.command} {request.place}")
                 content = self._dispatch(request)
         except HubError as error:
             status, content = error.status, {"error": str(error), **error.fields}
             headers |= error.headers
         except (KeyError, ValueError, yaml.YAMLError) as error:
             status, content = 400, {"error": f"malformed request: {error!r}"}
-        return content if isinstance(content, Response) else Response(json.dumps(content).encode(), headers, status)
+        if isinstance(content, tuple):  # a file
+            headers, body = content
+            return status, headers, body
+        return status, headers, json.dumps(content).encode()
 
-    def _dispatch(self, request: Request) -> Any:
-        method = "GET" if request.method == "HEAD" else request.method
+    def _dispatch(self, request: "Request") -> Any:
+        method = "GET" if request.command == "HEAD" else request.command
         for route_method, pattern, needs_token, handle in ROUTES:
-            match = pattern.fullmatch(request.path)
+            match = pattern.fullmatch(request.place)
             if match and method == route_method:
                 if needs_token and not self._is_authorized(request):
                     raise HubError(401, "Invalid username or password.")
                 if needs_token and method != "GET" and request.token == self.reading_token:
                     raise HubError(403, "Forbidden: this token may not write.")
                 return handle(self, request, **{name: unquote(text) for name, text in match.groupdict().items()})
-        raise HubError(404, f"the loopback Hub does not serve {request.method} {request.path}")
+        raise HubError(404, f"the loopback Hub does not serve {request.command} {request.place}")
 
-    def _is_authorized(self, request: Request) -> bool:
+    def _is_authorized(self, request: "Request") -> bool:
         return request.token in (self.token, self.reading_token)
 
-    def _repository(self, request: Request, repo_id: str) -> Repository:
+    def _repository(self, request: "Request", repo_id: str) -> Repository:
         """Without the token a private repository looks like one that does not exist, as on the real Hub."""
         repository = self.repositories.get(repo_id)
         authorized = self._is_authorized(request)
@@ -188,17 +172,17 @@ class LoopbackHub:
     # Account and repositories
 
     @route("GET", "/api/whoami-v2", needs_token=True)
-    def whoami(self, request: Request) -> Json:
+    def whoami(self, request: "Request") -> Json:
         return {"type": "user", "name": USER, "orgs": [], "auth": {"type": "access_token"}}
 
     @route("POST", "/api/validate-yaml")
-    def validate_yaml(self, request: Request) -> Json:
-        _front_matter(request.json()["content"])
+    def validate_yaml(self, request: "Request") -> Json:
+        _front_matter(json.loads(request.body)["content"])
         return {"errors": [], "warnings": []}
 
     @route("POST", "/api/repos/create", needs_token=True)
-    def create_repo(self, request: Request) -> Json:
-        wanted = request.json()
+    def create_repo(self, request: "Request") -> Json:
+        wanted = json.loads(request.body)
         if wanted.get("type", "model") != "model":
             raise HubError(400, "the loopback Hub holds model repositories only")
         repo_id = f"{wanted.get('organization') or USER}/{wanted['name']}"
@@ -209,26 +193,26 @@ class LoopbackHub:
         return {"url": url}
 
     @route("POST", f"/api/models/{REPO}/branch/(?P<branch>[^/]+)", needs_token=True)
-    def create_branch(self, request: Request, repo_id: str, branch: str) -> Json:
+    def create_branch(self, request: "Request", repo_id: str, branch: str) -> Json:
         repository = self._repository(request, repo_id)
         if branch in repository.branches:
             raise HubError(409, "Reference already exists")
-        repository.branches[branch], _ = repository.resolve(request.json().get("startingPoint", "main"))
+        repository.branches[branch], _ = repository.resolve(json.loads(request.body).get("startingPoint", "main"))
         return {"success": True}
 
     # Upload
 
     @route("POST", f"/api/models/{REPO}/preupload/{REVISION}", needs_token=True)
-    def preupload(self, request: Request, repo_id: str, revision: str) -> Json:
+    def preupload(self, request: "Request", repo_id: str, revision: str) -> Json:
         """Every file may come within the commit; of a file that is there already, the client compares the oid."""
         _, files = self._repository(request, repo_id).resolve(revision)
-        paths = [file["path"] for file in request.json()["files"]]
+        paths = [file["path"] for file in json.loads(request.body)["files"]]
         known = {path: {"oid": git_oid(files[path])} if path in files else {} for path in paths}
         mode = {"uploadMode": "regular", "shouldIgnore": False}
         return {"files": [{"path": path, **mode, **known[path]} for path in paths]}
 
     @route("POST", f"/api/models/{REPO}/commit/{REVISION}", needs_token=True)
-    def commit(self, request: Request, repo_id: str, revision: str) -> Json:
+    def commit(self, request: "Request", repo_id: str, revision: str) -> Json:
         repository = self._repository(request, repo_id)
         parent, files = repository.resolve(revision)
         files = dict(files)
@@ -255,7 +239,7 @@ class LoopbackHub:
 
     @route("GET", f"/api/models/{REPO}")
     @route("GET", f"/api/models/{REPO}/revision/{REVISION}")
-    def model_info(self, request: Request, repo_id: str, revision: str = "main") -> Json:
+    def model_info(self, request: "Request", repo_id: str, revision: str = "main") -> Json:
         repository = self._repository(request, repo_id)
         sha, files = repository.resolve(revision)
         card = _front_matter(files.get("README.md", b"").decode())
@@ -265,7 +249,7 @@ class LoopbackHub:
 
     @route("GET", f"/api/models/{REPO}/tree/{REVISION}")
     @route("GET", f"/api/models/{REPO}/tree/{REVISION}/{PATH}")
-    def tree(self, request: Request, repo_id: str, revision: str, path: str = "") -> list[Json]:
+    def tree(self, request: "Request", repo_id: str, revision: str, path: str = "") -> list[Json]:
         sha, files = self._repository(request, repo_id).resolve(revision)
         inside = {name: content for name, content in sorted(files.items()) if not path or name.startswith(f"{path}/")}
         if not inside:
@@ -276,11 +260,11 @@ class LoopbackHub:
         ]
 
     @route("GET", f"/{REPO}/resolve/{REVISION}/{PATH}")
-    def resolve(self, request: Request, repo_id: str, revision: str, path: str) -> Response:
+    def resolve(self, request: "Request", repo_id: str, revision: str, path: str) -> tuple[dict[str, str], bytes]:
         sha, files = self._repository(request, repo_id).resolve(revision)
         if path not in files:
             raise HubError(404, "Entry not found", "EntryNotFound", {"X-Repo-Commit": sha})
-        return Response(files[path], {"X-Repo-Commit": sha, "ETag": f'"{git_oid(files[path])}"'})
+        return {"X-Repo-Commit": sha, "ETag": f'"{git_oid(files[path])}"'}, files[path]
 
 
 def _front_matter(card: str) -> Json:
@@ -288,8 +272,8 @@ def _front_matter(card: str) -> Json:
     return (yaml.safe_load(block[1]) if block else None) or {}
 
 
-class _Handler(BaseHTTPRequestHandler):
-    """Passes requests to the hub and sends its responses; one connection each (HTTP/1.0)."""
+class Request(BaseHTTPRequestHandler):
+    """A request, which the hub answers; one connection each (HTTP/1.0)."""
 
     timeout = TIMEOUT
 
@@ -298,15 +282,16 @@ class _Handler(BaseHTTPRequestHandler):
         super().__init__(*args)
 
     def _serve(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        token = self.headers.get("Authorization", "").removeprefix("Bearer ")
-        response = self._hub.respond(Request(self.command, urlsplit(self.path).path, token, body))
-        self.send_response(response.status)
-        for name, value in {**response.headers, "Content-Length": str(len(response.body))}.items():
+        self.body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.token = self.headers.get("Authorization", "").removeprefix("Bearer ")
+        self.place = urlsplit(self.path).path  # still quoted: an encoded "/" belongs to a name
+        status, headers, body = self._hub.respond(self)
+        self.send_response(status)
+        for name, value in {**headers, "Content-Length": str(len(body))}.items():
             self.send_header(name, value)
         self.end_headers()
         if self.command != "HEAD":
-            self.wfile.write(response.body)
+            self.wfile.write(body)
 
     do_GET = do_HEAD = do_POST = _serve  # noqa: N815 (names given by http.server)
 
