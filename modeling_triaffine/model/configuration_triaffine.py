@@ -245,8 +245,14 @@ class TriaffineConfig(HubMixin, PretrainedConfig):
 
     def __post_init__(self, num_labels: int | None = None, **kwargs: Any) -> None:
         self.encoder_config = _as_encoder_config(self.encoder_config)
-        if self.hidden_size is None and self.encoder_config is not None:
-            self.hidden_size = self.encoder_config.hidden_size
+        if self.encoder_config is not None:
+            width = getattr(self.encoder_config, "hidden_size", None)
+            if width is None:
+                _fail(
+                    f"`encoder_config` is of a {self.encoder_config.model_type!r} model, which has no `hidden_size`: "
+                    "it is no text encoder; give one, such as a BERT"
+                )
+            self.hidden_size = width if self.hidden_size is None else self.hidden_size
         self.id2label = _resolve_labels(self.id2label, self.label2id, num_labels)
         if "custom_pipelines" in kwargs:
             kwargs["custom_pipelines"] = PipelineTasks(kwargs["custom_pipelines"])
