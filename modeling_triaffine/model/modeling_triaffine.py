@@ -117,6 +117,10 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
             raise ValueError(f"from_encoder: {name_or_path} has no weights for {', '.join(missing)}; is it an encoder?")
         model.encoder.load_state_dict(pretrained.state_dict(), strict=False)  # it may have a pooler
         refuse_broken(f"The weights in {name_or_path}", model.encoder)
+        if getattr(encoder_config, "is_encoder_decoder", False):  # BART runs, T5 does not
+            where = f"from_encoder: {name_or_path} does not run without a decoder's inputs; give an encoder alone"
+            with reading(where), evaluating(model):
+                model._hidden_of_random_subwords()
         model.match_low_rank_start()
         return model
 

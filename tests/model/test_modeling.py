@@ -6,7 +6,7 @@ import pytest
 import torch
 from accelerate import infer_auto_device_map
 from safetensors.torch import load, save_file
-from transformers import AutoModel, AutoModelForTokenClassification
+from transformers import AutoConfig, AutoModel, AutoModelForTokenClassification
 
 from modeling_triaffine import DataCollatorForNestedNER, TriaffineConfig, TriaffineForNestedNER
 from modeling_triaffine.model.modeling_triaffine import evaluating
@@ -214,6 +214,13 @@ def test_from_encoder_takes_a_config_or_fields(encoder):
         TriaffineForNestedNER.from_encoder(encoder, config, triaffine_dim=3)
     with pytest.raises(ValueError, match="from_encoder"):
         TriaffineForNestedNER(TriaffineConfig(num_labels=3))
+
+
+def test_from_encoder_refuses_a_model_that_needs_a_decoders_inputs(tmp_path):
+    sizes = {"vocab_size": 9, "d_model": 8, "d_kv": 4, "d_ff": 8, "num_layers": 1, "num_heads": 2}
+    AutoModel.from_config(AutoConfig.for_model("t5", **sizes)).save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match=r"from_encoder: .* does not run without a decoder's inputs"):
+        TriaffineForNestedNER.from_encoder(tmp_path, num_labels=3, triaffine_dim=4)
 
 
 def test_threads_that_share_a_model_restore_its_mode_once_all_are_done(encoder):
