@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
-from transformers import PretrainedConfig, PreTrainedModel
+from safetensors.torch import load, load_file, save_file
+from transformers import AutoModel, PretrainedConfig, PreTrainedModel
 
 from modeling_triaffine import NestedNERPipeline, TriaffineForNestedNER, TriaffineProcessor
 from tests.helpers.tiny import save_tiny_model, tiny_model
@@ -138,6 +138,27 @@ def test_index_never_leads_out_of_its_folder(encoder, tmp_path, subfolder, varia
         ValueError, match=r"names \.\./other/model\.safetensors, which is not a safetensors file of its fo"
     ):
         TriaffineForNestedNER.from_pretrained(tmp_path / "model", **options)
+
+
+def test_damaged_or_incomplete_weights_are_refused(model_folder):
+    path = model_folder / WEIGHTS
+    whole = path.read_bytes()
+    weights = load(whole)
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ValueError, match="damaged or cut off"):
+        TriaffineForNestedNER.from_pretrained(model_folder)
+    del weights["head.label_bias"]
+    save_file(weights, path, metadata={"format": "pt"})
+    with pytest.raises(ValueError, match=r"are missing head\.label_bias, which would be randomly"):
+        AutoModel.from_pretrained(model_folder)
+
+
+@pytest.mark.parametrize(("options", "kind"), [({}, OSError), ({"use_safetensors": False}, ValueError)])
+def test_pickled_weights_are_never_read(model_folder, options, kind):
+    torch.save(load_file(model_folder / WEIGHTS), model_folder / "pytorch_model.bin")
+    (model_folder / WEIGHTS).unlink()
+    with pytest.raises(kind, match="safetensors"):
+        TriaffineForNestedNER.from_pretrained(model_folder, **options)
 
 
 def test_pickles_are_not_read_where_the_configuration_names_them(model_folder):

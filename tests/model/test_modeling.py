@@ -5,7 +5,6 @@ import threading
 import pytest
 import torch
 from accelerate import infer_auto_device_map
-from safetensors.torch import load, save_file
 from transformers import AutoConfig, AutoModel, AutoModelForTokenClassification
 
 from modeling_triaffine import DataCollatorForNestedNER, TriaffineConfig, TriaffineForNestedNER
@@ -289,30 +288,6 @@ def test_devices_share_the_model_between_its_parts_but_no_part(encoder):
         memory = {0: size * share // 100, 1: 2 * size}
         places = infer_auto_device_map(model, memory, no_split_module_classes=list(model._no_split_modules))
         assert not [name for name in places if name.startswith(("head.", "words."))]
-
-
-def test_damaged_or_incomplete_weights_are_refused(encoder, tmp_path):
-    tiny_model(encoder).save_pretrained(tmp_path)
-    path = tmp_path / "model.safetensors"
-    whole = path.read_bytes()
-    weights = load(whole)
-    path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(ValueError, match="damaged or cut off"):
-        TriaffineForNestedNER.from_pretrained(tmp_path)
-    del weights["head.label_bias"]
-    save_file(weights, path, metadata={"format": "pt"})
-    with pytest.raises(ValueError, match=r"are missing head\.label_bias, which would be randomly"):
-        AutoModel.from_pretrained(tmp_path)
-
-
-def test_pickled_weights_are_never_read(encoder, tmp_path):
-    model = tiny_model(encoder)
-    model.save_pretrained(tmp_path)
-    (tmp_path / "model.safetensors").unlink()
-    torch.save(model.state_dict(), tmp_path / "pytorch_model.bin")
-    for options, kind in (({}, OSError), ({"use_safetensors": False}, ValueError)):
-        with pytest.raises(kind, match="safetensors"):
-            TriaffineForNestedNER.from_pretrained(tmp_path, **options)
 
 
 @pytest.mark.parametrize(("rank", "dim"), [(16, 32), pytest.param(64, 128, marks=pytest.mark.nightly)])

@@ -106,10 +106,11 @@ def test_transformers_own_pipeline_function_gives_it(finder, tmp_path):
             assert stock(TEXTS[0]) == near(found)
 
 
-def test_keywords_of_loading_reach_model_and_processor(finder, tmp_path):
-    finder.save_pretrained(tmp_path / "part")
-    options = {"subfolder": "part", "revision": "main", "token": None, "trust_remote_code": True}
-    loaded = NestedNERPipeline(tmp_path, **options, model_kwargs={"attn_implementation": "eager"}, dtype=torch.float64)
+def test_keywords_of_loading_reach_model_and_processor(finder, saved_model):
+    options = {"subfolder": saved_model.name, "revision": "main", "token": None, "trust_remote_code": True}
+    loaded = NestedNERPipeline(
+        saved_model.parent, **options, model_kwargs={"attn_implementation": "eager"}, dtype=torch.float64
+    )
     assert (loaded.model.encoder.config._attn_implementation, loaded.model.dtype) == ("eager", torch.float64)
     assert loaded(TEXTS[0], threshold=0.2) == near(finder(TEXTS[0], threshold=0.2))
 
@@ -124,9 +125,8 @@ def test_a_used_pipeline_runs_in_other_processes_and_keeps_its_hash(encoder):
         assert pool.submit(finder, TEXTS, threshold=0.2).result() == near(found)
 
 
-def test_a_token_is_in_no_copy_of_the_model(finder, tmp_path):
-    finder.save_pretrained(tmp_path)
-    model = TriaffineForNestedNER.from_pretrained(tmp_path, token="hf_secret", revision="main")
+def test_a_token_is_in_no_copy_of_the_model(finder, saved_model):
+    model = TriaffineForNestedNER.from_pretrained(saved_model, token="hf_secret", revision="main")
     assert model.origin == {"token": "hf_secret", "revision": "main"}
     assert b"hf_secret" not in pickle.dumps(model)
     assert copy.deepcopy(model).origin == {"revision": "main"}
