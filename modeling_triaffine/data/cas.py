@@ -96,6 +96,9 @@ def annotated_cas(cas: Cas, layer: str, feature: str, where: str, check: RecordC
     borders = sorted(
         {border for one in cas.select(SENTENCE) for border in (one.begin, one.end)} if has_sentences else ()
     )
+    if outside := [border for border in borders if not 0 <= border <= len(text)]:
+        problem = f"a sentence begins or ends at {outside[0]}, the text has {len(text)} characters"
+        raise check.error(where, problem, "Export the document again")
     return AnnotatedText(doc_id, text, annotations, where, borders, has_sentences=bool(borders))
 
 

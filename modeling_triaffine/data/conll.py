@@ -7,7 +7,7 @@ import re
 from itertools import count
 from typing import Any
 
-NODE = re.compile(r"[0-9]+(?:[-.][0-9]+)?")
+NODE = re.compile(r"[0-9]{1,9}(?:[-.][0-9]{1,9})?")
 """The id of a word, of a multi-word token (1-2) or of an empty node (1.1)."""
 
 

@@ -124,7 +124,7 @@ def read_text_spans(path: Path, check: RecordChecker) -> Iterator[AnnotatedText]
     `START`, `END` (exclusive but for `LAST`) and `TYPE` (`labels`: one entity each), and perhaps the covered `text`,
     which is checked.
     """
-    texts = 0
+    texts, without_before = 0, check.counts[WITHOUT_SPANS]  # of other files of the split
     for number, (raw, where) in enumerate(json_values(path, check)):
         record = JsonObject(raw, where, check, remedy="A record has the fields text and entities")
         if record.fields.get("answer") in REJECTED:
@@ -132,7 +132,7 @@ def read_text_spans(path: Path, check: RecordChecker) -> Iterator[AnnotatedText]
         else:
             texts += 1
             yield annotated_text(record, f"{stem(path)}:{number}")
-    if texts and check.counts[WITHOUT_SPANS] == texts:
+    if texts and check.counts[WITHOUT_SPANS] - without_before == texts:
         problem = f"no text has spans, in none of the fields {', '.join(map(repr, SPANS))}"
         remedy = "Give the spans one of these names; move a file without gold entities, of a test, out of the corpus"
         raise check.error("", problem, remedy)
@@ -213,7 +213,7 @@ def read_label_studio(path: Path, check: RecordChecker) -> Iterator[AnnotatedTex
     """Reads annotated tasks; a CorpusError names the task and the field."""
     for number, (raw, place) in enumerate(json_values(path, check)):
         task = JsonObject(raw, place, check, remedy="A task has the fields data and annotations")
-        identifier = task.fields.get("id", number)
+        identifier = number if task.fields.get("id") is None else task.fields["id"]
         task.where = f"{place} (task {identifier})"
         annotation = _annotation_of(task)
         if annotation is not None:

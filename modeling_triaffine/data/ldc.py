@@ -132,7 +132,7 @@ class AnnotationFiles:
 
     def _listed(self, line: str, where: str, by_name: dict[str, list[Path]], check: RecordChecker) -> Path:
         """The document named by a line of a list, with or without folders and suffix."""
-        wanted = line.strip("/")
+        wanted = line.replace("\\", "/").strip("/")
         for suffix in (*self.suffixes, self.source_suffix):
             wanted = wanted.removesuffix(suffix)
         files = by_name.get(wanted.rpartition("/")[2], [])

@@ -6,6 +6,7 @@ Each record has the entities of one type in a sentence, whose words are separate
 follow each other. The last word of a span is part of it.
 """
 
+import re
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
@@ -50,7 +51,7 @@ def _entities(record: JsonObject, words: int) -> Iterator[Entity]:
     kind = record.value("entity_label", str)
     for index, span in enumerate(record.value("span_position", list)):
         ends = span.split(";") if isinstance(span, str) else span
-        if not (isinstance(ends, list) and len(ends) == 2 and all(str(end).isdecimal() for end in ends)):
+        if not (isinstance(ends, list) and len(ends) == 2 and all(re.fullmatch(r"\d{1,9}", str(end)) for end in ends)):
             problem = f"is {shown(span)}"
             raise record.error(f"span_position[{index}]", problem, 'A span is "first word;last word"')
         start, last = map(int, ends)

@@ -19,6 +19,7 @@ from .cas import make_cas
 SOURCE = "triaffine-ner"
 FROM_NAME, TO_NAME = "label", "text"
 """Names of Label Studio's tags `<Labels>` and `<Text>`, as its templates have them."""
+LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 NOT_IN_XML = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -212,7 +213,12 @@ def write_inception(documents: Documents, folder: Path) -> None:
 
 
 def _path(document: TextDocument, form: str) -> PurePosixPath:
-    """The document's name as a path, which must be inside the folder and be read as the same name."""
+    """The document's name as a path, which must be inside the folder and be read as the same name.
+
+    Also checks that its text can be written as UTF-8.
+    """
+    if found := LONE_SURROGATE.search(document.text):
+        raise _not_representable(document, f"{found[0]!r}, half of a surrogate pair", form)
     path = PurePosixPath(document.doc_id)
     hidden = any(part.startswith(".") for part in path.parts)
     if str(path) != document.doc_id or not path.name or path.is_absolute() or hidden or "\0" in document.doc_id:

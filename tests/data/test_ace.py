@@ -97,7 +97,7 @@ class TestLists:
 
     def test_name_documents_with_or_without_folder_and_suffix(self, corpus):
         write(corpus / "nw" / "adj", "NEWS_2", annotations=ace_annotations([]))
-        (corpus / "train.txt").write_text("nw/adj/NEWS_2\r\n\nCNN_3.4.sgm\nNEWS_1.apf.xml\n")
+        (corpus / "train.txt").write_text("nw\\adj\\NEWS_2\r\n\nCNN_3.4.sgm\nNEWS_1.apf.xml\n")
         records, _ = read(corpus / "train.txt")
         assert list(dict.fromkeys(record["doc_id"] for record in records)) == ["NEWS_2", "CNN_3.4", "NEWS_1"]
         assert not any(record["entities"] for record in records if record["doc_id"] == "NEWS_2")

@@ -51,6 +51,13 @@ def test_sentences_and_characters_beyond_the_first_plane(tmp_path):
     }
 
 
+@pytest.mark.parametrize("sentence", [(-5, 3), (0, 99)])
+def test_sentences_outside_of_the_text_are_an_error(tmp_path, sentence):
+    write_files(tmp_path, xmi_files(sentences=[sentence]))
+    with pytest.raises(CorpusError, match=rf"a\.xmi: a sentence .* at {sentence[sentence[0] == 0]}, .* 24 char"):
+        read(tmp_path)
+
+
 def test_annotations_without_characters_are_dropped(tmp_path):
     (record,), check = read(write_files(tmp_path, {"a.json": cas_json((13, 17, "City"), (4, 4, "X"))}))
     assert spelled(record) == [("Orsk", "City")]

@@ -238,6 +238,7 @@ BAD_BIOC = {
     "outside": (BIOC_XML.replace('offset="13"', 'offset="33"'), "document 0", "runs from 33 to 37"),
     "quote": (BIOC_XML.replace(">Orsk<", ">Omsk<"), "document 0", "quotes 'Omsk'"),
     "truncated": (BIOC_XML[:-30], "line 7"),
+    "deep": (f"<document>{'<passage>' * 5000}{'</passage>' * 5000}</document>", "", "nested", "<passage>"),
     "bomb": ('<!DOCTYPE a [<!ENTITY e "eeee">]><collection>&e;</collection>', "line 1", "'e'"),
     "no passages": (
         json.dumps({"documents": [{"id": "a", "text": "b"}]}),
@@ -266,10 +267,12 @@ BAD_COLUMNS = {
     "empty token": ("\tO\tO\n", "line 8", "'tokens[0]' is ''"),
     "type": ("a\tO\tB-None\n", "line 8", "'entities[0].type' is 'None'"),
     "encoding": (b"\xe9\tO\tO\n", "line 8", "byte 1", "utf-8"),
+    "line ends of old Macs": ("a\tO\tO\rb\tO\tO\r", "line 8", "carriage return"),
     "scheme": ("a\tO\tO\n\n" * 10_000 + "b\tO\tQ-A\n", "line 20008", "column 2 is 'Q-A'"),
 }
 BAD_CONLLU = {
     "columns": (conllu("(1-a)") + "2\tw\n", "line 2", "'2\\tw'"),
+    "number": (conllu("(1-a)").replace("1", "9" * 5000, 1), "line 1", "'9999"),
     "close": (conllu("1)"), "line 1", "'1'"),
     "close another": (conllu("(1-a", "2)"), "line 2", "'2'"),
     "close in another document": (conllu("(1-a") + "\n# newdoc\n" + conllu("1)"), "line 4", "'1'"),
@@ -283,7 +286,7 @@ BAD_XML = {
     "no name": (genia(article("A", name=" ")), "article 1 of the file", "<bibliomisc>"),
     "stray": (genia(article("A"), "<sentence>B</sentence>"), "", "<sentence>", "<article>"),
     "inside": (genia(article("A<sentence>B</sentence>")), "article MEDLINE:1", "<sentence>"),
-    "deep": (genia(article("<b>" * 5000 + "</b>" * 5000)), "article MEDLINE:1", "sentence 0"),
+    "deep": (genia(article("<b>" * 5000 + "</b>" * 5000)), "", "nested", "<b>"),
     "truncated": (genia(article("One two"))[:-30], "line 13"),
     "encoding": (genia(article("A")).replace("UTF-8", "KOI9"), "", "KOI9"),
     "entity": (ENTITY, "line 1", "'e'"),
@@ -357,6 +360,7 @@ BAD_MRC = {
     "no answers": ({"context": "Orsk", "entity_label": "City", "query": "?"}, "'span_position' is missing"),
     "context": ({**QUESTIONS[0], "context": ["Orsk"]}, "'context' is ['Orsk']"),
     "span": ({**QUESTIONS[0], "span_position": ["3-3"]}, "'span_position[0]' is '3-3'"),
+    "huge": ({**QUESTIONS[0], "span_position": [f"3;{'9' * 5000}"]}, "'span_position[0]' is '3;9999"),
     "outside": ({**QUESTIONS[0], "span_position": ["3;3", [5, 6]]}, "'span_position[1]'", "5 to 6", "0 to 5"),
     "reversed": ({**QUESTIONS[0], "span_position": ["3;2"]}, "'span_position[0]'", "3 to 2"),
 }

@@ -2,7 +2,7 @@
 
 import pytest
 
-from modeling_triaffine.data import CorpusError
+from modeling_triaffine.data import CorpusError, load_nested_ner
 from tests.helpers.corpora import NESTED, PUBLISHED, RECORD, read, region, spelled, task, write_json
 
 TEXT = "The mayor of Orsk slept. He woke."
@@ -106,6 +106,11 @@ class TestTextSpans:
         assert [spelled(record) for record in records] == [[], [("b", "B")], []]
         assert check.counts == {"texts without a field of spans read as without entities": 2}
 
+    def test_texts_without_spans_are_counted_in_each_file_of_a_split(self, tmp_path):
+        write_json(tmp_path / "a.jsonl", {"text": "a"}, {"text": "b", "label": [[0, 1, "B"]]})
+        write_json(tmp_path / "b.jsonl", {"text": "b", "label": [[0, 1, "B"]]})
+        assert len(list(load_nested_ner({"train": tmp_path}, "text_spans", streaming=True)["train"])) == 3
+
     def test_one_span_with_several_types(self, tmp_path):
         span = {"start": 0, "end": 1, "labels": ["A", "B"]}
         (record,), _ = read(write_json(tmp_path / "a.jsonl", {"text": "a", "entities": [span]}))
@@ -172,6 +177,10 @@ class TestLabelStudio:
         )
         assert spelled(record) == [("Orsk City", "X")]
         assert "texts with other character counts converted: 1" in check.report()
+
+    def test_tasks_without_a_number_are_counted(self, tmp_path):
+        records, _ = read(write_json(tmp_path / "a.json", task(id=None), task(id=None), as_list=True))
+        assert [record["id"] for record in records] == ["0:0", "1:0"]
 
     def test_a_text_of_another_name(self, tmp_path):
         records, _ = read(write_json(tmp_path / "a.json", task(data={"body": "One.", "year": 1}), as_list=True))

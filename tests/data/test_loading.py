@@ -207,6 +207,11 @@ class TestOptions:
         with pytest.raises(CorpusError, match=f"{file.name}: .*'{format}'.*{next(iter(option))}"):
             load(file, **option)
 
+    @pytest.mark.parametrize("option", [{"word_splitter": "whitespace"}, {"columns": "tokens"}])
+    def test_options_of_another_type(self, load, tmp_path, option):
+        with pytest.raises(TypeError, match="`{}` is '{}'. Give".format(*next(iter(option.items())))):
+            load(write(tmp_path / "a.jsonl", RECORD), **option)
+
     @pytest.mark.parametrize(("format", "content"), [("json_lines", "\n"), ("published_json", "[]")])
     def test_files_without_a_sentence(self, load, tmp_path, format, content):
         with pytest.raises(CorpusError, match=r"a\.json"):

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from modeling_triaffine.data import FEATURES, WRITERS, load_nested_ner, write_nested_ner
 from modeling_triaffine.data.writing import write_iob2, write_json_lines
+from modeling_triaffine.data.writing_texts import PREDICTION_WRITERS, TextDocument
 from modeling_triaffine.model.text_triaffine import word_splitter
 from tests.helpers.corpora import cas_json, read, spelled, triples, write_files
 
@@ -142,6 +143,7 @@ class TestColumns:
             (record("a", id=" a"), "the id ' a'"),
             (record("a", doc_id=""), "the doc_id ''"),
             (record("a", doc_id="a\nb"), r"the doc_id 'a\\nb'"),
+            (record("a", id="a\tO"), r"the id 'a\\tO'"),
         ],
     )
     def test_what_they_cannot_hold(self, tmp_path, broken, problem):
@@ -195,6 +197,11 @@ class TestTexts:
         with pytest.raises(ValueError, match="cannot represent") as caught:
             write(form, [broken], tmp_path / "b")
         assert problem.replace("\\\\", "\\") in str(caught.value)
+
+    @pytest.mark.parametrize("form", ["brat", "inception"])
+    def test_half_a_surrogate_pair_in_a_predicted_text(self, tmp_path, form):
+        with pytest.raises(ValueError, match=rf"^Document 'a' has '\\ud800', half .* {form} cannot"):
+            PREDICTION_WRITERS[form]([TextDocument("a", "\ud800", [])], tmp_path / "b")
 
     def test_pubtator_holds_two_sentences(self, tmp_path):
         records = [record(word, (0, 1, "X"), number=number) for number, word in enumerate("abc")]
@@ -253,6 +260,19 @@ class TestFolder:
         assert write_nested_ner({"train": records}, tmp_path / "new", format) == {
             "train": {"duplicate entities dropped": 1, "field 'note' ignored": 1}
         }
+
+    def test_any_format_of_a_data_set_is_written_to_the_home_folder(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("HOME", str(tmp_path))
+        rows = Dataset.from_list([record("a")], features=FEATURES)
+        write_nested_ner({"train": rows.with_format("numpy")}, "~/new", "json_lines")
+        assert read(tmp_path / "new" / "train.jsonl")[0] == [record("a")]
+
+    def test_splits_are_named(self, tmp_path):
+        rows = Dataset.from_list([record("a")], features=FEATURES)
+        with pytest.raises(TypeError, match=r'type Dataset\. Give \{"train": data\}'):
+            write_nested_ner(rows, tmp_path / "new", "json_lines")
+        with pytest.raises(ValueError, match=r"split '\.\./train' cannot be the name of a file"):
+            write_nested_ner({"../train": rows}, tmp_path / "new", "json_lines")
 
     def test_unknown_format(self, tmp_path):
         with pytest.raises(ValueError, match=r"'genia'.*json_lines, iob2, brat"):
