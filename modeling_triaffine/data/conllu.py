@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .alignment import LOST_ACROSS_SENTENCES, WordSplitter, align_sentence, join_sentences, split_words
-from .conll import NODE, SentenceIds
 from .corpus_format import CorpusFormat
+from .iob2 import NODE, SentenceIds
 from .reading import numbered_paragraphs, stem
 from .schema import Document, Entity, Record, RecordChecker
 

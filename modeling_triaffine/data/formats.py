@@ -11,8 +11,6 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from .ace import ACE
-from .bigbio import BIGBIO
-from .bioc import BIOC
 from .brat import BRAT
 from .cas import CAS
 from .conllu import CONLLU
@@ -20,11 +18,10 @@ from .corpus_format import CorpusFormat
 from .docbin import DOCBIN
 from .ere import ERE
 from .genia import GENIA, GENIA_ALL_TYPES
-from .inclusive_spans import INCLUSIVE_SPANS
+from .inclusive_spans import INCLUSIVE_SPANS, MRC
 from .iob2 import IOB2
 from .json_forms import JSON_LINES, LABEL_STUDIO, PUBLISHED_JSON, TEXT_SPANS
-from .mrc import MRC
-from .pubtator import PUBTATOR
+from .passages import BIGBIO, BIOC, PUBTATOR
 from .reading import read_head, stem, visible_paths
 from .schema import OF_TABLES, TO_DATASET, CorpusError
 

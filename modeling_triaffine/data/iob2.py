@@ -18,14 +18,16 @@ sentence is a document of its own.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
-from .conll import NODE, SentenceIds, comment_field
 from .corpus_format import CorpusFormat
 from .reading import HEAD_SIZE, numbered_paragraphs, read_head, stem
 from .schema import OF_TABLES, Entity, Record, RecordChecker
 
+NODE = re.compile(r"[0-9]{1,9}(?:[-.][0-9]{1,9})?")
+"""The id of a word, of a multi-word token (1-2) or of an empty node (1.1)."""
 TAG = re.compile(r"O|[BIMELSU]-.+", re.DOTALL)
 INSIDE, LAST, SINGLE = "IM", "EL", "SU"
 """Prefixes of tags beside B: of words inside an entity, of its last word, and of its only word."""
@@ -36,6 +38,48 @@ DOCUMENT_START = re.compile(r"-DOCSTART-(?!\S)")
 NUMBERS_NAME, TOKENS_NAME, POS_NAME, TAGS_NAME = "ID", "FORM", "UPOS", "NER"
 CHUNKS = frozenset({"NP", "VP", "PP", "ADVP", "ADJP", "SBAR", "PRT", "CONJP", "INTJ", "LST", "UCP", "NC", "VC", "PC"})
 """The chunk types of CoNLL-2000 and of German CoNLL-2003, whose tags look like those of entities."""
+
+
+def comment_field(line: str) -> tuple[str, str]:
+    """Name and value of a comment: "# newdoc id = a" → ("newdoc id", "a"); without "=" the value is empty."""
+    name, _, value = line.removeprefix("#").partition("=")
+    return " ".join(name.split()), value.strip()
+
+
+class SentenceIds:
+    """Gives sentences the ids in the comments before them, and numbers them where there are none.
+
+    Before the first document begins, every sentence is a document of its own.
+    """
+
+    def __init__(self, stem: str):
+        self.unnamed = (f"{stem}:{number}" for number in count())
+        self.doc_id = self.id = ""
+        self.sent_id = 0
+
+    def start(self, doc_id: str = "") -> None:
+        """Begins a document."""
+        self.doc_id = doc_id or next(self.unnamed)
+        self.sent_id = 0
+
+    def read_comment(self, line: str) -> tuple[str, str]:
+        """Reads `# newdoc id = …`, for the following sentences, or `# sent_id = …`, for the next one.
+
+        Returns name and value of any comment.
+        """
+        name, value = comment_field(line)
+        if name in ("newdoc", "newdoc id"):
+            self.start(value)
+        elif name == "sent_id":
+            self.id = value
+        return name, value
+
+    def next_sentence(self) -> dict[str, Any]:
+        """`id`, `doc_id` and `sent_id` of the next sentence."""
+        doc_id, sent_id = (self.doc_id, self.sent_id) if self.doc_id else (next(self.unnamed), 0)
+        identifier, self.id = self.id or f"{doc_id}:{sent_id}", ""
+        self.sent_id += 1
+        return {"id": identifier, "doc_id": doc_id, "sent_id": sent_id}
 
 
 @dataclass(frozen=True)
