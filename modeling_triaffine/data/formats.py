@@ -10,17 +10,16 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from .ace import ACE
 from .brat import BRAT
 from .cas import CAS
 from .conllu import CONLLU
 from .corpus_format import CorpusFormat
 from .docbin import DOCBIN
-from .ere import ERE
 from .genia import GENIA, GENIA_ALL_TYPES
 from .inclusive_spans import INCLUSIVE_SPANS, MRC
 from .iob2 import IOB2
 from .json_forms import JSON_LINES, LABEL_STUDIO, PUBLISHED_JSON, TEXT_SPANS
+from .ldc import ACE, ERE
 from .passages import BIGBIO, BIOC, PUBTATOR
 from .reading import read_head, stem, visible_paths
 from .schema import OF_TABLES, TO_DATASET, CorpusError

@@ -62,6 +62,12 @@ def test_many_documents_take_one_look_at_every_folder(tmp_path, monkeypatch):
     assert len(read(tmp_path)[0]) == 15
 
 
+def test_the_name_of_one_document_may_begin_that_of_another(tmp_path):
+    for name in ("NEWS_1", "NEWS_1.2"):
+        write(tmp_path, name)
+    assert set(record["doc_id"] for record in read(tmp_path)[0]) == {"NEWS_1", "NEWS_1.2"}
+
+
 def test_line_ends_of_windows_count_one(tmp_path):
     expected = read(write(tmp_path / "unix").parent)[0]
     write(tmp_path / "windows")
