@@ -169,7 +169,6 @@ def _load(file: Path, name: str, check: RecordChecker) -> Cas:
 
 
 def _view_with_text(cas: Cas) -> Cas:
-    """The first view that has a text; the initial one if none has."""
     return next((cas.get_view(sofa.sofaID) for sofa in cas.sofas if sofa.sofaString), cas)
 
 

@@ -67,7 +67,6 @@ def _annotated(
     columns: Mapping[str, Any] | None = None,
     sentence_splitter: str = DEFAULT_SENTENCE_SPLITTER,
 ) -> Iterator[AnnotatedText]:
-    """The documents with their spans; those without a label are dropped."""
     docs = _documents(path, check)
     groups = _groups(docs, columns, check)
     for number, doc in enumerate(docs):

@@ -162,7 +162,6 @@ def in_context(text: str, start: int, end: int) -> str:
 
 
 def _split(document: AnnotatedText, word_splitter: WordSplitter | None, sentence_splitter: str) -> list[list[Offsets]]:
-    """The words of every sentence, by characters of the text."""
     words = partial(split_words, word_splitter=word_splitter or named_word_splitter(DEFAULT_WORD_SPLITTER))
     sentences = whole_text if document.has_sentences else named_sentence_splitter(sentence_splitter)
     return [
@@ -189,7 +188,6 @@ def _aligned(
 
 
 def _contiguous(document: AnnotatedText, check: RecordChecker) -> Iterator[Entity]:
-    """The contiguous entities, by characters; the others are dropped."""
     for annotation in document.annotations:
         parts = _joined(document.text, annotation.fragments)
         entity = Entity(start=parts[0][0], end=parts[-1][1], type=annotation.type)

@@ -288,7 +288,6 @@ def _series_and_suffix(part: Path) -> tuple[str, str]:
 
 
 def _is_split(part: Path, known: CorpusFormat, any_suffix: bool) -> bool:
-    """Whether a file or folder with the name of a split has this format."""
     _, suffix = _series_and_suffix(part)
     if known.documents is None:
         return part.is_file() and (any_suffix or suffix in known.suffixes)

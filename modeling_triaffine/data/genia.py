@@ -147,7 +147,6 @@ def _sorted(entities: list[Entity], check: RecordChecker, all_types: bool) -> li
 
 
 def _sentences(path: Path, check: RecordChecker) -> Iterator[Sentence]:
-    """The sentences of all articles, parsed one article at a time."""
     occurrences: Counter[str] = Counter()
     root = None
     for root in xml_elements(path, check):

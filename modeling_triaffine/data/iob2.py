@@ -158,7 +158,6 @@ def read_iob2(path: Path, check: RecordChecker, columns: Mapping[str, Any] | Non
 
 
 def _sentence(rows: Sequence[tuple[int, list[str]]], layout: Layout, check: RecordChecker) -> dict[str, Any]:
-    """Tokens, tags and entities of one sentence."""
     for number, row in rows:
         if not layout.fits(row):
             problem = f"there are {len(row)} columns, {layout.width or '2 or more'} in the lines before"

@@ -245,7 +245,6 @@ def _entities_of_span(span: JsonObject) -> Iterator[Annotation]:
 
 
 def _name_among(names: Sequence[str], span: JsonObject) -> str:
-    """Which of these names of a field the span has."""
     if found := [name for name in names if name in span.fields]:
         return found[0]
     problem = f"is missing; the fields are {names_of(span.fields)}"
@@ -292,7 +291,6 @@ def _text_of(task: JsonObject) -> str:
 
 
 def _annotation_of(task: JsonObject) -> JsonObject | None:
-    """The annotation of a task to be read, if there is one."""
     note = task.check.note
     if task.fields.get("predictions"):
         note("predictions ignored", len(task.value("predictions", list)))
@@ -310,7 +308,6 @@ def _annotation_of(task: JsonObject) -> JsonObject | None:
 
 
 def _regions(annotation: JsonObject) -> Iterator[Annotation]:
-    """The labelled regions of text, one entity for every label."""
     for region in annotation.objects("result", "A result is an object"):
         kind = region.fields.get("type")
         if kind == "labels":

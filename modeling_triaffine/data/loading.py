@@ -243,7 +243,6 @@ def _report(dataset: Dataset, check: RecordChecker) -> None:
 
 
 def _stream(source: _CorpusFile, split: str | None) -> dict[str, IterableDataset]:
-    """The splits of one file, read when they are iterated."""
 
     def whole(name: str, report: bool) -> IterableDataset:
         options = {"source": source, "report": report}

@@ -170,7 +170,6 @@ def parse_xml(data: bytes, check: RecordChecker, where: str) -> ElementTree.Elem
 
 @contextmanager
 def _errors_of_xml(check: RecordChecker, where: str) -> Iterator[None]:
-    """Turns the parser's errors into a CorpusError that names line and column."""
     try:
         yield
     except CorpusError:

@@ -105,7 +105,7 @@ class TestLists:
     def test_are_the_splits_of_a_folder(self, corpus, tmp_path, caplog):
         (corpus / "train.txt").write_text("NEWS_1\n")
         (corpus / "dev.txt").write_text("bn/adj/CNN_3.4\n")
-        loaded = load_nested_ner(corpus, cache_dir=tmp_path.parent / f"{tmp_path.name}-cache")
+        loaded = load_nested_ner(corpus)
         assert {split: set(rows["doc_id"]) for split, rows in loaded.items()} == {
             "train": {"NEWS_1"},
             "validation": {"CNN_3.4"},
@@ -115,7 +115,7 @@ class TestLists:
         assert list(streamed["test"]) == list(loaded["validation"])
 
     def test_without_lists_a_folder_is_train(self, corpus, tmp_path):
-        loaded = load_nested_ner(corpus, cache_dir=tmp_path.parent / f"{tmp_path.name}-cache")
+        loaded = load_nested_ner(corpus)
         assert {split: len(rows) for split, rows in loaded.items()} == {"train": 9}
 
     def test_what_is_not_there(self, corpus):

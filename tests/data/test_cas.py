@@ -34,7 +34,7 @@ def test_the_sample_is_read_from_a_folder_a_file_and_a_stream(tmp_path, files):
         (record,), check = read(path)
         assert (record["id"], record["tokens"], sorted(spelled(record), reverse=True)) == ("a:0", TOKENS, NESTED)
         assert not check.report()
-        assert list(load_nested_ner(path, cache_dir=tmp_path / "cache")["train"]) == [record]
+        assert list(load_nested_ner(path)["train"]) == [record]
         assert list(load_nested_ner(path, streaming=True)["train"]) == [record]
 
 
@@ -74,7 +74,7 @@ def test_a_document_without_text_is_counted(tmp_path):
 def test_another_layer_and_feature(tmp_path):
     path = write_files(tmp_path, {"a.json": cas_json(*BOTH, layer="webanno.custom.Term")})
     columns = {"entities": "webanno.custom.Term:value"}
-    assert len(load_nested_ner(path, columns=columns, cache_dir=tmp_path / "cache")["train"][0]["entities"]) == 2
+    assert len(load_nested_ner(path, columns=columns)["train"][0]["entities"]) == 2
     for wrong, facts in (
         (None, [CAS_LAYER, "'webanno.custom.Term'"]),
         ({"entities": "webanno.custom.Term:kind"}, ["'kind'", "'value'", "'identifier'"]),
@@ -113,7 +113,7 @@ def test_errors_name_the_document(tmp_path, name):
 
 def test_other_json_is_not_taken_for_a_cas(tmp_path):
     write_files(tmp_path, {"train.json": json.dumps([{"text": "a", "label": []}]), "notes.json": "{}", "x.json": ""})
-    assert len(load_nested_ner(tmp_path, cache_dir=tmp_path / "cache")["train"]) == 1
+    assert len(load_nested_ner(tmp_path)["train"]) == 1
 
 
 @pytest.mark.parametrize("content", ["", " \n"])

@@ -108,7 +108,7 @@ def test_lists_are_the_splits_of_a_folder(tmp_path):
     write(corpus, "DF_1", FORUM, [("Cy Dee", "PER")])
     (corpus / "train.txt").write_text("NEWS_1.xml\n")
     (corpus / "test.txt").write_text("DF_1.rich_ere.xml\n")
-    loaded = load_nested_ner(corpus, cache_dir=tmp_path / "cache")
+    loaded = load_nested_ner(corpus)
     found = {split: set(rows["doc_id"]) for split, rows in loaded.items()}
     assert found == {"train": {"NEWS_1"}, "test": {"DF_1"}}
 

@@ -50,7 +50,7 @@ def test_the_sample_is_read_alike_from_the_file_the_cache_and_a_stream(tmp_path,
     assert sorted(spelled(record), reverse=True) == ([("Orsk", "cell_line")] if format == "genia" else NESTED)
     assert not check.report()
     for _ in range(2):
-        assert list(load_nested_ner(path, cache_dir=tmp_path / "cache")["train"]) == [record]
+        assert list(load_nested_ner(path)["train"]) == [record]
     assert list(load_nested_ner(path, streaming=True)["train"]) == [record]
 
 

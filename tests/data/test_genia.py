@@ -182,7 +182,7 @@ class TestSharedCorpus:
 
     @pytest.mark.nightly
     def test_the_whole_gives_exactly_the_shared_sentences(self, xml, genia_corpus, tmp_path):
-        from_xml = load_nested_ner(xml, cache_dir=tmp_path)
+        from_xml = load_nested_ner(xml)
         assert list(from_xml) == list(genia_corpus) == ["train", "validation"]
         for split, rows in genia_corpus.items():
             assert str(from_xml[split].split) == split

@@ -113,9 +113,7 @@ class TestIdentity:
         corpus = DatasetDict({split: Dataset.from_list(rows, features=FEATURES) for split, rows in splits.items()})
         lost = write_nested_ner(corpus, tmp_path / "new" / "corpus", format)
         assert lost == {split: {} for split in splits}
-        again = load_nested_ner(
-            tmp_path / "new" / "corpus", cache_dir=tmp_path / "cache", **(EXACTLY if format in TEXT_FORMS else {})
-        )
+        again = load_nested_ner(tmp_path / "new" / "corpus", **(EXACTLY if format in TEXT_FORMS else {}))
         assert {split: list(rows) for split, rows in again.items()} == splits
 
 
@@ -289,7 +287,7 @@ class TestConvert:
         (tmp_path / "train.jsonl").write_text('{"text": "Orsk. He ran", "label": [[0, 4, "City"]]}\n')
         first = run(tmp_path, tmp_path / "columns", "--to", "iob2", "--sentences", "none")
         second = run(tmp_path / "columns", tmp_path / "lines")
-        (row,) = load_nested_ner(tmp_path / "lines", cache_dir=tmp_path / "cache")["train"]
+        (row,) = load_nested_ner(tmp_path / "lines")["train"]
         assert (row["tokens"], spelled(row)) == (["Orsk", ".", "He", "ran"], [("Orsk", "City")])
         for result in (first, second):
             assert "train: 1 sentences with 1 entities written.\n" in result.err
@@ -303,7 +301,7 @@ class TestConvert:
         assert run(tmp_path, tmp_path / "written", "--to", form, "--sentences", "none").code == 0
         assert (tmp_path / "written" / file).is_file()
         assert run(tmp_path / "written", tmp_path / "lines", "--sentences", "none").code == 0
-        (row,) = load_nested_ner(tmp_path / "lines", cache_dir=tmp_path / "cache")["train"]
+        (row,) = load_nested_ner(tmp_path / "lines")["train"]
         assert (row["tokens"], spelled(row)) == (["Orsk", ".", "He", "ran"], [("Orsk", "City")])
 
     def test_another_layer_of_a_cas(self, tmp_path, run):
