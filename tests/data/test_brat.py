@@ -18,19 +18,6 @@ def write(folder, name="a", text=TEXT, annotations=NESTED):
 
 
 class TestDocuments:
-    def test_become_sentences(self, tmp_path):
-        records, check = read(write(tmp_path, annotations=NESTED + "T3\tCity 35 39\tOrsk\n"))
-        assert [record["tokens"] for record in records] == [
-            ["The", "mayor", "of", "Orsk", "slept", "."],
-            ["She", "likes", "Orsk", "."],
-        ]
-        assert [spelled(record) for record in records] == [
-            [("The mayor of Orsk", "Person"), ("Orsk", "City")],
-            [("Orsk", "City")],
-        ]
-        assert [(record["id"], record["sent_id"]) for record in records] == [("a:0", 0), ("a:1", 1)]
-        assert not check.report()
-
     def test_of_folders_in_the_folder_and_in_order(self, tmp_path):
         write(write(write(tmp_path, "b"), "sub/c"), "a.1")
         records, _ = read(tmp_path)

@@ -293,17 +293,6 @@ class TestConvert:
             assert "train: 1 sentences with 1 entities written.\n" in result.err
             assert not result.out
 
-    @pytest.mark.parametrize(
-        ("form", "file"), [("pubtator", "train.pubtator"), ("bioc", "train.xml"), ("bioc_json", "train.json")]
-    )
-    def test_to_forms_of_passages_and_back(self, tmp_path, run, form, file):
-        (tmp_path / "train.jsonl").write_text('{"text": "Orsk. He ran", "label": [[0, 4, "City"]]}\n')
-        assert run(tmp_path, tmp_path / "written", "--to", form, "--sentences", "none").code == 0
-        assert (tmp_path / "written" / file).is_file()
-        assert run(tmp_path / "written", tmp_path / "lines", "--sentences", "none").code == 0
-        (row,) = load_nested_ner(tmp_path / "lines")["train"]
-        assert (row["tokens"], spelled(row)) == (["Orsk", ".", "He", "ran"], [("Orsk", "City")])
-
     def test_another_layer_of_a_cas(self, tmp_path, run):
         pytest.importorskip("cassis")
         write_files(tmp_path / "in", {"a.json": cas_json((13, 17, "City"), layer="webanno.custom.Term")})
