@@ -1,7 +1,5 @@
 """UIMA CAS as INCEpTION exports it: XMI and JSON, layers, sentences, and files of another form."""
 
-import json
-
 import pytest
 
 from modeling_triaffine.data import CorpusError, detect_format, load_nested_ner
@@ -111,12 +109,7 @@ def test_errors_name_the_document(tmp_path, name):
     assert [fact for fact in facts if fact not in message] == []
 
 
-def test_other_json_is_not_taken_for_a_cas(tmp_path):
-    write_files(tmp_path, {"train.json": json.dumps([{"text": "a", "label": []}]), "notes.json": "{}", "x.json": ""})
-    assert len(load_nested_ner(tmp_path)["train"]) == 1
-
-
-@pytest.mark.parametrize("content", ["", " \n"])
-def test_an_empty_file_beside_another_corpus(tmp_path, content):
+@pytest.mark.parametrize("content", ["", " \n", "{}"])
+def test_json_beside_another_corpus_is_not_taken_for_a_cas(tmp_path, content):
     write_files(tmp_path, {**SAMPLES["brat"], "x.json": content})
     assert detect_format(tmp_path).name == "brat"

@@ -196,10 +196,10 @@ class TestTexts:
             write(form, [broken], tmp_path / "b")
         assert problem.replace("\\\\", "\\") in str(caught.value)
 
-    @pytest.mark.parametrize("form", ["brat", "inception"])
-    def test_half_a_surrogate_pair_in_a_predicted_text(self, tmp_path, form):
-        with pytest.raises(ValueError, match=rf"^Document 'a' has '\\ud800', half .* {form} cannot"):
-            PREDICTION_WRITERS[form]([TextDocument("a", "\ud800", [])], tmp_path / "b")
+    def test_no_document_takes_the_file_of_another(self, tmp_path):
+        """As systems do for which A.txt and a.txt are one file."""
+        with pytest.raises(ValueError, match=r"^Document 'a/b' has the file name of another .* brat cannot"):
+            PREDICTION_WRITERS["brat"]([TextDocument("a/b", "one", []), TextDocument("a/b", "two", [])], tmp_path / "b")
 
     def test_pubtator_holds_two_sentences(self, tmp_path):
         records = [record(word, (0, 1, "X"), number=number) for number, word in enumerate("abc")]
