@@ -202,7 +202,7 @@ def _entities(
     if len(values) != num_tokens:
         problem = f"field '{column}' has {len(values)} tags for {num_tokens} tokens"
         raise check.error(where, problem, "Give one tag for each token")
-    return list(decode_tags(values, check))
+    return list(decode_tags(([tag] for tag in values), check))
 
 
 def _span(value: Mapping[str, Any]) -> Mapping[str, Any]:

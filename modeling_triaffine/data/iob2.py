@@ -16,7 +16,7 @@ sentence is a document of its own.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -171,9 +171,8 @@ def _sentence(rows: Sequence[tuple[int, list[str]]], layout: Layout, check: Reco
         check.note(f"values of column {column} ignored", len(rows))
     by_column = list(zip(*(row[: layout.width or 1] for _, row in rows), strict=True))
     pos = [] if layout.pos is None else list(by_column[layout.pos])
-    entities = [entity for column in layout.entities for entity in decode_tags(by_column[column], check)]
-    if not layout.width:
-        entities = list(decode_tags_of_words([row[1:] for _, row in rows], check))
+    levels = [[[row[column]] for _, row in rows] for column in layout.entities] or [[row[1:] for _, row in rows]]
+    entities = [entity for tags_of_words in levels for entity in decode_tags(tags_of_words, check)]
     return {
         "tokens": list(by_column[layout.tokens]),
         "pos": [] if set(pos) == {"_"} else pos,
@@ -181,44 +180,25 @@ def _sentence(rows: Sequence[tuple[int, list[str]]], layout: Layout, check: Reco
     }
 
 
-def decode_tags(tags: Sequence[str], check: RecordChecker) -> Iterator[Entity]:
-    """The entities of one column of tags; a tag that continues no entity begins one and is counted."""
-    start, kind = None, ""
-    for position, tag in enumerate([*tags, "O"]):
-        prefix, _, name = tag.partition("-")
-        continues = prefix in INSIDE + LAST
-        if start is not None and not (continues and name == kind):
-            yield Entity(start=start, end=position, type=kind)
-            start = None
-        if prefix == "O":
-            continue
-        if start is None:
-            start, kind = position, name
-            if continues:
-                check.note(f"tags {prefix}- that begin an entity read as {'B' if prefix in INSIDE else 'S'}-")
-        if prefix in LAST + SINGLE:
-            yield Entity(start=start, end=position + 1, type=kind)
-            start = None
+def decode_tags(tags_of_words: Iterable[Sequence[str]], check: RecordChecker) -> Iterator[Entity]:
+    """The entities of words with any number of tags each; a tag continues the earliest of the entities of its type.
 
-
-def decode_tags_of_words(tags_of_words: Sequence[Sequence[str]], check: RecordChecker) -> Iterator[Entity]:
-    """The entities of words with a tag for each entity around them; I- continues the earliest one of its type."""
+    A tag that continues no entity begins one and is counted.
+    """
     going_on: list[tuple[int, str]] = []
     for position, tags in enumerate([*tags_of_words, ()]):
-        tagged = []
-        for tag in tags:
-            prefix, _, name = tag.partition("-")
-            known = min((entity for entity in going_on if entity[1] == name), default=None)
-            if prefix == "O":
-                continue
-            if prefix not in INSIDE + LAST:
-                known = None
-            elif known is not None:
+        tagged: list[tuple[int, str]] = []
+        finished: list[tuple[int, str]] = []
+        for prefix, _, kind in (tag.partition("-") for tag in tags if tag != "O"):
+            continues = prefix in INSIDE + LAST
+            known = min((entity for entity in going_on if continues and entity[1] == kind), default=None)
+            if known is not None:
                 going_on.remove(known)
-            else:
+            elif continues:
                 check.note(f"tags {prefix}- that begin an entity read as {'B' if prefix in INSIDE else 'S'}-")
-            tagged.append(known or (position, name))
+            (finished if prefix in LAST + SINGLE else tagged).append(known or (position, kind))
         yield from (Entity(start=start, end=position, type=kind) for start, kind in going_on)
+        yield from (Entity(start=start, end=position + 1, type=kind) for start, kind in finished)
         going_on = tagged
 
 
