@@ -9,12 +9,11 @@ from datasets import ClassLabel, Dataset, DatasetDict, LargeList, List
 
 from ..parsing import shown
 from .alignment import WordSplitter
-from .bigbio import BIGBIO, bigbio_document
 from .context import AnyDataset
 from .documents import DEFAULT_SENTENCE_SPLITTER, AnnotatedText, sentences_of
 from .iob2 import RULE, TAG, decode_tags
-from .json_forms import annotated_text
-from .json_objects import JsonObject
+from .json_forms import JsonObject, annotated_text
+from .passages import BIGBIO, bigbio_document
 from .schema import FEATURES, Record, RecordChecker, as_records
 
 logger = logging.getLogger(__name__)
@@ -203,7 +202,7 @@ def _entities(
     if len(values) != num_tokens:
         problem = f"field '{column}' has {len(values)} tags for {num_tokens} tokens"
         raise check.error(where, problem, "Give one tag for each token")
-    return list(decode_tags(values, check))
+    return list(decode_tags(([tag] for tag in values), check))
 
 
 def _span(value: Mapping[str, Any]) -> Mapping[str, Any]:

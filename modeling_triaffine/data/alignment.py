@@ -246,7 +246,6 @@ def record_as_text(record: Mapping[str, Any]) -> tuple[str, list[dict[str, Any]]
 
 
 def _spaced(tokens: Sequence[str]) -> Iterator[str]:
-    """Every token, with the space before it if there is one."""
     for before, token in zip(("", *tokens), tokens, strict=False):
         joined = not before or token in NO_SPACE_BEFORE or before in NO_SPACE_AFTER
         yield token if joined else f" {token}"

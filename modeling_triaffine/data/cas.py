@@ -96,6 +96,9 @@ def annotated_cas(cas: Cas, layer: str, feature: str, where: str, check: RecordC
     borders = sorted(
         {border for one in cas.select(SENTENCE) for border in (one.begin, one.end)} if has_sentences else ()
     )
+    if outside := [border for border in borders if not 0 <= border <= len(text)]:
+        problem = f"a sentence begins or ends at {outside[0]}, the text has {len(text)} characters"
+        raise check.error(where, problem, "Export the document again")
     return AnnotatedText(doc_id, text, annotations, where, borders, has_sentences=bool(borders))
 
 
@@ -166,7 +169,6 @@ def _load(file: Path, name: str, check: RecordChecker) -> Cas:
 
 
 def _view_with_text(cas: Cas) -> Cas:
-    """The first view that has a text; the initial one if none has."""
     return next((cas.get_view(sofa.sofaID) for sofa in cas.sofas if sofa.sofaString), cas)
 
 

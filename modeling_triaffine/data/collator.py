@@ -123,5 +123,4 @@ class DataCollatorForNestedNER:
 
 
 def _name(features: Sequence[Mapping[str, Any]], number: int) -> str:
-    """A sentence, for messages."""
     return f"Sentence {features[number].get('id', f'{number} of the batch')}"

@@ -14,33 +14,24 @@ and `SpaceAfter=No`.
 """
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby, pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from .alignment import LOST_ACROSS_SENTENCES, WordSplitter, align_sentence, join_sentences, split_words
-from .conll import NODE, SentenceIds
 from .corpus_format import CorpusFormat
+from .iob2 import NODE, SentenceIds
 from .reading import numbered_paragraphs, stem
 from .schema import Document, Entity, Record, RecordChecker
 
 COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
 ID, FORM, UPOS, MISC = (COLUMNS.index(name) for name in ("ID", "FORM", "UPOS", "MISC"))
-DEFAULT_PARTS = ("GRP", "etype")
 BRACKET = re.compile(r"(\()?([^()]+)(\))?")
 PART_OF_SEVERAL = re.compile(r"\[([0-9]+)/[0-9]+\]$")
 """The end of an entity's name if it is one part of a discontinuous entity: [1/2]."""
-
-
-class OpenEntity(NamedTuple):
-    """An entity whose bracket is open: its name and type, and the index of its first word."""
-
-    name: str
-    type: str
-    start: int
 
 
 @dataclass
@@ -176,36 +167,43 @@ class _Brackets:
 
     def __init__(self, check: RecordChecker):
         self.check = check
-        self.parts: Sequence[str] = DEFAULT_PARTS
+        self.type_column = 1  # of the parts in a bracket: the second, unless the file names them
         self.left_open: Counter[str] = Counter()  # names of entities that began in earlier sentences
 
     def read_comment(self, name: str, value: str, where: str) -> None:
         """Reads the meaning of a bracket's parts; the start of a document closes all entities."""
         if name == "global.Entity":
-            self.parts = value.split("-")
-            if "etype" not in self.parts:
+            parts = value.split("-")
+            if "etype" not in parts:
                 problem = f"global.Entity is {value!r}, without the part etype"
                 raise self.check.error(where, problem, "The entities of the corpus need types, in a part of that name")
+            self.type_column = parts.index("etype")
         elif name.startswith("newdoc"):
             self.left_open.clear()
 
     def entities_of(self, rows: Sequence[tuple[str, Sequence[str]]]) -> Iterator[Entity]:
         """The entities of a sentence, by words."""
-        is_open: list[OpenEntity] = []
+        is_open: dict[str, list[tuple[str, int]]] = defaultdict(list)  # name → types and first words
         num_words = 0
         for where, row in rows:
             is_word = _is_word(row)
             for opens, inside, closes in self._parsed(row[MISC], where):
+                name, *_ = parts = inside.split("-")
                 if opens:
-                    is_open.append(self._opened(inside, num_words))
-                if closes:
-                    closed = self._closed(inside.partition("-")[0], is_open, where)
-                    if closed is not None:
-                        yield from self._entity(closed, num_words + is_word, where)
+                    kind = parts[self.type_column] if self.type_column < len(parts) else ""
+                    is_open[name].append((kind, num_words))
+                if closes and is_open[name]:
+                    yield from self._entity(name, *is_open[name].pop(), num_words + is_word, where)
+                elif closes and self.left_open[name]:
+                    self.left_open[name] -= 1
+                elif closes:
+                    problem = f"Entity closes {name!r}, which is not open"
+                    raise self.check.error(where, problem, "Open it where it begins")
             num_words += is_word
-        for entity in is_open:
-            self.left_open[entity.name] += 1
-            self.check.drop(LOST_ACROSS_SENTENCES, example=f"{rows[0][0]}: {entity.name}")
+        for name, entities in is_open.items():
+            self.left_open[name] += len(entities)
+            for _ in entities:
+                self.check.drop(LOST_ACROSS_SENTENCES, example=f"{rows[0][0]}: {name}")
 
     def _parsed(self, misc: str, where: str) -> list[tuple[str, str, str]]:
         value = next((pair.partition("=")[2] for pair in misc.split("|") if pair.startswith("Entity=")), "")
@@ -216,34 +214,18 @@ class _Brackets:
             raise self.check.error(where, problem, rule)
         return brackets
 
-    def _opened(self, inside: str, start: int) -> OpenEntity:
-        parts = inside.split("-")
-        column = self.parts.index("etype")
-        return OpenEntity(name=parts[0], type=parts[column] if column < len(parts) else "", start=start)
-
-    def _closed(self, name: str, is_open: list[OpenEntity], where: str) -> OpenEntity | None:
-        """Removes the last open entity of this name from `is_open`; None if it began in an earlier sentence."""
-        for entity in reversed(is_open):
-            if entity.name == name:
-                is_open.remove(entity)
-                return entity
-        if not self.left_open[name]:
-            raise self.check.error(where, f"Entity closes {name!r}, which is not open", "Open it where it begins")
-        self.left_open[name] -= 1
-        return None
-
-    def _entity(self, entity: OpenEntity, end: int, where: str) -> Iterator[Entity]:
-        part = PART_OF_SEVERAL.search(entity.name)
-        example = f"{where}: {entity.name}"
+    def _entity(self, name: str, kind: str, start: int, end: int, where: str) -> Iterator[Entity]:
+        part = PART_OF_SEVERAL.search(name)
+        example = f"{where}: {name}"
         if part is not None:
             if part[1] == "1":
                 self.check.drop("discontinuous entities dropped", example=example)
-        elif not entity.type:
+        elif not kind:
             self.check.drop("entities without a type dropped", example=example)
-        elif entity.start >= end:
+        elif start >= end:
             self.check.drop("entities without words dropped", example=example)
         else:
-            yield Entity(start=entity.start, end=end, type=entity.type)
+            yield Entity(start=start, end=end, type=kind)
 
 
 CONLLU = CorpusFormat(

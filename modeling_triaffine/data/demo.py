@@ -434,7 +434,6 @@ def _expand(symbol: str, rng: random.Random) -> Iterator[str]:
 
 @cache
 def _alternatives(symbol: str) -> tuple[list[list[str]], list[int]]:
-    """The alternatives of a symbol, split into items, and their weights."""
     alternatives, weights = [], []
     for alternative in GRAMMAR[symbol].strip().replace("\n", "|").split("|"):
         weight, _, items = alternative.strip().rpartition("* ")

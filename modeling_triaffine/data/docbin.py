@@ -14,17 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import missing_extra
 from ..model.text_triaffine import sentence_splitter as named_sentence_splitter
-from .alignment import LOST_ACROSS_SENTENCES
 from .corpus_format import CorpusFormat
 from .documents import (
     DEFAULT_SENTENCE_SPLITTER,
-    LOST_ACROSS_CUTS,
     MAX_SENTENCE_WORDS,
     AnnotatedText,
     Annotation,
-    aligned_entities,
     document_of,
     in_context,
+    sentences_of,
 )
 from .reading import open_corpus, stem
 from .schema import Document, Record, RecordChecker
@@ -54,35 +52,21 @@ def read_docbin(
         CorpusError: the file is not a DocBin, or there are several span groups.
         ImportError: spaCy is not installed.
     """
-    for doc, document in _annotated(path, check, columns):
-        sentences = [sentence for sentence in _sentences(doc, sentence_splitter) if sentence]
-        if not sentences:
-            check.note("texts without a word ignored", example=document.where)
-        words = [[(token.idx, token.idx + len(token)) for token in sentence] for sentence in sentences]
-        cut_alone = sentence_splitter == "none" and not doc.has_annotation("SENT_START")
-        across = LOST_ACROSS_CUTS if cut_alone else LOST_ACROSS_SENTENCES
-        entities = aligned_entities(document, words, check, across)
-        for sent_id, (tokens, inside) in enumerate(zip(sentences, entities, strict=True)):
-            raw = {
-                "id": f"{document.doc_id}:{sent_id}",
-                "doc_id": document.doc_id,
-                "sent_id": sent_id,
-                "tokens": [token.text for token in tokens],
-                "pos": [token.pos_ for token in tokens] if all(token.pos_ for token in tokens) else [],
-                "entities": inside,
-            }
-            yield check(raw, f"{document.where}, sentence {sent_id}")
+    for document in _annotated(path, check, columns, sentence_splitter):
+        yield from sentences_of(document, check, sentence_splitter=sentence_splitter)
 
 
 def read_docbin_texts(path: Path, check: RecordChecker) -> Iterator[Document]:
     """The documents as written."""
-    return (document_of(document, check) for _, document in _annotated(path, check, None))
+    return (document_of(document, check) for document in _annotated(path, check))
 
 
 def _annotated(
-    path: Path, check: RecordChecker, columns: Mapping[str, Any] | None
-) -> Iterator[tuple[Doc, AnnotatedText]]:
-    """Each document with its text and spans; those without a label are dropped."""
+    path: Path,
+    check: RecordChecker,
+    columns: Mapping[str, Any] | None = None,
+    sentence_splitter: str = DEFAULT_SENTENCE_SPLITTER,
+) -> Iterator[AnnotatedText]:
     docs = _documents(path, check)
     groups = _groups(docs, columns, check)
     for number, doc in enumerate(docs):
@@ -100,7 +84,18 @@ def _annotated(
                 annotations.append(Annotation(f"spans[{index}]", (fragment,), span.label_, quote=None, where=where))
             else:
                 check.drop("spans without a label dropped", example=f"{where}: {in_context(doc.text, *fragment)}")
-        yield doc, AnnotatedText(f"{stem(path)}:{number}", doc.text, annotations, where)
+        sentences = [sentence for sentence in _sentences(doc, sentence_splitter) if sentence]
+        yield AnnotatedText(
+            f"{stem(path)}:{number}",
+            doc.text,
+            annotations,
+            where,
+            has_sentences=doc.has_annotation("SENT_START"),
+            words=[[(token.idx, token.idx + len(token)) for token in sentence] for sentence in sentences],
+            pos=[
+                [token.pos_ for token in tokens] if all(token.pos_ for token in tokens) else [] for tokens in sentences
+            ],
+        )
 
 
 def _documents(path: Path, check: RecordChecker) -> list[Doc]:

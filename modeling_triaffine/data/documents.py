@@ -56,6 +56,7 @@ class AnnotatedText:
     """A document as its file has it; no sentence crosses the `borders`, positions in the text in their order.
 
     `where` is its place in the corpus, for messages. With `has_sentences`, what is between two borders is one sentence.
+    A corpus with words of its own gives those of every sentence, and perhaps their parts of speech.
     """
 
     doc_id: str
@@ -64,6 +65,8 @@ class AnnotatedText:
     where: str
     borders: Sequence[int] = ()
     has_sentences: bool = False
+    words: Sequence[Sequence[Offsets]] | None = None
+    pos: Sequence[Sequence[str]] = ()
 
 
 def format_of_texts(
@@ -123,18 +126,21 @@ def sentences_of(
         CorpusError: an annotation is outside of the text, or its text differs from the tool's quote.
     """
     document = _counted_in_characters(document, check)
-    words_by_sentence = _split(document, word_splitter, sentence_splitter)
+    words_by_sentence = document.words
+    if words_by_sentence is None:
+        words_by_sentence = _split(document, word_splitter, sentence_splitter)
     if not words_by_sentence:
         check.note("texts without a word ignored", example=document.where)
     cut_alone = sentence_splitter == "none" and not document.has_sentences
     across = LOST_ACROSS_CUTS if cut_alone else LOST_ACROSS_SENTENCES
-    entities = aligned_entities(document, words_by_sentence, check, across)
+    entities = _aligned(document, words_by_sentence, check, across)
     for number, (words, inside) in enumerate(zip(words_by_sentence, entities, strict=True)):
         raw = {
             "id": f"{document.doc_id}:{number}",
             "doc_id": document.doc_id,
             "sent_id": number,
             "tokens": [document.text[start:end] for start, end in words],
+            "pos": document.pos[number] if document.pos else [],
             "entities": inside,
         }
         yield check(raw, f"{document.where}, sentence {number}")
@@ -156,7 +162,6 @@ def in_context(text: str, start: int, end: int) -> str:
 
 
 def _split(document: AnnotatedText, word_splitter: WordSplitter | None, sentence_splitter: str) -> list[list[Offsets]]:
-    """The words of every sentence, by characters of the text."""
     words = partial(split_words, word_splitter=word_splitter or named_word_splitter(DEFAULT_WORD_SPLITTER))
     sentences = whole_text if document.has_sentences else named_sentence_splitter(sentence_splitter)
     return [
@@ -166,16 +171,10 @@ def _split(document: AnnotatedText, word_splitter: WordSplitter | None, sentence
     ]
 
 
-def aligned_entities(
-    document: AnnotatedText,
-    words_by_sentence: Sequence[Sequence[Offsets]],
-    check: RecordChecker,
-    across: str = LOST_ACROSS_SENTENCES,
+def _aligned(
+    document: AnnotatedText, words_by_sentence: Sequence[Sequence[Offsets]], check: RecordChecker, across: str
 ) -> list[list[Entity]]:
-    """The entities of every sentence, by words; those that cannot be aligned are dropped.
-
-    `across` is said of those that cross the end of a sentence.
-    """
+    """The entities of every sentence, by words; `across` is said of those that cross the end of one."""
     words = [word for sentence in words_by_sentence for word in sentence]
     aligned, lost = align_entities(document.text, list(_contiguous(document, check)), words)
     for entity in lost:
@@ -189,7 +188,6 @@ def aligned_entities(
 
 
 def _contiguous(document: AnnotatedText, check: RecordChecker) -> Iterator[Entity]:
-    """The contiguous entities, by characters; the others are dropped."""
     for annotation in document.annotations:
         parts = _joined(document.text, annotation.fragments)
         entity = Entity(start=parts[0][0], end=parts[-1][1], type=annotation.type)

@@ -10,21 +10,17 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from .ace import ACE
-from .bigbio import BIGBIO
-from .bioc import BIOC
 from .brat import BRAT
 from .cas import CAS
 from .conllu import CONLLU
 from .corpus_format import CorpusFormat
 from .docbin import DOCBIN
-from .ere import ERE
 from .genia import GENIA, GENIA_ALL_TYPES
-from .inclusive_spans import INCLUSIVE_SPANS
+from .inclusive_spans import INCLUSIVE_SPANS, MRC
 from .iob2 import IOB2
 from .json_forms import JSON_LINES, LABEL_STUDIO, PUBLISHED_JSON, TEXT_SPANS
-from .mrc import MRC
-from .pubtator import PUBTATOR
+from .ldc import ACE, ERE
+from .passages import BIGBIO, BIOC, PUBTATOR
 from .reading import read_head, stem, visible_paths
 from .schema import OF_TABLES, TO_DATASET, CorpusError
 
@@ -292,7 +288,6 @@ def _series_and_suffix(part: Path) -> tuple[str, str]:
 
 
 def _is_split(part: Path, known: CorpusFormat, any_suffix: bool) -> bool:
-    """Whether a file or folder with the name of a split has this format."""
     _, suffix = _series_and_suffix(part)
     if known.documents is None:
         return part.is_file() and (any_suffix or suffix in known.suffixes)

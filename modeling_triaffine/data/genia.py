@@ -147,7 +147,6 @@ def _sorted(entities: list[Entity], check: RecordChecker, all_types: bool) -> li
 
 
 def _sentences(path: Path, check: RecordChecker) -> Iterator[Sentence]:
-    """The sentences of all articles, parsed one article at a time."""
     occurrences: Counter[str] = Counter()
     root = None
     for root in xml_elements(path, check):
@@ -168,12 +167,7 @@ def _sentences_of(article: Element, occurrences: Counter[str], check: RecordChec
     in_title = {id(sentence) for title in article.iter("title") for sentence in title.iter("sentence")}
     for number, element in enumerate(article.iter("sentence")):
         sentence = Sentence(doc_id, number, in_title=id(element) in in_title)
-        try:
-            sentence.add(element, check)
-        except RecursionError:
-            raise check.error(
-                f"article {doc_id}", f"the tags of sentence {number} are nested too deeply", REMEDY
-            ) from None
+        sentence.add(element, check)
         yield sentence
 
 

@@ -1,28 +1,33 @@
-"""Reads JSON of words with spans in the field `ner`, as GLiNER, W2NER, DyGIE++ and PURE are trained on, or `ners`.
+"""Reads JSON of words with spans whose last word is part of them, as other models for nested entities are trained on.
 
     {"tokenized_text": ["the", "mayor", "of", "Orsk"], "ner": [[0, 3, "Person"], [3, 3, "City"]]}
     {"sentence": ["the", "mayor", "of", "Orsk"], "ner": [{"index": [0, 1, 2, 3], "type": "Person"}]}
     {"doc_key": "news-1", "sentences": [["He", "slept"], ["in", "Orsk"]], "ner": [[], [[3, 3, "City"]]]}
+    {"context": "the mayor of Orsk", "entity_label": "City", "span_position": ["3;3"], "qas_id": "0.1", "query": "…"}
 
 The first form is GLiNER's, the second W2NER's, whose entities list their words, the third DyGIE++'s and PURE's: a
-document, whose words are numbered through its sentences; in `ners`, of biaffine-ner, through each sentence. In all of
-them the last word of a span is part of it. Records come as JSON lines or as one JSON list. Other fields (relations,
-clusters) are ignored and counted.
+document, whose words are numbered through its sentences; in `ners`, of biaffine-ner, through each sentence. The last
+one, a format of its own, is of models of machine reading comprehension (Li et al., ACL 2020): each record has the
+entities of one type in a sentence, and the records of a sentence follow each other. Records come as JSON lines or as
+one JSON list. Other fields (relations, clusters) are ignored and counted.
 """
 
+import re
 from collections.abc import Callable, Iterator
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from ..parsing import shown
 from .corpus_format import CorpusFormat
-from .json_forms import json_values, record_keys
-from .json_objects import JsonObject
+from .json_forms import JsonObject, json_values, record_keys
 from .reading import stem
 from .schema import Entity, Record, RecordChecker
 
 SPANS, SPANS_OF_SENTENCES = "ner", "ners"
-RULE = "Words count from 0, and the last one is part of the span"
+QUESTION_FIELDS = ("context", "entity_label", "span_position")
+# Fields that repeat these, or say nothing about entities.
+OTHER_QUESTION_FIELDS = ("qas_id", "query", "impossible", "start_position", "end_position")
 
 
 def read_inclusive_spans(path: Path, check: RecordChecker) -> Iterator[Record]:
@@ -30,8 +35,7 @@ def read_inclusive_spans(path: Path, check: RecordChecker) -> Iterator[Record]:
     for number, (raw, where) in enumerate(json_values(path, check)):
         record = JsonObject(raw, where, check, remedy=f"A record has the fields {', '.join(WORDS)} and {SPANS}")
         words = next((field for field in WORDS if field in record.fields), SENTENCE)
-        for ignored in record.fields.keys() - {words, SPANS, SPANS_OF_SENTENCES, "doc_key"}:
-            check.note(f"field '{ignored}' ignored")
+        record.note_other_fields(words, SPANS, SPANS_OF_SENTENCES, "doc_key")
         key = record.fields.get("doc_key")
         doc_id = f"{stem(path)}:{number}" if key is None else str(key)
         for sent_id, (tokens, entities) in enumerate(WORDS[words](record)):
@@ -75,16 +79,52 @@ def _of_documents(record: JsonObject) -> Iterator[tuple[list[Any], list[Entity]]
         first += len(tokens) if name == SPANS else 0
 
 
-def _entities(record: JsonObject, spans: list[Any], name: str, first: int, count: int) -> list[Entity]:
+def read_mrc(path: Path, check: RecordChecker) -> Iterator[Record]:
+    """Reads one sentence from the records of all its types; a CorpusError names the record and the field."""
+    records = (JsonObject(raw, where, check) for raw, where in json_values(path, check))
+    for number, (_, of_sentence) in enumerate(groupby(records, _sentence_of_question)):
+        first, *others = of_sentence
+        words = first.value("context", str).split()
+        identifier = f"{stem(path)}:{number}"
+        entities = [entity for record in (first, *others) for entity in _of_question(record, len(words))]
+        raw = {"id": identifier, "doc_id": identifier, "sent_id": 0, "tokens": words, "entities": entities}
+        yield check(raw, first.where)
+
+
+def _sentence_of_question(record: JsonObject) -> tuple[str, str]:
+    """What records of the same sentence have in common: the words, and the number before the point of `qas_id`.
+
+    A `qas_id` without a point numbers the records, and says nothing about sentences.
+    """
+    record.require(QUESTION_FIELDS, "a question about a sentence")
+    record.note_other_fields(*QUESTION_FIELDS, *OTHER_QUESTION_FIELDS)
+    number, point, _ = str(record.fields.get("qas_id")).partition(".")
+    return number if point else "", record.value("context", str)
+
+
+def _of_question(record: JsonObject, num_words: int) -> list[Entity]:
+    kind = record.value("entity_label", str)
+    spans: list[object] = []
+    for span in record.value("span_position", list):
+        ends = span.split(";") if isinstance(span, str) else span
+        is_span = isinstance(ends, list) and all(re.fullmatch(r"\d{1,9}", str(end)) for end in ends)
+        spans.append([*map(int, ends), kind] if is_span else span)
+    return _entities(record, spans, "span_position", 0, num_words, '"first word;last word"')
+
+
+def _entities(
+    record: JsonObject, spans: list[Any], name: str, first: int, count: int, form: str = "[first word, last word, type]"
+) -> list[Entity]:
     """The entities of a sentence of `count` words, the first of which has the number `first`."""
     entities = []
     for index, span in enumerate(spans):
         if not isinstance(span, list) or [type(part) for part in span] != [int, int, str]:
-            raise record.error(f"{name}[{index}]", f"is {shown(span)}", "A span is [first word, last word, type]")
+            raise record.error(f"{name}[{index}]", f"is {shown(span)}", f"A span is {form}")
         start, last, kind = span
         if not first <= start <= last < first + count:
             problem = f"runs from word {start} to {last}, its sentence from {first} to {first + count - 1}"
-            raise record.error(f"{name}[{index}]", problem, RULE)
+            rule = "Words count from 0, and the last one is part of the span"
+            raise record.error(f"{name}[{index}]", problem, rule)
         entities.append(Entity(start=start - first, end=last - first + 1, type=kind))
     return entities
 
@@ -104,4 +144,11 @@ INCLUSIVE_SPANS = CorpusFormat(
     # This project's own records may have the sentence as text besides.
     recognizes=lambda head: bool((keys := record_keys(head)) & set(WORDS)) and not keys & {"tokens", "entities"},
     read=read_inclusive_spans,
+)
+MRC = CorpusFormat(
+    name="mrc",
+    description="questions and answers of machine reading comprehension, one record for each type in a sentence",
+    suffixes=(".json", ".jsonl"),
+    recognizes=lambda head: {"context", "query"} <= record_keys(head),
+    read=read_mrc,
 )

@@ -16,16 +16,18 @@ sentence is a document of its own.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
-from .conll import NODE, SentenceIds, comment_field
 from .corpus_format import CorpusFormat
 from .reading import HEAD_SIZE, numbered_paragraphs, read_head, stem
 from .schema import OF_TABLES, Entity, Record, RecordChecker
 
+NODE = re.compile(r"[0-9]{1,9}(?:[-.][0-9]{1,9})?")
+"""The id of a word, of a multi-word token (1-2) or of an empty node (1.1)."""
 TAG = re.compile(r"O|[BIMELSU]-.+", re.DOTALL)
 INSIDE, LAST, SINGLE = "IM", "EL", "SU"
 """Prefixes of tags beside B: of words inside an entity, of its last word, and of its only word."""
@@ -36,6 +38,48 @@ DOCUMENT_START = re.compile(r"-DOCSTART-(?!\S)")
 NUMBERS_NAME, TOKENS_NAME, POS_NAME, TAGS_NAME = "ID", "FORM", "UPOS", "NER"
 CHUNKS = frozenset({"NP", "VP", "PP", "ADVP", "ADJP", "SBAR", "PRT", "CONJP", "INTJ", "LST", "UCP", "NC", "VC", "PC"})
 """The chunk types of CoNLL-2000 and of German CoNLL-2003, whose tags look like those of entities."""
+
+
+def comment_field(line: str) -> tuple[str, str]:
+    """Name and value of a comment: "# newdoc id = a" → ("newdoc id", "a"); without "=" the value is empty."""
+    name, _, value = line.removeprefix("#").partition("=")
+    return " ".join(name.split()), value.strip()
+
+
+class SentenceIds:
+    """Gives sentences the ids in the comments before them, and numbers them where there are none.
+
+    Before the first document begins, every sentence is a document of its own.
+    """
+
+    def __init__(self, stem: str):
+        self.unnamed = (f"{stem}:{number}" for number in count())
+        self.doc_id = self.id = ""
+        self.sent_id = 0
+
+    def start(self, doc_id: str = "") -> None:
+        """Begins a document."""
+        self.doc_id = doc_id or next(self.unnamed)
+        self.sent_id = 0
+
+    def read_comment(self, line: str) -> tuple[str, str]:
+        """Reads `# newdoc id = …`, for the following sentences, or `# sent_id = …`, for the next one.
+
+        Returns name and value of any comment.
+        """
+        name, value = comment_field(line)
+        if name in ("newdoc", "newdoc id"):
+            self.start(value)
+        elif name == "sent_id":
+            self.id = value
+        return name, value
+
+    def next_sentence(self) -> dict[str, Any]:
+        """`id`, `doc_id` and `sent_id` of the next sentence."""
+        doc_id, sent_id = (self.doc_id, self.sent_id) if self.doc_id else (next(self.unnamed), 0)
+        identifier, self.id = self.id or f"{doc_id}:{sent_id}", ""
+        self.sent_id += 1
+        return {"id": identifier, "doc_id": doc_id, "sent_id": sent_id}
 
 
 @dataclass(frozen=True)
@@ -114,7 +158,6 @@ def read_iob2(path: Path, check: RecordChecker, columns: Mapping[str, Any] | Non
 
 
 def _sentence(rows: Sequence[tuple[int, list[str]]], layout: Layout, check: RecordChecker) -> dict[str, Any]:
-    """Tokens, tags and entities of one sentence."""
     for number, row in rows:
         if not layout.fits(row):
             problem = f"there are {len(row)} columns, {layout.width or '2 or more'} in the lines before"
@@ -128,9 +171,8 @@ def _sentence(rows: Sequence[tuple[int, list[str]]], layout: Layout, check: Reco
         check.note(f"values of column {column} ignored", len(rows))
     by_column = list(zip(*(row[: layout.width or 1] for _, row in rows), strict=True))
     pos = [] if layout.pos is None else list(by_column[layout.pos])
-    entities = [entity for column in layout.entities for entity in decode_tags(by_column[column], check)]
-    if not layout.width:
-        entities = list(decode_tags_of_words([row[1:] for _, row in rows], check))
+    levels = [[[row[column]] for _, row in rows] for column in layout.entities] or [[row[1:] for _, row in rows]]
+    entities = [entity for tags_of_words in levels for entity in decode_tags(tags_of_words, check)]
     return {
         "tokens": list(by_column[layout.tokens]),
         "pos": [] if set(pos) == {"_"} else pos,
@@ -138,44 +180,25 @@ def _sentence(rows: Sequence[tuple[int, list[str]]], layout: Layout, check: Reco
     }
 
 
-def decode_tags(tags: Sequence[str], check: RecordChecker) -> Iterator[Entity]:
-    """The entities of one column of tags; a tag that continues no entity begins one and is counted."""
-    start, kind = None, ""
-    for position, tag in enumerate([*tags, "O"]):
-        prefix, _, name = tag.partition("-")
-        continues = prefix in INSIDE + LAST
-        if start is not None and not (continues and name == kind):
-            yield Entity(start=start, end=position, type=kind)
-            start = None
-        if prefix == "O":
-            continue
-        if start is None:
-            start, kind = position, name
-            if continues:
-                check.note(f"tags {prefix}- that begin an entity read as {'B' if prefix in INSIDE else 'S'}-")
-        if prefix in LAST + SINGLE:
-            yield Entity(start=start, end=position + 1, type=kind)
-            start = None
+def decode_tags(tags_of_words: Iterable[Sequence[str]], check: RecordChecker) -> Iterator[Entity]:
+    """The entities of words with any number of tags each; a tag continues the earliest of the entities of its type.
 
-
-def decode_tags_of_words(tags_of_words: Sequence[Sequence[str]], check: RecordChecker) -> Iterator[Entity]:
-    """The entities of words with a tag for each entity around them; I- continues the earliest one of its type."""
+    A tag that continues no entity begins one and is counted.
+    """
     going_on: list[tuple[int, str]] = []
     for position, tags in enumerate([*tags_of_words, ()]):
-        tagged = []
-        for tag in tags:
-            prefix, _, name = tag.partition("-")
-            known = min((entity for entity in going_on if entity[1] == name), default=None)
-            if prefix == "O":
-                continue
-            if prefix not in INSIDE + LAST:
-                known = None
-            elif known is not None:
+        tagged: list[tuple[int, str]] = []
+        finished: list[tuple[int, str]] = []
+        for prefix, _, kind in (tag.partition("-") for tag in tags if tag != "O"):
+            continues = prefix in INSIDE + LAST
+            known = min((entity for entity in going_on if continues and entity[1] == kind), default=None)
+            if known is not None:
                 going_on.remove(known)
-            else:
+            elif continues:
                 check.note(f"tags {prefix}- that begin an entity read as {'B' if prefix in INSIDE else 'S'}-")
-            tagged.append(known or (position, name))
+            (finished if prefix in LAST + SINGLE else tagged).append(known or (position, kind))
         yield from (Entity(start=start, end=position, type=kind) for start, kind in going_on)
+        yield from (Entity(start=start, end=position + 1, type=kind) for start, kind in finished)
         going_on = tagged
 
 

@@ -9,17 +9,21 @@ Examples of each form are in docs/corpora.md.
   context but no dependable id: ids are made from the file name and the record's index, each record is a document.
 - `TEXT_SPANS`: texts with spans by characters, as Doccano, Prodigy, PubAnnotation, Label Studio (JSON-MIN) write them.
 - `LABEL_STUDIO`: Label Studio's full export, tasks with the text in `data` and labelled regions in `annotations`.
+
+All readers of JSON use `json_values`, the values of a file, and `JsonObject`, which names the field in errors.
 """
+
+from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from ..model.text_triaffine import Offsets
 from .corpus_format import CorpusFormat
 from .documents import AnnotatedText, Annotation, format_of_texts
-from .json_objects import JsonObject
 from .reading import open_corpus, parse_json, read_head, stem
-from .schema import Record, RecordChecker, names_of
+from .schema import CorpusError, Kind, Record, RecordChecker, names_of
 
 CONTEXT_NAMES = {"ltokens": "left_tokens", "rtokens": "right_tokens"}
 NOT_FOR_NER = ("relations", "org_id", "orig_id")
@@ -92,6 +96,62 @@ def record_keys(head: str) -> set[str]:
     return keys
 
 
+class JsonObject:
+    """Reads the fields of an object, and names object and field in errors.
+
+    Args:
+        raw: what was found; CorpusError, with the `remedy`, unless it is an object.
+        where: its place in the file: "line 3".
+        name: of the object in that place: "passages[0].annotations[2]"; empty for the record itself.
+    """
+
+    def __init__(
+        self, raw: object, where: str, check: RecordChecker, name: str = "", remedy: str = "See docs/corpora.md"
+    ):
+        self.fields = check.mapping(raw, where, f"field '{name}'" if name else "the record", remedy)
+        self.where, self.check, self.name = where, check, name
+
+    def name_of(self, field: str) -> str:
+        return f"{self.name}.{field}" if self.name else field
+
+    def value(self, field: str, kind: type[Kind]) -> Kind:
+        """The value of a required field of type str, int or list."""
+        return self.check.typed(self.fields, field, kind, self.where, self.name)
+
+    def object(self, field: str, remedy: str) -> JsonObject:
+        return JsonObject(self.fields.get(field), self.where, self.check, self.name_of(field), remedy)
+
+    def objects(self, field: str, remedy: str = "See docs/corpora.md") -> Iterator[JsonObject]:
+        """The objects in a required list."""
+        for index, raw in enumerate(self.value(field, list)):
+            yield JsonObject(raw, self.where, self.check, f"{self.name_of(field)}[{index}]", remedy)
+
+    def optional_objects(self, field: str) -> Iterator[JsonObject]:
+        """The objects in a list; none if it is missing or null."""
+        return self.objects(field) if self.fields.get(field) is not None else iter(())
+
+    def require(
+        self, fields: Sequence[str], form: str, remedy: str = "Give files of this form, or name another format"
+    ) -> None:
+        """Raises CorpusError, which names the fields there are, unless all these are among them."""
+        if missing := [field for field in fields if field not in self.fields]:
+            problem = f"field '{missing[0]}' is missing, so this is not {form}; its fields are {names_of(self.fields)}"
+            raise self.check.error(self.where, problem, remedy)
+
+    def note_other_fields(self, *known: str) -> None:
+        for field in self.fields.keys() - {*known}:
+            self.check.note(f"field '{field}' ignored")
+
+    def error(self, field: str, problem: str, remedy: str) -> CorpusError:
+        """The error for a field; the `problem` is said of it: "has 2 values"."""
+        return self.check.error(self.where, f"field '{self.name_of(field)}' {problem}", remedy)
+
+    def annotation(self, fragments: Sequence[Offsets], kind: str, quoted: str = "text") -> Annotation:
+        """The entity that this object describes; the quote is its field `quoted`, if it has one."""
+        quote = self.value(quoted, str) if self.fields.get(quoted) else None
+        return Annotation(self.name, tuple(fragments), kind, quote, self.where)
+
+
 # ---- Sentences of words ----
 
 
@@ -124,7 +184,7 @@ def read_text_spans(path: Path, check: RecordChecker) -> Iterator[AnnotatedText]
     `START`, `END` (exclusive but for `LAST`) and `TYPE` (`labels`: one entity each), and perhaps the covered `text`,
     which is checked.
     """
-    texts = 0
+    texts, without_before = 0, check.counts[WITHOUT_SPANS]  # of other files of the split
     for number, (raw, where) in enumerate(json_values(path, check)):
         record = JsonObject(raw, where, check, remedy="A record has the fields text and entities")
         if record.fields.get("answer") in REJECTED:
@@ -132,7 +192,7 @@ def read_text_spans(path: Path, check: RecordChecker) -> Iterator[AnnotatedText]
         else:
             texts += 1
             yield annotated_text(record, f"{stem(path)}:{number}")
-    if texts and check.counts[WITHOUT_SPANS] == texts:
+    if texts and check.counts[WITHOUT_SPANS] - without_before == texts:
         problem = f"no text has spans, in none of the fields {', '.join(map(repr, SPANS))}"
         remedy = "Give the spans one of these names; move a file without gold entities, of a test, out of the corpus"
         raise check.error("", problem, remedy)
@@ -185,7 +245,6 @@ def _entities_of_span(span: JsonObject) -> Iterator[Annotation]:
 
 
 def _name_among(names: Sequence[str], span: JsonObject) -> str:
-    """Which of these names of a field the span has."""
     if found := [name for name in names if name in span.fields]:
         return found[0]
     problem = f"is missing; the fields are {names_of(span.fields)}"
@@ -213,7 +272,7 @@ def read_label_studio(path: Path, check: RecordChecker) -> Iterator[AnnotatedTex
     """Reads annotated tasks; a CorpusError names the task and the field."""
     for number, (raw, place) in enumerate(json_values(path, check)):
         task = JsonObject(raw, place, check, remedy="A task has the fields data and annotations")
-        identifier = task.fields.get("id", number)
+        identifier = number if task.fields.get("id") is None else task.fields["id"]
         task.where = f"{place} (task {identifier})"
         annotation = _annotation_of(task)
         if annotation is not None:
@@ -232,7 +291,6 @@ def _text_of(task: JsonObject) -> str:
 
 
 def _annotation_of(task: JsonObject) -> JsonObject | None:
-    """The annotation of a task to be read, if there is one."""
     note = task.check.note
     if task.fields.get("predictions"):
         note("predictions ignored", len(task.value("predictions", list)))
@@ -250,7 +308,6 @@ def _annotation_of(task: JsonObject) -> JsonObject | None:
 
 
 def _regions(annotation: JsonObject) -> Iterator[Annotation]:
-    """The labelled regions of text, one entity for every label."""
     for region in annotation.objects("result", "A result is an object"):
         kind = region.fields.get("type")
         if kind == "labels":

@@ -26,6 +26,7 @@ from .schema import FEATURES, CorpusError, Document, Record, RecordChecker
 
 logger = logging.getLogger(__name__)
 
+NAMED_SPLITTER = 'modeling_triaffine.model.text_triaffine.word_splitter("whitespace")'
 NOT_AN_OPTION = {
     "word_splitter": (
         "does not keep the text to which a word_splitter would apply",
@@ -80,7 +81,7 @@ def load_nested_ner(
         FileNotFoundError: there is no such file, or a folder has no splits.
         CorpusError: a ValueError. The format cannot be detected, or a file cannot be read: the message names file,
             place, field and remedy. When streaming, it is raised during the iteration.
-        TypeError: `path` is data in memory, which [`adapt_dataset`] converts.
+        TypeError: `path` is data in memory, which [`adapt_dataset`] converts; an option is of another type.
 
     >>> corpus = load_nested_ner("corpus")  # doctest: +SKIP
     >>> corpus["train"][0]["entities"]  # doctest: +SKIP
@@ -89,6 +90,10 @@ def load_nested_ner(
     allowed = None if labels is None else tuple(sorted(set(labels)))
     given = {"word_splitter": word_splitter, "sentence_splitter": sentence_splitter, "columns": columns}
     options = {name: value for name, value in given.items() if value is not None}
+    if word_splitter is not None and not callable(word_splitter):
+        raise TypeError(f"`word_splitter` is {word_splitter!r}. Give a function, such as {NAMED_SPLITTER}.")
+    if columns is not None and not isinstance(columns, Mapping):
+        raise TypeError(f"`columns` is {columns!r}. Give a mapping, such as {{'tokens': 0, 'entities': [1, 2]}}.")
     splits: dict[str, Dataset] | dict[str, IterableDataset] = {}
     for split, file in find_splits(path, format).items():
         corpus_format = format_of(file, format)
@@ -238,7 +243,6 @@ def _report(dataset: Dataset, check: RecordChecker) -> None:
 
 
 def _stream(source: _CorpusFile, split: str | None) -> dict[str, IterableDataset]:
-    """The splits of one file, read when they are iterated."""
 
     def whole(name: str, report: bool) -> IterableDataset:
         options = {"source": source, "report": report}

@@ -21,6 +21,7 @@ from .schema import CorpusError, RecordChecker
 GZIP_MAGIC, ZIP_MAGIC = b"\x1f\x8b", b"PK\x03\x04"
 BYTE_ORDER_MARK = "\ufeff"
 HEAD_SIZE = 1 << 16
+MAX_DEPTH = 200  # of XML; Python limits the depth of functions that follow it
 
 
 @contextmanager
@@ -105,10 +106,19 @@ def numbered_lines(path: Path, check: RecordChecker, name: str = "") -> Iterator
 
 
 def numbered_paragraphs(path: Path, check: RecordChecker) -> Iterator[list[tuple[int, str]]]:
-    """The groups of lines between blank lines; see [`numbered_lines`]."""
+    """The groups of lines between blank lines; see [`numbered_lines`].
+
+    Raises:
+        CorpusError: a line has a carriage return in it, as if all were one line.
+    """
     for is_blank, lines in groupby(numbered_lines(path, check), key=lambda line: not line[1].strip()):
+        paragraph = list(lines)
+        for number, line in paragraph:
+            if "\r" in line:
+                problem = "there is a carriage return inside the line"
+                raise check.error(f"line {number}", problem, "End every line with a line feed, or with both")
         if not is_blank:
-            yield list(lines)
+            yield paragraph
 
 
 def decode(data: bytes, check: RecordChecker, where: str) -> str:
@@ -135,14 +145,20 @@ def xml_elements(path: Path, check: RecordChecker) -> Iterator[ElementTree.Eleme
     `clear()` on elements that are no longer needed.
 
     Raises:
-        CorpusError: the XML is not well-formed, has an unknown encoding or declares entities.
+        CorpusError: the XML is not well-formed, is nested too deeply, has an unknown encoding or declares entities.
     """
     with _errors_of_xml(check, ""):
         with open_corpus(path) as file:
             reject_entity_declarations(file, check, "")
         with open_corpus(path) as file:
-            for _, element in ElementTree.iterparse(file):
-                yield element
+            depth = 0
+            for event, element in ElementTree.iterparse(file, ("start", "end")):
+                depth += 1 if event == "start" else -1
+                if depth > MAX_DEPTH:
+                    problem = f"its tags are nested more than {MAX_DEPTH} deep, at <{element.tag}>"
+                    raise check.error("", problem, "Check whether an end tag is missing")
+                if event == "end":
+                    yield element
 
 
 def parse_xml(data: bytes, check: RecordChecker, where: str) -> ElementTree.Element:
@@ -154,7 +170,6 @@ def parse_xml(data: bytes, check: RecordChecker, where: str) -> ElementTree.Elem
 
 @contextmanager
 def _errors_of_xml(check: RecordChecker, where: str) -> Iterator[None]:
-    """Turns the parser's errors into a CorpusError that names line and column."""
     try:
         yield
     except CorpusError:

@@ -14,6 +14,8 @@ from itertools import chain, groupby
 from pathlib import Path
 from typing import Any
 
+from datasets import Dataset
+
 from ..files import new_folder
 from .alignment import join_sentences, join_tokens
 from .documents import MAX_SENTENCE_WORDS
@@ -49,13 +51,21 @@ def write_nested_ner(
         often.
 
     Raises:
+        TypeError: `splits` is not a mapping.
         ValueError: there is no such format, it cannot represent a record, or a record is not in the schema; the message
             names the record.
         FileExistsError: `folder` is not empty.
     """
     if format not in WRITERS:
         raise ValueError(f"There is no writer of {format!r}. Choose one of {', '.join(WRITERS)}.")
-    folder = Path(folder)
+    if not isinstance(splits, Mapping):
+        raise TypeError(
+            f"write_nested_ner needs a mapping of splits to records, but the data is of type {type(splits).__name__}. "
+            'Give {"train": data}.'
+        )
+    if wrong := [split for split in splits if Path(str(split)).name != str(split)]:
+        raise ValueError(f"The split {wrong[0]!r} cannot be the name of a file. Rename it.")
+    folder = Path(folder).expanduser()
     if folder.exists() and any(folder.iterdir()):
         raise FileExistsError(
             f"{folder} is not empty. Give a new folder, so that no other corpus is mixed with this one."
@@ -64,6 +74,7 @@ def write_nested_ner(
     lost = {}
     with new_folder(folder) as unfinished:
         for split, records in splits.items():
+            records = records.with_format(None) if isinstance(records, Dataset) else records
             check = RecordChecker(f"split {split!r}")
             checked = (check(record, f"sentence {number}") for number, record in enumerate(records))
             lost[split] = write(checked, unfinished / f"{split}{suffix}") + check.counts
@@ -166,9 +177,9 @@ def _levels(record: Mapping[str, Any]) -> list[list[str]]:
 
 def _comment_value(record: Mapping[str, Any], field: str) -> str:
     value: str = record[field]
-    if not value or value != value.strip() or "\n" in value:
+    if not value or value != value.strip() or re.search("[\t\n]", value):
         raise _not_representable(
-            record, f"the {field} {value!r}, which is empty or has white space around it or a line end", "iob2"
+            record, f"the {field} {value!r}, which is empty or has white space around it, a tab or a line end", "iob2"
         )
     return value
 

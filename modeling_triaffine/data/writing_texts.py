@@ -42,8 +42,7 @@ def write_brat(documents: Documents, folder: Path) -> None:
     """Writes a `.txt` and an `.ann` for every document; a score is a note on its entity."""
     folder.mkdir(exist_ok=True)
     for document in documents:
-        file = folder / _path(document, "brat")
-        file.parent.mkdir(parents=True, exist_ok=True)
+        file = _new_file(folder, document, TEXT_SUFFIX, "brat")
         lines = []
         for number, entity in enumerate(document.entities, start=1):
             start, end, kind = entity["start"], entity["end"], entity["type"]
@@ -61,8 +60,8 @@ def write_brat(documents: Documents, folder: Path) -> None:
             lines.append(f"T{number}\t{kind} {offsets}\t{quote}\n")
             if "score" in entity:
                 lines.append(f"#{number}\tAnnotatorNotes T{number}\tscore {entity['score']:.4f}\n")
-        file.with_name(file.name + TEXT_SUFFIX).write_text(document.text, encoding="utf-8", newline="")
-        file.with_name(file.name + ANNOTATION_SUFFIX).write_text("".join(lines), encoding="utf-8", newline="\n")
+        file.write_text(document.text, encoding="utf-8", newline="")
+        file.with_suffix(ANNOTATION_SUFFIX).write_text("".join(lines), encoding="utf-8", newline="\n")
 
 
 def write_pubtator(documents: Documents, path: Path) -> None:
@@ -206,18 +205,21 @@ def write_inception(documents: Documents, folder: Path) -> None:
     """Writes a UIMA CAS in JSON for every document. Needs the extra `cas`."""
     folder.mkdir(exist_ok=True)
     for document in documents:
-        file = folder / f"{_path(document, 'inception')}.json"
-        file.parent.mkdir(parents=True, exist_ok=True)
+        file = _new_file(folder, document, ".json", "inception")
         make_cas(document.text, document.sentences, document.entities).to_json(file)
 
 
-def _path(document: TextDocument, form: str) -> PurePosixPath:
-    """The document's name as a path, which must be inside the folder and be read as the same name."""
+def _new_file(folder: Path, document: TextDocument, suffix: str, form: str) -> Path:
+    """The document's file, by its name, which must be inside the folder and be read as the same name."""
     path = PurePosixPath(document.doc_id)
     hidden = any(part.startswith(".") for part in path.parts)
     if str(path) != document.doc_id or not path.name or path.is_absolute() or hidden or "\0" in document.doc_id:
         raise _not_representable(document, "a name that is not a valid file name", form)
-    return path
+    file = folder / f"{path}{suffix}"
+    if file.exists():  # under a name in another case, on systems that do not distinguish these
+        raise _not_representable(document, f"the file name of another document, {file.name},", form)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    return file
 
 
 def _not_representable(document: TextDocument, what: str, form: str, remedy: str = "Change it") -> ValueError:

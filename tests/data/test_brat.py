@@ -2,7 +2,8 @@
 
 import pytest
 
-from modeling_triaffine.data import CorpusError, load_nested_ner
+from modeling_triaffine.data import CorpusError
+from modeling_triaffine.data import load_nested_ner as load
 from tests.helpers.corpora import read, spelled, write_files
 
 TEXT = "The mayor of Orsk slept.\nShe likes Orsk."
@@ -16,28 +17,7 @@ def write(folder, name="a", text=TEXT, annotations=NESTED):
     return folder
 
 
-@pytest.fixture
-def load(tmp_path):
-    def load(path, **options):
-        return load_nested_ner(path, cache_dir=tmp_path.parent / f"{tmp_path.name}-cache", **options)
-
-    return load
-
-
 class TestDocuments:
-    def test_become_sentences(self, tmp_path):
-        records, check = read(write(tmp_path, annotations=NESTED + "T3\tCity 35 39\tOrsk\n"))
-        assert [record["tokens"] for record in records] == [
-            ["The", "mayor", "of", "Orsk", "slept", "."],
-            ["She", "likes", "Orsk", "."],
-        ]
-        assert [spelled(record) for record in records] == [
-            [("The mayor of Orsk", "Person"), ("Orsk", "City")],
-            [("Orsk", "City")],
-        ]
-        assert [(record["id"], record["sent_id"]) for record in records] == [("a:0", 0), ("a:1", 1)]
-        assert not check.report()
-
     def test_of_folders_in_the_folder_and_in_order(self, tmp_path):
         write(write(write(tmp_path, "b"), "sub/c"), "a.1")
         records, _ = read(tmp_path)
@@ -47,12 +27,7 @@ class TestDocuments:
         records, _ = read(write(tmp_path, "b") / "b.ann")
         assert {record["doc_id"] for record in records} == {"b"}
 
-    def test_without_entities(self, tmp_path):
-        (record,), check = read(write(tmp_path, text="One two.", annotations=""))
-        assert (record["tokens"], record["entities"]) == (["One", "two", "."], [])
-        assert not check.report()
-
-    def test_empty(self, tmp_path, load):
+    def test_empty(self, tmp_path):
         write(write(tmp_path, "a"), "b", text="", annotations="")
         _, check = read(tmp_path)
         assert "texts without a word ignored: 1 (b.ann)" in check.report()
@@ -71,7 +46,7 @@ class TestDocuments:
         assert {record["doc_id"] for record in records} == {"a"}
         assert not check.report()
 
-    def test_of_shared_tasks_of_bionlp(self, tmp_path, load):
+    def test_of_shared_tasks_of_bionlp(self, tmp_path):
         files = {"a.txt": TEXT, "a.a1": NESTED, "a.a2": "T3\tSleep 18 23\tslept\nE1\tSleep:T3\n"}
         write_files(tmp_path / "devel", files)
         write_files(tmp_path / "train", files)
@@ -105,15 +80,6 @@ class TestLines:
         assert len(records[0]["entities"]) == 2
         assert "lines that are no annotation ignored: 1 (a.ann, line 3)" in check.report()
 
-    def test_discontinuous_entities_are_dropped_and_shown(self, tmp_path):
-        annotations = "T1\tLung 0 4;15 19\tleft lung\nT2\tLung 9 19\tright lung\n"
-        (record,), check = read(write(tmp_path, text="left and right lung", annotations=annotations))
-        assert spelled(record) == [("right lung", "Lung")]
-        assert check.report() == (
-            f"{tmp_path.name}: sentences: 1; entities kept: 1 of 2; discontinuous entities dropped: 1 "
-            "(a.ann: Lung [left and right lung])."
-        )
-
     def test_all_but_text_bound_ones_are_counted(self, tmp_path):
         others = ["R1\tIn Arg1:T1 Arg2:T2", "E1\tSleep:T3 Who:T1", "A1\tOld T1", "M1\tNegation E1", "*\tAlias T1 T2"]
         others += ["N1\tReference T2 Wiki:Q1 Orsk", "#1\tAnnotatorNotes T1\tT9\tfine", "#2\tAnnotatorNotes T1\tok", ""]
@@ -123,26 +89,9 @@ class TestLines:
         counts = {"relations": 1, "events": 1, "attributes": 2, "equivalences": 1, "normalizations": 1, "notes": 2}
         assert check.counts == {f"{what} ignored": number for what, number in counts.items()}
 
-    def test_options(self, tmp_path):
-        records, _ = read(
-            write(tmp_path, text="A-b\nc", annotations=""),
-            sentence_splitter="lines",
-            word_splitter=lambda text: [(0, 1)],
-        )
-        assert [record["tokens"] for record in records] == [["A"], ["c"]]
-
 
 class TestLoading:
-    def test_a_folder_is_train_and_streams_alike(self, tmp_path, load, caplog):
-        write(tmp_path, annotations=NESTED + "R1\tIn Arg1:T1 Arg2:T2\n")
-        loaded, streamed = load(tmp_path), load(tmp_path, streaming=True)
-        assert list(loaded) == list(streamed) == ["train"]
-        assert list(loaded["train"]) == list(streamed["train"])
-        report = f"{tmp_path.name}: sentences: 2; entities kept: 2 of 2; relations ignored: 1."
-        assert caplog.messages == [report, report]
-        assert loaded["train"].info.description == report
-
-    def test_folders_named_as_splits(self, tmp_path, load):
+    def test_folders_named_as_splits(self, tmp_path):
         for split in ("train", "dev", "test"):
             write(tmp_path / split, f"doc-{split}")
         (tmp_path / "README.txt").write_text("x")
@@ -153,36 +102,36 @@ class TestLoading:
             "test": {"doc-test"},
         }
 
-    def test_folders_named_in_a_mapping(self, tmp_path, load):
+    def test_folders_named_in_a_mapping(self, tmp_path):
         write(write(tmp_path, "one/a"), "two/a")
         corpus = load({"train": tmp_path / "one", "dev": tmp_path / "two" / "a.ann"}, format="brat")
         assert {split: len(rows) for split, rows in corpus.items()} == {"train": 2, "validation": 2}
 
-    def test_documents_beside_the_folders_of_splits(self, tmp_path, load):
+    def test_documents_beside_the_folders_of_splits(self, tmp_path):
         write(write(tmp_path, "train/a"), "more/b")
         with pytest.raises(CorpusError, match=r"b\.ann"):
             load(tmp_path)
 
-    def test_folders_of_splits_further_down(self, tmp_path, load):
+    def test_folders_of_splits_further_down(self, tmp_path):
         write(write(tmp_path, "v1/train/brat/a"), "v1/dev/brat/b")
         with pytest.raises(CorpusError, match=r"its folder v1/dev could be a split"):
             load(tmp_path)
         write(tmp_path / "other", "train/brat/a")
         assert list(load(tmp_path / "other")) == ["train"]
 
-    def test_texts_with_a_split_in_their_names(self, tmp_path, load):
+    def test_texts_with_a_split_in_their_names(self, tmp_path):
         write(write(tmp_path, "a-train"), "a-test")
         (tmp_path / "labels-train.json").write_text("{}")
         (tmp_path / "labels-test.json").write_text("{}")
         assert set(load(tmp_path)["train"]["doc_id"]) == {"a-train", "a-test"}
 
-    def test_documents_named_as_splits(self, tmp_path, load):
+    def test_documents_named_as_splits(self, tmp_path):
         write(write(tmp_path, "train"), "test")
         with pytest.raises(CorpusError, match=r"test\.ann"):
             load(tmp_path)
         assert len(load({"train": tmp_path})["train"]) == 4
 
-    def test_a_folder_of_other_things(self, tmp_path, load):
+    def test_a_folder_of_other_things(self, tmp_path):
         write(tmp_path / "corpus", annotations=None)
         with pytest.raises(FileNotFoundError, match=r"\['a\.txt'\].* \.txt files \(1\) need \.ann files beside"):
             load(tmp_path / "corpus")
@@ -190,7 +139,7 @@ class TestLoading:
         with pytest.raises(CorpusError, match=r"folder without documents.* \.ann .*; ZIP archives in it \(1\)"):
             load({"train": tmp_path / "corpus"}, format="brat")
 
-    def test_splitters(self, tmp_path, load):
+    def test_splitters(self, tmp_path):
         write(tmp_path)
         assert len(load(tmp_path, sentence_splitter="none")["train"]) == 1
         with pytest.raises(ValueError, match="`sentence_splitter` is 'words'; choose one of"):

@@ -1,7 +1,5 @@
 """UIMA CAS as INCEpTION exports it: XMI and JSON, layers, sentences, and files of another form."""
 
-import json
-
 import pytest
 
 from modeling_triaffine.data import CorpusError, detect_format, load_nested_ner
@@ -34,7 +32,7 @@ def test_the_sample_is_read_from_a_folder_a_file_and_a_stream(tmp_path, files):
         (record,), check = read(path)
         assert (record["id"], record["tokens"], sorted(spelled(record), reverse=True)) == ("a:0", TOKENS, NESTED)
         assert not check.report()
-        assert list(load_nested_ner(path, cache_dir=tmp_path / "cache")["train"]) == [record]
+        assert list(load_nested_ner(path)["train"]) == [record]
         assert list(load_nested_ner(path, streaming=True)["train"]) == [record]
 
 
@@ -49,6 +47,13 @@ def test_sentences_and_characters_beyond_the_first_plane(tmp_path):
         "annotations without value dropped": 1,
         "entities across sentences dropped": 1,
     }
+
+
+@pytest.mark.parametrize("sentence", [(-5, 3), (0, 99)])
+def test_sentences_outside_of_the_text_are_an_error(tmp_path, sentence):
+    write_files(tmp_path, xmi_files(sentences=[sentence]))
+    with pytest.raises(CorpusError, match=rf"a\.xmi: a sentence .* at {sentence[sentence[0] == 0]}, .* 24 char"):
+        read(tmp_path)
 
 
 def test_annotations_without_characters_are_dropped(tmp_path):
@@ -67,7 +72,7 @@ def test_a_document_without_text_is_counted(tmp_path):
 def test_another_layer_and_feature(tmp_path):
     path = write_files(tmp_path, {"a.json": cas_json(*BOTH, layer="webanno.custom.Term")})
     columns = {"entities": "webanno.custom.Term:value"}
-    assert len(load_nested_ner(path, columns=columns, cache_dir=tmp_path / "cache")["train"][0]["entities"]) == 2
+    assert len(load_nested_ner(path, columns=columns)["train"][0]["entities"]) == 2
     for wrong, facts in (
         (None, [CAS_LAYER, "'webanno.custom.Term'"]),
         ({"entities": "webanno.custom.Term:kind"}, ["'kind'", "'value'", "'identifier'"]),
@@ -104,12 +109,7 @@ def test_errors_name_the_document(tmp_path, name):
     assert [fact for fact in facts if fact not in message] == []
 
 
-def test_other_json_is_not_taken_for_a_cas(tmp_path):
-    write_files(tmp_path, {"train.json": json.dumps([{"text": "a", "label": []}]), "notes.json": "{}", "x.json": ""})
-    assert len(load_nested_ner(tmp_path, cache_dir=tmp_path / "cache")["train"]) == 1
-
-
-@pytest.mark.parametrize("content", ["", " \n"])
-def test_an_empty_file_beside_another_corpus(tmp_path, content):
+@pytest.mark.parametrize("content", ["", " \n", "{}"])
+def test_json_beside_another_corpus_is_not_taken_for_a_cas(tmp_path, content):
     write_files(tmp_path, {**SAMPLES["brat"], "x.json": content})
     assert detect_format(tmp_path).name == "brat"

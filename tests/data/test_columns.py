@@ -144,7 +144,7 @@ class TestIob2:
             prefixes = only if length == 1 else first + inside * (length - 2) + last
             tags += [f"{prefix}-{kind}" for prefix in prefixes]
         check = RecordChecker("")
-        assert list(decode_tags(tags, check)) == expected
+        assert list(decode_tags([[tag] for tag in tags], check)) == expected
         assert not check.counts
 
     def test_tags_that_continue_nothing_are_counted(self, tmp_path):

@@ -76,11 +76,8 @@ def test_document_context_surrounds_the_sentence(lengths, max_tokens):
     """Left context, sentence and right context are one stretch of the document, as long as it can be."""
     words = [str(number) for number in range(sum(lengths))]
     begins = [sum(lengths[:index]) for index in range(len(lengths))]
-    rows = [
-        sentence("x", index, " ".join(words[begin : begin + length]))
-        for index, (begin, length) in enumerate(zip(begins, lengths, strict=True))
-    ]
-    left, right = neighbouring_words([row["tokens"] for row in rows], "document", max_tokens)
+    sentences = [words[begin : begin + length] for begin, length in zip(begins, lengths, strict=True)]
+    left, right = neighbouring_words(sentences, "document", max_tokens)
     for index, (begin, length) in enumerate(zip(begins, lengths, strict=True)):
         assert left[index] == words[max(0, begin - max_tokens) : begin]
         assert right[index] == words[begin + length : begin + length + max_tokens]

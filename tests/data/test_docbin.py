@@ -109,7 +109,7 @@ def test_another_file(tmp_path, content):
 
 def test_loads_and_streams_alike(write, tmp_path):
     file = write((TEXT, {"sc": SPANS}))
-    loaded = load_nested_ner(file, cache_dir=tmp_path / "cache")["train"]
+    loaded = load_nested_ner(file)["train"]
     assert list(load_nested_ner(file, streaming=True)["train"]) == list(loaded)
     assert spelled(loaded[0]) == NESTED
 
@@ -118,4 +118,4 @@ def test_without_spacy(write, monkeypatch, tmp_path):
     file = write(("Orsk", {}))
     monkeypatch.setitem(sys.modules, "spacy.tokens", None)
     with pytest.raises(ImportError, match=r"needs spaCy.*pip install -e '\.\[spacy\]'"):
-        load_nested_ner(file, cache_dir=tmp_path / "cache")
+        load_nested_ner(file)

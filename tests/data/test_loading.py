@@ -5,9 +5,10 @@ import logging
 import pickle
 
 import pytest
-from datasets import Dataset, IterableDatasetDict
+from datasets import Dataset
 
-from modeling_triaffine.data import FEATURES, CorpusError, load_nested_ner, load_texts
+from modeling_triaffine.data import FEATURES, CorpusError, load_texts
+from modeling_triaffine.data import load_nested_ner as load
 from tests.helpers.corpora import PUBLISHED, RECORD, SAMPLES, write_files
 from tests.helpers.corpora import write_json as write
 
@@ -20,19 +21,9 @@ def entity(start, end, kind="Person"):
     return {"start": start, "end": end, "type": kind}
 
 
-@pytest.fixture
-def load(tmp_path):
-    """`load_nested_ner` with a cache of its own."""
-
-    def load(path, *arguments, **options):
-        return load_nested_ner(path, *arguments, cache_dir=tmp_path / "cache", **options)
-
-    return load
-
-
 class TestSplits:
     @pytest.mark.parametrize("name", ["dev", "devel", "development", "val", "valid", "validation", "eval", "Dev"])
-    def test_of_a_folder(self, load, tmp_path, name):
+    def test_of_a_folder(self, tmp_path, name):
         write(tmp_path / f"{name}.jsonl", RECORD)
         write(tmp_path / "test.jsonl", RECORD)
         write(tmp_path / "train.jsonl", RECORD, changed(id="a:1"))
@@ -42,11 +33,11 @@ class TestSplits:
         assert list(corpus) == ["train", "validation", "test"]
         assert all(str(rows.split) == split for split, rows in corpus.items())
 
-    def test_of_a_mapping(self, load, tmp_path):
+    def test_of_a_mapping(self, tmp_path):
         file = write(tmp_path / "a.jsonl", RECORD)
         assert list(load({"dev": file, "held_out": str(file)})) == ["validation", "held_out"]
 
-    def test_one_split_twice(self, load, tmp_path):
+    def test_one_split_twice(self, tmp_path):
         file = write(tmp_path / "dev.jsonl", RECORD)
         with pytest.raises(ValueError, match="'validation'"):
             load({"dev": file, "valid": file})
@@ -54,13 +45,13 @@ class TestSplits:
         with pytest.raises(CorpusError, match=r"dev\.jsonl and valid\.jsonl.*validation"):
             load(tmp_path)
 
-    def test_folder_without_splits(self, load, tmp_path):
+    def test_folder_without_splits(self, tmp_path):
         write(tmp_path / "corpus.jsonl", RECORD)
         with pytest.raises(FileNotFoundError, match=r"\['corpus\.jsonl'\]"):
             load(tmp_path)
 
     @pytest.mark.parametrize("name", ["en_x-ud-{}.jsonl", "wl.{}.jsonl", "v1.0-{}-de.jsonl", "{}_2.JSONL"])
-    def test_in_the_middle_of_names(self, load, tmp_path, name, caplog):
+    def test_in_the_middle_of_names(self, tmp_path, name, caplog):
         for split in ("train", "dev", "test"):
             write(tmp_path / name.format(split), RECORD)
             write(tmp_path / f"._{name.format(split)}", RECORD)
@@ -68,7 +59,7 @@ class TestSplits:
         assert list(load(tmp_path)) == ["train", "validation", "test"]
         assert caplog.messages[0].endswith("1 (other-test.jsonl).")
 
-    def test_in_the_middle_of_names_of_several_series(self, load, tmp_path):
+    def test_in_the_middle_of_names_of_several_series(self, tmp_path):
         for name in ("de_train", "da_train", "da_test", "de_test", "latest_test", "contest"):
             write(tmp_path / f"{name}.jsonl", RECORD)
         with pytest.raises(CorpusError, match=r"both da_\* and de_\*, with a split for \*,.*mapping"):
@@ -78,7 +69,7 @@ class TestSplits:
         write(tmp_path / "train.jsonl", RECORD)
         assert list(load(tmp_path)) == ["train"], "names of splits alone come first"
 
-    def test_in_several_files(self, load, tmp_path):
+    def test_in_several_files(self, tmp_path):
         for name in ("train-00000-of-00001", "test-00000-of-00001"):
             write(tmp_path / f"{name}.jsonl", RECORD)
         assert list(load(tmp_path)) == ["train", "test"]
@@ -92,7 +83,7 @@ class TestSplits:
         write(tmp_path / "train.jsonl", RECORD)
         assert list(load(tmp_path)) == ["train"], "the parts may stay beside the file that they were joined in"
 
-    def test_folders_of_files(self, load, tmp_path):
+    def test_folders_of_files(self, tmp_path):
         texts = [{"text": f"Orsk {name}.", "entities": [[0, 4, "City"]]} for name in "ab"]
         for split in ("train", "dev"):
             (tmp_path / split).mkdir()
@@ -109,7 +100,7 @@ class TestSplits:
         with pytest.raises(CorpusError, match=r"b\.json.*9"):
             load(tmp_path)
 
-    def test_parts_of_a_split_have_names_of_their_own(self, load, tmp_path):
+    def test_parts_of_a_split_have_names_of_their_own(self, tmp_path):
         city = json.dumps({"text": "Orsk", "entities": [[0, 4, "City"]]})
         write_files(tmp_path, {"train/a.1.json": city, "train/a.2.json.gz": city})
         assert load(tmp_path)["train"]["doc_id"][:] == ["a.1:0", "a.2:0"]
@@ -117,12 +108,12 @@ class TestSplits:
         with pytest.raises(CorpusError, match=r"a\.2\.json\.gz and a\.2\.jsonl would .* names\. Rename"):
             load(tmp_path)
 
-    def test_an_id_in_two_parts_of_a_split(self, load, tmp_path):
+    def test_an_id_in_two_parts_of_a_split(self, tmp_path):
         write_files(tmp_path, {f"{name}.jsonl": json.dumps(RECORD) for name in "ab"})
         with pytest.raises(CorpusError, match=r"b\.jsonl, line 1: .*'a:0' was used before, at .*a\.jsonl, line 1"):
             load({"train": tmp_path})
 
-    def test_as_files_and_folders(self, load, tmp_path, caplog):
+    def test_as_files_and_folders(self, tmp_path, caplog):
         row = "{}\tB-City\n"
         names = ("train.conll", "train/a.conll", "dev/a.conll", "dev/b.conll", "dev/c.txt", "dev/in/d.conll", "dev/.e")
         write_files(tmp_path, {name: row.format(name) for name in names})
@@ -135,12 +126,12 @@ class TestSplits:
         assert first.endswith("3 (train, dev/c.txt, dev/in/d.conll).")
         assert second.endswith("2 (c.txt, in/d.conll).")
 
-    def test_one_file_with_a_split_in_its_name_is_none(self, load, tmp_path):
+    def test_one_file_with_a_split_in_its_name_is_none(self, tmp_path):
         write(tmp_path / "my-test.jsonl", RECORD)
         with pytest.raises(FileNotFoundError, match=r"my-test\.jsonl"):
             load(tmp_path)
 
-    def test_files_of_any_ending_where_the_format_is_named(self, load, tmp_path):
+    def test_files_of_any_ending_where_the_format_is_named(self, tmp_path):
         for name in ("train", "valid", "test"):
             (tmp_path / f"{name}.txt").write_text(f"{name}\tB-X\nslept\tO\n")
         (tmp_path / "README").touch()
@@ -153,7 +144,7 @@ class TestSplits:
         (tmp_path / "train.conll").write_text("known\tB-X\n")
         assert list(load(tmp_path, "iob2")) == ["train"], "the format's own endings come first"
 
-    def test_files_that_are_not_read_are_told(self, load, tmp_path, caplog):
+    def test_files_that_are_not_read_are_told(self, tmp_path, caplog):
         for name in ("train.jsonl", "training.2.jsonl", "held_out.jsonl.gz", ".train.jsonl"):
             write(tmp_path / name, RECORD)
         (tmp_path / "labels.json").write_text("{}")
@@ -166,28 +157,28 @@ class TestSplits:
         assert second.endswith("3 (dev.conll, held_out.jsonl.gz, training.2.jsonl).")
 
     @pytest.mark.parametrize("given", [Dataset.from_list([RECORD]), {"train": Dataset.from_list([RECORD])}, [RECORD]])
-    def test_data_in_memory(self, load, given):
+    def test_data_in_memory(self, given):
         with pytest.raises(TypeError, match=r"is of type (Dataset|list)\. .* adapt_dataset, .*from_list"):
             load(given)
 
     @pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.parquet", "a.xlsx", "in/train.csv"])
-    def test_tables(self, load, tmp_path, name):
+    def test_tables(self, tmp_path, name):
         path = write_files(tmp_path, {name: "id,text,start\n1,a,0\n"})
         with pytest.raises((CorpusError, FileNotFoundError), match=r"table of entities, docs/corpora.md \(Tables\)"):
             load(tmp_path / "in" if name.startswith("in/") else path)
 
-    def test_missing_file(self, load, tmp_path):
+    def test_missing_file(self, tmp_path):
         for path in (tmp_path / "nowhere.jsonl", {"train": tmp_path / "nowhere.jsonl"}):
             with pytest.raises(FileNotFoundError, match=r"nowhere\.jsonl: no such file"):
                 load(path)
 
-    def test_folder_as_a_split(self, load, tmp_path):
+    def test_folder_as_a_split(self, tmp_path):
         with pytest.raises(CorpusError, match="folder without documents"):
             load({"train": tmp_path})
 
 
 class TestOptions:
-    def test_format_given(self, load, tmp_path):
+    def test_format_given(self, tmp_path):
         assert len(load(write(tmp_path / "a.json", RECORD), "json_lines")["train"]) == 1
         (tmp_path / "list.JSON").write_text(json.dumps([PUBLISHED]))
         assert load(tmp_path / "list.JSON")["train"]["id"][:] == ["list:0"]
@@ -202,19 +193,24 @@ class TestOptions:
             ("genia", {"sentence_splitter": "none"}),
         ],
     )
-    def test_options_that_a_format_does_not_have(self, load, tmp_path, format, option):
+    def test_options_that_a_format_does_not_have(self, tmp_path, format, option):
         file = write_files(tmp_path, SAMPLES[format])
         with pytest.raises(CorpusError, match=f"{file.name}: .*'{format}'.*{next(iter(option))}"):
             load(file, **option)
 
+    @pytest.mark.parametrize("option", [{"word_splitter": "whitespace"}, {"columns": "tokens"}])
+    def test_options_of_another_type(self, tmp_path, option):
+        with pytest.raises(TypeError, match="`{}` is '{}'. Give".format(*next(iter(option.items())))):
+            load(write(tmp_path / "a.jsonl", RECORD), **option)
+
     @pytest.mark.parametrize(("format", "content"), [("json_lines", "\n"), ("published_json", "[]")])
-    def test_files_without_a_sentence(self, load, tmp_path, format, content):
+    def test_files_without_a_sentence(self, tmp_path, format, content):
         with pytest.raises(CorpusError, match=r"a\.json"):
             load(write_files(tmp_path, {"a.json": content}), format)
 
 
 class TestReport:
-    def test_of_every_load(self, load, tmp_path, caplog):
+    def test_of_every_load(self, tmp_path, caplog):
         file = write(tmp_path / "a.jsonl", changed(entities=[entity(0, 1), entity(1, 2), entity(0, 1)], note="x"))
         for _ in range(2):  # the second one from the cache
             caplog.clear()
@@ -227,20 +223,20 @@ class TestReport:
             )
             assert caplog.messages == [rows.info.description]
 
-    def test_of_a_clean_file_is_empty(self, load, tmp_path, caplog):
+    def test_of_a_clean_file_is_empty(self, tmp_path, caplog):
         load(write(tmp_path / "a.jsonl", RECORD))
         assert not caplog.records
 
 
 class TestCache:
-    def test_a_changed_file_is_read_again(self, load, tmp_path):
+    def test_a_changed_file_is_read_again(self, tmp_path):
         file = write(tmp_path / "a.jsonl", RECORD)
         first = load(file)["train"]
         assert load(file)["train"].cache_files == first.cache_files
         write(file, changed(tokens=["Here", *RECORD["tokens"][1:]]))
         assert load(file)["train"][0]["tokens"][0] == "Here"
 
-    def test_labels_are_checked_in_spite_of_it(self, load, tmp_path):
+    def test_labels_are_checked_in_spite_of_it(self, tmp_path):
         file = write(tmp_path / "a.jsonl", RECORD)
         load(file)
         with pytest.raises(CorpusError, match="'Person'"):
@@ -248,34 +244,26 @@ class TestCache:
 
 
 @pytest.mark.parametrize("record", [{"satz": "Orsk"}, {"tokens": ["Orsk"], "ner_tags": ["B-City"]}])
-def test_a_record_of_another_form_is_shown_by_its_fields(load, tmp_path, record):
+def test_a_record_of_another_form_is_shown_by_its_fields(tmp_path, record):
     facts = ".*".join(["line 1", "missing", *map(repr, record), "'text'.*adapt_dataset"])
     with pytest.raises(CorpusError, match=facts):
         load(write(tmp_path / "a.jsonl", record))
 
 
 class TestStreaming:
-    def test_equals_loading(self, load, tmp_path):
-        write(tmp_path / "train.jsonl", RECORD, changed(id="a:1", sent_id=1))
-        write(tmp_path / "dev.jsonl", changed(left_tokens=[]))
-        streamed, loaded = load(tmp_path, streaming=True), load(tmp_path)
-        assert isinstance(streamed, IterableDatasetDict)
-        assert {split: list(rows) for split, rows in streamed.items()} == {s: list(rows) for s, rows in loaded.items()}
-        assert streamed["train"].features == FEATURES
-
-    def test_reads_no_further_than_it_is_asked(self, load, tmp_path):
+    def test_reads_no_further_than_it_is_asked(self, tmp_path):
         file = write(tmp_path / "a.jsonl", RECORD, changed(id="a:1"), {"id": "b"})
         rows = iter(load(file, streaming=True)["train"])
         assert [next(rows)["id"], next(rows)["id"]] == ["a:0", "a:1"]
         with pytest.raises(CorpusError, match="line 3: field 'tokens' is missing"):
             next(rows)
 
-    def test_reports_at_the_end(self, load, tmp_path, caplog):
+    def test_reports_at_the_end(self, tmp_path, caplog):
         rows = load(write(tmp_path / "a.jsonl", changed(entities=[entity(0, 1)] * 3)), streaming=True)["train"]
         assert not caplog.records
         assert len(list(rows)) == 1
         assert caplog.messages == ["a.jsonl: sentences: 1; entities kept: 1 of 3; duplicate entities dropped: 2."]
 
-    def test_survives_a_worker(self, load, tmp_path):
+    def test_survives_a_worker(self, tmp_path):
         rows = load(write(tmp_path / "a.jsonl", RECORD), streaming=True)["train"]
         assert next(iter(pickle.loads(pickle.dumps(rows))))["id"] == "a:0"

@@ -48,11 +48,6 @@ class TestEntities:
         ]
         assert not check.report()
 
-    def test_white_space_at_borders_makes_no_difference(self):
-        records, check = cut("in Orsk .", annotation((2, 8)))
-        assert spelled(records[0]) == [("Orsk", "X")]
-        assert not check.report()
-
     def test_a_border_inside_a_word_is_shown_with_the_text_around(self):
         text = "It is the very long story of wild-type CD28-mediated growth."
         _, check = cut(text, annotation((39, 41), kind="protein"))
@@ -72,11 +67,6 @@ class TestEntities:
         assert "entities across sentences dropped: 1 (a: X He [ran. They] sat.)" in check.report()
         (record,), check = cut(text, annotation((3, 12)), sentence_splitter="none")
         assert spelled(record) == [("ran . They", "X")]
-
-    def test_fragments_with_white_space_between_are_one(self):
-        (record,), check = cut("Orsk\n  University", annotation((7, 17), (0, 4)))
-        assert spelled(record) == [("Orsk University", "X")]
-        assert not check.report()
 
     def test_discontinuous_ones_are_dropped(self):
         (record,), check = cut("left and right lung", annotation((0, 4), (15, 19)))
@@ -101,14 +91,6 @@ class TestEntities:
         (record,), _ = cut("New\u200bYork", annotation((0, 3), (4, 8)), **options)
         assert spelled(record) == [("New York", "X")]
         assert "texts without a word ignored: 1" in cut("\u200b\ufeff", **options)[1].report()
-
-    def test_outside_the_text(self):
-        with pytest.raises(CorpusError, match=r"a\.txt, line 1: field 'T1' runs from 2 to 5, .* 4 characters"):
-            cut("abcd", annotation((2, 5)))
-
-    def test_unknown_label(self):
-        with pytest.raises(CorpusError, match=r"line 1: field 'T1\.type' is 'X'"):
-            cut("abcd", annotation((0, 4)), labels=["Y"])
 
 
 class TestText:
@@ -181,12 +163,6 @@ class TestWaysOfCounting:
         with pytest.raises(CorpusError) as caught:
             cut("😀 to Orsk", annotation((6, 10), quote="Orsk"), annotation((2, 4), quote="to"))
         assert str(caught.value).startswith("a.txt, line 1: field 'T1' runs from 6 to 10, the text has 9 characters.")
-
-    def test_other_text_than_noted(self):
-        with pytest.raises(CorpusError) as caught:
-            cut("the mayor of Orsk", annotation((4, 9), quote="Orsk"))
-        assert str(caught.value).startswith("a.txt, line 1: field 'T1' quotes 'Orsk'")
-        assert "from 4 to 9 the text is 'the [mayor] of Orsk'" in str(caught.value)
 
     @pytest.mark.parametrize("quote", ["a b", "a   b", "a\nb", "a\\nb", " a b "])
     def test_white_space_of_what_was_noted_makes_no_difference(self, quote):

@@ -69,7 +69,7 @@ def test_documents_of_conllu(conllu):
 
 def test_conllu_in_the_words_of_raw_text(conllu, tmp_path):
     splitter = word_splitter("punctuation")
-    record, *_ = load_nested_ner(conllu, word_splitter=splitter, cache_dir=tmp_path / "cache")["train"]
+    record, *_ = load_nested_ner(conllu, word_splitter=splitter)["train"]
     assert record["tokens"] == ["The", "CD28", "-", "mediated", "one", "."]
     assert set(spelled(record)) == {("The CD28 - mediated one", "thing"), ("CD28", "protein")}
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from modeling_triaffine.data import FEATURES, WRITERS, load_nested_ner, write_nested_ner
 from modeling_triaffine.data.writing import write_iob2, write_json_lines
+from modeling_triaffine.data.writing_texts import PREDICTION_WRITERS, TextDocument
 from modeling_triaffine.model.text_triaffine import word_splitter
 from tests.helpers.corpora import cas_json, read, spelled, triples, write_files
 
@@ -112,9 +113,7 @@ class TestIdentity:
         corpus = DatasetDict({split: Dataset.from_list(rows, features=FEATURES) for split, rows in splits.items()})
         lost = write_nested_ner(corpus, tmp_path / "new" / "corpus", format)
         assert lost == {split: {} for split in splits}
-        again = load_nested_ner(
-            tmp_path / "new" / "corpus", cache_dir=tmp_path / "cache", **(EXACTLY if format in TEXT_FORMS else {})
-        )
+        again = load_nested_ner(tmp_path / "new" / "corpus", **(EXACTLY if format in TEXT_FORMS else {}))
         assert {split: list(rows) for split, rows in again.items()} == splits
 
 
@@ -142,6 +141,7 @@ class TestColumns:
             (record("a", id=" a"), "the id ' a'"),
             (record("a", doc_id=""), "the doc_id ''"),
             (record("a", doc_id="a\nb"), r"the doc_id 'a\\nb'"),
+            (record("a", id="a\tO"), r"the id 'a\\tO'"),
         ],
     )
     def test_what_they_cannot_hold(self, tmp_path, broken, problem):
@@ -195,6 +195,11 @@ class TestTexts:
         with pytest.raises(ValueError, match="cannot represent") as caught:
             write(form, [broken], tmp_path / "b")
         assert problem.replace("\\\\", "\\") in str(caught.value)
+
+    def test_no_document_takes_the_file_of_another(self, tmp_path):
+        """As systems do for which A.txt and a.txt are one file."""
+        with pytest.raises(ValueError, match=r"^Document 'a/b' has the file name of another .* brat cannot"):
+            PREDICTION_WRITERS["brat"]([TextDocument("a/b", "one", []), TextDocument("a/b", "two", [])], tmp_path / "b")
 
     def test_pubtator_holds_two_sentences(self, tmp_path):
         records = [record(word, (0, 1, "X"), number=number) for number, word in enumerate("abc")]
@@ -254,6 +259,19 @@ class TestFolder:
             "train": {"duplicate entities dropped": 1, "field 'note' ignored": 1}
         }
 
+    def test_any_format_of_a_data_set_is_written_to_the_home_folder(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("HOME", str(tmp_path))
+        rows = Dataset.from_list([record("a")], features=FEATURES)
+        write_nested_ner({"train": rows.with_format("numpy")}, "~/new", "json_lines")
+        assert read(tmp_path / "new" / "train.jsonl")[0] == [record("a")]
+
+    def test_splits_are_named(self, tmp_path):
+        rows = Dataset.from_list([record("a")], features=FEATURES)
+        with pytest.raises(TypeError, match=r'type Dataset\. Give \{"train": data\}'):
+            write_nested_ner(rows, tmp_path / "new", "json_lines")
+        with pytest.raises(ValueError, match=r"split '\.\./train' cannot be the name of a file"):
+            write_nested_ner({"../train": rows}, tmp_path / "new", "json_lines")
+
     def test_unknown_format(self, tmp_path):
         with pytest.raises(ValueError, match=r"'genia'.*json_lines, iob2, brat"):
             write_nested_ner({"train": []}, tmp_path / "new", "genia")
@@ -269,22 +287,11 @@ class TestConvert:
         (tmp_path / "train.jsonl").write_text('{"text": "Orsk. He ran", "label": [[0, 4, "City"]]}\n')
         first = run(tmp_path, tmp_path / "columns", "--to", "iob2", "--sentences", "none")
         second = run(tmp_path / "columns", tmp_path / "lines")
-        (row,) = load_nested_ner(tmp_path / "lines", cache_dir=tmp_path / "cache")["train"]
+        (row,) = load_nested_ner(tmp_path / "lines")["train"]
         assert (row["tokens"], spelled(row)) == (["Orsk", ".", "He", "ran"], [("Orsk", "City")])
         for result in (first, second):
             assert "train: 1 sentences with 1 entities written.\n" in result.err
             assert not result.out
-
-    @pytest.mark.parametrize(
-        ("form", "file"), [("pubtator", "train.pubtator"), ("bioc", "train.xml"), ("bioc_json", "train.json")]
-    )
-    def test_to_forms_of_passages_and_back(self, tmp_path, run, form, file):
-        (tmp_path / "train.jsonl").write_text('{"text": "Orsk. He ran", "label": [[0, 4, "City"]]}\n')
-        assert run(tmp_path, tmp_path / "written", "--to", form, "--sentences", "none").code == 0
-        assert (tmp_path / "written" / file).is_file()
-        assert run(tmp_path / "written", tmp_path / "lines", "--sentences", "none").code == 0
-        (row,) = load_nested_ner(tmp_path / "lines", cache_dir=tmp_path / "cache")["train"]
-        assert (row["tokens"], spelled(row)) == (["Orsk", ".", "He", "ran"], [("Orsk", "City")])
 
     def test_another_layer_of_a_cas(self, tmp_path, run):
         pytest.importorskip("cassis")
