@@ -10,11 +10,10 @@ selecting, copying and `textContent` give the original text.
 import html
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ..model.text_triaffine import clean_text
-from .entities import read_entities
+from .entities import DrawnEntity, read_entities
 
 # For light and dark backgrounds. Distinguishable with colour vision deficiencies (`test_html_drawing.py` computes
 # it), with a contrast of at least 3 : 1 to the background. From the ninth label on, colours repeat with another line.
@@ -64,14 +63,6 @@ _STYLE = """
 """
 
 
-@dataclass(frozen=True)
-class _Entity:
-    start: int
-    end: int
-    label: str
-    score: float | None
-
-
 def draw_entities_html(
     text: str, entities: Iterable[Mapping[str, Any]], labels: Sequence[str] = (), *, embedded: bool = False
 ) -> str:
@@ -94,13 +85,9 @@ def draw_entities_html(
     Raises:
         ValueError: an entity is malformed or outside the text.
     """
-    read = dict.fromkeys(
-        _Entity(start, end, clean_text(label), entity.get("score"))
-        for entity, start, end, label in read_entities(entities, len(text))
-    )
-    ordered = sorted(read, key=lambda entity: (entity.start, -entity.end, entity.label))
-    found = {entity.label for entity in ordered}
-    kinds = {label: kind for kind, label in enumerate([*labels, *sorted(found.difference(labels))])}
+    ordered = read_entities(entities, text, clean_text)
+    others = {entity.label for entity in ordered}.difference(labels)
+    kinds = {label: kind for kind, label in enumerate([*labels, *sorted(others)])}
     lanes = _lanes(ordered)
     depth = max(lanes.values(), default=-1) + 1
     drawn = "".join(_draw_text(clean_text(text), lanes, kinds, is_reachable=not embedded))
@@ -122,7 +109,7 @@ def drawing_style(label_count: int) -> str:
     )
 
 
-def _lanes(entities: Iterable[_Entity]) -> dict[_Entity, int]:
+def _lanes(entities: Iterable[DrawnEntity]) -> dict[DrawnEntity, int]:
     """The lane of each entity's bracket under the text: below all shorter ones that it overlaps.
 
     Entities beyond the last lane are left out.
@@ -141,12 +128,14 @@ def _lanes(entities: Iterable[_Entity]) -> dict[_Entity, int]:
     return lanes
 
 
-def _draw_text(text: str, lanes: Mapping[_Entity, int], kinds: Mapping[str, int], is_reachable: bool) -> Iterator[str]:
+def _draw_text(
+    text: str, lanes: Mapping[DrawnEntity, int], kinds: Mapping[str, int], is_reachable: bool
+) -> Iterator[str]:
     """Text and tags, in a walk over the borders with a stack of the open elements."""
     starting = defaultdict(list)
     for entity in lanes:
         starting[entity.start].append(entity)
-    stack: list[_Entity] = []
+    stack: list[DrawnEntity] = []
     position = 0
     for border in sorted({border for entity in lanes for border in (entity.start, entity.end)}):
         yield html.escape(text[position:border])
@@ -163,7 +152,7 @@ def _draw_text(text: str, lanes: Mapping[_Entity, int], kinds: Mapping[str, int]
     yield html.escape(text[position:])
 
 
-def _start_tag(entity: _Entity, is_continued: bool, is_cut: bool, is_reachable: bool, lane: int, kind: int) -> str:
+def _start_tag(entity: DrawnEntity, is_continued: bool, is_cut: bool, is_reachable: bool, lane: int, kind: int) -> str:
     """The start tag of a piece of an entity; `is_continued`: not the first piece, `is_cut`: not the last."""
     classes = f"entity kind-{kind}" + " continued" * is_continued + " cut" * is_cut
     label = html.escape(entity.label)
@@ -176,7 +165,7 @@ def _start_tag(entity: _Entity, is_continued: bool, is_cut: bool, is_reachable: 
     )
 
 
-def _legend(entities: Iterable[_Entity], kinds: Mapping[str, int]) -> str:
+def _legend(entities: Iterable[DrawnEntity], kinds: Mapping[str, int]) -> str:
     counts = dict.fromkeys(kinds, 0)
     for entity in entities:
         counts[entity.label] += 1

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .entities import read_entities
+from .entities import DrawnEntity, read_entities
 from .safe_text import text_width, visible_character
 
 MIN_WIDTH = 10
@@ -44,22 +44,10 @@ class _Cell:
 
 
 @dataclass(frozen=True)
-class _Entity:
-    start: int
-    end: int
-    label: str  # as shown
-
-    def contains(self, other: "_Entity") -> bool:
-        """Whether the other entity is inside and has another span."""
-        within = self.start <= other.start and other.end <= self.end
-        return within and (self.start, self.end) != (other.start, other.end)
-
-
-@dataclass(frozen=True)
 class _Bracket:
     """The part of an entity in one line, by columns."""
 
-    entity: _Entity
+    entity: DrawnEntity
     left: int
     right: int  # exclusive
     opens: bool  # the entity begins in this line
@@ -100,8 +88,7 @@ def draw_entities(text: str, entities: Iterable[Mapping[str, Any]], width: int =
     """
     if width < MIN_WIDTH:
         raise ValueError(f"`width` must be at least {MIN_WIDTH} columns, got {width}.")
-    found = {_Entity(start, end, _shown(label)) for _, start, end, label in read_entities(entities, len(text))}
-    ordered = sorted(found, key=lambda entity: (entity.start, -entity.end, entity.label))
+    ordered = read_entities(entities, text, _shown)
     drawn = _draw(text, ordered, width)
     if any(text_width(line) > width for line in drawn):
         label_room = max(LABEL_GAP + text_width(entity.label) for entity in ordered)
@@ -109,7 +96,7 @@ def draw_entities(text: str, entities: Iterable[Mapping[str, Any]], width: int =
     return "\n".join(drawn).rstrip("\n")
 
 
-def _draw(text: str, entities: Sequence[_Entity], columns: int) -> list[str]:
+def _draw(text: str, entities: Sequence[DrawnEntity], columns: int) -> list[str]:
     """Lines of text with at most that many columns, each with its brackets below."""
     drawn: list[str] = []
     for line in _wrap(_cells(text), columns):
@@ -172,7 +159,7 @@ def _take_last_word(line: list[_Cell]) -> list[_Cell]:
 # ---- entities: brackets → lanes → lines
 
 
-def _bracket(entity: _Entity, line: Sequence[_Cell]) -> _Bracket | None:
+def _bracket(entity: DrawnEntity, line: Sequence[_Cell]) -> _Bracket | None:
     """The part of the entity in the line; None if it has none."""
     if not line or entity.end <= line[0].start or line[-1].end <= entity.start:
         return None  # before the search through the line, which would take minutes for all entities of a long text
@@ -192,7 +179,7 @@ def _lanes(brackets: Sequence[_Bracket]) -> list[list[_Bracket]]:
     """Brackets on lanes from top to bottom: each as high as possible, but below all that it contains."""
     heights = _heights([bracket.entity for bracket in brackets])
     lanes: list[list[_Bracket]] = []
-    lane_of: dict[_Entity, int] = {}
+    lane_of: dict[DrawnEntity, int] = {}
     for bracket in sorted(brackets, key=lambda bracket: (heights[bracket.entity], bracket.left)):
         lane = max((lane_of[other] + 1 for other in lane_of if bracket.entity.contains(other)), default=0)
         while lane < len(lanes) and any(_collide(bracket, other) for other in lanes[lane]):
@@ -204,9 +191,9 @@ def _lanes(brackets: Sequence[_Bracket]) -> list[list[_Bracket]]:
     return lanes
 
 
-def _heights(entities: Iterable[_Entity]) -> dict[_Entity, int]:
-    """The largest number of entities nested inside each entity."""
-    heights: dict[_Entity, int] = {}
+def _heights(entities: Iterable[DrawnEntity]) -> dict[DrawnEntity, int]:
+    """The levels of entities nested inside each entity."""
+    heights: dict[DrawnEntity, int] = {}
     for entity in sorted(entities, key=lambda entity: entity.end - entity.start):
         heights[entity] = max((heights[other] + 1 for other in heights if entity.contains(other)), default=0)
     return heights

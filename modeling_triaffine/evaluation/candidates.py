@@ -1,19 +1,16 @@
 """The effect of the number of candidates m on a trained model: recall of the candidate filter, and scores, by m."""
 
-import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from torch import Tensor
 
 from ..data.statistics import Span
-from ..model.configuration_triaffine import TriaffineConfig
 from ..model.decoding_triaffine import find_entities
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import TriaffineProcessor
-from .breakdowns import candidate_recall
 from .prediction import Entities, read_records
-from .scoring import score_entities
+from .scoring import candidate_recall, score_entities
 
 DEFAULT_COUNTS = tuple(range(5, 105, 5))
 
@@ -43,24 +40,25 @@ def sweep_candidates(
     """
     if not model.config.cross_span:
         raise ValueError("The model has no cross-span stage (`cross_span` is false), and so no candidates.")
-    if not counts:
-        raise ValueError("`counts` is empty; give at least one number of candidates.")
-    if min(counts) < 1:
-        raise ValueError(f"The number of candidates must be at least 1, got {min(counts)}.")
-    tried = sorted(set(counts))
+    if min(counts, default=0) < 1:
+        raise ValueError(f"`counts` must be numbers of candidates, each at least 1, got {list(counts)}.")
+    tried, config = sorted(set(counts)), model.head.config
+    kept = config.max_candidates
 
     def read(inputs: dict[str, Tensor]) -> Iterable[tuple[tuple[list[Span], Entities], ...]]:
         packed_words = inputs.pop("packed_words")
         hidden = model.represent_words(**inputs)
         by_count = []
         for count in tried:
-            model.head.config.max_candidates = count
+            config.max_candidates = count
             output = model.head(hidden, inputs["num_words"], None, packed_words)
             by_count.append(zip(candidate_spans(output), find_entities(output, model.config), strict=True))
         return zip(*by_count, strict=True)
 
-    with _keeping_max_candidates(model.head.config):
+    try:
         found = read_records(model, processor, records, read, batch_size, doing="Trying candidates")
+    finally:
+        config.max_candidates = kept
     references = [record["entities"] for record in records]
     return [
         {
@@ -78,13 +76,3 @@ def candidate_spans(output: Any) -> list[list[Span]]:
         [(i, j + 1) for (i, j), is_span in zip(spans, mask, strict=True) if is_span]
         for spans, mask in zip(output.candidates.tolist(), output.candidate_mask.tolist(), strict=True)
     ]
-
-
-@contextlib.contextmanager
-def _keeping_max_candidates(config: TriaffineConfig) -> Iterator[None]:
-    """Restores `max_candidates` at the end."""
-    kept = config.max_candidates
-    try:
-        yield
-    finally:
-        config.max_candidates = kept

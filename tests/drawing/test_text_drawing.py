@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modeling_triaffine.drawing import draw_entities, text_drawing
+from modeling_triaffine.drawing.entities import DrawnEntity
 from modeling_triaffine.drawing.html_drawing import draw_entities_html
 from modeling_triaffine.drawing.safe_text import clean, html_text, markdown_text
 
@@ -244,17 +245,18 @@ def test_outer_entities_are_drawn_below_inner_ones(drawing):
 @pytest.mark.parametrize(
     ("given_entity", "message"),
     [
-        pytest.param({"start": 0, "end": 1}, "Entity 0 has no entity_group", id="no-label"),
-        pytest.param({"entity_group": "X"}, "has no start and no end", id="no-span"),
-        pytest.param({"entity_group": "X", "start": 2, "end": 2}, "start 2 and end 2", id="empty"),
-        pytest.param({"entity_group": "X", "start": -1, "end": 2}, "start -1", id="negative"),
-        pytest.param({"entity_group": "X", "start": 0, "end": 4}, "end 4;.* 3", id="beyond"),
-        pytest.param({"entity_group": "X", "start": 0.0, "end": 2}, "start 0.0", id="float"),
+        pytest.param({"start": 0, "end": 1}, "has no entity_group", id="no-label"),
+        pytest.param({"entity_group": "X"}, "integers start and end", id="no-span"),
+        pytest.param({"entity_group": "X", "start": 2, "end": 2}, "'start': 2, 'end': 2", id="empty"),
+        pytest.param({"entity_group": "X", "start": -1, "end": 2}, "'start': -1", id="negative"),
+        pytest.param({"entity_group": "X", "start": 0, "end": 4}, "end <= 3, .*'end': 4", id="beyond"),
+        pytest.param({"entity_group": "X", "start": 0.0, "end": 2}, "'start': 0.0", id="float"),
+        pytest.param("X", "a dict with .*'X'", id="no-dict"),
     ],
 )
 @pytest.mark.parametrize("draw", [draw_entities, draw_entities_html])
 def test_malformed_entities(draw, given_entity, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=f"Entity 0.*{message}"):
         draw("abc", [given_entity])
 
 
@@ -270,7 +272,7 @@ def test_lines_are_not_searched_for_entities_elsewhere():
             raise AssertionError("the line is searched")
 
     line = Line(text_drawing._cells("gene word"))
-    assert text_drawing._bracket(text_drawing._Entity(9, 13, "X"), line) is None
+    assert text_drawing._bracket(DrawnEntity(9, 13, "X", None), line) is None
 
 
 def test_the_width_has_a_minimum():

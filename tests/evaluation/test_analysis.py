@@ -87,9 +87,9 @@ def test_the_model_is_left_as_it_was_whatever_happens(model, processor, monkeypa
 
 
 def test_sweeps_need_candidates(encoder, model, processor):
-    with pytest.raises(ValueError, match="at least 1, got 0"):
+    with pytest.raises(ValueError, match=r"at least 1, got \[5, 0\]"):
         sweep_candidates(model, processor, make_records(), counts=[5, 0])
-    with pytest.raises(ValueError, match="`counts` is empty"):
+    with pytest.raises(ValueError, match=r"at least 1, got \[\]"):
         sweep_candidates(model, processor, make_records(), counts=[])
     without = tiny_model(encoder, cross_span=False)
     with pytest.raises(ValueError, match="no cross-span stage"):
@@ -206,7 +206,7 @@ def test_bootstrap_p_value_of_a_clear_difference_is_small_but_not_zero():
         (([], [], []), "no sentences to compare"),
         (([[]], [[], []], [[]]), "predictions for 2 sentences and references for 1"),
         (([[], []], [[]], [[]]), "predictions for 2 sentences and references for 1"),
-        (([[], [{"start": 1}]], [[], []], [[], []]), "predictions, sentence 1, entity 0: end missing"),
+        (([[], [{"start": 1}]], [[], []], [[], []]), "predictions, sentence 1, entity 0: .* start and end"),
     ],
 )
 def test_bootstrap_rejects_malformed_input(arguments, message):

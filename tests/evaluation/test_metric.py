@@ -158,19 +158,17 @@ def test_gold_against_itself_is_perfect(gold):
 @pytest.mark.parametrize(
     ("entity", "message"),
     [
-        pytest.param({"start": 0, "type": "LOC"}, "end missing", id="no-end"),
-        pytest.param({"type": "LOC"}, "start and end missing", id="no-span"),
+        pytest.param({"start": 0, "type": "LOC"}, "integers start and end .* got {'start': 0", id="no-end"),
+        pytest.param({"type": "LOC"}, "integers start and end", id="no-span"),
         pytest.param({"start": 0, "end": 1}, "exactly one of type and entity_group", id="no-type"),
         pytest.param({"start": 0, "end": 1, "type": "LOC", "entity_group": "LOC"}, "exactly one", id="two-types"),
         pytest.param({"start": 0, "end": 1, "type": ""}, "non-empty string", id="empty-type"),
         pytest.param({"start": 0, "end": 1, "type": 3}, "non-empty string", id="type-no-string"),
-        pytest.param({"start": 0, "end": 1, "type": "LOC", "label": "LOC"}, r"unknown keys \['label'\]", id="unknown"),
-        pytest.param({"start": 1, "end": 1, "type": "LOC"}, "is not a span", id="empty-span"),
-        pytest.param({"start": -1, "end": 1, "type": "LOC"}, "is not a span", id="negative"),
-        pytest.param({"start": 0.0, "end": 1, "type": "LOC"}, "start: expected an integer, got 0.0", id="float"),
-        pytest.param({"start": 0, "end": None, "type": "LOC"}, "end: expected an integer, got None", id="none"),
-        pytest.param({"start": False, "end": True, "type": "LOC"}, "expected an integer", id="bool"),
-        pytest.param((0, 1, "LOC"), "expected a dict", id="tuple"),
+        pytest.param({"start": 1, "end": 1, "type": "LOC"}, "0 <= start < end", id="empty-span"),
+        pytest.param({"start": -1, "end": 1, "type": "LOC"}, "0 <= start < end", id="negative"),
+        pytest.param({"start": 0.0, "end": 1, "type": "LOC"}, "integers start and end .* 0.0", id="float"),
+        pytest.param({"start": 0, "end": None, "type": "LOC"}, "integers start and end .* None", id="none"),
+        pytest.param((0, 1, "LOC"), "a dict with", id="tuple"),
     ],
 )
 def test_errors_name_side_sentence_and_entity(entity, message):
@@ -256,7 +254,7 @@ def test_metric_takes_character_predictions(metric):
 
 
 def test_metric_rejects_what_arrow_would_truncate(metric):
-    with pytest.raises(ValueError, match=r"predictions, sentence 0, entity 0, start: expected an integer, got 0\.5"):
+    with pytest.raises(ValueError, match=r"predictions, sentence 0, entity 0: .*integers.*0\.5"):
         metric.add_batch(predictions=[[{"start": 0.5, "end": 1, "type": "LOC"}]], references=[[]])
 
 

@@ -13,9 +13,14 @@ from modeling_triaffine.evaluation.candidates import DEFAULT_COUNTS
 from modeling_triaffine.evaluation.cases import Case, CaseSpan
 from modeling_triaffine.evaluation.error_analysis import confusion, sentences_with_errors
 from modeling_triaffine.evaluation.figures import MOST_LABELS, draw_figures
-from modeling_triaffine.evaluation.report import html_report, markdown_report, write_report
+from modeling_triaffine.evaluation.report import (
+    MOST_SENTENCES,
+    SHOWN_COUNTS,
+    html_report,
+    markdown_report,
+    write_report,
+)
 from modeling_triaffine.evaluation.scoring import percentages, score_entities
-from modeling_triaffine.evaluation.sections import MOST_SENTENCES, SHOWN_COUNTS
 from tests.helpers.analysed import HOSTILE, analyse_hostile
 from tests.helpers.scored import entities
 
