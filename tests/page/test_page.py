@@ -15,9 +15,8 @@ pytest.importorskip("gradio", reason="needs the extra demo")
 from modeling_triaffine import NestedNERPipeline
 from modeling_triaffine.explanation import explain, format_explanation
 from modeling_triaffine.explanation.tables import likeliest_labels, make_stages, number_text
+from modeling_triaffine.page.answers import LONGEST_IN_SIGHT, MOST_IN_SIGHT, mark_text, show_drawing, show_table
 from modeling_triaffine.page.explained import MOST_LABELS, TEXT_WIDTH, show_explanation
-from modeling_triaffine.page.marking import mark_text
-from modeling_triaffine.page.views import LONGEST_TEXT, MOST_ENTITIES, show_drawing, show_table
 from tests.helpers.demo_page import HOSTILE, HOSTILE_LABELS, LAPTOP, MARKUP, PHONE, TEXT, find
 from tests.helpers.portable import near
 from tests.helpers.tiny import tiny_pipeline
@@ -184,12 +183,12 @@ def test_only_what_is_long_scrolls_in_boxes_of_its_own():
     def entities(count):
         return [{"start": n, "end": n + 1, "word": "x", "entity_group": "A", "score": 1.0} for n in range(count)]
 
-    few, many = entities(MOST_ENTITIES), entities(MOST_ENTITIES + 1)
+    few, many = entities(MOST_IN_SIGHT), entities(MOST_IN_SIGHT + 1)
     assert len(few) == 200
     for show, mark in ((show_drawing, '<div class="long">'), (show_table, 'entity-table long">')):
-        assert mark not in show("x" * LONGEST_TEXT, few, ["A"])
-        assert mark in show("x" * LONGEST_TEXT, many, ["A"])
-        assert mark in show("x" * (LONGEST_TEXT + 1), few, ["A"])
+        assert mark not in show("x" * LONGEST_IN_SIGHT, few, ["A"])
+        assert mark in show("x" * LONGEST_IN_SIGHT, many, ["A"])
+        assert mark in show("x" * (LONGEST_IN_SIGHT + 1), few, ["A"])
 
 
 @pytest.mark.parametrize("words", [600, pytest.param(20_000, marks=pytest.mark.nightly)])
