@@ -15,6 +15,7 @@ import pytest
 import torch
 
 from modeling_triaffine import NestedNERPipeline
+from modeling_triaffine.drawing.figure_style import figure_style
 from modeling_triaffine.drawing.tables import Table
 from modeling_triaffine.explanation import (
     Candidate,
@@ -491,6 +492,26 @@ def test_plots_are_saved_by_suffix_and_hold_odd_characters_as_written(tmp_path):
         assert expected in written
     with pytest.raises(ValueError, match=r"one\.txt; choose a name that ends in \.png, \.svg, \.pdf"):
         plot_explanation(LARGE, tmp_path / "one.txt")
+
+
+def test_a_plot_is_saved_whole_or_not_at_all(tmp_path, monkeypatch):
+    figure = pytest.importorskip("matplotlib.figure")
+
+    def fail(_, path, **__):
+        Path(path).write_text("half")
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(figure.Figure, "savefig", fail)
+    with pytest.raises(OSError, match="the disk is full"):
+        plot_explanation(SMALL, tmp_path / "one.svg")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_other_scripts_are_plotted_in_a_font_that_is_installed(monkeypatch):
+    matplotlib = pytest.importorskip("matplotlib")
+    monkeypatch.setattr("matplotlib.font_manager.get_font_names", lambda: ["STIXGeneral", "Noto Sans CJK JP", "SimHei"])
+    with figure_style("name", {}):
+        assert matplotlib.rcParams["font.family"] == ["DejaVu Sans", "Noto Sans CJK JP", "SimHei"]
 
 
 def test_plots_without_matplotlib_name_the_extra(monkeypatch):
