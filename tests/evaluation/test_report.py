@@ -39,14 +39,11 @@ def figures(analysis):
 
 
 class Page(HTMLParser):
-    """What a page holds: tags, addresses and text; every tag that is opened must be closed in its turn."""
-
-    VOID = ("meta", "img")
+    """The tags, addresses, styles and text of a page; every tag that is opened must be closed in its turn."""
 
     def __init__(self, page):
         super().__init__()
-        self.open, self.tags, self.addresses, self.styles, self.text = [], [], [], [], ""
-        self.source = page
+        self.open, self.tags, self.addresses, self.styles, self.text, self.source = [], [], [], [], "", page
         self.feed(page)
         self.close()
         assert self.open == []
@@ -55,7 +52,7 @@ class Page(HTMLParser):
         self.tags.append(tag)
         self.addresses += [value for name, value in attributes if name in ("src", "href", "srcset", "data")]
         self.styles += [value for name, value in attributes if name == "style"]
-        if tag not in self.VOID:
+        if tag not in ("meta", "img"):
             self.open.append(tag)
 
     def handle_endtag(self, tag):
@@ -73,17 +70,17 @@ def test_page_is_closed_in_itself_and_shows_markup_as_text(analysis, figures):
     assert all(re.fullmatch(r"--lanes?:\d+", style) for style in page.styles)
     assert HOSTILE in page.text
     assert "url(" not in page.text
-    for part in (
-        "Scores by label",
-        "Scores by length",
+    parts = (
+        "by label",
+        "by length",
         "Errors",
         "Sentences with errors",
         "Candidates",
         "Comparison",
         "Cases",
-        "s0: The IL2 gene",
-    ):
-        assert part in page.text
+        "s0: The IL2",
+    )
+    assert all(part in page.text for part in parts)
 
 
 def test_page_and_markdown_have_the_same_numbers(analysis):
@@ -106,12 +103,8 @@ def cells_of(text, first):
 def test_numbers_of_the_report(analysis):
     text = markdown_report(analysis)
     scores = analysis.scores["by_label"]["DNA"]
-    assert cells_of(text, "DNA") == [
-        "DNA",
-        *(ratio or "–" for ratio in percentages(scores)),
-        str(scores["predicted"]),
-        str(scores["gold"]),
-    ]
+    ratios = [ratio or "–" for ratio in percentages(scores)]
+    assert cells_of(text, "DNA") == ["DNA", *ratios, str(scores["predicted"]), str(scores["gold"])]
     found = analysis.comparison.bootstrap
     assert f"p = {found['p_value']:.4f}" in text
     assert f"by {100 * found['difference']:+.2f}".replace("-", "−") in text
@@ -186,9 +179,8 @@ def test_of_the_candidates_tried_by_default_some_are_shown(analysis):
         rows = [{**analysis.candidates[0], "max_candidates": count} for count in counts]
         text = markdown_report(replace(analysis, candidates=rows, max_candidates=35))
         part = text[text.index("## Candidates") : text.index("## Comparison")]
-        return [
-            int(number) for number in re.findall(r"^\| +(\d+) \|", part, re.MULTILINE)
-        ], "shows some values of m" in part
+        numbers = re.findall(r"^\| +(\d+) \|", part, re.MULTILINE)
+        return [int(number) for number in numbers], "shows some values of m" in part
 
     assert shown(DEFAULT_COUNTS) == (sorted({35, *SHOWN_COUNTS}), True)
     assert shown(range(1, 31)) == (list(range(1, 31)), False)
@@ -230,11 +222,7 @@ def test_the_table_of_types_has_labels_whose_spans_were_predicted(analysis):
     types = {"A": {"A": 2, "B": 1, "C": 0}, "B": {"A": 0, "B": 0, "C": 0}, "C": {"A": 0, "B": 0, "C": 0}}
     report = replace(analysis, errors=analysis.errors | {"types": types})
     rows = markdown_report(report).partition("by gold and predicted label**")[2].strip().splitlines()[:4]
-    assert [row.split()[1::2] for row in (rows[0].replace("gold label", "gold"), *rows[2:])] == [
-        ["gold", "A", "B"],
-        ["A", "2", "1"],
-        ["B", "0", "0"],
-    ]
+    assert [row.split()[1::2] for row in rows[2:]] == [["A", "2", "1"], ["B", "0", "0"]]
 
 
 def test_report_folder(analysis, figures, tmp_path):
