@@ -8,10 +8,9 @@ from datasets import Dataset
 
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import TriaffineProcessor
-from .candidates import DEFAULT_COUNTS, sweep_candidates
 from .cases import Case, make_cases
 from .error_analysis import SentenceErrors, confusion, sentences_with_errors
-from .prediction import predict_words, unknown_labels, with_context
+from .prediction import DEFAULT_COUNTS, predict_words, sweep_candidates, unknown_labels, with_context
 from .scoring import score_entities, scores_by_depth, scores_by_length
 from .significance import paired_bootstrap
 

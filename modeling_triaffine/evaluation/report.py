@@ -19,9 +19,9 @@ from ..drawing.templates import render_html
 from ..files import SURROGATES
 from ..model.configuration_triaffine import NONE_LABEL
 from .analysis import Analysis, Comparison
-from .candidates import DEFAULT_COUNTS
 from .cases import Case
 from .error_analysis import GOLD_OUTCOMES, PREDICTED_OUTCOMES, Mention, SentenceErrors, outcome_name
+from .prediction import DEFAULT_COUNTS
 from .scoring import RATIO_NAMES, Counts, percent, percentages, score_table
 
 # Drawn sentences: those with the most errors.

@@ -24,7 +24,7 @@ from transformers.trainer_utils import EvalLoopOutput, IntervalStrategy, TrainOu
 
 from ..data.collator import DataCollatorForNestedNER
 from ..data.statistics import Span
-from ..evaluation.candidates import candidate_spans
+from ..evaluation.prediction import candidate_spans
 from ..evaluation.scoring import candidate_recall, score_entities, without_labels
 from ..model.checkpoint_triaffine import broken_weights
 from ..model.decoding_triaffine import find_entities

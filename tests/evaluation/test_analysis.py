@@ -15,11 +15,10 @@ from hypothesis import strategies as st
 from modeling_triaffine.data.collator import encode_records
 from modeling_triaffine.evaluation import significance
 from modeling_triaffine.evaluation.analysis import NamedModel, analyse
-from modeling_triaffine.evaluation.candidates import sweep_candidates
 from modeling_triaffine.evaluation.cases import make_cases
 from modeling_triaffine.evaluation.error_analysis import sentences_with_errors
 from modeling_triaffine.evaluation.figures import draw_figures
-from modeling_triaffine.evaluation.prediction import predict_words
+from modeling_triaffine.evaluation.prediction import predict_words, sweep_candidates
 from modeling_triaffine.evaluation.report import html_report, markdown_report
 from modeling_triaffine.evaluation.scoring import score_entities
 from modeling_triaffine.evaluation.significance import paired_bootstrap

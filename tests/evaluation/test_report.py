@@ -9,10 +9,10 @@ from itertools import product
 
 import pytest
 
-from modeling_triaffine.evaluation.candidates import DEFAULT_COUNTS
 from modeling_triaffine.evaluation.cases import Case, CaseSpan
 from modeling_triaffine.evaluation.error_analysis import confusion, sentences_with_errors
 from modeling_triaffine.evaluation.figures import MOST_LABELS, draw_figures
+from modeling_triaffine.evaluation.prediction import DEFAULT_COUNTS
 from modeling_triaffine.evaluation.report import (
     MOST_SENTENCES,
     SHOWN_COUNTS,
