@@ -7,7 +7,7 @@ from math import nan
 from typing import Any
 
 from ..drawing.figure_style import DOTS_PER_INCH, figure_style
-from ..drawing.safe_text import LONGEST_LABEL, shorten
+from ..drawing.safe_text import LONGEST_LABEL, shorten, text_width
 from ..errors import missing_extra
 from .analysis import Analysis
 from .error_analysis import GOLD_OUTCOMES, RIGHT, WRONG_TYPE, outcome_name
@@ -23,7 +23,7 @@ except ImportError:
 
 # Inches.
 WIDTH, BARS_HEIGHT, SLANTED_HEIGHT, CURVE_HEIGHT, ROW_HEIGHT = 7.2, 2.9, 1.0, 3.9, 0.42
-CHARACTERS = 90  # of names that fit side by side
+COLUMNS = 75  # of names that fit side by side
 MOST_LABELS = 24  # in a figure: those with the most gold entities
 # Okabe and Ito's colours: distinguishable with colour vision deficiencies and in grey.
 PRECISION, RECALL, F1, QUIET = "#56B4E9", "#E69F00", "#0072B2", "#5B6875"
@@ -96,7 +96,7 @@ def _draw_scores(rows: Mapping[str, Mapping[str, Any]], axis: str) -> Figure:
     """Precision, recall and F1 of each row as bars, with the number of gold entities below the name."""
     names = [shorten(name, LONGEST_LABEL) for name in rows]
     support = [f"{row['gold']} gold" for row in rows.values()]
-    is_crowded = len(names) * max(map(len, names)) > CHARACTERS
+    is_crowded = len(names) * max(map(text_width, [*names, *support])) > COLUMNS
     figure = Figure(figsize=(WIDTH, BARS_HEIGHT + (SLANTED_HEIGHT if is_crowded else 0)))
     axes = figure.subplots()
     ratios = zip(*map(percentages, rows.values()), strict=True)

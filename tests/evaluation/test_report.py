@@ -5,13 +5,14 @@ import re
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from html.parser import HTMLParser
-from itertools import product
+from itertools import pairwise, product
 
 import pytest
 
+from modeling_triaffine.drawing.figure_style import figure_style
 from modeling_triaffine.evaluation.cases import Case, CaseSpan
 from modeling_triaffine.evaluation.error_analysis import confusion, sentences_with_errors
-from modeling_triaffine.evaluation.figures import MOST_LABELS, draw_figures
+from modeling_triaffine.evaluation.figures import MOST_LABELS, STYLE, _draw_scores, draw_figures
 from modeling_triaffine.evaluation.prediction import DEFAULT_COUNTS
 from modeling_triaffine.evaluation.report import (
     MOST_SENTENCES,
@@ -207,6 +208,18 @@ def test_figures_of_many_labels_show_the_most_frequent(analysis):
         assert len(shown) == MOST_LABELS
         assert {f"L{MOST_LABELS + 9 - n}" for n in range(3)} < shown
     assert f"the {MOST_LABELS} of {MOST_LABELS + 10} labels" in figures["by_label.svg"].decode()
+
+
+@pytest.mark.parametrize(("count", "gold"), [(6, 12_345), (12, 12_345), (24, 1)])
+def test_names_below_bars_do_not_overlap(analysis, count, gold):
+    """They are slanted where they would, which numbers of entities alone can cause."""
+    rows = {f"L{n}": {**analysis.scores["by_label"]["DNA"], "gold": gold} for n in range(count)}
+    with figure_style("name", STYLE):
+        figure = _draw_scores(rows, "")
+        figure.draw_without_rendering()
+    names = figure.axes[0].get_xticklabels()
+    boxes = [name.get_window_extent() for name in names]
+    assert names[0].get_rotation() or all(one.x1 < next_one.x0 for one, next_one in pairwise(boxes))
 
 
 def test_undefined_ratios_have_no_bar(analysis):
