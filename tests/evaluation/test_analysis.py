@@ -12,6 +12,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from modeling_triaffine.commands.analyse import command as analyse_command
 from modeling_triaffine.data.collator import encode_records
 from modeling_triaffine.evaluation import significance
 from modeling_triaffine.evaluation.analysis import NamedModel, analyse
@@ -296,6 +297,19 @@ def test_command_without_matplotlib(run, tmp_path, monkeypatch):
     importlib.import_module("modeling_triaffine.evaluation.figures")
 
 
+def test_the_report_is_written_where_its_tables_are_not_read_to_the_end(run, saved_model, tmp_path, monkeypatch):
+    """As by `triaffine-ner analyse … | head`."""
+
+    def fail(_):
+        raise BrokenPipeError
+
+    monkeypatch.setattr("builtins.print", fail)
+    options = {"data": str(tmp_path / "dev.jsonl"), "split": "train", "candidates": [3], "no_figures": True}
+    with pytest.raises(BrokenPipeError):
+        analyse_command(str(saved_model), **options, output=tmp_path / "report")
+    assert (tmp_path / "report" / "report.html").exists()
+
+
 def test_command_leaves_no_half_written_report(run, tmp_path, monkeypatch):
     def fail(analysis, folder, figures):
         (folder / "report.html").write_text("half")
@@ -304,5 +318,6 @@ def test_command_leaves_no_half_written_report(run, tmp_path, monkeypatch):
     monkeypatch.setattr("modeling_triaffine.evaluation.report.write_report", fail)
     result = run("--output", tmp_path / "report", "--no-figures")
     assert result.code == 2
+    assert result.out.startswith("# Analysis of ")
     assert "the disk is full" in result.err
     assert [path.name for path in tmp_path.iterdir()] == ["dev.jsonl"]
