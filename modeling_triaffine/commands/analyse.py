@@ -64,11 +64,13 @@ def command(
         sentences=sentences or [],
         batch_size=batch_size,
     )
-    print(markdown_report(analysis))
-    if output is not None:
-        figures = draw_figures(analysis) if has_figures else {}
-        with new_folder(output) as folder:
-            write_report(analysis, folder, figures)
+    try:
+        if output is not None:
+            figures = draw_figures(analysis) if has_figures else {}
+            with new_folder(output) as folder:
+                write_report(analysis, folder, figures)
+    finally:  # a reader of the tables may close the pipe
+        print(markdown_report(analysis))
 
 
 def load_model(name: str, device: str | None) -> "NamedModel":

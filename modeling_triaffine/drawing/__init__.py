@@ -1,6 +1,7 @@
 """Draws texts with their nested entities: `text_drawing.py` in plain Unicode, `html_drawing.py` in HTML.
 
-`tables.py` formats tables, `templates.py` fills Jinja templates, `safe_text.py` escapes text.
+`entities.py` checks entities, `tables.py` formats tables, `templates.py` fills Jinja templates, `safe_text.py` escapes
+text, `figure_style.py` is the style of matplotlib's figures.
 """
 
 from .html_drawing import draw_entities_html, drawing_style

@@ -1,29 +1,55 @@
-"""Reads and checks the entities of a drawing."""
+"""Reads and checks entities given as dicts: their spans, and those of a drawing."""
 
 import operator
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 
-def read_entities(
-    entities: Iterable[Mapping[str, Any]], text_length: int
-) -> Iterator[tuple[Mapping[str, Any], int, int, str]]:
-    """Yields each entity with its `start`, `end` (characters, exclusive) and label.
+@dataclass(frozen=True)
+class DrawnEntity:
+    """An entity of a drawing: its characters (`end` exclusive), its label as shown, and its score, if any."""
+
+    start: int
+    end: int
+    label: str
+    score: float | None = field(compare=False)
+
+    def contains(self, other: "DrawnEntity") -> bool:
+        """Whether the other entity is inside and has another span."""
+        within = self.start <= other.start and other.end <= self.end
+        return within and (self.start, self.end) != (other.start, other.end)
+
+
+def read_span(entity: Mapping[str, Any], where: str, longest: int | None = None) -> tuple[int, int]:
+    """`start` and `end` (exclusive) of an entity, which `where` names in the error, in a text of length `longest`.
+
+    Raises:
+        ValueError: they are not a span of the text.
+    """
+    try:
+        start, end = operator.index(entity["start"]), operator.index(entity["end"])  # accepts NumPy integers, no float
+    except (KeyError, TypeError):
+        start = end = -1
+    if not 0 <= start < end <= (end if longest is None else longest):
+        limit = "" if longest is None else f" <= {longest}, the length of the text"
+        raise ValueError(
+            f"{where}: a dict with integers start and end (exclusive), 0 <= start < end{limit}, is required; got "
+            f"{entity!r}."
+        )
+    return start, end
+
+
+def read_entities(entities: Iterable[Mapping[str, Any]], text: str, show: Callable[[str], str]) -> list[DrawnEntity]:
+    """The distinct entities of a text, by start, then longest first, then by label; `show` gives the label as shown.
 
     Raises:
         ValueError: an entity lacks a field or lies outside the text.
     """
+    found: set[DrawnEntity] = set()
     for index, entity in enumerate(entities):
-        missing = [key for key in ("entity_group", "start", "end") if key not in entity]
-        if missing:
-            raise ValueError(f"Entity {index} has no {' and no '.join(missing)}: {dict(entity)!r}.")
-        try:
-            start, end = map(operator.index, (entity["start"], entity["end"]))  # accepts NumPy integers
-        except TypeError:
-            start = end = -1
-        if not 0 <= start < end <= text_length:
-            raise ValueError(
-                f"Entity {index} has start {entity['start']!r} and end {entity['end']!r}; integers with "
-                f"0 <= start < end <= {text_length}, the number of characters of the text, are required."
-            )
-        yield entity, start, end, str(entity["entity_group"])
+        start, end = read_span(entity, f"Entity {index}", len(text))
+        if "entity_group" not in entity:
+            raise ValueError(f"Entity {index} has no entity_group: {dict(entity)!r}.")
+        found.add(DrawnEntity(start, end, show(str(entity["entity_group"])), entity.get("score")))
+    return sorted(found, key=lambda entity: (entity.start, -entity.end, entity.label))

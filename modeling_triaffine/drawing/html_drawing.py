@@ -8,25 +8,25 @@ selecting, copying and `textContent` give the original text.
 """
 
 import html
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ..model.text_triaffine import clean_text
-from .entities import read_entities
+from .entities import DrawnEntity, read_entities
 
-# For light and dark backgrounds. Distinguishable with colour vision deficiencies (`test_html_drawing.py` computes
-# it), with a contrast of at least 3 : 1 to the background. From the ninth label on, colours repeat with another line.
+# On light and on dark backgrounds, and that of text on the former; on the latter text is black. Distinguishable with
+# colour vision deficiencies, with contrasts of at least 3 : 1 to the background and 4.5 : 1 to the text, as
+# `test_html_drawing.py` computes. From the ninth label on, colours repeat with another line.
 PALETTE = (
-    ("#1e9eba", "#6dd2eb"),
-    ("#ac1c91", "#dc3186"),
-    ("#87720d", "#ffd921"),
-    ("#7540ea", "#9a90e1"),
-    ("#085d46", "#aef5c6"),
-    ("#e26178", "#e49d90"),
-    ("#1b2e5f", "#4a6ef2"),
-    ("#522004", "#c17c1f"),
+    ("#1e9eba", "#6dd2eb", "#000000"),
+    ("#ac1c91", "#dc3186", "#ffffff"),
+    ("#87720d", "#ffd921", "#ffffff"),
+    ("#7540ea", "#9a90e1", "#ffffff"),
+    ("#085d46", "#aef5c6", "#ffffff"),
+    ("#e26178", "#e49d90", "#000000"),
+    ("#1b2e5f", "#4a6ef2", "#ffffff"),
+    ("#522004", "#c17c1f", "#ffffff"),
 )
 LINES = ("solid", "dashed", "double")
 # Maximum number of brackets under each other; entities beyond it are counted, not drawn.
@@ -64,14 +64,6 @@ _STYLE = """
 """
 
 
-@dataclass(frozen=True)
-class _Entity:
-    start: int
-    end: int
-    label: str
-    score: float | None
-
-
 def draw_entities_html(
     text: str, entities: Iterable[Mapping[str, Any]], labels: Sequence[str] = (), *, embedded: bool = False
 ) -> str:
@@ -94,13 +86,9 @@ def draw_entities_html(
     Raises:
         ValueError: an entity is malformed or outside the text.
     """
-    read = dict.fromkeys(
-        _Entity(start, end, clean_text(label), entity.get("score"))
-        for entity, start, end, label in read_entities(entities, len(text))
-    )
-    ordered = sorted(read, key=lambda entity: (entity.start, -entity.end, entity.label))
-    found = {entity.label for entity in ordered}
-    kinds = {label: kind for kind, label in enumerate([*labels, *sorted(found.difference(labels))])}
+    ordered = read_entities(entities, text, clean_text)
+    others = {entity.label for entity in ordered}.difference(labels)
+    kinds = {label: kind for kind, label in enumerate([*labels, *sorted(others)])}
     lanes = _lanes(ordered)
     depth = max(lanes.values(), default=-1) + 1
     drawn = "".join(_draw_text(clean_text(text), lanes, kinds, is_reachable=not embedded))
@@ -115,14 +103,18 @@ def draw_entities_html(
 
 def drawing_style(label_count: int) -> str:
     """CSS of drawings with that many labels; drawings that are not embedded include it."""
-    return _STYLE + "\n".join(
-        f".nested-entities .kind-{kind} {{ --colour: light-dark({light}, {dark}); "
-        f"--on-colour: light-dark({text_colour_on(light)}, {text_colour_on(dark)}); --pattern: {line}; }}"
-        for kind, (light, dark), line in map(_look, range(label_count))
-    )
+    style = _STYLE
+    for kind in range(label_count):
+        light, dark, text = PALETTE[kind % len(PALETTE)]
+        line = LINES[kind // len(PALETTE) % len(LINES)]
+        style += (
+            f".nested-entities .kind-{kind} {{ --colour: light-dark({light}, {dark}); "
+            f"--on-colour: light-dark({text}, #000000); --pattern: {line}; }}\n"
+        )
+    return style
 
 
-def _lanes(entities: Iterable[_Entity]) -> dict[_Entity, int]:
+def _lanes(entities: Iterable[DrawnEntity]) -> dict[DrawnEntity, int]:
     """The lane of each entity's bracket under the text: below all shorter ones that it overlaps.
 
     Entities beyond the last lane are left out.
@@ -141,12 +133,14 @@ def _lanes(entities: Iterable[_Entity]) -> dict[_Entity, int]:
     return lanes
 
 
-def _draw_text(text: str, lanes: Mapping[_Entity, int], kinds: Mapping[str, int], is_reachable: bool) -> Iterator[str]:
+def _draw_text(
+    text: str, lanes: Mapping[DrawnEntity, int], kinds: Mapping[str, int], is_reachable: bool
+) -> Iterator[str]:
     """Text and tags, in a walk over the borders with a stack of the open elements."""
     starting = defaultdict(list)
     for entity in lanes:
         starting[entity.start].append(entity)
-    stack: list[_Entity] = []
+    stack: list[DrawnEntity] = []
     position = 0
     for border in sorted({border for entity in lanes for border in (entity.start, entity.end)}):
         yield html.escape(text[position:border])
@@ -163,7 +157,7 @@ def _draw_text(text: str, lanes: Mapping[_Entity, int], kinds: Mapping[str, int]
     yield html.escape(text[position:])
 
 
-def _start_tag(entity: _Entity, is_continued: bool, is_cut: bool, is_reachable: bool, lane: int, kind: int) -> str:
+def _start_tag(entity: DrawnEntity, is_continued: bool, is_cut: bool, is_reachable: bool, lane: int, kind: int) -> str:
     """The start tag of a piece of an entity; `is_continued`: not the first piece, `is_cut`: not the last."""
     classes = f"entity kind-{kind}" + " continued" * is_continued + " cut" * is_cut
     label = html.escape(entity.label)
@@ -176,12 +170,12 @@ def _start_tag(entity: _Entity, is_continued: bool, is_cut: bool, is_reachable: 
     )
 
 
-def _legend(entities: Iterable[_Entity], kinds: Mapping[str, int]) -> str:
-    counts = dict.fromkeys(kinds, 0)
-    for entity in entities:
-        counts[entity.label] += 1
+def _legend(entities: Iterable[DrawnEntity], kinds: Mapping[str, int]) -> str:
+    counts = Counter(entity.label for entity in entities)
     items = [
-        f'<li class="kind-{kinds[label]}">{html.escape(label)} {count}</li>' for label, count in counts.items() if count
+        f'<li class="kind-{kind}">{html.escape(label)} {counts[label]}</li>'
+        for label, kind in kinds.items()
+        if counts[label]
     ]
     return f'<ul class="legend" aria-label="Labels found">{"".join(items)}</ul>' if items else ""
 
@@ -191,20 +185,3 @@ def _note(missing: int) -> str:
         return ""
     entities = "1 entity overlaps" if missing == 1 else f"{missing:,} entities overlap"
     return f'<p class="note">{entities} more than {MOST_LANES} others in one place and cannot be drawn.</p>'
-
-
-def _look(kind: int) -> tuple[int, tuple[str, str], str]:
-    return kind, PALETTE[kind % len(PALETTE)], LINES[kind // len(PALETTE) % len(LINES)]
-
-
-def text_colour_on(background: str) -> str:
-    """Black or white, whichever has more contrast to a colour (#rrggbb): always at least 4.58 : 1 (WCAG AA)."""
-    # Black and white have equal contrast where (L + 0.05) / 0.05 = 1.05 / (L + 0.05).
-    return "#000000" if relative_luminance(background) > (1.05 * 0.05) ** 0.5 - 0.05 else "#ffffff"
-
-
-def relative_luminance(colour: str) -> float:
-    """The relative luminance of #rrggbb, between 0 and 1 (WCAG 2.2)."""
-    channels = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
-    linear = [value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4 for value in channels]
-    return sum(weight * value for weight, value in zip((0.2126, 0.7152, 0.0722), linear, strict=True))

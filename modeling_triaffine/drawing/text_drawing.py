@@ -13,11 +13,15 @@ overrides are replaced by visible characters; joiners and variation selectors ar
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
+from operator import attrgetter
 from typing import Any
 
-from .entities import read_entities
+from .entities import DrawnEntity, read_entities
 from .safe_text import text_width, visible_character
 
 MIN_WIDTH = 10
@@ -44,22 +48,10 @@ class _Cell:
 
 
 @dataclass(frozen=True)
-class _Entity:
-    start: int
-    end: int
-    label: str  # as shown
-
-    def contains(self, other: "_Entity") -> bool:
-        """Whether the other entity is inside and has another span."""
-        within = self.start <= other.start and other.end <= self.end
-        return within and (self.start, self.end) != (other.start, other.end)
-
-
-@dataclass(frozen=True)
 class _Bracket:
     """The part of an entity in one line, by columns."""
 
-    entity: _Entity
+    entity: DrawnEntity
     left: int
     right: int  # exclusive
     opens: bool  # the entity begins in this line
@@ -100,8 +92,7 @@ def draw_entities(text: str, entities: Iterable[Mapping[str, Any]], width: int =
     """
     if width < MIN_WIDTH:
         raise ValueError(f"`width` must be at least {MIN_WIDTH} columns, got {width}.")
-    found = {_Entity(start, end, _shown(label)) for _, start, end, label in read_entities(entities, len(text))}
-    ordered = sorted(found, key=lambda entity: (entity.start, -entity.end, entity.label))
+    ordered = read_entities(entities, text, _shown)
     drawn = _draw(text, ordered, width)
     if any(text_width(line) > width for line in drawn):
         label_room = max(LABEL_GAP + text_width(entity.label) for entity in ordered)
@@ -109,13 +100,17 @@ def draw_entities(text: str, entities: Iterable[Mapping[str, Any]], width: int =
     return "\n".join(drawn).rstrip("\n")
 
 
-def _draw(text: str, entities: Sequence[_Entity], columns: int) -> list[str]:
-    """Lines of text with at most that many columns, each with its brackets below."""
+def _draw(text: str, entities: Iterable[DrawnEntity], columns: int) -> list[str]:
+    """Lines of text with at most that many columns, each with its brackets below; entities are sorted by start."""
+    waiting = deque(entities)
+    present: list[DrawnEntity] = []
     drawn: list[str] = []
-    for line in _wrap(_cells(text), columns):
+    for line in filter(None, _wrap(_cells(text), columns)):
+        while waiting and waiting[0].start < line[-1].end:
+            present.append(waiting.popleft())
+        present = [entity for entity in present if line[0].start < entity.end]
         shown = "".join(cell.shown for cell in line).rstrip()
-        brackets = [bracket for entity in entities if (bracket := _bracket(entity, line))]
-        lanes = [_draw_lane(lane) for lane in _lanes(brackets)]
+        lanes = [_draw_lane(lane) for lane in _lanes(list(_brackets(present, line)))]
         drawn += [shown, *lanes, ""] if lanes else [shown]
     return drawn
 
@@ -172,27 +167,23 @@ def _take_last_word(line: list[_Cell]) -> list[_Cell]:
 # ---- entities: brackets → lanes → lines
 
 
-def _bracket(entity: _Entity, line: Sequence[_Cell]) -> _Bracket | None:
-    """The part of the entity in the line; None if it has none."""
-    if not line or entity.end <= line[0].start or line[-1].end <= entity.start:
-        return None  # before the search through the line, which would take minutes for all entities of a long text
-    covered = [index for index, cell in enumerate(line) if cell.start < entity.end and entity.start < cell.end]
-    while len(covered) > 1 and line[covered[-1]].is_space:  # the space at which the text was wrapped
-        covered.pop()
-    return _Bracket(
-        entity,
-        left=sum(cell.columns for cell in line[: covered[0]]),
-        right=sum(cell.columns for cell in line[: covered[-1] + 1]),
-        opens=line[0].start <= entity.start,
-        closes=entity.end <= line[-1].end,
-    )
+def _brackets(entities: Iterable[DrawnEntity], line: Sequence[_Cell]) -> Iterator[_Bracket]:
+    """The parts in a line of entities that all have one."""
+    columns = list(accumulate((cell.columns for cell in line), initial=0))
+    for entity in entities:
+        first = bisect_right(line, entity.start, key=attrgetter("end"))
+        after = bisect_left(line, entity.end, key=attrgetter("start"))
+        while after > first + 1 and line[after - 1].is_space:  # the space at which the text was wrapped
+            after -= 1
+        opens, closes = line[0].start <= entity.start, entity.end <= line[-1].end
+        yield _Bracket(entity, columns[first], columns[after], opens, closes)
 
 
 def _lanes(brackets: Sequence[_Bracket]) -> list[list[_Bracket]]:
     """Brackets on lanes from top to bottom: each as high as possible, but below all that it contains."""
     heights = _heights([bracket.entity for bracket in brackets])
     lanes: list[list[_Bracket]] = []
-    lane_of: dict[_Entity, int] = {}
+    lane_of: dict[DrawnEntity, int] = {}
     for bracket in sorted(brackets, key=lambda bracket: (heights[bracket.entity], bracket.left)):
         lane = max((lane_of[other] + 1 for other in lane_of if bracket.entity.contains(other)), default=0)
         while lane < len(lanes) and any(_collide(bracket, other) for other in lanes[lane]):
@@ -204,9 +195,9 @@ def _lanes(brackets: Sequence[_Bracket]) -> list[list[_Bracket]]:
     return lanes
 
 
-def _heights(entities: Iterable[_Entity]) -> dict[_Entity, int]:
-    """The largest number of entities nested inside each entity."""
-    heights: dict[_Entity, int] = {}
+def _heights(entities: Iterable[DrawnEntity]) -> dict[DrawnEntity, int]:
+    """The levels of entities nested inside each entity."""
+    heights: dict[DrawnEntity, int] = {}
     for entity in sorted(entities, key=lambda entity: entity.end - entity.start):
         heights[entity] = max((heights[other] + 1 for other in heights if entity.contains(other)), default=0)
     return heights

@@ -3,9 +3,8 @@
 Imports only modules in plain Python; `metric.py` needs `evaluate`, and the modules that run a model need torch.
 """
 
-from .breakdowns import candidate_recall, scores_by_depth, scores_by_length
 from .error_analysis import confusion
-from .scoring import Counts, format_scores, score_entities
+from .scoring import Counts, candidate_recall, format_scores, score_entities, scores_by_depth, scores_by_length
 
 __all__ = [
     "Counts",

@@ -8,12 +8,10 @@ from datasets import Dataset
 
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import TriaffineProcessor
-from .breakdowns import scores_by_depth, scores_by_length
-from .candidates import DEFAULT_COUNTS, sweep_candidates
 from .cases import Case, make_cases
 from .error_analysis import SentenceErrors, confusion, sentences_with_errors
-from .prediction import Entities, predict_words, unknown_labels, with_context
-from .scoring import score_entities
+from .prediction import DEFAULT_COUNTS, predict_words, sweep_candidates, unknown_labels, with_context
+from .scoring import score_entities, scores_by_depth, scores_by_length
 from .significance import paired_bootstrap
 
 Scores = dict[str, Any]
@@ -101,6 +99,11 @@ def analyse(
     predictions = predict_words(model, processor, records, batch_size)
     references = [record["entities"] for record in records]
     labels = config.entity_labels
+    comparison = None
+    if other is not None:
+        others = predict_words(other.model, other.processor, with_context(corpus, other.processor), batch_size)
+        bootstrap = paired_bootstrap(predictions, others, references)
+        comparison = Comparison(other.name, score_entities(others, references, labels), bootstrap)
     return Analysis(
         model=subject.name,
         corpus=corpus_name,
@@ -113,7 +116,7 @@ def analyse(
         sentences_with_errors=sentences_with_errors(predictions, records),
         max_candidates=config.max_candidates if config.cross_span else None,
         candidates=candidates,
-        comparison=None if other is None else _compare(predictions, references, corpus, other, labels, batch_size),
+        comparison=comparison,
         cases=make_cases(model, processor, chosen),
     )
 
@@ -127,19 +130,3 @@ def _find_sentences(records: Sequence[Record], ids: Sequence[str]) -> list[Recor
             f"The split has no sentence {', '.join(map(repr, unknown))}; its {len(by_id)} ids start with {known}."
         )
     return [by_id[name] for name in dict.fromkeys(ids)]
-
-
-def _compare(
-    predictions: list[Entities],
-    references: list[Entities],
-    corpus: Dataset,
-    other: NamedModel,
-    labels: list[str],
-    batch_size: int,
-) -> Comparison:
-    others = predict_words(other.model, other.processor, with_context(corpus, other.processor), batch_size)
-    return Comparison(
-        model=other.name,
-        scores=score_entities(others, references, labels),
-        bootstrap=paired_bootstrap(predictions, others, references),
-    )

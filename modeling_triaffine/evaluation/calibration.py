@@ -184,22 +184,21 @@ def _calibrate_labels(
     for number, name in enumerate(config.entity_labels):
         rows, entities = could_be[:, number], spans.entities[number]
         scores, gold = probabilities[rows, number].double(), spans.gold[rows, number]
-        before = _count(gold[by_default[rows, number]], entities)
-        labels[name] = _calibrate_label(scores, gold, before, goal)
+        before = after = _count(gold[by_default[rows, number]], entities)
+        threshold = choose_threshold(scores, gold, entities, goal) if entities else None
+        if threshold is not None:
+            after = _count(gold[scores >= threshold], entities)
+        # The best of many thresholds is overestimated: a gain within a standard error is lost on other sentences.
+        noise = (after.f1 * (1 - after.f1) / max(1, entities)) ** 0.5
+        reason = None
+        if not entities:
+            reason = "no entities"
+        elif goal.measure == "F1" and after.f1 - before.f1 <= noise:
+            threshold, reason, after = None, "as good", before
+        elif threshold is None:
+            reason = f"{goal} not reached"
+        labels[name] = LabelCalibration(before.scores(), after.scores(), threshold, reason)
     return labels
-
-
-def _calibrate_label(scores: Tensor, gold: Tensor, before: Counts, goal: Goal) -> LabelCalibration:
-    threshold, reason = None, "no entities"
-    if before.gold:
-        threshold = choose_threshold(scores, gold, before.gold, goal)
-        reason = f"{goal} not reached"
-    after = before if threshold is None else _count(gold[scores >= threshold], before.gold)
-    # The best of many thresholds is overestimated: a gain within a standard error is lost on other sentences.
-    noise = (after.f1 * (1 - after.f1) / max(1, before.gold)) ** 0.5
-    if goal.measure == "F1" and before.gold and after.f1 - before.f1 <= noise:
-        threshold, reason, after = None, "as good", before
-    return LabelCalibration(before.scores(), after.scores(), threshold, None if threshold is not None else reason)
 
 
 def _count(is_correct: Tensor, entities: int) -> Counts:

@@ -161,21 +161,16 @@ def _counterpart(entity: Entity, others: Iterable[Entity]) -> tuple[str, Entity]
 
     The closest is the one with the first kind of error, then with the most shared words, then the first.
     """
-    near = [
-        (PAIR_ERRORS.index(_pair_error(entity, other)), -shared, other)
-        for other in others
-        if (shared := min(entity[1], other[1]) - max(entity[0], other[0])) > 0
-    ]
+    near = []
+    for other in others:
+        shared = min(entity[1], other[1]) - max(entity[0], other[0])
+        if shared > 0:
+            error = WRONG_TYPE if entity[:2] == other[:2] else WRONG_BOUNDARY if entity[2] == other[2] else WRONG_BOTH
+            near.append((PAIR_ERRORS.index(error), -shared, other))
     if not near:
         return None, None
-    error, _, other = min(near)
-    return PAIR_ERRORS[error], other
-
-
-def _pair_error(one: Entity, other: Entity) -> str:
-    if one[:2] == other[:2]:
-        return WRONG_TYPE
-    return WRONG_BOUNDARY if one[2] == other[2] else WRONG_BOTH
+    number, _, other = min(near)
+    return PAIR_ERRORS[number], other
 
 
 def _place(entity: Entity | None) -> tuple[int, int, str]:

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import nan
 from typing import Any
 
-from ..drawing.safe_text import LONGEST_LABEL, shorten
+from ..drawing.figure_style import DOTS_PER_INCH, figure_style
+from ..drawing.safe_text import LONGEST_LABEL, shorten, text_width
 from ..errors import missing_extra
 from .analysis import Analysis
 from .error_analysis import GOLD_OUTCOMES, RIGHT, WRONG_TYPE, outcome_name
@@ -14,17 +15,15 @@ from .reliability import Bin, calibration_error
 from .scoring import RATIO_NAMES, percentages
 
 try:
-    from matplotlib import style
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.patches import Rectangle
 except ImportError:
     raise missing_extra("Figures need matplotlib", "plot") from None
 
-DOTS_PER_INCH = 160
 # Inches.
 WIDTH, BARS_HEIGHT, SLANTED_HEIGHT, CURVE_HEIGHT, ROW_HEIGHT = 7.2, 2.9, 1.0, 3.9, 0.42
-CHARACTERS = 90  # of names that fit side by side
+COLUMNS = 75  # of names that fit side by side
 MOST_LABELS = 24  # in a figure: those with the most gold entities
 # Okabe and Ito's colours: distinguishable with colour vision deficiencies and in grey.
 PRECISION, RECALL, F1, QUIET = "#56B4E9", "#E69F00", "#0072B2", "#5B6875"
@@ -37,9 +36,6 @@ STYLE = {
     "axes.spines.right": False,
     "legend.frameon": False,
     "figure.constrained_layout.use": True,
-    "text.parse_math": False,  # $ in a label is literal
-    "svg.fonttype": "none",  # text stays text: searchable, in any script the viewer has a font for
-    "svg.hashsalt": "analysis",  # the same analysis gives the same files
 }
 
 
@@ -49,13 +45,13 @@ def draw_figures(analysis: Analysis) -> dict[str, bytes]:
     The names are `by_label`, `by_length`, `by_depth`, `errors`, and `candidates` if several m were tried. Figures by
     label show the 24 labels with the most gold entities.
     """
-    with style.context(["default", STYLE]):
+    with figure_style("analysis", STYLE):
         return {f"{name}.{form}": _save(figure, form) for name, figure in _figures(analysis) for form in ("svg", "png")}
 
 
 def draw_reliability(before: Sequence[Bin], after: Sequence[Bin]) -> bytes:
     """The share of correct predictions by probability, before and after calibration, as SVG."""
-    with style.context(["default", STYLE]):
+    with figure_style("analysis", STYLE):
         figure = Figure(figsize=(WIDTH, CURVE_HEIGHT))
         axes = figure.subplots(1, 2, sharey=True)
         for place, name, bins in zip(axes, ("before", "after"), (before, after), strict=True):
@@ -100,7 +96,7 @@ def _draw_scores(rows: Mapping[str, Mapping[str, Any]], axis: str) -> Figure:
     """Precision, recall and F1 of each row as bars, with the number of gold entities below the name."""
     names = [shorten(name, LONGEST_LABEL) for name in rows]
     support = [f"{row['gold']} gold" for row in rows.values()]
-    is_crowded = len(names) * max(map(len, names)) > CHARACTERS
+    is_crowded = len(names) * max(map(text_width, [*names, *support])) > COLUMNS
     figure = Figure(figsize=(WIDTH, BARS_HEIGHT + (SLANTED_HEIGHT if is_crowded else 0)))
     axes = figure.subplots()
     ratios = zip(*map(percentages, rows.values()), strict=True)

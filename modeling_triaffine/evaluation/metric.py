@@ -21,7 +21,7 @@ and nested entities. A prediction is correct if a gold entity of the same senten
 
 _INPUTS_DESCRIPTION = """
 Entities are dicts with `start`, `end` (exclusive; words or characters, the same unit on both sides) and `type` or
-`entity_group`; `score` and `word` are ignored. A sentence without entities has an empty list.
+`entity_group`; other keys are ignored. A sentence without entities has an empty list.
 
 Args:
     predictions (`list` of `list` of `dict`): Predicted entities, one list per sentence.

@@ -1,21 +1,51 @@
 """Writes an analysis as Markdown, JSON and a self-contained HTML page (template `report.html`).
 
-`sections.py` has the contents, `figures.py` draws the figures and alone needs matplotlib.
+Both forms have the same sections of texts, tables and drawn sentences. `figures.py` draws the figures and alone needs
+matplotlib.
 """
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from ..drawing import draw_entities, draw_entities_html, drawing_style
-from ..drawing.safe_text import markdown_text
+from ..drawing.safe_text import REPLACEMENT, clean, markdown_text
+from ..drawing.tables import Table
 from ..drawing.templates import render_html
 from ..files import SURROGATES
-from .analysis import Analysis
-from .scoring import RATIO_NAMES, percentages
-from .sections import DrawnSentence, introduction, make_sections, title
+from ..model.configuration_triaffine import NONE_LABEL
+from .analysis import Analysis, Comparison
+from .cases import Case
+from .error_analysis import GOLD_OUTCOMES, PREDICTED_OUTCOMES, Mention, SentenceErrors, outcome_name
+from .prediction import DEFAULT_COUNTS
+from .scoring import RATIO_NAMES, Counts, percent, percentages, score_table
+
+# Drawn sentences: those with the most errors.
+MOST_SENTENCES = 20
+# Of the default values of m, those in the table: neighbours hardly differ.
+SHOWN_COUNTS = (5, 10, 15, 20, 30, 50, 100)
+
+
+class DrawnSentence(NamedTuple):
+    """`drawings`: (side, text, entities by characters) of the gold and of the predicted entities."""
+
+    id: str
+    drawings: list[tuple[str, str, list[dict[str, Any]]]]
+    errors: Table
+
+
+class Section(NamedTuple):
+    """A section of the report; `figure` is the name of its figure without suffix."""
+
+    title: str
+    text: str
+    tables: Sequence[Table] = ()
+    figure: str | None = None
+    sentences: Sequence[DrawnSentence] = ()
 
 
 def write_report(analysis: Analysis, folder: Path, figures: Mapping[str, bytes]) -> None:
@@ -40,10 +70,10 @@ def html_report(analysis: Analysis, figures: Mapping[str, bytes]) -> str:
     labels = list(analysis.scores["by_label"])
     return render_html(
         "evaluation/report.html",
-        title=title(analysis),
-        introduction=introduction(analysis),
+        title=f"Analysis of {analysis.model}",
+        introduction=_introduction(analysis),
         totals=list(zip(RATIO_NAMES, percentages(analysis.scores), strict=True)),
-        sections=make_sections(analysis),
+        sections=list(_sections(analysis)),
         figures={Path(name).stem: base64.b64encode(svg).decode() for name, svg in figures.items() if ".svg" in name},
         draw=partial(draw_entities_html, labels=labels, embedded=True),
         drawing_style=drawing_style(len(labels)) if analysis.sentences_with_errors else "",
@@ -52,21 +82,195 @@ def html_report(analysis: Analysis, figures: Mapping[str, bytes]) -> str:
 
 def markdown_report(analysis: Analysis, figures: Mapping[str, bytes] | None = None) -> str:
     """The report in Markdown, with links to the figures beside it."""
-    blocks = [f"# {markdown_text(title(analysis))}", *map(markdown_text, introduction(analysis))]
-    for section in make_sections(analysis):
+    blocks = [f"# Analysis of {markdown_text(analysis.model)}", *map(markdown_text, _introduction(analysis))]
+    for section in _sections(analysis):
         blocks += [f"## {section.title}", markdown_text(section.text)]
         if f"{section.figure}.png" in (figures or {}):
             blocks.append(f"![{section.title}]({section.figure}.png)")
         blocks += [table.markdown() for table in section.tables]
         for sentence in section.sentences:
-            blocks += _sentence_in_markdown(sentence)
+            blocks.append(f"### {markdown_text(sentence.id)}")
+            for side, text, entities in sentence.drawings:
+                # Indented code, which no text can end.
+                lines = draw_entities(text, entities).splitlines()
+                blocks += [f"{side}:", "\n".join(f"    {line}".rstrip() for line in lines)]
+            blocks.append(sentence.errors.markdown())
     return "\n\n".join(blocks)
 
 
-def _sentence_in_markdown(sentence: DrawnSentence) -> list[str]:
-    """Drawings are indented code blocks, which no text can end."""
-    blocks = [f"### {markdown_text(sentence.id)}"]
-    for side, text, entities in sentence.drawings:
-        drawn = draw_entities(text, entities)
-        blocks += [f"{side}:", "\n".join(f"    {line}".rstrip() for line in drawn.splitlines())]
-    return [*blocks, sentence.errors.markdown()]
+def _introduction(analysis: Analysis) -> list[str]:
+    """The paragraphs before the sections."""
+    scores = analysis.scores
+    paragraphs = [
+        f"The model finds {scores['found']} of the {scores['gold']} entities in {analysis.sentences} sentences of "
+        f"{analysis.corpus}; {scores['correct']} of its {scores['predicted']} predictions are correct. A prediction is "
+        "correct if a gold entity has the same first word, last word and type. Ratios are in percent."
+    ]
+    if analysis.unknown_labels:
+        unknown = ", ".join(analysis.unknown_labels)
+        paragraphs.append(f"The model cannot find entities of types that are not among its labels: {unknown}.")
+    return paragraphs
+
+
+def _sections(analysis: Analysis) -> Iterator[Section]:
+    """The sections that have content."""
+    scores = analysis.scores
+    yield Section(
+        "Scores by label",
+        "Precision is the share of correct predictions, recall the share of gold entities found.",
+        [score_table("label", [("all", scores), *scores["by_label"].items()], "All entities, and by label")],
+        "by_label",
+    )
+    yield Section(
+        "Scores by length",
+        "Precision is over the predictions, recall over the gold entities with that number of words.",
+        [score_table("words", analysis.by_length.items(), "By length")],
+        "by_length",
+    )
+    yield Section(
+        "Scores by nesting",
+        "Nested entities contain another entity or lie inside one, among the predictions for precision and among the "
+        "gold entities for recall; all others are flat. The depth of a predicted or gold span is 1 if no gold entity "
+        "contains it, else one more than that of the deepest gold entity that does.",
+        [
+            score_table("", [(name, scores[name]) for name in ("flat", "nested")], "Flat and nested"),
+            score_table("depth", analysis.by_depth.items(), "By depth"),
+        ],
+        "by_depth",
+    )
+    yield Section(
+        "Errors",
+        "A gold entity that was not found and an overlapping wrong prediction are one error of boundary, type or both; "
+        "a gold entity that overlaps no wrong prediction is missing, a wrong prediction that overlaps no such gold "
+        "entity is spurious.",
+        _error_tables(analysis.errors),
+        "errors",
+    )
+    if analysis.sentences_with_errors:
+        yield _sentences_section(analysis)
+    if analysis.candidates is not None:
+        yield _candidates_section(analysis.candidates, analysis.max_candidates)
+    if analysis.comparison is not None:
+        yield _comparison_section(analysis, analysis.comparison)
+    if analysis.cases:
+        text = (
+            "The spans that are entities in gold, by p (before the cross-span stage) or by pᶜ (after it), with the "
+            "likeliest label of each stage and its probability. The rank orders the spans of the sentence by the "
+            "probability p of their likeliest entity label; a span without pᶜ is not a candidate. Word offsets start "
+            "at 0, the end is exclusive."
+        )
+        yield Section("Cases", text, [_case_table(case) for case in analysis.cases])
+
+
+def _error_tables(errors: Mapping[str, Any]) -> list[Table]:
+    tables = []
+    for caption, side, key, outcomes in (
+        ("Gold entities by outcome", "gold", "by_gold_label", GOLD_OUTCOMES),
+        ("Predictions by outcome", "predicted", "by_predicted_label", PREDICTED_OUTCOMES),
+    ):
+        rows = [[label, *(row[one] for one in outcomes), sum(row.values())] for label, row in errors[key].items()]
+        tables.append(Table([f"{side} label", *map(outcome_name, outcomes), "all"], rows, caption))
+    types = errors["types"]
+    labels = [label for label in types if any(types[label].values()) or any(row[label] for row in types.values())]
+    if labels:
+        caption = "Gold entities whose span was predicted, by gold and predicted label"
+        rows = [[label, *(types[label][other] for other in labels)] for label in labels]
+        tables.append(Table(["gold label", *labels], rows, caption))
+    return tables
+
+
+def _sentences_section(analysis: Analysis) -> Section:
+    sentences = analysis.sentences_with_errors
+    shown = sentences[:MOST_SENTENCES]
+    order = "Those with the most errors come first"
+    if len(shown) < len(sentences):
+        order = f"The {len(shown)} with the most errors are shown; report.json has all"
+    text = (
+        f"{len(sentences)} of the {analysis.sentences} sentences have errors. {order}. Pass the id of a sentence to "
+        "--sentences for the scores of its spans."
+    )
+    return Section("Sentences with errors", text, sentences=[_draw_sentence(sentence) for sentence in shown])
+
+
+def _draw_sentence(sentence: SentenceErrors) -> DrawnSentence:
+    words = [clean(token) or REPLACEMENT for token in sentence.tokens]
+    starts = list(accumulate((len(word) + 1 for word in words), initial=0))  # in the words joined by spaces
+
+    def draw(mentions: Sequence[Mention]) -> list[dict[str, Any]]:
+        return [{"entity_group": one.type, "start": starts[one.start], "end": starts[one.end] - 1} for one in mentions]
+
+    def name(mention: Mention | None) -> str | None:
+        return f"{' '.join(words[mention.start : mention.end])} ({mention.type})" if mention else None
+
+    rows = [[outcome_name(error.kind), name(error.gold), name(error.predicted)] for error in sentence.errors]
+    caption = "1 error" if len(rows) == 1 else f"{len(rows)} errors"
+    text = " ".join(words)
+    drawings = [("Gold", text, draw(sentence.gold)), ("Predicted", text, draw(sentence.predicted))]
+    return DrawnSentence(sentence.id, drawings, Table(["error", "gold", "predicted"], rows, caption))
+
+
+def _candidates_section(candidates: Sequence[Mapping[str, Any]], max_candidates: int | None) -> Section:
+    text = (
+        "The m spans most likely to be entities go through the cross-span stage, all others are dropped: the recall of "
+        "the candidates is an upper bound of the model's recall. The same model ran with each m, without retraining; "
+        f"its own m is {max_candidates}."
+    )
+    if {row["max_candidates"] for row in candidates}.issuperset(DEFAULT_COUNTS):
+        left_out = set(DEFAULT_COUNTS).difference(SHOWN_COUNTS, [max_candidates])
+        candidates = [row for row in candidates if row["max_candidates"] not in left_out]
+        text += " The table shows some values of m; report.json has all."
+    rows = []
+    for row in candidates:
+        kept = row["candidates"]
+        dropped = kept["gold"] - kept["found"]
+        rows.append([row["max_candidates"], percent(kept["recall"]), dropped, *percentages(row["scores"])])
+    columns = ["m", "recall of the candidates", "gold entities dropped", *RATIO_NAMES]
+    return Section("Candidates", text, [Table(columns, rows, "By number of candidates")], "candidates")
+
+
+def _comparison_section(analysis: Analysis, comparison: Comparison) -> Section:
+    found = comparison.bootstrap
+    low, high = found["interval"]
+    text = (
+        f"The model's F1 differs from that of {comparison.model} by {_points(found['difference'])} points "
+        f"({found['confidence']:.0%} interval {_points(low)} to {_points(high)}, p = {found['p_value']:.4f}), by a "
+        f"paired bootstrap over sentences with {found['samples']} samples, of which the model wins "
+        f"{found['wins']:.1%}. p is two-sided, under the null hypothesis that both models are equally good."
+    )
+    mine, other = analysis.scores, comparison.scores
+    absent = Counts().scores()  # for a label that only the other model predicts
+    pairs = [
+        ("all", mine, other),
+        *((label, mine["by_label"].get(label, absent), row) for label, row in other["by_label"].items()),
+        *((part, mine[part], other[part]) for part in ("flat", "nested")),
+    ]
+    rows = [
+        [name, percentages(one)[-1], percentages(another)[-1], _points(one["f1"] - another["f1"])]
+        for name, one, another in pairs
+    ]
+    columns = ["", analysis.model, comparison.model, "difference"]
+    return Section("Comparison", text, [Table(columns, rows, "F1 of both models")])
+
+
+def _points(difference: float) -> str:
+    """A difference of ratios in percentage points, signed."""
+    rounded = round(100 * difference, 2)
+    return f"{rounded:+.2f}".replace("-", "−") if rounded else "0.00"
+
+
+def _case_table(case: Case) -> Table:
+    rows = [
+        [
+            span.text,
+            f"{span.start}–{span.end}",
+            span.label,
+            f"{span.probability:.3f}",
+            span.rank,
+            span.final_label,
+            None if span.final_probability is None else f"{span.final_probability:.3f}",
+            ", ".join(span.gold) or NONE_LABEL,
+        ]
+        for span in case.spans
+    ]
+    columns = ["span", "words", "p", "probability", f"rank of {case.num_spans}", "pᶜ", "probability", "gold"]
+    return Table(columns, rows, f"{case.id}: {case.text}")

@@ -1,4 +1,4 @@
-"""Exact-match scores of nested entities: precision, recall and F1, overall, by label, and for flat and nested ones.
+"""Exact-match scores of nested entities: overall, by label, flat and nested, by length, by depth; candidate recall.
 
 Pure Python: works on words and on characters alike, as long as predictions and references use the same unit.
 `metric.py` wraps the scores for `evaluate`; `decoding_triaffine.py` turns tensors into entities.
@@ -13,26 +13,30 @@ An entity is correct if a gold entity of the same sentence has the same start, e
   are in gold at all. Recall is over the gold entities that are nested in gold; they are found if they are predicted at
   all. The same holds for flat entities, so that flat and nested counts add up to the total on both sides.
 - A ratio whose denominator is 0 is 0.0.
+
+Results do not depend on the order of entities or sentences. The rows of each breakdown add up to the totals. By label,
+length and depth, `found` equals `correct`: a correct prediction is in the row of its gold entity.
 """
 
-import operator
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from operator import itemgetter
 from typing import Any, TypeVar
 
-from ..data.statistics import nested_spans
+from ..data.statistics import Span, contains, nested_spans, nesting_depths
+from ..drawing.entities import read_span
 from ..drawing.tables import Table
 
-Row = TypeVar("Row")
+Row = TypeVar("Row", int, bool, str)
 Entity = tuple[int, int, str]  # start, end (exclusive), type
 Sentences = Sequence[Sequence[Mapping[str, Any]]]  # the entities of each sentence, as `score_entities` takes them
 RATIOS = ("precision", "recall", "f1")
 RATIO_NAMES = ("precision", "recall", "F1")
 
 TYPE_KEYS = ("type", "entity_group")
-SPAN_KEYS = ("start", "end")
-IGNORED_KEYS = ("score", "word")
+# The smallest length of each bucket and its name; widths double because long entities are rare.
+LENGTH_BUCKETS = {1: "1", 2: "2", 3: "3-4", 5: "5-8", 9: "9-16", 17: "17+"}
 
 
 @dataclass(frozen=True)
@@ -88,7 +92,7 @@ def score_entities(
 
     Args:
         predictions: A list of entities for each sentence. An entity has `start`, `end` (exclusive) and `type` or
-            `entity_group`; `score` and `word` are optional and ignored.
+            `entity_group`; other keys, such as `score` and `word`, are ignored.
         references: The gold entities of the same sentences, in the same form.
         labels: Labels that get a row in `by_label` even if they never occur, in this order. Other labels that occur
             follow in alphabetical order, and count in every score, too.
@@ -101,8 +105,8 @@ def score_entities(
         ValueError: The numbers of sentences differ, or an entity is ill-formed.
     """
     pairs = list(paired_sentences(predictions, references))
-    by_label = count_rows(pairs, lambda *_: (_label, _label))
-    by_nesting = count_rows(pairs, _nesting)
+    by_label: dict[str, Counts] = _count_rows(pairs, lambda *_: itemgetter(2))
+    by_nesting = _count_rows(pairs, _nesting)
     order = dict.fromkeys([*(labels or ()), *sorted(by_label)])
     return {
         **(by_nesting[False] + by_nesting[True]).scores(),
@@ -110,6 +114,65 @@ def score_entities(
         "flat": by_nesting[False].scores(),
         "nested": by_nesting[True].scores(),
     }
+
+
+def scores_by_length(predictions: Sentences, references: Sentences) -> dict[str, dict[str, Any]]:
+    """Scores by the length of entities: `"1"`, `"2"`, `"3-4"`, `"5-8"`, `"9-16"`, `"17+"`.
+
+    Precision is over the predictions of that length, recall over the gold entities of that length. Lengths that occur
+    on neither side have no row.
+
+    Raises:
+        ValueError: As in `score_entities`.
+    """
+
+    def bucket(entity: Entity) -> int:
+        return max(first for first in LENGTH_BUCKETS if first <= entity[1] - entity[0])
+
+    counts = _count_rows(paired_sentences(predictions, references), lambda *_: bucket)
+    return {LENGTH_BUCKETS[first]: counts[first].scores() for first in sorted(counts)}
+
+
+def scores_by_depth(predictions: Sentences, references: Sentences) -> dict[str, dict[str, Any]]:
+    """Scores by nesting depth: `"1"` for outermost entities, `"2"` for those directly inside them, and so on.
+
+    The depth of a span, predicted or gold, is 1 if no gold span of its sentence contains it, else one more than that of
+    the deepest gold span that does. A span does not contain itself; spans that cross do not contain each other. Gold
+    determines the depth of predictions too, so that a missing outer entity does not change the depth of the inner one;
+    `flat` and `nested` of `score_entities` consider each side alone. Depths that occur on neither side have no row.
+
+    Raises:
+        ValueError: As in `score_entities`.
+    """
+
+    def depths(_side: set[Entity], gold: set[Entity]) -> Callable[[Entity], int]:
+        depth_of = nesting_depths([entity[:2] for entity in gold])
+        return lambda entity: 1 + max((depth_of[span] for span in depth_of if contains(span, entity[:2])), default=0)
+
+    counts = _count_rows(paired_sentences(predictions, references), depths)
+    return {str(depth): counts[depth].scores() for depth in sorted(counts)}
+
+
+def candidate_recall(candidates: Sequence[Iterable[Span]], references: Sentences) -> dict[str, Any]:
+    """The share of gold that the candidate filter keeps: an upper bound of the recall after it.
+
+    Args:
+        candidates: For each sentence the candidate spans (start, end exclusive), in the unit of the entities.
+        references: The gold entities of the same sentences.
+
+    Returns:
+        `gold`: the number of gold entities (two types on one span count twice); `found`: of those whose span is a
+        candidate; `recall`: their ratio, 0.0 without gold.
+
+    Raises:
+        ValueError: As in `score_entities`.
+    """
+    check_same_sentences(candidates, references)
+    counts = Counts()
+    for sentence, (spans, entities) in enumerate(zip(candidates, references, strict=True)):
+        kept, gold = set(spans), read_entities(entities, f"references, sentence {sentence}")
+        counts += Counts(found=sum(entity[:2] in kept for entity in gold), gold=len(gold))
+    return {"found": counts.found, "gold": counts.gold, "recall": counts.recall}
 
 
 def without_labels(predictions: Sentences, labels: Collection[str]) -> Sentences:
@@ -194,69 +257,32 @@ def percent(ratio: float) -> str:
     return f"{100 * ratio:.2f}"
 
 
-def count_rows(
+def _count_rows(
     pairs: Iterable[tuple[set[Entity], set[Entity]]],
-    rows_of: Callable[[set[Entity], set[Entity]], tuple[Callable[[Entity], Row], Callable[[Entity], Row]]],
+    rows: Callable[[set[Entity], set[Entity]], Callable[[Entity], Row]],
 ) -> defaultdict[Row, Counts]:
-    """Counts in each row of a table.
-
-    Args:
-        pairs: the predicted and the gold entities of each sentence.
-        rows_of: maps those of a sentence to two functions, which give the row of a predicted and of a gold entity.
-    """
+    """Counts in each row of a table; `rows` gives the row of each entity, from those of its side and the gold ones."""
     counts: defaultdict[Row, Counts] = defaultdict(Counts)
     for predicted, gold in pairs:
-        row_of_predicted, row_of_gold = rows_of(predicted, gold)
+        row = rows(predicted, gold)
         for entity in predicted:
-            counts[row_of_predicted(entity)] += Counts(predicted=1, correct=int(entity in gold))
+            counts[row(entity)] += Counts(predicted=1, correct=int(entity in gold))
+        row = rows(gold, gold)
         for entity in gold:
-            counts[row_of_gold(entity)] += Counts(gold=1, found=int(entity in predicted))
+            counts[row(entity)] += Counts(gold=1, found=int(entity in predicted))
     return counts
 
 
-def _label(entity: Entity) -> str:
-    return entity[2]
-
-
-def _nesting(predicted: set[Entity], gold: set[Entity]) -> tuple[Callable[[Entity], bool], Callable[[Entity], bool]]:
-    """Whether an entity is nested in its own side."""
-    nested_predicted, nested_gold = (nested_spans(entity[:2] for entity in side) for side in (predicted, gold))
-    return lambda entity: entity[:2] in nested_predicted, lambda entity: entity[:2] in nested_gold
+def _nesting(side: set[Entity], _gold: set[Entity]) -> Callable[[Entity], bool]:
+    nested = nested_spans(entity[:2] for entity in side)
+    return lambda entity: entity[:2] in nested
 
 
 def _read_entity(entity: Mapping[str, Any], where: str) -> Entity:
-    if not isinstance(entity, Mapping):
-        raise ValueError(f"{where}: expected a dict with start, end and type, got {entity!r}.")
-    unknown = [key for key in entity if key not in (*SPAN_KEYS, *TYPE_KEYS, *IGNORED_KEYS)]
-    if unknown:
-        raise ValueError(
-            f"{where}: unknown keys {unknown}. An entity has start, end and type (or entity_group), "
-            "and optionally score and word."
-        )
-    missing = [key for key in SPAN_KEYS if key not in entity]
-    if missing:
-        raise ValueError(f"{where}: {' and '.join(missing)} missing in {dict(entity)!r}.")
-    start, end = (_read_position(entity[key], f"{where}, {key}") for key in SPAN_KEYS)
-    if not 0 <= start < end:
-        raise ValueError(
-            f"{where}: start {start}, end {end} is not a span; 0 <= start < end is required (end exclusive)."
-        )
-    return start, end, _read_type(entity, where)
-
-
-def _read_position(value: Any, where: str) -> int:
-    try:
-        if isinstance(value, bool):
-            raise TypeError
-        return operator.index(value)  # accepts NumPy integers, but no float, which would be truncated
-    except TypeError:
-        raise ValueError(f"{where}: expected an integer, got {value!r}.") from None
-
-
-def _read_type(entity: Mapping[str, Any], where: str) -> str:
+    start, end = read_span(entity, where)
     types = [entity[key] for key in TYPE_KEYS if key in entity]
     if len(types) != 1 or not isinstance(types[0], str) or not types[0]:
         raise ValueError(
             f"{where}: exactly one of type and entity_group is required, a non-empty string; got {dict(entity)!r}."
         )
-    return types[0]
+    return start, end, types[0]

@@ -1,23 +1,20 @@
 """`explain`: the attention and contributions behind each label's score of a span, as plain data ready for JSON."""
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import repeat, starmap
 from typing import Any
-
-from torch import Tensor
 
 from ..inference import model_inputs, rank_of_span, read_labels, read_probabilities
 from ..model.batches_triaffine import Feature
 from ..model.configuration_triaffine import NONE_LABEL, TriaffineConfig
-from ..model.modeling_triaffine import TriaffineForNestedNER, evaluating
+from ..model.modeling_triaffine import evaluating
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.processing_triaffine import TriaffineProcessor
-from ..model.span_head_triaffine import SpanHeadOutput
 from ..model.text_triaffine import Offsets
 from .contributions import StageParts, cross_span_stage_parts, span_stage_parts
 
-# Words on each side of the gap in an error about a misplaced span.
-NEAR_WORDS = 4
+# Sentences in an error about a span that crosses their boundaries.
+MOST_PARTS = 8
 
 
 @dataclass(frozen=True)
@@ -121,18 +118,52 @@ def explain(pipeline: NestedNERPipeline, text: str, span: tuple[int, int]) -> Ex
     if not hasattr(model, "represent_words"):
         raise ValueError("ONNX graphs cannot be explained; pass a NestedNERPipeline with the original model.")
     feature, offsets, (i, j) = _locate(pipeline.processor, text, span)
-    max_width = model.config.max_span_width
+    config = model.config
+    max_width = config.max_span_width
     if max_width is not None and j - i >= max_width:
         raise ValueError(
             f"The span has {j - i + 1} words, but the model scores spans of at most {max_width} "
             "(`max_span_width`); choose a shorter one."
         )
+
+    def cut(first: int, last: int) -> TextSpan:
+        start, end = offsets[first][0], offsets[last][1]
+        return TextSpan(text[start:end], start, end)
+
     with evaluating(model):
         batch = model_inputs(model, pipeline.processor, [feature])
         packed = batch.pop("packed_words")
         hidden = model.represent_words(**batch)
         output = model.head(hidden, batch["num_words"], packed_words=packed)
-        return _explain_words(model, hidden, output, text, offsets, (i, j))
+        parts = span_stage_parts(model.head, hidden, output, (i, j))
+        before, after = _stage_scores(config, parts, is_final=not config.cross_span), None
+        candidates = None
+        spans = [] if output.candidates is None else output.candidates[0].tolist()
+        if [i, j] in spans and output.logits is not None:
+            parts = cross_span_stage_parts(model.head, hidden, output, spans.index([i, j]))
+            after = _stage_scores(config, parts, is_final=True)
+            found = zip(starmap(cut, spans), read_labels(config, output.logits[0], is_final=True), strict=True)
+            candidates = [Candidate(place.text, place.start, place.end, *labels[0]) for place, labels in found]
+        rank, num_spans = rank_of_span(output, (i, j), max_width, config.multi_label)
+    is_candidate = after is not None if config.cross_span else None
+    predicted = [NONE_LABEL]
+    if is_candidate is not False:
+        predicted = [label for label, _ in read_labels(config, parts.logits.unsqueeze(0), is_final=True)[0]]
+    names = list(config.id2label.values())[: config.num_scores]
+    final = after or repeat(None, len(names))
+    return Explanation(
+        span=cut(i, j),
+        sentence=cut(0, -1),
+        words=[cut(word, word) for word in range(i, j + 1)],
+        candidates=candidates,
+        labels=[LabelExplanation(*row) for row in zip(names, before, final, strict=True)],
+        predicted=predicted[0],
+        rank=rank,
+        num_spans=num_spans,
+        is_candidate=is_candidate,
+        cross_span_axis=config.cross_span_axis if config.cross_span else None,
+        also_predicted=predicted[1:],
+    )
 
 
 def _locate(
@@ -145,108 +176,37 @@ def _locate(
             f"The span {start}:{end} is not in the text of {len(text)} characters; pass start and end (exclusive) in "
             "characters."
         )
-    read: list[list[Offsets]] = []
+    words: list[Offsets] = []
+    parts: list[Offsets] = []  # for each sentence that the span touches, all words that it touches
     for feature, piece in processor.encode_text(text):
         offsets = piece.offsets
-        words = _touched_words(offsets, start, end)
-        covered = words and (offsets[words[0]][0], offsets[words[-1]][1]) == (start, end)
-        if covered and piece.owns(words[0], words[-1] + 1):
-            return feature, offsets, (words[0], words[-1])
-        read.append(offsets[piece.shared_before :])
+        touched = [number for number, word in enumerate(offsets) if word[0] < end and start < word[1]]
+        covered = touched and (offsets[touched[0]][0], offsets[touched[-1]][1]) == (start, end)
+        if covered and piece.owns(touched[0], touched[-1] + 1):
+            return feature, offsets, (touched[0], touched[-1])
+        words += offsets[piece.shared_before :]
+        if own := [number for number in touched if number >= piece.shared_before]:
+            parts.append((offsets[own[0]][0], offsets[own[-1]][1]))
         if offsets and offsets[0][0] >= end:
             break
-    raise ValueError(_describe_misplaced(text, start, end, read))
-
-
-def _touched_words(offsets: list[Offsets], start: int, end: int) -> list[int]:
-    return [number for number, word in enumerate(offsets) if word[0] < end and start < word[1]]
-
-
-def _describe_misplaced(text: str, start: int, end: int, sentences: list[list[Offsets]]) -> str:
-    """The error message about a span that is not a sequence of words of one sentence."""
-    what = f"The span {start}:{end} ({text[start:end]!r})"
-    touched = [(offsets, words) for offsets in sentences if (words := _touched_words(offsets, start, end))]
-    if len(touched) > 1:
-        parts = [(offsets[words[0]][0], offsets[words[-1]][1]) for offsets, words in touched]
-        return f"{what} crosses a sentence boundary; its parts by sentence are {_quote(text, parts)}."
-    cut = [word for offsets in sentences for word in offsets]
-    if not cut:
-        return f"{what} contains no words, nor does the text."
-    # The words that the span touches; those on both sides of a span of white space.
-    first = next((number for number, word in enumerate(cut) if word[1] > start), len(cut) - 1)
-    last = sum(word[0] < end for word in cut) - 1
-    near = cut[max(0, min(first, last)) : max(first, last) + 1]
-    return f"{what} does not begin and end at word boundaries; the nearest words are {_quote(text, near)}."
-
-
-def _quote(text: str, pieces: list[Offsets]) -> str:
-    quoted = [f"{start}:{end} ({text[start:end]!r})" for start, end in pieces]
-    if len(quoted) > 2 * NEAR_WORDS:
-        quoted = [*quoted[:NEAR_WORDS], "…", *quoted[-NEAR_WORDS:]]
-    return ", ".join(quoted)
-
-
-def _explain_words(
-    model: TriaffineForNestedNER,
-    hidden: Tensor,
-    output: SpanHeadOutput,
-    text: str,
-    offsets: list[Offsets],
-    span: tuple[int, int],
-) -> Explanation:
-    """Explains the span (i, j), both inclusive, of the sentence whose words have these offsets."""
-
-    def cut(first: int, last: int) -> TextSpan:
-        start, end = offsets[first][0], offsets[last][1]
-        return TextSpan(text[start:end], start, end)
-
-    head = model.head
-    config = model.config
-    names = list(config.id2label.values())[: config.num_scores]
-    rank, num_spans = rank_of_span(output, span, config.max_span_width, config.multi_label)
-    parts = span_stage_parts(head, hidden, output, span)
-    before = _stage_scores(config, parts, is_final=not config.cross_span)
-    after: list[StageScore] | None = None
-    candidates = None
-    if output.candidates is not None:
-        spans = [(i, j) for i, j in output.candidates[0].tolist()]
-        if span in spans:
-            parts = cross_span_stage_parts(head, hidden, output, spans.index(span))
-            after = _stage_scores(config, parts, is_final=True)
-            candidates = _candidates(config, output, [cut(*candidate) for candidate in spans])
-    final: Sequence[StageScore | None] = after or [None] * len(names)
-    is_scored = not config.cross_span or after is not None
-    predicted = [NONE_LABEL]
-    if is_scored:
-        predicted = [label for label, _ in read_labels(config, parts.logits.unsqueeze(0), is_final=True)[0]]
-    return Explanation(
-        span=cut(*span),
-        sentence=cut(0, -1),
-        words=[cut(word, word) for word in range(span[0], span[1] + 1)],
-        candidates=candidates,
-        labels=[LabelExplanation(*scores) for scores in zip(names, before, final, strict=True)],
-        predicted=predicted[0],
-        rank=rank,
-        num_spans=num_spans,
-        is_candidate=after is not None if config.cross_span else None,
-        cross_span_axis=config.cross_span_axis if config.cross_span else None,
-        also_predicted=predicted[1:],
-    )
+    problem = "does not begin and end at word boundaries; the nearest words are"
+    if len(parts) > 1:
+        problem = "crosses a sentence boundary; its parts by sentence are"
+    elif not words:
+        problem = "contains no words, nor does the text"
+    elif not parts:  # the words on both sides of a span of white space
+        parts = [word for word in words if word[1] <= start][-1:] + [word for word in words if word[0] >= end][:1]
+    quoted = [f"{first}:{last} ({text[first:last]!r})" for first, last in parts[:MOST_PARTS]]
+    listed = ", ".join([*quoted, "…"] if len(parts) > MOST_PARTS else quoted)
+    raise ValueError(f"The span {start}:{end} ({text[start:end]!r}) {problem} {listed}".rstrip() + ".")
 
 
 def _stage_scores(config: TriaffineConfig, parts: StageParts, is_final: bool) -> list[StageScore]:
     """The scores of each label."""
     probabilities = read_probabilities(config, parts.logits, is_final)[: len(parts.logits)]
-    nothing = [None] * len(probabilities)
     attention, contributions = (
-        nothing if values is None else values.tolist() for values in (parts.attention, parts.contributions)
+        [None] * len(probabilities) if values is None else values.tolist()
+        for values in (parts.attention, parts.contributions)
     )
     columns = (parts.logits.tolist(), probabilities.tolist(), parts.bias.tolist(), attention, contributions)
     return [StageScore(*row) for row in zip(*columns, strict=True)]
-
-
-def _candidates(config: TriaffineConfig, output: SpanHeadOutput, spans: list[TextSpan]) -> list[Candidate]:
-    """The candidates with their final labels."""
-    assert output.logits is not None
-    rows = zip(spans, read_labels(config, output.logits[0], is_final=True), strict=True)
-    return [Candidate(span.text, span.start, span.end, *labels[0]) for span, labels in rows]

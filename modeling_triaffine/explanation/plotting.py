@@ -5,8 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..drawing.figure_style import DOTS_PER_INCH, figure_style
 from ..drawing.safe_text import LONGEST_LABEL, clean, shorten
-from ..errors import missing_extra
+from ..files import atomic_path
 from .explaining import Explanation
 from .tables import Stage, describe_span, likeliest_labels, make_stages, number_text, probability_text
 
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FORMATS = (".png", ".svg", ".pdf")
-DOTS_PER_INCH = 160
 DARK = 0.62  # share of the highest attention in a table; numbers on darker cells are white
 MOST_LABELS = 24  # columns
 
@@ -29,12 +29,6 @@ LONGEST_TITLE = 60  # characters
 TEXT_SIZE, TITLE_SIZE = 8.5, 12.0  # points
 # Distinguishable with colour vision deficiencies and in grey.
 BEFORE, AFTER, PREDICTED, QUIET = "#999999", "#0072B2", "#B34700", "#555555"
-STYLE = {
-    "font.size": TEXT_SIZE,
-    "text.parse_math": False,  # $ in a text is literal
-    "svg.fonttype": "none",  # text stays text: searchable, in any script the viewer has a font for
-    "svg.hashsalt": "explanation",  # the same explanation gives the same file
-}
 
 
 def plot_explanation(explanation: Explanation, path: str | os.PathLike[str] | None = None) -> "Figure":
@@ -55,10 +49,6 @@ def plot_explanation(explanation: Explanation, path: str | os.PathLike[str] | No
         ImportError: matplotlib is not installed.
         ValueError: The path has another suffix.
     """
-    try:
-        from matplotlib import style
-    except ImportError:
-        raise missing_extra("Plots need matplotlib", "plot") from None
     suffix = "" if path is None else Path(path).suffix.lower()
     if path is not None and suffix not in FORMATS:
         raise ValueError(f"Cannot save a plot as {path}; choose a name that ends in {', '.join(FORMATS)}.")
@@ -66,12 +56,13 @@ def plot_explanation(explanation: Explanation, path: str | os.PathLike[str] | No
     subtitle = describe_span(explanation)
     if left_out := len(explanation.labels) - len(shown):
         subtitle += f" · labels left out: {left_out}"
-    with style.context(["default", STYLE]):
+    with figure_style("explanation", {"font.size": TEXT_SIZE}):
         figure = _draw(replace(explanation, labels=[explanation.labels[number] for number in shown]), subtitle)
         if path is not None:
             dates: dict[str, Any] = {"Date": None} if suffix == ".svg" else {}
             metadata = {"Title": clean(explanation.span.text), **dates}
-            figure.savefig(path, dpi=DOTS_PER_INCH, metadata=metadata)
+            with atomic_path(Path(path)) as unfinished:
+                figure.savefig(unfinished, format=suffix[1:], dpi=DOTS_PER_INCH, metadata=metadata)
     return figure
 
 
@@ -182,8 +173,6 @@ def _name_columns(axes: "Axes", labels: list[str], rotation: int, predicted: int
 
 def _draw_stage(sheet: _Sheet, left: float, top: float, stage: Stage, predicted: int | None) -> None:
     """Names and numbers of the rows, on the colours of attention."""
-    from matplotlib.patches import Rectangle
-
     rows, columns = stage.rows, len(stage.logit.numbers)
     axes = sheet.add_axes(left, top, CELL_WIDTH * columns, CELL_HEIGHT * len(rows))
     axes.set(xlim=(-0.5, columns - 0.5), ylim=(len(rows) - 0.5, -0.5), xticks=[])
@@ -194,9 +183,8 @@ def _draw_stage(sheet: _Sheet, left: float, top: float, stage: Stage, predicted:
     if stage.terms:
         axes.axhline(len(stage.terms) - 0.5, color="black", linewidth=0.8)
     if predicted is not None:
-        frame = Rectangle((predicted - 0.5, -0.5), 1, len(rows), fill=False, edgecolor=PREDICTED, linewidth=1.5)
+        frame = axes.axvspan(predicted - 0.5, predicted + 0.5, fill=False, edgecolor=PREDICTED, linewidth=1.5)
         frame.set(clip_on=False, zorder=3)  # above the colours
-        axes.add_patch(frame)
     _write_numbers(axes, stage)
     _colour_cells(sheet, axes, left + CELL_WIDTH * columns + 0.1, top, stage)
 

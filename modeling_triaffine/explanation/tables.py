@@ -54,15 +54,12 @@ def make_stages(explanation: Explanation) -> list[Stage]:
     """
     before = [label.span_stage for label in explanation.labels]
     words = [Row(shorten(word.text, LONGEST_NAME), []) for word in explanation.words]
-    terms = _terms(words, before, sorted(_strongest(before, MOST_WORDS)), "word")
-    heading = "Inside words" if terms else "First and last word only, without attention to inside words"
-    stages = [_make_stage(heading, "α" if terms else None, terms, before, "logit p")]
+    stages = [_make_stage("Inside words", "α", words, before, "word")]
     after = [label.cross_span_stage for label in explanation.labels if label.cross_span_stage is not None]
     if after and explanation.candidates is not None:
         relation = "the span attends to" if explanation.cross_span_axis == "key" else "attend to the span"
         candidates = [_name_candidate(candidate, explanation.span) for candidate in explanation.candidates]
-        terms = _terms(candidates, after, _strongest(after, MOST_CANDIDATES), "candidate")
-        stages.append(_make_stage(f"Candidates that {relation}", "β", terms, after, "logit pᶜ"))
+        stages.append(_make_stage(f"Candidates that {relation}", "β", candidates, after, "candidate"))
     return stages
 
 
@@ -119,9 +116,28 @@ def _cell(row: Row, label: int) -> str:
     return f"{number} ({row.attention[label]:.2f})" if row.attention else number
 
 
-def _make_stage(heading: str, symbol: str | None, terms: list[Row], scores: list[StageScore], logit: str) -> Stage:
+def _make_stage(heading: str, symbol: str, names: list[Row], scores: list[StageScore], kind: str) -> Stage:
+    """The rows of a stage: of the words or candidates with the largest contributions, and the sum of the others."""
     bias = Row("label bias", [score.bias for score in scores])
-    return Stage(heading, symbol, terms, bias, Row(logit, [score.logit for score in scores]))
+    logit = Row("logit p" if kind == "word" else "logit pᶜ", [score.logit for score in scores])
+    contributions = [score.contributions for score in scores if score.contributions is not None]
+    attention = [score.attention for score in scores if score.attention is not None]
+    if not contributions:
+        return Stage("First and last word only, without attention to inside words", None, [], bias, logit)
+    weighted = [[score.probability * abs(value) for value in score.contributions or ()] for score in scores]
+    strengths = [sum(values) for values in zip(*weighted, strict=True)]
+    ranked = sorted(range(len(names)), key=lambda number: -strengths[number])
+    shown = sorted(ranked[:MOST_WORDS]) if kind == "word" else ranked[:MOST_CANDIDATES]
+    terms = [
+        names[n]._replace(
+            numbers=[values[n] for values in contributions], attention=[values[n] for values in attention]
+        )
+        for n in shown
+    ]
+    if others := sorted(set(ranked).difference(shown)):
+        name = f"{len(others)} other {kind}s" if len(others) > 1 else f"1 other {kind}"
+        terms.append(Row(name, [sum(values[n] for n in others) for values in contributions]))
+    return Stage(heading, symbol, terms, bias, logit)
 
 
 def _name_candidate(candidate: Candidate, span: TextSpan) -> Row:
@@ -130,31 +146,6 @@ def _name_candidate(candidate: Candidate, span: TextSpan) -> Row:
     return Row(
         shorten(candidate.text, LONGEST_NAME), [], label=None if candidate.label == NONE_LABEL else candidate.label
     )
-
-
-def _strongest(scores: Sequence[StageScore], most: int) -> list[int]:
-    """The indices of the words or candidates with the largest contributions ([`make_stages`]), largest first."""
-    weighted = [[score.probability * abs(value) for value in score.contributions or ()] for score in scores]
-    strengths = [sum(values) for values in zip(*weighted, strict=True)]
-    return sorted(range(len(strengths)), key=lambda number: -strengths[number])[:most]
-
-
-def _terms(names: Sequence[Row], scores: Sequence[StageScore], shown: Sequence[int], kind: str) -> list[Row]:
-    """The rows of the selected words or candidates, and the sum of the others."""
-    contributions = [score.contributions for score in scores if score.contributions is not None]
-    attention = [score.attention for score in scores if score.attention is not None]
-    if not contributions:
-        return []
-    rows = [
-        names[n]._replace(
-            numbers=[values[n] for values in contributions], attention=[values[n] for values in attention]
-        )
-        for n in shown
-    ]
-    if others := set(range(len(names))).difference(shown):
-        name = f"{len(others)} other {kind}s" if len(others) > 1 else f"1 other {kind}"
-        rows.append(Row(name, [sum(values[n] for n in sorted(others)) for values in contributions]))
-    return rows
 
 
 def number_text(value: float) -> str:

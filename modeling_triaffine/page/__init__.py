@@ -1,8 +1,7 @@
 """The demo page: draws, lists and explains the nested entities of a text (the extra `demo`).
 
-`models.py` loads the offered models, `marking.py` runs them with progress, `views.py` and `explained.py` turn results
-and explanations into HTML, `answers.py` combines these, `app.py` defines components and events, `style.py` their CSS
-and JavaScript, `serving.py` the server.
+`models.py` loads the offered models, `answers.py` runs them and turns results and explanations (`explained.py`) into
+HTML, `app.py` defines components and events, `style.py` their CSS and JavaScript, `serving.py` the server.
 """
 
 from ..errors import missing_extra

@@ -1,24 +1,51 @@
-"""The responses of the page as HTML, error messages included."""
+"""The responses of the page as HTML: drawing and table, explanation, or an error message; all input is escaped."""
 
+import json
 import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
+from torch import nn
+
+from ..drawing import draw_entities_html
+from ..drawing.safe_text import html_text
+from ..drawing.templates import render_html
 from ..explanation import explain
+from ..model.pipeline_triaffine import NestedNERPipeline
+from ..model.text_triaffine import clean_text
 from .explained import show_explanation
-from .marking import Marked, Report, mark_text
 from .models import Models
-from .views import show_drawing, show_error, show_hint, show_table
 
 logger = logging.getLogger(__name__)
 
+# Called with (sentences done, total).
+Report = Callable[[int, int], None]
 # Characters. All visitors share one model, and a running text cannot be interrupted.
 LONGEST_TEXT = 200_000
+# With more entities, or characters of text, the drawing and the table scroll in boxes of their own.
+MOST_IN_SIGHT, LONGEST_IN_SIGHT = 200, 6000
 
-NOTHING_YET = show_hint("The entities of the text will be drawn here.")
-NO_TEXT = show_hint("There is no text yet: type or paste one, or choose an example.")
-NOTHING_FOUND = show_hint("No entities were found.")
-CHOOSE_ONE = show_hint("Choose an entity, in the drawing or in the table, to see why it was found.")
-NOT_AT_HAND = show_hint("This result has expired: find the entities again, then choose one.")
+HINT = '<p class="hint">{}</p>'
+NOTHING_YET = HINT.format("The entities of the text will be drawn here.")
+NO_TEXT = HINT.format("There is no text yet: type or paste one, or choose an example.")
+NOTHING_FOUND = HINT.format("No entities were found.")
+CHOOSE_ONE = HINT.format("Choose an entity, in the drawing or in the table, to see why it was found.")
+NOT_AT_HAND = HINT.format("This result has expired: find the entities again, then choose one.")
+
+
+@dataclass(frozen=True)
+class Marked:
+    """A text with its entities, and the model and options that found them."""
+
+    model: str
+    threshold: float | None
+    overlap: str
+    text: str
+    entities: list[dict[str, Any]]
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), ensure_ascii=False, indent=2)
 
 
 class Answer(NamedTuple):
@@ -50,6 +77,25 @@ def find_entities(
     return Answer(drawing, show_table(marked.text, marked.entities, labels), marked)
 
 
+def mark_text(
+    pipeline: NestedNERPipeline, model: str, text: str, threshold: float | None, overlap: str, report: Report
+) -> Marked:
+    """Finds the entities of a text; lone surrogates, which browsers cannot display, become U+FFFD."""
+    text = clean_text(text)
+    done, total = 0, sum(1 for _ in pipeline.processor.split_text(text))
+
+    def count(_module: nn.Module, _arguments: Any, inputs: dict[str, Any], _output: Any) -> None:
+        nonlocal done
+        done += len(inputs["num_words"])
+        report(done, total)
+
+    hook = pipeline.model.register_forward_hook(count, with_kwargs=True)
+    try:
+        return Marked(model, threshold, overlap, text, pipeline(text, threshold=threshold, overlap=overlap))
+    finally:
+        hook.remove()
+
+
 def explain_entity(offered: Models, marked: Marked | None, start: Any, end: Any) -> str:
     """Explains the scores of a span of the text; `start` and `end` come unchecked from the browser."""
     if marked is None:
@@ -58,6 +104,26 @@ def explain_entity(offered: Models, marked: Marked | None, start: Any, end: Any)
         return show_explanation(explain(offered.pipeline(marked.model), marked.text, (int(start), int(end))))
     except Exception as error:
         return _show(error)
+
+
+def show_drawing(text: str, entities: Sequence[Mapping[str, Any]], labels: Sequence[str]) -> str:
+    drawing = draw_entities_html(text, entities, labels)
+    return f'<div class="long">{drawing}</div>' if _is_long(text, entities) else drawing
+
+
+def show_table(text: str, entities: Sequence[Mapping[str, Any]], labels: Sequence[str]) -> str:
+    """A row for each entity, with the colour and data attributes of its bracket in the drawing."""
+    kinds = {label: kind for kind, label in enumerate(labels)}
+    return render_html("page/entities.html", entities=entities, kinds=kinds, is_long=_is_long(text, entities))
+
+
+def _is_long(text: str, entities: Sequence[Any]) -> bool:
+    return len(entities) > MOST_IN_SIGHT or len(text) > LONGEST_IN_SIGHT
+
+
+def show_error(error: Exception | str) -> str:
+    """The error message as one paragraph."""
+    return f'<p class="error" role="alert">{html_text(str(error))}</p>'
 
 
 def _show(error: Exception) -> str:

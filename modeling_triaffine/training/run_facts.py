@@ -12,8 +12,7 @@ from datasets import DatasetDict
 
 from ..data.alignment import detokenize
 from ..data.statistics import nested_spans
-from ..evaluation.breakdowns import scores_by_length
-from ..evaluation.scoring import score_entities, without_labels
+from ..evaluation.scoring import score_entities, scores_by_length, without_labels
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..publishing.run_summary import Evaluation, Example, Label, RunSummary

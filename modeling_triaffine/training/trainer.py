@@ -24,9 +24,8 @@ from transformers.trainer_utils import EvalLoopOutput, IntervalStrategy, TrainOu
 
 from ..data.collator import DataCollatorForNestedNER
 from ..data.statistics import Span
-from ..evaluation.breakdowns import candidate_recall
-from ..evaluation.candidates import candidate_spans
-from ..evaluation.scoring import score_entities, without_labels
+from ..evaluation.prediction import candidate_spans
+from ..evaluation.scoring import candidate_recall, score_entities, without_labels
 from ..model.checkpoint_triaffine import broken_weights
 from ..model.decoding_triaffine import find_entities
 from ..model.modeling_triaffine import TriaffineForNestedNER

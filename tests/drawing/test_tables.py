@@ -10,36 +10,22 @@ from modeling_triaffine.drawing import tables
 from modeling_triaffine.drawing.safe_text import text_width
 from modeling_triaffine.drawing.tables import Code, Strong, Table
 
-HOSTILE = [
-    "a|b",
-    "`tick` ``two``",
-    "two\nlines\r\n\u2028 | three",
-    "<script>alert('1')</script>",
-    "&lt;b&gt; &amp;",
-    "[link](javascript:x) ![i](j)",
-    "_a_ __b__ *c* **d** ~~e~~ $f$",
-    "\\| \\",
-    "\u202egnirts\u202c \u2066x\u2069",
-    "\x1b[31mred\x07\x00",
-    "\ud800",
-    "  -- ",
-    "株式会社 e\u0301",
-]
-SHOWN = [
-    "a|b",
-    "`tick` ``two``",
-    "two lines | three",
-    "<script>alert('1')</script>",
-    "&lt;b&gt; &amp;",
-    "[link](javascript:x) ![i](j)",
-    "_a_ __b__ *c* **d** ~~e~~ $f$",
-    "\\| \\",
-    "�gnirts� �x�",
-    "�[31mred��",
-    "�",
-    "--",
-    "株式会社 e\u0301",
-]
+# Cell → what is shown of it.
+HOSTILE = {
+    "a|b": "a|b",
+    "`tick` ``two``": "`tick` ``two``",
+    "two\nlines\r\n\u2028 | three": "two lines | three",
+    "<script>alert('1')</script>": "<script>alert('1')</script>",
+    "&lt;b&gt; &amp;": "&lt;b&gt; &amp;",
+    "[link](javascript:x) ![i](j)": "[link](javascript:x) ![i](j)",
+    "_a_ __b__ *c* **d** ~~e~~ $f$": "_a_ __b__ *c* **d** ~~e~~ $f$",
+    "\\| \\": "\\| \\",
+    "\u202egnirts\u202c \u2066x\u2069": "�gnirts� �x�",
+    "\x1b[31mred\x07\x00": "�[31mred��",
+    "\ud800": "�",
+    "  -- ": "--",
+    "株式会社 e\u0301": "株式会社 e\u0301",
+}
 
 
 class Cells(HTMLParser):
@@ -74,7 +60,7 @@ def test_the_example_of_the_module():
 @pytest.mark.parametrize("kind", [str, Code, Strong])
 def test_hostile_cells_show_as_text_in_every_form(kind):
     table = Table([kind("|`<b>"), "n"], [[kind(text), 1] for text in HOSTILE], caption="<i>`|\x1b")
-    expected = ["|`<b>", "n", *(cell for text in SHOWN for cell in (text, "1"))]
+    expected = ["|`<b>", "n", *(cell for text in HOSTILE.values() for cell in (text, "1"))]
     page = Cells(table.html())
     assert page.cells == expected
     assert set(page.tags) <= {"code", "strong"}
@@ -84,7 +70,7 @@ def test_hostile_cells_show_as_text_in_every_form(kind):
     assert set(read.tags) <= {"code", "strong"}
     caption, blank, *lines = table.text().splitlines()
     assert (caption, blank) == ("<i>`|�", "")
-    assert [line.removesuffix("  1").strip() for line in lines[1:]] == SHOWN
+    assert [line.removesuffix("  1").strip() for line in lines[1:]] == list(HOSTILE.values())
     assert len({text_width(line) for line in lines}) == 1
 
 

@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import re
 import sys
 from itertools import product
 
@@ -11,14 +12,14 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from modeling_triaffine.commands.analyse import command as analyse_command
 from modeling_triaffine.data.collator import encode_records
 from modeling_triaffine.evaluation import significance
 from modeling_triaffine.evaluation.analysis import NamedModel, analyse
-from modeling_triaffine.evaluation.candidates import sweep_candidates
 from modeling_triaffine.evaluation.cases import make_cases
 from modeling_triaffine.evaluation.error_analysis import sentences_with_errors
 from modeling_triaffine.evaluation.figures import draw_figures
-from modeling_triaffine.evaluation.prediction import predict_words
+from modeling_triaffine.evaluation.prediction import predict_words, sweep_candidates
 from modeling_triaffine.evaluation.report import html_report, markdown_report
 from modeling_triaffine.evaluation.scoring import score_entities
 from modeling_triaffine.evaluation.significance import paired_bootstrap
@@ -86,20 +87,12 @@ def test_the_model_is_left_as_it_was_whatever_happens(model, processor, monkeypa
     assert (model.config.max_candidates, model.training) == (6, True)
 
 
-def test_sweeps_need_candidates(encoder, model, processor):
-    with pytest.raises(ValueError, match="at least 1, got 0"):
-        sweep_candidates(model, processor, make_records(), counts=[5, 0])
-    with pytest.raises(ValueError, match="`counts` is empty"):
-        sweep_candidates(model, processor, make_records(), counts=[])
-    without = tiny_model(encoder, cross_span=False)
+@pytest.mark.parametrize("counts", [[5, 0], []])
+def test_sweeps_need_candidates(encoder, model, processor, counts):
+    with pytest.raises(ValueError, match=f"at least 1, got {re.escape(str(counts))}"):
+        sweep_candidates(model, processor, make_records(), counts)
     with pytest.raises(ValueError, match="no cross-span stage"):
-        sweep_candidates(without, processor, make_records())
-    corpus = micro_dataset(make_records())
-    analysis = analyse(NamedModel("m", without, processor), corpus, "c")
-    assert (analysis.candidates, analysis.max_candidates) == (None, None)
-    assert "## Candidates" not in markdown_report(analysis)
-    with pytest.raises(ValueError, match="no cross-span stage"):
-        analyse(NamedModel("m", without, processor), corpus, "c", counts=[5])
+        sweep_candidates(tiny_model(encoder, cross_span=False), processor, make_records())
 
 
 # ---- cases
@@ -181,11 +174,6 @@ def test_bootstrap_of_swapped_models_is_the_mirror_image(rows):
     assert there["wins"] + back["wins"] <= 1
 
 
-def test_bootstrap_of_equal_models():
-    result = paired_bootstrap(BETTER, BETTER, GOLD, samples=20)
-    assert (result["difference"], result["interval"], result["p_value"], result["wins"]) == (0, [0, 0], 1, 0)
-
-
 def test_bootstrap_depends_on_its_seed_alone(monkeypatch):
     whole = paired_bootstrap(BETTER, WORSE, GOLD, samples=500, seed=7)
     monkeypatch.setattr(significance, "_DRAWN_AT_ONCE", 100)
@@ -193,27 +181,26 @@ def test_bootstrap_depends_on_its_seed_alone(monkeypatch):
     assert paired_bootstrap(BETTER, WORSE, GOLD, samples=500, seed=8) != whole
 
 
-def test_bootstrap_p_value_of_a_clear_difference_is_small_but_not_zero():
+def test_bootstrap_of_equal_and_of_clearly_different_models():
+    equal = paired_bootstrap(BETTER, BETTER, GOLD, samples=20)
+    assert (equal["difference"], equal["interval"], equal["p_value"], equal["wins"]) == (0, [0, 0], 1, 0)
     gold = [entities((0, 1, "LOC"))] * 30
-    result = paired_bootstrap(gold, [[] for _ in gold], gold, samples=99)
-    assert result["difference"] == 1.0
-    assert result["p_value"] == 1 / 100
+    clear = paired_bootstrap(gold, [[] for _ in gold], gold, samples=99)
+    assert (clear["difference"], clear["p_value"]) == (1.0, 1 / 100)  # p is small but not 0
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("sides", "samples", "message"),
     [
-        (([], [], []), "no sentences to compare"),
-        (([[]], [[], []], [[]]), "predictions for 2 sentences and references for 1"),
-        (([[], []], [[]], [[]]), "predictions for 2 sentences and references for 1"),
-        (([[], [{"start": 1}]], [[], []], [[], []]), "predictions, sentence 1, entity 0: end missing"),
+        (([], [], []), 9, "no sentences to compare"),
+        (([[]], [[], []], [[]]), 9, "predictions for 2 sentences and references for 1"),
+        (([[], []], [[]], [[]]), 9, "predictions for 2 sentences and references for 1"),
+        (([[]], [[]], [[]]), 0, "at least 1, got 0"),
     ],
 )
-def test_bootstrap_rejects_malformed_input(arguments, message):
+def test_bootstrap_rejects_malformed_input(sides, samples, message):
     with pytest.raises(ValueError, match=message):
-        paired_bootstrap(*arguments)
-    with pytest.raises(ValueError, match="at least 1, got 0"):
-        paired_bootstrap([[]], [[]], [[]], samples=0)
+        paired_bootstrap(*sides, samples=samples)
 
 
 # ---- the whole
@@ -241,35 +228,38 @@ def test_unknown_sentences_are_named(model, processor):
         analyse(NamedModel("m", model, processor), micro_dataset(make_records()), "c", sentences=["s1", "x", "y"])
 
 
-def test_analysis_without_any_entity_has_a_report(encoder, processor):
-    records = [{**record, "entities": []} for record in make_records()]
+def test_analysis_without_candidates_and_any_entity_has_a_report(encoder, processor):
+    corpus = micro_dataset([{**record, "entities": []} for record in make_records()])
     model = tiny_model(encoder, cross_span=False)
     model.head.label_bias.data[-1] = 1e3
-    analysis = analyse(NamedModel("m", model, processor), micro_dataset(records), "c")
+    analysis = analyse(NamedModel("m", model, processor), corpus, "c")
     assert analysis.scores["predicted"] == analysis.scores["gold"] == 0
-    assert "0 of the 0 entities in 4 sentences of c" in markdown_report(analysis)
-    assert "Sentences with errors" not in markdown_report(analysis)
+    assert (analysis.candidates, analysis.max_candidates) == (None, None)
+    text = markdown_report(analysis)
+    assert "0 of the 0 entities in 4 sentences of c" in text
+    assert not re.search("## (Sentences with errors|Candidates|Comparison|Cases)", text)
     assert "--lane-height" not in html_report(analysis, {})
     assert set(draw_figures(analysis)) == {"by_label.svg", "by_label.png"}
+    with pytest.raises(ValueError, match="no cross-span stage"):
+        analyse(NamedModel("m", model, processor), corpus, "c", counts=[5])
 
 
 # ---- the command
 
 
 @pytest.fixture
-def corpus(tmp_path):
-    write_lines(tmp_path / "dev.jsonl", make_records())
-    return tmp_path / "dev.jsonl"
+def run(saved_model, command, tmp_path):
+    """Runs the command on a corpus."""
+    path = tmp_path / "dev.jsonl"
+    write_lines(path, make_records())
+    always = ["analyse", "--model", saved_model, "--split", "train", "--candidates", "3", "6"]
+    return lambda *options, corpus=("--data", path): command(*always, *options, *corpus)
 
 
-def run_options(saved_model, *options):
-    return "analyse", "--model", saved_model, "--split", "train", "--candidates", "3", "6", *options
-
-
-def test_command_prints_tables_and_writes_the_report(saved_model, corpus, command, tmp_path):
+def test_command_prints_tables_and_writes_the_report(run, saved_model, tmp_path):
     output = tmp_path / "new" / "report"
-    options = run_options(saved_model, "--compare", saved_model, "--sentences", "s0", "--output", output)
-    result = command(*options, "--data", corpus)
+    options = "--compare", saved_model, "--sentences", "s0", "--output", output
+    result = run(*options)
     assert result.code == 0, result.err
     assert result.out.startswith("# Analysis of ")
     assert "**s0: The IL2 gene binds protein !**" in result.out
@@ -278,43 +268,56 @@ def test_command_prints_tables_and_writes_the_report(saved_model, corpus, comman
     assert written["comparison"]["bootstrap"]["p_value"] == 1
     assert (output / "report.html").read_text().startswith("<!doctype html>")
     assert (output / "candidates.png").exists()
-    again = command(*options, "--data", corpus)
+    again = run(*options)
     assert again.code == 2
     assert f"{output} exists" in again.err
 
 
-def test_command_takes_the_corpus_in_two_places(saved_model, corpus, command):
-    first = command("analyse", corpus, "--model", saved_model, "--split", "train", "--candidates", "3")
-    second = command("analyse", "--model", saved_model, "--split", "train", "--candidates", "3", "--data", corpus)
-    assert first.code == second.code == 0
-    assert first.out == second.out
-    assert command("analyse", "--model", saved_model).code == 2
-    assert command("analyse", corpus, "--data", corpus, "--model", saved_model).code == 2
+def test_command_takes_the_corpus_in_one_of_two_places(run, saved_model, command, tmp_path):
+    path = tmp_path / "dev.jsonl"
+    first = command("analyse", path, "--model", saved_model, "--split", "train", "--candidates", "3", "6")
+    assert first.code == 0
+    assert first.out == run().out
+    assert run(corpus=()).code == run(corpus=("--data", path, "--", path)).code == 2
 
 
-def test_command_without_matplotlib(saved_model, corpus, command, tmp_path, monkeypatch):
-    monkeypatch.delitem(sys.modules, "modeling_triaffine.evaluation.figures")
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    options = run_options(saved_model, "--data", corpus)
-    assert command(*options).code == 0
-    refused = command(*options, "--output", tmp_path / "report")
-    assert refused.code == 2
-    assert refused.out == ""  # before the model runs
+def test_command_without_matplotlib(run, tmp_path, monkeypatch):
+    monkeypatch.delitem(sys.modules, "modeling_triaffine.evaluation.figures", raising=False)
+    for name in ("matplotlib", "matplotlib.axes"):
+        monkeypatch.setitem(sys.modules, name, None)
+    assert run().code == 0
+    output = tmp_path / "report"
+    refused = run("--output", output)
+    assert (refused.code, refused.out) == (2, "")  # before the model runs
     assert "pip install -e '.[plot]'" in refused.err
-    assert not (tmp_path / "report").exists()
-    assert command(*options, "--output", tmp_path / "report", "--no-figures").code == 0
-    assert {path.name for path in (tmp_path / "report").iterdir()} == {"report.html", "report.md", "report.json"}
+    assert not output.exists()
+    assert run("--output", output, "--no-figures").code == 0
+    assert {path.name for path in output.iterdir()} == {"report.html", "report.md", "report.json"}
     monkeypatch.undo()
     importlib.import_module("modeling_triaffine.evaluation.figures")
 
 
-def test_command_leaves_no_half_written_report(saved_model, corpus, command, tmp_path, monkeypatch):
+def test_the_report_is_written_where_its_tables_are_not_read_to_the_end(run, saved_model, tmp_path, monkeypatch):
+    """As by `triaffine-ner analyse … | head`."""
+
+    def fail(_):
+        raise BrokenPipeError
+
+    monkeypatch.setattr("builtins.print", fail)
+    options = {"data": str(tmp_path / "dev.jsonl"), "split": "train", "candidates": [3], "no_figures": True}
+    with pytest.raises(BrokenPipeError):
+        analyse_command(str(saved_model), **options, output=tmp_path / "report")
+    assert (tmp_path / "report" / "report.html").exists()
+
+
+def test_command_leaves_no_half_written_report(run, tmp_path, monkeypatch):
     def fail(analysis, folder, figures):
         (folder / "report.html").write_text("half")
         raise OSError("the disk is full")
 
     monkeypatch.setattr("modeling_triaffine.evaluation.report.write_report", fail)
-    result = command(*run_options(saved_model, "--data", corpus, "--output", tmp_path / "report", "--no-figures"))
+    result = run("--output", tmp_path / "report", "--no-figures")
     assert result.code == 2
+    assert result.out.startswith("# Analysis of ")
     assert "the disk is full" in result.err
-    assert [path.name for path in tmp_path.iterdir()] == [corpus.name]
+    assert [path.name for path in tmp_path.iterdir()] == ["dev.jsonl"]

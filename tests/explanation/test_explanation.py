@@ -15,6 +15,7 @@ import pytest
 import torch
 
 from modeling_triaffine import NestedNERPipeline
+from modeling_triaffine.drawing.figure_style import figure_style
 from modeling_triaffine.drawing.tables import Table
 from modeling_triaffine.explanation import (
     Candidate,
@@ -54,15 +55,11 @@ SPAN = (14, 23)  # IL-2 gene
 # SPAN is a candidate of this model, and an entity.
 FOUND = {"seed": 3, "max_candidates": 20, "triaffine_init_std": 3.0}
 
-WITHOUT_ATTENTION = [
-    {"attention": "none", "scoring": scoring, "cross_span": False} for scoring in ("biaffine", "biaffine_shared")
-]
 WITH_ATTENTION = [{"attention": a, "scoring": s, "cross_span": False} for a, s in FACTORS]
 CROSS_SPAN = [
     *({"attention": a, "scoring": s, "share_triaffine": False} for a, s in FACTORS),
     *({"attention": a, "share_triaffine": True} for a in ("triaffine", "triaffine_no_label")),
 ]
-CROSS_SPAN = [fields | {"cross_span_axis": axis} for fields in CROSS_SPAN for axis in ("key", "query")]
 
 
 def name_of(fields):
@@ -107,9 +104,10 @@ def test_words_add_up_to_the_span_score(fields, rank):
 
 
 @pytest.mark.parametrize("rank", [None, 2])
+@pytest.mark.parametrize("axis", ["key", "query"])
 @pytest.mark.parametrize("fields", CROSS_SPAN, ids=name_of)
 @torch.no_grad()
-def test_candidates_add_up_to_the_final_score(fields, rank, monkeypatch):
+def test_candidates_add_up_to_the_final_score(fields, axis, rank, monkeypatch):
     given = []
 
     def spy(attention, scoring, *arguments):
@@ -117,7 +115,7 @@ def test_candidates_add_up_to_the_final_score(fields, rank, monkeypatch):
         return cross_span_scores(attention, scoring, *arguments)
 
     monkeypatch.setattr(span_head_triaffine, "cross_span_scores", spy)
-    head, hidden, output = run_head(**fields, triaffine_rank=rank)
+    head, hidden, output = run_head(**fields, cross_span_axis=axis, triaffine_rank=rank)
     related = given[0].permute(1, 2, 0)  # t [l, g, R]
     terms = output.cross_span_attentions[0] * related
     for position in range(4):
@@ -125,14 +123,13 @@ def test_candidates_add_up_to_the_final_score(fields, rank, monkeypatch):
         assert_equal(parts.contributions.sum(-1) + parts.bias, output.logits[0, position])
         assert_equal(parts.logits, output.logits[0, position])
         assert_equal(parts.attention.sum(-1), torch.ones(4, dtype=torch.double))
-        expected = terms[position] if fields["cross_span_axis"] == "key" else terms[:, position]
+        expected = terms[position] if axis == "key" else terms[:, position]
         assert_equal(parts.contributions, expected.T)
 
 
-@pytest.mark.parametrize("fields", WITHOUT_ATTENTION, ids=name_of)
 @torch.no_grad()
-def test_scores_without_attention_have_no_parts(fields):
-    head, hidden, output = run_head(**fields)
+def test_scores_without_attention_have_no_parts():
+    head, hidden, output = run_head(attention="none", scoring="biaffine", cross_span=False)
     parts = span_stage_parts(head, hidden, output, (1, 3))
     assert_equal(parts.logits, output.span_logits[0, 1, 3])
     assert (parts.attention, parts.contributions) == (None, None)
@@ -152,8 +149,7 @@ def test_rank_is_the_order_of_candidates(max_width):
     spans = [(i, j) for i, j in all_spans(5) if max_width is None or j - i < max_width]
     ranks = {span: rank_of_span(output, span, max_width) for span in spans}
     assert sorted(ranks.values()) == [(rank, len(spans)) for rank in range(1, len(spans) + 1)]
-    first = {span for span, (rank, _) in ranks.items() if rank <= 4}
-    assert first == {tuple(span) for span in output.candidates[0].tolist()}
+    assert {span for span, (rank, _) in ranks.items() if rank <= 4} == set(map(tuple, output.candidates[0].tolist()))
 
 
 def test_ranks_of_several_labels_do_not_tie_where_probabilities_are_1():
@@ -187,24 +183,26 @@ def test_an_explanation_multiplies_out_to_the_scores_of_the_model(encoder, field
     model = tiny_model(encoder, **FOUND | fields).to(dtype)
     processor = tiny_processor(encoder, context="document")
     pipeline = NestedNERPipeline(model=model, processor=processor)
-    sentences = [dict(model(**processor.pad([feature]))) for feature, _ in processor.encode_text(TEXT)]
+    sentences = [model(**processor.pad([feature])) for feature, _ in processor.encode_text(TEXT)]
     with_candidates = set()
+
+    def check(stage, logit, terms):
+        assert stage.logit == pytest.approx(logit.item(), abs=tolerance)
+        if stage.contributions is not None:
+            assert stage.bias + sum(stage.contributions) == pytest.approx(stage.logit, abs=tolerance)
+            assert len(stage.attention) == len(stage.contributions) == terms
+
     places = {SPAN: (1, 1, 4), (10, 13): (1, 0, 0), (14, 38): (1, 1, 7), (39, 42): (2, 0, 0)}
     for span, (sentence, i, j) in places.items():
-        explanation = explain(pipeline, TEXT, span)
-        output = sentences[sentence]
+        explanation, output = explain(pipeline, TEXT, span), sentences[sentence]
+        assert len(explanation.words) == j - i + 1
         for number, label in enumerate(explanation.labels):
-            stage = label.span_stage
-            assert stage.logit == pytest.approx(output["span_logits"][0, i, j, number].item(), abs=tolerance)
-            if fields.get("attention") != "none":
-                assert stage.bias + sum(stage.contributions) == pytest.approx(stage.logit, abs=tolerance)
-                assert len(stage.attention) == len(stage.contributions) == len(explanation.words) == j - i + 1
-            if stage := label.cross_span_stage:
+            assert (label.span_stage.contributions is None) == (fields.get("attention") == "none")
+            check(label.span_stage, output.span_logits[0, i, j, number], j - i + 1)
+            if label.cross_span_stage:
                 with_candidates.add(span)
-                row = output["candidates"][0].tolist().index([i, j])
-                assert stage.logit == pytest.approx(output["logits"][0, row, number].item(), abs=tolerance)
-                assert stage.bias + sum(stage.contributions) == pytest.approx(stage.logit, abs=tolerance)
-                assert len(stage.attention) == len(stage.contributions) == len(explanation.candidates)
+                row = output.candidates[0].tolist().index([i, j])
+                check(label.cross_span_stage, output.logits[0, row, number], len(explanation.candidates))
         assert sum(label.final.probability for label in explanation.labels) == pytest.approx(1)
     assert bool(with_candidates) == model.config.cross_span
 
@@ -253,18 +251,11 @@ def test_spans_that_are_no_candidates_are_none(pipeline):
     assert sum(explanation.is_candidate for explanation in explanations) == 20
 
 
-def test_a_model_in_training_is_explained_without_dropout_and_stays_in_training(encoder):
+def test_neither_dropout_nor_what_other_threads_ask_changes_an_explanation(encoder):
     pipeline = tiny_pipeline(encoder, mlp_dropout=0.5, **FOUND)
     expected = explain(pipeline, TEXT, SPAN)
-    pipeline.model.train()
-    assert explain(pipeline, TEXT, SPAN).to_dict() == near(expected.to_dict())
-    assert pipeline.model.training
-
-
-def test_what_other_threads_ask_of_the_model_meanwhile_is_not_explained(encoder):
-    pipeline = tiny_pipeline(encoder, **FOUND)
-    expected = explain(pipeline, TEXT, SPAN)
     asked = []
+    pipeline.model.train()
 
     def ask(*_):
         hook.remove()
@@ -275,6 +266,7 @@ def test_what_other_threads_ask_of_the_model_meanwhile_is_not_explained(encoder)
     hook = pipeline.model.words.register_forward_hook(ask)
     assert explain(pipeline, TEXT, SPAN).to_dict() == near(expected.to_dict())
     assert asked
+    assert pipeline.model.training
 
 
 @pytest.mark.parametrize("rank", [None, 2])
@@ -291,33 +283,25 @@ def test_a_model_of_remote_code_is_explained_as_ours(encoder, rank, tmp_path, mo
 
 
 @pytest.mark.parametrize(
-    ("span", "message"),
+    ("text", "span", "message"),
     [
-        (
-            (15, 23),
-            r"15:23 \('L-2 gene'\) does not begin and end at word boundaries.* 14:16 \('IL'\), 16:17 .*'gene'",
-        ),
-        ((13, 14), r"nearest words are 10:13 \('The'\), 14:16 \('IL'\)\."),
-        ((13, 23), r"does not begin and end at word boundaries"),
-        ((3, 13), r"crosses a sentence boundary.*3:9 \('works.'\), 10:13 \('The'\)"),
-        ((9, 10), r"nearest words are 8:9 \('\.'\), 10:13 \('The'\)"),
-        ((5, 5), "5:5 is not in the text of 42 characters"),
-        ((38, 43), "38:43 is not in the text"),
-        ((-1, 3), "is not in the text"),
+        (TEXT, (15, 23), r"15:23 \('L-2 gene'\) does not begin and end at word boundaries.* 14:23 \('IL-2 gene'\)\."),
+        (TEXT, (13, 23), r"does not begin and end at word boundaries"),
+        (TEXT, (13, 14), r"nearest words are 10:13 \('The'\), 14:16 \('IL'\)\."),
+        (TEXT, (9, 10), r"nearest words are 8:9 \('\.'\), 10:13 \('The'\)"),
+        (TEXT, (3, 13), r"crosses a sentence boundary.*3:9 \('works.'\), 10:13 \('The'\)"),
+        ("It works. " * 99, (3, 988), r"crosses a sentence boundary.* 70:79 \('It works.'\), …\."),
+        (TEXT, (5, 5), "5:5 is not in the text of 42 characters"),
+        (TEXT, (38, 43), "38:43 is not in the text"),
+        (TEXT, (-1, 3), "is not in the text"),
+        ("  gene  ", (0, 1), r"nearest words are 2:6 \('gene'\)\."),
+        ("  gene  ", (7, 8), r"nearest words are 2:6 \('gene'\)\."),
+        ("   ", (0, 1), r"contains no words, nor does the text\."),
     ],
 )
-def test_errors_about_misplaced_spans_list_nearby_words(pipeline, span, message):
+def test_errors_about_misplaced_spans_give_the_nearest(pipeline, text, span, message):
     with pytest.raises(ValueError, match=message):
-        explain(pipeline, TEXT, span)
-
-
-def test_white_space_around_and_texts_without_words(pipeline):
-    with pytest.raises(ValueError, match=r"nearest words are 2:6 \('gene'\)\."):
-        explain(pipeline, "  gene  ", (0, 1))
-    with pytest.raises(ValueError, match=r"nearest words are 2:6 \('gene'\)\."):
-        explain(pipeline, "  gene  ", (7, 8))
-    with pytest.raises(ValueError, match="contains no words"):
-        explain(pipeline, "   ", (0, 1))
+        explain(pipeline, text, span)
 
 
 def test_a_span_wider_than_the_model_scores_is_refused(encoder):
@@ -373,12 +357,10 @@ WITHOUT_CANDIDATES = replace(
     predicted="None",
     is_candidate=False,
 )
+PARTLESS = [replace(label.span_stage, attention=None, contributions=None) for label in SMALL.labels]
 WITHOUT_PARTS = replace(
     WITHOUT_CANDIDATES,
-    labels=[
-        replace(label, span_stage=replace(label.span_stage, attention=None, contributions=None))
-        for label in WITHOUT_CANDIDATES.labels
-    ],
+    labels=[LabelExplanation(*row, None) for row in zip(["A", "None"], PARTLESS, strict=True)],
     is_candidate=None,
 )
 SHAPES = {"large": LARGE, "small": SMALL, "no-candidate": WITHOUT_CANDIDATES, "no-attention": WITHOUT_PARTS}
@@ -387,8 +369,8 @@ SHAPES = {"large": LARGE, "small": SMALL, "no-candidate": WITHOUT_CANDIDATES, "n
 @pytest.mark.parametrize("explanation", [LARGE, SMALL, WITHOUT_CANDIDATES], ids=["large", "small", "no-candidate"])
 def test_every_column_of_a_stage_adds_up(explanation):
     for stage in make_stages(explanation):
-        for label, logit in enumerate(stage.logit.numbers):
-            assert sum(row.numbers[label] for row in [*stage.terms, stage.bias]) == pytest.approx(logit, abs=1e-5)
+        columns = zip(*(row.numbers for row in [*stage.terms, stage.bias]), strict=True)
+        assert list(map(sum, columns)) == pytest.approx(stage.logit.numbers, abs=1e-5)
 
 
 def test_the_largest_contributions_are_shown_and_the_rest_is_summed():
@@ -397,20 +379,14 @@ def test_the_largest_contributions_are_shown_and_the_rest_is_summed():
     assert (len(candidates.terms), candidates.terms[-1].name) == (MOST_CANDIDATES + 1, "22 other candidates")
     assert candidates.heading == "Candidates that attend to the span"
 
-    def strengths(scores):
-        columns = zip(*(score.contributions for score in scores), strict=True)
-        return [sum(s.probability * abs(v) for s, v in zip(scores, column, strict=True)) for column in columns]
-
-    def shown(stage, scores):
+    for stage, name in ((words, "span_stage"), (candidates, "cross_span_stage")):
+        scores = [getattr(label, name) for label in LARGE.labels]
         rows = [list(row) for row in zip(*(score.contributions for score in scores), strict=True)]
-        return [rows.index(row.numbers) for row in stage.terms[:-1]]
-
-    before, after = ([getattr(label, stage) for label in LARGE.labels] for stage in ("span_stage", "cross_span_stage"))
-    for stage, scores in ((words, before), (candidates, after)):
-        strength = strengths(scores)
-        ranked = sorted(range(len(strength)), key=lambda number: -strength[number])[: len(stage.terms) - 1]
+        strength = [sum(s.probability * abs(v) for s, v in zip(scores, row, strict=True)) for row in rows]
+        strongest = sorted(range(len(rows)), key=lambda number, by=strength: -by[number])[: len(stage.terms) - 1]
         # Words in the order of the text, candidates with the strongest first.
-        assert shown(stage, scores) == (sorted(ranked) if stage is words else ranked)
+        expected = sorted(strongest) if stage is words else strongest
+        assert [row.numbers for row in stage.terms[:-1]] == [rows[number] for number in expected]
 
 
 def test_text_has_the_likeliest_labels_that_fit():
@@ -451,18 +427,12 @@ def test_plots_without_a_predicted_label_frame_none():
     assert sum(framed) > sum(unframed)
 
 
-def test_probabilities_that_are_not_numbers_show():
-    assert [probability_text(value) for value in (float("nan"), 0.004, 0.006)] == ["nan", "0", "0.01"]
-
-
 def test_text_shows_the_numbers_of_the_stages():
-    cells = {
-        line.split("  ")[0]: line.split("  ")[1:] for line in format_explanation(SMALL).splitlines() if "  " in line
-    }
-    label = next(label for label in SMALL.labels if label.label == SMALL.predicted)
-    (attention,), (contribution,) = label.cross_span_stage.attention, label.cross_span_stage.contributions
-    assert cells["the span itself"][-2:][0].strip() == f"{number_text(contribution)} ({attention:.2f})"
-    assert number_text(label.final.logit) in " ".join(cells["logit pᶜ"])
+    cells = {line.split("  ")[0]: line for line in format_explanation(SMALL).splitlines()}
+    stage = next(label.cross_span_stage for label in SMALL.labels if label.label == SMALL.predicted)
+    assert f"  {number_text(stage.contributions[0])} ({stage.attention[0]:.2f})  " in cells["the span itself"]
+    assert f"  {number_text(stage.logit)}" in cells["logit pᶜ"]
+    assert [probability_text(value) for value in (float("nan"), 0.004, 0.006)] == ["nan", "0", "0.01"]
 
 
 @pytest.mark.parametrize("explanation", SHAPES.values(), ids=SHAPES)
@@ -494,6 +464,26 @@ def test_plots_are_saved_by_suffix_and_hold_odd_characters_as_written(tmp_path):
         assert expected in written
     with pytest.raises(ValueError, match=r"one\.txt; choose a name that ends in \.png, \.svg, \.pdf"):
         plot_explanation(LARGE, tmp_path / "one.txt")
+
+
+def test_a_plot_is_saved_whole_or_not_at_all(tmp_path, monkeypatch):
+    figure = pytest.importorskip("matplotlib.figure")
+
+    def fail(_, path, **__):
+        Path(path).write_text("half")
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(figure.Figure, "savefig", fail)
+    with pytest.raises(OSError, match="the disk is full"):
+        plot_explanation(SMALL, tmp_path / "one.svg")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_other_scripts_are_plotted_in_a_font_that_is_installed(monkeypatch):
+    matplotlib = pytest.importorskip("matplotlib")
+    monkeypatch.setattr("matplotlib.font_manager.get_font_names", lambda: ["STIXGeneral", "Noto Sans CJK JP", "SimHei"])
+    with figure_style("name", {}):
+        assert matplotlib.rcParams["font.family"] == ["DejaVu Sans", "Noto Sans CJK JP", "SimHei"]
 
 
 def test_plots_without_matplotlib_name_the_extra(monkeypatch):

@@ -1,5 +1,6 @@
 """One browser, one page server and two models for all tests of the page."""
 
+import importlib.util
 import os
 import shutil
 import threading
@@ -55,22 +56,19 @@ def address(models, tmp_path_factory) -> Iterator[str]:
 def browser() -> Iterator["Browser"]:
     """Headless Chromium; without it or playwright the test is skipped, or fails if TRIAFFINE_REQUIRE_SHARED is set."""
     executable = next(filter(None, map(shutil.which, EXECUTABLES)), None)
-    if executable is None:
-        _do_without(f"needs a browser, none of {', '.join(EXECUTABLES)} is installed")
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        _do_without("needs playwright: pip install playwright")
+    missing = None if executable else f"needs a browser, none of {', '.join(EXECUTABLES)} is installed"
+    if importlib.util.find_spec("playwright") is None:
+        missing = "needs playwright: pip install playwright"
+    if missing and os.environ.get(REQUIRE_SHARED):
+        pytest.fail(f"{missing}; {REQUIRE_SHARED} is set, so this is a failure", pytrace=False)
+    if missing:
+        pytest.skip(missing)
+    from playwright.sync_api import sync_playwright
+
     with sync_playwright() as driver:
         chromium = driver.chromium.launch(executable_path=executable, args=BROWSER_OPTIONS)
         yield chromium
         chromium.close()
-
-
-def _do_without(reason: str) -> None:
-    if os.environ.get(REQUIRE_SHARED):
-        pytest.fail(f"{reason}; {REQUIRE_SHARED} is set, so this is a failure", pytrace=False)
-    pytest.skip(reason)
 
 
 @pytest.fixture(scope="package")

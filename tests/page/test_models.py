@@ -15,8 +15,9 @@ pytest.importorskip("gradio", reason="needs the extra demo")
 
 from modeling_triaffine import hosting, page
 from modeling_triaffine.page import build_page
+from modeling_triaffine.page.answers import Marked, show_error
+from modeling_triaffine.page.app import save_json
 from modeling_triaffine.page.models import Models
-from modeling_triaffine.page.views import show_error
 from tests.helpers.demo_page import HOSTILE, PATIENCE, TEXT, find, save_model
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -94,6 +95,12 @@ def test_given_examples_replace_those_of_the_card(models):
 
 def test_errors_are_one_line():
     assert show_error(ValueError("a\n  <b>")) == '<p class="error" role="alert">a &lt;b&gt;</p>'
+
+
+def test_a_result_that_cannot_be_saved_is_shown_without_a_download(tmp_path, caplog):
+    (tmp_path / "file").touch()
+    assert save_json(Marked("m", None, "all", "text", []), str(tmp_path / "file")) is None
+    assert "cannot be downloaded" in caplog.text
 
 
 # ---- the command

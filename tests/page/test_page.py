@@ -15,9 +15,8 @@ pytest.importorskip("gradio", reason="needs the extra demo")
 from modeling_triaffine import NestedNERPipeline
 from modeling_triaffine.explanation import explain, format_explanation
 from modeling_triaffine.explanation.tables import likeliest_labels, make_stages, number_text
+from modeling_triaffine.page.answers import LONGEST_IN_SIGHT, MOST_IN_SIGHT, mark_text, show_drawing, show_table
 from modeling_triaffine.page.explained import MOST_LABELS, TEXT_WIDTH, show_explanation
-from modeling_triaffine.page.marking import mark_text
-from modeling_triaffine.page.views import LONGEST_TEXT, MOST_ENTITIES, show_drawing, show_table
 from tests.helpers.demo_page import HOSTILE, HOSTILE_LABELS, LAPTOP, MARKUP, PHONE, TEXT, find
 from tests.helpers.portable import near
 from tests.helpers.tiny import tiny_pipeline
@@ -129,10 +128,8 @@ def test_markup_of_a_model_shows_as_text(visited):
 
 
 def test_examples_come_from_the_card(visited):
-    assert [text.strip() for text in visited.locator("#examples button").all_text_contents()] == [
-        "protein binds gene",
-        "gene",
-    ]
+    shown = visited.locator("#examples button").all_text_contents()
+    assert [text.strip() for text in shown] == ["protein binds gene", "gene"]
     visited.locator("#examples button").first.click()
     visited.wait_for_function("document.querySelector('#text textarea').value == 'protein binds gene'")
 
@@ -184,12 +181,12 @@ def test_only_what_is_long_scrolls_in_boxes_of_its_own():
     def entities(count):
         return [{"start": n, "end": n + 1, "word": "x", "entity_group": "A", "score": 1.0} for n in range(count)]
 
-    few, many = entities(MOST_ENTITIES), entities(MOST_ENTITIES + 1)
+    few, many = entities(MOST_IN_SIGHT), entities(MOST_IN_SIGHT + 1)
     assert len(few) == 200
     for show, mark in ((show_drawing, '<div class="long">'), (show_table, 'entity-table long">')):
-        assert mark not in show("x" * LONGEST_TEXT, few, ["A"])
-        assert mark in show("x" * LONGEST_TEXT, many, ["A"])
-        assert mark in show("x" * (LONGEST_TEXT + 1), few, ["A"])
+        assert mark not in show("x" * LONGEST_IN_SIGHT, few, ["A"])
+        assert mark in show("x" * LONGEST_IN_SIGHT, many, ["A"])
+        assert mark in show("x" * (LONGEST_IN_SIGHT + 1), few, ["A"])
 
 
 @pytest.mark.parametrize("words", [600, pytest.param(20_000, marks=pytest.mark.nightly)])
@@ -208,26 +205,26 @@ def test_a_long_text(visited, words):
 
 def test_progress_counts_sentences(pipeline):
     text = "The gene binds. " * 40
-    steps_seen = []
-    done = mark_text(pipeline, "tiny", text, None, "all", lambda *progress: steps_seen.append(progress))
+    seen = []
+    done = mark_text(pipeline, "tiny", text, None, "all", lambda *progress: seen.append(progress))
     assert done.entities == near(pipeline(text))
-    assert [total for _, total in steps_seen] == [40] * len(steps_seen)
-    steps = [sentences for sentences, _ in steps_seen]
-    assert len(steps) > 1
+    assert {total for _, total in seen} == {40}
+    steps = [sentences for sentences, _ in seen]
     assert steps == sorted(set(steps))
+    assert len(steps) > 1
     assert steps[-1] == 40
 
 
 def test_a_chosen_entity_is_explained_and_the_next_one_takes_its_place(visited, pipeline):
     find(visited, TEXT)
     assert "Choose an entity" in visited.text_content("#explanation")
-    ways = {"bracket": (None, "Enter"), "row": (None, "Space")}
+    ways = [("drawing", None), ("drawing", "Enter"), ("table", None), ("table", "Space")]
     # The shortest first: a click on the middle of a bracket chooses the innermost one there.
     entities = sorted(pipeline(TEXT), key=lambda entity: entity["end"] - entity["start"])[:4]
     assert len({(entity["start"], entity["end"]) for entity in entities}) == 4
-    for entity, (part, key) in zip(entities, [(p, k) for p, keys in ways.items() for k in keys], strict=True):
+    for entity, (part, key) in zip(entities, ways, strict=True):
         place = f"[data-start='{entity['start']}'][data-end='{entity['end']}']"
-        chosen = visited.locator(f"#table tr{place}" if part == "row" else f"#drawing .entity[tabindex]{place}")
+        chosen = visited.locator(f"#{part} [tabindex]{place}")
         chosen.press(key) if key else chosen.click()
         expected = format_explanation(explain(pipeline, TEXT, (entity["start"], entity["end"])), TEXT_WIDTH)
         visited.wait_for_function(
@@ -258,10 +255,8 @@ def test_the_page_shows_the_rows_of_the_text_with_the_predicted_label_first(enco
             for name, row in zip(named, stage.rows, strict=True)
         ]
     first = explanation.labels[order[0]]
-    assert [row[1] for row in probabilities] == [
-        f"{first.span_stage.probability:.2f}",
-        f"{first.final.probability:.2f}",
-    ]
+    expected = [f"{stage.probability:.2f}" for stage in (first.span_stage, first.final)]
+    assert [row[1] for row in probabilities] == expected
 
 
 def test_an_explanation_of_many_labels_shows_the_likeliest_and_counts_the_others(pipeline):
@@ -317,19 +312,14 @@ def test_options_are_the_pipelines(visited, pipeline):
 
 
 def test_the_download_is_the_result(visited, pipeline):
-    find(visited, f"{TEXT} é 👩‍🔬")
+    text = f"{TEXT} é 👩‍🔬"
+    find(visited, text)
     with visited.expect_download() as download:
         visited.click("#download")
     assert download.value.suggested_filename == "entities.json"
     content = json.loads(Path(download.value.path()).read_text(encoding="utf-8"))
-    text = f"{TEXT} é 👩‍🔬"
-    assert content == {
-        "model": "tiny",
-        "threshold": None,
-        "overlap": "all",
-        "text": text,
-        "entities": near(pipeline(text)),
-    }
+    options = {"model": "tiny", "threshold": None, "overlap": "all"}
+    assert content == {**options, "text": text, "entities": near(pipeline(text))}
 
 
 def test_an_error_is_one_paragraph_and_the_page_goes_on(visited):
@@ -371,6 +361,5 @@ def test_nothing_but_the_page_is_served(address, models):
 def test_the_served_document_names_no_other_server_to_load_from(address, models):
     with urllib.request.urlopen(address) as answer:
         document = answer.read().decode()
-    for source in ("fonts.googleapis", "fonts.gstatic", "cdn.", "cdnjs", "unpkg"):
+    for source in ("fonts.googleapis", "fonts.gstatic", "cdn.", "cdnjs", "unpkg", str(models["tiny"].parent)):
         assert source not in document
-    assert str(models["tiny"].parent) not in document

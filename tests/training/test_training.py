@@ -17,7 +17,7 @@ from torch import nn
 from transformers import TrainingArguments
 
 from modeling_triaffine import NestedNERTrainer
-from modeling_triaffine.evaluation.candidates import sweep_candidates
+from modeling_triaffine.evaluation.prediction import sweep_candidates
 from modeling_triaffine.evaluation.scoring import score_entities
 from modeling_triaffine.training import NestedNERTrainingArguments
 from modeling_triaffine.training.batching import EvaluationBatchSampler, TrainingBatchSampler, measure_records

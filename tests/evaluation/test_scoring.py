@@ -1,0 +1,469 @@
+"""Scores of nested entities, their breakdowns and errors, `evaluate`: by hand, that parts add up, malformed input."""
+
+import math
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from modeling_triaffine.data.statistics import nesting_depths
+from modeling_triaffine.evaluation.error_analysis import (
+    GOLD_OUTCOMES,
+    PREDICTED_OUTCOMES,
+    confusion,
+    sentences_with_errors,
+)
+from modeling_triaffine.evaluation.metric import NestedNERMetric
+from modeling_triaffine.evaluation.scoring import (
+    candidate_recall,
+    format_scores,
+    score_entities,
+    scores_by_depth,
+    scores_by_length,
+)
+from tests.helpers.scored import entities, pairs, sentences
+
+COUNTS = ("correct", "predicted", "found", "gold")
+GOLD = [
+    entities((0, 5, "ORG"), (1, 2, "LOC"), (7, 8, "PER")),  # nested, nested, flat
+    entities(),
+    entities((0, 1, "LOC"), (0, 1, "ORG")),  # two types on one span: two flat entities
+]
+PREDICTED = [
+    entities((0, 5, "ORG"), (7, 8, "LOC")),  # right but flat here; wrong type
+    entities((2, 3, "PER"), (0, 1, "LOC")),  # nothing there; in another sentence
+    entities((0, 1, "LOC")),
+]
+
+
+def counts(row):
+    return tuple(row[key] for key in COUNTS)
+
+
+def counts_by_row(rows):
+    return {name: counts(row) for name, row in rows.items()}
+
+
+# ---- scores
+
+
+def test_scores_by_hand():
+    scores = score_entities(PREDICTED, GOLD)
+    assert counts(scores) == (2, 5, 2, 5)
+    assert (scores["precision"], scores["recall"], scores["f1"]) == (2 / 5, 2 / 5, pytest.approx(2 / 5))
+    assert counts_by_row(scores["by_label"]) == {"LOC": (1, 3, 1, 2), "ORG": (1, 1, 1, 2), "PER": (0, 1, 0, 1)}
+    # The organization is nested in gold and found, but stands alone among the predictions.
+    assert counts_by_row({part: scores[part] for part in ("flat", "nested")}) == {
+        "flat": (2, 5, 1, 3),
+        "nested": (0, 0, 1, 2),
+    }
+    assert (scores["nested"]["precision"], scores["nested"]["recall"], scores["nested"]["f1"]) == (0, 1 / 2, 0)
+
+
+def test_nothing_anywhere_is_zero_not_an_error():
+    for scores in (score_entities([], []), score_entities([[], []], [[], []])):
+        assert scores["precision"] == scores["recall"] == scores["f1"] == scores["gold"] == 0
+        assert scores["by_label"] == {}
+
+
+def test_labels_add_rows_in_their_order_and_hide_none():
+    scores = score_entities(PREDICTED, GOLD, labels=["PER", "NEVER"])
+    assert list(scores["by_label"]) == ["PER", "NEVER", "LOC", "ORG"]
+    assert scores["by_label"]["NEVER"]["f1"] == 0.0
+    assert scores["gold"] == 5
+
+
+def test_entities_of_pipelines_and_numpy_score_like_those_of_records():
+    pipeline_form = [
+        [{"start": np.int64(e["start"]), "end": e["end"], "entity_group": e["type"], "score": 0.5} for e in sentence]
+        for sentence in PREDICTED
+    ]
+    assert score_entities(pipeline_form, GOLD) == score_entities(PREDICTED, GOLD)
+
+
+@given(pairs)
+def test_swapping_sides_swaps_precision_and_recall(pair):
+    predictions, references = pair
+    there, back = (
+        {"": scores, "flat": scores["flat"], "nested": scores["nested"], **scores["by_label"]}
+        for scores in (score_entities(predictions, references), score_entities(references, predictions))
+    )
+    assert there.keys() == back.keys()
+    for part, scores in there.items():
+        swapped = back[part]
+        assert (scores["precision"], scores["recall"]) == (swapped["recall"], swapped["precision"])
+        assert (scores["correct"], scores["predicted"]) == (swapped["found"], swapped["gold"])
+        assert math.isclose(scores["f1"], swapped["f1"])
+
+
+@given(st.lists(sentences, max_size=6))
+def test_gold_against_itself_is_perfect(gold):
+    scores = score_entities(gold, gold)
+    assert scores["precision"] == scores["recall"] == scores["f1"] == (1.0 if any(gold) else 0.0)
+
+
+# ---- by length, by depth, candidates
+
+
+def test_lengths_by_hand():
+    gold = [entities((0, 5, "ORG"), (1, 2, "LOC"), (7, 8, "PER")), entities((0, 40, "ORG"))]
+    predicted = [entities((0, 5, "ORG"), (7, 8, "LOC"), (0, 2, "LOC")), []]
+    rows = scores_by_length(predicted, gold)
+    assert counts_by_row(rows) == {"1": (0, 1, 0, 2), "2": (0, 1, 0, 0), "5-8": (1, 1, 1, 1), "17+": (0, 0, 0, 1)}
+    assert (rows["5-8"]["precision"], rows["5-8"]["recall"], rows["5-8"]["f1"]) == (1.0, 1.0, 1.0)
+
+
+def test_every_length_has_its_bucket():
+    for bucket, lengths in {"1": [1], "2": [2], "3-4": [3, 4], "5-8": [5, 8], "9-16": [9, 16], "17+": [17]}.items():
+        for length in lengths:
+            assert list(scores_by_length([[]], [entities((3, 3 + length, "LOC"))])) == [bucket]
+
+
+def test_depths_by_hand():
+    gold = [entities((0, 5, "ORG"), (1, 3, "LOC"), (1, 2, "PER"), (4, 7, "LOC"))]  # the last one crosses the first
+    # Inside two gold entities; inside none (it contains them); the same span as one at depth 2; inside the crossing.
+    predicted = [entities((2, 3, "PER"), (0, 9, "ORG"), (1, 3, "ORG"), (5, 6, "LOC"), (1, 2, "PER"))]
+    rows = scores_by_depth(predicted, gold)
+    assert counts_by_row(rows) == {"1": (0, 1, 0, 2), "2": (0, 2, 0, 1), "3": (1, 2, 1, 1)}
+    two_types = [entities((0, 2, "ORG"), (0, 2, "LOC"))]  # on one span, which are not inside each other
+    assert counts_by_row(scores_by_depth(two_types, two_types)) == {"1": (2, 2, 2, 2)}
+
+
+@given(st.lists(sentences, max_size=5))
+def test_depth_of_gold_is_that_of_the_statistics(gold):
+    expected = Counter()
+    for sentence in gold:
+        distinct = {(entity["start"], entity["end"], entity["type"]) for entity in sentence}
+        depths = nesting_depths([entity[:2] for entity in distinct])
+        expected.update(str(depths[entity[:2]]) for entity in distinct)
+    assert {depth: row["gold"] for depth, row in scores_by_depth([[] for _ in gold], gold).items()} == expected
+
+
+def test_candidates_by_hand():
+    gold = [entities((0, 3, "ORG"), (0, 3, "LOC"), (1, 2, "LOC")), entities((0, 1, "LOC"))]
+    assert candidate_recall([[(0, 3), (4, 5)], []], gold) == {"found": 2, "gold": 4, "recall": 0.5}
+    assert candidate_recall([[], [(0, 3)]], gold)["found"] == 0  # those of another sentence do not count
+    assert candidate_recall([[]], [[]]) == {"found": 0, "gold": 0, "recall": 0.0}
+
+
+@given(pairs)
+def test_recall_is_at_most_that_of_the_spans_it_is_chosen_from(pair):
+    predictions, references = pair
+    spans = [[(entity["start"], entity["end"]) for entity in sentence] for sentence in predictions]
+    bound, scores = candidate_recall(spans, references), score_entities(predictions, references)
+    assert bound["gold"] == scores["gold"]
+    assert bound["recall"] >= scores["recall"]
+
+
+# ---- errors
+
+
+@pytest.mark.parametrize(
+    ("predicted", "gold", "of_gold", "of_prediction"),
+    [
+        pytest.param((2, 4, "LOC"), (2, 4, "LOC"), "right", "right", id="right"),
+        pytest.param((2, 4, "ORG"), (2, 4, "LOC"), "wrong_type", "wrong_type", id="type"),
+        pytest.param((2, 5, "LOC"), (2, 4, "LOC"), "wrong_boundary", "wrong_boundary", id="longer"),
+        pytest.param((3, 4, "LOC"), (2, 4, "LOC"), "wrong_boundary", "wrong_boundary", id="shorter"),
+        pytest.param((3, 6, "LOC"), (2, 4, "LOC"), "wrong_boundary", "wrong_boundary", id="crossing"),
+        pytest.param((2, 5, "ORG"), (2, 4, "LOC"), "wrong_boundary_and_type", "wrong_boundary_and_type", id="both"),
+        pytest.param((4, 5, "LOC"), (2, 4, "LOC"), "missing", "spurious", id="adjacent"),
+        pytest.param((0, 1, "LOC"), (2, 4, "LOC"), "missing", "spurious", id="apart"),
+    ],
+)
+def test_outcome_of_one_entity(predicted, gold, of_gold, of_prediction):
+    errors = confusion([entities(predicted)], [entities(gold)])
+    assert errors["by_gold_label"]["LOC"] == {name: int(name == of_gold) for name in GOLD_OUTCOMES}
+    expected = {name: int(name == of_prediction) for name in PREDICTED_OUTCOMES}
+    assert errors["by_predicted_label"][predicted[2]] == expected
+
+
+def test_the_first_condition_counts():
+    gold = [entities((2, 4, "LOC"))]
+    predicted = [entities((2, 4, "PER"), (2, 4, "ORG"), (2, 5, "LOC"), (0, 3, "ORG"))]
+    errors = confusion(predicted, gold)
+    assert errors["by_gold_label"]["LOC"]["wrong_type"] == 1
+    assert errors["types"]["LOC"] == {"LOC": 0, "ORG": 1, "PER": 0}
+    boundary = confusion([predicted[0][2:]], gold)
+    assert boundary["by_gold_label"]["LOC"]["wrong_boundary"] == 1
+    assert boundary["by_predicted_label"]["ORG"]["wrong_boundary_and_type"] == 1
+
+
+def test_correct_predictions_explain_no_error():
+    inner, outer = (1, 2, "LOC"), (0, 5, "LOC")
+    left_out = confusion([entities(inner)], [entities(inner, outer)])
+    assert left_out["by_gold_label"]["LOC"] == dict.fromkeys(GOLD_OUTCOMES, 0) | {"right": 1, "missing": 1}
+    added = confusion([entities(inner, outer)], [entities(inner)])
+    assert added["by_predicted_label"]["LOC"] == dict.fromkeys(PREDICTED_OUTCOMES, 0) | {"right": 1, "spurious": 1}
+    # Of two types on one span the model can find one; the other is missing, not confused with the first.
+    second_type = confusion([entities((0, 1, "LOC"))], [entities((0, 1, "LOC"), (0, 1, "ORG"))])
+    assert second_type["by_gold_label"]["ORG"]["missing"] == 1
+    assert second_type["types"]["ORG"] == {"LOC": 0, "ORG": 0}
+
+
+def test_labels_have_rows_in_their_order():
+    errors = confusion([entities((0, 1, "LOC"))], [[]], labels=["PER", "NEVER"])
+    for table in errors.values():
+        assert list(table) == ["PER", "NEVER", "LOC"]
+    assert list(errors["types"]["PER"]) == ["PER", "NEVER", "LOC"]
+    assert errors["by_predicted_label"]["LOC"]["spurious"] == 1
+
+
+@given(pairs)
+def test_errors_add_up(pair):
+    by_label, errors = score_entities(*pair)["by_label"], confusion(*pair)
+    assert set(errors["by_gold_label"]) == set(errors["by_predicted_label"]) == set(by_label)
+    for label, row in by_label.items():
+        gold, predicted = errors["by_gold_label"][label], errors["by_predicted_label"][label]
+        assert (sum(gold.values()), sum(predicted.values())) == (row["gold"], row["predicted"])
+        assert gold["right"] == predicted["right"] == row["correct"] == errors["types"][label][label]
+        wrong_types = sum(errors["types"][label].values()) - errors["types"][label][label]
+        assert gold["wrong_type"] == wrong_types
+
+
+@given(pairs)
+def test_swapping_sides_swaps_the_tables(pair):
+    predictions, references = pair
+    there, back = confusion(predictions, references), confusion(references, predictions)
+
+    def renamed(row):
+        return {name.replace("missing", "spurious"): count for name, count in row.items()}
+
+    assert {label: renamed(row) for label, row in there["by_gold_label"].items()} == back["by_predicted_label"]
+
+
+# ---- errors, one by one
+
+
+def as_records(references):
+    return [
+        {"id": f"s{number}", "tokens": [f"w{word}" for word in range(12)], "entities": gold}
+        for number, gold in enumerate(references)
+    ]
+
+
+def as_triple(mention):
+    return mention and (mention.start, mention.end, mention.type)
+
+
+def test_errors_by_hand():
+    gold = [
+        entities((0, 1, "LOC")),
+        entities((0, 5, "ORG"), (1, 2, "LOC"), (3, 5, "PER"), (7, 8, "PER")),
+        entities((0, 3, "ORG")),
+    ]
+    predicted = [
+        entities((0, 1, "LOC")),
+        entities((0, 4, "ORG"), (1, 2, "LOC"), (7, 8, "LOC"), (9, 10, "LOC")),
+        entities((0, 2, "ORG"), (2, 3, "LOC")),
+    ]
+    first, second = sentences_with_errors(predicted, as_records(gold))
+    assert (first.id, second.id) == ("s1", "s2")  # s0 has none, s1 the most
+    assert [as_triple(mention) for mention in first.gold] == [
+        (0, 5, "ORG"),
+        (1, 2, "LOC"),
+        (3, 5, "PER"),
+        (7, 8, "PER"),
+    ]
+    assert [(error.kind, as_triple(error.gold), as_triple(error.predicted)) for error in first.errors] == [
+        ("wrong_boundary", (0, 5, "ORG"), (0, 4, "ORG")),
+        ("wrong_boundary_and_type", (3, 5, "PER"), (0, 4, "ORG")),
+        ("wrong_type", (7, 8, "PER"), (7, 8, "LOC")),
+        ("spurious", None, (9, 10, "LOC")),
+    ]
+    assert first.errors[0].gold.text == "w0 w1 w2 w3 w4"
+    assert [(error.kind, as_triple(error.predicted)) for error in second.errors] == [
+        ("wrong_boundary", (0, 2, "ORG")),
+        ("wrong_boundary_and_type", (2, 3, "LOC")),
+    ]
+
+
+def test_of_two_errors_of_a_kind_the_one_with_more_shared_words_comes_first():
+    predicted = [entities((0, 1, "ORG"), (2, 5, "ORG"))]
+    [sentence] = sentences_with_errors(predicted, as_records([entities((0, 5, "ORG"))]))
+    assert [(error.kind, as_triple(error.gold), as_triple(error.predicted)) for error in sentence.errors] == [
+        ("wrong_boundary", (0, 5, "ORG"), (2, 5, "ORG")),
+        ("wrong_boundary", (0, 5, "ORG"), (0, 1, "ORG")),
+    ]
+
+
+@given(pairs)
+def test_errors_are_those_that_are_counted(pair):
+    predictions, references = pair
+    errors, listed = confusion(*pair), sentences_with_errors(predictions, as_records(references))
+    numbers = [len(sentence.errors) for sentence in listed]
+    assert numbers == sorted(numbers, reverse=True)
+    assert all(numbers)
+    counted = Counter()
+    for sentence in listed:
+        for error in sentence.errors:
+            assert (error.kind == "missing") == (error.predicted is None)
+            assert (error.kind == "spurious") == (error.gold is None)
+            counted[error.kind, (error.gold or error.predicted).type] += 1
+        gold, predicted = set(sentence.gold), set(sentence.predicted)
+        assert {error.gold for error in sentence.errors} - {None} == gold - predicted
+        assert {error.predicted for error in sentence.errors} - {None} == predicted - gold
+    for kind, side in (("missing", "by_gold_label"), ("spurious", "by_predicted_label")):
+        assert all(counted[kind, label] == row[kind] for label, row in errors[side].items())
+
+
+# ---- all of them
+
+breakdowns = pytest.mark.parametrize("breakdown", [score_entities, scores_by_length, scores_by_depth, confusion])
+
+
+@given(pair=pairs)
+def test_parts_add_up_to_the_whole_and_ratios_stay_in_range(pair):
+    whole = score_entities(*pair)
+    lengths, depths, nesting = scores_by_length(*pair), scores_by_depth(*pair), [whole["flat"], whole["nested"]]
+    for rows in (lengths.values(), depths.values(), whole["by_label"].values(), nesting):
+        assert tuple(sum(row[key] for row in rows) for key in COUNTS) == counts(whole)
+    for row in (*lengths.values(), *depths.values(), *whole["by_label"].values(), whole):
+        assert row["correct"] == row["found"]
+        assert all(0.0 <= row[key] <= 1.0 for key in ("precision", "recall", "f1"))
+    assert all(row["predicted"] + row["gold"] for row in (*lengths.values(), *depths.values()))
+    assert list(lengths) == [name for name in ("1", "2", "3-4", "5-8", "9-16", "17+") if name in lengths]
+
+
+@breakdowns
+@given(pair=pairs, rng=st.randoms(use_true_random=False))
+def test_order_is_irrelevant_and_repetition_counts_once(breakdown, pair, rng):
+    predictions, references = pair
+    order = rng.sample(range(len(references)), len(references))
+    shuffled = [[rng.sample(side[row] * 2, 2 * len(side[row])) for row in order] for side in (predictions, references)]
+    assert breakdown(*shuffled) == breakdown(predictions, references)
+    assert list(breakdown(*shuffled)) == list(breakdown(predictions, references))
+
+
+# ---- malformed input
+
+
+@breakdowns
+def test_both_sides_need_the_same_sentences(breakdown):
+    with pytest.raises(ValueError, match="predictions for 2 sentences and references for 1"):
+        breakdown([[], []], [[]])
+    with pytest.raises(ValueError, match="predictions for 2 sentences and references for 1"):
+        candidate_recall([[], []], [[]])
+
+
+@pytest.mark.parametrize(
+    ("entity", "message"),
+    [
+        pytest.param({"start": 0, "type": "LOC"}, "integers start and end .* got {'start': 0", id="no-end"),
+        pytest.param({"type": "LOC"}, "integers start and end", id="no-span"),
+        pytest.param({"start": 0, "end": 1}, "exactly one of type and entity_group", id="no-type"),
+        pytest.param({"start": 0, "end": 1, "type": "LOC", "entity_group": "LOC"}, "exactly one", id="two-types"),
+        pytest.param({"start": 0, "end": 1, "type": ""}, "non-empty string", id="empty-type"),
+        pytest.param({"start": 0, "end": 1, "type": 3}, "non-empty string", id="type-no-string"),
+        pytest.param({"start": 1, "end": 1, "type": "LOC"}, "0 <= start < end", id="empty-span"),
+        pytest.param({"start": -1, "end": 1, "type": "LOC"}, "0 <= start < end", id="negative"),
+        pytest.param({"start": 0.0, "end": 1, "type": "LOC"}, "integers start and end .* 0.0", id="float"),
+        pytest.param({"start": 0, "end": None, "type": "LOC"}, "integers start and end .* None", id="none"),
+        pytest.param((0, 1, "LOC"), "a dict with", id="tuple"),
+    ],
+)
+def test_errors_name_side_sentence_and_entity(entity, message):
+    good = entities((0, 1, "LOC"))
+    with pytest.raises(ValueError, match=rf"^predictions, sentence 1, entity 1.*{message}"):
+        score_entities([good, [*good, entity]], [good, good])
+    with pytest.raises(ValueError, match=rf"^references, sentence 0, entity 0.*{message}"):
+        score_entities([good], [[entity]])
+
+
+@pytest.mark.parametrize("sentence", [None, "LOC", {"start": 0, "end": 1, "type": "LOC"}, 3])
+def test_sentence_must_be_a_list(sentence):
+    with pytest.raises(ValueError, match="references, sentence 1: expected a list of entities"):
+        score_entities([[], []], [[], sentence])
+
+
+# ---- table
+
+
+def test_table_rows_and_numbers():
+    table = format_scores(score_entities(PREDICTED, GOLD))
+    header, *rows, footnote = table.splitlines()
+    assert footnote.startswith("flat, nested: precision by")
+    assert header.split() == ["precision", "recall", "F1", "predicted", "gold"]
+    assert [row.split()[0] for row in rows] == ["all", "LOC", "ORG", "PER", "flat", "nested"]
+    assert rows[0].split() == ["all", "40.00", "40.00", "40.00", "5", "5"]
+    assert len({len(line) for line in (header, *rows)}) == 1
+
+
+def test_undefined_ratios_are_dashes():
+    gold = [entities((0, 4, "ORG"), (1, 2, "LOC")), entities((0, 1, "PER"))]
+    # ORG is found as a flat entity, though nested in gold; no LOC is predicted, and no MISC is in gold.
+    predicted = [entities((0, 4, "ORG")), entities((1, 2, "MISC"))]
+    table = format_scores(score_entities(predicted, gold))
+    assert [line.split() for line in table.splitlines()[1:-1]] == [
+        ["all", "50.00", "33.33", "40.00", "2", "3"],
+        ["LOC", "–", "0.00", "–", "0", "1"],
+        ["MISC", "0.00", "–", "–", "1", "0"],
+        ["ORG", "100.00", "100.00", "100.00", "1", "1"],
+        ["PER", "–", "0.00", "–", "0", "1"],
+        ["flat", "50.00", "0.00", "0.00", "2", "1"],
+        ["nested", "–", "–", "–", "0", "2"],
+    ]
+
+
+def test_a_label_called_flat_differs_from_the_row_flat():
+    gold = [entities((0, 1, "flat"))]
+    rows = format_scores(score_entities(gold, gold)).splitlines()
+    assert [row[:6] for row in rows[1:-1]] == ["all   ", "  flat", "flat  ", "nested"]
+
+
+# ---- evaluate
+
+
+@pytest.fixture
+def metric(tmp_path):
+    return NestedNERMetric(cache_dir=str(tmp_path))
+
+
+def test_metric_in_pieces(metric):
+    metric.add_batch(predictions=[], references=[])
+    metric.add(prediction=PREDICTED[0], reference=GOLD[0])
+    metric.add_batch(predictions=PREDICTED[1:2], references=GOLD[1:2])  # no gold entity in this batch
+    metric.add_batch(predictions=PREDICTED[2:], references=GOLD[2:])
+    assert metric.compute(labels=["NEVER"]) == score_entities(PREDICTED, GOLD, labels=["NEVER"])
+    assert metric.compute(predictions=GOLD, references=GOLD)["f1"] == 1.0  # empty after each result
+
+
+@given(pairs)
+def test_metric_matches_scoring(pair):
+    predictions, references = pair
+    metric = NestedNERMetric(keep_in_memory=True)
+    assert metric.compute(predictions=predictions, references=references) == score_entities(predictions, references)
+
+
+def test_metric_takes_character_predictions(metric):
+    predicted = [[{"entity_group": "LOC", "score": 0.9, "word": "Velmar", "start": 3, "end": 9}]]
+    assert metric.compute(predictions=predicted, references=[entities((3, 9, "LOC"))])["f1"] == 1.0
+
+
+def test_metric_rejects_what_arrow_would_truncate_or_lose(metric):
+    with pytest.raises(ValueError, match=r"predictions, sentence 0, entity 0: .*integers.*0\.5"):
+        metric.add_batch(predictions=[[{"start": 0.5, "end": 1, "type": "LOC"}]], references=[[]])
+    for predictions, references in ((2, 1), (0, 1), (1, 0)):
+        with pytest.raises(ValueError, match=f"for {predictions} sentences and references for {references}"):
+            metric.add_batch(predictions=[[]] * predictions, references=[[]] * references)
+    with pytest.raises(ValueError, match="references are missing"):
+        metric.add_batch(predictions=PREDICTED)
+
+
+def test_metric_over_shards(tmp_path):
+    """Two metrics that share a folder, as those of two processes do: each adds its shard, the first one computes."""
+
+    def run(process_id):
+        metric = NestedNERMetric(
+            num_process=2, process_id=process_id, experiment_id="shards", cache_dir=str(tmp_path), timeout=60
+        )
+        metric.add_batch(predictions=PREDICTED[process_id::2], references=GOLD[process_id::2])
+        return metric.compute()
+
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(run, range(2))
+    assert first == score_entities(PREDICTED, GOLD)
+    assert second is None
