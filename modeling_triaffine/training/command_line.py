@@ -4,6 +4,7 @@ The options are the fields of the dataclasses in `arguments.py` and of `Triaffin
 """
 
 import argparse
+import contextlib
 import difflib
 import json
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from transformers import HfArgumentParser, PretrainedConfig
+from transformers.hf_argparser import string_to_bool
 
 from ..model.configuration_triaffine import TriaffineConfig
 from .arguments import WITHOUT_EFFECT, DataArguments, ModelArguments, NestedNERTrainingArguments
@@ -63,11 +65,8 @@ class TrainingPlan:
     options: dict[str, Any]
 
 
-def parse_training_plan(arguments: Sequence[str], library: Path | None = None) -> TrainingPlan:
+def parse_training_plan(arguments: Sequence[str]) -> TrainingPlan:
     """Reads the command line and its recipe. An empty value (`--word_vectors=`) restores the default.
-
-    Args:
-        library: folder of the recipes that `--recipe` finds by name; default: that of the package.
 
     Raises:
         CommandLineError, RecipeError: an unknown option or an invalid value; the message says where.
@@ -76,7 +75,7 @@ def parse_training_plan(arguments: Sequence[str], library: Path | None = None) -
     parser = _build_parser()
     given = parser.parse_given(arguments)
     name = given.pop("recipe", None)
-    recipe = Recipe() if not name else load_recipe(find_recipe(name, library))
+    recipe = Recipe() if not name else load_recipe(find_recipe(name))
     config = _check_recipe_config(recipe) | {option: given.pop(option) for option in CONFIG_OPTIONS if option in given}
     config = {name: value for name, value in config.items() if value != ""}
     of_recipe = _check_recipe_options(recipe, parser)
@@ -141,22 +140,22 @@ def _build_parser() -> _Parser:
     group = parser.add_argument_group("model configuration", "Fields of TriaffineConfig; none is Python's None.")
     for option in TriaffineConfig.options():
         spellings = dict.fromkeys([f"--{option.name}", f"--{option.name.replace('_', '-')}"])
-        kind = str if option.choices else _config_value  # "none" is a word where there are words to choose from
+        kind: Any = string_to_bool if isinstance(option.default, bool) else _number_or_none
+        kind = str if option.choices else kind  # "none" is a word where there are words to choose from
         metavar = "{" + ",".join(option.choices) + "}" if option.choices else "VALUE"
         group.add_argument(*spellings, type=kind, default=option.default, metavar=metavar, help=option.doc)
     parser.forget_defaults()
     return parser
 
 
-def _config_value(text: str) -> Any:
-    """A value for the configuration, which checks it: a number, true, false, none or a word."""
-    words = {"true": True, "false": False, "none": None, "null": None}
-    if text.lower() in words:
-        return words[text.lower()]
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError:
-        return text
+def _number_or_none(text: str) -> int | float | str | None:
+    """A value for the configuration, which refuses what is neither a number nor none."""
+    if text.lower() in ("none", "null"):
+        return None
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return kind(text)
+    return text
 
 
 def _check_recipe_options(recipe: Recipe, parser: _Parser) -> dict[str, Any]:
@@ -189,7 +188,7 @@ def as_arguments(name: str, value: Any) -> list[str]:
     if isinstance(value, list | tuple):
         return [f"--{name}", *map(str, value)]
     if isinstance(value, bool | None):
-        value = {True: "true", False: "false" if name in CONFIG_OPTIONS else "no", None: ""}[value]
+        value = {True: "true", False: "no", None: ""}[value]
     return [f"--{name}={json.dumps(value) if isinstance(value, dict) else value}"]
 
 

@@ -50,14 +50,12 @@ class Lines(TrainerCallback):
         self.training_loss = ""
         self.batches = 0  # of the evaluation that is running
 
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
+    def on_train_begin(self, args: Any, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         self.between = FIRST_LINE
         self.start = self.last = time.monotonic()
         self.first_update, self.first_sentences = state.global_step, int(self.meter.sentences)
 
-    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+    def on_step_end(self, args: Any, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         if self.updates and self._is_due():
             seconds = time.monotonic() - self.start
             rate = (int(self.meter.sentences) - self.first_sentences) / seconds
@@ -68,9 +66,7 @@ class Lines(TrainerCallback):
                 *(float(self.meter.loss), rate, format_duration(left)),
             )
 
-    def on_prediction_step(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
+    def on_prediction_step(self, args: Any, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         self.batches += 1
         if self.updates and hasattr(self, "last") and self._is_due():
             logger.info("Evaluation: batch %d of %d", self.batches, len(kwargs["eval_dataloader"]))
@@ -80,15 +76,8 @@ class Lines(TrainerCallback):
 
     on_predict = on_evaluate
 
-    def on_log(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        logs: dict[str, float] | None = None,
-        **kwargs: Any,
-    ) -> None:
-        logs = logs or {}
+    def on_log(self, args: Any, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        logs: dict[str, float] = kwargs["logs"]
         if "loss" in logs:
             self.training_loss = f", training loss {float(logs['loss']):.4g}"
         if "eval_f1" in logs:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from huggingface_hub import ModelCard
 
-from ..errors import exit_with_message
+from ..errors import ending_plainly
 from ..model.configuration_triaffine import TriaffineConfig
 from ..publishing.model_card import build_model_card, save_model_card
 from ..publishing.run_summary import RunSummary
@@ -69,13 +69,10 @@ def _summarize_recipe(recipe: Recipe, name: str) -> RunSummary:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("library", type=Path, help="folder of recipes, such as hub_configs")
-    try:
-        for path in write_recipe_cards(parser.parse_args().library):
-            print(path)
-    except (ValueError, OSError) as error:
-        exit_with_message(error)
+    with ending_plainly():
+        print(*write_recipe_cards(parser.parse_args().library), sep="\n")
 
 
 if __name__ == "__main__":

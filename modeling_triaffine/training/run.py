@@ -77,14 +77,14 @@ class Run:
     corpus: Corpus
 
 
-def prepare_run(arguments: Sequence[str], library: Path | None = None) -> Run:
+def prepare_run(arguments: Sequence[str]) -> Run:
     """Reads the command line (see [`parse_training_plan`]), the data and the model to start from.
 
     Raises:
         ValueError, OSError: the user's mistake, in one paragraph.
         TrainingFault: the model does not fit into memory, or the output folder cannot be written to.
     """
-    plan = parse_training_plan(arguments, library)
+    plan = parse_training_plan(arguments)
     quieten(plan.training)
     _check_output_folder(plan)
     plan.training.resume_from_checkpoint = find_checkpoint(
@@ -140,7 +140,8 @@ def train_and_save(run: Run) -> dict[str, float]:
     if training.do_train and model is not None:
         files |= _describe(run, model, outputs, raw_text)
     _save(run, files, metrics)
-    logger.info("Saved in %s%s", training.output_dir, _next_command(run))
+    command = f"; try: triaffine-ner predict --model {shlex.quote(training.output_dir)}" if training.do_train else "."
+    logger.info("Saved in %s%s", training.output_dir, command)
     return metrics
 
 
@@ -299,11 +300,6 @@ def _write_files(run: Run, files: dict[str, str]) -> None:
         with explaining_faults(folder):
             for name, text in files.items():
                 write_text(folder / name, text)
-
-
-def _next_command(run: Run) -> str:
-    training = run.plan.training
-    return f"; try: triaffine-ner predict --model {shlex.quote(training.output_dir)}" if training.do_train else "."
 
 
 def _as_recipe(plan: TrainingPlan, words: str) -> str:

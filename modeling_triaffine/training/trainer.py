@@ -34,18 +34,18 @@ from ..model.processing_triaffine import TriaffineProcessor
 from .arguments import WITHOUT_EFFECT, NestedNERTrainingArguments, check_arguments, refuse_without_effect
 from .batching import (
     RECORD_IDS,
-    EpochCallback,
     EvaluationBatchSampler,
     RecordCollator,
     Size,
     TrainingBatchSampler,
     measure_records,
 )
-from .checkpoints import FILES, ResumeCallback, find_checkpoint, list_files, remove_damaged
+from .callbacks import TrainingCallback
+from .checkpoints import FILES, find_checkpoint, list_files, remove_damaged
 from .faults import check_writable, explaining_faults, loss_error, weights_error
 from .hub_trainer import HubTrainer
 from .new_labels import Teacher, drop_calibration
-from .optimization import AveragingCallback, averaging, build_parameter_groups, has_average
+from .optimization import averaging, build_parameter_groups, has_average
 from .progress import Meter
 from .sharding import check_sharding, choose_sharded_layers
 from .trainer_checks import check_adapters, check_best_metric, check_datasets, plain_records
@@ -125,7 +125,6 @@ class NestedNERTrainer(HubTrainer):
         self.meter = Meter()
         self._update: list[tuple[torch.Tensor, list[str]]] = []  # loss and ids of each batch of the update
         self._batch: list[int] = []  # shape of the current batch: sentences, sub-words
-        self._epoch_callback = EpochCallback()
         self._sizes_by_dataset: dict[str, list[Size]] = {}
         super().__init__(
             model,
@@ -142,9 +141,8 @@ class NestedNERTrainer(HubTrainer):
                 "ema_decay averages weights by the optimizer that this trainer creates, but `optimizers` gives another "
                 "one; leave one of the two out. `optim` and `optimizer_cls_and_kwargs` choose an optimizer's class."
             )
-        self.add_callback(self._epoch_callback)
-        self.add_callback(AveragingCallback(self._own("ema_decay") is not None))
-        self.add_callback(ResumeCallback(self._learning_rates))
+        self._callback = TrainingCallback(self._learning_rates, averages=self._own("ema_decay") is not None)
+        self.add_callback(self._callback)
         self.collate_records = RecordCollator(processing_class, self.data_collator)
 
     # ---- Optimizer ----
@@ -201,7 +199,7 @@ class NestedNERTrainer(HubTrainer):
             group_by_length=self.args.train_sampling_strategy == "group_by_length",
             drop_last=self.args.dataloader_drop_last,
         )
-        self._epoch_callback.sampler = sampler
+        self._callback.sampler = sampler
         collate_records = dataclasses.replace(self.collate_records, with_ids=True)
         loader: DataLoader[Any] = self.accelerator.prepare(self._dataloader(dataset, sampler, collate_records))
         return loader
@@ -211,7 +209,7 @@ class NestedNERTrainer(HubTrainer):
         if isinstance(args, NestedNERTrainingArguments):
             epochs = args.epochs_for_min_steps(len(dataloader))
             is_raised = epochs > args.num_train_epochs
-            self._epoch_callback.most_evaluations = math.ceil(args.num_train_epochs) if is_raised else None
+            self._callback.most_evaluations = math.ceil(args.num_train_epochs) if is_raised else None
             args = copy.copy(args)
             args.num_train_epochs = epochs
         return super().set_initial_training_values(args, dataloader, *others)

@@ -93,7 +93,7 @@ ENCODERS = {
 
 
 def plan_of(name: str, *arguments: object) -> TrainingPlan:
-    return parse_training_plan(["--recipe", name, "--output_dir", "out", *map(str, arguments)], LIBRARY)
+    return parse_training_plan(["--recipe", name, "--output_dir", "out", *map(str, arguments)])
 
 
 def fields_of(holder: object, names: dict) -> dict:
@@ -192,7 +192,7 @@ def test_a_recipe_trains_by_its_name_with_all_parts_of_a_word(tmp_path: Path, co
     row = TABLE["genia-biobert"]
     vectors = write_vectors(tmp_path / "vectors.vec", row.vector_size)
     arguments = shrunken("genia-biobert", corpus, tmp_path / "out", encoder, "--word_vectors", vectors)
-    run = prepare_run(arguments, LIBRARY)
+    run = prepare_run(arguments)
     processor, model = run.trainer.processing_class, run.trainer.model
     assert set(processor.vocabularies) == {"words", "pos", "chars"}
     gene = model.words.word_embedding.weight[processor.vocabularies["words"]["gene"]]
@@ -218,14 +218,14 @@ def test_files_that_a_recipe_needs_are_required_unless_left_out(
     monkeypatch.chdir(tmp_path)
     arguments = shrunken("genia-biobert", corpus, tmp_path / "out", encoder)
     with pytest.raises((ValueError, OSError), match=r"BioWordVec_PubMed_MIMICIII_d200\.bin"):
-        prepare_run(arguments, LIBRARY)
+        prepare_run(arguments)
     without_vectors = ("--word_vectors=", "--word_embedding_size", "0")
     untagged = ("--train_file", write_lines(tmp_path / "plain.jsonl", micro_records(4)))
     untagged += ("--validation_file", untagged[1])
     arguments = [*arguments, *map(str, untagged), *without_vectors]
     with pytest.raises(ValueError, match=r"no training sentence has parts of speech.*--pos_tagger.*--pos_embedding_si"):
-        prepare_run(arguments, LIBRARY)
-    run = prepare_run([*arguments, "--pos_embedding_size", "0"], LIBRARY)
+        prepare_run(arguments)
+    run = prepare_run([*arguments, "--pos_embedding_size", "0"])
     assert list(run.trainer.processing_class.vocabularies) == ["chars"]
 
 

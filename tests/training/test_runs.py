@@ -17,7 +17,7 @@ from modeling_triaffine.publishing.card_mark import mark_card
 from modeling_triaffine.publishing.model_card import build_model_card, repository_name
 from modeling_triaffine.publishing.run_summary import SUMMARY_FILE, RunSummary
 from modeling_triaffine.training import NestedNERTrainingArguments, progress
-from modeling_triaffine.training.command_line import CommandLineError, parse_training_plan
+from modeling_triaffine.training.command_line import CONFIG_OPTIONS, CommandLineError, parse_training_plan
 from modeling_triaffine.training.faults import OutOfMemoryError
 from modeling_triaffine.training.preparation import label_names, learn_tokenizer
 from modeling_triaffine.training.recipes import RecipeError, load_recipe
@@ -25,7 +25,6 @@ from modeling_triaffine.training.run import Run, prepare_run, train_and_save
 from tests.helpers.cards import cells, section
 from tests.helpers.faults import assert_same_weights
 from tests.helpers.micro_training import (
-    REPOSITORY,
     micro_dataset,
     micro_records,
     run_arguments,
@@ -33,8 +32,6 @@ from tests.helpers.micro_training import (
     write_recipe,
 )
 from tests.helpers.portable import near
-
-RECIPES = REPOSITORY / "hub_configs"
 
 
 @pytest.fixture
@@ -114,6 +111,23 @@ def test_the_purpose_of_a_recipe_is_no_option(tmp_path: Path) -> None:
         parse(folder, "--purpose", "another")
 
 
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("aux_loss_weight", ".5"),
+        ("mlp_dropout", "0."),
+        ("lstm_layers", "+2"),
+        ("multi_label", "yes"),
+        ("cross_span", "n"),
+    ],
+)
+def test_numbers_and_truth_of_the_model_are_written_as_those_of_other_options(tmp_path: Path, option, value) -> None:
+    truth = {"yes": True, "n": False}
+    found = parse_training_plan(["--output_dir", str(tmp_path), f"--{option}", value]).config[option]
+    assert found == truth.get(value, found)
+    assert type(found) is type(CONFIG_OPTIONS[option])
+
+
 def test_an_option_set_to_its_default_still_wins_over_the_recipe(tmp_path: Path) -> None:
     recipe = write_recipe(tmp_path / "recipe", training={"weight_decay": 0.5, "do_train": False})
     plan = parse(recipe, "--weight_decay", "0.01", "--do_train", "--triaffine_dim", "256")
@@ -178,11 +192,17 @@ def test_recipes_that_cannot_be_read(tmp_path: Path) -> None:
     (recipe / "training.yaml").write_text("a: [", encoding="utf-8")
     with pytest.raises(RecipeError, match=r"training\.yaml cannot be read"):
         parse(recipe)
+    (recipe / "training.yaml").write_bytes("purpose: é".encode("latin-1"))
+    with pytest.raises(RecipeError, match=r"training\.yaml cannot be read: 'utf-8' codec"):
+        parse(recipe)
+    for name, content in (("config.json", '{"triaffine_dim": 7}'), ("training.yaml", "seed: 5")):  # as Windows saves it
+        (recipe / name).write_text(content, encoding="utf-8-sig")
+    assert (parse(recipe).config, parse(recipe).training.seed) == ({"triaffine_dim": 7}, 5)
     (recipe / "config.json").unlink()
     with pytest.raises(RecipeError, match=r"has no config\.json"):
         parse(recipe)
     with pytest.raises(RecipeError, match=r"'nothing'.*: ace2004-albert, .*demo, genia-biobert, genia-minilm"):
-        parse_training_plan(["--recipe", "nothing"], library=RECIPES)
+        parse_training_plan(["--recipe", "nothing"])
 
 
 # ---- Tokenizer, labels ----
