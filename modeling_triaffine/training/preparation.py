@@ -27,6 +27,7 @@ from .arguments import DataArguments, ModelArguments, NestedNERTrainingArguments
 from .command_line import CONFIG_OPTIONS, CommandLineError, TrainingPlan, as_arguments, parse_training_plan
 from .corpora import Corpus, read_corpus, tagger
 from .new_labels import Teacher, continue_with_labels
+from .trainer_checks import check_types
 from .word_vectors import WordVectors, read_word_vectors
 
 logger = logging.getLogger(__name__)
@@ -367,26 +368,10 @@ def check_entities(config: TriaffineConfig, dataset: DatasetDict) -> None:
 
     Warns of entities that it cannot find, and of training sentences that it would be scored on.
     """
-    _check_labels(config.label2id, dataset)
+    for split, records in dataset.items():
+        check_types(records, f"The {split} data", config)
     _warn_of_missed_entities(config, dataset)
     _warn_of_shared_sentences(dataset)
-
-
-def _check_labels(label2id: dict[str, int], dataset: DatasetDict) -> None:
-    for split, records in dataset.items():
-        unknown = set(label_names(records)) - set(label2id)
-        if unknown:
-            first = next(
-                name
-                for name, entities in zip(records["id"], records["entities"], strict=True)
-                if any(entity["type"] in unknown for entity in entities)
-            )
-            known = ", ".join(name for name in label2id if name != NONE_LABEL)
-            raise ValueError(
-                f"The {split} data has entities of type {', '.join(sorted(unknown))} (the first in sentence "
-                f"{first!r}), which the model has no label for; it knows {known}. Train on data with all types, or "
-                "remove these entities."
-            )
 
 
 def _warn_of_shared_sentences(dataset: DatasetDict) -> None:

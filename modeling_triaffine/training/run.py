@@ -52,6 +52,7 @@ FILE_OPTIONS = (
     *("train_file", "validation_file", "test_file", "word_vectors", "model_name_or_path", "pos_tagger"),
     *("accelerator_config", "deepspeed", "fsdp_config"),
 )
+RESULTS_FILE = "all_results.json"
 # Split → prefix of its metrics' names.
 PREFIXES = {"validation": "eval", "test": "test"}
 # Difference of F1 between given words and raw text that is warned of.
@@ -86,10 +87,7 @@ def prepare_run(arguments: Sequence[str]) -> Run:
     """
     plan = parse_training_plan(arguments)
     quieten(plan.training)
-    _check_output_folder(plan)
-    plan.training.resume_from_checkpoint = find_checkpoint(
-        plan.training.resume_from_checkpoint, plan.training.output_dir
-    )
+    _choose_checkpoint(plan)
     with plan.training.main_process_first():
         corpus = read_data(plan)
     labels = label_names(corpus.given["train"]) if "train" in corpus.given else []
@@ -148,8 +146,9 @@ def train_and_save(run: Run) -> dict[str, float]:
 # ---- Preparing ----
 
 
-def _check_output_folder(plan: TrainingPlan) -> None:
-    training = plan.training
+def _choose_checkpoint(plan: TrainingPlan) -> None:
+    """Resolves --resume_from_checkpoint, and raises ValueError rather than overwrite an earlier run."""
+    training, folder = plan.training, Path(plan.training.output_dir)
     if training.push_to_hub and not training.do_train:
         raise ValueError(
             "--push_to_hub publishes the model of a training, but with --no_do_train there is none. Publish a trained "
@@ -157,15 +156,20 @@ def _check_output_folder(plan: TrainingPlan) -> None:
         )
     if training.should_save:
         check_writable(training.output_dir)
-    found = list_checkpoints(training.output_dir)
-    if found and training.do_train and not training.resume_from_checkpoint:
+    resumes = bool(training.resume_from_checkpoint)
+    found = list_checkpoints(folder)
+    if found and training.do_train and not resumes:
         raise ValueError(
-            f"--output_dir {training.output_dir} has {found[-1].name} of an earlier run. Add --resume_from_checkpoint "
-            "to continue that run, or give another folder."
+            f"--output_dir {folder} has {found[-1].name} of an earlier run. Add --resume_from_checkpoint to continue "
+            "that run, or give another folder."
         )
-    if training.do_train and not training.resume_from_checkpoint and Path(training.output_dir, SUMMARY_FILE).exists():
+    training.resume_from_checkpoint = find_checkpoint(training.resume_from_checkpoint, folder)
+    # A run that was killed while it saved can be begun again; one that has its results is finished.
+    has_model = (folder / SUMMARY_FILE).exists() and not (resumes and not (folder / RESULTS_FILE).exists())
+    if training.do_train and not training.resume_from_checkpoint and has_model:
+        missing = ", and no checkpoint to resume from" if resumes else ""
         raise ValueError(
-            f"--output_dir {training.output_dir} has the model of an earlier run. Give another folder, or delete it."
+            f"--output_dir {folder} has the model of an earlier run{missing}. Give another folder, or delete it."
         )
 
 
@@ -282,9 +286,9 @@ def _describe(
 
 
 def _save(run: Run, files: dict[str, str], metrics: dict[str, float]) -> None:
-    """Saves the files, the model, and last the metrics: a folder with all_results.json is that of a finished run."""
+    """Saves the files, the model, and last the metrics: a folder with them is that of a finished run."""
     _write_files(run, files)
-    last = {"all_results.json": json.dumps(metrics, indent=2, sort_keys=True)}
+    last = {RESULTS_FILE: json.dumps(metrics, indent=2, sort_keys=True)}
     try:
         if run.plan.training.do_train:
             run.trainer.save_model()

@@ -104,7 +104,7 @@ class NestedNERTrainer(HubTrainer):
                 refuse_without_effect(name)
         check_arguments(args)
         check_adapters(model)
-        check_datasets(args, train_dataset, eval_dataset)
+        check_datasets(args, train_dataset, eval_dataset, model.config)
         check_best_metric(args, eval_dataset, model.config)
         if args.n_gpu > 1:  # torch's DataParallel would cut batches apart
             logger.warning("%d GPUs are visible, and one is used; `accelerate launch` uses all of them.", args.n_gpu)

@@ -307,8 +307,12 @@ def test_a_trained_model_can_be_scored_without_training(tmp_path: Path, micro_co
     assert {path.name for path in scored_folder.iterdir()} == {"all_results.json", "validation_predictions.jsonl"}
     for checkpoint in trained_folder.glob("checkpoint-*"):
         shutil.rmtree(checkpoint)
-    with pytest.raises(ValueError, match=r"out has the model of an earlier run"):
+    with pytest.raises(ValueError, match=r"out has the model of an earlier run\. "):
         prepare()
+    with pytest.raises(ValueError, match=r"out has the model of an earlier run, and no checkpoint to resume from"):
+        prepare("--resume_from_checkpoint")
+    (trained_folder / "all_results.json").unlink()  # as if killed before it had saved everything
+    assert prepare("--resume_from_checkpoint").plan.training.resume_from_checkpoint is None
     with pytest.raises(ValueError, match=r"triaffine_dim is 9, but the model in .* was trained with 8"):
         prepare_run([*again, "--output_dir", str(scored_folder), "--use_cpu", "--triaffine_dim", "9"])
 

@@ -120,6 +120,9 @@ def test_an_optimizer_with_averages_puts_them_into_the_model_that_is_scored(tmp_
     assert seen == ["averages"]
 
 
+VIRUS = {"start": 0, "end": 1, "type": "virus"}
+
+
 def other_trainer(folder: Path, args: TrainingArguments | None = None, **options: Any) -> NestedNERTrainer:
     return trainer_like(micro_trainer(folder, micro_records(4)), args, **options)
 
@@ -136,6 +139,10 @@ def other_trainer(folder: Path, args: TrainingArguments | None = None, **options
             "train_dataset has 0 records, and the least is 1",
         ),
         ({"eval_dataset": {"dev": micro_records(3)}}, r"eval_dataset\['dev'\] is a list"),
+        (
+            {"eval_dataset": micro_dataset([{**one, "entities": [VIRUS]} for one in micro_records(2)])},
+            r"eval_dataset has entities of type virus \(the first in sentence '0'\), which the model has no label for",
+        ),
         (
             {"train_dataset": micro_dataset(micro_records(3)).rename_column("tokens", "words")},
             r"train_dataset needs the columns \['tokens'\], .*'words'.* adapt_dataset",
