@@ -1,12 +1,14 @@
 """Reads the options of a training: the command line overrides the recipe, and the recipe the defaults.
 
 The options are the fields of the dataclasses in `arguments.py` and of `TriaffineConfig`. Unknown ones are errors.
+`options.txt` describes them, for `--help-all` as for the help of the command.
 """
 
 import argparse
 import contextlib
 import difflib
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -120,10 +122,22 @@ class _Parser(HfArgumentParser):
             f"{message[:1].upper()}{message[1:]}{end} See `triaffine-ner train --help`; --help-all has all options."
         )
 
-    def forget_defaults(self) -> None:
+    def describe_and_forget_defaults(self) -> None:
+        own = read_descriptions()
         for action in self._actions:
-            action.help = argparse.SUPPRESS if action.dest in WITHOUT_EFFECT else _describe(action)
+            default = "" if action.default in (argparse.SUPPRESS, None, "") else f" (default: {action.default})"
+            text = own.get(action.dest) or " ".join(f"{action.help or ''}{default}".split())
+            action.help = argparse.SUPPRESS if action.dest in WITHOUT_EFFECT else text.replace("%", "%%")
             action.default = argparse.SUPPRESS
+
+
+def read_descriptions() -> dict[str, str]:
+    """Option → its description in `options.txt`, as one line."""
+    found: dict[str, str] = {}
+    for entry in re.split(r"\n  (?=--)", Path(__file__).with_name("options.txt").read_text(encoding="utf-8"))[1:]:
+        names, text = re.split(r"\s{2,}", entry.split("\n\n")[0], maxsplit=1)
+        found |= dict.fromkeys(re.findall(r"--(\w+)", names), " ".join(text.split()))
+    return found
 
 
 def _build_parser() -> _Parser:
@@ -136,15 +150,15 @@ def _build_parser() -> _Parser:
         description="All options. The most important ones, and the fields of the model: --help.",
     )
     parser.set_defaults(output_dir=None)  # required here
-    parser.add_argument("--recipe", help="Recipe of the package by its name, or a recipe's folder.")
+    parser.add_argument("--recipe")
     group = parser.add_argument_group("model configuration", "Fields of TriaffineConfig; none is Python's None.")
     for option in TriaffineConfig.options():
         spellings = dict.fromkeys([f"--{option.name}", f"--{option.name.replace('_', '-')}"])
         kind: Any = string_to_bool if isinstance(option.default, bool) else _number_or_none
         kind = str if option.choices else kind  # "none" is a word where there are words to choose from
         metavar = "{" + ",".join(option.choices) + "}" if option.choices else "VALUE"
-        group.add_argument(*spellings, type=kind, default=option.default, metavar=metavar, help=option.doc)
-    parser.forget_defaults()
+        group.add_argument(*spellings, type=kind, metavar=metavar)
+    parser.describe_and_forget_defaults()
     return parser
 
 
@@ -190,8 +204,3 @@ def as_arguments(name: str, value: Any) -> list[str]:
     if isinstance(value, bool | None):
         value = {True: "true", False: "no", None: ""}[value]
     return [f"--{name}={json.dumps(value) if isinstance(value, dict) else value}"]
-
-
-def _describe(action: argparse.Action) -> str:
-    default = "" if action.default in (argparse.SUPPRESS, None, "") else f" (default: {action.default})"
-    return " ".join(f"{action.help or ''}{default}".split()).replace("%", "%%")
