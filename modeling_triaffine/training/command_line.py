@@ -89,7 +89,7 @@ def parse_training_plan(arguments: Sequence[str]) -> TrainingPlan:
         raise CommandLineError("--output_dir is missing; give a folder for checkpoints and the model.")
     try:
         model, data, training = parser.parse_dict(options)
-    except ValueError as error:
+    except (ValueError, TypeError) as error:  # TypeError: an unknown field of a dictionary, as in accelerator_config
         raise CommandLineError(f"The training arguments do not fit together: {error}") from error
     return TrainingPlan(model, data, training, config, recipe.folder, options)
 

@@ -246,6 +246,12 @@ def _start_new(
         processor = TriaffineProcessor.from_encoder(encoder, **options)
         warn_of_unknown_words(processor.tokenizer, dataset["train"]["tokens"][:SENTENCES_LOOKED_UP])
     elif encoder_config is not None:
+        least = len(SPECIAL_TOKENS) + len(pre_tokenizers.ByteLevel.alphabet())
+        if plan.model.tokenizer_vocab_size < least:
+            raise ValueError(
+                f"tokenizer_vocab_size is {plan.model.tokenizer_vocab_size}; it must be at least {least}, the special "
+                "tokens and all bytes."
+            )
         tokenizer = learn_tokenizer(dataset["train"]["tokens"], plan.model.tokenizer_vocab_size)
         processor = TriaffineProcessor(tokenizer, **options)
         encoder_config = {**encoder_config, "vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id}

@@ -16,8 +16,8 @@ from modeling_triaffine import NestedNERTrainer
 from modeling_triaffine.publishing.card_mark import mark_card
 from modeling_triaffine.publishing.model_card import build_model_card, repository_name
 from modeling_triaffine.publishing.run_summary import SUMMARY_FILE, RunSummary
-from modeling_triaffine.training import NestedNERTrainingArguments, progress
-from modeling_triaffine.training.command_line import CONFIG_OPTIONS, CommandLineError, parse_training_plan
+from modeling_triaffine.training import progress
+from modeling_triaffine.training.command_line import CommandLineError, parse_training_plan
 from modeling_triaffine.training.faults import OutOfMemoryError
 from modeling_triaffine.training.preparation import label_names, learn_tokenizer
 from modeling_triaffine.training.recipes import RecipeError, load_recipe
@@ -63,22 +63,51 @@ def parse(recipe: Path, *arguments: str):
     return parse_training_plan(["--recipe", str(recipe), "--output_dir", str(recipe / "out"), *arguments])
 
 
-def test_command_line_wins_over_recipe_and_recipe_over_defaults(tmp_path: Path) -> None:
-    recipe = write_recipe(
-        tmp_path / "recipe", training={"learning_rate": "1e-3", "num_train_epochs": 7, "do_predict": True}
-    )
-    default = NestedNERTrainingArguments(output_dir=str(tmp_path))
-    plan = parse(recipe)
-    assert (plan.training.learning_rate, plan.training.num_train_epochs) == (1e-3, 7)
-    assert plan.training.do_predict
-    assert plan.training.max_grad_norm == default.max_grad_norm
-    assert plan.config["triaffine_rank"] == 4
+RECIPE = {"learning_rate": "1e-3", "num_train_epochs": 7, "weight_decay": 0.5, "do_train": False, "do_predict": True}
+OFF_IN_YAML = {"eval_strategy": False, "language": False, "do_eval": False, "bf16": False, "word_vectors": None}
+PLANS: dict[str, tuple[dict, list[str], dict]] = {
+    "recipe before defaults": (
+        RECIPE,
+        [],
+        {"learning_rate": 1e-3, "num_train_epochs": 7, "do_predict": True, "max_grad_norm": 0.1, "triaffine_rank": 4},
+    ),
+    "command line before recipe": (
+        RECIPE,
+        ["--learning_rate", "0.5", "--triaffine_rank=none", "--attention", "label"],
+        {"learning_rate": 0.5, "num_train_epochs": 7, "triaffine_rank": None, "attention": "label", "triaffine_dim": 8},
+    ),
+    "defaults on the command line": (
+        RECIPE,
+        ["--weight_decay", "0.01", "--do_train", "--triaffine_dim", "256"],
+        {"weight_decay": 0.01, "do_train": True, "triaffine_dim": 256},
+    ),
+    "empty values": (RECIPE, ["--recipe=", "--learning_rate="], {"recipe": None, "learning_rate": 3e-5}),
+    "bare words of YAML": (
+        OFF_IN_YAML,
+        [],
+        {"eval_strategy": "no", "language": "no", "do_eval": False, "bf16": False, "word_vectors": None},
+    ),
+    "numbers of the model": (
+        {},
+        ["--aux_loss_weight", ".5", "--mlp_dropout", "0.", "--lstm_layers", "+2"],
+        {"aux_loss_weight": 0.5, "mlp_dropout": 0.0, "lstm_layers": 2},
+    ),
+    "truth of the model": (
+        {},
+        ["--multi_label", "yes", "--cross_span", "0"],
+        {"multi_label": True, "cross_span": False},
+    ),
+    "no checkpoint": ({}, [], {"resume_from_checkpoint": None}),
+    "latest checkpoint": ({}, ["--resume_from_checkpoint"], {"resume_from_checkpoint": "latest"}),
+    "a checkpoint": ({}, ["--resume_from_checkpoint", "there"], {"resume_from_checkpoint": "there"}),
+}
 
-    plan = parse(recipe, "--learning_rate", "0.5", "--no_do_train", "--triaffine_rank=none", "--attention", "label")
-    assert (plan.training.learning_rate, plan.training.num_train_epochs) == (0.5, 7)
-    assert not plan.training.do_train
-    assert (plan.config["triaffine_rank"], plan.config["attention"]) == (None, "label")
-    assert plan.config["triaffine_dim"] == 8
+
+@pytest.mark.parametrize(("training", "arguments", "expected"), PLANS.values(), ids=PLANS)
+def test_what_command_line_recipe_and_defaults_make(tmp_path: Path, training, arguments, expected) -> None:
+    plan = parse(write_recipe(tmp_path / "recipe", training=training), *arguments)
+    found = {**vars(plan.model), **vars(plan.data), **vars(plan.training), **plan.config, "recipe": plan.recipe}
+    assert {name: found[name] for name in expected} == expected
 
 
 def test_the_help_has_no_option_that_is_refused_and_no_default_that_is_not_taken(capsys) -> None:
@@ -88,17 +117,6 @@ def test_the_help_has_no_option_that_is_refused_and_no_default_that_is_not_taken
     assert "--encoder_learning_rate" in text
     assert "--label_smoothing_factor" not in text
     assert "(default: outputs)" not in text
-
-
-def test_yamls_own_words_in_a_recipe(tmp_path: Path) -> None:
-    """A bare `no` is False in YAML, and nothing is null."""
-    folder = write_recipe(tmp_path / "recipe")
-    text = "eval_strategy: no\nlanguage: no\ndo_eval: no\nbf16: false\nlogging_first_step: true\n"
-    (folder / "training.yaml").write_text(f"{text}max_subwords_per_batch: null\nword_vectors:\n", encoding="utf-8")
-    plan = parse(folder)
-    assert (plan.training.eval_strategy, plan.data.language, plan.training.do_eval) == ("no", "no", False)
-    assert (plan.training.bf16, plan.training.logging_first_step) == (False, True)
-    assert (plan.training.max_subwords_per_batch, plan.model.word_vectors) == (None, None)
 
 
 def test_the_purpose_of_a_recipe_is_no_option(tmp_path: Path) -> None:
@@ -112,44 +130,6 @@ def test_the_purpose_of_a_recipe_is_no_option(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("option", "value"),
-    [
-        ("aux_loss_weight", ".5"),
-        ("mlp_dropout", "0."),
-        ("lstm_layers", "+2"),
-        ("multi_label", "yes"),
-        ("cross_span", "n"),
-    ],
-)
-def test_numbers_and_truth_of_the_model_are_written_as_those_of_other_options(tmp_path: Path, option, value) -> None:
-    truth = {"yes": True, "n": False}
-    found = parse_training_plan(["--output_dir", str(tmp_path), f"--{option}", value]).config[option]
-    assert found == truth.get(value, found)
-    assert type(found) is type(CONFIG_OPTIONS[option])
-
-
-def test_an_option_set_to_its_default_still_wins_over_the_recipe(tmp_path: Path) -> None:
-    recipe = write_recipe(tmp_path / "recipe", training={"weight_decay": 0.5, "do_train": False})
-    plan = parse(recipe, "--weight_decay", "0.01", "--do_train", "--triaffine_dim", "256")
-    assert (plan.training.weight_decay, plan.training.do_train) == (0.01, True)
-    assert plan.config["triaffine_dim"] == 256
-
-
-def test_an_empty_value_restores_the_default(tmp_path: Path) -> None:
-    plan = parse(write_recipe(tmp_path / "recipe"), "--recipe=", "--learning_rate=")
-    assert (plan.recipe, plan.training.learning_rate) == (None, 3e-5)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [([], None), (["--resume_from_checkpoint"], "latest"), (["--resume_from_checkpoint", "there"], "there")],
-    ids=["not", "latest", "path"],
-)
-def test_resume_flag_with_and_without_a_path(tmp_path: Path, arguments: list[str], expected: str | None) -> None:
-    assert parse(write_recipe(tmp_path / "recipe"), *arguments).training.resume_from_checkpoint == expected
-
-
-@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--lerning_rate", "1"], "lerning_rate"),
@@ -160,6 +140,7 @@ def test_resume_flag_with_and_without_a_path(tmp_path: Path, arguments: list[str
         (["--card_examples", "-1"], "card_examples is -1"),
         (["--label_smoothing_factor", "0.1"], "label_smoothing_factor has no effect"),
         (["--output_dir", ""], "--output_dir is missing"),
+        (["--accelerator_config", '{"x": 1}'], "do not fit together.*'x'"),
     ],
 )
 def test_invalid_options_are_errors(tmp_path: Path, arguments: list[str], message: str) -> None:
@@ -351,6 +332,7 @@ MISTAKES = {
     "scheduler": (["--lr_scheduler_type", "cosine_with_min_lr"], r"scheduler .*cosine_with_min_lr.*min_lr"),
     "its options": (["--lr_scheduler_kwargs", '{{"foo": 1}}'], r"--lr_scheduler_kwargs.* cannot be made: .*'foo'"),
     "optimizer": (["--optim_args", "foo"], r"The optimizer adamw.*--optim_args.* cannot be made"),
+    "vocabulary": (["--tokenizer_vocab_size", "-1"], r"tokenizer_vocab_size is -1; it must be at least 261"),
     "attention": (["--attention", "magic"], r"`attention` is 'magic'; choose one of"),
 }
 
