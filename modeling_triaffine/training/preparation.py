@@ -317,8 +317,6 @@ def _read_vectors(model: ModelArguments, fields: dict[str, Any], dataset: Datase
     words = {word for split in dataset.values() for tokens in split["tokens"] for word in tokens}
     try:
         vectors = read_word_vectors(model.word_vectors, words, model.keep_all_word_vectors)
-    except ImportError as error:
-        raise ValueError(f"--word_vectors: {error}") from None
     except FileNotFoundError:
         raise ValueError(
             f"--word_vectors {model.word_vectors}: there is no such file. Correct the path, or train without vectors: "
@@ -342,7 +340,7 @@ def _build_vocabularies(
 ) -> None:
     """Builds the vocabularies that the model's word parts need; with vectors, only words with a vector are known."""
     parts = [part for part, size in EMBEDDING_SIZES.items() if fields.get(size)]
-    if "pos" in parts and not any(training_data["pos"]):
+    if "pos" in parts and not ("pos" in training_data.column_names and any(training_data["pos"])):
         raise ValueError(
             "pos_embedding_size is set, but no training sentence has parts of speech. Add them to the data, tag them "
             "with --pos_tagger, or set --pos_embedding_size 0."

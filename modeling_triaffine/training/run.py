@@ -194,7 +194,7 @@ def _build_trainer(
         raise
     except (RuntimeError, ImportError) as error:  # the Trainer's errors for a tracker that is not installed
         raise ValueError(f"The trainer cannot be set up: {error} See --report_to.") from error
-    report_progress(trainer, trainer.meter)
+    report_progress(trainer)
     return trainer
 
 

@@ -46,7 +46,6 @@ from .faults import check_writable, explaining_faults, loss_error, weights_error
 from .hub_trainer import HubTrainer
 from .new_labels import Teacher, drop_calibration
 from .optimization import averaging, build_parameter_groups, has_average
-from .progress import Meter
 from .sharding import check_sharding, choose_sharded_layers
 from .trainer_checks import check_adapters, check_best_metric, check_datasets, plain_records
 
@@ -122,7 +121,9 @@ class NestedNERTrainer(HubTrainer):
         collator = DataCollatorForNestedNER(processing_class, label2id, multi_label=model.config.multi_label)
         options["data_collator"] = options.get("data_collator") or collator
         self.teacher: Teacher | None = None  # as --keep_labels sets it
-        self.meter = Meter()
+        # For progress reports; tensors stay on their device until they are printed.
+        self.sentences_seen: torch.Tensor | int = 0
+        self.last_loss: torch.Tensor | float = math.nan
         self._update: list[tuple[torch.Tensor, list[str]]] = []  # loss and ids of each batch of the update
         self._batch: list[int] = []  # shape of the current batch: sentences, sub-words
         self._sizes_by_dataset: dict[str, list[Size]] = {}
@@ -269,7 +270,7 @@ class NestedNERTrainer(HubTrainer):
         sentences: Any = sum(len(batch["num_words"]) for batch in batches)
         if self.args.world_size > 1:
             sentences = self.accelerator.reduce(torch.tensor(sentences, device=device), "sum")
-        self.meter.sentences += sentences
+        self.sentences_seen += sentences
         return batches, sentences
 
     def training_step(
@@ -289,7 +290,7 @@ class NestedNERTrainer(HubTrainer):
         loss = torch.stack([loss for loss, _ in self._update]).sum()
         if self.args.world_size > 1:
             loss = self.accelerator.reduce(loss, "mean")
-        self.meter.loss = loss
+        self.last_loss = loss
         if not torch.isfinite(loss):
             at_fault = [name for loss, sentences in self._update if not torch.isfinite(loss) for name in sentences]
             broken = broken_weights(self.model)

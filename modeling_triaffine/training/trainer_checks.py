@@ -75,15 +75,10 @@ def check_best_metric(args: TrainingArguments, evaluation: Any, config: Triaffin
         (f"{name}_" if name else "") + figure: (data, figure) for name, data in sets.items() for figure in names
     }
     wanted = metric.removeprefix("eval_")
-    if wanted in names and wanted not in computed:
-        raise ValueError(
-            f"metric_for_best_model is {metric!r}, but there are several validation sets. Name one, as in "
-            f"{next(iter(evaluation), 'NAME')}_{metric}, or set metric_for_best_model to None and "
-            "load_best_model_at_end to False."
-        )
     if wanted not in computed:
         raise ValueError(
-            f"metric_for_best_model is {metric!r}, which no evaluation computes. Choose one of {', '.join(computed)}."
+            f"metric_for_best_model is {metric!r}, which no evaluation computes. Choose one of {', '.join(computed)}, "
+            "or set it to None and load_best_model_at_end to False."
         )
     data, figure = computed[wanted]
     label = figure.removeprefix("f1_")

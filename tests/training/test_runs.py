@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -490,7 +491,7 @@ def test_progress_and_scores_are_logged(tmp_path: Path, prepare, caplog, capfd, 
 def test_lines_come_soon_and_then_once_a_minute(monkeypatch) -> None:
     now = 0.0
     monkeypatch.setattr(progress.time, "monotonic", lambda: now)
-    lines, state = progress.Lines(progress.Meter()), TrainerState(max_steps=1000)
+    lines, state = progress.Lines(SimpleNamespace(sentences_seen=0)), TrainerState(max_steps=1000)
     lines.on_train_begin(None, state, None)
     due = []
     for second in range(1, 301):
@@ -501,7 +502,7 @@ def test_lines_come_soon_and_then_once_a_minute(monkeypatch) -> None:
 
 
 def test_the_batches_of_each_scored_split_are_counted_from_one(caplog) -> None:
-    lines = progress.Lines(progress.Meter())
+    lines = progress.Lines(SimpleNamespace(sentences_seen=0))
     lines.between, lines.last = 0.0, 0.0
     caplog.set_level("INFO")
     for end in (lines.on_evaluate, lines.on_predict, lines.on_predict):
