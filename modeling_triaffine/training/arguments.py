@@ -49,7 +49,7 @@ BOUNDS = {
     **dict.fromkeys(("gradient_accumulation_steps", "max_subwords_per_batch"), (1, math.inf)),
     **dict.fromkeys(("learning_rate", "encoder_learning_rate", "embeddings_learning_rate"), (0, math.inf)),
     **dict.fromkeys(("weight_decay", "max_grad_norm", "warmup_steps", "min_steps"), (0, math.inf)),
-    **dict.fromkeys(("adam_epsilon", "seed"), (0, math.inf)),
+    **dict.fromkeys(("adam_epsilon", "seed", "data_seed"), (0, math.inf)),
     **dict.fromkeys(("adam_beta1", "adam_beta2", "ema_decay"), (0, 1)),
 }
 

@@ -165,6 +165,16 @@ class NestedNERTrainer(HubTrainer):
             self.optimizer = optimizer_class(groups, **options)
         return self.optimizer
 
+    def create_scheduler(self, num_training_steps: int, optimizer: torch.optim.Optimizer | None = None) -> Any:
+        """As the Trainer's; warns of a warm-up that is as long as the training."""
+        if self.args.get_warmup_steps(num_training_steps) >= num_training_steps:
+            logger.warning(
+                "The learning rates are never reached: the warm-up has %g updates (warmup_steps), the training %d. "
+                "Give fewer, or a fraction of all as a number below 1.",
+                *(self.args.warmup_steps, num_training_steps),
+            )
+        return super().create_scheduler(num_training_steps, optimizer)
+
     def _own(self, option: str) -> Any:
         """An option of [`NestedNERTrainingArguments`]; None for plain TrainingArguments."""
         return getattr(self.args, option, None)

@@ -273,6 +273,7 @@ def test_labels_that_the_model_does_not_know_are_an_error_in_further_runs(tmp_pa
         ({"adam_beta2": 1.0}, "adam_beta2 is 1; it must be at least 0 and below 1"),
         ({"dataloader_persistent_workers": True}, "set dataloader_num_workers above 0"),
         ({"seed": -1}, "seed is -1"),
+        ({"data_seed": -5}, "data_seed is -5"),
         ({"max_subwords_per_batch": 0}, "max_subwords_per_batch is 0; it must be at least 1"),
         ({"max_subwords_per_batch": 9, "train_sampling_strategy": "random"}, "'group_by_length'"),
         ({"max_subwords_per_batch": 9, "auto_find_batch_size": True}, "leave one of the two out"),
