@@ -79,11 +79,11 @@ def check_input(name: str, output: Path | None, form: str | None = None) -> None
 
 
 def decode(data: bytes, where: str) -> str:
-    """The text of a file or line, without a byte order mark; raises ValueError with its place unless it is UTF-8."""
+    """The text of a file or line; raises ValueError with its place unless it is UTF-8."""
     from ..parsing import DataError, decode_text
 
     try:
-        return decode_text(data.removeprefix(BOM_UTF8))
+        return decode_text(data)
     except DataError as error:
         raise ValueError(f"{where}: {error}") from None
 

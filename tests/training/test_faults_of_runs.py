@@ -3,6 +3,7 @@
 The faults are real ones: files that the system does not take, files that are cut off.
 """
 
+import re
 import sys
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -146,7 +147,7 @@ def test_the_script_explains_a_fault_and_can_be_resumed(tmp_path, corpus, uninte
     assert "Traceback" not in printed
     (paragraph,) = (line for line in printed.splitlines() if line.startswith("error: "))
     assert printed.rstrip().endswith(paragraph)
-    assert_matches(FAULTS[fault][1], paragraph)
+    assert re.search(FAULTS[fault][1], paragraph)
     latest = find_checkpoint("latest", tmp_path / "out")
     assert latest is not None
     TriaffineForNestedNER.from_pretrained(latest)
@@ -155,11 +156,6 @@ def test_the_script_explains_a_fault_and_can_be_resumed(tmp_path, corpus, uninte
     assert code == 0, printed
     assert "Resuming from" in printed
     assert_same_weights(*(load_file(folder / "model.safetensors") for folder in (tmp_path / "out", uninterrupted)))
-
-
-def assert_matches(pattern: str, text: str) -> None:
-    with pytest.raises(AssertionError, match=pattern):
-        raise AssertionError(text)
 
 
 def test_the_script_shows_where_the_program_is_wrong(tmp_path, corpus) -> None:
