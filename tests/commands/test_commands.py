@@ -271,6 +271,16 @@ def test_prediction_in_a_pipe(saved_model, tmp_path, monkeypatch):
     assert end.value.code == PIPE_CLOSED
 
 
+@pytest.mark.parametrize("output", [[], ["--output", "-"]])
+def test_lines_are_flushed_to_standard_output_as_they_come(saved_model, tmp_path, monkeypatch, output):
+    (tmp_path / "texts.txt").write_text("gene\nDNA")
+    stream, flushed = io.StringIO(), []
+    monkeypatch.setattr(stream, "flush", lambda: flushed.append(stream.getvalue().count("\n")))
+    monkeypatch.setattr(sys, "stdout", stream)
+    main(["predict", "--model", str(saved_model), str(tmp_path / "texts.txt"), *output])
+    assert 1 in flushed
+
+
 def test_prediction_keeps_the_fields_of_json_lines_and_leaves_nothing_half_written(saved_model, command, tmp_path):
     source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     source.write_text(as_lines({"id": 7, "body": TEXTS[0]}, {"body": "a \ud800 gene", "more": [1]}))

@@ -20,7 +20,14 @@ from modeling_triaffine.training.command_line import TrainingPlan, parse_trainin
 from modeling_triaffine.training.run import prepare_run, train_and_save
 from tests.helpers.cards import cells
 from tests.helpers.faults import assert_same_weights
-from tests.helpers.micro_training import REPOSITORY, micro_records, run_arguments, write_lines, write_recipe
+from tests.helpers.micro_training import (
+    REPOSITORY,
+    micro_records,
+    run_arguments,
+    write_corpus,
+    write_lines,
+    write_recipe,
+)
 
 LIBRARY = REPOSITORY / "hub_configs"
 
@@ -164,15 +171,11 @@ def test_a_recipes_model_has_the_papers_size(name: str) -> None:
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with `train.jsonl` and `dev.jsonl`, with parts of speech; only to be read."""
-    folder = tmp_path_factory.mktemp("task") / "corpus"
-    folder.mkdir()
-    for seed, (split, count) in enumerate({"train": 12, "dev": 4}.items()):
-        records = micro_records(count, seed)
-        for record in records:
-            record["pos"] = ["NOUN" if token == "gene" else "X" for token in record["tokens"]]
-        write_lines(folder / f"{split}.jsonl", records)
-    return folder
+    """With parts of speech; only to be read."""
+    splits = {"train": micro_records(12, 0), "dev": micro_records(4, 1)}
+    for record in (*splits["train"], *splits["dev"]):
+        record["pos"] = ["NOUN" if token == "gene" else "X" for token in record["tokens"]]
+    return write_corpus(tmp_path_factory.mktemp("task") / "corpus", **splits)
 
 
 def shrunken(name: str, corpus: Path, output_dir: Path, encoder: str, *more: object) -> list[str]:

@@ -29,6 +29,7 @@ from tests.helpers.micro_training import (
     micro_dataset,
     micro_records,
     run_arguments,
+    write_corpus,
     write_lines,
     write_recipe,
 )
@@ -37,12 +38,8 @@ from tests.helpers.portable import near
 
 @pytest.fixture
 def micro_corpus(tmp_path: Path) -> Path:
-    """A folder with the splits of a corpus."""
-    folder = tmp_path / "corpus"
-    folder.mkdir()
-    for seed, (name, count) in enumerate({"train": 24, "dev": 6, "test": 6}.items()):
-        write_lines(folder / f"{name}.jsonl", micro_records(count, seed))
-    return folder
+    splits = {"train": micro_records(24, 0), "dev": micro_records(6, 1), "test": micro_records(6, 2)}
+    return write_corpus(tmp_path / "corpus", **splits)
 
 
 @pytest.fixture
