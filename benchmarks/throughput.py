@@ -41,7 +41,6 @@ from modeling_triaffine.training.batching import RecordCollator, TrainingBatchSa
 from modeling_triaffine.training.preparation import widest_entity
 from modeling_triaffine.training.recipes import find_recipe, load_recipe
 
-RECIPES = Path(__file__).resolve().parents[1] / "hub_configs"
 RANKS = {"low rank": 64, "full": None}
 
 
@@ -101,7 +100,7 @@ def build_model(
     rank: int | None, records: list[dict[str, Any]], arguments: argparse.Namespace
 ) -> tuple[TriaffineForNestedNER, TriaffineProcessor]:
     """The pretrained encoder under random weights."""
-    recipe = load_recipe(find_recipe(arguments.recipe, RECIPES))
+    recipe = load_recipe(find_recipe(arguments.recipe))
     config = recipe.config
     fields = {name: value for name, value in config.items() if name not in ("model_type", "encoder_config")}
     fields |= {"triaffine_rank": rank, "id2label": label_names(records)}

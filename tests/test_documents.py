@@ -44,7 +44,7 @@ def trained(tmp_path_factory) -> Path:
     options = {"recipe": "demo", "train_file": folder / "corpus", "output_dir": folder / "model", "num_train_epochs": 1}
     options |= {"dataset_name": "demo", "language": "en", "license": "apache-2.0", "use_cpu": True}
     arguments = [part for name, value in options.items() for part in (f"--{name}", str(value))]
-    train_and_save(prepare_run([*arguments, "--do_predict"], library=REPOSITORY / "hub_configs"))
+    train_and_save(prepare_run([*arguments, "--do_predict"]))
     return folder
 
 

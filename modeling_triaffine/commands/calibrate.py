@@ -9,6 +9,7 @@ other sentences than those of the training and of the scores in the model card. 
 calibration error, with the extra `plot` also a diagram.
 """
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -41,6 +42,8 @@ def command(
             f"--model {model} is not a folder with a config.json to save thresholds in. Download a model on the Hub "
             "first: hf download NAME --local-dir FOLDER."
         )
+    if not os.access(folder, os.W_OK):
+        raise ValueError(f"--model {model} cannot be written to. Restore its permissions, or calibrate a copy.")
     from ..evaluation.calibration import calibrate
     from ..evaluation.prediction import unknown_labels, with_context
     from ..evaluation.reliability import reliability_table, threshold_table

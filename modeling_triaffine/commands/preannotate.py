@@ -9,6 +9,7 @@ exports of the tools: docs/annotation_loop.md.
 """
 
 import sys
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -111,7 +112,8 @@ def named_texts(source: str, text_column: str, output: Path) -> Iterator[tuple[s
         if not files:
             raise ValueError(f"{source} has no .txt files. Give a folder of texts, or a file with one text a line.")
         for file in files:
-            yield file.relative_to(path).as_posix().removesuffix(".txt"), decode(file.read_bytes(), str(file))
+            content = file.read_bytes().removeprefix(BOM_UTF8)
+            yield file.relative_to(path).as_posix().removesuffix(".txt"), decode(content, str(file))
         return
     check_input(source, output)
     stem = "text" if source == "-" else path.stem

@@ -72,4 +72,4 @@ def command(
         for entities in tqdm(found, unit=" texts", disable=not sys.stderr.isatty()):
             record = waiting.pop(0)
             line = json.dumps({**record, entities_column: entities}, ensure_ascii=False)
-            print(line, file=written, flush=output is None)
+            print(line, file=written, flush=written is sys.stdout)

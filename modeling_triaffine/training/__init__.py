@@ -2,8 +2,8 @@
 
 The command line and a recipe (`command_line.py`, `recipes.py`) define a run; `preparation.py` builds data and model,
 `run.py` trains, scores and saves with the trainer (`trainer.py`, whose optimizer is in `optimization.py`).
-`checkpoints.py` finds undamaged checkpoints, and `faults.py` explains what can stop a training.
-`ablations.py` trains the paper's ablations and tabulates their scores.
+`callbacks.py` acts at its events, `checkpoints.py` finds undamaged checkpoints, and `faults.py` explains what can stop
+a training. `ablations.py` trains the paper's ablations and tabulates their scores.
 """
 
 from .arguments import NestedNERTrainingArguments

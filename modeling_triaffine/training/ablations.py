@@ -2,7 +2,6 @@
 
 import csv
 import difflib
-import io
 import json
 import logging
 import re
@@ -15,7 +14,7 @@ from typing import Any, NamedTuple
 
 from ..drawing.tables import Table
 from ..errors import missing_extra
-from ..files import write_text
+from ..files import open_output, write_text
 from ..machine import describe_machine
 from .recipes import recipe_library
 
@@ -88,15 +87,32 @@ class Row(NamedTuple):
 
 
 def write_tables(folder: Path) -> None:
-    """Writes the scores of all finished runs as Markdown, CSV, JSON and a figure."""
+    """Writes the scores of all finished runs as Markdown, CSV (one line per run), JSON and a figure."""
     rows = read_rows(folder)
-    texts = {"table.md": markdown_table(rows), "table.csv": csv_table(rows), "table.json": json_table(rows)}
-    for name, text in texts.items():
-        write_text(folder / name, text)
+    columns = list(rows[0].options) if rows else []  # which differ between variants
+    of_variants: list[list[str | int | None]] = []
+    of_runs: list[list[Any]] = []
+    for row in rows:
+        options = [as_option(value) for value in row.options.values()]
+        of_variants.append([f"({row.name})", *options, len(row.seeds), *map(mean_and_spread, row.scores.values())])
+        for seed, *values in zip(row.seeds, *row.scores.values(), strict=True):
+            of_runs.append([row.name, *options, seed, *(f"{value:.4f}" for value in values)])
+    table = Table(["", *columns, "seeds", *SCORES.values()], of_variants)
+    write_text(folder / "table.md", f"{table.markdown()}\n")
+    with open_output(folder / "table.csv") as file:
+        csv.writer(file, lineterminator="\n").writerows([["variant", *columns, "seed", *SCORES], *of_runs])
+    facts = {"machine": describe_machine(), "rows": [row._asdict() for row in rows]}
+    write_text(folder / "table.json", json.dumps(facts, indent=1) + "\n")
     try:
         draw(rows, folder / "table.svg")
     except ImportError:
         logger.warning("No figure. %s", missing_extra("It needs matplotlib", "plot"))
+
+
+def mean_and_spread(values: list[float]) -> str:
+    """`72.31 ± 0.12`; a single value has no spread."""
+    spread = f" ± {statistics.stdev(values):.2f}" if len(values) > 1 else ""
+    return f"{statistics.mean(values):.2f}{spread}"
 
 
 def read_rows(folder: Path) -> list[Row]:
@@ -131,43 +147,6 @@ def finished_runs(folder: Path, variant: str) -> dict[int, dict[str, float]]:
         else:
             runs[int(seed)] = {name: 100 * results[f"{split}_{name}"] for name in SCORES}
     return dict(sorted(runs.items()))
-
-
-def markdown_table(rows: list[Row]) -> str:
-    lines: list[list[str | int | None]] = []
-    for row in rows:
-        options = [as_option(value) for value in row.options.values()]
-        lines.append(
-            [f"({row.name})", *options, len(row.seeds), *(mean_and_spread(row.scores[name]) for name in SCORES)]
-        )
-    return f"{Table(['', *columns(rows), 'seeds', *SCORES.values()], lines).markdown()}\n"
-
-
-def columns(rows: list[Row]) -> list[str]:
-    """The options that differ between variants."""
-    return list(rows[0].options) if rows else []
-
-
-def mean_and_spread(values: list[float]) -> str:
-    """`72.31 ± 0.12`; a single value has no spread."""
-    spread = f" ± {statistics.stdev(values):.2f}" if len(values) > 1 else ""
-    return f"{statistics.mean(values):.2f}{spread}"
-
-
-def csv_table(rows: list[Row]) -> str:
-    """One line per finished run."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["variant", *columns(rows), "seed", *SCORES])
-    for row in rows:
-        options = [as_option(value) for value in row.options.values()]
-        for seed, *values in zip(row.seeds, *row.scores.values(), strict=True):
-            writer.writerow([row.name, *options, seed, *(f"{value:.4f}" for value in values)])
-    return text.getvalue()
-
-
-def json_table(rows: list[Row]) -> str:
-    return json.dumps({"machine": describe_machine(), "rows": [row._asdict() for row in rows]}, indent=1) + "\n"
 
 
 def draw(rows: list[Row], path: Path) -> None:

@@ -1,9 +1,8 @@
 """The training options: three dataclasses, whose fields are options of the command line and of recipes.
 
-`command_line.py` reads them. The options of the model itself are the fields of `TriaffineConfig`.
+`command_line.py` reads them, and `options.txt` describes them. The options of the model itself are the fields of
+`TriaffineConfig`.
 """
-
-# ruff: noqa: RUF009 - `_option` makes a field, as `dataclasses.field` does
 
 import logging
 import math
@@ -24,6 +23,7 @@ logger = logging.getLogger(__name__)
 # The words that a model is trained on, see `corpora.py`.
 Words = Literal["auto", "corpus", "text", "both"]
 SAMPLING_STRATEGIES = ("group_by_length", "random")
+AS_EVALUATED: Any = None  # the default of what follows from other options
 # Options of transformers' Trainer and TrainingArguments that are refused, because they would silently do nothing.
 WITHOUT_EFFECT = {
     "model_init": "it trains the model it is given; create a trainer for each model",
@@ -49,14 +49,9 @@ BOUNDS = {
     **dict.fromkeys(("gradient_accumulation_steps", "max_subwords_per_batch"), (1, math.inf)),
     **dict.fromkeys(("learning_rate", "encoder_learning_rate", "embeddings_learning_rate"), (0, math.inf)),
     **dict.fromkeys(("weight_decay", "max_grad_norm", "warmup_steps", "min_steps"), (0, math.inf)),
-    **dict.fromkeys(("adam_epsilon", "seed"), (0, math.inf)),
+    **dict.fromkeys(("adam_epsilon", "seed", "data_seed"), (0, math.inf)),
     **dict.fromkeys(("adam_beta1", "adam_beta2", "ema_decay"), (0, 1)),
 }
-
-
-def _option(default: Any, help: str, **of_parser: Any) -> Any:
-    """A dataclass field with its help text and further settings of the command line's parser."""
-    return field(default=default, metadata={"help": help, **of_parser})
 
 
 def refuse_without_effect(name: str) -> NoReturn:
@@ -88,85 +83,35 @@ def check_arguments(args: TrainingArguments) -> None:
 class ModelArguments:
     """What a training starts from."""
 
-    model_name_or_path: str | None = _option(
-        None,
-        "Pretrained encoder, or a trained model to train further: a folder or a name on the Hub. Default: the one that "
-        "the recipe names, else the encoder in its config.json, trained from scratch with a tokenizer learned from "
-        "the training data.",
-    )
-    keep_labels: bool = _option(
-        False,
-        "Training a trained model further, keep its labels that the training data does not annotate: the model's own "
-        "probabilities of them are learned together with the labels of the data.",
-    )
-    learn_span_width: bool = _option(
-        False,
-        "Set the max_span_width of a new model to the width of the widest entity in its training data. This is "
-        "faster, but wider entities are never found.",
-    )
-    word_vectors: str | None = _option(
-        None,
-        "File of static word vectors for a new model: fastText (.vec or .bin), word2vec (text or binary) or GloVe. "
-        "All words without a vector share that of the unknown word.",
-    )
-    keep_all_word_vectors: bool = _option(
-        False,
-        "Keep all vectors of the file, for words that the data does not have. They are weights: each number takes 4 "
-        "bytes in the model and 16 in training.",
-    )
-    word_splitter: str | None = _option(
-        None,
-        "How the model splits texts into words: at white space, punctuation and symbols (punctuation), in Korean also "
-        "at every syllable (syllables), or at white space alone (whitespace). Default: punctuation, or as the trained "
-        "model.",
-        choices=[*WORD_SPLITTERS],
-    )
-    sentence_splitter: str | None = _option(
-        None,
-        "How the model splits texts into sentences, also those of the corpus unless it marks sentences: at punctuation "
-        "(punctuation), each line (lines), or not at all (none). Default: punctuation, or as the trained model.",
-        choices=[*SENTENCE_SPLITTERS],
-    )
-    license: str | None = _option(None, "License in the model card: the Hub's identifier, such as apache-2.0.")
-    tokenizer_vocab_size: int = _option(
-        8000, "Size of the vocabulary of a tokenizer that is learned from the training data."
-    )
+    model_name_or_path: str | None = None
+    keep_labels: bool = False
+    learn_span_width: bool = False
+    word_vectors: str | None = None
+    keep_all_word_vectors: bool = False
+    word_splitter: str | None = field(default=None, metadata={"choices": [*WORD_SPLITTERS]})
+    sentence_splitter: str | None = field(default=None, metadata={"choices": [*SENTENCE_SPLITTERS]})
+    license: str | None = None
+    tokenizer_vocab_size: int = 8000
 
 
 @dataclass
 class DataArguments:
     """The data to train, validate and test on."""
 
-    train_file: str | None = _option(None, "Training data: a corpus file, or a folder with train, dev and test.")
-    validation_file: str | None = _option(None, "Validation data. Default: that split of --train_file.")
-    test_file: str | None = _option(None, "Test data. Default: that split of --train_file.")
-    data_format: str | None = _option(None, "Format of the data files. Default: recognized by name and content.")
-    dataset_name: str | None = _option(None, "Name of the data in the model card: an id on the Hub, or a title.")
-    language: str | None = _option(None, "Language of the data in the model card, such as en.")
-    words: Words = _option(
-        "auto",
-        "Words to train on: those of the corpus (corpus), those that the model splits raw text into (text), or both. "
-        "auto is corpus for a model that reads the corpus' parts of speech, else text where the corpus has its text, "
-        "else both. Entities are aligned by characters, and lost ones counted.",
-    )
-    retokenize: bool = _option(False, "Old name of --words text.")
-    flat_annotation: FlatAnnotation | None = _option(
-        None,
-        "For training data that does not annotate nested entities: leave spans inside an entity (outermost), around "
-        "one (innermost) or both (any) out of the loss, so that the model can learn to find nested ones. Default: all "
-        "entities are annotated.",
-    )
-    pos_tagger: str | None = _option(
-        None,
-        "spaCy pipeline, a name or folder, that tags sentences without parts of speech, for a model with "
-        "pos_embedding_size.",
-    )
-    card_examples: int = _option(
-        3, "Number of validation sentences in the model card; 0 if the corpus' text must not be published."
-    )
-    max_train_samples: int | None = _option(None, "Train on the first N sentences only.")
-    max_eval_samples: int | None = _option(None, "Validate on the first N sentences only.")
-    max_predict_samples: int | None = _option(None, "Test on the first N sentences only.")
+    train_file: str | None = None
+    validation_file: str | None = None
+    test_file: str | None = None
+    data_format: str | None = None
+    dataset_name: str | None = None
+    language: str | None = None
+    words: Words = "auto"
+    retokenize: bool = False
+    flat_annotation: FlatAnnotation | None = None
+    pos_tagger: str | None = None
+    card_examples: int = 3
+    max_train_samples: int | None = None
+    max_eval_samples: int | None = None
+    max_predict_samples: int | None = None
 
     def __post_init__(self) -> None:
         if self.card_examples < 0:
@@ -183,84 +128,52 @@ class DataArguments:
 class NestedNERTrainingArguments(TrainingArguments):
     """`TrainingArguments` with three learning rates and the paper's defaults (the rates are those for GENIA).
 
-    `learning_rate` is the rate of the triaffine head. By default the rates decay linearly to zero, and training ends
-    with the checkpoint of the best F1 on the validation data.
+    By default the rates decay linearly to zero, and training ends with the checkpoint of the best F1 on the validation
+    data. `triaffine-ner train --help` describes all options; these are not in `TrainingArguments`, or differ:
+
+    Attributes:
+        learning_rate, encoder_learning_rate: of the triaffine head and of the encoder.
+        embeddings_learning_rate: of word, part-of-speech and character embeddings and of the BiLSTM.
+        min_steps: least number of updates: small training data gets more epochs.
+        ema_decay: decay of a moving average of the weights, to score and save instead of them; None: no average.
+        save_strategy: None: as `eval_strategy`, or "epoch" without evaluation.
+        save_steps: None: as often as evaluations, or 500.
+        train_sampling_strategy: "group_by_length" or "random".
+        max_subwords_per_batch: sub-words in a batch of each process, padding included; None: a number of sentences.
+        save_memory: reduce the memory of full triaffine tensors; slower, and in one process only.
+        resume_from_checkpoint: a folder, or "latest" for the latest undamaged one in `output_dir`, if any.
 
     Raises:
         ValueError: an option has no effect in [`NestedNERTrainer`], or its value is not possible.
     """
 
-    output_dir: str = _option("outputs", "Folder for checkpoints and the final model. The command line requires it.")
-    learning_rate: float = _option(3e-5, "Learning rate of the triaffine head.")
-    encoder_learning_rate: float = _option(3e-5, "Learning rate of the pretrained encoder.")
-    embeddings_learning_rate: float = _option(
-        5e-4, "Learning rate of the word, part-of-speech and character embeddings and of the BiLSTM."
-    )
-    num_train_epochs: float = _option(15.0, "Passes over the training data.")
-    min_steps: int = _option(
-        0,
-        "Least number of updates: small training data gets more epochs, with about as many evaluations and checkpoints "
-        "as without. --num_train_epochs or --max_steps on the command line override that of a recipe.",
-    )
-    weight_decay: float = _option(0.01, "Decoupled weight decay; none on biases, norms and the label bias.")
-    ema_decay: float | None = _option(
-        None,
-        "Evaluate and save an exponential moving average of the weights with this decay, such as 0.99. Default: the "
-        "weights themselves.",
-    )
-    max_grad_norm: float = _option(0.1, "Clip gradients to this norm; 0: never.")
-    do_train: bool = _option(True, "Train.")
-    do_eval: bool = _option(True, "Score the final model on the validation data.")
-    eval_strategy: IntervalStrategy | str = _option("epoch", "When to score the validation data: epoch, steps or no.")
-    save_strategy: SaveStrategy | str = _option(
-        None,
-        "When to save a checkpoint: epoch, steps, best or no. Default: as --eval_strategy, or each epoch without "
-        "evaluation.",
-    )
-    save_steps: float = _option(
-        None,
-        "Updates between two checkpoints with --save_strategy steps. Default: those between two evaluations "
-        "(--eval_steps), or 500.",
-    )
-    save_total_limit: int | None = _option(1, "Number of checkpoints to keep, the best one aside.")
-    load_best_model_at_end: bool = _option(
-        True, "End with the checkpoint of the best --metric_for_best_model; without validation, with the last."
-    )
-    metric_for_best_model: str | None = _option(
-        "f1",
-        "Validation metric that decides which checkpoint is the best: f1, precision, recall, flat_f1, nested_f1, "
-        "f1_LABEL or loss.",
-    )
-    logging_steps: float = _option(50, "Updates between two logs of loss and learning rate.")
-    logging_nan_inf_filter: bool = _option(False, "Leave NaN and infinite losses out of the logs.")
-    train_sampling_strategy: str = _option(
-        "group_by_length", f"How batches are made: {' or '.join(SAMPLING_STRATEGIES)}."
-    )
-    max_subwords_per_batch: int | None = _option(
-        None,
-        "Maximum number of sub-words in a batch of each process, padding included. In training and evaluation, it "
-        "replaces --per_device_train_batch_size and --per_device_eval_batch_size.",
-    )
-    save_memory: bool = _option(
-        False,
-        "Reduce the memory of full triaffine tensors: the backward pass recomputes, and gradients are added in place. "
-        "Slower, with the same results; one process only.",
-    )
-    hub_strategy: HubStrategy | str = _option(
-        "end", "With --push_to_hub, when to upload; only end, the final model, is supported."
-    )
-    remove_unused_columns: bool = _option(False, "Must stay off: batches are encoded from all columns.")
-    label_names: list[str] | None = field(
-        default_factory=lambda: ["labels"], metadata={"help": "Names of the label inputs; do not change."}
-    )
-    ddp_find_unused_parameters: bool | None = _option(False, "Not needed: every weight is used in every step.")
-    resume_from_checkpoint: str | None = _option(
-        None,
-        "Resume from this checkpoint. Without a path: from the latest undamaged one in --output_dir, or from scratch "
-        "if there is none.",
-        nargs="?",
-        const=LATEST,
-    )
+    output_dir: str = "outputs"
+    learning_rate: float = 3e-5
+    encoder_learning_rate: float = 3e-5
+    embeddings_learning_rate: float = 5e-4
+    num_train_epochs: float = 15.0
+    min_steps: int = 0
+    weight_decay: float = 0.01
+    ema_decay: float | None = None
+    max_grad_norm: float = 0.1
+    do_train: bool = True
+    do_eval: bool = True
+    eval_strategy: IntervalStrategy | str = "epoch"
+    save_strategy: SaveStrategy | str = AS_EVALUATED
+    save_steps: float = AS_EVALUATED
+    save_total_limit: int | None = 1
+    load_best_model_at_end: bool = True
+    metric_for_best_model: str | None = "f1"
+    logging_steps: float = 50
+    logging_nan_inf_filter: bool = False
+    train_sampling_strategy: str = "group_by_length"
+    max_subwords_per_batch: int | None = None
+    save_memory: bool = False
+    hub_strategy: HubStrategy | str = "end"
+    remove_unused_columns: bool = False
+    label_names: list[str] | None = field(default_factory=lambda: ["labels"])
+    ddp_find_unused_parameters: bool | None = False
+    resume_from_checkpoint: str | None = field(default=None, metadata={"nargs": "?", "const": LATEST})
 
     def __post_init__(self) -> None:
         if self.accelerator_config is None and torch.cuda.is_available():

@@ -15,7 +15,6 @@ import datasets
 import numpy as np
 from torch.utils.data import Sampler
 from tqdm import tqdm
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from ..data.collator import encode_records
 from ..model.batches_triaffine import batches_by_length, feature_size
@@ -117,46 +116,6 @@ class TrainingBatchSampler(Sampler[list[int]]):
         if self.max_subwords is not None:
             return len(turn) < self.num_processes
         return sum(map(len, turn)) < self.rows_in_batch * self.num_processes
-
-
-class EpochCallback(TrainerCallback):
-    """Passes the epoch to the training sampler, and evaluates and saves less often in the many epochs of `min_steps`.
-
-    The Trainer does not pass it if it resumes in the middle of an epoch in several processes: accelerate then wraps the
-    sampler twice, and neither wrapper passes the epoch on.
-
-    Attributes:
-        most_evaluations: number of epochs, evenly spaced up to the last, that may end with an evaluation or checkpoint;
-            None for all of them.
-    """
-
-    sampler: TrainingBatchSampler | None = None
-    most_evaluations: int | None = None
-
-    def on_epoch_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        if self.sampler is not None:
-            self.sampler.set_epoch(int(state.epoch))
-
-    def on_step_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> TrainerControl:
-        control.should_log |= control.should_evaluate  # the loss up to this evaluation
-        return control
-
-    def on_epoch_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> TrainerControl:
-        if self.most_evaluations is not None and not control.should_training_stop:  # else it is the last epoch
-            before, now = (
-                epoch * self.most_evaluations // state.num_train_epochs
-                for epoch in (round(state.epoch) - 1, round(state.epoch))
-            )
-            if before == now:
-                control.should_evaluate = control.should_save = False
-        control.should_log |= control.should_evaluate
-        return control
 
 
 class EvaluationBatchSampler(Sampler[list[int]]):

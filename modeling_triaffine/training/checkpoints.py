@@ -5,23 +5,19 @@ listed all other files of the checkpoint in it, and deletes older checkpoints on
 therefore leaves at least the previous checkpoint, and `find_damage` recognizes the unfinished one.
 """
 
+import errno
 import json
 import logging
-import math
-import os
 import shutil
 import zipfile
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-import torch
-from safetensors import SafetensorError, safe_open
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from safetensors import safe_open
+from transformers import TrainerState
 from transformers.trainer import TRAINER_STATE_NAME
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
-from .faults import DamagedCheckpointError, ResumeError
+from .faults import DamagedCheckpointError
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +55,9 @@ def find_damage(checkpoint: str | Path) -> str | None:
         if reason is not None:
             return f"{name}: {reason}"
     state = json.loads((checkpoint / TRAINER_STATE_NAME).read_text(encoding="utf-8"))
-    listed = state.get("stateful_callbacks", {}).get(FILES, {})  # none in checkpoints of earlier versions
+    if not isinstance(state, dict):
+        return f"{TRAINER_STATE_NAME} is not a JSON object"
+    listed = (state.get("stateful_callbacks") or {}).get(FILES, {})  # none in checkpoints of earlier versions
     for name, size in listed.items():
         if name not in found:
             return f"{name} is missing"
@@ -119,65 +117,6 @@ def remove_damaged(output_dir: str | Path, start: str | None) -> None:
             shutil.rmtree(checkpoint)
 
 
-class ResumeCallback(TrainerCallback):
-    """Finds the best checkpoint of a resumed run, and warns of new learning rates, which have no effect.
-
-    Raises:
-        ResumeError: the checkpoint is that of another optimizer.
-    """
-
-    def __init__(self, learning_rates: Mapping[str, float]):
-        self.learning_rates = learning_rates  # in the arguments, by part of the model
-
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        if state.global_step > 0:
-            _check_optimizer(kwargs["optimizer"], args)
-            _find_best_checkpoint(state, str(args.output_dir))
-            self._compare_learning_rates(kwargs["optimizer"])
-
-    def _compare_learning_rates(self, optimizer: torch.optim.Optimizer) -> None:
-        """The scheduler of the checkpoint keeps its initial rates."""
-        for group in optimizer.param_groups:
-            # The user's own optimizer has no names, and rates that follow the scores have no initial value.
-            if not {"name", "initial_lr"} <= group.keys():
-                continue
-            part = group["name"].removesuffix("_no_decay")
-            begun, asked = float(group["initial_lr"]), self.learning_rates[part]
-            if not math.isclose(begun, asked):
-                logger.warning(
-                    "The learning rate of the %s stays %g, as in the checkpoint, and does not become %g. For other "
-                    "rates, start a new run with the checkpoint as model_name_or_path.",
-                    *(part, begun, asked),
-                )
-
-
-def _check_optimizer(optimizer: torch.optim.Optimizer, arguments: TrainingArguments) -> None:
-    missing = sorted(set(getattr(optimizer, "defaults", ())) - set(optimizer.param_groups[0]))
-    if missing:
-        raise ResumeError(
-            f"The checkpoint is that of another optimizer: it has no {', '.join(missing)}, which "
-            f"{getattr(arguments.optim, 'value', arguments.optim)} needs. Resume with the --optim of its training, or "
-            "start a new run with the checkpoint as model_name_or_path."
-        )
-
-
-def _find_best_checkpoint(state: TrainerState, output_dir: str) -> None:
-    """Updates the path of the best checkpoint, since the folder of the run may have been moved or renamed."""
-    if state.best_global_step is None:
-        return
-    here = os.path.join(output_dir, f"{PREFIX_CHECKPOINT_DIR}-{state.best_global_step}")
-    if os.path.isdir(here):
-        state.best_model_checkpoint = here
-    elif state.best_model_checkpoint is None or not os.path.isdir(state.best_model_checkpoint):
-        logger.warning(
-            "The best checkpoint so far, of update %d, is missing: the best of the following ones replaces it.",
-            state.best_global_step,
-        )
-        state.best_metric = state.best_global_step = state.best_model_checkpoint = None
-
-
 def _update(checkpoint: Path) -> int:
     return int(checkpoint.name.split("-")[1])
 
@@ -194,6 +133,10 @@ def _find_damage_of_file(path: Path) -> str | None:
                 part = archive.testzip()
             if part is not None:
                 return f"wrong check sum of {part}"
-    except (ValueError, SafetensorError, zipfile.BadZipFile) as error:
+    except (OSError, MemoryError) as error:
+        if getattr(error, "errno", None) != errno.EINVAL:  # a damaged archive names a place before the file's start
+            raise
         return str(error)
+    except Exception as error:  # of zipfile, struct, zlib …: each has its own for bytes that make no sense
+        return str(error) or type(error).__name__
     return None

@@ -1,11 +1,14 @@
 """Reads the options of a training: the command line overrides the recipe, and the recipe the defaults.
 
 The options are the fields of the dataclasses in `arguments.py` and of `TriaffineConfig`. Unknown ones are errors.
+`options.txt` describes them, for `--help-all` as for the help of the command.
 """
 
 import argparse
+import contextlib
 import difflib
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -13,6 +16,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from transformers import HfArgumentParser, PretrainedConfig
+from transformers.hf_argparser import string_to_bool
 
 from ..model.configuration_triaffine import TriaffineConfig
 from .arguments import WITHOUT_EFFECT, DataArguments, ModelArguments, NestedNERTrainingArguments
@@ -63,11 +67,8 @@ class TrainingPlan:
     options: dict[str, Any]
 
 
-def parse_training_plan(arguments: Sequence[str], library: Path | None = None) -> TrainingPlan:
+def parse_training_plan(arguments: Sequence[str]) -> TrainingPlan:
     """Reads the command line and its recipe. An empty value (`--word_vectors=`) restores the default.
-
-    Args:
-        library: folder of the recipes that `--recipe` finds by name; default: that of the package.
 
     Raises:
         CommandLineError, RecipeError: an unknown option or an invalid value; the message says where.
@@ -76,7 +77,7 @@ def parse_training_plan(arguments: Sequence[str], library: Path | None = None) -
     parser = _build_parser()
     given = parser.parse_given(arguments)
     name = given.pop("recipe", None)
-    recipe = Recipe() if not name else load_recipe(find_recipe(name, library))
+    recipe = Recipe() if not name else load_recipe(find_recipe(name))
     config = _check_recipe_config(recipe) | {option: given.pop(option) for option in CONFIG_OPTIONS if option in given}
     config = {name: value for name, value in config.items() if value != ""}
     of_recipe = _check_recipe_options(recipe, parser)
@@ -88,7 +89,7 @@ def parse_training_plan(arguments: Sequence[str], library: Path | None = None) -
         raise CommandLineError("--output_dir is missing; give a folder for checkpoints and the model.")
     try:
         model, data, training = parser.parse_dict(options)
-    except ValueError as error:
+    except (ValueError, TypeError) as error:  # TypeError: an unknown field of a dictionary, as in accelerator_config
         raise CommandLineError(f"The training arguments do not fit together: {error}") from error
     return TrainingPlan(model, data, training, config, recipe.folder, options)
 
@@ -121,10 +122,22 @@ class _Parser(HfArgumentParser):
             f"{message[:1].upper()}{message[1:]}{end} See `triaffine-ner train --help`; --help-all has all options."
         )
 
-    def forget_defaults(self) -> None:
+    def describe_and_forget_defaults(self) -> None:
+        own = read_descriptions()
         for action in self._actions:
-            action.help = argparse.SUPPRESS if action.dest in WITHOUT_EFFECT else _describe(action)
+            default = "" if action.default in (argparse.SUPPRESS, None, "") else f" (default: {action.default})"
+            text = own.get(action.dest) or " ".join(f"{action.help or ''}{default}".split())
+            action.help = argparse.SUPPRESS if action.dest in WITHOUT_EFFECT else text.replace("%", "%%")
             action.default = argparse.SUPPRESS
+
+
+def read_descriptions() -> dict[str, str]:
+    """Option → its description in `options.txt`, as one line."""
+    found: dict[str, str] = {}
+    for entry in re.split(r"\n  (?=--)", Path(__file__).with_name("options.txt").read_text(encoding="utf-8"))[1:]:
+        names, text = re.split(r"\s{2,}", entry.split("\n\n")[0], maxsplit=1)
+        found |= dict.fromkeys(re.findall(r"--(\w+)", names), " ".join(text.split()))
+    return found
 
 
 def _build_parser() -> _Parser:
@@ -137,26 +150,26 @@ def _build_parser() -> _Parser:
         description="All options. The most important ones, and the fields of the model: --help.",
     )
     parser.set_defaults(output_dir=None)  # required here
-    parser.add_argument("--recipe", help="Recipe of the package by its name, or a recipe's folder.")
+    parser.add_argument("--recipe")
     group = parser.add_argument_group("model configuration", "Fields of TriaffineConfig; none is Python's None.")
     for option in TriaffineConfig.options():
         spellings = dict.fromkeys([f"--{option.name}", f"--{option.name.replace('_', '-')}"])
-        kind = str if option.choices else _config_value  # "none" is a word where there are words to choose from
+        kind: Any = string_to_bool if isinstance(option.default, bool) else _number_or_none
+        kind = str if option.choices else kind  # "none" is a word where there are words to choose from
         metavar = "{" + ",".join(option.choices) + "}" if option.choices else "VALUE"
-        group.add_argument(*spellings, type=kind, default=option.default, metavar=metavar, help=option.doc)
-    parser.forget_defaults()
+        group.add_argument(*spellings, type=kind, metavar=metavar)
+    parser.describe_and_forget_defaults()
     return parser
 
 
-def _config_value(text: str) -> Any:
-    """A value for the configuration, which checks it: a number, true, false, none or a word."""
-    words = {"true": True, "false": False, "none": None, "null": None}
-    if text.lower() in words:
-        return words[text.lower()]
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError:
-        return text
+def _number_or_none(text: str) -> int | float | str | None:
+    """A value for the configuration, which refuses what is neither a number nor none."""
+    if text.lower() in ("none", "null"):
+        return None
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return kind(text)
+    return text
 
 
 def _check_recipe_options(recipe: Recipe, parser: _Parser) -> dict[str, Any]:
@@ -189,10 +202,5 @@ def as_arguments(name: str, value: Any) -> list[str]:
     if isinstance(value, list | tuple):
         return [f"--{name}", *map(str, value)]
     if isinstance(value, bool | None):
-        value = {True: "true", False: "false" if name in CONFIG_OPTIONS else "no", None: ""}[value]
+        value = {True: "true", False: "no", None: ""}[value]
     return [f"--{name}={json.dumps(value) if isinstance(value, dict) else value}"]
-
-
-def _describe(action: argparse.Action) -> str:
-    default = "" if action.default in (argparse.SUPPRESS, None, "") else f" (default: {action.default})"
-    return " ".join(f"{action.help or ''}{default}".split()).replace("%", "%%")

@@ -6,6 +6,7 @@ from typing import Any
 from huggingface_hub import CommitInfo, HfApi
 from transformers import Trainer
 
+from ..files import write_text
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..publishing.card_mark import mark_card
 from ..publishing.model_card import CARD_NAME, build_model_card, repository_name
@@ -96,4 +97,4 @@ class HubTrainer(Trainer):
             if not summary.is_trained:
                 summary = RunSummary.load(folder) or summary
             card = build_model_card(self.model.config, model_name=name, summary=summary)
-            (folder / CARD_NAME).write_text(mark_card(str(card)), encoding="utf-8")
+            write_text(folder / CARD_NAME, mark_card(str(card)))

@@ -14,9 +14,7 @@ from typing import Any
 import torch
 from torch import nn
 from torch.optim import Optimizer
-from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments, get_scheduler
-
-from .faults import ResumeError
+from transformers import Trainer, get_scheduler
 
 PARTS = ("head", "words", "encoder")
 AVERAGE = "average"
@@ -133,26 +131,6 @@ def averaging(optimizer_class: type[Optimizer], decay: float) -> type[Optimizer]
                         average.copy_(other)
 
     return AveragingOptimizer
-
-
-class AveragingCallback(TrainerCallback):
-    """Leaves the average in the model after training; raises ResumeError if averaging stops on resuming."""
-
-    def __init__(self, averages: bool):
-        self.averages = averages
-
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        if has_average(kwargs["optimizer"]) and not self.averages:
-            raise ResumeError(
-                "The checkpoint has averaged weights. Resume with the --ema_decay of its training, or start a new run "
-                "with the checkpoint as model_name_or_path."
-            )
-
-    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        if control.should_training_stop and self.averages:
-            kwargs["optimizer"].eval()
 
 
 def has_average(optimizer: Any) -> bool:

@@ -27,6 +27,7 @@ from .arguments import DataArguments, ModelArguments, NestedNERTrainingArguments
 from .command_line import CONFIG_OPTIONS, CommandLineError, TrainingPlan, as_arguments, parse_training_plan
 from .corpora import Corpus, read_corpus, tagger
 from .new_labels import Teacher, continue_with_labels
+from .trainer_checks import check_types
 from .word_vectors import WordVectors, read_word_vectors
 
 logger = logging.getLogger(__name__)
@@ -245,6 +246,12 @@ def _start_new(
         processor = TriaffineProcessor.from_encoder(encoder, **options)
         warn_of_unknown_words(processor.tokenizer, dataset["train"]["tokens"][:SENTENCES_LOOKED_UP])
     elif encoder_config is not None:
+        least = len(SPECIAL_TOKENS) + len(pre_tokenizers.ByteLevel.alphabet())
+        if plan.model.tokenizer_vocab_size < least:
+            raise ValueError(
+                f"tokenizer_vocab_size is {plan.model.tokenizer_vocab_size}; it must be at least {least}, the special "
+                "tokens and all bytes."
+            )
         tokenizer = learn_tokenizer(dataset["train"]["tokens"], plan.model.tokenizer_vocab_size)
         processor = TriaffineProcessor(tokenizer, **options)
         encoder_config = {**encoder_config, "vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id}
@@ -310,8 +317,6 @@ def _read_vectors(model: ModelArguments, fields: dict[str, Any], dataset: Datase
     words = {word for split in dataset.values() for tokens in split["tokens"] for word in tokens}
     try:
         vectors = read_word_vectors(model.word_vectors, words, model.keep_all_word_vectors)
-    except ImportError as error:
-        raise ValueError(f"--word_vectors: {error}") from None
     except FileNotFoundError:
         raise ValueError(
             f"--word_vectors {model.word_vectors}: there is no such file. Correct the path, or train without vectors: "
@@ -335,7 +340,7 @@ def _build_vocabularies(
 ) -> None:
     """Builds the vocabularies that the model's word parts need; with vectors, only words with a vector are known."""
     parts = [part for part, size in EMBEDDING_SIZES.items() if fields.get(size)]
-    if "pos" in parts and not any(training_data["pos"]):
+    if "pos" in parts and not ("pos" in training_data.column_names and any(training_data["pos"])):
         raise ValueError(
             "pos_embedding_size is set, but no training sentence has parts of speech. Add them to the data, tag them "
             "with --pos_tagger, or set --pos_embedding_size 0."
@@ -367,26 +372,10 @@ def check_entities(config: TriaffineConfig, dataset: DatasetDict) -> None:
 
     Warns of entities that it cannot find, and of training sentences that it would be scored on.
     """
-    _check_labels(config.label2id, dataset)
+    for split, records in dataset.items():
+        check_types(records, f"The {split} data", config)
     _warn_of_missed_entities(config, dataset)
     _warn_of_shared_sentences(dataset)
-
-
-def _check_labels(label2id: dict[str, int], dataset: DatasetDict) -> None:
-    for split, records in dataset.items():
-        unknown = set(label_names(records)) - set(label2id)
-        if unknown:
-            first = next(
-                name
-                for name, entities in zip(records["id"], records["entities"], strict=True)
-                if any(entity["type"] in unknown for entity in entities)
-            )
-            known = ", ".join(name for name in label2id if name != NONE_LABEL)
-            raise ValueError(
-                f"The {split} data has entities of type {', '.join(sorted(unknown))} (the first in sentence "
-                f"{first!r}), which the model has no label for; it knows {known}. Train on data with all types, or "
-                "remove these entities."
-            )
 
 
 def _warn_of_shared_sentences(dataset: DatasetDict) -> None:

@@ -1,14 +1,11 @@
 """Progress of a training: a bar on a terminal, log lines elsewhere, and one line per evaluation."""
 
 import logging
-import math
 import sys
 import time
-from dataclasses import dataclass
 from typing import Any
 
 import datasets
-import torch
 import transformers
 from transformers import (
     PrinterCallback,
@@ -28,49 +25,35 @@ logger = logging.getLogger(__name__)
 FIRST_LINE, MAX_BETWEEN = 5.0, 60.0
 
 
-@dataclass
-class Meter:
-    """Counts of a trainer for its reports; tensors stay on their device until they are printed.
+class Lines(TrainerCallback):
+    """Logs the scores of evaluations and, unless a bar shows them, the updates at least once a minute.
 
-    Attributes:
-        sentences: sentences trained on so far, over all processes.
-        loss: loss of the last update.
+    `trainer` has the number of sentences trained on so far, over all processes, and the loss of the last update.
     """
 
-    sentences: torch.Tensor | int = 0
-    loss: torch.Tensor | float = math.nan
-
-
-class Lines(TrainerCallback):
-    """Logs the scores of evaluations and, unless a bar shows them, the updates at least once a minute."""
-
-    def __init__(self, meter: Meter, updates: bool = True):
-        self.meter = meter
+    def __init__(self, trainer: Any, updates: bool = True):
+        self.trainer = trainer
         self.updates = updates
         self.training_loss = ""
         self.batches = 0  # of the evaluation that is running
 
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
+    def on_train_begin(self, args: Any, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         self.between = FIRST_LINE
         self.start = self.last = time.monotonic()
-        self.first_update, self.first_sentences = state.global_step, int(self.meter.sentences)
+        self.first_update, self.first_sentences = state.global_step, int(self.trainer.sentences_seen)
 
-    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+    def on_step_end(self, args: Any, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         if self.updates and self._is_due():
             seconds = time.monotonic() - self.start
-            rate = (int(self.meter.sentences) - self.first_sentences) / seconds
+            rate = (int(self.trainer.sentences_seen) - self.first_sentences) / seconds
             left = seconds / (state.global_step - self.first_update) * (state.max_steps - state.global_step)
             logger.info(
                 "Update %d of %d (epoch %.2f of %d): loss %.4g, %.3g sentences/s, %s left",
                 *(state.global_step, state.max_steps, state.epoch or 0, state.num_train_epochs),
-                *(float(self.meter.loss), rate, format_duration(left)),
+                *(float(self.trainer.last_loss), rate, format_duration(left)),
             )
 
-    def on_prediction_step(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
+    def on_prediction_step(self, args: Any, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         self.batches += 1
         if self.updates and hasattr(self, "last") and self._is_due():
             logger.info("Evaluation: batch %d of %d", self.batches, len(kwargs["eval_dataloader"]))
@@ -80,15 +63,8 @@ class Lines(TrainerCallback):
 
     on_predict = on_evaluate
 
-    def on_log(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        logs: dict[str, float] | None = None,
-        **kwargs: Any,
-    ) -> None:
-        logs = logs or {}
+    def on_log(self, args: Any, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        logs: dict[str, float] = kwargs["logs"]
         if "loss" in logs:
             self.training_loss = f", training loss {float(logs['loss']):.4g}"
         if "eval_f1" in logs:
@@ -112,28 +88,28 @@ class Lines(TrainerCallback):
 class Bar(ProgressCallback):
     """The Trainer's bar with the loss beside it, instead of a dictionary for each log."""
 
-    def __init__(self, meter: Meter):
+    def __init__(self, trainer: Any):
         super().__init__()
-        self.meter = meter
+        self.trainer = trainer
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         advance: Any = super().on_step_end  # untyped in transformers
         advance(args, state, control, **kwargs)
         if self.training_bar is not None and state.global_step % max(1, int(args.logging_steps)) == 0:
-            self.training_bar.set_postfix_str(f"loss {float(self.meter.loss):.4g}")
+            self.training_bar.set_postfix_str(f"loss {float(self.trainer.last_loss):.4g}")
 
     def on_log(self, *arguments: Any, **options: Any) -> None:
         """`Lines` logs the scores."""
 
 
-def report_progress(trainer: Trainer, meter: Meter) -> None:
+def report_progress(trainer: Trainer) -> None:
     """Replaces the progress reports of the Trainer."""
     trainer.remove_callback(PrinterCallback)
     trainer.remove_callback(ProgressCallback)
     with_bar = not trainer.args.disable_tqdm
-    trainer.add_callback(Lines(meter, updates=not with_bar))
+    trainer.add_callback(Lines(trainer, updates=not with_bar))
     if with_bar:
-        trainer.add_callback(Bar(meter))
+        trainer.add_callback(Bar(trainer))
 
 
 def quieten(training: TrainingArguments) -> None:

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from huggingface_hub import ModelCard
 
-from ..errors import exit_with_message
+from ..errors import ending_plainly
 from ..model.configuration_triaffine import TriaffineConfig
 from ..publishing.model_card import build_model_card, save_model_card
 from ..publishing.run_summary import RunSummary
 from .preparation import VOCABULARY_SIZES
-from .recipes import TRAINING_FILE, Recipe, RecipeError, load_recipe
+from .recipes import TRAINING_FILE, RecipeError, load_recipe
 
 # Output folder of the commands in a recipe's card.
 OUTPUTS = "outputs"
@@ -36,8 +36,18 @@ def build_recipe_card(folder: Path) -> ModelCard:
     if not recipe.purpose:
         raise RecipeError(f"{folder / TRAINING_FILE} has no `purpose:`; add a sentence on what the recipe is for.")
     config = TriaffineConfig.from_pretrained(folder)
-    summary = _summarize_recipe(recipe, folder.resolve().name)
-    return build_model_card(config, model_name=f"{OUTPUTS}/{summary.recipe}", summary=summary, purpose=recipe.purpose)
+    encoder, name = recipe.training.get("model_name_or_path"), folder.resolve().name
+    of_training = {option: value for option, value in recipe.training.items() if option not in SHOWN_ELSEWHERE}
+    of_model = {field: value for field, value in recipe.config.items() if field not in NOT_SETTINGS}
+    summary = RunSummary(
+        base_model=encoder,
+        from_scratch=encoder is None,
+        language=recipe.training.get("language"),
+        license=recipe.training.get("license", LICENSE),
+        recipe=name,
+        settings={**of_training, **of_model},
+    )
+    return build_model_card(config, model_name=f"{OUTPUTS}/{name}", summary=summary, purpose=recipe.purpose)
 
 
 def write_recipe_cards(library: Path) -> list[Path]:
@@ -53,29 +63,11 @@ def write_recipe_cards(library: Path) -> list[Path]:
     return [save_model_card(folder, card) for folder, card in cards.items()]
 
 
-def _summarize_recipe(recipe: Recipe, name: str) -> RunSummary:
-    """A summary with the settings of the recipe."""
-    encoder = recipe.training.get("model_name_or_path")
-    of_training = {option: value for option, value in recipe.training.items() if option not in SHOWN_ELSEWHERE}
-    of_model = {field: value for field, value in recipe.config.items() if field not in NOT_SETTINGS}
-    return RunSummary(
-        base_model=encoder,
-        from_scratch=encoder is None,
-        language=recipe.training.get("language"),
-        license=recipe.training.get("license", LICENSE),
-        recipe=name,
-        settings={**of_training, **of_model},
-    )
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("library", type=Path, help="folder of recipes, such as hub_configs")
-    try:
-        for path in write_recipe_cards(parser.parse_args().library):
-            print(path)
-    except (ValueError, OSError) as error:
-        exit_with_message(error)
+    with ending_plainly():
+        print(*write_recipe_cards(parser.parse_args().library), sep="\n")
 
 
 if __name__ == "__main__":

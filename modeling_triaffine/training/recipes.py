@@ -44,16 +44,13 @@ def recipe_library() -> Path:
     return installed if installed.is_dir() else package.parent / LIBRARY
 
 
-def find_recipe(name_or_folder: str, library: Path | None = None) -> Path:
-    """The folder of a recipe, given as a folder with a training.yaml or by its name in the library.
-
-    Args:
-        library: folder of recipes; default: that of the package.
+def find_recipe(name_or_folder: str) -> Path:
+    """The folder of a recipe, given as a folder with a training.yaml or by its name in the package's library.
 
     Raises:
         RecipeError: there is no such recipe; the message lists those of the library.
     """
-    library = library or recipe_library()
+    library = recipe_library()
     for folder in (Path(name_or_folder), library / name_or_folder):
         if (folder / TRAINING_FILE).is_file():
             return folder
@@ -90,8 +87,8 @@ def _read_mapping(path: Path, parse: Any) -> dict[str, Any]:
     if not path.is_file():
         raise RecipeError(f"The recipe {path.parent} has no {path.name}; it needs {CONFIG_FILE} and {TRAINING_FILE}.")
     try:
-        content = parse(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, yaml.YAMLError) as error:
+        content = parse(path.read_text(encoding="utf-8-sig"))
+    except (ValueError, yaml.YAMLError) as error:
         raise RecipeError(f"{path} cannot be read: {' '.join(str(error).split())}.") from error
     if not isinstance(content, dict) or not all(isinstance(name, str) for name in content):
         raise RecipeError(f"{path} must be a mapping of options (`name: value` in YAML); it is {content!r:.80}.")

@@ -52,6 +52,7 @@ FILE_OPTIONS = (
     *("train_file", "validation_file", "test_file", "word_vectors", "model_name_or_path", "pos_tagger"),
     *("accelerator_config", "deepspeed", "fsdp_config"),
 )
+RESULTS_FILE = "all_results.json"
 # Split → prefix of its metrics' names.
 PREFIXES = {"validation": "eval", "test": "test"}
 # Difference of F1 between given words and raw text that is warned of.
@@ -77,19 +78,16 @@ class Run:
     corpus: Corpus
 
 
-def prepare_run(arguments: Sequence[str], library: Path | None = None) -> Run:
+def prepare_run(arguments: Sequence[str]) -> Run:
     """Reads the command line (see [`parse_training_plan`]), the data and the model to start from.
 
     Raises:
         ValueError, OSError: the user's mistake, in one paragraph.
         TrainingFault: the model does not fit into memory, or the output folder cannot be written to.
     """
-    plan = parse_training_plan(arguments, library)
+    plan = parse_training_plan(arguments)
     quieten(plan.training)
-    _check_output_folder(plan)
-    plan.training.resume_from_checkpoint = find_checkpoint(
-        plan.training.resume_from_checkpoint, plan.training.output_dir
-    )
+    _choose_checkpoint(plan)
     with plan.training.main_process_first():
         corpus = read_data(plan)
     labels = label_names(corpus.given["train"]) if "train" in corpus.given else []
@@ -140,15 +138,17 @@ def train_and_save(run: Run) -> dict[str, float]:
     if training.do_train and model is not None:
         files |= _describe(run, model, outputs, raw_text)
     _save(run, files, metrics)
-    logger.info("Saved in %s%s", training.output_dir, _next_command(run))
+    command = f"; try: triaffine-ner predict --model {shlex.quote(training.output_dir)}" if training.do_train else "."
+    logger.info("Saved in %s%s", training.output_dir, command)
     return metrics
 
 
 # ---- Preparing ----
 
 
-def _check_output_folder(plan: TrainingPlan) -> None:
-    training = plan.training
+def _choose_checkpoint(plan: TrainingPlan) -> None:
+    """Resolves --resume_from_checkpoint, and raises ValueError rather than overwrite an earlier run."""
+    training, folder = plan.training, Path(plan.training.output_dir)
     if training.push_to_hub and not training.do_train:
         raise ValueError(
             "--push_to_hub publishes the model of a training, but with --no_do_train there is none. Publish a trained "
@@ -156,15 +156,20 @@ def _check_output_folder(plan: TrainingPlan) -> None:
         )
     if training.should_save:
         check_writable(training.output_dir)
-    found = list_checkpoints(training.output_dir)
-    if found and training.do_train and not training.resume_from_checkpoint:
+    resumes = bool(training.resume_from_checkpoint)
+    found = list_checkpoints(folder)
+    if found and training.do_train and not resumes:
         raise ValueError(
-            f"--output_dir {training.output_dir} has {found[-1].name} of an earlier run. Add --resume_from_checkpoint "
-            "to continue that run, or give another folder."
+            f"--output_dir {folder} has {found[-1].name} of an earlier run. Add --resume_from_checkpoint to continue "
+            "that run, or give another folder."
         )
-    if training.do_train and not training.resume_from_checkpoint and Path(training.output_dir, SUMMARY_FILE).exists():
+    training.resume_from_checkpoint = find_checkpoint(training.resume_from_checkpoint, folder)
+    # A run that was killed while it saved can be begun again; one that has its results is finished.
+    has_model = (folder / SUMMARY_FILE).exists() and not (resumes and not (folder / RESULTS_FILE).exists())
+    if training.do_train and not training.resume_from_checkpoint and has_model:
+        missing = ", and no checkpoint to resume from" if resumes else ""
         raise ValueError(
-            f"--output_dir {training.output_dir} has the model of an earlier run. Give another folder, or delete it."
+            f"--output_dir {folder} has the model of an earlier run{missing}. Give another folder, or delete it."
         )
 
 
@@ -189,7 +194,7 @@ def _build_trainer(
         raise
     except (RuntimeError, ImportError) as error:  # the Trainer's errors for a tracker that is not installed
         raise ValueError(f"The trainer cannot be set up: {error} See --report_to.") from error
-    report_progress(trainer, trainer.meter)
+    report_progress(trainer)
     return trainer
 
 
@@ -281,9 +286,9 @@ def _describe(
 
 
 def _save(run: Run, files: dict[str, str], metrics: dict[str, float]) -> None:
-    """Saves the files, the model, and last the metrics: a folder with all_results.json is that of a finished run."""
+    """Saves the files, the model, and last the metrics: a folder with them is that of a finished run."""
     _write_files(run, files)
-    last = {"all_results.json": json.dumps(metrics, indent=2, sort_keys=True)}
+    last = {RESULTS_FILE: json.dumps(metrics, indent=2, sort_keys=True)}
     try:
         if run.plan.training.do_train:
             run.trainer.save_model()
@@ -299,11 +304,6 @@ def _write_files(run: Run, files: dict[str, str]) -> None:
         with explaining_faults(folder):
             for name, text in files.items():
                 write_text(folder / name, text)
-
-
-def _next_command(run: Run) -> str:
-    training = run.plan.training
-    return f"; try: triaffine-ner predict --model {shlex.quote(training.output_dir)}" if training.do_train else "."
 
 
 def _as_recipe(plan: TrainingPlan, words: str) -> str:

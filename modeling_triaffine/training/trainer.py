@@ -33,19 +33,18 @@ from ..model.processing_triaffine import TriaffineProcessor
 from .arguments import WITHOUT_EFFECT, NestedNERTrainingArguments, check_arguments, refuse_without_effect
 from .batching import (
     RECORD_IDS,
-    EpochCallback,
     EvaluationBatchSampler,
     RecordCollator,
     Size,
     TrainingBatchSampler,
     measure_records,
 )
-from .checkpoints import FILES, ResumeCallback, find_checkpoint, list_files, remove_damaged
+from .callbacks import TrainingCallback
+from .checkpoints import FILES, find_checkpoint, list_files, remove_damaged
 from .faults import check_writable, explaining_faults, loss_error, weights_error
 from .hub_trainer import HubTrainer
 from .new_labels import Teacher, drop_calibration
-from .optimization import AveragingCallback, averaging, build_parameter_groups, has_average
-from .progress import Meter
+from .optimization import averaging, build_parameter_groups, has_average
 from .sharding import check_sharding, choose_sharded_layers
 from .trainer_checks import check_adapters, check_best_metric, check_datasets, plain_records
 
@@ -103,7 +102,7 @@ class NestedNERTrainer(HubTrainer):
                 refuse_without_effect(name)
         check_arguments(args)
         check_adapters(model)
-        check_datasets(args, train_dataset, eval_dataset)
+        check_datasets(args, train_dataset, eval_dataset, model.config)
         check_best_metric(args, eval_dataset, model.config)
         if args.n_gpu > 1:  # torch's DataParallel would cut batches apart
             logger.warning("%d GPUs are visible, and one is used; `accelerate launch` uses all of them.", args.n_gpu)
@@ -121,10 +120,11 @@ class NestedNERTrainer(HubTrainer):
         collator = DataCollatorForNestedNER(processing_class, label2id, multi_label=model.config.multi_label)
         options["data_collator"] = options.get("data_collator") or collator
         self.teacher: Teacher | None = None  # as --keep_labels sets it
-        self.meter = Meter()
+        # For progress reports; tensors stay on their device until they are printed.
+        self.sentences_seen: torch.Tensor | int = 0
+        self.last_loss: torch.Tensor | float = math.nan
         self._update: list[tuple[torch.Tensor, list[str]]] = []  # loss and ids of each batch of the update
         self._batch: list[int] = []  # shape of the current batch: sentences, sub-words
-        self._epoch_callback = EpochCallback()
         self._sizes_by_dataset: dict[str, list[Size]] = {}
         super().__init__(
             model,
@@ -141,9 +141,8 @@ class NestedNERTrainer(HubTrainer):
                 "ema_decay averages weights by the optimizer that this trainer creates, but `optimizers` gives another "
                 "one; leave one of the two out. `optim` and `optimizer_cls_and_kwargs` choose an optimizer's class."
             )
-        self.add_callback(self._epoch_callback)
-        self.add_callback(AveragingCallback(self._own("ema_decay") is not None))
-        self.add_callback(ResumeCallback(self._learning_rates))
+        self._callback = TrainingCallback(self._learning_rates, averages=self._own("ema_decay") is not None)
+        self.add_callback(self._callback)
         self.collate_records = RecordCollator(processing_class, self.data_collator)
 
     # ---- Optimizer ----
@@ -164,6 +163,16 @@ class NestedNERTrainer(HubTrainer):
             )
             self.optimizer = optimizer_class(groups, **options)
         return self.optimizer
+
+    def create_scheduler(self, num_training_steps: int, optimizer: torch.optim.Optimizer | None = None) -> Any:
+        """As the Trainer's; warns of a warm-up that is as long as the training."""
+        if self.args.get_warmup_steps(num_training_steps) >= num_training_steps:
+            logger.warning(
+                "The learning rates are never reached: the warm-up has %g updates (warmup_steps), the training %d. "
+                "Give fewer, or a fraction of all as a number below 1.",
+                *(self.args.warmup_steps, num_training_steps),
+            )
+        return super().create_scheduler(num_training_steps, optimizer)
 
     def _own(self, option: str) -> Any:
         """An option of [`NestedNERTrainingArguments`]; None for plain TrainingArguments."""
@@ -200,7 +209,7 @@ class NestedNERTrainer(HubTrainer):
             group_by_length=self.args.train_sampling_strategy == "group_by_length",
             drop_last=self.args.dataloader_drop_last,
         )
-        self._epoch_callback.sampler = sampler
+        self._callback.sampler = sampler
         collate_records = dataclasses.replace(self.collate_records, with_ids=True)
         loader: DataLoader[Any] = self.accelerator.prepare(self._dataloader(dataset, sampler, collate_records))
         return loader
@@ -210,7 +219,7 @@ class NestedNERTrainer(HubTrainer):
         if isinstance(args, NestedNERTrainingArguments):
             epochs = args.epochs_for_min_steps(len(dataloader))
             is_raised = epochs > args.num_train_epochs
-            self._epoch_callback.most_evaluations = math.ceil(args.num_train_epochs) if is_raised else None
+            self._callback.most_evaluations = math.ceil(args.num_train_epochs) if is_raised else None
             args = copy.copy(args)
             args.num_train_epochs = epochs
         return super().set_initial_training_values(args, dataloader, *others)
@@ -270,7 +279,7 @@ class NestedNERTrainer(HubTrainer):
         sentences: Any = sum(len(batch["num_words"]) for batch in batches)
         if self.args.world_size > 1:
             sentences = self.accelerator.reduce(torch.tensor(sentences, device=device), "sum")
-        self.meter.sentences += sentences
+        self.sentences_seen += sentences
         return batches, sentences
 
     def training_step(
@@ -290,7 +299,7 @@ class NestedNERTrainer(HubTrainer):
         loss = torch.stack([loss for loss, _ in self._update]).sum()
         if self.args.world_size > 1:
             loss = self.accelerator.reduce(loss, "mean")
-        self.meter.loss = loss
+        self.last_loss = loss
         if not torch.isfinite(loss):
             at_fault = [name for loss, sentences in self._update if not torch.isfinite(loss) for name in sentences]
             broken = broken_weights(self.model)

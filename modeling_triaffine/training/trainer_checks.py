@@ -28,8 +28,8 @@ def plain_records(dataset: Any, name: str) -> datasets.Dataset:
     return dataset if dataset.format["type"] in (None, "custom") else dataset.with_format(None)
 
 
-def check_datasets(args: TrainingArguments, train: Any, evaluation: Any) -> None:
-    """Raises ValueError for data sets of another form, and for fewer records than a batch that would be left out."""
+def check_datasets(args: TrainingArguments, train: Any, evaluation: Any, config: TriaffineConfig) -> None:
+    """Raises ValueError for data sets of another form or with other labels, and for no record that makes a batch."""
     named = {"train_dataset": train} | (
         {f"eval_dataset[{name!r}]": dataset for name, dataset in evaluation.items()}
         if isinstance(evaluation, dict)
@@ -39,11 +39,26 @@ def check_datasets(args: TrainingArguments, train: Any, evaluation: Any) -> None
         # A user's transform may add the columns.
         if dataset is not None and plain_records(dataset, name).format["type"] != "custom":
             as_records(dataset, ("tokens", "entities"), f"NestedNERTrainer: {name}")
+            check_types(plain_records(dataset, name), f"NestedNERTrainer: {name}", config)
     least = args.train_batch_size * args.world_size if args.dataloader_drop_last else 1
     if train is not None and len(train) < least:
         raise ValueError(
             f"NestedNERTrainer: train_dataset has {len(train)} records, and the least is {least}"
             + (": dataloader_drop_last leaves out batches that are not full." if least > 1 else ".")
+        )
+
+
+def check_types(records: datasets.Dataset, what: str, config: TriaffineConfig) -> None:
+    """Raises ValueError for entities whose type is not a label of the model; `what` names the records."""
+    types = [{entity["type"] for entity in entities} for entities in records["entities"]]
+    unknown = set().union(*types) - {*config.entity_labels}
+    if unknown:
+        row = next(row for row, found in enumerate(types) if found & unknown)
+        name = records[row].get("id") or row
+        raise ValueError(
+            f"{what} has entities of type {', '.join(sorted(unknown))} (the first in sentence {name!r}), which the "
+            f"model has no label for; it knows {', '.join(config.entity_labels)}. Train on data with all types, or "
+            "remove these entities."
         )
 
 
@@ -60,15 +75,10 @@ def check_best_metric(args: TrainingArguments, evaluation: Any, config: Triaffin
         (f"{name}_" if name else "") + figure: (data, figure) for name, data in sets.items() for figure in names
     }
     wanted = metric.removeprefix("eval_")
-    if wanted in names and wanted not in computed:
-        raise ValueError(
-            f"metric_for_best_model is {metric!r}, but there are several validation sets. Name one, as in "
-            f"{next(iter(evaluation), 'NAME')}_{metric}, or set metric_for_best_model to None and "
-            "load_best_model_at_end to False."
-        )
     if wanted not in computed:
         raise ValueError(
-            f"metric_for_best_model is {metric!r}, which no evaluation computes. Choose one of {', '.join(computed)}."
+            f"metric_for_best_model is {metric!r}, which no evaluation computes. Choose one of {', '.join(computed)}, "
+            "or set it to None and load_best_model_at_end to False."
         )
     data, figure = computed[wanted]
     label = figure.removeprefix("f1_")

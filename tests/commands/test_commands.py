@@ -32,12 +32,13 @@ from modeling_triaffine.training.arguments import (
     ModelArguments,
     NestedNERTrainingArguments,
 )
-from modeling_triaffine.training.command_line import CONFIG_OPTIONS, parse_training_plan
+from modeling_triaffine.training.command_line import CONFIG_OPTIONS, parse_training_plan, read_descriptions
 from modeling_triaffine.training.faults import OutOfMemoryError
 from tests.helpers.portable import near
 from tests.helpers.tiny import save_tiny_model, tiny_model, tiny_pipeline, tiny_processor
 
 TEXTS = ["The gene binds DNA. It works.", "", "protein"]
+OWN_OPTIONS = (ModelArguments, DataArguments, NestedNERTrainingArguments)
 
 
 def as_lines(*records):
@@ -162,22 +163,15 @@ def test_choices_are_those_of_the_other_folders():
 # ---- train: its help
 
 
-def described_options() -> dict[str, str]:
-    """Option → its entry in the help of `train`, as one line."""
-    entries = [entry.split("\n\n")[0] for entry in re.split(r"\n  (?=--)", train.__doc__)[1:]]
-    names = [re.findall(r"--(\w+)", re.split(r"\s{2,}", entry)[0]) for entry in entries]
-    return {name: " ".join(entry.split()) for entry, of_entry in zip(entries, names, strict=True) for name in of_entry}
-
-
-def test_the_help_of_train_has_every_option_of_the_model():
-    assert set(CONFIG_OPTIONS) <= set(described_options())
+def test_the_help_of_train_has_every_option_of_this_package():
+    own = {name for kind in OWN_OPTIONS for name in kind.__annotations__}
+    assert own | set(CONFIG_OPTIONS) | {"recipe"} <= set(read_descriptions())
 
 
 def test_the_help_of_train_states_the_defaults_there_are():
-    kinds = (ModelArguments, DataArguments, NestedNERTrainingArguments)
-    fields = {name: field.default for kind in kinds for name, field in kind.__dataclass_fields__.items()}
+    fields = {name: field.default for kind in OWN_OPTIONS for name, field in kind.__dataclass_fields__.items()}
     fields |= {"recipe": None, **CONFIG_OPTIONS}
-    for name, description in described_options().items():
+    for name, description in read_descriptions().items():
         default = getattr(fields[name], "value", fields[name])
         if stated := re.search(r"\(default: ([\w.-]+)\)", description):
             number = isinstance(default, int | float) and not isinstance(default, bool)
@@ -188,8 +182,9 @@ def test_the_help_of_train_states_the_defaults_there_are():
 
 
 def test_the_help_of_train_names_the_choices_there_are():
+    described = read_descriptions()
     for name, choices in CHOICES.items():
-        assert [choice for choice in choices if not re.search(rf"\b{choice}\b", described_options()[name])] == [], name
+        assert [choice for choice in choices if not re.search(rf"\b{choice}\b", described[name])] == [], name
 
 
 @pytest.mark.parametrize("option", ["attention", "context"])
@@ -274,6 +269,16 @@ def test_prediction_in_a_pipe(saved_model, tmp_path, monkeypatch):
         print("more", flush=True)
     assert json.loads(first.result())["text"] == TEXTS[0]
     assert end.value.code == PIPE_CLOSED
+
+
+@pytest.mark.parametrize("output", [[], ["--output", "-"]])
+def test_lines_are_flushed_to_standard_output_as_they_come(saved_model, tmp_path, monkeypatch, output):
+    (tmp_path / "texts.txt").write_text("gene\nDNA")
+    stream, flushed = io.StringIO(), []
+    monkeypatch.setattr(stream, "flush", lambda: flushed.append(stream.getvalue().count("\n")))
+    monkeypatch.setattr(sys, "stdout", stream)
+    main(["predict", "--model", str(saved_model), str(tmp_path / "texts.txt"), *output])
+    assert 1 in flushed
 
 
 def test_prediction_keeps_the_fields_of_json_lines_and_leaves_nothing_half_written(saved_model, command, tmp_path):

@@ -108,6 +108,14 @@ def write_lines(path: Path, records: list[dict]) -> Path:
     return path
 
 
+def write_corpus(folder: Path, **splits: list[dict]) -> Path:
+    """A new folder with a file for each split."""
+    folder.mkdir()
+    for name, records in splits.items():
+        write_lines(folder / f"{name}.jsonl", records)
+    return folder
+
+
 def write_recipe(folder: Path, config: dict | None = None, training: dict | None = None) -> Path:
     folder.mkdir(exist_ok=True)
     config = {"encoder_config": {**MICRO_ENCODER, "vocab_size": 300}, **MICRO_CONFIG} if config is None else config
@@ -120,13 +128,8 @@ def write_task(
     folder: Path, training: dict, train: list[dict], validation: list[dict] = (), config: dict | None = None
 ) -> Path:
     """A recipe, and beside it the corpus, whose folder is returned."""
-    corpus = folder / "corpus"
-    corpus.mkdir()
-    write_lines(corpus / "train.jsonl", train)
-    if validation:
-        write_lines(corpus / "dev.jsonl", validation)
     write_recipe(folder / "recipe", config, training)
-    return corpus
+    return write_corpus(folder / "corpus", train=train, **{"dev": validation} if validation else {})
 
 
 def run_arguments(recipe: str | Path, corpus: Path, output_dir: Path, *more: object) -> list[str]:

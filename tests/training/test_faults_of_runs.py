@@ -3,6 +3,7 @@
 The faults are real ones: files that the system does not take, files that are cut off.
 """
 
+import re
 import sys
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -146,7 +147,7 @@ def test_the_script_explains_a_fault_and_can_be_resumed(tmp_path, corpus, uninte
     assert "Traceback" not in printed
     (paragraph,) = (line for line in printed.splitlines() if line.startswith("error: "))
     assert printed.rstrip().endswith(paragraph)
-    assert_matches(FAULTS[fault][1], paragraph)
+    assert re.search(FAULTS[fault][1], paragraph)
     latest = find_checkpoint("latest", tmp_path / "out")
     assert latest is not None
     TriaffineForNestedNER.from_pretrained(latest)
@@ -155,11 +156,6 @@ def test_the_script_explains_a_fault_and_can_be_resumed(tmp_path, corpus, uninte
     assert code == 0, printed
     assert "Resuming from" in printed
     assert_same_weights(*(load_file(folder / "model.safetensors") for folder in (tmp_path / "out", uninterrupted)))
-
-
-def assert_matches(pattern: str, text: str) -> None:
-    with pytest.raises(AssertionError, match=pattern):
-        raise AssertionError(text)
 
 
 def test_the_script_shows_where_the_program_is_wrong(tmp_path, corpus) -> None:
@@ -273,6 +269,7 @@ def test_labels_that_the_model_does_not_know_are_an_error_in_further_runs(tmp_pa
         ({"adam_beta2": 1.0}, "adam_beta2 is 1; it must be at least 0 and below 1"),
         ({"dataloader_persistent_workers": True}, "set dataloader_num_workers above 0"),
         ({"seed": -1}, "seed is -1"),
+        ({"data_seed": -5}, "data_seed is -5"),
         ({"max_subwords_per_batch": 0}, "max_subwords_per_batch is 0; it must be at least 1"),
         ({"max_subwords_per_batch": 9, "train_sampling_strategy": "random"}, "'group_by_length'"),
         ({"max_subwords_per_batch": 9, "auto_find_batch_size": True}, "leave one of the two out"),

@@ -14,7 +14,7 @@ from modeling_triaffine.model.losses_triaffine import smooth_boundaries
 from modeling_triaffine.training.new_labels import START_BELOW, Teacher, extend_labels, span_probabilities
 from modeling_triaffine.training.run import prepare_run
 from modeling_triaffine.training.run_facts import _evaluate
-from tests.helpers.micro_training import micro_records, write_lines
+from tests.helpers.micro_training import micro_records, write_corpus, write_lines
 from tests.helpers.tiny import tiny_model, tiny_processor
 
 RECORDS = [{"tokens": ["The", "gene", "binds", "DNA"]}, {"tokens": ["protein"]}]
@@ -114,17 +114,13 @@ def test_final_scores_of_candidates_count_before_span_scores(encoder):
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
     """As of the micro model, but with proteins only; every second one is a virus."""
-    folder = tmp_path / "corpus"
-    folder.mkdir()
-    for seed, name in enumerate(("train", "dev")):
-        records = micro_records(6, seed)
-        for record in records:
-            proteins = [entity for entity in record["entities"] if entity["type"] == "protein"]
-            for entity in proteins[::2]:
-                entity["type"] = "virus"
-            record["entities"] = proteins
-        write_lines(folder / f"{name}.jsonl", records)
-    return folder
+    splits = {"train": micro_records(6, 0), "dev": micro_records(6, 1)}
+    for record in (*splits["train"], *splits["dev"]):
+        proteins = [entity for entity in record["entities"] if entity["type"] == "protein"]
+        for entity in proteins[::2]:
+            entity["type"] = "virus"
+        record["entities"] = proteins
+    return write_corpus(tmp_path / "corpus", **splits)
 
 
 @pytest.fixture

@@ -20,7 +20,14 @@ from modeling_triaffine.training.command_line import TrainingPlan, parse_trainin
 from modeling_triaffine.training.run import prepare_run, train_and_save
 from tests.helpers.cards import cells
 from tests.helpers.faults import assert_same_weights
-from tests.helpers.micro_training import REPOSITORY, micro_records, run_arguments, write_lines, write_recipe
+from tests.helpers.micro_training import (
+    REPOSITORY,
+    micro_records,
+    run_arguments,
+    write_corpus,
+    write_lines,
+    write_recipe,
+)
 
 LIBRARY = REPOSITORY / "hub_configs"
 
@@ -93,7 +100,7 @@ ENCODERS = {
 
 
 def plan_of(name: str, *arguments: object) -> TrainingPlan:
-    return parse_training_plan(["--recipe", name, "--output_dir", "out", *map(str, arguments)], LIBRARY)
+    return parse_training_plan(["--recipe", name, "--output_dir", "out", *map(str, arguments)])
 
 
 def fields_of(holder: object, names: dict) -> dict:
@@ -164,15 +171,11 @@ def test_a_recipes_model_has_the_papers_size(name: str) -> None:
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with `train.jsonl` and `dev.jsonl`, with parts of speech; only to be read."""
-    folder = tmp_path_factory.mktemp("task") / "corpus"
-    folder.mkdir()
-    for seed, (split, count) in enumerate({"train": 12, "dev": 4}.items()):
-        records = micro_records(count, seed)
-        for record in records:
-            record["pos"] = ["NOUN" if token == "gene" else "X" for token in record["tokens"]]
-        write_lines(folder / f"{split}.jsonl", records)
-    return folder
+    """With parts of speech; only to be read."""
+    splits = {"train": micro_records(12, 0), "dev": micro_records(4, 1)}
+    for record in (*splits["train"], *splits["dev"]):
+        record["pos"] = ["NOUN" if token == "gene" else "X" for token in record["tokens"]]
+    return write_corpus(tmp_path_factory.mktemp("task") / "corpus", **splits)
 
 
 def shrunken(name: str, corpus: Path, output_dir: Path, encoder: str, *more: object) -> list[str]:
@@ -192,7 +195,7 @@ def test_a_recipe_trains_by_its_name_with_all_parts_of_a_word(tmp_path: Path, co
     row = TABLE["genia-biobert"]
     vectors = write_vectors(tmp_path / "vectors.vec", row.vector_size)
     arguments = shrunken("genia-biobert", corpus, tmp_path / "out", encoder, "--word_vectors", vectors)
-    run = prepare_run(arguments, LIBRARY)
+    run = prepare_run(arguments)
     processor, model = run.trainer.processing_class, run.trainer.model
     assert set(processor.vocabularies) == {"words", "pos", "chars"}
     gene = model.words.word_embedding.weight[processor.vocabularies["words"]["gene"]]
@@ -218,14 +221,14 @@ def test_files_that_a_recipe_needs_are_required_unless_left_out(
     monkeypatch.chdir(tmp_path)
     arguments = shrunken("genia-biobert", corpus, tmp_path / "out", encoder)
     with pytest.raises((ValueError, OSError), match=r"BioWordVec_PubMed_MIMICIII_d200\.bin"):
-        prepare_run(arguments, LIBRARY)
+        prepare_run(arguments)
     without_vectors = ("--word_vectors=", "--word_embedding_size", "0")
     untagged = ("--train_file", write_lines(tmp_path / "plain.jsonl", micro_records(4)))
     untagged += ("--validation_file", untagged[1])
     arguments = [*arguments, *map(str, untagged), *without_vectors]
     with pytest.raises(ValueError, match=r"no training sentence has parts of speech.*--pos_tagger.*--pos_embedding_si"):
-        prepare_run(arguments, LIBRARY)
-    run = prepare_run([*arguments, "--pos_embedding_size", "0"], LIBRARY)
+        prepare_run(arguments)
+    run = prepare_run([*arguments, "--pos_embedding_size", "0"])
     assert list(run.trainer.processing_class.vocabularies) == ["chars"]
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import torch
 from safetensors.torch import load_file
 from transformers import SchedulerType, TrainerCallback
 from transformers.trainer_jit_checkpoint import JITCheckpointCallback
@@ -170,6 +171,22 @@ def test_a_damaged_checkpoint_is_skipped_and_removed(tmp_path, checkpointed, cap
     [line] = caplog.messages
     assert "checkpoint-2" in line
     assert name in line
+
+
+@pytest.mark.parametrize("mask", [0x01, 0x08, 0xFF])
+def test_damage_anywhere_in_a_file_is_no_error_of_the_program(tmp_path, mask) -> None:
+    path = tmp_path / "optimizer.pt"
+    torch.save({"state": torch.arange(3), "lr": 0.1}, path)
+    (tmp_path / "trainer_state.json").write_text("{}")
+    content = path.read_bytes()
+    assert find_damage(tmp_path) is None
+    for place in range(len(content)):
+        path.write_bytes(content[:place] + bytes([content[place] ^ mask]) + content[place + 1 :])
+        assert find_damage(tmp_path) is None or "optimizer.pt" in find_damage(tmp_path)
+    path.unlink()
+    for state in ("null", "[]"):
+        (tmp_path / "trainer_state.json").write_text(state)
+        assert find_damage(tmp_path) == "trainer_state.json is not a JSON object"
 
 
 def test_a_damaged_checkpoint_does_not_outlive_the_last_undamaged_one(tmp_path, checkpointed) -> None:

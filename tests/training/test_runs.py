@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from modeling_triaffine import NestedNERTrainer
 from modeling_triaffine.publishing.card_mark import mark_card
 from modeling_triaffine.publishing.model_card import build_model_card, repository_name
 from modeling_triaffine.publishing.run_summary import SUMMARY_FILE, RunSummary
-from modeling_triaffine.training import NestedNERTrainingArguments, progress
+from modeling_triaffine.training import progress
 from modeling_triaffine.training.command_line import CommandLineError, parse_training_plan
 from modeling_triaffine.training.faults import OutOfMemoryError
 from modeling_triaffine.training.preparation import label_names, learn_tokenizer
@@ -25,26 +26,20 @@ from modeling_triaffine.training.run import Run, prepare_run, train_and_save
 from tests.helpers.cards import cells, section
 from tests.helpers.faults import assert_same_weights
 from tests.helpers.micro_training import (
-    REPOSITORY,
     micro_dataset,
     micro_records,
     run_arguments,
+    write_corpus,
     write_lines,
     write_recipe,
 )
 from tests.helpers.portable import near
 
-RECIPES = REPOSITORY / "hub_configs"
-
 
 @pytest.fixture
 def micro_corpus(tmp_path: Path) -> Path:
-    """A folder with the splits of a corpus."""
-    folder = tmp_path / "corpus"
-    folder.mkdir()
-    for seed, (name, count) in enumerate({"train": 24, "dev": 6, "test": 6}.items()):
-        write_lines(folder / f"{name}.jsonl", micro_records(count, seed))
-    return folder
+    splits = {"train": micro_records(24, 0), "dev": micro_records(6, 1), "test": micro_records(6, 2)}
+    return write_corpus(tmp_path / "corpus", **splits)
 
 
 @pytest.fixture
@@ -66,22 +61,51 @@ def parse(recipe: Path, *arguments: str):
     return parse_training_plan(["--recipe", str(recipe), "--output_dir", str(recipe / "out"), *arguments])
 
 
-def test_command_line_wins_over_recipe_and_recipe_over_defaults(tmp_path: Path) -> None:
-    recipe = write_recipe(
-        tmp_path / "recipe", training={"learning_rate": "1e-3", "num_train_epochs": 7, "do_predict": True}
-    )
-    default = NestedNERTrainingArguments(output_dir=str(tmp_path))
-    plan = parse(recipe)
-    assert (plan.training.learning_rate, plan.training.num_train_epochs) == (1e-3, 7)
-    assert plan.training.do_predict
-    assert plan.training.max_grad_norm == default.max_grad_norm
-    assert plan.config["triaffine_rank"] == 4
+RECIPE = {"learning_rate": "1e-3", "num_train_epochs": 7, "weight_decay": 0.5, "do_train": False, "do_predict": True}
+OFF_IN_YAML = {"eval_strategy": False, "language": False, "do_eval": False, "bf16": False, "word_vectors": None}
+PLANS: dict[str, tuple[dict, list[str], dict]] = {
+    "recipe before defaults": (
+        RECIPE,
+        [],
+        {"learning_rate": 1e-3, "num_train_epochs": 7, "do_predict": True, "max_grad_norm": 0.1, "triaffine_rank": 4},
+    ),
+    "command line before recipe": (
+        RECIPE,
+        ["--learning_rate", "0.5", "--triaffine_rank=none", "--attention", "label"],
+        {"learning_rate": 0.5, "num_train_epochs": 7, "triaffine_rank": None, "attention": "label", "triaffine_dim": 8},
+    ),
+    "defaults on the command line": (
+        RECIPE,
+        ["--weight_decay", "0.01", "--do_train", "--triaffine_dim", "256"],
+        {"weight_decay": 0.01, "do_train": True, "triaffine_dim": 256},
+    ),
+    "empty values": (RECIPE, ["--recipe=", "--learning_rate="], {"recipe": None, "learning_rate": 3e-5}),
+    "bare words of YAML": (
+        OFF_IN_YAML,
+        [],
+        {"eval_strategy": "no", "language": "no", "do_eval": False, "bf16": False, "word_vectors": None},
+    ),
+    "numbers of the model": (
+        {},
+        ["--aux_loss_weight", ".5", "--mlp_dropout", "0.", "--lstm_layers", "+2"],
+        {"aux_loss_weight": 0.5, "mlp_dropout": 0.0, "lstm_layers": 2},
+    ),
+    "truth of the model": (
+        {},
+        ["--multi_label", "yes", "--cross_span", "0"],
+        {"multi_label": True, "cross_span": False},
+    ),
+    "no checkpoint": ({}, [], {"resume_from_checkpoint": None}),
+    "latest checkpoint": ({}, ["--resume_from_checkpoint"], {"resume_from_checkpoint": "latest"}),
+    "a checkpoint": ({}, ["--resume_from_checkpoint", "there"], {"resume_from_checkpoint": "there"}),
+}
 
-    plan = parse(recipe, "--learning_rate", "0.5", "--no_do_train", "--triaffine_rank=none", "--attention", "label")
-    assert (plan.training.learning_rate, plan.training.num_train_epochs) == (0.5, 7)
-    assert not plan.training.do_train
-    assert (plan.config["triaffine_rank"], plan.config["attention"]) == (None, "label")
-    assert plan.config["triaffine_dim"] == 8
+
+@pytest.mark.parametrize(("training", "arguments", "expected"), PLANS.values(), ids=PLANS)
+def test_what_command_line_recipe_and_defaults_make(tmp_path: Path, training, arguments, expected) -> None:
+    plan = parse(write_recipe(tmp_path / "recipe", training=training), *arguments)
+    found = {**vars(plan.model), **vars(plan.data), **vars(plan.training), **plan.config, "recipe": plan.recipe}
+    assert {name: found[name] for name in expected} == expected
 
 
 def test_the_help_has_no_option_that_is_refused_and_no_default_that_is_not_taken(capsys) -> None:
@@ -93,17 +117,6 @@ def test_the_help_has_no_option_that_is_refused_and_no_default_that_is_not_taken
     assert "(default: outputs)" not in text
 
 
-def test_yamls_own_words_in_a_recipe(tmp_path: Path) -> None:
-    """A bare `no` is False in YAML, and nothing is null."""
-    folder = write_recipe(tmp_path / "recipe")
-    text = "eval_strategy: no\nlanguage: no\ndo_eval: no\nbf16: false\nlogging_first_step: true\n"
-    (folder / "training.yaml").write_text(f"{text}max_subwords_per_batch: null\nword_vectors:\n", encoding="utf-8")
-    plan = parse(folder)
-    assert (plan.training.eval_strategy, plan.data.language, plan.training.do_eval) == ("no", "no", False)
-    assert (plan.training.bf16, plan.training.logging_first_step) == (False, True)
-    assert (plan.training.max_subwords_per_batch, plan.model.word_vectors) == (None, None)
-
-
 def test_the_purpose_of_a_recipe_is_no_option(tmp_path: Path) -> None:
     folder = write_recipe(tmp_path / "recipe", training={"purpose": "For **tests**.", "learning_rate": 1})
     recipe = load_recipe(folder)
@@ -112,27 +125,6 @@ def test_the_purpose_of_a_recipe_is_no_option(tmp_path: Path) -> None:
     assert parse(folder).training.learning_rate == 1
     with pytest.raises(CommandLineError, match="--purpose"):
         parse(folder, "--purpose", "another")
-
-
-def test_an_option_set_to_its_default_still_wins_over_the_recipe(tmp_path: Path) -> None:
-    recipe = write_recipe(tmp_path / "recipe", training={"weight_decay": 0.5, "do_train": False})
-    plan = parse(recipe, "--weight_decay", "0.01", "--do_train", "--triaffine_dim", "256")
-    assert (plan.training.weight_decay, plan.training.do_train) == (0.01, True)
-    assert plan.config["triaffine_dim"] == 256
-
-
-def test_an_empty_value_restores_the_default(tmp_path: Path) -> None:
-    plan = parse(write_recipe(tmp_path / "recipe"), "--recipe=", "--learning_rate=")
-    assert (plan.recipe, plan.training.learning_rate) == (None, 3e-5)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [([], None), (["--resume_from_checkpoint"], "latest"), (["--resume_from_checkpoint", "there"], "there")],
-    ids=["not", "latest", "path"],
-)
-def test_resume_flag_with_and_without_a_path(tmp_path: Path, arguments: list[str], expected: str | None) -> None:
-    assert parse(write_recipe(tmp_path / "recipe"), *arguments).training.resume_from_checkpoint == expected
 
 
 @pytest.mark.parametrize(
@@ -146,6 +138,7 @@ def test_resume_flag_with_and_without_a_path(tmp_path: Path, arguments: list[str
         (["--card_examples", "-1"], "card_examples is -1"),
         (["--label_smoothing_factor", "0.1"], "label_smoothing_factor has no effect"),
         (["--output_dir", ""], "--output_dir is missing"),
+        (["--accelerator_config", '{"x": 1}'], "do not fit together.*'x'"),
     ],
 )
 def test_invalid_options_are_errors(tmp_path: Path, arguments: list[str], message: str) -> None:
@@ -178,11 +171,17 @@ def test_recipes_that_cannot_be_read(tmp_path: Path) -> None:
     (recipe / "training.yaml").write_text("a: [", encoding="utf-8")
     with pytest.raises(RecipeError, match=r"training\.yaml cannot be read"):
         parse(recipe)
+    (recipe / "training.yaml").write_bytes("purpose: é".encode("latin-1"))
+    with pytest.raises(RecipeError, match=r"training\.yaml cannot be read: 'utf-8' codec"):
+        parse(recipe)
+    for name, content in (("config.json", '{"triaffine_dim": 7}'), ("training.yaml", "seed: 5")):  # as Windows saves it
+        (recipe / name).write_text(content, encoding="utf-8-sig")
+    assert (parse(recipe).config, parse(recipe).training.seed) == ({"triaffine_dim": 7}, 5)
     (recipe / "config.json").unlink()
     with pytest.raises(RecipeError, match=r"has no config\.json"):
         parse(recipe)
     with pytest.raises(RecipeError, match=r"'nothing'.*: ace2004-albert, .*demo, genia-biobert, genia-minilm"):
-        parse_training_plan(["--recipe", "nothing"], library=RECIPES)
+        parse_training_plan(["--recipe", "nothing"])
 
 
 # ---- Tokenizer, labels ----
@@ -287,8 +286,12 @@ def test_a_trained_model_can_be_scored_without_training(tmp_path: Path, micro_co
     assert {path.name for path in scored_folder.iterdir()} == {"all_results.json", "validation_predictions.jsonl"}
     for checkpoint in trained_folder.glob("checkpoint-*"):
         shutil.rmtree(checkpoint)
-    with pytest.raises(ValueError, match=r"out has the model of an earlier run"):
+    with pytest.raises(ValueError, match=r"out has the model of an earlier run\. "):
         prepare()
+    with pytest.raises(ValueError, match=r"out has the model of an earlier run, and no checkpoint to resume from"):
+        prepare("--resume_from_checkpoint")
+    (trained_folder / "all_results.json").unlink()  # as if killed before it had saved everything
+    assert prepare("--resume_from_checkpoint").plan.training.resume_from_checkpoint is None
     with pytest.raises(ValueError, match=r"triaffine_dim is 9, but the model in .* was trained with 8"):
         prepare_run([*again, "--output_dir", str(scored_folder), "--use_cpu", "--triaffine_dim", "9"])
 
@@ -327,6 +330,7 @@ MISTAKES = {
     "scheduler": (["--lr_scheduler_type", "cosine_with_min_lr"], r"scheduler .*cosine_with_min_lr.*min_lr"),
     "its options": (["--lr_scheduler_kwargs", '{{"foo": 1}}'], r"--lr_scheduler_kwargs.* cannot be made: .*'foo'"),
     "optimizer": (["--optim_args", "foo"], r"The optimizer adamw.*--optim_args.* cannot be made"),
+    "vocabulary": (["--tokenizer_vocab_size", "-1"], r"tokenizer_vocab_size is -1; it must be at least 261"),
     "attention": (["--attention", "magic"], r"`attention` is 'magic'; choose one of"),
 }
 
@@ -484,7 +488,7 @@ def test_progress_and_scores_are_logged(tmp_path: Path, prepare, caplog, capfd, 
 def test_lines_come_soon_and_then_once_a_minute(monkeypatch) -> None:
     now = 0.0
     monkeypatch.setattr(progress.time, "monotonic", lambda: now)
-    lines, state = progress.Lines(progress.Meter()), TrainerState(max_steps=1000)
+    lines, state = progress.Lines(SimpleNamespace(sentences_seen=0)), TrainerState(max_steps=1000)
     lines.on_train_begin(None, state, None)
     due = []
     for second in range(1, 301):
@@ -495,7 +499,7 @@ def test_lines_come_soon_and_then_once_a_minute(monkeypatch) -> None:
 
 
 def test_the_batches_of_each_scored_split_are_counted_from_one(caplog) -> None:
-    lines = progress.Lines(progress.Meter())
+    lines = progress.Lines(SimpleNamespace(sentences_seen=0))
     lines.between, lines.last = 0.0, 0.0
     caplog.set_level("INFO")
     for end in (lines.on_evaluate, lines.on_predict, lines.on_predict):

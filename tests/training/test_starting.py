@@ -28,6 +28,8 @@ TRAINING = {
 }
 OWN_COLUMNS = DatasetDict({"train": micro_dataset(micro_records(1)).rename_column("entities", "spans")})
 
+UNTAGGED = {"train": micro_dataset(micro_records(2)).select_columns(["tokens", "entities"])}
+
 
 @pytest.fixture(scope="module")
 def corpus():
@@ -131,6 +133,7 @@ def test_a_trainer_takes_what_it_returns(tmp_path, recipe, corpus):
     ("options", "error", "facts"),
     [
         ({"recipe": "genia-minilmm"}, RecipeError, "'genia-minilmm'.*Did you mean genia-minilm?"),
+        ({"corpus": UNTAGGED, "pos_embedding_size": 4}, ValueError, "no training sentence has parts of speech"),
         ({"learning_rates": 1e-3}, CommandLineError, r"option: learning_rates=0.001. Did you mean learning_rate\?$"),
         ({"train_file": "a.jsonl"}, ValueError, "'train_file'.*trainer"),
         ({"words": "text"}, ValueError, "'words'.*trainer"),

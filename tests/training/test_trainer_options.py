@@ -120,6 +120,9 @@ def test_an_optimizer_with_averages_puts_them_into_the_model_that_is_scored(tmp_
     assert seen == ["averages"]
 
 
+VIRUS = {"start": 0, "end": 1, "type": "virus"}
+
+
 def other_trainer(folder: Path, args: TrainingArguments | None = None, **options: Any) -> NestedNERTrainer:
     return trainer_like(micro_trainer(folder, micro_records(4)), args, **options)
 
@@ -136,6 +139,10 @@ def other_trainer(folder: Path, args: TrainingArguments | None = None, **options
             "train_dataset has 0 records, and the least is 1",
         ),
         ({"eval_dataset": {"dev": micro_records(3)}}, r"eval_dataset\['dev'\] is a list"),
+        (
+            {"eval_dataset": micro_dataset([{**one, "entities": [VIRUS]} for one in micro_records(2)])},
+            r"eval_dataset has entities of type virus \(the first in sentence '0'\), which the model has no label for",
+        ),
         (
             {"train_dataset": micro_dataset(micro_records(3)).rename_column("tokens", "words")},
             r"train_dataset needs the columns \['tokens'\], .*'words'.* adapt_dataset",
@@ -179,26 +186,26 @@ def test_several_gpus_of_one_process_are_not_used(tmp_path, caplog):
     assert "accelerate launch" in caplog.text
 
 
+PLATEAU = {"lr_scheduler_type": "reduce_lr_on_plateau"}
+
+
 @pytest.mark.parametrize(
-    ("options", "evaluated", "saved"),
-    [({}, "epoch", "epoch"), ({"eval_strategy": "steps"}, "steps", "steps"), ({"eval_strategy": "no"}, "no", "epoch")],
+    ("options", "expected"),
+    [
+        ({}, {"eval_strategy": "epoch", "save_strategy": "epoch", "load_best_model_at_end": True}),
+        ({"eval_strategy": "steps"}, {"save_strategy": "steps", "save_steps": 50, "load_best_model_at_end": True}),
+        ({"eval_strategy": "no"}, {"save_strategy": "epoch", "load_best_model_at_end": False}),
+        ({"eval_strategy": "steps", "eval_steps": 3}, {"save_steps": 3}),
+        ({"eval_strategy": "steps", "eval_steps": 0.25}, {"save_steps": 0.25}),
+        ({"eval_strategy": "steps", "eval_steps": 3, "save_steps": 6}, {"save_steps": 6}),
+        ({"eval_strategy": "no", "save_strategy": "steps"}, {"save_steps": 500}),
+        ({**PLATEAU, "metric_for_best_model": "f1"}, {"lr_scheduler_kwargs": {"mode": "max"}}),
+        ({**PLATEAU, "metric_for_best_model": "loss"}, {"lr_scheduler_kwargs": {"mode": "min"}}),
+    ],
 )
-def test_checkpoints_are_saved_when_they_are_scored(tmp_path, options, evaluated, saved):
+def test_options_that_follow_from_others(tmp_path, options, expected):
     args = NestedNERTrainingArguments(str(tmp_path), use_cpu=True, **options)
-    assert (args.eval_strategy, args.save_strategy) == (evaluated, saved)
-    assert args.load_best_model_at_end == (evaluated != "no")
-
-
-@pytest.mark.parametrize(
-    ("options", "steps"),
-    [({"eval_steps": 3}, 3), ({"eval_steps": 0.25}, 0.25), ({"eval_steps": 3, "save_steps": 6}, 6), ({}, 50)],
-)
-def test_checkpoints_are_saved_as_often_as_they_are_scored(tmp_path, options, steps):
-    assert NestedNERTrainingArguments(str(tmp_path), use_cpu=True, eval_strategy="steps", **options).save_steps == steps
-    assert (
-        NestedNERTrainingArguments(str(tmp_path), use_cpu=True, save_strategy="steps", eval_strategy="no").save_steps
-        == 500
-    )
+    assert {name: getattr(args, name) for name in expected} == expected
 
 
 def test_half_precision_that_a_cpu_does_not_compute_in_is_refused(tmp_path):
@@ -281,10 +288,10 @@ def test_without_validation_data_nothing_is_scored(tmp_path, caplog):
         ("accuracy", [None], "metric_for_best_model is 'accuracy'"),
         ("f2", [None], "'f2'"),
         ("f1_RNA", [None], "'f1_RNA', which no evaluation computes.* f1_DNA, f1_protein"),
-        ("f1", ["dev"], r"is 'f1', but there are several .* dev_f1"),
+        ("f1", ["dev"], r"is 'f1', which no evaluation computes.* dev_f1"),
         ("test_f1", ["dev"], "no evaluation computes.* dev_f1, dev_precision"),
         ("raw_text_f1", [None], "no evaluation computes.* f1, precision"),
-        ("f1_protein", ["none"], "several"),
+        ("f1_protein", ["none"], "none_f1_protein"),
         ("none_f1_protein", ["dev", "none"], "'none_f1_protein', but .* no entity of type 'protein'"),
         *((name, [None], None) for name in ("f1", "eval_nested_f1", "candidate_recall", "loss", "f1_DNA")),
         *((name, ["dev"], None) for name in ("dev_f1", "eval_dev_precision", "dev_f1_protein")),
@@ -299,14 +306,6 @@ def test_the_best_checkpoint_is_chosen_by_a_metric_that_there_is(tmp_path, metri
     arguments = NestedNERTrainingArguments(str(tmp_path), use_cpu=True, **args)
     with pytest.raises(ValueError, match=message) if message else contextlib.nullcontext():
         other_trainer(tmp_path, arguments, eval_dataset=data.get(None, data))
-
-
-@pytest.mark.parametrize(("metric", "mode"), [("f1", "max"), ("loss", "min")])
-def test_rates_fall_where_the_metric_gets_no_better(tmp_path, metric, mode):
-    arguments = NestedNERTrainingArguments(
-        str(tmp_path), use_cpu=True, lr_scheduler_type="reduce_lr_on_plateau", metric_for_best_model=metric
-    )
-    assert arguments.lr_scheduler_kwargs["mode"] == mode
 
 
 def test_a_card_without_a_name_on_the_hub_has_that_of_the_folder(tmp_path):

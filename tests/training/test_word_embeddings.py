@@ -12,7 +12,7 @@ from modeling_triaffine import TriaffineForNestedNER, TriaffineProcessor
 from modeling_triaffine.model.vocabularies_triaffine import number_names
 from modeling_triaffine.training.run import prepare_run, train_and_save
 from modeling_triaffine.training.word_vectors import read_word_vectors
-from tests.helpers.micro_training import micro_records, run_arguments, write_lines, write_recipe
+from tests.helpers.micro_training import micro_records, run_arguments, write_corpus, write_recipe
 
 pytest.importorskip("gensim", reason="needs the extra embeddings")
 
@@ -185,13 +185,9 @@ def options(corpus: Path, folder: Path, *more: object) -> list[str]:
 
 @pytest.fixture
 def corpus(tmp_path) -> Path:
-    folder = tmp_path / "corpus"
-    folder.mkdir()
-    write_lines(folder / "train.jsonl", micro_records(12))
     validation = micro_records(6, seed=1)
     validation[0]["tokens"][0] = "later"
-    write_lines(folder / "dev.jsonl", validation)
-    return folder
+    return write_corpus(tmp_path / "corpus", train=micro_records(12), dev=validation)
 
 
 @pytest.fixture

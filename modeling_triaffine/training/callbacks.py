@@ -1,0 +1,112 @@
+"""What a training does at its events: checks when it resumes, the order of batches, when to score, averaged weights."""
+
+import logging
+import math
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from transformers import TrainerCallback, TrainerControl, TrainerState
+from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
+
+from .batching import TrainingBatchSampler
+from .faults import ResumeError
+from .optimization import has_average
+
+logger = logging.getLogger(__name__)
+
+
+class TrainingCallback(TrainerCallback):
+    """The callback of [`NestedNERTrainer`].
+
+    Args:
+        learning_rates: those of the arguments, by part of the model.
+        averages: whether the optimizer averages the weights; the model then ends with the average.
+
+    Attributes:
+        sampler: the sampler of the training, which needs to know the epoch. The Trainer does not pass it on if it
+            resumes in the middle of an epoch in several processes: accelerate then wraps the sampler twice, and neither
+            wrapper does.
+        most_evaluations: number of epochs, evenly spaced up to the last, that may end with an evaluation or checkpoint,
+            where `min_steps` asks for many; None for all of them.
+
+    Raises:
+        ResumeError: the checkpoint is that of another optimizer, or has averaged weights and these are not wanted.
+    """
+
+    def __init__(self, learning_rates: Mapping[str, float], averages: bool):
+        self.learning_rates = learning_rates
+        self.averages = averages
+        self.sampler: TrainingBatchSampler | None = None
+        self.most_evaluations: int | None = None
+
+    def on_train_begin(self, args: Any, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        if state.global_step > 0:
+            optimizer = kwargs["optimizer"]
+            self._check_optimizer(optimizer, getattr(args.optim, "value", args.optim))
+            _find_best_checkpoint(state, str(args.output_dir))
+            self._compare_learning_rates(optimizer)
+
+    def on_epoch_begin(self, args: Any, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        if self.sampler is not None:
+            self.sampler.set_epoch(int(state.epoch))
+
+    def on_step_end(self, args: Any, state: TrainerState, control: TrainerControl, **kwargs: Any) -> TrainerControl:
+        if control.should_training_stop and self.averages:
+            kwargs["optimizer"].eval()
+        control.should_log |= control.should_evaluate  # the loss up to this evaluation
+        return control
+
+    def on_epoch_end(self, args: Any, state: TrainerState, control: TrainerControl, **kwargs: Any) -> TrainerControl:
+        if self.most_evaluations is not None and not control.should_training_stop:  # else it is the last epoch
+            before, now = (
+                epoch * self.most_evaluations // state.num_train_epochs
+                for epoch in (round(state.epoch) - 1, round(state.epoch))
+            )
+            if before == now:
+                control.should_evaluate = control.should_save = False
+        control.should_log |= control.should_evaluate
+        return control
+
+    def _check_optimizer(self, optimizer: Any, name: str) -> None:
+        problem = ""
+        missing = sorted(set(getattr(optimizer, "defaults", ())) - set(optimizer.param_groups[0]))
+        if missing:
+            problem = f"is that of another optimizer: it has no {', '.join(missing)}, which {name} needs"
+        elif has_average(optimizer) and not self.averages:
+            problem = "has averaged weights"
+        if problem:
+            raise ResumeError(
+                f"The checkpoint {problem}. Resume with the {'--optim' if missing else '--ema_decay'} of its training, "
+                "or start a new run with the checkpoint as model_name_or_path."
+            )
+
+    def _compare_learning_rates(self, optimizer: Any) -> None:
+        """Warns of new learning rates: the scheduler of the checkpoint keeps its initial ones."""
+        for group in optimizer.param_groups:
+            # The user's own optimizer has no names, and rates that follow the scores have no initial value.
+            if not {"name", "initial_lr"} <= group.keys():
+                continue
+            part = group["name"].removesuffix("_no_decay")
+            begun, asked = float(group["initial_lr"]), self.learning_rates[part]
+            if not math.isclose(begun, asked):
+                logger.warning(
+                    "The learning rate of the %s stays %g, as in the checkpoint, and does not become %g. For other "
+                    "rates, start a new run with the checkpoint as model_name_or_path.",
+                    *(part, begun, asked),
+                )
+
+
+def _find_best_checkpoint(state: TrainerState, output_dir: str) -> None:
+    """Updates the path of the best checkpoint, since the folder of the run may have been moved or renamed."""
+    if state.best_global_step is None:
+        return
+    here = os.path.join(output_dir, f"{PREFIX_CHECKPOINT_DIR}-{state.best_global_step}")
+    if os.path.isdir(here):
+        state.best_model_checkpoint = here
+    elif state.best_model_checkpoint is None or not os.path.isdir(state.best_model_checkpoint):
+        logger.warning(
+            "The best checkpoint so far, of update %d, is missing: the best of the following ones replaces it.",
+            state.best_global_step,
+        )
+        state.best_metric = state.best_global_step = state.best_model_checkpoint = None
