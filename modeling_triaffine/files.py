@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
+from safetensors import SafetensorError
+
 # Lone surrogates, which JSON can hold and UTF-8 cannot, are written as JSON escapes.
 SURROGATES = "backslashreplace"
 FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -35,6 +37,8 @@ def atomic_path(path: Path) -> Iterator[Path]:
         if error.errno in FULL and error.filename is None:  # of `write`, which does not name the file
             error.filename = str(path)
         raise
+    except SafetensorError as error:  # of a full disk, too
+        raise OSError(f"{path} cannot be written: {error}. Make room, or choose another place.") from error
     finally:
         _remove(beside)
 

@@ -6,6 +6,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from safetensors.torch import save_file
 
 from modeling_triaffine.files import atomic_path, new_folder, open_output
 
@@ -81,4 +82,13 @@ def test_a_new_folder_goes_where_a_link_leads(tmp_path, exists):
 def test_a_full_disk_is_named_with_the_file(tmp_path):
     with pytest.raises(OSError, match=r"No space.*out\.txt"), atomic_path(tmp_path / "out.txt"):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # as `write` raises it
+    assert not list(tmp_path.iterdir())
+
+
+def test_weights_that_do_not_fit_on_the_disk_are_an_error_of_the_disk(tmp_path):
+    with (
+        pytest.raises(OSError, match=r"model cannot be written: .*No such file"),
+        new_folder(tmp_path / "model") as new,
+    ):
+        save_file({}, new / "nowhere" / "model.safetensors")
     assert not list(tmp_path.iterdir())

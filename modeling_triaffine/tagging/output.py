@@ -74,7 +74,13 @@ class OutputFolder:
 
     def _check_options(self, path: Path, options: dict[str, Any]) -> None:
         if path.is_file():
-            before = _read_options(path)
+            try:
+                before = decode_object(path.read_bytes())
+            except DataError as error:
+                raise ValueError(
+                    f"{path}, with the options of the outputs, cannot be read: {error.problem}. Give another output "
+                    "folder."
+                ) from None
             others = [name for name in options if before.get(name) != options[name]]
             if others:
                 changes = "; ".join(f"{name} was {before.get(name)}, now it is {options[name]}" for name in others)
@@ -97,15 +103,6 @@ class OutputFolder:
     def _drop_rejections_of_unfinished(self) -> None:
         with open_output(self.rejections) as output:
             output.writelines(line for line in self._read_rejections() if self.path(json.loads(line)["file"]).is_file())
-
-
-def _read_options(path: Path) -> dict[str, Any]:
-    try:
-        return decode_object(path.read_bytes())
-    except DataError as error:
-        raise ValueError(
-            f"{path}, with the options of the outputs, cannot be read: {error.problem}. Give another output folder."
-        ) from None
 
 
 class UnreadableFileError(Exception):
