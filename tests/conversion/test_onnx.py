@@ -291,12 +291,13 @@ def test_graph_that_computes_something_else_is_refused(encoder, tmp_path, monkey
         def save(self, path):
             path.touch()
 
-    def run_wrongly(path, inputs):
+    def run_wrongly(session, inputs):
         batch = onnx_export.example_batch(processor, (13, 1, 9, 13))
         return {"span_logits": model(**batch).span_logits.detach().numpy() + 0.01}
 
     monkeypatch.setattr(onnx_export, "translate", lambda *_: Program())
-    monkeypatch.setattr(onnx_export, "run_onnx", run_wrongly)
+    monkeypatch.setattr(onnx_export, "open_session", lambda path: None)
+    monkeypatch.setattr(onnx_export, "run_session", run_wrongly)
     with pytest.raises(ValueError, match=r"up to 0\.01\d? .*\(bert\)"):
         export_onnx(model, processor, tmp_path / "model.onnx")
 
