@@ -45,7 +45,8 @@ class OutputFolder:
         self.folder = folder
         self.rejections = folder / "rejected.jsonl"
         self._check_options(folder / "options.json", options)
-        self._drop_rejections_of_unfinished()
+        with open_output(self.rejections) as output:  # without those of inputs that were not finished
+            output.writelines(line for line in self._read_rejections() if self.path(json.loads(line)["file"]).is_file())
 
     def path(self, name: str) -> Path:
         """The output for the input of this name, which exists once the input is finished."""
@@ -99,10 +100,6 @@ class OutputFolder:
         if self.rejections.is_file():
             with open(self.rejections, encoding="utf-8", errors="replace") as lines:
                 yield from (line for line in lines if line.endswith("\n"))
-
-    def _drop_rejections_of_unfinished(self) -> None:
-        with open_output(self.rejections) as output:
-            output.writelines(line for line in self._read_rejections() if self.path(json.loads(line)["file"]).is_file())
 
 
 class UnreadableFileError(Exception):
