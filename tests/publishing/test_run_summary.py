@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from modeling_triaffine.evaluation.reliability import Bin, Calibration, LabelCalibration
-from modeling_triaffine.publishing.model_card import build_model_card
 from modeling_triaffine.publishing.run_summary import SUMMARY_FILE, Evaluation, Example, RunSummary
-from tests.helpers.cards import NESTED, SENTENCE, make_config, make_evaluation, make_row, make_summary
+from tests.helpers.cards import NESTED, SENTENCE, make_evaluation, make_row, make_summary
 
 CALIBRATION = Calibration(
     "validation",
@@ -43,16 +42,6 @@ def test_round_trip(tmp_path: Path, summary: RunSummary):
     assert RunSummary.load(tmp_path / "new") == expected
     assert [path.name for path in (tmp_path / "new").iterdir()] == [SUMMARY_FILE]
     assert RunSummary.load(str(tmp_path / "new")).is_trained == (summary.training_seconds is not None)
-
-
-def test_the_card_is_the_same_from_the_file(tmp_path: Path):
-    summary = make_summary()
-    summary.save(tmp_path)
-    before, after = (
-        str(build_model_card(make_config(), model_name="tester/model", summary=known))
-        for known in (summary, RunSummary.load(tmp_path))
-    )
-    assert before == after
 
 
 def test_text_in_any_script_stays_readable(tmp_path: Path):

@@ -7,7 +7,6 @@ import random
 import threading
 import time
 from concurrent.futures import CancelledError, ThreadPoolExecutor
-from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -271,14 +270,6 @@ def test_a_thousand_concurrent_requests_get_their_own_results():
     assert sum(len(str(one)) for one in found) > 10_000
 
 
-def test_items_have_the_results_of_the_pipeline(client, find_entities):
-    given = [{"text": TEXTS[0]}, {"text": TEXTS[0], "threshold": {"DNA": 0.2}, "overlap": "flat"}, {"text": "gene"}]
-    found = client.post("/predict", json={"items": given}).json()["entities"]
-    assert found == near([find_entities(one.pop("text"), **one) for one in json.loads(json.dumps(given))])
-    (chosen,) = client.post("/predict", json={"items": [{"text": TEXTS[0], "labels": ["DNA"]}]}).json()["entities"]
-    assert chosen == near([one for one in find_entities(TEXTS[0]) if one["entity_group"] == "DNA"])
-
-
 def test_lone_surrogates_are_text(client):
     body = '{"text": "The \\ud800 gene", "threshold": 0}'
     answer = client.post("/predict", content=body, headers=JSON_BODY)
@@ -388,13 +379,6 @@ def test_health_names_the_model_and_its_limits(client):
     assert (health.status, health.model, health.labels) == ("ready", "tiny", ["DNA", "protein"])
     assert (health.version, health.queue.waiting, health.queue.limit) == (__version__, 0, 100)
     assert health.limits == Limits(body_bytes=2000, texts=5, text_characters=100)
-
-
-def test_health_does_not_reveal_the_path_of_the_model(model):
-    name = Path(model).name
-    for given, shown in ((model, name), (f"{model}/", name), ("owner/name", "owner/name")):
-        client, _ = client_of(Finder(), model=given)
-        assert client.get("/health").json()["model"] == shown
 
 
 def test_a_failing_request_gets_500_and_the_next_one_200():

@@ -397,10 +397,10 @@ class TestOutput:
 
         with pytest.raises(KeyboardInterrupt):
             folder.write("a.jsonl", breaking())
-        with open(folder.rejections, "a", encoding="utf-8") as rejections:
-            rejections.write('{"file": "a.js')  # as a killed process leaves it
+        with open(folder.rejections, "a", encoding="utf-8") as file:
+            file.write('{"file": "a.js')  # as a killed process leaves it
         folder = OutputFolder(tmp_path, {})
-        assert rejections_of(folder) == []
+        assert rejections(tmp_path) == []
         folder.write("a.jsonl", [self.chunk([1], rejected=[line]), self.chunk([2])])
         assert OutputFolder(tmp_path, {}).totals() == (1, 2, 1, 0)
 
@@ -439,10 +439,6 @@ class TestOutput:
         (tmp_path / "options.json").write_bytes(content)
         with pytest.raises(ValueError, match=rf"options\.json, .* {problem}"):
             OutputFolder(tmp_path, {})
-
-
-def rejections_of(folder: OutputFolder) -> list[tuple]:
-    return rejections(folder.folder)
 
 
 class TestTagger:
