@@ -20,8 +20,8 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 def atomic_path(path: Path) -> Iterator[Path]:
     """A path beside `path` to write a file or folder to, which replaces `path` at the end of the block.
 
-    A folder does not replace one that has files. Of a link, what it leads to is replaced. A device or pipe is itself
-    written to. If the block raises, `path` stays as it was.
+    A folder does not replace one that has files; a file keeps its permissions. Of a link, what it leads to is replaced.
+    A device or pipe is itself written to. If the block raises, `path` stays as it was.
     """
     if path.exists() and not path.is_file() and not path.is_dir():
         yield path
@@ -32,6 +32,8 @@ def atomic_path(path: Path) -> Iterator[Path]:
     _remove(beside)
     try:
         yield beside
+        if path.is_file() and beside.is_file():
+            shutil.copymode(path, beside)
         os.replace(beside, path)
     except OSError as error:
         if error.errno in FULL and error.filename is None:  # of `write`, which does not name the file

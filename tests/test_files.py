@@ -22,9 +22,12 @@ def test_output_appears_when_it_is_whole(tmp_path):
     with pytest.raises(RuntimeError):
         stop_half_way()
     assert list(path.parent.iterdir()) == []
-    with open_output(path) as output:
-        output.write("\ud800")
-    assert path.read_text() == "\\ud800"
+    for mode in (0o600, 0o644):
+        path.touch()
+        path.chmod(mode)  # as a user wants it
+        with open_output(path) as output:
+            output.write("\ud800")
+        assert (path.read_text(), path.stat().st_mode & 0o777) == ("\\ud800", mode)
     with pytest.raises(ValueError, match="is a folder"), open_output(tmp_path):
         pass
 

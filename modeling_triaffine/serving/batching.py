@@ -112,6 +112,8 @@ class Batcher:
         """
         job = Job(items, Future())
         with self._changed:
+            if len(self._waiting) >= self.max_waiting:  # clients that have gone do not count
+                self._waiting = deque(job for job in self._waiting if not job.future.cancelled())
             if len(self._waiting) >= self.max_waiting:
                 raise QueueFullError(f"The queue is full (limit: {self.max_waiting}).")
             self._waiting.append(job)

@@ -162,11 +162,12 @@ def test_the_queue_is_bounded_and_cancelled_requests_do_not_run():
         with pytest.raises(QueueFullError, match="limit: 2"):
             batcher.submit(items("d"))
         assert cancelled.cancel()
+        accepted = batcher.submit(items("e"))
         finder.may_go_on.set()
-        assert words(kept) == [["c"]]
+        assert (words(kept), words(accepted)) == ([["c"]], [["e"]])
         with pytest.raises(CancelledError):
             cancelled.result(WAIT)
-    assert [texts for texts, _ in finder.calls] == [["a"], ["c"]]
+    assert [texts for texts, _ in finder.calls] == [["a"], ["c", "e"]]
 
 
 def test_exit_finishes_submitted_jobs():

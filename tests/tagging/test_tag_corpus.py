@@ -307,14 +307,18 @@ class TestReading:
         (chunk,) = self.read(path)
         assert (chunk.failure, chunk.table["text"].to_pylist()) == (None, ["a"])
 
-    def test_string_views_are_strings(self, tmp_path):
-        table = pa.table({"text": pa.array(["a", None, "b"], pa.string_view()), "n": [1, 2, 3]})
+    def test_views_are_strings_and_bytes(self, tmp_path):
+        text, data = pa.array(["a", None, "b"], pa.string_view()), pa.array([b"x"] * 3, pa.binary_view())
+        inside = pa.array([{"a": "v"}] * 3, pa.struct({"a": pa.string_view()}))
+        table = pa.table({"text": text, "n": [1, 2, 3], "data": data, "inside": inside})
         try:
             pq.write_table(table, tmp_path / "a.parquet")
         except pa.ArrowNotImplementedError:
             pytest.skip("needs a pyarrow that writes string views")
         (chunk,) = self.read(tmp_path / "a.parquet")
-        assert chunk.table.to_pylist() == [{"text": "a", "n": 1}, {"text": "b", "n": 3}]
+        assert chunk.table.to_pylist() == [
+            {"text": text, "n": n, "data": b"x", "inside": {"a": "v"}} for text, n in (("a", 1), ("b", 3))
+        ]
         assert [line["row"] for line in chunk.rejected] == [2]
 
     def test_rows_of_parquet(self, tmp_path):
