@@ -222,7 +222,7 @@ def has_code_only(names: Iterable[str]) -> bool:
 def format_size(count: float) -> str:
     """A number of bytes in units of 1000, as on the Hub."""
     for unit in ("bytes", "kB", "MB"):
-        if count < 1000:
+        if count < 999.5:  # else three digits would be 1e+03
             return f"{count:.3g} {unit}"
         count /= 1000
     return f"{count:.3g} GB"

@@ -10,6 +10,7 @@ from huggingface_hub.errors import GatedRepoError
 from transformers import AutoModelForTokenClassification
 
 from modeling_triaffine.model.repository_triaffine import REMOTE_CODE_FILES
+from modeling_triaffine.publishing.repository import format_size
 from modeling_triaffine.publishing.upload import NotPublishedError, errors_of_hub, publish_folder, saved_before
 from tests.helpers.checkpoint_to_publish import (
     CODE,
@@ -146,6 +147,10 @@ def test_change_by_somebody_else_is_not_undone(checkpoint, online, command, monk
 
 
 # ---- Dry run
+
+
+def test_sizes_have_three_digits():
+    assert [format_size(size) for size in (0, 999, 1234, 999_700)] == ["0 bytes", "999 bytes", "1.23 kB", "1 MB"]
 
 
 def test_dry_run_needs_no_hub(checkpoint, command, tmp_path, monkeypatch):
