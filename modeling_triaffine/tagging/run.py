@@ -42,10 +42,11 @@ class Actors:
         """Returns the actors with defaults resolved; raises ValueError if they do not fit on the cluster."""
         gpus = float(resources.get("GPU", 0) > 0) if self.gpus is None else self.gpus
         rooms = [int(resources.get(kind, 0) / each) for kind, each in (("CPU", self.cpus), ("GPU", gpus)) if each]
-        room = min(rooms, default=0)
-        if room < (self.count or 1):
+        wanted = self.count or 1
+        room = min(rooms, default=wanted)
+        if room < wanted:
             raise ValueError(
-                f"{self.count or 1} actors with {self.cpus:g} CPUs and {gpus:g} GPUs each do not fit: Ray has "
+                f"{wanted} actors with {self.cpus:g} CPUs and {gpus:g} GPUs each do not fit: Ray has "
                 f"{resources.get('CPU', 0):g} CPUs and {resources.get('GPU', 0):g} GPUs. Request less, or add machines."
             )
         return Actors(self.count or room, self.cpus, gpus)

@@ -215,6 +215,7 @@ def test_actors_that_never_start_are_refused():
     assert Actors().fitted(machine) == Actors(1, 1, 1)
     assert Actors(gpus=0.5).fitted(machine) == Actors(2, 1, 0.5)
     assert Actors().fitted({"CPU": 3.0}) == Actors(3, 1, 0)
+    assert Actors(2, cpus=0).fitted({"CPU": 1.0}) == Actors(2, 0, 0)  # that wait for nothing
     for actors in (Actors(3, gpus=0), Actors(cpus=4), Actors(gpus=2)):
         with pytest.raises(ValueError, match="do not fit"):
             actors.fitted(machine)
