@@ -80,6 +80,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "together-document": {**TOGETHER, "context": "document"},
     "previous-sentence": {"context": "previous_sentence"},
     "60-candidates": {"max_candidates": 60},
+    "full-tensors": {"triaffine_rank": "none"},
+    **{f"rank-{rank}": {"triaffine_rank": rank} for rank in (16, 32, 128)},
     # What the published code does otherwise.
     "loss-over-the-batch": {"loss_reduction": "batch"},
     "query-axis": {"cross_span_axis": "query"},

@@ -12,11 +12,11 @@ import argparse
 import json
 import random
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from accuracy import TRAIN
 from torch import Tensor
 
 from modeling_triaffine import TriaffineForNestedNER, TriaffineProcessor
@@ -26,7 +26,6 @@ from modeling_triaffine.evaluation.prediction import read_records
 from modeling_triaffine.evaluation.uncertainty import MEASURES, uncertainty
 from modeling_triaffine.machine import describe_machine, source_revision
 
-TRAIN = [sys.executable, str(Path(__file__).resolve().parents[1] / "examples" / "train.py")]
 ORDERS = ("random", "uncertain")
 Record = dict[str, Any]
 

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
+from safetensors import SafetensorError
+
 # Lone surrogates, which JSON can hold and UTF-8 cannot, are written as JSON escapes.
 SURROGATES = "backslashreplace"
 FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -18,8 +20,8 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 def atomic_path(path: Path) -> Iterator[Path]:
     """A path beside `path` to write a file or folder to, which replaces `path` at the end of the block.
 
-    A folder does not replace one that has files. Of a link, what it leads to is replaced. A device or pipe is itself
-    written to. If the block raises, `path` stays as it was.
+    A folder does not replace one that has files; a file keeps its permissions. Of a link, what it leads to is replaced.
+    A device or pipe is itself written to. If the block raises, `path` stays as it was.
     """
     if path.exists() and not path.is_file() and not path.is_dir():
         yield path
@@ -30,11 +32,15 @@ def atomic_path(path: Path) -> Iterator[Path]:
     _remove(beside)
     try:
         yield beside
+        if path.is_file() and beside.is_file():
+            shutil.copymode(path, beside)
         os.replace(beside, path)
     except OSError as error:
         if error.errno in FULL and error.filename is None:  # of `write`, which does not name the file
             error.filename = str(path)
         raise
+    except SafetensorError as error:  # of a full disk, too
+        raise OSError(f"{path} cannot be written: {error}. Make room, or choose another place.") from error
     finally:
         _remove(beside)
 

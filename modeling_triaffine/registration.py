@@ -30,7 +30,7 @@ class _Watcher(MetaPathFinder):
     """Finds the watched modules as everybody else does, and has a function called once they have been executed.
 
     What these functions import is never half imported then. The package of the Auto classes is lazy, and
-    `model/__init__` imports it before any of our modules; `token_task` imports ours only when it is called.
+    `model/__init__` imports it before any of our modules; `_register_task` imports ours only when a pipeline is made.
     """
 
     def __init__(self, calls: dict[str, Callable[[], None]]):
@@ -71,9 +71,31 @@ def _register_model() -> None:
 
 
 def _register_task() -> None:
-    from .token_task import register_token_task
+    """Takes the place of the class that transformers' `pipeline("token-classification", …)` makes.
 
-    register_token_task()
+    For the name of a model, transformers reads the class from the model's configuration; for an object it goes by the
+    task alone, and asks for a tokenizer before it looks at the model.
+    """
+    from transformers import AutoTokenizer, TokenClassificationPipeline
+    from transformers.pipelines import PIPELINE_REGISTRY
+
+    class TokenTaskPipeline(TokenClassificationPipeline):
+        """Makes a [`NestedNERPipeline`] of our models, and transformers' own pipeline of all others."""
+
+        _load_tokenizer = None  # type: ignore[assignment]  # optional: transformers goes on without one
+
+        def __new__(cls, model: Any, **kwargs: Any) -> Any:
+            from .model.configuration_triaffine import TriaffineConfig
+            from .model.pipeline_triaffine import NestedNERPipeline
+
+            if model.config.model_type == TriaffineConfig.model_type:
+                return NestedNERPipeline(model=model, **kwargs)
+            if kwargs.get("tokenizer") is None:  # says why transformers could not load it
+                kwargs["tokenizer"] = AutoTokenizer.from_pretrained(model.config.name_or_path)
+            return TokenClassificationPipeline(model=model, **kwargs)
+
+    tasks: dict[str, Any] = PIPELINE_REGISTRY.supported_tasks
+    tasks["token-classification"] = {**tasks["token-classification"], "impl": TokenTaskPipeline}
 
 
 def _push_model(model: Any, *arguments: Any, **options: Any) -> Any:

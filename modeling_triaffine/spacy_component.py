@@ -37,7 +37,7 @@ try:
     from spacy.pipeline import Pipe
     from spacy.pipeline.span_ruler import prioritize_existing_ents_filter
     from spacy.pipeline.spancat import spancat_score
-    from spacy.tokens import Doc, Span, SpanGroup
+    from spacy.tokens import Doc, SpanGroup
     from spacy.training import Example
 except ImportError as error:
     raise missing_extra('The component "triaffine_ner" needs spaCy', "spacy") from error
@@ -213,19 +213,16 @@ class TriaffineNER(Pipe):
 
 
 def _span_group(doc: Doc, name: str, entities: list[dict[str, Any]]) -> SpanGroup:
-    spans = [_covering_span(doc, entity) for entity in entities]
+    spans: list[Any] = [  # never None inside the text
+        doc.char_span(entity["start"], entity["end"], label=entity["entity_group"], alignment_mode="expand")
+        for entity in entities
+    ]
     offsets = [(entity["start"], entity["end"]) for entity in entities]
     attributes = {
         "scores": np.array([entity["score"] for entity in entities], dtype=np.float64),
         "char_offsets": np.array(offsets, dtype=np.int64).reshape(-1, 2),
     }
     return SpanGroup(doc, name=name, attrs=attributes, spans=spans)
-
-
-def _covering_span(doc: Doc, entity: dict[str, Any]) -> Span:
-    span = doc.char_span(entity["start"], entity["end"], label=entity["entity_group"], alignment_mode="expand")
-    assert span is not None  # the offsets are inside the text
-    return span
 
 
 def _num_misaligned(group: SpanGroup) -> int:

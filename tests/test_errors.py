@@ -67,7 +67,8 @@ def test_an_unknown_device_is_named():
     [
         ("evaluation.figures", "matplotlib", "Figures need matplotlib", "plot"),
         ("page", "gradio", "The page needs Gradio", "demo"),
-        ("serving", "fastapi", "Serving a model needs FastAPI and uvicorn", "serve"),
+        ("serving", "fastapi", "Serving a model needs FastAPI", "serve"),
+        ("serving", "prometheus_client", "prometheus-client", "serve"),
         ("spacy_component", "spacy", 'The component "triaffine_ner" needs spaCy', "spacy"),
         ("tagging", "ray.data", "Tagging a corpus needs Ray Data", "ray"),
     ],

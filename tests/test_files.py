@@ -6,6 +6,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from safetensors.torch import save_file
 
 from modeling_triaffine.files import atomic_path, new_folder, open_output
 
@@ -21,9 +22,12 @@ def test_output_appears_when_it_is_whole(tmp_path):
     with pytest.raises(RuntimeError):
         stop_half_way()
     assert list(path.parent.iterdir()) == []
-    with open_output(path) as output:
-        output.write("\ud800")
-    assert path.read_text() == "\\ud800"
+    for mode in (0o600, 0o644):
+        path.touch()
+        path.chmod(mode)  # as a user wants it
+        with open_output(path) as output:
+            output.write("\ud800")
+        assert (path.read_text(), path.stat().st_mode & 0o777) == ("\\ud800", mode)
     with pytest.raises(ValueError, match="is a folder"), open_output(tmp_path):
         pass
 
@@ -81,4 +85,13 @@ def test_a_new_folder_goes_where_a_link_leads(tmp_path, exists):
 def test_a_full_disk_is_named_with_the_file(tmp_path):
     with pytest.raises(OSError, match=r"No space.*out\.txt"), atomic_path(tmp_path / "out.txt"):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # as `write` raises it
+    assert not list(tmp_path.iterdir())
+
+
+def test_weights_that_do_not_fit_on_the_disk_are_an_error_of_the_disk(tmp_path):
+    with (
+        pytest.raises(OSError, match=r"model cannot be written: .*No such file"),
+        new_folder(tmp_path / "model") as new,
+    ):
+        save_file({}, new / "nowhere" / "model.safetensors")
     assert not list(tmp_path.iterdir())

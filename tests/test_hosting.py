@@ -29,11 +29,6 @@ def test_an_address_that_is_not_of_this_machine_is_refused(host, port):
     assert "\n" not in str(error.value)
 
 
-def test_a_port_is_held_from_the_start():
-    with listen("127.0.0.1", 0) as held, socket.create_connection(held.getsockname()):
-        pass
-
-
 def test_answers_are_sent_without_delay():
     """A connection that waits for acknowledgements costs every short answer 40 ms."""
     with listen("127.0.0.1", 0) as listener, socket.create_connection(listener.getsockname()):

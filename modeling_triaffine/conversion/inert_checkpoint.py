@@ -26,14 +26,12 @@ class InertObject:
     """
 
     path = ""
+    state: dict[str, Any]
 
     def __new__(cls, *arguments: Any, **keywords: Any) -> "InertObject":
         inert = object.__new__(cls)
         inert.state = {}
         return inert
-
-    def __init__(self, *arguments: Any, **keywords: Any):
-        self.state: dict[str, Any]
 
     @property
     def name(self) -> str:

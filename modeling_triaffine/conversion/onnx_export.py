@@ -75,7 +75,7 @@ def export_onnx(model: TriaffineForNestedNER, processor: TriaffineProcessor, pat
             f"torch cannot export this model, probably because of its encoder ({encoder}): {reason}"
         ) from error
     program.save(path)
-    found = run_onnx(path, graph_inputs(batch, processor.max_subwords))
+    found = run_session(open_session(path), graph_inputs(batch, processor.max_subwords))
     differences = [np.abs(found[name] - expected[name].numpy()).max() for name in outputs if name.endswith("logits")]
     if not max(differences) <= TOLERANCE:
         raise ValueError(
@@ -311,11 +311,6 @@ def open_session(path: Path | str, threads: int = 0) -> Any:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-
-
-def run_onnx(path: Path, inputs: dict[str, Tensor]) -> dict[str, np.ndarray]:
-    """Runs a graph once."""
-    return run_session(open_session(path), inputs)
 
 
 def run_session(session: Any, inputs: dict[str, Tensor]) -> dict[str, np.ndarray]:

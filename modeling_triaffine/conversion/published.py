@@ -8,6 +8,7 @@ the published code computes: the softmax of the cross-span attention is over the
 """
 
 import json
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,7 +67,7 @@ ENCODER_FIELDS = ("num_attention_heads", "hidden_act", "layer_norm_eps", "positi
 # Vocabulary of the processor → its file, written by the published preparation beside the data, and its tensor.
 VOCABULARY_FILES = {"words": "word2id.json", "pos": "pos2id.json", "chars": "char2id.json"}
 TABLES = {"words": "word_embedding", "pos": "pos_embedding", "chars": "char_embedding"}
-SHOWN_NAMES = 5
+LONGEST_REASON = 500  # characters; torch names every tensor that does not match
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,14 @@ def convert_published(
 
     config = _build_config(root, tensors, encoder, labels, context)
     model = TriaffineForNestedNER(config).eval()
-    model.load_state_dict(_our_tensors(checkpoint, tensors, model, config))
+    try:
+        model.load_state_dict(_our_tensors(tensors, config))
+    except RuntimeError as error:
+        reason = textwrap.shorten(str(error), LONGEST_REASON, placeholder=" …")
+        raise CheckpointError(
+            f"{checkpoint} cannot be converted. {reason} It was saved by other code than the published one, or trained "
+            "on another encoder than the one given."
+        ) from None
     processor = TriaffineProcessor.from_encoder(encoder, max_subwords=config.max_subwords, context=config.context)
     processor.vocabulary_parts = parts
     processor.vocabularies = {part: number_names(numbered) for part, numbered in numbers.items()}
@@ -215,11 +223,8 @@ def _dropout(root: InertObject, module: str, field: str, attribute: str) -> dict
 def _check_encoder(root: InertObject, config: Any, encoder: str) -> None:
     """Raises ValueError if the encoder differs from the checkpoint's in a field that shapes do not show."""
     child = submodule(root, "encoder")
-    match None if child is None else child.state.get("bert_config_list"):
-        case [InertObject(state=noted), *_]:
-            pass
-        case _:
-            noted = {}
+    configs = child.state.get("bert_config_list") if child else None
+    noted = configs[0].state if isinstance(configs, list) and configs and isinstance(configs[0], InertObject) else {}
     for name in ENCODER_FIELDS:
         ours = getattr(config, name, None)
         if name in noted and ours is not None and noted[name] != ours:
@@ -262,38 +267,12 @@ def _read_vocabularies(
     return vocabularies
 
 
-def _our_tensors(
-    checkpoint: str | Path, tensors: Mapping[str, Tensor], model: TriaffineForNestedNER, config: TriaffineConfig
-) -> dict[str, Tensor]:
-    """The state dict of our model.
-
-    Raises:
-        CheckpointError: tensors are missing, unexpected or of the wrong shape; the message names them.
-    """
-    wanted = model.state_dict()
-    state: dict[str, Tensor] = {}
-    unexpected, misshapen = [], []
+def _our_tensors(tensors: Mapping[str, Tensor], config: TriaffineConfig) -> dict[str, Tensor]:
+    """The state dict of our model; unknown tensors keep their names."""
+    state = {}
     for name, tensor in tensors.items():
-        target = our_name(name)
-        if target is None or target[0] not in wanted:
-            unexpected.append(name)
-            continue
-        ours, turn = target
-        value = turn(_our_columns(name, tensor, config)).float()
-        if value.shape != wanted[ours].shape:
-            misshapen.append(f"{name} {list(tensor.shape)}")
-        state[ours] = value
-    problems = {
-        "lacks the tensors for": sorted(set(wanted) - set(state)),
-        "has the unknown tensors": sorted(unexpected),
-        "has the wrong shape for": sorted(misshapen),
-    }
-    found = [f"{problem} {_first(names)}" for problem, names in problems.items() if names]
-    if found:
-        raise CheckpointError(
-            f"{checkpoint} cannot be converted: it {', and it '.join(found)}. It was saved by other code than the "
-            "published one, or trained on another encoder than the one given."
-        )
+        ours, turn = our_name(name) or (name, torch.clone)
+        state[ours] = turn(_our_columns(name, tensor, config)).float()
     return state
 
 
@@ -307,8 +286,3 @@ def _our_columns(name: str, tensor: Tensor, config: TriaffineConfig) -> Tensor:
         return tensor  # reported as a wrong shape
     encoder, of_pos, of_words, of_chars = tensor.split([config.hidden_size, pos, words, rest], dim=1)
     return torch.cat([encoder, of_words, of_pos, of_chars], dim=1)
-
-
-def _first(names: Sequence[str]) -> str:
-    more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
-    return ", ".join(names[:SHOWN_NAMES]) + more

@@ -13,9 +13,9 @@ from huggingface_hub import ModelCard
 
 from ..evaluation.reliability import Calibration
 from ..model.configuration_triaffine import TriaffineConfig
-from .card_mark import is_ours, mark_card
-from .contents import CALIBRATION_DIAGRAM, EDITABLE
+from .card_mark import card_text, is_ours, mark_card
 from .model_card import CARD_NAME, build_model_card, repository_name
+from .repository import CALIBRATION_DIAGRAM, EDITABLE
 from .run_summary import RunSummary
 
 
@@ -56,7 +56,7 @@ def save_calibration(folder: Path, calibration: Calibration) -> None:
     diagram = _draw(calibration)
     summary.calibration = dataclasses.replace(calibration, diagram=diagram is not None)
     card = folder / CARD_NAME
-    own = card.read_bytes().decode("utf-8") if card.is_file() else ""
+    own = card_text(card.read_bytes()) if card.is_file() else ""
     with tempfile.TemporaryDirectory(prefix=".calibration.", dir=folder) as staging:
         for name in EDITABLE:
             if (folder / name).is_file():

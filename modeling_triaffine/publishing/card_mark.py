@@ -19,6 +19,11 @@ TEMPLATE_PHRASE = "This model card has been automatically generated"
 TEMPLATE_BLANK = "[More Information Needed]"
 
 
+def card_text(content: bytes) -> str:
+    """The text of a card's file; one that is not UTF-8 was written by somebody else, and so counts as edited."""
+    return content.decode("utf-8", "replace")
+
+
 def mark_card(text: str) -> str:
     """The card with its mark."""
     text = text.rstrip()

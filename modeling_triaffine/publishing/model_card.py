@@ -6,7 +6,7 @@ name can break it.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +89,7 @@ def build_model_card(
         encoder=_describe_encoder(config),
         tables=card_tables(run, labels),
         code=inline_code,
-        codes=_inline_codes,
+        codes=lambda values: ", ".join(map(inline_code, values)),
         code_block=code_block,
         percent=percent,
     )
@@ -178,10 +178,6 @@ def _is_repo_id(name: str) -> bool:
 def _one_line(text: str) -> str:
     """`text` with single spaces as white space: YAML silently drops some line ends of Unicode."""
     return " ".join(text.split())
-
-
-def _inline_codes(values: Iterable[Any]) -> str:
-    return ", ".join(map(inline_code, values))
 
 
 def _named_labels(config: TriaffineConfig, run: RunSummary) -> list[str]:

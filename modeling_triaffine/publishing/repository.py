@@ -1,13 +1,13 @@
-"""Assembles the files of a Hub repository: of a saved checkpoint, or of the code alone.
+"""Assembles the files of a Hub repository: of a saved checkpoint, or of the code alone; `upload.py` uploads it.
 
-`contents.py` defines which files may be part of one, `upload.py` uploads it.
+The names of files say which may be part of one; all others stay behind.
 """
 
 import json
 import os
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,12 +20,36 @@ from ..model.checkpoint_triaffine import check_index
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.repository_triaffine import HANDLER_FILE, REMOTE_CODE_FILES, REQUIREMENTS_FILE, save_remote_code
+from ..model.vocabularies_triaffine import VOCABULARIES_FILE
+from ..parsing import DataError, decode_text
 from ..version import __version__
-from .card_mark import is_draft, is_edited, mark_card, merge_cards
-from .contents import CALIBRATION_DIAGRAM, EDITABLE, WEIGHTS, is_legal, is_part
+from .card_mark import card_text, is_draft, is_edited, mark_card, merge_cards
 from .model_card import CARD_NAME, build_model_card, check_repo_id
 from .run_summary import SUMMARY_FILE, RunSummary
 
+CONFIG_FILE, PROCESSOR_FILE = "config.json", "processor_config.json"
+CALIBRATION_DIAGRAM = "calibration.svg"
+# Written by publishing unless somebody has edited them: the card, and the files for an endpoint.
+EDITABLE = (CARD_NAME, HANDLER_FILE, REQUIREMENTS_FILE)
+WEIGHTS = re.compile(r"model(-\d{5}-of-\d{5}\.safetensors|\.safetensors(\.index\.json)?)")
+TOKENIZER_FILES = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    # Of other versions of transformers, and superseded by tokenizer.json.
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.txt",
+    "vocab.json",
+    "merges.txt",
+    "spiece.model",
+    "spm.model",
+    "sentencepiece.bpe.model",
+    "tokenizer.model",
+)
+OF_PROCESSOR = {*TOKENIZER_FILES, PROCESSOR_FILE, VOCABULARIES_FILE}
+MADE = {*REMOTE_CODE_FILES, *EDITABLE, *OF_PROCESSOR, CONFIG_FILE, SUMMARY_FILE, CALIBRATION_DIAGRAM}
+# Written by people, so never removed.
+LEGAL_FILE = re.compile(r"(LICEN[CS]E|COPYING|NOTICE)([._-][\w.-]+)?|CITATION\.cff", re.IGNORECASE)
 WEIGHTS_FILE = "model.safetensors"
 LICENSE_FILE = "LICENSE"
 CODE_CARD = Path(__file__).with_name("code_card.md.jinja")
@@ -122,6 +146,10 @@ def assemble_repository(
         _check_code_name(code_repository, repo_id)
     names = sorted(os.listdir(checkpoint))
     given = {name: (checkpoint / name).read_bytes() for name in EDITABLE if name in names}
+    try:
+        own_card = decode_text(given.get(CARD_NAME, b""))
+    except DataError as error:  # the Hub takes no such card
+        raise ValueError(f"{checkpoint / CARD_NAME}: {error}") from None
     edited = [name for name, content in given.items() if is_edited_file(name, content)]
     if new_card and CARD_NAME in edited:
         edited.remove(CARD_NAME)
@@ -131,7 +159,7 @@ def assemble_repository(
         part.refer_to_code(code_repository)
         part.save_pretrained(staging)  # keeps files for an endpoint
     if CARD_NAME not in edited:
-        card = _new_card(checkpoint, config, repo_id, given.get(CARD_NAME, b"").decode("utf-8"), tags or ())
+        card = _new_card(checkpoint, config, repo_id, own_card, tags or ())
         (staging / CARD_NAME).write_text(card, encoding="utf-8", newline="")
     files = {path.name: path for path in staging.iterdir()}
     weights = _weights(names)
@@ -164,16 +192,37 @@ def write_repository(repository: Repository, folder: Path) -> None:
 def is_edited_file(name: str, content: bytes) -> bool:
     """Whether somebody wrote or edited a file of this name, one of `EDITABLE`."""
     if name == CARD_NAME:
-        return is_edited(content.decode("utf-8"))
+        return is_edited(card_text(content))
     if name == REQUIREMENTS_FILE:
         return not OUR_REQUIREMENTS.fullmatch(content)
     return content.splitlines() != HANDLER.read_bytes().splitlines()
 
 
+def is_made(name: str) -> bool:
+    """Whether publishing writes, and may remove, a file of this name."""
+    return name in MADE or WEIGHTS.fullmatch(name) is not None
+
+
+def is_legal(name: str) -> bool:
+    """Whether a file of this name is a license, a notice or a citation, which is published with the model."""
+    return LEGAL_FILE.fullmatch(name) is not None
+
+
+def is_part(name: str) -> bool:
+    """Whether a file of this name may be part of a repository."""
+    return is_made(name) or is_legal(name)
+
+
+def has_code_only(names: Iterable[str]) -> bool:
+    """Whether files are those of a repository of shared code, without model and processor."""
+    names = set(names)
+    return not names.isdisjoint(REMOTE_CODE_FILES) and names.isdisjoint({CONFIG_FILE, PROCESSOR_FILE})
+
+
 def format_size(count: float) -> str:
     """A number of bytes in units of 1000, as on the Hub."""
     for unit in ("bytes", "kB", "MB"):
-        if count < 1000:
+        if count < 999.5:  # else three digits would be 1e+03
             return f"{count:.3g} {unit}"
         count /= 1000
     return f"{count:.3g} GB"

@@ -8,18 +8,18 @@ import dataclasses
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, get_args, get_origin, get_type_hints
 
 from huggingface_hub.dataclasses import strict
 from huggingface_hub.errors import StrictDataclassError
 
-from ..evaluation.reliability import Bin, Calibration, LabelCalibration
+from ..evaluation.reliability import Calibration
 from ..evaluation.scoring import RATIOS
 from ..files import write_text
+from ..parsing import DataError, decode_object
 
 SUMMARY_FILE = "run_summary.json"
 COUNTS = ("correct", "predicted", "gold")
-Part = TypeVar("Part")
 ENTITY = {"entity_group": str, "score": int | float, "word": str, "start": int, "end": int}
 
 
@@ -150,6 +150,11 @@ class RunSummary:
     parameters: int | None = None
     calibration: Calibration | None = None
 
+    def __post_init__(self) -> None:
+        for name, label in (self.calibration.labels if self.calibration else {}).items():
+            for part, row in (("before", label.before), ("after", label.after)):
+                _check_row(row, f"calibration.labels[{name!r}].{part}", (*RATIOS, *COUNTS))
+
     @property
     def is_trained(self) -> bool:
         return self.training_seconds is not None
@@ -176,38 +181,31 @@ class RunSummary:
         if not path.is_file():
             return None
         try:
-            facts = json.loads(path.read_bytes().decode("utf-8"))
-            parts: dict[str, Any] = {
-                "training_table": [
-                    _make(Epoch, row, f"training_table[{number}]")
-                    for number, row in enumerate(facts.get("training_table", []))
-                ],
-                "labels": {
-                    name: _make(Label, label, f"labels[{name!r}]") for name, label in facts.get("labels", {}).items()
-                },
-                "examples": [
-                    _make(Example, example, f"examples[{number}]")
-                    for number, example in enumerate(facts.get("examples", []))
-                ],
-            }
-            if facts.get("evaluation"):
-                parts["evaluation"] = _make(Evaluation, facts["evaluation"], "evaluation")
-            if facts.get("calibration"):
-                parts["calibration"] = _make_calibration(facts["calibration"])
-            return cls(**facts | parts)
-        except (ValueError, TypeError, AttributeError, KeyError, StrictDataclassError) as error:
+            summary: RunSummary = _from_json(cls, decode_object(path.read_bytes()), "")
+        except ValueError as error:
+            problem = error.problem if isinstance(error, DataError) else " ".join(str(error).split())
             raise ValueError(
-                f"{path} is not a summary of a training run: {' '.join(str(error).split())}. Restore the file as the "
-                "training wrote it, or delete it for a model card without numbers."
+                f"{path} is not a summary of a training run: {problem}. Restore the file as the training wrote it, or "
+                "delete it for a model card without numbers."
             ) from error
+        return summary
 
 
-def _make(kind: type[Part], facts: dict[str, Any], where: str) -> Part:
-    """A part of a summary from JSON; errors name its place."""
-    try:
-        return kind(**facts)
-    except (ValueError, TypeError, StrictDataclassError) as error:
-        raise ValueError(f"{where}: {error}") from error
+def _from_json(kind: Any, value: Any, where: str) -> Any:
+    """A value of the type `kind` from JSON, its dataclasses from objects; errors begin with the place, `where`."""
+    inner = get_args(kind)
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+        try:
+            types = get_type_hints(kind)
+            return kind(**{name: _from_json(types.get(name), part, name) for name, part in value.items()})
+        except (ValueError, TypeError, AttributeError, StrictDataclassError) as error:
+            raise ValueError(f"{where}: {error}" if where else str(error)) from error
+    if get_origin(kind) is list and isinstance(value, list):
+        return [_from_json(inner[0], part, f"{where}[{number}]") for number, part in enumerate(value)]
+    if get_origin(kind) is dict and isinstance(value, dict):
+        return {name: _from_json(inner[1], part, f"{where}[{name!r}]") for name, part in value.items()}
+    optional = [one for one in inner if dataclasses.is_dataclass(one)]
+    return _from_json(optional[0], value, where) if optional and value is not None else value
 
 
 def _rows_of_scores(name: str, scores: dict[str, Any]) -> dict[str, Any]:
@@ -217,20 +215,6 @@ def _rows_of_scores(name: str, scores: dict[str, Any]) -> dict[str, Any]:
             raise ValueError(f"`{name}` lacks {part}; give the complete result of the evaluation")
     rows = {name: scores, f"{name}['flat']": scores["flat"], f"{name}['nested']": scores["nested"]}
     return rows | {f"{name}['by_label'][{label!r}]": row for label, row in scores["by_label"].items()}
-
-
-def _make_calibration(facts: dict[str, Any]) -> Calibration:
-    bins = {
-        name: [_make(Bin, one, f"calibration.{name}[{number}]") for number, one in enumerate(facts[name])]
-        for name in ("bins_before", "bins_after")
-    }
-    labels = {
-        name: _make(LabelCalibration, label, f"calibration.labels[{name!r}]") for name, label in facts["labels"].items()
-    }
-    for name, label in labels.items():
-        _check_row(label.before, f"calibration.labels[{name!r}].before", (*RATIOS, *COUNTS))
-        _check_row(label.after, f"calibration.labels[{name!r}].after", (*RATIOS, *COUNTS))
-    return _make(Calibration, {**facts, **bins, "labels": labels}, "calibration")
 
 
 def _check_row(row: Any, where: str, names: tuple[str, ...]) -> None:

@@ -25,19 +25,21 @@ from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.repository_triaffine import HUB_PATIENCE, REMOTE_CODE_FILES
 from ..version import __version__
-from .card_mark import is_draft, merge_cards
-from .contents import (
+from .card_mark import card_text, is_draft, merge_cards
+from .model_card import CARD_NAME
+from .repository import (
     CALIBRATION_DIAGRAM,
     CONFIG_FILE,
     EDITABLE,
     OF_PROCESSOR,
     PROCESSOR_FILE,
+    Repository,
+    assemble_repository,
     has_code_only,
+    is_edited_file,
     is_made,
     is_part,
 )
-from .model_card import CARD_NAME
-from .repository import Repository, assemble_repository, is_edited_file
 from .run_summary import SUMMARY_FILE
 
 logger = logging.getLogger(__name__)
@@ -315,10 +317,10 @@ def _without_edited(api: HfApi, repository: Repository, info: ModelInfo, new_car
         is_card, place = name == CARD_NAME, repository.repo_id
         if there == ours or (is_card and new_card):
             continue
-        if is_card and is_draft(there.decode("utf-8")):
+        if is_card and is_draft(card_text(there)):
             logger.warning("The draft of a card in %s is replaced; its history keeps it.", place)
             if name not in repository.edited:
-                added[name] = merge_cards(ours.decode("utf-8"), there.decode("utf-8")).encode("utf-8")
+                added[name] = merge_cards(card_text(ours), card_text(there)).encode("utf-8")
         elif is_edited_file(name, there):
             what = "The card" if is_card else name
             if name in repository.edited:

@@ -9,9 +9,10 @@ from ..errors import missing_extra
 
 try:
     import fastapi  # noqa: F401
+    import prometheus_client  # noqa: F401
     import uvicorn  # noqa: F401
 except ImportError as error:
-    raise missing_extra("Serving a model needs FastAPI and uvicorn", "serve") from error
+    raise missing_extra("Serving a model needs FastAPI, prometheus-client and uvicorn", "serve") from error
 
 from .application import create_application
 from .batching import Batcher, Item, QueueFullError

@@ -79,7 +79,12 @@ def label_studio_routes(find: Find, model: str, labels: Sequence[str]) -> APIRou
             raise HTTPException(422, f"tasks: A task has no text in data.{interface.text_field}.")
         found = await find([Item(str(text), labels=known) for text in texts], request)
         results = [
-            label_studio_prediction(str(text), _typed(entities), interface.from_name, interface.to_name)
+            label_studio_prediction(
+                str(text),
+                [{**one, "type": one["entity_group"]} for one in entities],
+                interface.from_name,
+                interface.to_name,
+            )
             for text, entities in zip(texts, found, strict=True)
         ]
         return json_answer({"results": [{**one, "model_version": model} for one in results], "model_version": model})
@@ -182,7 +187,3 @@ def read_request(body: RecommenderRequest) -> Any:
     if not cas.sofa_string:
         raise HTTPException(422, "document: The CAS has no text.")
     return cas
-
-
-def _typed(entities: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{**entity, "type": entity["entity_group"]} for entity in entities]

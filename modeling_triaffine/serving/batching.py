@@ -8,7 +8,6 @@ import threading
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -45,12 +44,11 @@ class GivenUpError(Exception):
     """The server no longer waits for results."""
 
 
-@dataclass(eq=False)
-class Job:
+class Job(NamedTuple):
     """The items of one request, which run in one batch, and the future of their entities."""
 
     items: Sequence[Item]
-    future: Future[Answers] = field(default_factory=Future)
+    future: Future[Answers]
 
 
 class Batcher:
@@ -112,8 +110,10 @@ class Batcher:
         Raises:
             QueueFullError: `max_waiting` jobs are waiting.
         """
-        job = Job(items)
+        job = Job(items, Future())
         with self._changed:
+            if len(self._waiting) >= self.max_waiting:  # clients that have gone do not count
+                self._waiting = deque(job for job in self._waiting if not job.future.cancelled())
             if len(self._waiting) >= self.max_waiting:
                 raise QueueFullError(f"The queue is full (limit: {self.max_waiting}).")
             self._waiting.append(job)
@@ -165,9 +165,8 @@ class Batcher:
         by_threshold: dict[Any, list[int]] = {}
         for number, item in enumerate(items):
             given = item.threshold
-            by_threshold.setdefault(frozenset(given.items()) if isinstance(given, Mapping) else given, []).append(
-                number
-            )
+            key = frozenset(given.items()) if isinstance(given, Mapping) else given
+            by_threshold.setdefault(key, []).append(number)
         found: Answers = [[] for _ in items]
         for numbers in by_threshold.values():
             texts = [items[number].text for number in numbers]

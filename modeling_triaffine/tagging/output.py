@@ -45,7 +45,8 @@ class OutputFolder:
         self.folder = folder
         self.rejections = folder / "rejected.jsonl"
         self._check_options(folder / "options.json", options)
-        self._drop_rejections_of_unfinished()
+        with open_output(self.rejections) as output:  # without those of inputs that were not finished
+            output.writelines(line for line in self._read_rejections() if self.path(json.loads(line)["file"]).is_file())
 
     def path(self, name: str) -> Path:
         """The output for the input of this name, which exists once the input is finished."""
@@ -74,7 +75,13 @@ class OutputFolder:
 
     def _check_options(self, path: Path, options: dict[str, Any]) -> None:
         if path.is_file():
-            before = _read_options(path)
+            try:
+                before = decode_object(path.read_bytes())
+            except DataError as error:
+                raise ValueError(
+                    f"{path}, with the options of the outputs, cannot be read: {error.problem}. Give another output "
+                    "folder."
+                ) from None
             others = [name for name in options if before.get(name) != options[name]]
             if others:
                 changes = "; ".join(f"{name} was {before.get(name)}, now it is {options[name]}" for name in others)
@@ -93,19 +100,6 @@ class OutputFolder:
         if self.rejections.is_file():
             with open(self.rejections, encoding="utf-8", errors="replace") as lines:
                 yield from (line for line in lines if line.endswith("\n"))
-
-    def _drop_rejections_of_unfinished(self) -> None:
-        with open_output(self.rejections) as output:
-            output.writelines(line for line in self._read_rejections() if self.path(json.loads(line)["file"]).is_file())
-
-
-def _read_options(path: Path) -> dict[str, Any]:
-    try:
-        return decode_object(path.read_bytes())
-    except DataError as error:
-        raise ValueError(
-            f"{path}, with the options of the outputs, cannot be read: {error.problem}. Give another output folder."
-        ) from None
 
 
 class UnreadableFileError(Exception):

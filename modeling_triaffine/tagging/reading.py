@@ -109,9 +109,7 @@ def read_parquet(file: str, path: str, reading: Reading) -> Iterator[Chunk]:
     with pq.ParquetFile(path) as parquet:
         schema = parquet.schema_arrow
         _check_columns(schema, reading)
-        # pyarrow cannot select rows of a column of string views.
-        fields = [f.with_type(pa.string()) if pa.types.is_string_view(f.type) else f for f in schema]
-        plain = pa.schema(fields, schema.metadata)
+        plain = pa.schema([field.with_type(_without_views(field.type)) for field in schema], schema.metadata)
         before = 0
         nothing = pa.RecordBatch.from_pylist([], schema)
         for batch in parquet.iter_batches(reading.chunk_size) if parquet.metadata.num_rows else [nothing]:
@@ -120,6 +118,17 @@ def read_parquet(file: str, path: str, reading: Reading) -> Iterator[Chunk]:
             chunk = Chunk(file, table, range(before + 1, before + 1 + len(texts)))
             yield chunk.reject([reason_against(text, reading) for text in texts])
             before += len(texts)
+
+
+def _without_views(kind: pa.DataType) -> pa.DataType:
+    """The type with strings and bytes in place of views of them, of which pyarrow cannot select rows."""
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_without_views(field.type)) for field in kind])
+    for is_list, list_of in ((pa.types.is_list, pa.list_), (pa.types.is_large_list, pa.large_list)):
+        if is_list(kind):
+            return list_of(kind.value_field.with_type(_without_views(kind.value_type)))
+    views = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
+    return views.get(kind, kind)
 
 
 def _check_columns(schema: pa.Schema, reading: Reading) -> None:
@@ -148,9 +157,18 @@ def reason_against(text: Any, reading: Reading) -> str | None:
         return f"{reading.text_column!r} is not a string but {type(text).__name__}"
     if len(text) > reading.max_characters:
         return f"{reading.text_column!r} has {len(text)} characters, more than {reading.max_characters}"
-    if any("\ud800" <= character <= "\udfff" for character in text):
+    if not is_encodable(text):
         return f"{reading.text_column!r} contains half of a surrogate pair, which cannot be encoded"
     return None
+
+
+def is_encodable(text: str) -> bool:
+    """Whether UTF-8 can represent the text: JSON can escape half of a surrogate pair."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 class Line(NamedTuple):
@@ -197,6 +215,8 @@ def _parse(row: int, raw: bytes, reading: Reading) -> Line:
         return Line(row, raw, {}, error.problem)
     if reading.text_column not in record:
         return Line(row, raw, {}, f"there is no field {reading.text_column!r}")
+    if not is_encodable("".join(record)):
+        return Line(row, raw, {}, "the name of a field contains half of a surrogate pair, which cannot be encoded")
     return Line(row, raw, record, reason_against(record[reading.text_column], reading))
 
 

@@ -42,10 +42,11 @@ class Actors:
         """Returns the actors with defaults resolved; raises ValueError if they do not fit on the cluster."""
         gpus = float(resources.get("GPU", 0) > 0) if self.gpus is None else self.gpus
         rooms = [int(resources.get(kind, 0) / each) for kind, each in (("CPU", self.cpus), ("GPU", gpus)) if each]
-        room = min(rooms, default=0)
-        if room < (self.count or 1):
+        wanted = self.count or 1
+        room = min(rooms, default=wanted)
+        if room < wanted:
             raise ValueError(
-                f"{self.count or 1} actors with {self.cpus:g} CPUs and {gpus:g} GPUs each do not fit: Ray has "
+                f"{wanted} actors with {self.cpus:g} CPUs and {gpus:g} GPUs each do not fit: Ray has "
                 f"{resources.get('CPU', 0):g} CPUs and {resources.get('GPU', 0):g} GPUs. Request less, or add machines."
             )
         return Actors(self.count or room, self.cpus, gpus)
@@ -85,9 +86,10 @@ def tag_corpus(
                 for name, chunks_of_file in groupby(chunks, key=lambda chunk: chunk.file):
                     output.write(name, chunks_of_file)
             except (ray.exceptions.RayError, ExecutionTimeoutError) as error:
+                cause = error.cause if isinstance(error, ray.exceptions.RayTaskError) else error  # of the actor, or Ray
                 raise RuntimeError(
-                    f"Tagging stopped: {describe_error(error)} Existing outputs are complete; the same call continues "
-                    "with the others."
+                    f"Tagging stopped: {type(cause).__name__}: {cause} Existing outputs are complete; the same call "
+                    "continues with the others."
                 ) from error
     return output.totals()
 
@@ -130,7 +132,7 @@ def tagged_chunks(files: dict[str, str], tagging: Tagging, reading: Reading, act
     context = DataContext.get_current().copy()
     context.execution_options.preserve_order = True
     context.target_max_block_size = 1  # bytes: every chunk is one Ray block, and so one task
-    context.raise_original_map_exception = True  # for `describe_error`
+    context.raise_original_map_exception = True  # else an error of an actor has no `cause`
     context.max_consecutive_actor_init_deaths = RETRIES
     context.enable_progress_bars = context.print_on_execution_start = False
     sources = [{"file": file, "path": path} for file, path in files.items()]
@@ -154,12 +156,6 @@ def tagged_chunks(files: dict[str, str], tagging: Tagging, reading: Reading, act
 def pack_chunks(source: dict[str, Any], reading: Reading) -> Iterator[dict[str, Any]]:
     """The chunks of a file as rows of a Dataset."""
     return (chunk.pack() for chunk in read_chunks(source["file"], source["path"], reading))
-
-
-def describe_error(error: Exception) -> str:
-    """The error of an actor, or Ray's own."""
-    cause = error.cause if isinstance(error, ray.exceptions.RayTaskError) else error
-    return f"{type(cause).__name__}: {cause}"
 
 
 def with_progress(chunks: Iterable[Chunk], files: int) -> Iterator[Chunk]:

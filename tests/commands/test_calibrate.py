@@ -8,8 +8,8 @@ import pytest
 
 from modeling_triaffine import NestedNERPipeline, TriaffineConfig
 from modeling_triaffine.publishing.card_mark import mark_card
-from modeling_triaffine.publishing.contents import is_part
 from modeling_triaffine.publishing.model_card import build_model_card
+from modeling_triaffine.publishing.repository import is_part
 from modeling_triaffine.publishing.run_summary import RunSummary
 from tests.helpers.cards import make_evaluation, make_row, make_summary
 from tests.helpers.portable import near
@@ -81,11 +81,11 @@ def test_calibration_is_saved_used_and_shown(model, corpus, command):
 
 
 def test_edited_files_stay(model, corpus, command):
-    edited = {"README.md": "# My own words\n", "handler.py": "# My own\n", "requirements.txt": "torch\nmine\n"}
-    for name, text in edited.items():
-        (model / name).write_text(text)
+    edited = {"README.md": b"# Not UTF-8: \xe9\n", "handler.py": b"# My own\n", "requirements.txt": b"torch\nmine\n"}
+    for name, content in edited.items():
+        (model / name).write_bytes(content)
     assert command("calibrate", "--model", model, corpus(sentence("DNA"))).code == 0
-    assert {name: (model / name).read_text() for name in edited} == edited
+    assert {name: (model / name).read_bytes() for name in edited} == edited
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from huggingface_hub.errors import GatedRepoError
 from transformers import AutoModelForTokenClassification
 
 from modeling_triaffine.model.repository_triaffine import REMOTE_CODE_FILES
+from modeling_triaffine.publishing.repository import format_size
 from modeling_triaffine.publishing.upload import NotPublishedError, errors_of_hub, publish_folder, saved_before
 from tests.helpers.checkpoint_to_publish import (
     CODE,
@@ -36,6 +37,7 @@ pytest_plugins = ("tests.helpers.hub_server",)
         (lambda checkpoint: (checkpoint / "model.safetensors").unlink(), "and no weights. Load it with OnnxNestedNER"),
         (lambda checkpoint: os.truncate(checkpoint / "model.safetensors", 1000), "are damaged or cut off"),
         (lambda checkpoint: (checkpoint / "vocabularies.json").unlink(), "has no vocabularies.json"),
+        (lambda checkpoint: (checkpoint / "README.md").write_bytes(b"\xe9") and None, "README.md: byte 1 is not valid"),
         (lambda checkpoint: ["--output", checkpoint, "--dry-run"], "exists already. Give the name of a new folder"),
         (lambda checkpoint: ["--output", checkpoint.parent / "new"], "add --dry-run"),
         (lambda checkpoint: ["--repo-id", "a//b"], "'a//b', which cannot be a repository"),
@@ -57,8 +59,8 @@ def test_mistakes_are_explained_and_nothing_is_written(checkpoint, online, comma
     assert after - before == made
 
 
-def test_code_and_models_do_not_replace_each_other(checkpoint, online, command):
-    assert command("publish", "--code-only", "--repo-id", CODE).code == 0
+def test_code_and_models_do_not_replace_each_other(checkpoint, online, command, publish):
+    publish(model=None, name=CODE)
     shared = files_of(online, CODE)
     lacking = "owner/lacking"
     api_of(online).create_repo(lacking)
@@ -69,7 +71,7 @@ def test_code_and_models_do_not_replace_each_other(checkpoint, online, command):
     assert f"{CODE} has the code that models in other repositories refer to" in result.err
     assert files_of(online, CODE) == shared
 
-    assert command("publish", "--checkpoint", checkpoint, "--repo-id", NAME, "--code-repo", CODE).code == 0
+    publish("--code-repo", CODE)
     model = files_of(online)
     result = command("publish", "--code-only", "--repo-id", NAME)
     assert f"{NAME} has a model" in result.err
@@ -129,8 +131,8 @@ def test_a_saved_model_can_be_published_later(checkpoint, online, monkeypatch, t
     assert str(refused.value).endswith(later)
 
 
-def test_change_by_somebody_else_is_not_undone(checkpoint, online, command, monkeypatch):
-    assert command("publish", "--checkpoint", checkpoint, "--repo-id", NAME).code == 0
+def test_change_by_somebody_else_is_not_undone(checkpoint, online, command, publish, monkeypatch):
+    publish()
     create_commit = HfApi.create_commit
 
     def after_another(self, *arguments: Any, **options: Any) -> Any:
@@ -147,34 +149,32 @@ def test_change_by_somebody_else_is_not_undone(checkpoint, online, command, monk
 # ---- Dry run
 
 
-def test_dry_run_needs_no_hub(checkpoint, command, tmp_path, monkeypatch):
+def test_sizes_have_three_digits():
+    assert [format_size(size) for size in (0, 999, 1234, 999_700)] == ["0 bytes", "999 bytes", "1.23 kB", "1 MB"]
+
+
+def test_dry_run_needs_no_hub(checkpoint, publish, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    options = ("publish", "--checkpoint", checkpoint, "--repo-id", NAME, "--dry-run")
     before = set(tmp_path.iterdir())
-    result = command(*options)
-    assert result.code == 0, result.err
-    assert "Nothing was written or uploaded" in result.out
+    assert "Nothing was written or uploaded" in publish("--dry-run")
     assert set(tmp_path.iterdir()) == before
-    result = command(*options, "--output", "name")
-    assert result.code == 0, result.err
+    printed = publish("--dry-run", "--output", "name")
     folder = tmp_path / "name"
-    assert "Written to name; nothing was uploaded." in result.out
-    for path in folder.iterdir():
-        assert f"  {path.name} " in result.out
+    assert "Written to name; nothing was uploaded." in printed
+    assert all(f"  {path.name} " in printed for path in folder.iterdir())
     assert {path.name for path in folder.iterdir()} == MODEL_FILES | CODE_FILES
     assert expected_answer(folder) == near(expected_answer(checkpoint))
-    assert command("publish", "--code-only", "--repo-id", CODE, "--dry-run", "--output", "code").code == 0
+    publish("--dry-run", "--output", "code", model=None, name=CODE)
     assert {path.name for path in (tmp_path / "code").iterdir()} == {*REMOTE_CODE_FILES, "LICENSE", "README.md"}
 
 
-def test_weights_in_several_files_stay_whole(encoder, command, tmp_path):
+def test_weights_in_several_files_stay_whole(encoder, publish, tmp_path):
     folder = tmp_path / "sharded"
     tiny_model(encoder).save_pretrained(folder, max_shard_size="20kB")
     tiny_processor(encoder).save_pretrained(folder)
     shards = {path.name for path in folder.glob("model*")}
     assert len(shards) > 2
-    options = ("--checkpoint", folder, "--repo-id", NAME, "--dry-run", "--output", tmp_path / "dry")
-    assert command("publish", *options).code == 0
+    publish("--dry-run", "--output", tmp_path / "dry", model=folder)
     assert {path.name for path in (tmp_path / "dry").glob("model*")} == shards
     assert AutoModelForTokenClassification.from_pretrained(tmp_path / "dry").config.num_labels == 3
 

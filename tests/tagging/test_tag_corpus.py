@@ -215,6 +215,7 @@ def test_actors_that_never_start_are_refused():
     assert Actors().fitted(machine) == Actors(1, 1, 1)
     assert Actors(gpus=0.5).fitted(machine) == Actors(2, 1, 0.5)
     assert Actors().fitted({"CPU": 3.0}) == Actors(3, 1, 0)
+    assert Actors(2, cpus=0).fitted({"CPU": 1.0}) == Actors(2, 0, 0)  # that wait for nothing
     for actors in (Actors(3, gpus=0), Actors(cpus=4), Actors(gpus=2)):
         with pytest.raises(ValueError, match="do not fit"):
             actors.fitted(machine)
@@ -241,7 +242,8 @@ class TestReading:
             b'{"text": null}': "'text' is null",
             b'{"text": 1}': "'text' is not a string but int",
             b'{"text": "12345678901"}': "'text' has 11 characters, more than 10",
-            b'{"text": "\\ud800"}': "half of a surrogate pair",
+            b'{"text": "\\ud800"}': "'text' contains half of a surrogate pair",
+            b'{"text": "a", "\\ud800": 1}': "the name of a field contains half of a surrogate pair",
         }
         good = {"text": "0123456789"}
         lines = [b'\xef\xbb\xbf{"text": "first"}\r', b" ", *bad, good]
@@ -306,14 +308,18 @@ class TestReading:
         (chunk,) = self.read(path)
         assert (chunk.failure, chunk.table["text"].to_pylist()) == (None, ["a"])
 
-    def test_string_views_are_strings(self, tmp_path):
-        table = pa.table({"text": pa.array(["a", None, "b"], pa.string_view()), "n": [1, 2, 3]})
+    def test_views_are_strings_and_bytes(self, tmp_path):
+        text, data = pa.array(["a", None, "b"], pa.string_view()), pa.array([b"x"] * 3, pa.binary_view())
+        inside = pa.array([{"a": "v"}] * 3, pa.struct({"a": pa.string_view()}))
+        table = pa.table({"text": text, "n": [1, 2, 3], "data": data, "inside": inside})
         try:
             pq.write_table(table, tmp_path / "a.parquet")
         except pa.ArrowNotImplementedError:
             pytest.skip("needs a pyarrow that writes string views")
         (chunk,) = self.read(tmp_path / "a.parquet")
-        assert chunk.table.to_pylist() == [{"text": "a", "n": 1}, {"text": "b", "n": 3}]
+        assert chunk.table.to_pylist() == [
+            {"text": text, "n": n, "data": b"x", "inside": {"a": "v"}} for text, n in (("a", 1), ("b", 3))
+        ]
         assert [line["row"] for line in chunk.rejected] == [2]
 
     def test_rows_of_parquet(self, tmp_path):
@@ -396,10 +402,10 @@ class TestOutput:
 
         with pytest.raises(KeyboardInterrupt):
             folder.write("a.jsonl", breaking())
-        with open(folder.rejections, "a", encoding="utf-8") as rejections:
-            rejections.write('{"file": "a.js')  # as a killed process leaves it
+        with open(folder.rejections, "a", encoding="utf-8") as file:
+            file.write('{"file": "a.js')  # as a killed process leaves it
         folder = OutputFolder(tmp_path, {})
-        assert rejections_of(folder) == []
+        assert rejections(tmp_path) == []
         folder.write("a.jsonl", [self.chunk([1], rejected=[line]), self.chunk([2])])
         assert OutputFolder(tmp_path, {}).totals() == (1, 2, 1, 0)
 
@@ -438,10 +444,6 @@ class TestOutput:
         (tmp_path / "options.json").write_bytes(content)
         with pytest.raises(ValueError, match=rf"options\.json, .* {problem}"):
             OutputFolder(tmp_path, {})
-
-
-def rejections_of(folder: OutputFolder) -> list[tuple]:
-    return rejections(folder.folder)
 
 
 class TestTagger:
