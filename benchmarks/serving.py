@@ -169,7 +169,7 @@ def largest_difference(found: Entities, expected: Entities) -> float:
 
 
 def load_for(seconds: float, server: ServerProcess, clients: int, expected: dict[str, Entities]) -> Round:
-    """All requests of clients that begin none after that time."""
+    """All requests of clients that begin one each, and none more after that time."""
     end = time.perf_counter() + seconds
     cpu_seconds = server.cpu_seconds()
     asked, wait = start_clients(server.url, clients, expected, is_over=lambda: time.perf_counter() >= end)
@@ -190,8 +190,6 @@ def start_clients(
     def run_client(number: int) -> None:
         with contextlib.closing(connect(url)) as connection:
             for text in islice(cycle(texts), number * len(texts) // clients, None):
-                if is_over():
-                    return
                 start = time.perf_counter()
                 try:
                     difference = largest_difference(ask(connection, text), expected[text])
@@ -199,6 +197,8 @@ def start_clients(
                     asked.append(Asked(start, time.perf_counter(), error=repr(error)))
                     return
                 asked.append(Asked(start, time.perf_counter(), difference))
+                if is_over():
+                    return
 
     threads = [threading.Thread(target=run_client, args=(number,)) for number in range(clients)]
     for thread in threads:
