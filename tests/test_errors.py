@@ -76,6 +76,8 @@ def test_an_unknown_device_is_named():
 def test_a_missing_extra_is_named_with_the_way_to_install_it(monkeypatch, module, library, need, extra):
     name = f"modeling_triaffine.{module}"
     monkeypatch.delitem(sys.modules, name, raising=False)
+    for loaded in [part for part in sys.modules if part.startswith(f"{library}.")]:
+        monkeypatch.delitem(sys.modules, loaded)
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(ImportError, match=rf"{need}.*, of the extra `{extra}`: .*pip install -e '\.\[{extra}\]'"):
         importlib.import_module(name)

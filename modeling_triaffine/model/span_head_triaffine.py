@@ -260,7 +260,10 @@ class TriaffineSpanHead(nn.Module):
         config = self.config
         if targets is None and config.boundary_smoothing:
             distance = config.boundary_smoothing_distance
-            targets = smooth_boundaries(labels, config.num_labels, config.boundary_smoothing, distance)
+            scored = valid.unsqueeze(-1) if config.multi_label else valid  # wider spans take no part
+            targets = smooth_boundaries(
+                labels.masked_fill(~scored, -100), config.num_labels, config.boundary_smoothing, distance
+            )
         loss_of = partial(span_loss, reduction=config.loss_reduction, multi_label=config.multi_label)
         span_targets = None if targets is None else targets.flatten(1, 2)
         span_logits = fields["span_logits"].flatten(1, 2)

@@ -10,7 +10,7 @@ from torch.torch_version import TorchVersion
 from modeling_triaffine.model.configuration_triaffine import TriaffineConfig
 from modeling_triaffine.model.losses_triaffine import smooth_boundaries
 from modeling_triaffine.model.span_head_triaffine import TriaffineSpanHead
-from modeling_triaffine.model.triaffine_ops import gather_spans
+from modeling_triaffine.model.triaffine_ops import gather_spans, span_mask
 
 FACTORS = [
     ("triaffine", "triaffine"),
@@ -245,10 +245,12 @@ def test_several_labels_a_span(attention, scoring, rank):
         torch.testing.assert_close(output.loss_main, main)
 
 
-def test_boundary_smoothing_is_in_both_losses():
-    head, hidden, lengths = make_head(boundary_smoothing=0.2)
+@pytest.mark.parametrize("width", [None, 2])
+def test_boundary_smoothing_is_in_both_losses(width):
+    head, hidden, lengths = make_head(boundary_smoothing=0.2, max_span_width=width)
     labels = random_labels(lengths, 4, 5)
     output = head(hidden, lengths, labels)
+    labels = labels.masked_fill(~span_mask(lengths, labels.shape[1], width), -100)  # wider spans take no part
     targets = smooth_boundaries(labels, 4, smoothing=0.2, distance=1).to(hidden.dtype)
     spans = -(targets * output.span_logits.log_softmax(-1)).sum(-1)
     main = -(gather_spans(targets, output.candidates) * output.logits.log_softmax(-1)).sum(-1)
