@@ -31,7 +31,8 @@ def add_context(dataset: AnyDataset, context: str, max_tokens: int) -> AnyDatase
         max_tokens: the maximum number of words on each side, the nearest ones.
 
     Raises:
-        ValueError: `context` is none of these, `max_tokens` is negative, or a column is missing.
+        ValueError: `context` is none of these, `max_tokens` is negative, a column is missing, or `sent_id` in some
+            rows of a document.
         TypeError: the data set is a streaming one.
     """
     if context not in CHOICES["context"]:
@@ -68,7 +69,13 @@ def _places_in_documents(dataset: Dataset) -> list[tuple[list[list[str]], int]]:
         documents[row if doc_id is None else doc_id].append((sent_id, row))
     tokens = dataset["tokens"][:]
     places = {}
-    for members in documents.values():
+    for doc_id, members in documents.items():
+        unnumbered = [row for sent_id, row in members if sent_id is None]
+        if 0 < len(unnumbered) < len(members):
+            raise ValueError(
+                f"add_context: row {unnumbered[0]} has no `sent_id`, which other rows of document {doc_id!r} have. "
+                "Give every sentence of the document one, or none: then they keep the order of the rows."
+            )
         rows = [row for _, row in sorted(members)]
         sentences = [tokens[row] for row in rows]
         places.update({row: (sentences, position) for position, row in enumerate(rows)})

@@ -87,6 +87,8 @@ def load_nested_ner(
     >>> corpus["train"][0]["entities"]  # doctest: +SKIP
     [{'start': 0, 'end': 2, 'type': 'DNA'}, {'start': 4, 'end': 6, 'type': 'protein'}]
     """
+    if isinstance(labels, str):
+        raise TypeError(f"`labels` is the string {labels!r}. Give a list of types, such as [{labels!r}].")
     allowed = None if labels is None else tuple(sorted(set(labels)))
     given = {"word_splitter": word_splitter, "sentence_splitter": sentence_splitter, "columns": columns}
     options = {name: value for name, value in given.items() if value is not None}

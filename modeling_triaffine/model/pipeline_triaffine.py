@@ -98,16 +98,19 @@ class NestedNERPipeline(ChunkPipeline):
     ):
         _refuse_unknown(set(kwargs) & set(INSTEAD_OF))
         check_quantization(quantize)
+        dtype = kwargs.get("torch_dtype") or dtype
         if quantize is not None:
-            require_float32(kwargs.get("torch_dtype") or dtype, f'beside its int8 layers, quantize="{quantize}"')
+            require_float32(dtype, f'beside its int8 layers, quantize="{quantize}"')
         self.quantize = quantize
         kwargs.pop("trust_remote_code", None)
         origin = {name: kwargs.pop(name) for name in ORIGIN_OPTIONS if name in kwargs}
         options = {name: kwargs.pop(name) for name in MODEL_OPTIONS if name in kwargs} | kwargs.pop("model_kwargs", {})
         is_object = not isinstance(model, str | os.PathLike)
+        if is_object and dtype not in (None, "auto", model.dtype, str(model.dtype).removeprefix("torch.")):
+            options["dtype"] = dtype
         if not is_object:
             processor = processor or TriaffineProcessor.from_pretrained(model, **origin)
-            options = {"dtype": kwargs.get("torch_dtype") or dtype, **origin, **options}
+            options = {"dtype": dtype, **origin, **options}
             model = TriaffineForNestedNER.from_pretrained(model, **options)
         elif origin or options:
             raise TypeError(

@@ -156,6 +156,13 @@ def test_a_model_object_that_was_loaded_brings_its_processor(saved_model):
         transformers_pipeline("ner", model=model, tokenizer=tiny_tokenizer())
 
 
+def test_the_precision_of_a_model_object_is_its_own(finder):
+    for dtype in ("auto", "float32", torch.float32):
+        assert NestedNERPipeline(finder.model, finder.processor, dtype=dtype).model is finder.model
+    with pytest.raises(TypeError, match=r"dtype .*`model` is an object"):
+        NestedNERPipeline(finder.model, finder.processor, dtype="bfloat16")
+
+
 def test_other_models_keep_the_pipeline_of_transformers(encoder):
     other = BertForTokenClassification.from_pretrained(encoder)
     for arguments in ({"model": other, "tokenizer": tiny_tokenizer()}, {"model": encoder}):
