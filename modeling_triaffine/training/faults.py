@@ -153,6 +153,8 @@ def _is_disk(error: BaseException) -> bool:
 def _describe_memory(error: BaseException, batch: Sequence[int]) -> str:
     # torch's message starts with a place in its own code; its first two sentences state what was requested.
     message = re.sub(r"^\[enforce fail[^]]*\][^.]*\. ", "", str(error)) or type(error).__name__
+    # On Windows and arm64 torch words it otherwise, which the search for a batch size does not know.
+    message = message.replace("DefaultCPUAllocator: not enough memory", "DefaultCPUAllocator: can't allocate memory")
     reason = ". ".join(message.splitlines()[0].split(". ")[:2]).rstrip(".")
     where = f" at a batch of {batch[0]} sentences of up to {batch[1]} sub-words" if batch else ""
     return (

@@ -288,7 +288,8 @@ class NestedNERTrainer(HubTrainer):
         """Forward and backward; raises NotFiniteError before an update whose loss is NaN or infinite."""
         sentences = inputs.pop(RECORD_IDS, [])  # not an input of the model
         self._batch[:] = inputs["input_ids"].shape
-        loss = super().training_step(model, inputs, num_items_in_batch)
+        with self._explaining_faults():  # here, so that the search for a batch size knows the error on every system
+            loss = super().training_step(model, inputs, num_items_in_batch)
         self._update.append((loss, sentences))
         if self.accelerator.sync_gradients:
             self._check_loss()

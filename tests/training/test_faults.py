@@ -85,6 +85,12 @@ def test_a_record_without_an_id_is_named_by_its_words(tmp_path) -> None:
 # ---- Memory ----
 
 
+def not_enough_memory(_output) -> None:
+    """As torch words it on Windows and arm64."""
+    where = "[enforce fail at alloc_cpu.cpp:113] data. "
+    raise RuntimeError(f"{where}DefaultCPUAllocator: not enough memory: you tried to allocate 9 bytes.")
+
+
 def gpu_is_full(_output) -> None:
     raise torch.OutOfMemoryError(
         "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 15.77 GiB of which 1.1 GiB is "
@@ -96,6 +102,7 @@ def gpu_is_full(_output) -> None:
     ("fail", "reason"),
     [
         (take_all_memory, r"DefaultCPUAllocator: can't allocate memory.*"),
+        (not_enough_memory, r"DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"),
         (gpu_is_full, r"CUDA out of memory\. Tried to allocate 2\.00 GiB"),
     ],
 )
@@ -127,12 +134,13 @@ def test_a_process_other_than_the_first_logs_its_own_faults(tmp_path, monkeypatc
     assert message.startswith("Process 1: Out of memory")
 
 
-def test_smaller_batches_are_found_where_memory_runs_out(tmp_path) -> None:
+@pytest.mark.parametrize("fail", [take_all_memory, not_enough_memory])
+def test_smaller_batches_are_found_where_memory_runs_out(tmp_path, fail) -> None:
     trainer = micro_trainer(tmp_path, RECORDS, per_device_train_batch_size=8, auto_find_batch_size=True)
 
     def too_large(_module, _inputs, options, _output) -> None:
         if len(options["num_words"]) > 4:
-            take_all_memory(None)
+            fail(None)
 
     trainer.model.register_forward_hook(too_large, with_kwargs=True)
     trainer.train()
