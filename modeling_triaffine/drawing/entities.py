@@ -28,10 +28,13 @@ def read_span(entity: Mapping[str, Any], where: str, longest: int | None = None)
         ValueError: they are not a span of the text.
     """
     try:
-        start, end = operator.index(entity["start"]), operator.index(entity["end"])  # accepts NumPy integers, no float
+        given = entity["start"], entity["end"]
+        start, end = map(operator.index, given)  # accepts NumPy integers, no float
+        is_integer = not any(isinstance(one, bool) for one in given)
     except (KeyError, TypeError):
         start = end = -1
-    if not 0 <= start < end <= (end if longest is None else longest):
+        is_integer = False
+    if not is_integer or not 0 <= start < end <= (end if longest is None else longest):
         limit = "" if longest is None else f" <= {longest}, the length of the text"
         raise ValueError(
             f"{where}: a dict with integers start and end (exclusive), 0 <= start < end{limit}, is required; got "

@@ -119,12 +119,7 @@ def explain(pipeline: NestedNERPipeline, text: str, span: tuple[int, int]) -> Ex
         raise ValueError("ONNX graphs cannot be explained; pass a NestedNERPipeline with the original model.")
     feature, offsets, (i, j) = _locate(pipeline.processor, text, span)
     config = model.config
-    max_width = config.max_span_width
-    if max_width is not None and j - i >= max_width:
-        raise ValueError(
-            f"The span has {j - i + 1} words, but the model scores spans of at most {max_width} "
-            "(`max_span_width`); choose a shorter one."
-        )
+    _check_width(j - i + 1, config.max_span_width)
 
     def cut(first: int, last: int) -> TextSpan:
         start, end = offsets[first][0], offsets[last][1]
@@ -144,7 +139,7 @@ def explain(pipeline: NestedNERPipeline, text: str, span: tuple[int, int]) -> Ex
             after = _stage_scores(config, parts, is_final=True)
             found = zip(starmap(cut, spans), read_labels(config, output.logits[0], is_final=True), strict=True)
             candidates = [Candidate(place.text, place.start, place.end, *labels[0]) for place, labels in found]
-        rank, num_spans = rank_of_span(output, (i, j), max_width, config.multi_label)
+        rank, num_spans = rank_of_span(output, (i, j), config.max_span_width, config.multi_label)
     is_candidate = after is not None if config.cross_span else None
     predicted = [NONE_LABEL]
     if is_candidate is not False:
@@ -164,6 +159,14 @@ def explain(pipeline: NestedNERPipeline, text: str, span: tuple[int, int]) -> Ex
         cross_span_axis=config.cross_span_axis if config.cross_span else None,
         also_predicted=predicted[1:],
     )
+
+
+def _check_width(width: int, most: int | None) -> None:
+    if most is not None and width > most:
+        raise ValueError(
+            f"The span has {width} words, but the model scores spans of at most {most} (`max_span_width`); choose a "
+            "shorter one."
+        )
 
 
 def _locate(

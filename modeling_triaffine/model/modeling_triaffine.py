@@ -323,14 +323,7 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
             output["hidden_states"] = layers
         return NestedNEROutput(**output)
 
-    def represent_words(self, *inputs: Tensor, **named_inputs: Tensor | None) -> Tensor:
-        """h_1 … h_N of each sentence (section 2), the input of the head: [B, N, H].
-
-        Takes the inputs of `forward` up to `char_ids`.
-        """
-        return self._represent_words(*inputs, **named_inputs)[0]  # type: ignore[arg-type]
-
-    def _represent_words(
+    def represent_words(
         self,
         input_ids: Tensor,
         attention_mask: Tensor,
@@ -340,7 +333,23 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         word_ids: Tensor | None = None,
         pos_ids: Tensor | None = None,
         char_ids: Tensor | None = None,
-        *,
+    ) -> Tensor:
+        """h_1 … h_N of each sentence (section 2), the input of the head: [B, N, H]; arguments as in `forward`."""
+        words, _ = self._represent_words(
+            input_ids, attention_mask, word_index, num_words, token_type_ids, word_ids, pos_ids, char_ids
+        )
+        return words
+
+    def _represent_words(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor,
+        word_index: Tensor,
+        num_words: Tensor,
+        token_type_ids: Tensor | None,
+        word_ids: Tensor | None,
+        pos_ids: Tensor | None,
+        char_ids: Tensor | None,
         longest: int | None = None,
         output_hidden_states: bool | None = False,
     ) -> tuple[Tensor, tuple[Tensor, ...] | None]:

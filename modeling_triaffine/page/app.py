@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import gradio as gr
@@ -62,25 +62,9 @@ def build_page(
         gr.HTML(f"<h1>{TITLE}</h1><p>{INTRODUCTION}</p>", elem_classes="page-head")
         with gr.Row(elem_classes="page-areas"):
             with gr.Column(elem_classes="page-inputs"):
-                model = gr.Dropdown(
-                    offered.names,
-                    value=offered.names[0],
-                    label="Model",
-                    info="From the list, or any folder or Hub id" if free_choice else None,
-                    allow_custom_value=free_choice,
-                    elem_id="model",
-                )
-                placeholder = "Type or paste a text …"
-                text = gr.Textbox(label="Text", lines=5, max_lines=10, placeholder=placeholder, elem_id="text")
+                model, text = _text_inputs(offered)
                 button = gr.Button("Find entities", variant="primary", elem_id="find")
-                with gr.Accordion("Options", open=False, elem_id="options"):
-                    choices = [LIKELIEST, AT_LEAST]
-                    keep = gr.Radio(choices, value=LIKELIEST, label="A span is an entity if its", elem_id="keep")
-                    least = gr.Slider(
-                        0.05, 1, 0.5, step=0.05, label="Least probability", visible=False, elem_id="threshold"
-                    )
-                    policies = list(zip(OVERLAP_NAMES, OVERLAPS, strict=True))
-                    overlap = gr.Radio(policies, value=OVERLAPS[0], label="Entities that overlap", elem_id="overlap")
+                keep, least, overlap = _options()
                 sample = gr.Textbox(visible=False)
                 samples = gr.Dataset(components=[sample], label="Examples", elem_id="examples", **_samples(shown))
             with gr.Column(elem_classes="page-results"):
@@ -89,28 +73,6 @@ def build_page(
                 table = _sheet("table", js_on_load=CHOOSE_ENTITY, visible=False)
                 download = gr.DownloadButton("Download as JSON", visible=False, elem_id="download")
         marked = gr.State(None)
-
-        def find(
-            name: str | None,
-            text: str | None,
-            kept: str,
-            least: float,
-            overlap: str,
-            progress: gr.Progress = gr.Progress(),  # noqa: B008 - Gradio looks for it among the defaults
-        ) -> tuple[Any, ...]:
-            def report(done: int, total: int) -> None:
-                progress((done, total), desc="Finding entities", unit="sentences")
-
-            progress(0, desc="Loading the model")
-            answer = find_entities(offered, name, text, least if kept == AT_LEAST else None, overlap, report)
-            file = answer.marked and save_json(answer.marked, download.GRADIO_CACHE)
-            return (
-                answer.drawing,
-                gr.update(value=CHOOSE_ONE, visible=bool(answer.table)),
-                gr.update(value=answer.table, visible=bool(answer.table)),
-                gr.update(value=file, visible=file is not None),
-                answer.marked,
-            )
 
         def explain(marked: Marked | None, chosen: gr.EventData) -> str:
             return explain_entity(offered, marked, chosen.start, chosen.end)
@@ -124,6 +86,7 @@ def build_page(
         # A click while the last one is being answered counts after it; by default it would be lost.
         in_turn: dict[str, Any] = {"trigger_mode": "always_last", **IN_TURN}
         gr.on(asked, fn=None, js=SHOW_DRAWING, **PRIVATE)  # to the progress bar
+        find = _finding(offered, download.GRADIO_CACHE)
         found = gr.on(asked, find, inputs, outputs, show_progress_on=drawing, **in_turn)
         found.then(fn=None, js=SHOW_DRAWING, **PRIVATE)  # the page may be long enough to scroll only now
         for sheet in (drawing, table):
@@ -131,6 +94,56 @@ def build_page(
             chosen.then(fn=None, js=SHOW_EXPLANATION, **PRIVATE)
     page.queue(max_size=LONGEST_QUEUE, default_concurrency_limit=1, api_open=False)
     return page
+
+
+def _text_inputs(offered: Models) -> tuple[gr.Dropdown, gr.Textbox]:
+    model = gr.Dropdown(
+        offered.names,
+        value=offered.names[0],
+        label="Model",
+        info="From the list, or any folder or Hub id" if offered.free_choice else None,
+        allow_custom_value=offered.free_choice,
+        elem_id="model",
+    )
+    text = gr.Textbox(label="Text", lines=5, max_lines=10, placeholder="Type or paste a text …", elem_id="text")
+    return model, text
+
+
+def _options() -> tuple[gr.Radio, gr.Slider, gr.Radio]:
+    with gr.Accordion("Options", open=False, elem_id="options"):
+        keep = gr.Radio([LIKELIEST, AT_LEAST], value=LIKELIEST, label="A span is an entity if its", elem_id="keep")
+        least = gr.Slider(0.05, 1, 0.5, step=0.05, label="Least probability", visible=False, elem_id="threshold")
+        policies = list(zip(OVERLAP_NAMES, OVERLAPS, strict=True))
+        overlap = gr.Radio(policies, value=OVERLAPS[0], label="Entities that overlap", elem_id="overlap")
+    return keep, least, overlap
+
+
+def _finding(offered: Models, cache: str) -> Callable[..., tuple[Any, ...]]:
+    """The response to a text: drawing, explanation, table, download and what is marked."""
+
+    def find(
+        name: str | None,
+        text: str | None,
+        kept: str,
+        least: float,
+        overlap: str,
+        progress: gr.Progress = gr.Progress(),  # noqa: B008 - Gradio looks for it among the defaults
+    ) -> tuple[Any, ...]:
+        def report(done: int, total: int) -> None:
+            progress((done, total), desc="Finding entities", unit="sentences")
+
+        progress(0, desc="Loading the model")
+        answer = find_entities(offered, name, text, least if kept == AT_LEAST else None, overlap, report)
+        file = answer.marked and save_json(answer.marked, cache)
+        return (
+            answer.drawing,
+            gr.update(value=CHOOSE_ONE, visible=bool(answer.table)),
+            gr.update(value=answer.table, visible=bool(answer.table)),
+            gr.update(value=file, visible=file is not None),
+            answer.marked,
+        )
+
+    return find
 
 
 def _sheet(name: str, content: str = "", js_on_load: str | None = None, visible: bool = True) -> gr.HTML:
