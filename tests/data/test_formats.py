@@ -242,6 +242,7 @@ BAD_PUBTATOR = {
     "another document": ("8|t|Orsk\n9\t0\t4\tOrsk\tCity\n", "line 7", "'9'", "'8'"),
     "another title": ("8|t|Orsk\n9|t|Orsk\n", "line 7", "'9' begins within the document '8'"),
     "no type": ("8|t|Orsk\n8\t0\t4\tOrsk\n", "line 7", "'8\\t0\\t4\\tOrsk'"),
+    "quote": ("8|t|Orsk\n8\t0\t4\tOmsk\tCity\n", "line 7", "quotes 'Omsk'"),
     "encoding": (b"8|t|\xe9\n", "line 6", "byte 5", "utf-8"),
 }
 BAD_COLUMNS = {
@@ -327,6 +328,7 @@ BAD_INCLUSIVE_SPANS = {
     "span": ({"tokenized_text": TOKENS, "ner": [[0, 1]]}, "'ner[0]' is [0, 1]"),
     "word": ({"tokenized_text": TOKENS, "ner": [[True, 1, "City"]]}, "'ner[0]' is [True, 1, 'City']"),
     "outside": ({"tokenized_text": TOKENS, "ner": [[5, 6, "City"]]}, "'ner[0]'", "5 to 6", "0 to 5"),
+    "reversed": ({"tokenized_text": TOKENS, "ner": [[3, 2, "City"]]}, "'ner[0]'", "3 to 2"),
     "index": ({"sentence": TOKENS, "ner": [{"index": ["0"], "type": "City"}]}, "'ner[0].index'"),
     "type": ({"sentence": TOKENS, "ner": [{"index": [0]}]}, "'ner[0].type' is missing"),
     "lists": ({"sentences": [TOKENS], "ner": []}, "0 lists for 1"),
