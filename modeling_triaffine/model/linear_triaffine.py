@@ -5,7 +5,6 @@ products take 0.4 to 0.5 of the time on an AMD processor with AVX-512, and 0.85 
 """
 
 import contextlib
-import os
 import platform
 from functools import cache
 from typing import Any
@@ -14,10 +13,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 from torch.overrides import TorchFunctionMode
-
-# oneDNN, which computes some of torch's functions on the CPU, caches a primitive for each of the last 1,024 shapes.
-# Most batches have a new one: memory would grow by a hundred megabytes. This is read when oneDNN is first used.
-os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "16")
 
 # Multiplications below which it takes longer to prepare oneDNN for a new shape than it saves.
 LEAST_PRODUCTS = 2**22
