@@ -70,11 +70,7 @@ class NestedNERMetric(evaluate.Metric):
         super().add_batch(**rows, **kwargs)
 
     def _compute(
-        self,
-        *,
-        predictions: Sentences,
-        references: Sentences,
-        labels: Iterable[str] | None = None,
+        self, *, predictions: Sentences, references: Sentences, labels: Iterable[str] | None = None
     ) -> dict[str, Any]:
         return score_entities(predictions, references, labels)
 
