@@ -145,7 +145,7 @@ def _wrap(cells: Iterable[_Cell], columns: int) -> list[list[_Cell]]:
     lines: list[list[_Cell]] = [[]]
     used = 0
     for cell in cells:
-        if used + cell.columns > columns and not cell.is_space:
+        while used + cell.columns > columns and not cell.is_space:  # twice if a wide character ends a long word
             lines.append(_take_last_word(lines[-1]))
             used = sum(before.columns for before in lines[-1])
         lines[-1].append(cell)

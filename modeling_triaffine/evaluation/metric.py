@@ -55,8 +55,9 @@ class NestedNERMetric(evaluate.Metric):
         )
 
     def add(self, *, prediction: Entities | None = None, reference: Entities | None = None, **kwargs: Any) -> None:
-        """Adds the entities of one sentence."""
-        self.add_batch(predictions=[prediction], references=[reference], **kwargs)
+        """Adds the entities of one sentence; `evaluate.combine` passes them as `predictions` and `references`."""
+        sides = {"predictions": prediction, "references": reference, **kwargs}
+        self.add_batch(**{side: [entities] for side, entities in sides.items()})
 
     # Arrow would truncate floats to integers, reject the other keys of pipeline output, and lose sentences where one
     # side is empty; hence entities are checked and normalised first.
@@ -69,11 +70,7 @@ class NestedNERMetric(evaluate.Metric):
         super().add_batch(**rows, **kwargs)
 
     def _compute(
-        self,
-        *,
-        predictions: Sentences,
-        references: Sentences,
-        labels: Iterable[str] | None = None,
+        self, *, predictions: Sentences, references: Sentences, labels: Iterable[str] | None = None
     ) -> dict[str, Any]:
         return score_entities(predictions, references, labels)
 

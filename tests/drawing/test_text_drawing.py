@@ -119,6 +119,7 @@ def test_text_is_wrapped_early_only_where_a_label_would_stick_out():
 
 def test_word_longer_than_a_line_is_cut():
     assert draw("x " + "a" * 25, width=10) == ["x", "a" * 10, "a" * 10, "a" * 5]
+    assert draw(" 1" + "中" * 5, width=10) == ["", "1" + "中" * 4, "中"]
 
 
 def test_line_breaks_of_the_text_are_kept():

@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
+import evaluate
 import numpy as np
 import pytest
 from hypothesis import given
@@ -427,7 +428,7 @@ def test_metric_in_pieces(metric):
     metric.add_batch(predictions=[], references=[])
     metric.add(prediction=PREDICTED[0], reference=GOLD[0])
     metric.add_batch(predictions=PREDICTED[1:2], references=GOLD[1:2])  # no gold entity in this batch
-    metric.add_batch(predictions=PREDICTED[2:], references=GOLD[2:])
+    evaluate.combine([metric]).add(predictions=PREDICTED[2], references=GOLD[2])
     assert metric.compute(labels=["NEVER"]) == score_entities(PREDICTED, GOLD, labels=["NEVER"])
     assert metric.compute(predictions=GOLD, references=GOLD)["f1"] == 1.0  # empty after each result
 
