@@ -53,7 +53,8 @@ def find_files(inputs: Iterable[str], output_dir: Path) -> dict[str, str]:
     output folder are not inputs.
 
     Raises:
-        ValueError: a file does not exist or has another suffix, or two files would have the same output.
+        ValueError: a file does not exist, or has another suffix or a name that is not UTF-8, or two files would have
+            the same output.
     """
     found: dict[str, str] = {}
     for given in inputs:
@@ -71,6 +72,8 @@ def find_files(inputs: Iterable[str], output_dir: Path) -> dict[str, str]:
         for name, path in paths:
             if path.suffix not in SUFFIXES:
                 raise ValueError(f"{path}: its suffix must be one of {', '.join(sorted(SUFFIXES))}.")
+            if not is_encodable(str(path.resolve())):
+                raise ValueError(f"{path}: its name is not UTF-8, as Ray needs it. Rename it.")
             if found.setdefault(name, str(path.resolve())) != str(path.resolve()):
                 raise ValueError(f"{found[name]} and {path} would have the same output. Tag them into two folders.")
     by_output: dict[str, str] = {}
