@@ -10,11 +10,12 @@ from concurrent.futures import CancelledError, ThreadPoolExecutor
 from typing import get_args
 
 import pytest
+from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from pydantic import TypeAdapter
 
 from modeling_triaffine.model.decoding_triaffine import OVERLAPS
-from modeling_triaffine.serving import Batcher, Item, Limits, QueueFullError
+from modeling_triaffine.serving import Batcher, Item, Limits, QueueFullError, Server
 from modeling_triaffine.serving.batching import GivenUpError
 from modeling_triaffine.serving.schema import EntitiesOfText, EntitiesOfTexts, Health, Options, PredictionRequest
 from modeling_triaffine.version import __version__
@@ -425,6 +426,10 @@ def test_responses_close_connections_during_shutdown(client):
     for answer in (client.get("/health"), client.post("/predict", json={"text": "gene"}), client.get("/nothing")):
         assert answer.headers["connection"] == "close"
     assert client.get("/health").json()["status"] == "stopping"
+
+
+def test_idle_connections_outlast_those_of_proxies():
+    assert Server(FastAPI(), print, stop_seconds=1).config.timeout_keep_alive > 60
 
 
 def test_requests_of_disconnected_clients_do_not_run():
