@@ -23,7 +23,7 @@ from ..model.repository_triaffine import HANDLER_FILE, REMOTE_CODE_FILES, REQUIR
 from ..model.vocabularies_triaffine import VOCABULARIES_FILE
 from ..parsing import DataError, decode_text
 from ..version import __version__
-from .card_mark import card_text, is_draft, is_edited, mark_card, merge_cards
+from .card_mark import card_text, is_edited, mark_card, merge_cards
 from .model_card import CARD_NAME, build_model_card, check_repo_id
 from .run_summary import SUMMARY_FILE, RunSummary
 
@@ -238,12 +238,11 @@ def _check_code_name(code_repository: str, repo_id: str) -> None:
 
 
 def _new_card(checkpoint: Path, config: TriaffineConfig, repo_id: str, own_card: str, tags: Sequence[str] | str) -> str:
-    """The card from the run's summary; with the front matter of the checkpoint's card, if that is a draft."""
+    """The card from the run's summary, with what the checkpoint's card has from a draft."""
     card = build_model_card(config, model_name=repo_id, summary=RunSummary.load(checkpoint))
     metadata: Any = card.data
     metadata.tags = list(dict.fromkeys([*metadata.tags, *([tags] if isinstance(tags, str) else tags)]))
-    marked = mark_card(str(card))
-    return merge_cards(marked, own_card) if is_draft(own_card) else marked
+    return merge_cards(mark_card(str(card)), own_card)
 
 
 def _weights(names: list[str]) -> list[str]:
