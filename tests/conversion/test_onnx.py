@@ -268,9 +268,12 @@ def test_the_lstm_computes_as_torchs(tmp_path):
     np.testing.assert_allclose(found, layer(values)[0].detach().numpy(), rtol=0, atol=1e-6)
 
 
-def test_predictor_names_the_graph_that_is_missing(encoder, tmp_path):
+def test_predictor_names_the_graph_that_is_missing_or_damaged(encoder, tmp_path):
     tiny_model(encoder).save_pretrained(tmp_path)
     with pytest.raises(FileNotFoundError, match=r"model\.onnx"):
+        OnnxNestedNER(tmp_path)
+    (tmp_path / "model.onnx").write_text("version https://git-lfs.github.com/spec/v1\n")
+    with pytest.raises(ValueError, match=r"model\.onnx cannot be opened"):
         OnnxNestedNER(tmp_path)
     with pytest.raises(ValueError, match="int3"):
         OnnxNestedNER(tmp_path, quantize="int3")
