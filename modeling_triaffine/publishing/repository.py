@@ -32,21 +32,10 @@ CALIBRATION_DIAGRAM = "calibration.svg"
 # Written by publishing unless somebody has edited them: the card, and the files for an endpoint.
 EDITABLE = (CARD_NAME, HANDLER_FILE, REQUIREMENTS_FILE)
 WEIGHTS = re.compile(r"model(-\d{5}-of-\d{5}\.safetensors|\.safetensors(\.index\.json)?)")
-TOKENIZER_FILES = (
-    "tokenizer.json",
-    "tokenizer_config.json",
-    # Of other versions of transformers, and superseded by tokenizer.json.
-    "special_tokens_map.json",
-    "added_tokens.json",
-    "vocab.txt",
-    "vocab.json",
-    "merges.txt",
-    "spiece.model",
-    "spm.model",
-    "sentencepiece.bpe.model",
-    "tokenizer.model",
-)
-OF_PROCESSOR = {*TOKENIZER_FILES, PROCESSOR_FILE, VOCABULARIES_FILE}
+OF_PROCESSOR = {"tokenizer.json", "tokenizer_config.json", PROCESSOR_FILE, VOCABULARIES_FILE}
+# Of other versions of transformers, and superseded by tokenizer.json.
+OF_PROCESSOR |= {"special_tokens_map.json", "added_tokens.json", "vocab.txt", "vocab.json", "merges.txt"}
+OF_PROCESSOR |= {"spiece.model", "spm.model", "sentencepiece.bpe.model", "tokenizer.model"}
 MADE = {*REMOTE_CODE_FILES, *EDITABLE, *OF_PROCESSOR, CONFIG_FILE, SUMMARY_FILE, CALIBRATION_DIAGRAM}
 # Written by people, so never removed.
 LEGAL_FILE = re.compile(r"(LICEN[CS]E|COPYING|NOTICE)([._-][\w.-]+)?|CITATION\.cff", re.IGNORECASE)
