@@ -305,12 +305,18 @@ def without_warnings() -> Iterator[None]:
 
 
 def open_session(path: Path | str, threads: int = 0) -> Any:
-    """ONNX Runtime on the CPU, with so many threads; 0: one for each core."""
+    """ONNX Runtime on the CPU, with so many threads; 0: one for each core. Raises ValueError for a damaged graph."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
-    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    try:
+        return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # its errors have no class in common
+        raise ValueError(
+            f"{path} cannot be opened ({' '.join(str(error).split())}): it, or the file with its weights, is damaged, "
+            "cut off or missing. Copy or download both again, or export the model again."
+        ) from error
 
 
 def run_session(session: Any, inputs: dict[str, Tensor]) -> dict[str, np.ndarray]:

@@ -1,11 +1,11 @@
 """OnnxNestedNER: [`NestedNERPipeline`] with the exported graph in ONNX Runtime in place of the torch model."""
 
 import os
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME
 
 from ..errors import missing_extra
 from ..model.configuration_triaffine import TriaffineConfig
@@ -107,10 +107,14 @@ class OnnxNestedNER(NestedNERPipeline):
 
 
 def open_pipeline(model: str | os.PathLike[str], **options: Any) -> NestedNERPipeline:
-    """The pipeline of a folder that `triaffine-ner export` wrote, or of any other model.
+    """The pipeline of what `triaffine-ner export` wrote, in a folder or on the Hub, or of any other model.
 
-    A folder that has weights beside the graph is a model; `options` are those of both pipelines.
+    What has weights beside the graph is a model; `options` are those of both pipelines.
     """
-    files = {path.name for path in Path(model).glob("*") if path.suffix in (".onnx", ".safetensors")}
-    is_exported = files and files <= set(GRAPHS.values())
+
+    def has(*names: str) -> bool:  # from the Hub, what it finds is downloaded
+        return any(find_file(model, name, {}) for name in names)
+
+    graph = GRAPHS.get(options.get("quantize"), GRAPHS[None])
+    is_exported = not has(SAFE_WEIGHTS_NAME, SAFE_WEIGHTS_INDEX_NAME) and has(graph, *GRAPHS.values())
     return OnnxNestedNER(model, **options) if is_exported else NestedNERPipeline(model, **options)

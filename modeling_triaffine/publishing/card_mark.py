@@ -1,9 +1,11 @@
 """Recognizes the cards that publishing may replace: its own unless edited, and drafts without text.
 
-A card written by publishing ends with a comment, invisible on the Hub, with a digest of the text above it.
+A card written by publishing ends with a comment, invisible on the Hub, with a digest of the text above it. Another one
+notes the front matter of a draft that it has replaced, for the cards that will replace it.
 """
 
 import hashlib
+import json
 import re
 from typing import Any
 
@@ -12,6 +14,8 @@ from huggingface_hub import ModelCard
 
 MARK = "<!-- Written by modeling_triaffine ({digest}): it writes this card anew, unless somebody has edited it. -->"
 MARK_PATTERN = re.compile(re.escape(MARK).replace(re.escape("{digest}"), "([0-9a-f]{16})") + r"\s*\Z")
+NOTE = "<!-- From the draft of this card: {} -->"
+NOTE_PATTERN = re.compile(re.escape(NOTE).replace(re.escape("{}"), "(.*)"))
 # The Hub's website writes a card of front matter only if the user chooses a license for a new repository.
 FRONT_MATTER = re.compile(r"\A\s*---\s*\n(.*?\n)?---\s*(\n|\Z)", re.DOTALL)
 # The template that transformers pushes if there is no card.
@@ -47,20 +51,34 @@ def is_draft(text: str) -> bool:
     return is_template or FRONT_MATTER.sub("", text).strip() == ""
 
 
-def merge_cards(card: str, draft: str) -> str:
-    """A marked card with the front matter of a draft, such as the license chosen on the Hub, marked again.
+def merge_cards(card: str, earlier: str) -> str:
+    """A marked card with the front matter of the draft that `earlier` is or has replaced, marked again.
+
+    The Hub's website writes such a draft with the license chosen there.
 
     Lists are concatenated; other fields of the draft override those of the card.
     """
-    merged = ModelCard(MARK_PATTERN.sub("", card))
-    for name, value in _front_matter(draft).items():
+    fields = _of_draft(card) | _of_draft(earlier)
+    if not fields:
+        return card
+    merged = ModelCard(NOTE_PATTERN.sub("", MARK_PATTERN.sub("", card)))
+    for name, value in fields.items():
         own = merged.data.get(name)
         if isinstance(own, list):
             items = value if isinstance(value, list) else [value]
             merged.data[name] = own + [item for item in items if item and item not in own]
-        elif value:
+        else:
             merged.data[name] = value
-    return mark_card(str(merged))
+    note = json.dumps(fields, default=str).replace(">", "\\u003e")  # which would end the comment
+    return mark_card(f"{str(merged).rstrip()}\n\n{NOTE.format(note)}")
+
+
+def _of_draft(text: str) -> dict[str, Any]:
+    """The fields of a draft, or those that the card which replaced it notes."""
+    if is_draft(text):
+        return {name: value for name, value in _front_matter(text).items() if value}
+    note = NOTE_PATTERN.search(text) if is_ours(text) else None
+    return json.loads(note[1]) if note else {}
 
 
 def _front_matter(text: str) -> dict[str, Any]:

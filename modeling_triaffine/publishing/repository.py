@@ -23,7 +23,7 @@ from ..model.repository_triaffine import HANDLER_FILE, REMOTE_CODE_FILES, REQUIR
 from ..model.vocabularies_triaffine import VOCABULARIES_FILE
 from ..parsing import DataError, decode_text
 from ..version import __version__
-from .card_mark import card_text, is_draft, is_edited, mark_card, merge_cards
+from .card_mark import card_text, is_edited, mark_card, merge_cards
 from .model_card import CARD_NAME, build_model_card, check_repo_id
 from .run_summary import SUMMARY_FILE, RunSummary
 
@@ -32,21 +32,10 @@ CALIBRATION_DIAGRAM = "calibration.svg"
 # Written by publishing unless somebody has edited them: the card, and the files for an endpoint.
 EDITABLE = (CARD_NAME, HANDLER_FILE, REQUIREMENTS_FILE)
 WEIGHTS = re.compile(r"model(-\d{5}-of-\d{5}\.safetensors|\.safetensors(\.index\.json)?)")
-TOKENIZER_FILES = (
-    "tokenizer.json",
-    "tokenizer_config.json",
-    # Of other versions of transformers, and superseded by tokenizer.json.
-    "special_tokens_map.json",
-    "added_tokens.json",
-    "vocab.txt",
-    "vocab.json",
-    "merges.txt",
-    "spiece.model",
-    "spm.model",
-    "sentencepiece.bpe.model",
-    "tokenizer.model",
-)
-OF_PROCESSOR = {*TOKENIZER_FILES, PROCESSOR_FILE, VOCABULARIES_FILE}
+OF_PROCESSOR = {"tokenizer.json", "tokenizer_config.json", PROCESSOR_FILE, VOCABULARIES_FILE}
+# Of other versions of transformers, and superseded by tokenizer.json.
+OF_PROCESSOR |= {"special_tokens_map.json", "added_tokens.json", "vocab.txt", "vocab.json", "merges.txt"}
+OF_PROCESSOR |= {"spiece.model", "spm.model", "sentencepiece.bpe.model", "tokenizer.model"}
 MADE = {*REMOTE_CODE_FILES, *EDITABLE, *OF_PROCESSOR, CONFIG_FILE, SUMMARY_FILE, CALIBRATION_DIAGRAM}
 # Written by people, so never removed.
 LEGAL_FILE = re.compile(r"(LICEN[CS]E|COPYING|NOTICE)([._-][\w.-]+)?|CITATION\.cff", re.IGNORECASE)
@@ -238,12 +227,11 @@ def _check_code_name(code_repository: str, repo_id: str) -> None:
 
 
 def _new_card(checkpoint: Path, config: TriaffineConfig, repo_id: str, own_card: str, tags: Sequence[str] | str) -> str:
-    """The card from the run's summary; with the front matter of the checkpoint's card, if that is a draft."""
+    """The card from the run's summary, with what the checkpoint's card has from a draft."""
     card = build_model_card(config, model_name=repo_id, summary=RunSummary.load(checkpoint))
     metadata: Any = card.data
     metadata.tags = list(dict.fromkeys([*metadata.tags, *([tags] if isinstance(tags, str) else tags)]))
-    marked = mark_card(str(card))
-    return merge_cards(marked, own_card) if is_draft(own_card) else marked
+    return merge_cards(mark_card(str(card)), own_card)
 
 
 def _weights(names: list[str]) -> list[str]:

@@ -135,7 +135,7 @@ def upload_repository(
 
     Unknown files on the Hub stay. So do a card, a handler or requirements that were edited there, unless those of
     `repository` were edited, too, or `new_card` is set. The front matter of a card without text is merged into the new
-    one. A model without a processor keeps the processor on the Hub.
+    one, and those that replace it later. A model without a processor keeps the processor on the Hub.
 
     Args:
         private: whether a new repository is private; None: as the owner's settings say. An existing one is not changed.
@@ -315,12 +315,12 @@ def _without_edited(api: HfApi, repository: Repository, info: ModelInfo, new_car
         ours = repository.files[name].read_bytes()
         there = Path(api.hf_hub_download(repository.repo_id, name, revision=info.sha)).read_bytes()
         is_card, place = name == CARD_NAME, repository.repo_id
+        if is_card and name not in repository.edited:
+            added[name] = merge_cards(card_text(ours), card_text(there)).encode("utf-8")
         if there == ours or (is_card and new_card):
             continue
         if is_card and is_draft(card_text(there)):
             logger.warning("The draft of a card in %s is replaced; its history keeps it.", place)
-            if name not in repository.edited:
-                added[name] = merge_cards(card_text(ours), card_text(there)).encode("utf-8")
         elif is_edited_file(name, there):
             what = "The card" if is_card else name
             if name in repository.edited:

@@ -106,7 +106,8 @@ def read_interface(label_config: str) -> Interface:
     texts = {tag.get("name", ""): tag.get("value", "") for tag in root.iter("Text")}
     for tag in root.iter("Labels"):
         if (to_name := tag.get("toName")) and to_name in texts:
-            labels = frozenset(label.get("value", "") for label in tag.iter("Label"))
+            # Annotations have the alias of a label, if any; of predictions, Label Studio accepts both.
+            labels = frozenset(label.get(name, "") for label in tag.iter("Label") for name in ("value", "alias"))
             text_field = texts[to_name].lstrip("$")
             return Interface(tag.get("name", FROM_NAME), to_name, text_field, labels)
     raise HTTPException(422, "label_config: Missing <Labels> with a <Text> as `toName`; other tags are not supported.")

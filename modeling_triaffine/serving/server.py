@@ -10,6 +10,8 @@ from fastapi import FastAPI
 
 # After the signal, requests in transit are still accepted; their responses close the connections.
 LAST_REQUESTS_SECONDS = 0.2
+# Proxies keep idle connections for 60 s or less; a request that is sent while the server closes one would be lost.
+IDLE_SECONDS = 75
 
 
 class Server(uvicorn.Server):
@@ -31,6 +33,7 @@ class Server(uvicorn.Server):
             proxy_headers=False,
             access_log=access_log,
             log_level="info" if access_log else "error",
+            timeout_keep_alive=IDLE_SECONDS,
             timeout_graceful_shutdown=stop_seconds,
         )
         super().__init__(config)

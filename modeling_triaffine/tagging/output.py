@@ -63,7 +63,8 @@ class OutputFolder:
                 first = next(groups)
                 with pq.ParquetWriter(beside, first.schema) as writer:
                     for table in chain([first], groups):
-                        writer.write_table(table)
+                        if len(table):  # `datasets` cannot read a row group without rows
+                            writer.write_table(table)
         except UnreadableFileError:
             pass  # its rejection says why
 

@@ -53,9 +53,11 @@ def find_files(inputs: Iterable[str], output_dir: Path) -> dict[str, str]:
     output folder are not inputs.
 
     Raises:
-        ValueError: a file does not exist or has another suffix, or two files would have the same output.
+        ValueError: a file does not exist, or has another suffix or a name that is not UTF-8, or two files would have
+            the same output.
     """
     found: dict[str, str] = {}
+    by_output: dict[str, str] = {}
     for given in inputs:
         outputs = output_dir.resolve()
         paths = [(name, path) for name, path in _matches(given) if not path.resolve().is_relative_to(outputs)]
@@ -71,14 +73,13 @@ def find_files(inputs: Iterable[str], output_dir: Path) -> dict[str, str]:
         for name, path in paths:
             if path.suffix not in SUFFIXES:
                 raise ValueError(f"{path}: its suffix must be one of {', '.join(sorted(SUFFIXES))}.")
-            if found.setdefault(name, str(path.resolve())) != str(path.resolve()):
-                raise ValueError(f"{found[name]} and {path} would have the same output. Tag them into two folders.")
-    by_output: dict[str, str] = {}
-    for name in sorted(found):
-        other = by_output.setdefault(output_name(name), name)
-        if other != name:
-            raise ValueError(f"{other} and {name} would have the same output. Tag them into two folders.")
-    return {name: found[name] for name in sorted(found)}
+            found[name] = place = str(path.resolve())
+            if not is_encodable(place):
+                raise ValueError(f"{path}: its name is not UTF-8, as Ray needs it. Rename it.")
+            other = by_output.setdefault(output_name(name), place)
+            if other != place:
+                raise ValueError(f"{other} and {path} would have the same output. Tag them into two folders.")
+    return dict(sorted(found.items()))
 
 
 def output_name(name: str) -> str:

@@ -40,9 +40,11 @@ from modeling_triaffine.conversion.onnx_export import (
 from modeling_triaffine.conversion.onnx_predictor import open_pipeline
 from modeling_triaffine.model import quantization_triaffine
 from modeling_triaffine.model.triaffine_ops import span_mask, span_scores_reference
+from tests.helpers.checkpoint_to_publish import NAME, api_of
 from tests.helpers.tiny import tiny_model, tiny_processor
 from tests.model.test_triaffine_ops import make_factor
 
+pytest_plugins = ("tests.helpers.hub_server",)
 pytest.importorskip("onnxruntime", reason="needs the extra onnx")
 # torch's exporter warns of its own inside.
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")
@@ -166,16 +168,21 @@ def scores_of(found: list[dict]) -> dict[tuple, float]:
     [
         ((), NestedNERPipeline),
         (("model.onnx",), OnnxNestedNER),
-        (("model.onnx", "model_int8.onnx"), OnnxNestedNER),
+        (("model_int8.onnx",), OnnxNestedNER),
         (("model.onnx", "model.safetensors"), NestedNERPipeline),
     ],
 )
-def test_a_folder_with_a_graph_alone_opens_in_onnx_runtime(tmp_path, monkeypatch, files, kind):
-    for name in files:
-        (tmp_path / name).touch()
+def test_a_graph_alone_opens_in_onnx_runtime(online, tmp_path, monkeypatch, files, kind):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for name in ("config.json", *files):
+        (folder / name).touch()
+    api_of(online).create_repo(NAME)
+    api_of(online).upload_folder(folder_path=folder, repo_id=NAME)
     for one in (NestedNERPipeline, OnnxNestedNER):
         monkeypatch.setattr(onnx_predictor, one.__name__, lambda *given, kind=one, **options: (kind, given, options))
-    assert open_pipeline(tmp_path, batch_size=3) == (kind, (tmp_path,), {"batch_size": 3})
+    for model in (folder, NAME):
+        assert open_pipeline(model, batch_size=3) == (kind, (model,), {"batch_size": 3})
 
 
 def test_predict_with_an_exported_graph_finds_what_the_model_does(exported, monkeypatch, command, tmp_path):
@@ -261,9 +268,12 @@ def test_the_lstm_computes_as_torchs(tmp_path):
     np.testing.assert_allclose(found, layer(values)[0].detach().numpy(), rtol=0, atol=1e-6)
 
 
-def test_predictor_names_the_graph_that_is_missing(encoder, tmp_path):
+def test_predictor_names_the_graph_that_is_missing_or_damaged(encoder, tmp_path):
     tiny_model(encoder).save_pretrained(tmp_path)
     with pytest.raises(FileNotFoundError, match=r"model\.onnx"):
+        OnnxNestedNER(tmp_path)
+    (tmp_path / "model.onnx").write_text("version https://git-lfs.github.com/spec/v1\n")
+    with pytest.raises(ValueError, match=r"model\.onnx cannot be opened"):
         OnnxNestedNER(tmp_path)
     with pytest.raises(ValueError, match="int3"):
         OnnxNestedNER(tmp_path, quantize="int3")

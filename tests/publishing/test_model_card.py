@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from huggingface_hub import ModelCard, metadata_load
+from huggingface_hub import ModelCard
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -86,16 +85,23 @@ def test_a_trained_model_without_scores_says_so():
 # ---- Metadata ----
 
 
-def test_metadata():
-    card = make_card(make_summary())
-    metadata = yaml.safe_load(find(r"\A---\n(.*?)\n---\n", str(card))[1])
-    assert metadata["library_name"] == "transformers"
-    assert metadata["pipeline_tag"] == "token-classification"
-    assert {"nested-ner", "triaffine"} <= set(metadata["tags"])
-    assert metadata["metrics"] == ["precision", "recall", "f1"]
-    assert (metadata["language"], metadata["license"]) == ("en", "apache-2.0")
-    assert (metadata["base_model"], metadata["datasets"]) == ("tester/encoder", ["tester/genia"])
-    assert metadata["widget"] == [{"text": SENTENCE}, {"text": "Another."}]
+def test_metadata(tmp_path: Path):
+    summary = make_summary()
+    path = save_model_card(tmp_path / "new" / "model", make_card(summary))
+    assert [file.name for file in path.parent.iterdir()] == ["README.md"]
+    data = ModelCard.load(path).data
+    assert (data.model_name, data.library_name, data.pipeline_tag) == (NAME, "transformers", "token-classification")
+    assert {"nested-ner", "triaffine"} <= set(data.tags)
+    assert (data.language, data.license) == ("en", "apache-2.0")
+    assert (data.base_model, data.datasets) == ("tester/encoder", ["tester/genia"])
+    assert data.to_dict()["widget"] == [{"text": SENTENCE}, {"text": "Another."}]
+    assert data.metrics == ["precision", "recall", "f1"]
+    assert {result.metric_type: result.metric_value for result in data.eval_results} == {
+        ratio: summary.evaluation.scores[ratio] for ratio in data.metrics
+    }
+    assert {(result.task_type, result.dataset_type, result.dataset_split) for result in data.eval_results} == {
+        ("token-classification", "tester/genia", "test")
+    }
 
 
 @pytest.mark.parametrize("title", ["Our minutes, 1990-2020", None])
@@ -105,18 +111,6 @@ def test_a_data_set_without_an_id_is_named_but_not_linked(title: str | None):
     assert {result.dataset_name for result in card.data.eval_results} == {title or "unnamed data set"}
     named = f" of `{title}`" if title else ""
     assert section(card, "Scores").startswith(f"On the 1,854 sentences of the `test` split{named}. ")
-
-
-def test_scores_stand_in_the_model_index(tmp_path: Path):
-    summary = make_summary()
-    loaded = ModelCard.load(save_model_card(tmp_path, make_card(summary)))
-    assert loaded.data.model_name == NAME
-    assert {result.metric_type: result.metric_value for result in loaded.data.eval_results} == {
-        ratio: summary.evaluation.scores[ratio] for ratio in ("precision", "recall", "f1")
-    }
-    assert {(result.task_type, result.dataset_type, result.dataset_split) for result in loaded.data.eval_results} == {
-        ("token-classification", "tester/genia", "test")
-    }
 
 
 # ---- What it is ----
@@ -289,20 +283,3 @@ def test_metadata_survives_any_text_but_for_white_space(sentence: str, dataset: 
 def test_errors_name_the_argument(change: dict[str, Any], message: str):
     with pytest.raises(ValueError, match=message):
         build_model_card(**{"config": make_config(), "model_name": NAME, **change})
-
-
-def test_saving_replaces_the_card_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    folder = tmp_path / "new" / "model"
-    card = make_card()
-    assert save_model_card(folder, card) == folder / "README.md"
-    assert (folder / "README.md").read_text(encoding="utf-8") == str(card)
-    assert metadata_load(folder / "README.md") == card.data.to_dict()
-
-    def fail(*_: object) -> None:
-        raise OSError("disk full")
-
-    monkeypatch.setattr("os.replace", fail)
-    with pytest.raises(OSError, match="disk full"):
-        save_model_card(folder, make_card(config=make_config("other")))
-    assert (folder / "README.md").read_text(encoding="utf-8") == str(card)
-    assert [path.name for path in folder.iterdir()] == ["README.md"]

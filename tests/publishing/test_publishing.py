@@ -308,13 +308,21 @@ def test_edited_card_is_kept(checkpoint, online, publish, caplog):
 
 @pytest.mark.parametrize("draft", ["---\nlicense: mit\ntags:\n- medicine\n---\n", "---\r\n---", "\n"])
 def test_a_draft_of_a_card_is_replaced(checkpoint, online, publish, caplog, draft):
-    """The Hub's website makes one of front matter where a licence is chosen for a new repository: that stays."""
+    """The Hub's website makes one of front matter where a licence is chosen for a new repository: that stays.
+
+    Also when the model is published again, there or, as it is on the Hub, elsewhere.
+    """
     api_of(online).create_repo(NAME)
     api_of(online).upload_file(path_or_fileobj=draft.encode(), path_in_repo="README.md", repo_id=NAME)
     (checkpoint / "README.md").write_bytes(draft.encode())
     assert "was edited" not in publish()
+    (checkpoint / "README.md").unlink()
+    publish("--new-card")
+    publish(model=NAME, name="owner/other")
+    other = ModelCard(files_of(online, "owner/other")["README.md"].decode())
     card = ModelCard(files_of(online)["README.md"].decode())
-    assert card.data.model_name == NAME
+    assert (card.data.model_name, other.data.model_name) == (NAME, "owner/other")
+    assert (card.data.license, card.data.tags) == (other.data.license, other.data.tags)
     assert f"The draft of a card in {NAME} is replaced; its history keeps it." in caplog.text
     assert (card.data.license, card.data.tags[len(TAGS) :]) == (("mit", ["medicine"]) if "mit" in draft else (None, []))
     assert not is_edited(str(card))

@@ -49,8 +49,10 @@ def test_label_studio_connects(client):
         assert client.post(f"/label-studio/{path}", json=event).status_code == 200
 
 
-def test_label_studio_gets_predictions_of_its_labels(client):
-    answer = client.post("/label-studio/predict", json=PREDICT)
+@pytest.mark.parametrize("label", ['value="Person"', 'value="Who" alias="Person"'])
+def test_label_studio_gets_predictions_of_its_labels(client, label):
+    config = CONFIG.replace('value="Person"', label)
+    answer = client.post("/label-studio/predict", json={**PREDICT, "label_config": config})
     assert answer.status_code == 200
     region = {
         "id": "T1",

@@ -39,9 +39,3 @@ def test_requests_texts_and_entities_are_counted():
         ("triaffine_entities_total", "DNA"): 8,
         ("triaffine_waiting_requests",): 0,
     }
-
-
-def test_metrics_require_an_api_key():
-    client, _ = client_of(lambda texts, threshold: [], keys=["key"])
-    assert client.get("/metrics").status_code == 401
-    assert client.get("/metrics", headers={"Authorization": "Bearer key"}).status_code == 200

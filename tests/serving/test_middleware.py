@@ -40,7 +40,7 @@ def test_invalid_keys_are_rejected_before_the_body_is_read(client, given):
         answer = client.post("/predict", content=content, headers=headers)
         assert (answer.status_code, answer.headers["WWW-Authenticate"]) == (401, "Bearer")
         assert list(answer.json()) == ["detail"]
-    for path in ("/openapi.json", "/label-studio/health", "/nothing"):
+    for path in ("/openapi.json", "/label-studio/health", "/metrics", "/nothing"):
         assert client.get(path, headers=headers).status_code == 401
     assert client.get("/health", headers=headers).status_code == 200
 

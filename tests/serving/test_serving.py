@@ -10,11 +10,12 @@ from concurrent.futures import CancelledError, ThreadPoolExecutor
 from typing import get_args
 
 import pytest
+from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from pydantic import TypeAdapter
 
 from modeling_triaffine.model.decoding_triaffine import OVERLAPS
-from modeling_triaffine.serving import Batcher, Item, Limits, QueueFullError
+from modeling_triaffine.serving import Batcher, Item, Limits, QueueFullError, Server
 from modeling_triaffine.serving.batching import GivenUpError
 from modeling_triaffine.serving.schema import EntitiesOfText, EntitiesOfTexts, Health, Options, PredictionRequest
 from modeling_triaffine.version import __version__
@@ -281,24 +282,16 @@ def test_lone_surrogates_are_text(client):
 @pytest.mark.parametrize(
     ("body", "status", "detail"),
     [
-        ('{"texts": "x"}', 422, "texts: Input should be a valid list."),
         ('{"texts": ["x", 3]}', 422, "texts.1: Input should be a valid string."),
         ("{}", 422, "text: Field required."),
         ("[]", 422, "body: Input should be a valid dictionary"),
         ("", 422, "body: Field required."),
         ("{", 422, "The body is not valid JSON: Expecting property name"),
-        ('{"text": null}', 422, "text: Input should be a valid string."),
         ('{"text": "x", "texts": []}', 422, "text: Extra inputs are not permitted."),
         ('{"text": "x", "treshold": 1}', 422, "treshold: Extra inputs are not permitted."),
-        ('{"text": "x", "threshold": 1.5}', 422, "threshold: Input should be less than or equal to 1."),
         ('{"text": "x", "threshold": NaN}', 422, "threshold: "),
         ('{"text": "x", "threshold": "0.5"}', 422, "threshold: Input should be a valid number."),
-        ('{"text": "x", "threshold": {"DNA": 2}}', 422, "threshold.DNA: Input should be less than or equal to 1."),
-        (
-            '{"text": "x", "threshold": {"number": 2}}',
-            422,
-            "threshold.number: Input should be less than",
-        ),
+        ('{"text": "x", "threshold": {"number": 2}}', 422, "threshold.number: Input should be less than or equal to"),
         ('{"text": "x", "threshold": {"RNA": 0.5}}', 422, "threshold: The model does not have"),
         ('{"text": "x", "threshold": [0.5]}', 422, "threshold: Input should be a valid number."),
         ('{"text": "x", "labels": ["RNA"]}', 422, "labels: The model does not have"),
@@ -312,7 +305,6 @@ def test_lone_surrogates_are_text(client):
         (json.dumps({"text": "x", "y" * 500: 1}), 422, f"{'y' * 60}: Extra"),
         (json.dumps({"text": "x", **{str(number): 1 for number in range(8)}}), 422, "and 3 more errors."),
         (json.dumps({"text": "x" * 101}), 422, "A text has 101 characters, the limit is 100;"),
-        (json.dumps({"texts": ["x", "x" * 101]}), 422, "A text has 101 characters, the limit is 100;"),
         (json.dumps({"texts": ["x"] * 6}), 422, "texts: There are 6, the limit is 5;"),
         (json.dumps({"text": "x" * 2000}), 413, "The body has more than 2000 bytes;"),
         (b'{"text": "\xff"}', 400, "it is compressed, not UTF-8"),
@@ -425,6 +417,10 @@ def test_responses_close_connections_during_shutdown(client):
     for answer in (client.get("/health"), client.post("/predict", json={"text": "gene"}), client.get("/nothing")):
         assert answer.headers["connection"] == "close"
     assert client.get("/health").json()["status"] == "stopping"
+
+
+def test_idle_connections_outlast_those_of_proxies():
+    assert Server(FastAPI(), print, stop_seconds=1).config.timeout_keep_alive > 60
 
 
 def test_requests_of_disconnected_clients_do_not_run():

@@ -376,6 +376,12 @@ class TestReading:
             with pytest.raises(ValueError, match=reason):
                 find_files(inputs, out)
 
+    @pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
+    def test_a_name_that_is_not_utf8_is_refused(self, tmp_path):
+        Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xe9.json")).touch()
+        with pytest.raises(ValueError, match="is not UTF-8"):
+            find_files([str(tmp_path)], tmp_path / "out")
+
 
 def test_a_column_of_entities_has_its_features(saved_model):
     """The first batch, which would decide otherwise, has no entities."""
@@ -425,6 +431,14 @@ class TestOutput:
         with pq.ParquetFile(tmp_path / "sub" / "a.parquet") as file:
             assert file.num_row_groups == 3
             assert file.read()["n"].to_pylist() == list(range(7))
+
+    def test_an_output_without_rows_can_be_read_with_others(self, tmp_path):
+        """By `datasets`, which refuses row groups without rows."""
+        folder = OutputFolder(tmp_path, {})
+        folder.write("a.jsonl", [self.chunk([1])])
+        folder.write("b.jsonl", [Chunk("b.jsonl", pa.table({"n": pa.array([], pa.int64())}))])
+        files = [str(folder.path(name)) for name in ("a.jsonl", "b.jsonl")]
+        assert Dataset.from_parquet(files, cache_dir=str(tmp_path / "cache"))["n"] == [1]
 
     def test_folders_of_something_else_are_refused(self, tmp_path):
         (tmp_path / "thesis.tex").touch()
