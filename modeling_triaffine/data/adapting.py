@@ -12,7 +12,7 @@ from ..parsing import shown
 from .alignment import WordSplitter
 from .context import AnyDataset
 from .documents import DEFAULT_SENTENCE_SPLITTER, AnnotatedText, sentences_of
-from .iob2 import RULE, TAG, decode_tags
+from .iob2 import BETWEEN_TAGS, RULE, TAG, decode_tags
 from .json_forms import JsonObject, annotated_text
 from .passages import BIGBIO, bigbio_document
 from .schema import FEATURES, Record, RecordChecker, as_records
@@ -210,7 +210,7 @@ def _entities(
     if len(values) != num_tokens:
         problem = f"field '{column}' has {len(values)} tags for {num_tokens} tokens"
         raise check.error(where, problem, "Give one tag for each token")
-    return list(decode_tags(([tag] for tag in values), check))
+    return list(decode_tags(map(BETWEEN_TAGS.split, values), check))
 
 
 def _span(value: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -52,6 +52,11 @@ class TestAdapt:
             ("dataset:1", 0, []),
         ]
 
+    def test_tags_that_are_joined(self):
+        rows = Dataset.from_list([{"words": ["a", "b", "c"], "tags": ["O|B-A", "B-B|I-A", "O|O"]}])
+        adapted = adapt_dataset(rows, {"tokens": "words", "entities": "tags"})
+        assert sorted(triples(adapted[0])) == [(0, 2, "A"), (1, 2, "B")]
+
     @pytest.mark.parametrize("names", [["type"], ["label"], ["type", "label"], ["label", "type"]])
     def test_spans_of_tokens(self, names):
         """The rows of two data sets joined have null in the other's field."""

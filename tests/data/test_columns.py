@@ -111,9 +111,11 @@ class TestIob2:
         assert [record["tokens"] for record in records] == (sentences or [["X", "X"]])
         assert {kind for record in records for _, kind in spelled(record)} <= {"City", "A"}
 
-    def test_words_with_a_tag_for_each_entity(self, tmp_path):
+    @pytest.mark.parametrize("between", [" ", "|", "|O|"])
+    def test_words_with_a_tag_for_each_entity(self, tmp_path, between):
         """As in Wojood, and in corpora whose tags are sorted by label; the outer X has an X inside."""
         lines = ["in O", "a B-X", "b I-X B-Y", "c B-X I-X I-Y", "d I-X I-X", "e I-X B-Y", "", "# I-Z", ""]
+        lines = [line.replace(" ", between).replace(between, " ", 1) for line in lines]
         (record, last), check = read(write_files(tmp_path, {"a.conll": "\n".join(lines)}))
         assert record["tokens"] == ["in", "a", "b", "c", "d", "e"]
         assert triples(record) == [(1, 6, "X"), (2, 4, "Y"), (3, 5, "X"), (5, 6, "Y")]
