@@ -51,7 +51,7 @@ SPLIT_OF_NAME = {
 }
 """Name of a file, folder or key of `path` → its split."""
 
-SPLIT_IN_NAME = re.compile(rf"(?<![a-z0-9])({'|'.join(SPLIT_OF_NAME)})(?![a-z0-9])")
+SPLIT_IN_NAME = re.compile(rf"(?<![a-z0-9])({'|'.join(SPLIT_OF_NAME)})(?:set)?(?![a-z0-9])")
 
 SHARD = re.compile(r"-\d+-of-(?!0*1(?!\d))\d+")
 """What the names of the parts of a split have, if there are several."""

@@ -50,7 +50,7 @@ class TestSplits:
         with pytest.raises(FileNotFoundError, match=r"\['corpus\.jsonl'\]"):
             load(tmp_path)
 
-    @pytest.mark.parametrize("name", ["en_x-ud-{}.jsonl", "wl.{}.jsonl", "v1.0-{}-de.jsonl", "{}_2.JSONL"])
+    @pytest.mark.parametrize("name", ["en_x-ud-{}.jsonl", "wl.{}.jsonl", "v1.0-{}-de.jsonl", "{}Set_2.JSONL"])
     def test_in_the_middle_of_names(self, tmp_path, name, caplog):
         for split in ("train", "dev", "test"):
             write(tmp_path / name.format(split), RECORD)
