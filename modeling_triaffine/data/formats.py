@@ -219,7 +219,9 @@ def _splits_of_folder(folder: Path, format: str | None) -> dict[str | None, Path
     if splits:
         _warn_of_other_files(folder, _others_beside(folder, found))
         return {split: splits[split] for split in dict.fromkeys(SPLIT_OF_NAME.values()) if split in splits}
-    if of_documents:
+    of_files = [] if format is None else files_of(folder, formats[0])  # parts of one split, unless their names say more
+    if of_documents or (of_files and not any(map(_split_named, of_files))):
+        _warn_of_other_files(folder, _left_out(folder, (of_documents or formats)[0]))
         return {None: folder}
     suffixes = sorted({suffix for known in formats for suffix in known.suffixes})
     raise FileNotFoundError(

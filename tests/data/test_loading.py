@@ -45,10 +45,16 @@ class TestSplits:
         with pytest.raises(CorpusError, match=r"dev\.jsonl and valid\.jsonl.*validation"):
             load(tmp_path)
 
-    def test_folder_without_splits(self, tmp_path):
+    def test_folder_without_splits(self, tmp_path, caplog):
         write(tmp_path / "corpus.jsonl", RECORD)
         with pytest.raises(FileNotFoundError, match=r"\['corpus\.jsonl'\]"):
             load(tmp_path)
+        (tmp_path / "notes.md").write_text("not a sentence")
+        assert list(load(tmp_path, "json_lines")) == ["train"]
+        assert caplog.messages[0].endswith("1 (notes.md).")
+        write(tmp_path / "other-test.jsonl", RECORD)
+        with pytest.raises(FileNotFoundError, match=r"'other-test\.jsonl'"):
+            load(tmp_path, "json_lines")
 
     @pytest.mark.parametrize("name", ["en_x-ud-{}.jsonl", "wl.{}.jsonl", "v1.0-{}-de.jsonl", "{}Set_2.JSONL"])
     def test_in_the_middle_of_names(self, tmp_path, name, caplog):
