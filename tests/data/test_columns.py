@@ -219,6 +219,16 @@ class TestConllu:
         assert triples(record) == [(0, 2, "place")]
         assert record["pos"] == []
 
+    @pytest.mark.parametrize(
+        ("name", "tags"), [("name", ["B-A", "I-A", "O", "B-A"]), ("ner", ["B-A", "E-A", "O", "S-A"])]
+    )
+    def test_tags_become_entities(self, tmp_path, name, tags):
+        """As in NorNE and in the output of Stanza; a name that is no tag is none."""
+        content = conllu(*tags, "Anna").replace("Entity=", f"Gloss=B-X|{name}=")
+        (record,), check = read(write_files(tmp_path, {"a.conllu": content}))
+        assert triples(record) == [(0, 2, "A"), (3, 4, "A")]
+        assert not check.report()
+
     def test_what_no_sentence_holds_is_dropped(self, tmp_path):
         content = conllu("(1-place(9-time)", "(2[1/2]-person)", "(3", "3)(2[2/2]-person)(4-)") + "\n" + conllu("1)")
         records, check = read(write_files(tmp_path, {"a.conllu": content}))
