@@ -3,15 +3,16 @@
 import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
-from datasets import ClassLabel, Dataset, DatasetDict, LargeList, List
+from datasets import ClassLabel, Dataset, DatasetDict, LargeList, List, concatenate_datasets
 
 from ..parsing import shown
 from .alignment import WordSplitter
 from .context import AnyDataset
 from .documents import DEFAULT_SENTENCE_SPLITTER, AnnotatedText, sentences_of
-from .iob2 import RULE, TAG, decode_tags
+from .iob2 import BETWEEN_TAGS, RULE, TAG, decode_tags
 from .json_forms import JsonObject, annotated_text
 from .passages import BIGBIO, bigbio_document
 from .schema import FEATURES, Record, RecordChecker, as_records
@@ -20,6 +21,8 @@ logger = logging.getLogger(__name__)
 
 FIELDS = {"tokens": {"tokens", "entities", "pos", "id", "doc_id"}, "text": {"text", "entities", "id"}}
 """The fields that can have columns, by the one that is the sentence or text."""
+PART_SIZE = 10_000
+"""Sentences that are in memory as Python's objects, which take several times as much as a data set."""
 TAGS_OR_SPANS = (
     f"{RULE}; a span is an object with start, end and type. If the column has numbers in place of tags, name them: "
     "dataset.cast_column(column, List(ClassLabel(names=[…])))"
@@ -82,14 +85,17 @@ def _adapt(
         dataset = dataset.select_columns(_columns_named(columns, dataset.column_names))
     elif columns != BIGBIO.name:
         raise ValueError(f"`columns` is {columns!r}. Give a mapping of fields to columns, or {BIGBIO.name!r}.")
-    records: list[Mapping[str, object]]
+    records: Iterator[Mapping[str, object]]
     if isinstance(columns, Mapping) and "text" not in columns:
-        records = [*_from_tokens(dataset, columns, name, check)]
+        records = _from_tokens(dataset, columns, name, check)
     else:
         documents = _documents(dataset, columns, name, check)
-        records = [record for one in documents for record in sentences_of(one, check, word_splitter, sentence_splitter)]
-    by_column = {field: [record[field] for record in records] for field in FEATURES}
-    adapted = Dataset.from_dict(by_column, features=FEATURES, split=dataset.split)
+        records = (record for one in documents for record in sentences_of(one, check, word_splitter, sentence_splitter))
+    parts: list[Dataset] = []
+    while (part := [*islice(records, PART_SIZE)]) or not parts:
+        by_column = {field: [record[field] for record in part] for field in FEATURES}
+        parts.append(Dataset.from_dict(by_column, features=FEATURES, split=dataset.split))
+    adapted = concatenate_datasets(parts, split=dataset.split)
     if report := check.report():
         adapted.info.description = report
         logger.warning("%s", report)
@@ -126,6 +132,7 @@ def _columns_named(columns: Mapping[str, Any], known: Sequence[str]) -> list[str
 def _from_tokens(dataset: Dataset, columns: Mapping[str, Any], name: str, check: RecordChecker) -> Iterator[Record]:
     numbers: Counter[str] = Counter()
     given = columns["entities"]
+    features = dataset.features
     for number, (row, where) in enumerate(_rows(dataset, check)):
         identifier = _value(row, columns, "id", f"{name}:{number}")
         doc_id = _value(row, columns, "doc_id", identifier)
@@ -134,7 +141,7 @@ def _from_tokens(dataset: Dataset, columns: Mapping[str, Any], name: str, check:
         raw["entities"] = [
             entity
             for column in ([given] if isinstance(given, str) else given)
-            for entity in _entities(row[column], column, dataset.features[column], num_tokens, where, check)
+            for entity in _entities(row[column], column, features[column], num_tokens, where, check)
         ]
         yield check({**raw, "pos": row[columns["pos"]] if "pos" in columns else []}, where)
         numbers[doc_id] += 1
@@ -160,11 +167,12 @@ def _documents(
 
 def _rows(dataset: Dataset, check: RecordChecker) -> Iterator[tuple[dict[str, Any], str]]:
     """The rows with names of class labels, and lists of objects in place of objects of lists; each with its place."""
+    features = dataset.features  # a deep copy at every access
     for number, row in enumerate(dataset):
         where = f"row {number}"
         for column, value in row.items():
             try:
-                row[column] = _readable(value, dataset.features[column])
+                row[column] = _readable(value, features[column])
             except ValueError as error:
                 raise check.error(where, f"field '{column}': {error}", "Correct the row, or leave it out") from None
         yield row, where
@@ -202,7 +210,7 @@ def _entities(
     if len(values) != num_tokens:
         problem = f"field '{column}' has {len(values)} tags for {num_tokens} tokens"
         raise check.error(where, problem, "Give one tag for each token")
-    return list(decode_tags(([tag] for tag in values), check))
+    return list(decode_tags(map(BETWEEN_TAGS.split, values), check))
 
 
 def _span(value: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -8,9 +8,9 @@
 
 Tokens are the syntactic words (the parts of multi-word tokens; empty nodes are left out), tags are the UPOS column, and
 the type of an entity is the part `etype` of those listed in `global.Entity` (the second one without such a comment).
-Mentions of all kinds are entities, in GUM even pronouns. Discontinuous entities, those that cross the end of a sentence
-and those without a type are dropped and counted. The text as written is the comment `# text`, or rebuilt from the forms
-and `SpaceAfter=No`.
+Mentions of all kinds are entities, in GUM even pronouns. So are tags in MISC: NorNE has `name=B-PER`, Stanza's output
+`ner=S-PER`. Discontinuous entities, those that cross the end of a sentence and those without a type are dropped and
+counted. The text as written is the comment `# text`, or rebuilt from the forms and `SpaceAfter=No`.
 """
 
 import re
@@ -23,12 +23,14 @@ from typing import Any
 
 from .alignment import LOST_ACROSS_SENTENCES, WordSplitter, align_sentence, join_sentences, split_words
 from .corpus_format import CorpusFormat
-from .iob2 import NODE, SentenceIds
+from .iob2 import NODE, TAG, SentenceIds, decode_tags
 from .reading import numbered_paragraphs, stem
 from .schema import Document, Entity, Record, RecordChecker
 
 COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
 ID, FORM, UPOS, MISC = (COLUMNS.index(name) for name in ("ID", "FORM", "UPOS", "MISC"))
+TAG_NAMES = ("ner", "ne", "name")
+"""Names in MISC of tags, in any case."""
 BRACKET = re.compile(r"(\()?([^()]+)(\))?")
 PART_OF_SEVERAL = re.compile(r"\[([0-9]+)/[0-9]+\]$")
 """The end of an entity's name if it is one part of a discontinuous entity: [1/2]."""
@@ -144,7 +146,8 @@ def _sentences(path: Path, check: RecordChecker) -> Iterator[Sentence]:
                 comment = value if name == "text" else comment
             else:
                 rows.append((f"line {number}", _row(line, f"line {number}", check)))
-        entities = list(brackets.entities_of(rows))
+        tags = [_tags(row) for _, row in rows if _is_word(row)]
+        entities = [*brackets.entities_of(rows), *decode_tags(tags, check)]
         if any(_is_word(row) for _, row in rows):
             yield Sentence(ids.next_sentence(), rows, entities, gap, comment)
 
@@ -152,6 +155,12 @@ def _sentences(path: Path, check: RecordChecker) -> Iterator[Sentence]:
 def _is_word(row: Sequence[str]) -> bool:
     """Whether a row is a syntactic word, not a multi-word token or an empty node."""
     return row[ID].isdecimal()
+
+
+def _tags(row: Sequence[str]) -> list[str]:
+    """The tags in MISC, none or one."""
+    pairs = (pair.partition("=") for pair in row[MISC].split("|"))
+    return [value for name, _, value in pairs if name.lower() in TAG_NAMES and TAG.fullmatch(value)]
 
 
 def _row(line: str, where: str, check: RecordChecker) -> list[str]:

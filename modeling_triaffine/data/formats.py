@@ -51,10 +51,13 @@ SPLIT_OF_NAME = {
 }
 """Name of a file, folder or key of `path` → its split."""
 
-SPLIT_IN_NAME = re.compile(rf"(?<![a-z0-9])({'|'.join(SPLIT_OF_NAME)})(?![a-z0-9])")
+SPLIT_IN_NAME = re.compile(rf"(?<![a-z0-9])({'|'.join(SPLIT_OF_NAME)})(?:set)?(?![a-z0-9])")
 
 SHARD = re.compile(r"-\d+-of-(?!0*1(?!\d))\d+")
 """What the names of the parts of a split have, if there are several."""
+
+OF_SAVED_DATA = ("dataset_dict.json", "state.json")
+"""Files in folders that `save_to_disk` of `datasets` writes: of all splits, and of one."""
 
 PathLike = str | os.PathLike[str]
 
@@ -68,7 +71,7 @@ def detect_format(path: Path) -> CorpusFormat:
     if path.is_dir():
         return _format_of_folder(path, list(FORMATS.values()))
     name = path.name.lower().removesuffix(".gz")
-    if name.endswith((".parquet", ".xlsx")):
+    if name.endswith((".parquet", ".arrow", ".xlsx")):
         raise CorpusError.at(path, "", "tables are not read", OF_TABLES)
     by_name = [known for known in FORMATS.values() if name.endswith(known.suffixes)]
     if len(by_name) == 1:
@@ -186,6 +189,9 @@ def _existing(given: PathLike) -> Path:
         raise FileNotFoundError(
             f"{path}: no such file. Give the path of a corpus file, or of a folder with train, dev, test."
         )
+    if any((path / name).is_file() for name in OF_SAVED_DATA):
+        remedy = "Load it with datasets.load_from_disk, and write it with write_nested_ner (docs/corpora.md)"
+        raise CorpusError.at(path, "", "it is a data set saved by save_to_disk", remedy)
     return path
 
 
@@ -213,7 +219,9 @@ def _splits_of_folder(folder: Path, format: str | None) -> dict[str | None, Path
     if splits:
         _warn_of_other_files(folder, _others_beside(folder, found))
         return {split: splits[split] for split in dict.fromkeys(SPLIT_OF_NAME.values()) if split in splits}
-    if of_documents:
+    of_files = [] if format is None else files_of(folder, formats[0])  # parts of one split, unless their names say more
+    if of_documents or (of_files and not any(map(_split_named, of_files))):
+        _warn_of_other_files(folder, _left_out(folder, (of_documents or formats)[0]))
         return {None: folder}
     suffixes = sorted({suffix for known in formats for suffix in known.suffixes})
     raise FileNotFoundError(

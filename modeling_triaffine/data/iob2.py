@@ -9,10 +9,10 @@ One token per line, blank lines between sentences, columns separated by tabs, or
 columns are the last adjacent columns that contain nothing but tags; the tokens are in the first column, or in the
 second if the first one numbers them; multi-word tokens (1-2) and empty nodes (1.1) are then left out. A comment
 `# global.columns = ID FORM UPOS NER:1 NER:2`, as in CoNLL-U Plus, or the option `columns` overrides this. Other columns
-are ignored and reported, also columns of chunks (CoNLL-2003's third). Where lines have different numbers of tags and O
-stands alone, a word has a tag for every entity around it, as in Wojood: I- continues an entity of its type. Comments
-come before the tokens of a sentence. Documents begin at `-DOCSTART-` or `# newdoc id = …`; without either, every
-sentence is a document of its own.
+are ignored and reported, also columns of chunks (CoNLL-2003's third). A word has a tag for every entity around it where
+lines have different numbers of tags and O stands alone, as in Wojood, or tags are joined, as in `B-Person|B-City`: I-
+continues an entity of its type. Comments come before the tokens of a sentence. Documents begin at `-DOCSTART-` or
+`# newdoc id = …`; without either, every sentence is a document of its own.
 """
 
 import re
@@ -28,7 +28,9 @@ from .schema import OF_TABLES, Entity, Record, RecordChecker
 
 NODE = re.compile(r"[0-9]{1,9}(?:[-.][0-9]{1,9})?")
 """The id of a word, of a multi-word token (1-2) or of an empty node (1.1)."""
-TAG = re.compile(r"O|[BIMELSU]-.+", re.DOTALL)
+TAG = re.compile(r"(?:O\|)*(?:O|[BIMELSU]-.+)", re.DOTALL)
+"""One tag, or several of one word, joined by |."""
+BETWEEN_TAGS = re.compile(r"\|(?=[BIMELSU]-|O(?:\||\Z))")
 INSIDE, LAST, SINGLE = "IM", "EL", "SU"
 """Prefixes of tags beside B: of words inside an entity, of its last word, and of its only word."""
 RULE = "A tag is O, or B-, I- and a type (IOB2), also with E-, S- (BIOES), L-, U- (BILOU) or M- (BMES)"
@@ -171,7 +173,8 @@ def _sentence(rows: Sequence[tuple[int, list[str]]], layout: Layout, check: Reco
         check.note(f"values of column {column} ignored", len(rows))
     by_column = list(zip(*(row[: layout.width or 1] for _, row in rows), strict=True))
     pos = [] if layout.pos is None else list(by_column[layout.pos])
-    levels = [[[row[column]] for _, row in rows] for column in layout.entities] or [[row[1:] for _, row in rows]]
+    levels = [[BETWEEN_TAGS.split(row[column]) for _, row in rows] for column in layout.entities]
+    levels = levels or [[row[1:] for _, row in rows]]
     entities = [entity for tags_of_words in levels for entity in decode_tags(tags_of_words, check)]
     return {
         "tokens": list(by_column[layout.tokens]),

@@ -57,9 +57,9 @@ def load_nested_ner(
 
     Args:
         path: a folder: its files or folders named `train`, `dev` (or `validation`, `valid`, `val`, `eval`) and `test`
-            are the splits; a folder with documents alone is `train`. A file: GENIA's XML has its own splits,
-            counted over the whole corpus; any other file is `train`. Or a mapping of splits to files or folders of
-            documents.
+            are the splits; a folder with documents alone, or with other files of the `format`, is `train`. A file:
+            GENIA's XML has its own splits, counted over the whole corpus; any other file is `train`. Or a mapping of
+            splits to files or folders of documents.
         format: one of `FORMATS` (see docs/corpora.md); None detects it from name and content. If it is given and no
             file in a folder has a suffix of that format, `train`, `dev`, `test` may have any suffix.
         labels: the entity types allowed; None allows any.

@@ -51,7 +51,10 @@ TO_DATASET = (
     "Make a data set of one record for each text or sentence with datasets.Dataset.from_list; "
     "docs/corpora.md (Tables) shows how to group the rows of a table"
 )
-OF_TABLES = "If it is a table of entities, docs/corpora.md (Tables) converts it with pandas"
+OF_TABLES = (
+    "If it is a table of entities, docs/corpora.md (Tables) converts it with pandas; if it is a data set, (Datasets "
+    "from the Hub) with adapt_dataset"
+)
 
 Kind = TypeVar("Kind", str, int, list[Any])
 

@@ -19,7 +19,7 @@ from datasets import Dataset
 from ..files import new_folder
 from .alignment import join_sentences, join_tokens
 from .documents import MAX_SENTENCE_WORDS
-from .iob2 import DOCUMENT_START, POS_NAME, TAGS_NAME, TOKENS_NAME
+from .iob2 import BETWEEN_TAGS, DOCUMENT_START, POS_NAME, TAGS_NAME, TOKENS_NAME
 from .reading import BYTE_ORDER_MARK
 from .schema import CONTEXT_FIELDS, FEATURES, RecordChecker
 from .writing_texts import TextDocument, write_bioc_json, write_bioc_xml, write_brat, write_pubtator
@@ -187,12 +187,12 @@ def _comment_value(record: Mapping[str, Any], field: str) -> str:
 def _check_columns(record: Mapping[str, Any], rows: Sequence[Sequence[str]]) -> None:
     if DOCUMENT_START.match(rows[0][0]):
         raise _not_representable(record, f"{rows[0][0]} as its first token, which would begin a document", "iob2")
+    if joined := [entity["type"] for entity in record["entities"] if BETWEEN_TAGS.search(entity["type"])]:
+        raise _not_representable(record, f"the type {joined[0]!r}, which would be several tags", "iob2")
     for row in rows:
         for value in row:
             if re.search(r"[\t\r\n]", value):
                 raise _not_representable(record, f"{value!r}, with a tab or a line end", "iob2")
-        if row[-1].endswith(" "):
-            raise _not_representable(record, f"the tag {row[-1]!r}, which ends with a space", "iob2")
 
 
 def _not_representable(record: Mapping[str, Any], what: str, format: str) -> ValueError:

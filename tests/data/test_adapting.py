@@ -3,7 +3,7 @@
 import pytest
 from datasets import ClassLabel, Dataset, DatasetDict, Features, IterableDatasetDict, LargeList, List, Value
 
-from modeling_triaffine.data import FEATURES, CorpusError, adapt_dataset
+from modeling_triaffine.data import FEATURES, CorpusError, adapt_dataset, adapting
 from tests.helpers.corpora import spelled, triples
 
 NESTED = [("the mayor of Orsk", "Person"), ("Orsk", "City")]
@@ -51,6 +51,11 @@ class TestAdapt:
             ("dataset:0", 0, NESTED[:1]),
             ("dataset:1", 0, []),
         ]
+
+    def test_tags_that_are_joined(self):
+        rows = Dataset.from_list([{"words": ["a", "b", "c"], "tags": ["O|B-A", "B-B|I-A", "O|O"]}])
+        adapted = adapt_dataset(rows, {"tokens": "words", "entities": "tags"})
+        assert sorted(triples(adapted[0])) == [(0, 2, "A"), (1, 2, "B")]
 
     @pytest.mark.parametrize("names", [["type"], ["label"], ["type", "label"], ["label", "type"]])
     def test_spans_of_tokens(self, names):
@@ -152,6 +157,17 @@ class TestAdapt:
     def test_no_rows(self):
         adapted = adapt_dataset(TAGGED.select([]), {"tokens": "words", "entities": "outer"})
         assert (len(adapted), adapted.features) == (0, FEATURES)
+
+    def test_many_rows(self, monkeypatch):
+        """They become a data set in parts, and what is copied at every access, the features, not for every row."""
+        reads = []
+        features = Dataset.features
+        monkeypatch.setattr(Dataset, "features", property(lambda rows: reads.append(0) or features.fget(rows)))
+        monkeypatch.setattr(adapting, "PART_SIZE", 64)
+        many = TAGGED.select([0] * 200)
+        adapted = adapt_dataset(many, {"tokens": "words", "entities": ["outer", "inner"], "doc_id": "n"})
+        assert len(reads) < len(many)
+        assert [row["sent_id"] for row in adapted if spelled(row) == NESTED] == [*range(200)]
 
     def test_streams_are_refused(self):
         stream = TAGGED.to_iterable_dataset()

@@ -111,9 +111,11 @@ class TestIob2:
         assert [record["tokens"] for record in records] == (sentences or [["X", "X"]])
         assert {kind for record in records for _, kind in spelled(record)} <= {"City", "A"}
 
-    def test_words_with_a_tag_for_each_entity(self, tmp_path):
+    @pytest.mark.parametrize("between", [" ", "|", "|O|"])
+    def test_words_with_a_tag_for_each_entity(self, tmp_path, between):
         """As in Wojood, and in corpora whose tags are sorted by label; the outer X has an X inside."""
         lines = ["in O", "a B-X", "b I-X B-Y", "c B-X I-X I-Y", "d I-X I-X", "e I-X B-Y", "", "# I-Z", ""]
+        lines = [line.replace(" ", between).replace(between, " ", 1) for line in lines]
         (record, last), check = read(write_files(tmp_path, {"a.conll": "\n".join(lines)}))
         assert record["tokens"] == ["in", "a", "b", "c", "d", "e"]
         assert triples(record) == [(1, 6, "X"), (2, 4, "Y"), (3, 5, "X"), (5, 6, "Y")]
@@ -216,6 +218,16 @@ class TestConllu:
         (record,), _ = read(write_files(tmp_path, {"a.conllu": conllu("(1-place", "1)")}))
         assert triples(record) == [(0, 2, "place")]
         assert record["pos"] == []
+
+    @pytest.mark.parametrize(
+        ("name", "tags"), [("name", ["B-A", "I-A", "O", "B-A"]), ("ner", ["B-A", "E-A", "O", "S-A"])]
+    )
+    def test_tags_become_entities(self, tmp_path, name, tags):
+        """As in NorNE and in the output of Stanza; a name that is no tag is none."""
+        content = conllu(*tags, "Anna").replace("Entity=", f"Gloss=B-X|{name}=")
+        (record,), check = read(write_files(tmp_path, {"a.conllu": content}))
+        assert triples(record) == [(0, 2, "A"), (3, 4, "A")]
+        assert not check.report()
 
     def test_what_no_sentence_holds_is_dropped(self, tmp_path):
         content = conllu("(1-place(9-time)", "(2[1/2]-person)", "(3", "3)(2[2/2]-person)(4-)") + "\n" + conllu("1)")

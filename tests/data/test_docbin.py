@@ -107,13 +107,6 @@ def test_another_file(tmp_path, content):
         read(tmp_path / "a.spacy", "docbin")
 
 
-def test_loads_and_streams_alike(write, tmp_path):
-    file = write((TEXT, {"sc": SPANS}))
-    loaded = load_nested_ner(file)["train"]
-    assert list(load_nested_ner(file, streaming=True)["train"]) == list(loaded)
-    assert spelled(loaded[0]) == NESTED
-
-
 def test_without_spacy(write, monkeypatch, tmp_path):
     file = write(("Orsk", {}))
     monkeypatch.setitem(sys.modules, "spacy.tokens", None)

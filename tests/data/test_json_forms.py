@@ -30,10 +30,6 @@ class TestSentencesOfWords:
             ("a.jsonl:line 2", "a.jsonl", 1),
         ]
 
-    def test_a_list_keeps_ids_and_documents(self, tmp_path):
-        records, _ = read(write_json(tmp_path / "a.json", RECORD, {**RECORD, "id": "a:1"}, as_list=True))
-        assert [(record["id"], record["doc_id"]) for record in records] == [("a:0", "a"), ("a:1", "a")]
-
     def test_two_types_of_one_span_are_kept_and_duplicates_dropped(self, tmp_path):
         entities = [{"start": 0, "end": 1, "type": kind} for kind in ("A", "B", "A")]
         (record,), check = read(write_json(tmp_path / "a.jsonl", {**RECORD, "entities": entities, "note": "x"}))

@@ -5,7 +5,7 @@ import logging
 import pickle
 
 import pytest
-from datasets import Dataset
+from datasets import Dataset, DatasetDict
 
 from modeling_triaffine.data import FEATURES, CorpusError, load_texts
 from modeling_triaffine.data import load_nested_ner as load
@@ -45,12 +45,18 @@ class TestSplits:
         with pytest.raises(CorpusError, match=r"dev\.jsonl and valid\.jsonl.*validation"):
             load(tmp_path)
 
-    def test_folder_without_splits(self, tmp_path):
+    def test_folder_without_splits(self, tmp_path, caplog):
         write(tmp_path / "corpus.jsonl", RECORD)
         with pytest.raises(FileNotFoundError, match=r"\['corpus\.jsonl'\]"):
             load(tmp_path)
+        (tmp_path / "notes.md").write_text("not a sentence")
+        assert list(load(tmp_path, "json_lines")) == ["train"]
+        assert caplog.messages[0].endswith("1 (notes.md).")
+        write(tmp_path / "other-test.jsonl", RECORD)
+        with pytest.raises(FileNotFoundError, match=r"'other-test\.jsonl'"):
+            load(tmp_path, "json_lines")
 
-    @pytest.mark.parametrize("name", ["en_x-ud-{}.jsonl", "wl.{}.jsonl", "v1.0-{}-de.jsonl", "{}_2.JSONL"])
+    @pytest.mark.parametrize("name", ["en_x-ud-{}.jsonl", "wl.{}.jsonl", "v1.0-{}-de.jsonl", "{}Set_2.JSONL"])
     def test_in_the_middle_of_names(self, tmp_path, name, caplog):
         for split in ("train", "dev", "test"):
             write(tmp_path / name.format(split), RECORD)
@@ -161,11 +167,17 @@ class TestSplits:
         with pytest.raises(TypeError, match=r"is of type (Dataset|list)\. .* adapt_dataset, .*from_list"):
             load(given)
 
-    @pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.parquet", "a.xlsx", "in/train.csv"])
+    @pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.parquet", "a.arrow", "a.xlsx", "in/train.csv"])
     def test_tables(self, tmp_path, name):
         path = write_files(tmp_path, {name: "id,text,start\n1,a,0\n"})
         with pytest.raises((CorpusError, FileNotFoundError), match=r"table of entities, docs/corpora.md \(Tables\)"):
             load(tmp_path / "in" if name.startswith("in/") else path)
+
+    def test_data_sets_saved_by_datasets(self, tmp_path):
+        DatasetDict(train=Dataset.from_list([RECORD])).save_to_disk(tmp_path / "saved")
+        for path in (tmp_path / "saved", {"train": tmp_path / "saved" / "train"}):
+            with pytest.raises(CorpusError, match=r"saved by save_to_disk\. Load .* write_nested_ner"):
+                load(path)
 
     def test_missing_file(self, tmp_path):
         for path in (tmp_path / "nowhere.jsonl", {"train": tmp_path / "nowhere.jsonl"}):

@@ -31,23 +31,6 @@ def cut(text, *annotations, labels=None, **options):
 
 
 class TestEntities:
-    def test_follow_into_the_sentences(self):
-        text = "The mayor of Orsk slept. Orsk did not."
-        records, check = cut(text, annotation((0, 17), kind="Person"), annotation((13, 17)), annotation((25, 29)))
-        assert [record["tokens"] for record in records] == [
-            ["The", "mayor", "of", "Orsk", "slept", "."],
-            ["Orsk", "did", "not", "."],
-        ]
-        assert [spelled(record) for record in records] == [
-            [("The mayor of Orsk", "Person"), ("Orsk", "X")],
-            [("Orsk", "X")],
-        ]
-        assert [(record["id"], record["doc_id"], record["sent_id"]) for record in records] == [
-            ("a:0", "a", 0),
-            ("a:1", "a", 1),
-        ]
-        assert not check.report()
-
     def test_a_border_inside_a_word_is_shown_with_the_text_around(self):
         text = "It is the very long story of wild-type CD28-mediated growth."
         _, check = cut(text, annotation((39, 41), kind="protein"))
@@ -67,11 +50,6 @@ class TestEntities:
         assert "entities across sentences dropped: 1 (a: X He [ran. They] sat.)" in check.report()
         (record,), check = cut(text, annotation((3, 12)), sentence_splitter="none")
         assert spelled(record) == [("ran . They", "X")]
-
-    def test_discontinuous_ones_are_dropped(self):
-        (record,), check = cut("left and right lung", annotation((0, 4), (15, 19)))
-        assert spelled(record) == []
-        assert "discontinuous entities dropped: 1 (a: X [left and right lung])" in check.report()
 
     def test_white_space_alone_is_dropped(self):
         _, check = cut("a  b", annotation((1, 3)))
@@ -115,11 +93,6 @@ class TestText:
         assert [len(record["tokens"]) for record in records] == [size, size, 2]
         _, check = cut("a " * (size + 1), annotation((2 * size - 2, 2 * size + 1)), sentence_splitter="none")
         assert f"entities across sentences, cut after {size} words, dropped: 1" in check.report()
-
-    def test_without_a_word(self):
-        records, check = cut(" \n")
-        assert records == []
-        assert check.report() == "a.txt: texts without a word ignored: 1 (a)."
 
     def test_lone_surrogate(self):
         with pytest.raises(CorpusError, match=r"field 'text' has '\\ud800'"):

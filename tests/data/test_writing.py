@@ -137,7 +137,7 @@ class TestColumns:
             (record("a", (0, 1, "X\r")), r"'B-X\\r'"),
             (record("-DOCSTART- a"), "-DOCSTART-"),
             (record(["-DOCSTART- a"]), "-DOCSTART- a"),
-            (record("a", (0, 1, "X ")), "the tag 'B-X '"),
+            (record("a", (0, 1, "X|O")), r"the type 'X\|O'"),
             (record("a", id=" a"), "the id ' a'"),
             (record("a", doc_id=""), "the doc_id ''"),
             (record("a", doc_id="a\nb"), r"the doc_id 'a\\nb'"),
