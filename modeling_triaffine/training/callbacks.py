@@ -45,6 +45,7 @@ class TrainingCallback(TrainerCallback):
             optimizer = kwargs["optimizer"]
             self._check_optimizer(optimizer, getattr(args.optim, "value", args.optim))
             _find_best_checkpoint(state, str(args.output_dir))
+            _compare_epochs(state, len(kwargs["train_dataloader"]), args.gradient_accumulation_steps)
             self._compare_learning_rates(optimizer)
 
     def on_epoch_begin(self, args: Any, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
@@ -95,6 +96,18 @@ class TrainingCallback(TrainerCallback):
                     "rates, start a new run with the checkpoint as model_name_or_path.",
                     *(part, begun, asked),
                 )
+
+
+def _compare_epochs(state: TrainerState, batches: int, batches_in_update: int) -> None:
+    """Warns if an epoch, of so many batches, has another number of updates than before: the Trainer counts updates."""
+    epochs, updates = divmod(state.global_step, math.ceil(batches / batches_in_update))
+    now = epochs + updates * batches_in_update / batches
+    if state.epoch is not None and not math.isclose(now, state.epoch, abs_tol=1e-6):
+        logger.warning(
+            "The checkpoint is of update %d, epoch %.4g. With this training data, batch size and number of processes, "
+            "it counts as epoch %.4g of %d. Resume as it was trained, or use it as model_name_or_path of a new run.",
+            *(state.global_step, state.epoch, now, state.num_train_epochs),
+        )
 
 
 def _find_best_checkpoint(state: TrainerState, output_dir: str) -> None:

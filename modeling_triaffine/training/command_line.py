@@ -27,8 +27,11 @@ DERIVED_FIELDS = {
     *("encoder_config", "id2label", "label2id", "num_labels", "hidden_size"),
     *("temperature", "label_thresholds"),
 }
-# Options of earlier versions of transformers, and what to use here.
+# Options of other programs and of earlier versions of transformers, and what to use here.
 INSTEAD = {
+    "batch_size": "Give --per_device_train_batch_size",
+    "epochs": "Give --num_train_epochs",
+    "lr": "Give --encoder_learning_rate, --embeddings_learning_rate and --learning_rate",
     "group_by_length": "Batches have sentences of similar length unless --train_sampling_strategy is random",
     "warmup_ratio": "Give --warmup_steps; below 1, it is a fraction of all updates",
     "no_cuda": "Give --use_cpu",

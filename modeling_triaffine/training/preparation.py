@@ -157,10 +157,8 @@ def build_model(
         if not plan.training.do_train:
             raise ValueError("There is no trained model to score without training; give one as --model_name_or_path.")
         model, processor = _start_new(plan, dataset, labels)
-    if plan.model.word_splitter is not None:
-        processor.word_splitter = plan.model.word_splitter
-    if plan.model.sentence_splitter is not None:
-        processor.sentence_splitter = plan.model.sentence_splitter
+    processor.word_splitter = plan.model.word_splitter or processor.word_splitter
+    processor.sentence_splitter = plan.model.sentence_splitter or processor.sentence_splitter
     if plan.data.pos_tagger is not None:
         processor.pos_tagger = tagger(plan.data.pos_tagger)  # for raw text
     return model, processor

@@ -101,7 +101,7 @@ print(sorted({"torch", "transformers", "datasets", "numpy", "huggingface_hub"} &
         (["convert", "x", "y", "--columns", "tokens=1,2"], ["--columns", "'tokens=1,2'"]),
         (["train", "--train-fil", "x", "--output_dir", "y"], ["--train-fil", "Did you mean --train_file?"]),
         (["train", "--model_name", "x", "--output_dir", "y"], ["--model_name", "Did you mean --model_name_or_path?"]),
-        (["train", "--train", "x", "--output_dir", "y"], ["--train", "Did you mean --train_file?"]),
+        (["train", "--lr", "0.1", "--output_dir", "y"], ["--lr", "Give --encoder_learning_rate"]),
         (["train", "--warmup_ratio", "0.1", "--output_dir", "y"], ["--warmup_ratio", "Give --warmup_steps"]),
         (["train", "--recipe", "demmo", "--output_dir", "y"], ["'demmo'", "hub_configs", "Did you mean demo?"]),
     ],

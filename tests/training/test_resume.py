@@ -242,6 +242,14 @@ def test_a_checkpoint_of_another_optimizer_is_refused(tmp_path, checkpointed) ->
         trainer.train(resume_from_checkpoint=True)
 
 
+@pytest.mark.parametrize("changed", [{}, {"per_device_train_batch_size": 1}, {"gradient_accumulation_steps": 2}])
+def test_epochs_that_count_otherwise_are_warned_of(tmp_path, checkpointed, caplog, changed) -> None:
+    folder = shutil.copytree(checkpointed, tmp_path / "out")
+    trainer = micro_trainer(folder, RECORDS[:4], **{**UPDATES, **changed})
+    trainer.train(resume_from_checkpoint=str(folder / "checkpoint-1"))
+    assert ("of update 1, epoch 0.5. With" in caplog.text) == bool(changed)
+
+
 def test_a_checkpoint_saved_because_of_a_signal_is_undamaged(tmp_path) -> None:
     trainer = micro_trainer(tmp_path, RECORDS[:4], enable_jit_checkpoint=True)
     for callback in trainer.callback_handler.callbacks:

@@ -423,15 +423,6 @@ def test_flat_annotation_leaves_spans_out_of_the_training_loss(prepare) -> None:
     assert batch["labels"].tolist() == [[[-100, run.trainer.model.config.label2id["DNA"]], [-100, -100]]]
 
 
-def test_retokenized_data_has_the_words_of_raw_text(tmp_path: Path, prepare) -> None:
-    records = micro_records(4)
-    records[0]["tokens"][0] = "IL-2"
-    train = write_lines(tmp_path / "hyphens.jsonl", records)
-    run = prepare("--retokenize", "--train_file", train, "--validation_file", train)
-    assert run.dataset["train"][0]["tokens"][:3] == ["IL", "-", "2"]
-    assert run.dataset["train"][0]["entities"][0]["start"] == records[0]["entities"][0]["start"] + 2
-
-
 def test_a_run_is_scored_on_given_words_and_on_raw_text(tmp_path: Path, prepare, caplog) -> None:
     """The words of the corpus have a hyphen that raw text is cut at."""
     blank = "_\t" * 7
