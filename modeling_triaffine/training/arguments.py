@@ -105,6 +105,7 @@ class DataArguments:
     dataset_name: str | None = None
     language: str | None = None
     words: Words = "auto"
+    retokenize: bool = False
     flat_annotation: FlatAnnotation | None = None
     pos_tagger: str | None = None
     card_examples: int = 3
@@ -115,6 +116,12 @@ class DataArguments:
     def __post_init__(self) -> None:
         if self.card_examples < 0:
             raise ValueError(f"card_examples is {self.card_examples}; give 0 to show no sentence, or more.")
+        if self.retokenize and self.words not in ("auto", "text"):
+            raise ValueError(
+                f"retokenize is the old name of words='text', but words is {self.words!r}; leave one of the two out."
+            )
+        if self.retokenize:
+            self.words = "text"
 
 
 @dataclass

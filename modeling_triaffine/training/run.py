@@ -312,7 +312,7 @@ def _as_recipe(plan: TrainingPlan, words: str) -> str:
     It has the options of the run, and the main settings even if they are defaults, which may change between versions.
     """
     settings = {name: getattr(plan.training, name) for name in TRAINING_SETTINGS}
-    options = {**settings, **plan.options, "words": words}
+    options = {**settings, **plan.options, "words": words, "retokenize": None}
     kept = {name: value for name, value in options.items() if value is not None and not OF_ONE_RUN.fullmatch(name)}
     return format_training({name: _as_written(name, value) for name, value in kept.items()}, RECIPE_HEADING)
 

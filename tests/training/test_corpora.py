@@ -50,7 +50,7 @@ def trained_on(corpus: Corpus) -> list[list[str]]:
         ("a.conllu", {"words": "both"}, "both", [["CD28", "-mediated"], CUT]),
         ("a.conllu", {"reads_tags": True}, "corpus", [["CD28", "-mediated"]]),
         ("a.jsonl", {}, "both", [["CD28", "-mediated"], ["It", "works"], CUT]),
-        ("a.jsonl", {"words": "text"}, "text", [CUT, ["It", "works"]]),
+        ("a.jsonl", {"retokenize": True}, "text", [CUT, ["It", "works"]]),
     ],
 )
 def test_words_of_the_training_data(read, format, options, words, first):
@@ -82,6 +82,11 @@ def test_the_choice_of_words_is_described(read, options, said):
 def test_words_of_the_corpus_alone_are_warned_of(read, caplog, options, named):
     read("a.conllu", **options)
     assert any(named in message for message in caplog.messages)
+
+
+def test_the_old_name_of_an_option_contradicts_the_new_one():
+    with pytest.raises(ValueError, match=r"retokenize.*'corpus'"):
+        DataArguments(retokenize=True, words="corpus")
 
 
 def test_a_limit_counts_sentences_of_the_corpus(read):
