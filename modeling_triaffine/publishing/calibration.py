@@ -40,8 +40,8 @@ def check_unscored(folder: Path, split: str, entities: Sequence[Sequence[Mapping
     if split == scored.split or (len(entities), dict(counts)) == (scored.sentences, gold):
         raise ValueError(
             f"The scores in the model's card are from the {scored.split} split, {scored.sentences:,} sentences, and "
-            "would be too good with thresholds tuned on it. Calibrate on others (--split, or another file), or "
-            "score the model on a test split first."
+            "would be too good with thresholds tuned on it. Calibrate on others (--split, or another file), or score "
+            "a test split: the command of the training with --do_predict --resume_from_checkpoint."
         )
 
 
