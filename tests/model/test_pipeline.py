@@ -19,6 +19,7 @@ from transformers import AutoTokenizer, BertForTokenClassification, TokenClassif
 from transformers import pipeline as transformers_pipeline
 
 from modeling_triaffine import NestedNERPipeline, TriaffineForNestedNER
+from modeling_triaffine.model import pipeline_triaffine
 from tests.helpers.portable import near
 from tests.helpers.tiny import tiny_model, tiny_pipeline, tiny_processor, tiny_tokenizer
 
@@ -315,10 +316,12 @@ def test_a_tagger_gives_raw_text_its_parts_of_speech(encoder, tmp_path):
     assert [entity["score"] for entity in sorted(found, key=lambda e: (e["start"], e["end"]))] == pytest.approx(best)
 
 
-def test_zero_threshold_finds_every_span_and_nothing_else(encoder):
-    for fields in ({"cross_span": False}, {}):
+def test_zero_threshold_finds_every_span_and_nothing_else(encoder, caplog):
+    pipeline_triaffine.logger.warning_once.__func__.cache_clear()
+    for fields in ({"cross_span": False}, {"max_candidates": 7}, {}):  # by default 6, as many as there are spans
         found = tiny_pipeline(encoder, **fields)(["gene binds it", "gene"], threshold=0.0)
         assert [len(entities) for entities in found] == [6, 1]
+        assert ("`max_candidates`" in caplog.text) == (not fields)
 
 
 def test_call_overrides_what_was_chosen_before(encoder, finder):
