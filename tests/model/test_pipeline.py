@@ -157,7 +157,9 @@ def test_a_model_object_that_was_loaded_brings_its_processor(saved_model):
         transformers_pipeline("ner", model=model, tokenizer=tiny_tokenizer())
 
 
-def test_the_precision_of_a_model_object_is_its_own(finder):
+def test_precision_has_either_name_and_that_of_a_model_object_is_its_own(finder, saved_model):
+    for name in ("dtype", "torch_dtype"):
+        assert NestedNERPipeline(model=saved_model, **{name: torch.float16}).model.dtype == torch.float16
     for dtype in ("auto", "float32", torch.float32):
         assert NestedNERPipeline(finder.model, finder.processor, dtype=dtype).model is finder.model
     with pytest.raises(TypeError, match=r"dtype .*`model` is an object"):
@@ -236,11 +238,6 @@ def test_pipelines_that_share_a_processor_split_texts_their_own_way(encoder):
     other = NestedNERPipeline(model=model, processor=processor, text_splitter=lambda text: [[(0, 3)]])
     assert [entity["word"] for entity in other(TEXTS[0], threshold=0.0)] == ["The"]
     assert one(TEXTS[0], threshold=0.0) == expected
-
-
-@pytest.mark.parametrize("name", ["dtype", "torch_dtype"])
-def test_precision_is_chosen_by_either_name(saved_model, name):
-    assert NestedNERPipeline(model=saved_model, **{name: torch.float16}).model.dtype == torch.float16
 
 
 def test_numbers_of_numpy_are_thresholds(finder):
