@@ -4,7 +4,6 @@ torch and transformers take seconds to import, which `triaffine-ner --help` does
 `import modeling_triaffine` imports neither, and instead watches for the import of the Auto classes and of `pipeline`.
 """
 
-import importlib.util
 import sys
 from collections.abc import Callable, Sequence
 from importlib.abc import MetaPathFinder
@@ -15,41 +14,46 @@ from typing import Any
 
 def register_with_transformers() -> None:
     """Registers where a part of transformers is imported already, and else right after its import."""
-    parts = {"transformers.models.auto": _register_model, "transformers.pipelines": _register_task}
-    later = {}
-    for name, register in parts.items():
-        if name in sys.modules:
-            register()
-        else:
-            later[name] = register
-    if later:
-        sys.meta_path.insert(0, _Watcher(later))
+    watcher = _Watcher({"transformers.models.auto": _register_model, "transformers.pipelines": _register_task})
+    watcher.register_imported()
+    sys.meta_path.insert(0, watcher)
 
 
 class _Watcher(MetaPathFinder):
-    """Finds the watched modules as everybody else does, and has a function called once they have been executed.
+    """Finds the modules of transformers as everybody else does, and calls the function of each that has been imported.
 
-    What these functions import is never half imported then. The package of the Auto classes is lazy, and
-    `model/__init__` imports it before any of our modules; `_register_task` imports ours only when a pipeline is made.
+    It does so once the outermost of their imports has ended: they import each other, and until then, what a function
+    imports may be half imported. Our own modules are not: `model/__init__` imports the Auto classes before any of them,
+    and `_register_task` imports them only when a pipeline is made.
     """
 
     def __init__(self, calls: dict[str, Callable[[], None]]):
         self.calls = calls
+        self.executing = 0  # modules, each imported by the one before it
+
+    def register_imported(self) -> None:
+        while imported := self.calls.keys() & sys.modules.keys():  # the calls import, too, and so come back here
+            self.calls.pop(imported.pop())()
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if fullname not in self.calls:
+        if not self.calls or fullname.partition(".")[0] != "transformers":
             return None
-        register = self.calls.pop(fullname)
-        spec = importlib.util.find_spec(fullname)
+        others = [finder for finder in sys.meta_path if finder is not self]
+        spec = next(filter(None, (finder.find_spec(fullname, path, target) for finder in others)), None)
         if spec is not None and spec.loader is not None:
             loader: Any = spec.loader
             execute = loader.exec_module
 
             def execute_and_register(module: ModuleType) -> None:
-                execute(module)
-                register()
+                self.executing += 1
+                try:
+                    execute(module)
+                finally:
+                    self.executing -= 1
+                if not self.executing:
+                    self.register_imported()
 
             loader.exec_module = execute_and_register
         return spec

@@ -27,9 +27,7 @@ import numpy as np
 from .errors import missing_extra
 from .model.checks_triaffine import check_threshold
 from .model.decoding_triaffine import check_overlap
-from .model.modeling_triaffine import TriaffineForNestedNER
 from .model.pipeline_triaffine import DEFAULT_BATCH_SIZE, NestedNERPipeline
-from .model.processing_triaffine import TriaffineProcessor
 
 try:
     from spacy import util
@@ -176,16 +174,9 @@ class TriaffineNER(Pipe):
 
     def _build(self, source: str) -> NestedNERPipeline:
         try:
-            processor = TriaffineProcessor.from_pretrained(source)
-            model = TriaffineForNestedNER.from_pretrained(source, use_safetensors=True)
+            return NestedNERPipeline(model=source, **self._options)
         except (OSError, ValueError) as error:
-            where = source if Path(source).is_dir() else f"{source}, which is not a local folder"
-            raise ValueError(
-                f'The component "{self.name}" cannot load the model {where}: {error} `model` must be the folder or Hub '
-                "name of a trained model with safetensors weights, saved with its processor."
-            ) from error
-        try:
-            return NestedNERPipeline(model=model, processor=processor, **self._options)
+            raise ValueError(f'The component "{self.name}" cannot use the model {source}: {error}') from error
         except (RuntimeError, AssertionError) as error:
             raise ValueError(
                 f'The component "{self.name}" cannot use device {self._options["device"]!r}: {error}. Give another '

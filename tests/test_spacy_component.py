@@ -272,9 +272,9 @@ def test_invalid_settings_are_errors(folder, tmp_path):
     with pytest.raises(ValueError, match=r'"triaffine_ner" has no model\. Add it with config=\{"model": ...\}'):
         spacy_pipeline(None)("gene")
     missing = str(tmp_path / "missing")
-    with pytest.raises(ValueError, match=r"missing, which is not a local folder: .* `model` must be"):
+    with pytest.raises(ValueError, match=r"triaffine_ner.*missing: neither a folder"):
         spacy_pipeline(missing)("gene")
-    with pytest.raises(ValueError, match=r"processor_config\.json.* `model` must be"):
+    with pytest.raises(ValueError, match=r"triaffine_ner.*processor_config\.json"):
         spacy_pipeline(str(tmp_path))("gene")
     with pytest.raises(ValueError, match=r"cannot use device 'nowhere'.*components.triaffine_ner.device"):
         spacy_pipeline(folder, device="nowhere")("gene")

@@ -50,7 +50,7 @@ class PipelineTasks(dict[str, Any]):
         return not self.is_installed and super().__contains__(TASK_ALIASES.get(str(task), task))
 
     def __getitem__(self, task: str) -> Any:
-        return super().__getitem__(TASK_ALIASES.get(task, task))
+        return {**super().__getitem__(TASK_ALIASES.get(task, task))}  # transformers writes its classes into it
 
 
 @dataclass(frozen=True)

@@ -237,7 +237,15 @@ class NestedNERPipeline(ChunkPipeline):
     ) -> list[list[dict[str, Any]]]:
         # Decoded on the device of the scores, which only the entities leave.
         with evaluating(self.model):
-            return find_entities(self.model(**model_inputs), self.model.config, threshold)
+            found = find_entities(self.model(**model_inputs), self.model.config, threshold)
+        most = self.model.config.max_candidates
+        if self.model.config.cross_span and any(len({(e["start"], e["end"]) for e in of}) >= most for of in found):
+            logger.warning_once(
+                f"A sentence has entities at {most} places, as many as the model finds in one: more may be missed. "
+                "`max_candidates` of the model's configuration raises this number; `max_sentence_words` of the "
+                "processor, the length of windows, makes long sentences shorter."
+            )
+        return found
 
     def postprocess(self, entities: list[dict[str, Any]], overlap: str = "all") -> list[dict[str, Any]]:  # type: ignore[override]
         # Over the whole text: entities from two windows of a long sentence may cross.

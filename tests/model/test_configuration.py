@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from transformers import AutoConfig, BertConfig
+from transformers.pipelines import clean_custom_task
 
 from modeling_triaffine import TriaffineConfig
 from modeling_triaffine.model.configuration_triaffine import PipelineTasks
@@ -179,11 +180,14 @@ def test_code_and_auto_classes_are_named_in_the_saved_folder(tmp_path, monkeypat
     for reference in [*saved["auto_map"].values(), saved["custom_pipelines"]["token-classification"]["impl"]]:
         module, name = reference.split(".")
         assert f"class {name}(" in (tmp_path / f"{module}.py").read_text()
-    tasks = TriaffineConfig.from_pretrained(tmp_path).custom_pipelines
+    config = TriaffineConfig.from_pretrained(tmp_path)
+    tasks = config.custom_pipelines
     assert (len(tasks), "ner" in tasks) == (1, False)  # this package has a pipeline of its own
     monkeypatch.setattr(PipelineTasks, "is_installed", False)
     assert ("ner" in tasks, "summarization" in tasks) == (True, False)
     assert tasks["ner"] == saved["custom_pipelines"]["token-classification"]
+    clean_custom_task(tasks["ner"])  # as `pipeline(…, config=config)` does
+    assert json.loads(config.to_json_string())["custom_pipelines"] == saved["custom_pipelines"]
 
 
 def test_configuration_given_is_left_as_it_is_and_foreign_fields_are_kept():

@@ -8,7 +8,6 @@ import pytest
 import torch
 import transformers
 from transformers import AutoConfig, AutoTokenizer, PreTrainedModel
-from transformers.tokenization_utils_base import TensorType
 
 from modeling_triaffine import NestedNERPipeline, TriaffineForNestedNER, TriaffineProcessor
 
@@ -149,14 +148,6 @@ def test_tables_are_complete():
 def test_values_that_a_processor_cannot_follow(saved_model, options, fact):
     with pytest.raises(ValueError, match=fact):
         TriaffineProcessor.from_pretrained(saved_model)(TEXT, **options)
-
-
-def test_words_may_be_given_as_to_a_tokenizer(saved_model):
-    processor = TriaffineProcessor.from_pretrained(saved_model)
-    expected = processor(words=[["gene", "binds"], ["DNA"]])
-    batch = processor([["gene", "binds"], ["DNA"]], is_split_into_words=True, return_tensors=TensorType.PYTORCH)
-    for key, values in expected.items():
-        assert torch.equal(batch[key], values)
 
 
 def test_the_output_of_a_tokenizer_is_no_input_of_the_model(saved_model):

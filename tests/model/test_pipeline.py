@@ -19,6 +19,7 @@ from transformers import AutoTokenizer, BertForTokenClassification, TokenClassif
 from transformers import pipeline as transformers_pipeline
 
 from modeling_triaffine import NestedNERPipeline, TriaffineForNestedNER
+from modeling_triaffine.model import pipeline_triaffine
 from tests.helpers.portable import near
 from tests.helpers.tiny import tiny_model, tiny_pipeline, tiny_processor, tiny_tokenizer
 
@@ -156,7 +157,9 @@ def test_a_model_object_that_was_loaded_brings_its_processor(saved_model):
         transformers_pipeline("ner", model=model, tokenizer=tiny_tokenizer())
 
 
-def test_the_precision_of_a_model_object_is_its_own(finder):
+def test_precision_has_either_name_and_that_of_a_model_object_is_its_own(finder, saved_model):
+    for name in ("dtype", "torch_dtype"):
+        assert NestedNERPipeline(model=saved_model, **{name: torch.float16}).model.dtype == torch.float16
     for dtype in ("auto", "float32", torch.float32):
         assert NestedNERPipeline(finder.model, finder.processor, dtype=dtype).model is finder.model
     with pytest.raises(TypeError, match=r"dtype .*`model` is an object"):
@@ -237,11 +240,6 @@ def test_pipelines_that_share_a_processor_split_texts_their_own_way(encoder):
     assert one(TEXTS[0], threshold=0.0) == expected
 
 
-@pytest.mark.parametrize("name", ["dtype", "torch_dtype"])
-def test_precision_is_chosen_by_either_name(saved_model, name):
-    assert NestedNERPipeline(model=saved_model, **{name: torch.float16}).model.dtype == torch.float16
-
-
 def test_numbers_of_numpy_are_thresholds(finder):
     expected = near(finder(TEXTS[0], threshold=0.25))
     for threshold in (np.float32(0.25), np.float64(0.25)):
@@ -315,10 +313,12 @@ def test_a_tagger_gives_raw_text_its_parts_of_speech(encoder, tmp_path):
     assert [entity["score"] for entity in sorted(found, key=lambda e: (e["start"], e["end"]))] == pytest.approx(best)
 
 
-def test_zero_threshold_finds_every_span_and_nothing_else(encoder):
-    for fields in ({"cross_span": False}, {}):
+def test_zero_threshold_finds_every_span_and_nothing_else(encoder, caplog):
+    pipeline_triaffine.logger.warning_once.__func__.cache_clear()
+    for fields in ({"cross_span": False}, {"max_candidates": 7}, {}):  # by default 6, as many as there are spans
         found = tiny_pipeline(encoder, **fields)(["gene binds it", "gene"], threshold=0.0)
         assert [len(entities) for entities in found] == [6, 1]
+        assert ("`max_candidates`" in caplog.text) == (not fields)
 
 
 def test_call_overrides_what_was_chosen_before(encoder, finder):

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from transformers import AutoProcessor, PretrainedConfig, PreTrainedTokenizerFast, ProcessorMixin
+from transformers.tokenization_utils_base import TensorType
 
 from modeling_triaffine import TriaffineConfig, TriaffineProcessor
 from modeling_triaffine.model import processing_triaffine
@@ -146,7 +147,9 @@ def test_call_takes_text_or_words(processor):
     by_text = processor("gene x.")
     assert all(torch.equal(by_words[name], by_text[name]) for name in by_words)
     of_array = processor(words=np.array(["gene", "x", "."]))
-    assert all(torch.equal(of_array[name], by_words[name]) for name in by_words)
+    as_for_tokenizers = processor([["gene", "x", "."]], is_split_into_words=True, return_tensors=TensorType.PYTORCH)
+    for batch in (of_array, as_for_tokenizers):
+        assert all(torch.equal(batch[name], by_words[name]) for name in by_words)
     assert processor(text=["gene. It binds.", "x"])["num_words"].tolist() == [2, 3, 1]
     for wrong, kind in ((["one", None], "NoneType"), ({"text": "a row of a data set"}, "dict"), (math.nan, "float")):
         with pytest.raises(TypeError, match=f"not {kind}"):
