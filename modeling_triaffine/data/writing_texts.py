@@ -43,6 +43,7 @@ def write_brat(documents: Documents, folder: Path) -> None:
     folder.mkdir(exist_ok=True)
     for document in documents:
         file = _new_file(folder, document, TEXT_SUFFIX, "brat")
+        text = document.text.replace("\r\n", " \n").replace("\r", "\n")  # brat counts a line end as one character
         lines = []
         for number, entity in enumerate(document.entities, start=1):
             start, end, kind = entity["start"], entity["end"], entity["type"]
@@ -51,16 +52,13 @@ def write_brat(documents: Documents, folder: Path) -> None:
                 remedy = f"Rename it, for instance to {name!r}: brat's types are letters, digits, - and _"
                 raise _not_representable(document, f"the type {kind!r}, with white space", "brat", remedy)
             # A line end ends a fragment; in the quote it is a space.
-            pieces = [
-                (start + piece.start(), start + piece.end())
-                for piece in re.finditer(r"[^\n]+", document.text[start:end])
-            ]
+            pieces = [(start + piece.start(), start + piece.end()) for piece in re.finditer(r"[^\n]+", text[start:end])]
             offsets = ";".join(f"{first} {last}" for first, last in pieces)
-            quote = " ".join(document.text[first:last] for first, last in pieces)
+            quote = " ".join(text[first:last] for first, last in pieces)
             lines.append(f"T{number}\t{kind} {offsets}\t{quote}\n")
             if "score" in entity:
                 lines.append(f"#{number}\tAnnotatorNotes T{number}\tscore {entity['score']:.4f}\n")
-        file.write_text(document.text, encoding="utf-8", newline="")
+        file.write_text(text, encoding="utf-8", newline="")
         file.with_suffix(ANNOTATION_SUFFIX).write_text("".join(lines), encoding="utf-8", newline="\n")
 
 

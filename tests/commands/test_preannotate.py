@@ -107,7 +107,7 @@ def test_texts_of_a_folder_and_of_json_lines_keep_their_names(command, saved_mod
     write_files(tmp_path / "in", {"a/1.txt": "gene\r\nDNA", "b.txt": "\ufeffprotein"})
     arguments = ("--model", saved_model, "--to", "brat", "--output")
     assert command("preannotate", tmp_path / "in", *arguments, tmp_path / "out").code == 0
-    assert (tmp_path / "out" / "a" / "1.txt").read_bytes() == b"gene\r\nDNA"
+    assert (tmp_path / "out" / "a" / "1.txt").read_bytes() == b"gene \nDNA"
     assert (tmp_path / "out" / "b.txt").read_bytes() == b"protein"
     lines = write_files(
         tmp_path,

@@ -169,6 +169,13 @@ class TestTexts:
             tmp_path / "b" / "a.ann"
         ).read_text() == "T1\tX 0 9\tthe mayor\nT2\tY 13 17\tOrsk\nT3\tZ 10 17\tof Orsk\n"
 
+    def test_line_ends_are_one_character_in_brat(self, tmp_path):
+        """Programs that translate line ends and those that do not find the same characters at an offset."""
+        texts = [TextDocument("a", "mayor\r\nof Orsk\rnow", [{"start": 0, "end": 14, "type": "X"}])]
+        PREDICTION_WRITERS["brat"](texts, tmp_path / "b")
+        assert (tmp_path / "b" / "a.txt").read_bytes() == b"mayor \nof Orsk\nnow"
+        assert (tmp_path / "b" / "a.ann").read_bytes() == b"T1\tX 0 6;7 14\tmayor  of Orsk\n"
+
     @pytest.mark.parametrize("doc_id", ["", ".", "..", "../a", "/a", "a//b", "a/", "./a", ".a", "b/.a", "a\0"])
     def test_document_names_stay_in_the_folder(self, tmp_path, doc_id):
         with pytest.raises(ValueError, match=r"^Document .* name .* brat"):
