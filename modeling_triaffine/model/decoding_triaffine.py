@@ -32,8 +32,8 @@ def find_entities(
         config: the model's [`TriaffineConfig`], with labels, `multi_label`, `temperature` and the thresholds of labels
             that `threshold` does not name.
         threshold: a probability t accepts the best entity label of each span (with `multi_label` every label) that has
-            at least t, even where None is likelier; {label: t} has one for each label. A label without a threshold is
-            accepted where it is likelier than None (with `multi_label` from 0.5).
+            at least t, even where None is likelier; {label: t} has one for each label. Without a threshold, the likeliest
+            label of a span is accepted where it is likelier than None, and with `multi_label` any other from 0.5.
         overlap: see [`resolve_overlaps`].
     """
     names = config.entity_labels
@@ -75,14 +75,12 @@ def entity_mask(probabilities: Tensor, thresholds: Sequence[float | None], multi
     thresholds: one for each label, None for a label without.
     """
     of_entities, of_none = probabilities[..., :-1], probabilities[..., -1:]
+    is_best = torch.zeros_like(of_entities, dtype=torch.bool).scatter_(-1, of_entities.argmax(-1, keepdim=True), True)
     given = probabilities.new_tensor([float("nan") if least is None else least for least in thresholds])
-    least = torch.where(given.isnan(), 0.5 if multi_label else of_none, given)
+    least = torch.where(given.isnan(), torch.where(is_best, of_none, 0.5), given)
     # Pairs of words that are no span have probability 0, which not even a threshold of 0 accepts.
     found = (of_entities >= least) & (of_entities > 0)
-    if multi_label:
-        return found
-    best = of_entities.argmax(-1, keepdim=True)
-    return found & torch.zeros_like(found).scatter_(-1, best, True)
+    return found if multi_label else found & is_best
 
 
 def resolve_overlaps(entities: list[Entity], overlap: str) -> list[Entity]:

@@ -352,14 +352,12 @@ def label_probabilities(logits: Tensor, multi_label: bool = False, temperature: 
     """Probabilities [..., R] of a span's labels, None the last, in at least float32.
 
     softmax of logits [..., R] / temperature. With `multi_label` the logits are [..., R - 1], each label has
-    sigmoid(logit / temperature), and None has the complement of the likeliest: it is thus the likeliest label of the
-    spans whose labels are all below 0.5.
+    sigmoid(logit / temperature), and None the probability that the span has none of them, Π (1 − p).
     """
     scaled = at_least_float32(logits) / temperature
     if not multi_label:
         return scaled.softmax(-1)
-    own = scaled.sigmoid()
-    return torch.cat([own, 1.0 - own.amax(-1, keepdim=True)], dim=-1)
+    return torch.cat([scaled.sigmoid(), (-scaled).sigmoid().prod(-1, keepdim=True)], dim=-1)
 
 
 def select_candidates(

@@ -87,6 +87,15 @@ def test_several_labels_of_a_span_are_found_each_by_its_threshold():
     assert found(0.0, "nested")[:2] == [(0, 3, "DNA"), (0, 3, "protein")]
 
 
+def test_the_likeliest_of_several_labels_is_found_where_it_is_likelier_than_none_of_them():
+    """As with one label per span: labels that exclude each other share a probability that is high together."""
+    output = candidate_output()
+    output.logits = torch.tensor([[[0.4, 0.45], [0.1, 0.45], [0.49, 0.6]]]).logit()  # none of them: 0.33, 0.5, 0.2
+    output.candidates, output.candidate_mask = output.candidates[:1], output.candidate_mask[:1]
+    assert spans(decode(output, multi_label=True)[0]) == [(0, 3, "protein"), (2, 3, "protein")]
+    assert spans(decode(output, {"protein": 0.5}, multi_label=True)[0]) == [(2, 3, "protein")]
+
+
 def test_span_scores_are_read_without_candidates():
     logits = torch.zeros(1, 2, 2, 3)
     logits[..., 2] = 5.0
