@@ -202,6 +202,10 @@ def test_processors_on_which_it_is_faster(monkeypatch, described, expected):
         linear_triaffine.platform, "processor", lambda: "AMD64 Family 25 Model 97 Stepping 2, AuthenticAMD"
     )
     monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: True)
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX512")
     assert onednn_is_faster.__wrapped__() == expected
-    monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: False)
-    assert not onednn_is_faster.__wrapped__()
+    for missing in ({"mkl.is_available": False}, {"cpu.get_cpu_capability": "AVX2"}):
+        with monkeypatch.context() as patch:
+            for name, value in missing.items():
+                patch.setattr(f"torch.backends.{name}", lambda value=value: value)
+            assert not onednn_is_faster.__wrapped__()
