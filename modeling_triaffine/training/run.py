@@ -21,14 +21,14 @@ from huggingface_hub import ModelCard
 from ..data import add_context
 from ..data.collator import DataCollatorForNestedNER
 from ..evaluation.prediction import score_raw_text
-from ..evaluation.scoring import RATIOS, format_scores, score_entities, without_labels
+from ..evaluation.scoring import RATIOS, format_scores
 from ..files import write_text
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.processing_triaffine import TriaffineProcessor
 from ..publishing.card_mark import mark_card
 from ..publishing.model_card import CARD_NAME, build_model_card, repository_name
-from ..publishing.run_summary import SUMMARY_FILE, RunSummary
+from ..publishing.run_summary import SUMMARY_FILE, Evaluation, RunSummary
 from ..publishing.upload import NotPublishedError
 from .checkpoints import find_checkpoint, list_checkpoints
 from .command_line import TrainingPlan, parse_training_plan
@@ -38,7 +38,7 @@ from .optimization import check_optimization
 from .preparation import build_model, check_entities, check_splits, label_names, load_teacher, read_data
 from .progress import quieten, report_progress
 from .recipes import TRAINING_FILE, format_training
-from .run_facts import summarize_plan, summarize_run
+from .run_facts import PREFIXES, evaluate, summarize_plan, summarize_run
 from .sharding import whole_model
 from .trainer import Entities, NestedNERTrainer
 from .training_facts import TRAINING_SETTINGS
@@ -53,8 +53,6 @@ FILE_OPTIONS = (
     *("accelerator_config", "deepspeed", "fsdp_config"),
 )
 RESULTS_FILE = "all_results.json"
-# Split → prefix of its metrics' names.
-PREFIXES = {"validation": "eval", "test": "test"}
 # Difference of F1 between given words and raw text that is warned of.
 NOTABLE_LOSS = 0.02
 RECIPE_HEADING = """\
@@ -122,21 +120,21 @@ def train_and_save(run: Run) -> dict[str, float]:
     """
     training, trainer = run.plan.training, run.trainer
     metrics: dict[str, float] = {}
-    outputs: dict[str, Any] = {}
+    files: dict[str, str] = {}
+    evaluations: dict[str, Evaluation] = {}
     if training.do_train:
         metrics |= trainer.train(resume_from_checkpoint=training.resume_from_checkpoint).metrics
-    if training.do_eval and "validation" in run.dataset:
-        outputs["validation"] = _score(run, "validation", metrics)
-    if training.do_predict:
-        outputs["test"] = _score(run, "test", metrics)
+    splits = ["validation"] if training.do_eval and "validation" in run.dataset else []
+    splits += ["test"] if training.do_predict else []
+    for split in splits:
+        predictions, evaluations[split] = _score(run, split, metrics)
+        files[f"{split}_predictions.jsonl"] = _as_lines(run.corpus.given[split], predictions)
     model = whole_model(trainer)
-    raw_text = {split: _score_raw_text(run, split, output, model, metrics) for split, output in outputs.items()}
-    files = {
-        f"{split}_predictions.jsonl": _as_lines(run.corpus.given[split], output.predictions)
-        for split, output in outputs.items()
-    }
+    for evaluation in evaluations.values():
+        evaluation.raw_text = _score_raw_text(run, evaluation, model, metrics)
     if training.do_train and model is not None:
-        files |= _describe(run, model, outputs, raw_text)
+        # The scores on the test data, else those on the validation data.
+        files |= _describe(run, model, evaluations.get("test", evaluations.get("validation")))
     _save(run, files, metrics)
     command = f"; try: triaffine-ner predict --model {shlex.quote(training.output_dir)}" if training.do_train else "."
     logger.info("Saved in %s%s", training.output_dir, command)
@@ -201,38 +199,37 @@ def _build_trainer(
 # ---- Scoring ----
 
 
-def _score(run: Run, split: str, metrics: dict[str, float]) -> Any:
-    """Scores a split in given words, adds its metrics to `metrics`, logs a table, and returns the trainer's output."""
+def _score(run: Run, split: str, metrics: dict[str, float]) -> tuple[list[Entities], Evaluation]:
+    """Predictions and scores of a split in given words; adds its metrics to `metrics` and logs a table."""
     output: Any = run.trainer.predict(run.corpus.given[split], metric_key_prefix=PREFIXES[split])
     metrics |= output.metrics
-    unscored = run.trainer.unscored_labels(output.label_ids)
-    predictions = without_labels(output.predictions, unscored)
-    scores = score_entities(predictions, output.label_ids)
-    logger.info("Scores on the %s data, given words:\n%s", split, format_scores(scores))
-    if unscored:
+    evaluation = evaluate(run.trainer, split, output)
+    logger.info("Scores on the %s data, given words:\n%s", split, format_scores(evaluation.scores))
+    if unscored := evaluation.unscored:
         logger.info("Not scored, since the %s data does not annotate them: %s.", split, ", ".join(unscored))
-    if not any(predictions) and any(output.label_ids) and run.trainer.is_world_process_zero():
+    finds_nothing = evaluation.scores["gold"] and not evaluation.scores["predicted"]
+    if finds_nothing and run.trainer.is_world_process_zero():
         logger.warning("The model predicts no entity in the %s data: %s", split, _why_nothing_is_predicted(run))
-    return output
+    return output.predictions, evaluation
 
 
 def _score_raw_text(
-    run: Run, split: str, output: Any, model: TriaffineForNestedNER | None, metrics: dict[str, float]
+    run: Run, evaluation: Evaluation, model: TriaffineForNestedNER | None, metrics: dict[str, float]
 ) -> dict[str, Any] | None:
-    """Scores of a split's texts by characters, if the corpus has texts; added to `metrics` and logged, too.
+    """Scores of an evaluated split's texts by characters, if it has texts; added to `metrics` and logged, too.
 
     Runs in the main process, which has the whole `model`.
     """
     if model is None or not run.trainer.is_world_process_zero():
         return None
+    split = evaluation.split
     texts = texts_to_score(run.plan.data, split, run.corpus.given[split])
     if not texts:
         why = "has words only" if texts is None else "has no text within the sentences that are scored"
         logger.info("Raw text is not scored: the %s data %s.", split, why)
         return None
     processor: Any = run.trainer.processing_class
-    unscored = run.trainer.unscored_labels(output.label_ids)
-    scores = score_raw_text(NestedNERPipeline(model=model, processor=processor), texts, unscored)
+    scores = score_raw_text(NestedNERPipeline(model=model, processor=processor), texts, evaluation.unscored)
     prefix = PREFIXES[split]
     for kind, part in (("", scores), ("flat_", scores["flat"]), ("nested_", scores["nested"])):
         metrics |= {f"{prefix}_raw_text_{kind}{ratio}": part[ratio] for ratio in RATIOS}
@@ -266,16 +263,11 @@ def _as_lines(records: Dataset, predictions: list[Entities]) -> str:
 # ---- Saving ----
 
 
-def _describe(
-    run: Run,
-    model: TriaffineForNestedNER,
-    outputs: dict[str, Any],
-    raw_text: dict[str, dict[str, Any] | None],
-) -> dict[str, str]:
+def _describe(run: Run, model: TriaffineForNestedNER, evaluation: Evaluation | None) -> dict[str, str]:
     """Summarizes the run, and returns card, history and recipe by file name; empty but on the main process."""
     if not run.trainer.is_world_process_zero():
         return {}
-    summary = summarize_run(run.plan, run.trainer, run.corpus, model, outputs, raw_text)
+    summary = summarize_run(run.plan, run.trainer, run.corpus, model, evaluation)
     run.trainer.run_summary = summary  # saved with the model
     return {
         "log_history.json": json.dumps(run.trainer.state.log_history, indent=2),

@@ -24,6 +24,8 @@ from .training_facts import describe_settings, summarize_training
 
 SPELLINGS = 3  # shown of each label
 LONGEST_SPELLING = 60  # characters
+# Split → prefix of its metrics' names.
+PREFIXES = {"validation": "eval", "test": "test"}
 LONGEST_SENTENCE = 70  # characters that fit into a line of the drawing
 
 
@@ -56,8 +58,7 @@ def summarize_run(
     trainer: NestedNERTrainer,
     corpus: Corpus,
     model: TriaffineForNestedNER,
-    outputs: Mapping[str, Any],
-    raw_text: Mapping[str, dict[str, Any] | None],
+    evaluation: Evaluation | None,
 ) -> RunSummary:
     """The summary of a finished run.
 
@@ -65,17 +66,33 @@ def summarize_run(
 
     Args:
         model: the model of the trainer, with all its weights in this process.
-        outputs: result of the trainer's `predict` for each scored split.
-        raw_text: result of `score_raw_text` for each scored split; None without texts.
+        evaluation: the scores to show; None without any.
     """
     records, examples = corpus.given["train"], plan.data.card_examples
     return dataclasses.replace(
         summarize_plan(plan, trainer, corpus.words),
-        evaluation=_evaluate(trainer, outputs, raw_text),
+        evaluation=evaluation,
         training_sentences=len(records),
         labels=describe_labels(records, model.config.entity_labels, SPELLINGS if examples else 0),
         examples=_predict_examples(trainer, corpus.given, model, plan.data),
         parameters=sum(weights.numel() for weights in model.parameters()),
+    )
+
+
+def evaluate(trainer: NestedNERTrainer, split: str, output: Any) -> Evaluation:
+    """All scores of a split in given words, from the `output` of the trainer's `predict`."""
+    references, metrics = output.label_ids, output.metrics
+    unscored = trainer.unscored_labels(references)
+    predictions = without_labels(output.predictions, unscored)
+    scores = score_entities(predictions, references)
+    recall, gold = metrics.get(f"{PREFIXES[split]}_candidate_recall"), scores["gold"]
+    return Evaluation(
+        split=split,
+        sentences=len(references),
+        scores=scores,
+        by_length=scores_by_length(predictions, references),
+        candidate_recall=None if recall is None else {"found": round(recall * gold), "gold": gold, "recall": recall},
+        unscored=unscored,
     )
 
 
@@ -112,31 +129,6 @@ def _as_written(record: Mapping[str, Any], texts: Mapping[str, str]) -> str:
     words = r"\s*".join(map(re.escape, record["tokens"]))
     found = re.search(words, texts.get(record.get("doc_id", ""), ""))
     return " ".join(found[0].split()) if found else detokenize(record["tokens"])
-
-
-def _evaluate(
-    trainer: NestedNERTrainer, outputs: Mapping[str, Any], raw_text: Mapping[str, dict[str, Any] | None]
-) -> Evaluation | None:
-    """All scores on the test data, else on the validation data; None if neither was scored."""
-    split = next((split for split in ("test", "validation") if split in outputs), None)
-    if split is None:
-        return None
-    predictions, references, metrics = outputs[split]
-    unscored = trainer.unscored_labels(references)
-    predictions = without_labels(predictions, unscored)
-    scores = score_entities(predictions, references)
-    recall = metrics.get(f"{'test' if split == 'test' else 'eval'}_candidate_recall")
-    gold = scores["gold"]
-    candidates = None if recall is None else {"found": round(recall * gold), "gold": gold, "recall": recall}
-    return Evaluation(
-        split=split,
-        sentences=len(references),
-        scores=scores,
-        by_length=scores_by_length(predictions, references),
-        candidate_recall=candidates,
-        raw_text=raw_text.get(split),
-        unscored=unscored,
-    )
 
 
 def _predict_examples(

@@ -13,7 +13,7 @@ from modeling_triaffine.evaluation.prediction import predict_words, score_raw_te
 from modeling_triaffine.model.losses_triaffine import smooth_boundaries
 from modeling_triaffine.training.new_labels import START_BELOW, Teacher, extend_labels, span_probabilities
 from modeling_triaffine.training.run import prepare_run
-from modeling_triaffine.training.run_facts import _evaluate
+from modeling_triaffine.training.run_facts import evaluate
 from tests.helpers.micro_training import micro_records, write_corpus, write_lines
 from tests.helpers.tiny import tiny_model, tiny_processor
 
@@ -155,8 +155,7 @@ def test_predictions_of_kept_labels_are_scored_where_the_data_annotates_them(opt
     output = run.trainer.predict(records, metric_key_prefix="eval")
     assert output.predictions == predictions
     assert (output.metrics["eval_f1"] == 1) == (not is_annotated)
-    outputs, texts = {"validation": output}, {"validation": None}
-    evaluation = _evaluate(run.trainer, outputs, texts)
+    evaluation = evaluate(run.trainer, "validation", output)
     assert evaluation.scores["f1"] == output.metrics["eval_f1"]
     assert evaluation.unscored == ([] if is_annotated else ["DNA"])
 
