@@ -200,7 +200,7 @@ def _retokenize_split(dataset: Dataset, word_splitter: WordSplitter) -> tuple[Da
         lost_by_type=dict(before - after),
         pos_dropped=sum(1 for tags in dataset["pos"] if tags) if "pos" in dataset.column_names else 0,
     )
-    if report.lost or report.pos_dropped:
+    if report.lost:
         logger.warning("%s", report)
     return cut, report
 

@@ -83,6 +83,8 @@ class Corpus:
         if self.cut is self.given:
             return "Words: those of raw text."
         changed, sentences = len(self._cut_differently()), len(self.given["train"])
+        if not changed:
+            return "Words: those of the corpus, which raw text is split into, too."
         if self.words == "both":
             return (
                 f"Words: {sentences:,} training sentences in the words of the corpus, and {changed:,} of them again in "

@@ -5,6 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from datasets import DatasetDict
 
 from modeling_triaffine.commands.options import load_split
 from modeling_triaffine.model.text_triaffine import word_splitter
@@ -72,8 +73,10 @@ def test_words_of_the_training_data(read, format, options, words, first):
     ],
 )
 def test_the_choice_of_words_is_described(read, options, said):
-    line = read("a.jsonl", **options).describe_words()
-    assert all(part in line for part in said)
+    corpus = read("a.jsonl", **options)
+    assert all(part in corpus.describe_words() for part in said)
+    equal = corpus.change(lambda splits: DatasetDict(train=splits["train"].select([1])))
+    assert not any(character.isdigit() for character in equal.describe_words())  # nothing is read twice
 
 
 @pytest.mark.parametrize(
