@@ -38,7 +38,7 @@ SPANS = ("entities", "spans", "label", "labels", "denotations")
 LAST = "end_idx"
 """The offset of a span's last character, in data sets of CBLUE (CMeEE), which quote the span as `entity` or `text`."""
 START, END = ("start", "start_offset", "start_idx", "begin"), ("end", "end_offset", LAST)
-TYPE = ("label", "type", "labels", "obj")
+TYPE = ("label", "type", "labels", "obj", "entity_group")  # the last is of the pipeline, and of predict
 BOOKKEEPING = {"id", "token_start", "token_end", "input_hash", "source"}
 """Fields of a span that only matter to the tool that wrote it."""
 WITHOUT_SPANS = "texts without a field of spans read as without entities"
@@ -191,6 +191,10 @@ def read_text_spans(path: Path, check: RecordChecker) -> Iterator[AnnotatedText]
             check.note(f"texts with the answer {record.fields['answer']!r} ignored")
         else:
             texts += 1
+            if text_hash := str(record.fields.get("_input_hash", "")):  # Prodigy's, the same in every annotator's copy
+                if text_hash in hashes:
+                    check.note("texts read again, with the _input_hash of one before", example=where)
+                hashes.add(text_hash)
             yield annotated_text(record, f"{stem(path)}:{number}")
     if texts and check.counts[WITHOUT_SPANS] - without_before == texts:
         problem = f"no text has spans, in none of the fields {', '.join(map(repr, SPANS))}"
