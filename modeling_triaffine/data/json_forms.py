@@ -169,6 +169,7 @@ def read_published_json(path: Path, check: RecordChecker) -> Iterator[Record]:
     for number, (raw, where) in enumerate(json_values(path, check)):
         identifier = f"{stem(path)}:{number}"
         if isinstance(raw, dict):
+            JsonObject(raw, where, check).require(("tokens", "entities"), "a sentence of words", NOT_OF_WORDS)
             kept = {CONTEXT_NAMES.get(key, key): value for key, value in raw.items() if key not in NOT_FOR_NER}
             raw = {**kept, "id": identifier, "doc_id": identifier, "sent_id": 0}
         yield check(raw, where)
@@ -298,7 +299,9 @@ def _annotation_of(task: JsonObject) -> JsonObject | None:
     note = task.check.note
     if task.fields.get("predictions"):
         note("predictions ignored", len(task.value("predictions", list)))
-    annotations = list(task.objects("annotations", "Export the tasks as JSON, together with their annotations"))
+    remedy = "Export the tasks as JSON, together with their annotations"
+    task.require(["annotations"], "an exported task", remedy)
+    annotations = list(task.objects("annotations", remedy))
     made = [annotation for annotation in annotations if not annotation.fields.get("was_cancelled")]
     if len(made) < len(annotations):
         note("cancelled annotations ignored", len(annotations) - len(made))
@@ -348,5 +351,5 @@ LABEL_STUDIO = format_of_texts(
     name="label_studio",
     description="Label Studio's JSON export",
     suffixes=(".json", ".jsonl"),
-    recognizes=lambda head: "annotations" in record_keys(head),
+    recognizes=lambda head: "annotations" in (keys := record_keys(head)) or {"data", "predictions"} <= keys,
 )

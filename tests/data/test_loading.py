@@ -255,11 +255,12 @@ class TestCache:
             load(file, labels=["City"])
 
 
+@pytest.mark.parametrize(("place", "as_list"), [("line 1", False), ("record 0", True)])
 @pytest.mark.parametrize("record", [{"satz": "Orsk"}, {"tokens": ["Orsk"], "ner_tags": ["B-City"]}])
-def test_a_record_of_another_form_is_shown_by_its_fields(tmp_path, record):
-    facts = ".*".join(["line 1", "missing", *map(repr, record), "'text'.*adapt_dataset"])
+def test_a_record_of_another_form_is_shown_by_its_fields(tmp_path, record, place, as_list):
+    facts = f"{place}: .* missing, .* fields are {', '.join(map(repr, record))}\\. .*'text'.*adapt_dataset"
     with pytest.raises(CorpusError, match=facts):
-        load(write(tmp_path / "a.jsonl", record))
+        load(write(tmp_path / "a.json", record, as_list=as_list))
 
 
 class TestStreaming:
