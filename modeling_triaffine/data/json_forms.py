@@ -186,6 +186,7 @@ def read_text_spans(path: Path, check: RecordChecker) -> Iterator[AnnotatedText]
     which is checked.
     """
     texts, without_before = 0, check.counts[WITHOUT_SPANS]  # of other files of the split
+    hashes: set[str] = set()
     for number, (raw, where) in enumerate(json_values(path, check)):
         record = JsonObject(raw, where, check, remedy="A record has the fields text and entities")
         if record.fields.get("answer") in REJECTED:
