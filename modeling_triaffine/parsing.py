@@ -38,7 +38,7 @@ def decode_object(data: bytes) -> dict[str, Any]:
 def decode_json(data: bytes) -> object:
     """Parses a JSON value; raises a DataError that names the place of a syntax error."""
     try:
-        return json.loads(data)
+        return json.loads(data.decode("utf-8-sig"))  # of bytes, it would guess UTF-16 anew for each line
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}" if error.lineno > 1 else f"character {error.colno}"
         problem = f"invalid JSON, {error.msg.removesuffix(' at')} at {place}"

@@ -37,19 +37,11 @@ FORMATS: dict[str, CorpusFormat] = {
 """If several formats recognize a file, the first one is used."""
 
 SPLIT_OF_NAME = {
-    "train": "train",
-    "training": "train",
-    "dev": "validation",
-    "devel": "validation",
-    "development": "validation",
-    "val": "validation",
-    "valid": "validation",
-    "eval": "validation",
-    "validation": "validation",
-    "test": "test",
-    "testing": "test",
+    **dict.fromkeys(("train", "training"), "train"),
+    **dict.fromkeys(("dev", "devel", "development", "val", "valid", "eval", "validation", "testa"), "validation"),
+    **dict.fromkeys(("test", "testing", "testb"), "test"),
 }
-"""Name of a file, folder or key of `path` → its split."""
+"""Name of a file, folder or key of `path` → its split. CoNLL-2002 and 2003 call theirs testa and testb."""
 
 SPLIT_IN_NAME = re.compile(rf"(?<![a-z0-9])({'|'.join(SPLIT_OF_NAME)})(?:set)?(?![a-z0-9])")
 
@@ -223,11 +215,12 @@ def _splits_of_folder(folder: Path, format: str | None) -> dict[str | None, Path
     if of_documents or (of_files and not any(map(_split_named, of_files))):
         _warn_of_other_files(folder, _left_out(folder, (of_documents or formats)[0]))
         return {None: folder}
-    suffixes = sorted({suffix for known in formats for suffix in known.suffixes})
+    suffixes = f" with a suffix in {sorted({suffix for known in formats for suffix in known.suffixes})}"
     raise FileNotFoundError(
-        f"{folder}: has no documents, and no file named train, dev (validation, valid) or test with a suffix in "
-        f"{suffixes}. It contains {sorted(file.name for file in folder.iterdir())[:10]}; give one of them, a mapping "
-        f"{{split: file}}, or the format, which allows any suffix{_lacking(folder)}. {OF_TABLES}."
+        f"{folder}: has no documents, and no file named train, dev (validation, valid) or test"
+        f"{'' if format else suffixes}. It contains {sorted(file.name for file in folder.iterdir())[:10]}; give one of "
+        f"them, a mapping {{split: file}}{'' if format else ', or the format, which allows any suffix'}"
+        f"{_lacking(folder)}. {OF_TABLES}."
     )
 
 

@@ -138,7 +138,7 @@ def read_iob2(path: Path, check: RecordChecker, columns: Mapping[str, Any] | Non
         raise check.error("", problem, "Import it into INCEpTION, and export UIMA CAS in JSON or XMI")
     if layout is None:
         problem = "there are no columns of tags (O, B-type, I-type) in its first lines"
-        remedy = "Name them: columns={'tokens': 0, 'entities': [1, 2]}, counted from 0"
+        remedy = "Remove a line of column names, or give columns={'tokens': 0, 'entities': [1, 2]}, counted from 0"
         lines = [line for line in head.splitlines() if not line.startswith(("#", "-DOCSTART-"))]
         if len({"\t" in line for line in lines if len(line.split()) > 1}) == 2:
             problem += ", some of which are separated by tabs, others only by spaces"

@@ -38,7 +38,7 @@ SPANS = ("entities", "spans", "label", "labels", "denotations")
 LAST = "end_idx"
 """The offset of a span's last character, in data sets of CBLUE (CMeEE), which quote the span as `entity` or `text`."""
 START, END = ("start", "start_offset", "start_idx", "begin"), ("end", "end_offset", LAST)
-TYPE = ("label", "type", "labels", "obj")
+TYPE = ("label", "type", "labels", "obj", "entity_group")  # the last is of the pipeline, and of predict
 BOOKKEEPING = {"id", "token_start", "token_end", "input_hash", "source"}
 """Fields of a span that only matter to the tool that wrote it."""
 WITHOUT_SPANS = "texts without a field of spans read as without entities"
@@ -169,6 +169,7 @@ def read_published_json(path: Path, check: RecordChecker) -> Iterator[Record]:
     for number, (raw, where) in enumerate(json_values(path, check)):
         identifier = f"{stem(path)}:{number}"
         if isinstance(raw, dict):
+            JsonObject(raw, where, check).require(("tokens", "entities"), "a sentence of words", NOT_OF_WORDS)
             kept = {CONTEXT_NAMES.get(key, key): value for key, value in raw.items() if key not in NOT_FOR_NER}
             raw = {**kept, "id": identifier, "doc_id": identifier, "sent_id": 0}
         yield check(raw, where)
@@ -185,12 +186,17 @@ def read_text_spans(path: Path, check: RecordChecker) -> Iterator[AnnotatedText]
     which is checked.
     """
     texts, without_before = 0, check.counts[WITHOUT_SPANS]  # of other files of the split
+    hashes: set[str] = set()
     for number, (raw, where) in enumerate(json_values(path, check)):
         record = JsonObject(raw, where, check, remedy="A record has the fields text and entities")
         if record.fields.get("answer") in REJECTED:
             check.note(f"texts with the answer {record.fields['answer']!r} ignored")
         else:
             texts += 1
+            if text_hash := str(record.fields.get("_input_hash", "")):  # Prodigy's, the same in every annotator's copy
+                if text_hash in hashes:
+                    check.note("texts read again, with the _input_hash of one before", example=where)
+                hashes.add(text_hash)
             yield annotated_text(record, f"{stem(path)}:{number}")
     if texts and check.counts[WITHOUT_SPANS] - without_before == texts:
         problem = f"no text has spans, in none of the fields {', '.join(map(repr, SPANS))}"
@@ -294,7 +300,9 @@ def _annotation_of(task: JsonObject) -> JsonObject | None:
     note = task.check.note
     if task.fields.get("predictions"):
         note("predictions ignored", len(task.value("predictions", list)))
-    annotations = list(task.objects("annotations", "Export the tasks as JSON, together with their annotations"))
+    remedy = "Export the tasks as JSON, together with their annotations"
+    task.require(["annotations"], "an exported task", remedy)
+    annotations = list(task.objects("annotations", remedy))
     made = [annotation for annotation in annotations if not annotation.fields.get("was_cancelled")]
     if len(made) < len(annotations):
         note("cancelled annotations ignored", len(annotations) - len(made))
@@ -344,5 +352,5 @@ LABEL_STUDIO = format_of_texts(
     name="label_studio",
     description="Label Studio's JSON export",
     suffixes=(".json", ".jsonl"),
-    recognizes=lambda head: "annotations" in record_keys(head),
+    recognizes=lambda head: "annotations" in (keys := record_keys(head)) or {"data", "predictions"} <= keys,
 )

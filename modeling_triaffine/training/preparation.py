@@ -355,8 +355,8 @@ def check_splits(training: NestedNERTrainingArguments, dataset: DatasetDict) -> 
         raise ValueError("There is no training data; give --train_file, or --no_do_train to score a trained model.")
     if training.do_train and training.eval_strategy != "no" and "validation" not in dataset:
         raise ValueError(
-            "There is no validation data to choose the best checkpoint; give --validation_file. To train without "
-            "validation, add --eval_strategy no."
+            "There is no validation data to choose the best checkpoint; give --validation_file, or hold out a part of "
+            "the training data (docs/corpora.md, Corpora without dev). To train without, add --eval_strategy no."
         )
     needed = {"validation": training.do_eval and not training.do_train, "test": training.do_predict}
     for split, is_needed in needed.items():

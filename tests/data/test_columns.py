@@ -95,6 +95,7 @@ class TestIob2:
             ("# global.columns = ID FORM NER\n1-2\tdu\t_\n1\tde\tO\n2\tle\tO\n2.1\tx\t_\n", [["de", "le"]]),
             ("# sent_id = 1\n1\tOrsk\tB-City\t-\tann\n2-3\tx\tO\t-\tann\n", [["Orsk"]]),
             ("-DOCSTART-s\tO\nOrsk\tB-City\n", [["-DOCSTART-s", "Orsk"]]),
+            ("1\tB-A\n2\tO\n", [["1", "2"]]),
             ("1-2\tX\tdu\tO\n1\tX\tde\tB-A\n2\tX\tle\tO\n", None),
         ],
         ids=[
@@ -103,6 +104,7 @@ class TestIob2:
             "words of named columns",
             "columns behind the tags",
             "not quite a document",
+            "numbers without another column",
             "words of numbered columns",
         ],
     )
@@ -158,10 +160,6 @@ class TestIob2:
             "tags I- that begin an entity read as B-": 1,
             "tags M- that begin an entity read as B-": 1,
         }
-
-    def test_numbers_are_tokens_where_there_is_no_other_column(self, tmp_path):
-        (record,), _ = read(write_files(tmp_path, {"a.conll": "1\tB-A\n2\tO\n"}))
-        assert record["tokens"] == ["1", "2"]
 
     @pytest.mark.parametrize(
         "columns",

@@ -92,10 +92,11 @@ def test_xml_may_have_another_encoding(tmp_path):
         ("json_lines", {**RECORD, "text": "The mayor of Orsk slept."}),
         ("json_lines", {"text": "The mayor", "tokens": TOKENS, "entities": RECORD["entities"]}),
         ("json_lines", [RECORD]),
+        ("label_studio", [{"data": {"text": "a"}, "predictions": []}]),
         ("text_spans", {"text": "a", "tokens": [{"id": 0}], "spans": []}),
         ("bigbio_kb", {**BIGBIO_RECORD, "passages": [{**BIGBIO_RECORD["passages"][0], "text": ["a" * 100_000]}]}),
     ],
-    ids=["a text besides", "a text and no ids", "a list of sentences", "tokens besides", "a long text first"],
+    ids=["a text besides", "a text and no ids", "a list of sentences", "tasks", "tokens besides", "a long text first"],
 )
 def test_similar_json(tmp_path, format, value):
     assert detect_format(write_files(tmp_path, {"a.json": json.dumps(value)})).name == format
@@ -183,7 +184,7 @@ BAD_TEXTS = {
     "outside": ({"text": "a", "label": [[0, 2, "City"]]}, "'label[0]' runs from 0 to 2", "1 characters"),
 }
 BAD_TASKS = {
-    "no annotations": ({"id": 5, "data": {}}, "'annotations'"),
+    "no annotations": ({"id": 5, "data": {}}, "'annotations'", "Export the tasks"),
     "no data": (task(data=None), "'data'", "null"),
     "no string": (task(data={"n": 1}), "'data'"),
     "several strings": (task(data={"a": "x", "b": "y"}), "'data'", "'a', 'b'"),
@@ -330,8 +331,9 @@ BROKEN_FILES = {
     "list record": ("a.json", json.dumps([PUBLISHED, {**PUBLISHED, "tokens": "Orsk"}]), "record 1", "'tokens' is"),
     "gzip truncated": ("a.jsonl.gz", PACKED[: len(PACKED) // 2], "", "gzip"),
     "ZIP": ("a.jsonl", b"PK\x03\x04" + PACKED, "", "ZIP"),
+    "JSON in UTF-16": ("a.jsonl", (2 * JSON_LINE).encode("utf-16"), "line 1", "byte 1", "utf-8"),
     "UTF-16": ("a.conll", COLUMNS.encode("utf-16"), "line 1", "byte 1", "utf-8"),
-    "no spans": ("a.jsonl", '{"text": "a", "ents": []}\n' * 2, "", "no text has spans", "'entities'"),
+    "no spans": ("a.jsonl", '{"text": "a", "ents": []}\n' * 2, "", "no text has spans", "'entities'", "without gold"),
     "unknown": ("a.txt", "The mayor of Orsk slept.\n", "", "'The mayor of Orsk slept.", "'json_lines'"),
     "tabs and spaces": ("a.conll", "a B-City\nb\tO\n", "", "B-type", "by tabs, others only by spaces"),
     "no tags": ("a.conll", "a b c\n", "", "B-type"),

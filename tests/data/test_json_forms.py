@@ -67,6 +67,7 @@ class TestTextSpans:
             },  # PubAnnotation
             {"entities": objects()},
             {"entities": objects(label="type")},
+            {"entities": objects(label="entity_group")},  # the pipeline, and `predict`
             {"spans": objects(token_start=0, token_end=3), "answer": "accept", "_task_hash": 5},  # Prodigy
             {
                 "label": [{"start": 13, "end": 17, "text": "Orsk", "labels": ["City"]}, *objects()]
@@ -120,8 +121,9 @@ class TestTextSpans:
                 "meta": {"page": 1},
                 "tokens": ["a"],
             },
-            {"text": "b", "spans": [], "answer": "reject"},
-            {"text": "c", "spans": [{"start": 0, "end": 1, "labels": []}]},
+            {"text": "b", "spans": [], "answer": "reject", "_input_hash": 1},
+            {"text": "c", "spans": [{"start": 0, "end": 1, "labels": []}], "_input_hash": 1},
+            {"text": "c", "spans": [], "_input_hash": 1},  # by another annotator
         ]
         _, check = read(write_json(tmp_path / "a.jsonl", *texts))
         assert check.counts == {
@@ -129,9 +131,10 @@ class TestTextSpans:
             "field 'tokens' ignored": 1,
             "span field 'colour' ignored": 1,
             "spans without a type dropped": 1,
+            "texts read again, with the _input_hash of one before": 1,
             "texts with the answer 'reject' ignored": 1,
         }
-        assert (check.sentences, check.entities_kept, check.entities_dropped) == (2, 1, 1)
+        assert (check.sentences, check.entities_kept, check.entities_dropped) == (3, 1, 1)
 
     @pytest.mark.parametrize("quote", ["entity", "text"])
     def test_the_quote_of_a_span_that_ends_with_its_last_character(self, tmp_path, quote):
@@ -143,10 +146,6 @@ class TestTextSpans:
             else:
                 with pytest.raises(CorpusError, match=r"'entities\[0\]' quotes 'Ors'"):
                     read(path)
-
-    def test_a_file_without_gold_entities_is_to_be_moved(self, tmp_path):
-        with pytest.raises(CorpusError, match=r"no text has spans.* move a file without gold entities"):
-            read(write_json(tmp_path / "a.json", {"text": TEXT}, as_list=True))
 
 
 class TestLabelStudio:
@@ -181,13 +180,8 @@ class TestLabelStudio:
         assert sum(check.counts.values()) == len(made) - 1
 
     def test_what_is_not_used_is_counted(self, tmp_path):
-        regions = [
-            region(0, 17, "Person"),
-            region(0, 3),
-            {"type": "choices"},
-            {"type": "relation"},
-            {"type": "choices"},
-        ]
+        others = [{"type": kind} for kind in ("choices", "relation", "choices")]
+        regions = [region(0, 17, "Person"), region(0, 3), *others]
         tasks = [task(*regions, predictions=[{}, {}]), {"id": 6, "annotations": [], "data": {"text": "b"}}]
         _, check = read(write_json(tmp_path / "a.json", *tasks, as_list=True))
         assert check.counts == {

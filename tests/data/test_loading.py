@@ -22,7 +22,9 @@ def entity(start, end, kind="Person"):
 
 
 class TestSplits:
-    @pytest.mark.parametrize("name", ["dev", "devel", "development", "val", "valid", "validation", "eval", "Dev"])
+    @pytest.mark.parametrize(
+        "name", ["dev", "devel", "development", "val", "valid", "validation", "eval", "testa", "Dev"]
+    )
     def test_of_a_folder(self, tmp_path, name):
         write(tmp_path / f"{name}.jsonl", RECORD)
         write(tmp_path / "test.jsonl", RECORD)
@@ -53,8 +55,10 @@ class TestSplits:
         assert list(load(tmp_path, "json_lines")) == ["train"]
         assert caplog.messages[0].endswith("1 (notes.md).")
         write(tmp_path / "other-test.jsonl", RECORD)
-        with pytest.raises(FileNotFoundError, match=r"'other-test\.jsonl'"):
+        with pytest.raises(FileNotFoundError, match=r"or test\. .*'other-test\.jsonl'.*\{split: file\}\. If it"):
             load(tmp_path, "json_lines")
+        with pytest.raises(FileNotFoundError, match=r"a suffix in \['.*'other-test\.jsonl'.*any suffix"):
+            load(tmp_path)
 
     @pytest.mark.parametrize("name", ["en_x-ud-{}.jsonl", "wl.{}.jsonl", "v1.0-{}-de.jsonl", "{}Set_2.JSONL"])
     def test_in_the_middle_of_names(self, tmp_path, name, caplog):
@@ -132,19 +136,15 @@ class TestSplits:
         assert first.endswith("3 (train, dev/c.txt, dev/in/d.conll).")
         assert second.endswith("2 (c.txt, in/d.conll).")
 
-    def test_one_file_with_a_split_in_its_name_is_none(self, tmp_path):
-        write(tmp_path / "my-test.jsonl", RECORD)
-        with pytest.raises(FileNotFoundError, match=r"my-test\.jsonl"):
-            load(tmp_path)
-
-    def test_files_of_any_ending_where_the_format_is_named(self, tmp_path):
-        for name in ("train", "valid", "test"):
-            (tmp_path / f"{name}.txt").write_text(f"{name}\tB-X\nslept\tO\n")
+    @pytest.mark.parametrize("names", [["train.txt", "valid.txt", "test.txt"], ["e.train", "e.testa", "e.testb"]])
+    def test_files_of_any_ending_where_the_format_is_named(self, tmp_path, names):
+        for name in names:
+            (tmp_path / name).write_text(f"{name}\tB-X\nslept\tO\n")
         (tmp_path / "README").touch()
-        corpus = load(tmp_path, "iob2")
-        assert {split: rows["tokens"][:] for split, rows in corpus.items()} == {
-            "train": [["train", "slept"]], "validation": [["valid", "slept"]], "test": [["test", "slept"]]
-        }  # fmt: skip
+        found = {split: rows["tokens"][:] for split, rows in load(tmp_path, "iob2").items()}
+        assert found == {
+            split: [[name, "slept"]] for split, name in zip(("train", "validation", "test"), names, strict=True)
+        }
         with pytest.raises(FileNotFoundError, match="format, which allows any suffix"):
             load(tmp_path)
         (tmp_path / "train.conll").write_text("known\tB-X\n")
@@ -255,11 +255,12 @@ class TestCache:
             load(file, labels=["City"])
 
 
+@pytest.mark.parametrize(("place", "as_list"), [("line 1", False), ("record 0", True)])
 @pytest.mark.parametrize("record", [{"satz": "Orsk"}, {"tokens": ["Orsk"], "ner_tags": ["B-City"]}])
-def test_a_record_of_another_form_is_shown_by_its_fields(tmp_path, record):
-    facts = ".*".join(["line 1", "missing", *map(repr, record), "'text'.*adapt_dataset"])
+def test_a_record_of_another_form_is_shown_by_its_fields(tmp_path, record, place, as_list):
+    facts = f"{place}: .* missing, .* fields are {', '.join(map(repr, record))}\\. .*'text'.*adapt_dataset"
     with pytest.raises(CorpusError, match=facts):
-        load(write(tmp_path / "a.jsonl", record))
+        load(write(tmp_path / "a.json", record, as_list=as_list))
 
 
 class TestStreaming:
