@@ -45,8 +45,11 @@ def serve(address: str) -> None:
     import modeling_triaffine.page
     import modeling_triaffine.training.run  # noqa: F401
     from modeling_triaffine import commands
+    from modeling_triaffine.training.arguments import NestedNERTrainingArguments
     from tests.helpers import run_document
 
+    # Documents train on two dozen sentences, which `min_steps` of a recipe would read some hundred times.
+    NestedNERTrainingArguments.epochs_for_min_steps = lambda arguments, batches: arguments.num_train_epochs
     programs = {"triaffine-ner": commands.main, "document": run_document.main}
     gc.freeze()  # what was imported need not be looked through
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # ended processes leave nothing behind
