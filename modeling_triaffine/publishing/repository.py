@@ -10,7 +10,6 @@ import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from huggingface_hub import ModelCard, ModelCardData
 
@@ -228,9 +227,7 @@ def _check_code_name(code_repository: str, repo_id: str) -> None:
 
 def _new_card(checkpoint: Path, config: TriaffineConfig, repo_id: str, own_card: str, tags: Sequence[str] | str) -> str:
     """The card from the run's summary, with what the checkpoint's card has from a draft."""
-    card = build_model_card(config, model_name=repo_id, summary=RunSummary.load(checkpoint))
-    metadata: Any = card.data
-    metadata.tags = list(dict.fromkeys([*metadata.tags, *([tags] if isinstance(tags, str) else tags)]))
+    card = build_model_card(config, model_name=repo_id, summary=RunSummary.load(checkpoint), tags=tags)
     return merge_cards(mark_card(str(card)), own_card)
 
 

@@ -1,5 +1,6 @@
 """Publishing by the Trainer: a complete repository in one commit, private by default."""
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -8,12 +9,22 @@ from transformers import Trainer
 
 from ..files import write_text
 from ..model.modeling_triaffine import TriaffineForNestedNER
-from ..publishing.card_mark import mark_card
+from ..publishing.card_mark import card_text, is_edited, mark_card
 from ..publishing.model_card import CARD_NAME, build_model_card, repository_name
 from ..publishing.run_summary import SUMMARY_FILE, RunSummary
 from ..publishing.upload import errors_of_hub, publish_folder, saved_before
 from .arguments import NestedNERTrainingArguments
 from .training_facts import summarize_training
+
+# What `transformers.Trainer` names so in `create_model_card` and `push_to_hub` → the same in a summary.
+OF_SUMMARY = {
+    "language": "language",
+    "license": "license",
+    "finetuned_from": "base_model",
+    "dataset": "dataset",
+    "dataset_tags": "dataset",  # the names on the Hub; they replace the titles
+}
+WITHOUT_EFFECT = ("model_name", "tasks", "dataset_args")  # the repository and the model tell
 
 
 class HubTrainer(Trainer):
@@ -49,7 +60,7 @@ class HubTrainer(Trainer):
             token: default: `args.hub_token`, or the token of `hf auth login`.
             revision: branch; default: `args.hub_revision`.
             private: whether a new repository is private; default: `args.hub_private_repo`, or True.
-            options: further options of [`publishing.publish_folder`], such as `code_repository`.
+            options: those of `create_model_card`, and of [`publishing.publish_folder`], such as `code_repository`.
 
         Returns:
             The `CommitInfo`; None on all processes but the first.
@@ -59,6 +70,7 @@ class HubTrainer(Trainer):
         """
         self.callback_handler.on_push_begin(self.args, self.state, self.control)
         token = token or self.args.hub_token
+        self._add_facts(options)
         if self.hub_model_id is None:
             self.init_hf_repo(token, private)
         self.save_model(_internal_call=True)
@@ -79,7 +91,7 @@ class HubTrainer(Trainer):
         summary = self._summary()
         if self.args.should_save and not is_checkpoint:
             folder = Path(output_dir or self.args.output_dir)
-            if summary.is_trained:
+            if summary != RunSummary():
                 summary.save(folder)
             elif self.state.global_step:  # interrupted: what is there is of another training
                 (folder / SUMMARY_FILE).unlink(missing_ok=True)
@@ -88,13 +100,37 @@ class HubTrainer(Trainer):
     def _summary(self) -> RunSummary:
         return self.run_summary or summarize_training(self)
 
-    def create_model_card(self, *arguments: Any, model_name: str | None = None, **options: Any) -> None:
-        """Writes a card beside the model if there is none; the Trainer would overwrite any with a draft."""
-        folder = Path(self.args.output_dir)
-        if self.is_world_process_zero() and not (folder / CARD_NAME).exists():
-            name = self.hub_model_id or model_name or repository_name(folder)
-            summary = self._summary()
-            if not summary.is_trained:
-                summary = RunSummary.load(folder) or summary
-            card = build_model_card(self.model.config, model_name=name, summary=summary)
-            write_text(folder / CARD_NAME, mark_card(str(card)))
+    def _add_facts(self, options: dict[str, Any]) -> RunSummary:
+        """The summary of the model in the output folder, with the facts in `options`, which are taken out of them."""
+        summary = self._summary()
+        if not (summary.is_trained or self.state.global_step):
+            summary = RunSummary.load(self.args.output_dir) or summary
+        given = {name: options.pop(name, None) for name in (*OF_SUMMARY, *WITHOUT_EFFECT)}
+        facts = {fact: given[name] for name, fact in OF_SUMMARY.items() if given[name]}
+        if facts:
+            self.run_summary = summary = dataclasses.replace(summary, **facts)
+        return summary
+
+    def create_model_card(
+        self,
+        language: str | list[str] | None = None,
+        license: str | None = None,
+        tags: str | list[str] | None = None,
+        model_name: str | None = None,
+        finetuned_from: str | None = None,
+        tasks: str | list[str] | None = None,
+        dataset_tags: str | None = None,
+        dataset: str | None = None,
+        dataset_args: str | None = None,
+    ) -> None:
+        """Writes a card beside the model unless somebody wrote or edited one; the Trainer would overwrite any.
+
+        The arguments are those of `transformers.Trainer`. The next `save_model` saves its facts with the model.
+        """
+        options = {"language": language, "license": license, "finetuned_from": finetuned_from}
+        summary = self._add_facts({**options, "dataset": dataset, "dataset_tags": dataset_tags})
+        path = Path(self.args.output_dir) / CARD_NAME
+        if self.is_world_process_zero() and not (path.exists() and is_edited(card_text(path.read_bytes()))):
+            name = self.hub_model_id or model_name or repository_name(path.parent)
+            card = build_model_card(self.model.config, model_name=name, summary=summary, tags=tags or ())
+            write_text(path, mark_card(str(card)))

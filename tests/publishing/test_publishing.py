@@ -154,6 +154,11 @@ def test_all_ways_write_the_same_repository(checkpoint, online, publish, encoder
         assert repository.private
         assert len(repository.commits) == 2  # the empty one, and that of the files
 
+    # As the scripts of transformers do.
+    trained.push_to_hub(license="mit", tasks="token-classification", dataset_args="test")
+    licensed = ModelCard(files_of(online, "owner/trained")["README.md"].decode())
+    assert (licensed.data.license, licensed.data.model_name) == ("mit", "owner/trained")
+
 
 def test_other_files_of_a_checkpoint_on_the_hub_stay_behind(online, publish, caplog):
     publish()

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from huggingface_hub import ModelCard
 from safetensors.torch import load_file
 from transformers import TrainerCallback, TrainingArguments
 
@@ -308,9 +309,17 @@ def test_the_best_checkpoint_is_chosen_by_a_metric_that_there_is(tmp_path, metri
         other_trainer(tmp_path, arguments, eval_dataset=data.get(None, data))
 
 
-def test_a_card_without_a_name_on_the_hub_has_that_of_the_folder(tmp_path):
-    other_trainer(tmp_path / "mine").create_model_card()
-    assert "# mine\n" in (tmp_path / "mine" / "README.md").read_text()
+def test_a_card_without_a_name_on_the_hub_has_that_of_the_folder_and_facts_that_are_given(tmp_path):
+    trainer = other_trainer(tmp_path / "mine")
+    trainer.create_model_card()
+    trainer.create_model_card("en", "mit", "biology", finetuned_from="owner/encoder", dataset="Ours", tasks="ner")
+    card = ModelCard.load(tmp_path / "mine" / "README.md")
+    assert "# mine\n" in card.text
+    assert (card.data.language, card.data.license, card.data.base_model) == ("en", "mit", "owner/encoder")
+    assert card.data.tags[-1] == "biology"
+    assert "`Ours`" in card.text
+    trainer.save_model()
+    assert RunSummary.load(tmp_path / "mine").license == "mit"  # for the cards of `triaffine-ner publish`
 
 
 def test_the_card_of_a_trainer_tells_of_its_training(tmp_path):
