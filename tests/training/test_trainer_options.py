@@ -12,7 +12,7 @@ from huggingface_hub import ModelCard
 from safetensors.torch import load_file
 from transformers import TrainerCallback, TrainingArguments
 
-from modeling_triaffine import NestedNERTrainer
+from modeling_triaffine import NestedNERTrainer, TriaffineProcessor
 from modeling_triaffine.publishing.run_summary import RunSummary
 from modeling_triaffine.training import NestedNERTrainingArguments
 from modeling_triaffine.training import trainer as trainer_module
@@ -153,6 +153,19 @@ def other_trainer(folder: Path, args: TrainingArguments | None = None, **options
 def test_options_without_effect_are_refused(tmp_path, options, message):
     with pytest.raises(ValueError, match=message):
         other_trainer(tmp_path, **options)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda processor: processor.tokenizer, "processing_class is a .*; give the model's TriaffineProcessor"),
+        (lambda processor: TriaffineProcessor(processor.tokenizer, max_subwords=32), "windows of 32 sub-words.* of 64"),
+    ],
+)
+def test_a_processor_with_which_the_trained_model_would_not_work_is_refused(tmp_path, change, message):
+    like = micro_trainer(tmp_path, micro_records(4))
+    with pytest.raises(ValueError, match=message):
+        NestedNERTrainer(like.model, like.args, processing_class=change(like.processing_class))
 
 
 @pytest.mark.parametrize(
