@@ -221,7 +221,7 @@ def test_what_an_endpoint_reads_is_kept_if_it_is_not_ours(checkpoint, online, pu
     """A handler with one line changed is the owner's; requirements that another version wrote are not."""
     handler, requirements = checkpoint / "handler.py", checkpoint / "requirements.txt"
     written = {path.name: path.read_bytes() for path in (handler, requirements)}
-    own = written["handler.py"].replace(b'("threshold", "overlap")', b'("threshold",)')
+    own = written["handler.py"].replace(b'("threshold", "overlap", ', b'("threshold", ')
     assert own != written["handler.py"]
     handler.write_bytes(own)
     requirements.write_text("torch\ntransformers>=5.3\n")
@@ -436,6 +436,7 @@ def test_handler_explains_what_is_wrong_with_a_request(saved_model):
     handler = EndpointHandler(path=str(saved_model))
     assert handler({"inputs": []}) == []
     assert handler({"inputs": TEXT, "parameters": None}) == handler({"inputs": [TEXT], "options": {}})[0]
+    assert handler({"inputs": TEXT, "parameters": {"aggregation_strategy": "simple"}}) == handler({"inputs": TEXT})
     for request, message in (
         (["inputs"], "object with `inputs`"),
         ({"text": TEXT}, "object with `inputs`"),
@@ -446,6 +447,7 @@ def test_handler_explains_what_is_wrong_with_a_request(saved_model):
         ({"inputs": TEXT, "parameters": {"threshold": "0.5"}}, "`threshold` is '0.5'"),
         ({"inputs": TEXT, "parameters": {"threshold": 2}}, "`threshold` is 2"),
         ({"inputs": TEXT, "parameters": {"overlap": "none"}}, "`overlap` is 'none'"),
+        ({"inputs": TEXT, "parameters": {"aggregation_strategy": "max"}}, "`aggregation_strategy` is 'max'"),
     ):
         with pytest.raises(ValueError, match=message):
             handler(request)  # type: ignore[arg-type]
