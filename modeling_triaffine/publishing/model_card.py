@@ -18,8 +18,8 @@ from ..data.statistics import nested_spans
 from ..drawing import draw_entities
 from ..drawing.safe_text import inline_code, markdown_text
 from ..evaluation.scoring import RATIOS, percent
-from ..files import write_text
 from ..model.configuration_triaffine import TriaffineConfig
+from .card_mark import mark_card, merge_cards
 from .card_tables import card_tables
 from .run_summary import Example, RunSummary
 
@@ -57,7 +57,7 @@ def build_model_card(
     *,
     model_name: str,
     summary: RunSummary | None = None,
-    tags: Sequence[str] | str = (),
+    tags: Sequence[str] | str | None = None,
     purpose: str | None = None,
 ) -> ModelCard:
     """The card of one model repository.
@@ -80,7 +80,7 @@ def build_model_card(
     shown = _choose_example(run.examples)
     drawn = shown if shown.entities else ILLUSTRATION
     card: ModelCard = ModelCard.from_template(
-        _metadata(model_name, run, [tags] if isinstance(tags, str) else tags),
+        _metadata(model_name, run, [tags] if isinstance(tags, str) else tags or []),
         template_path=str(TEMPLATE if purpose is None else RECIPE_TEMPLATE),
         config=config,
         run=run,
@@ -102,11 +102,9 @@ def build_model_card(
     return card
 
 
-def save_model_card(folder: str | Path, card: ModelCard) -> Path:
-    """Writes the card atomically as `README.md` into `folder`; returns its path."""
-    path = Path(folder) / CARD_NAME
-    write_text(path, str(card))
-    return path
+def renew_card(own: str, config: TriaffineConfig, **facts: Any) -> str:
+    """The marked text of [`build_model_card`], with the front matter of the draft that `own` is or has replaced."""
+    return merge_cards(mark_card(str(build_model_card(config, **facts))), own)
 
 
 def repository_name(folder: str | Path) -> str:

@@ -9,22 +9,17 @@ from transformers import Trainer
 
 from ..files import write_text
 from ..model.modeling_triaffine import TriaffineForNestedNER
-from ..publishing.card_mark import card_text, is_edited, mark_card
-from ..publishing.model_card import CARD_NAME, build_model_card, repository_name
+from ..publishing.card_mark import card_text, is_edited
+from ..publishing.model_card import CARD_NAME, renew_card, repository_name
 from ..publishing.run_summary import SUMMARY_FILE, RunSummary
 from ..publishing.upload import errors_of_hub, publish_folder, saved_before
 from .arguments import NestedNERTrainingArguments
 from .training_facts import summarize_training
 
-# What `transformers.Trainer` names so in `create_model_card` and `push_to_hub` → the same in a summary.
-OF_SUMMARY = {
-    "language": "language",
-    "license": "license",
-    "finetuned_from": "base_model",
-    "dataset": "dataset",
-    "dataset_tags": "dataset",  # the names on the Hub; they replace the titles
-}
-WITHOUT_EFFECT = ("model_name", "tasks", "dataset_args")  # the repository and the model tell
+# Keywords of `Trainer.create_model_card` → the facts of a summary. `dataset_tags` are names on the Hub, before a title.
+FACTS = {"language": "language", "license": "license", "finetuned_from": "base_model"}
+FACTS |= {"dataset": "dataset", "dataset_tags": "dataset"}
+KNOWN = ("model_name", "tasks", "dataset_args")  # its other keywords: repository, model and run say it
 
 
 class HubTrainer(Trainer):
@@ -105,8 +100,8 @@ class HubTrainer(Trainer):
         summary = self._summary()
         if not (summary.is_trained or self.state.global_step):
             summary = RunSummary.load(self.args.output_dir) or summary
-        given = {name: options.pop(name, None) for name in (*OF_SUMMARY, *WITHOUT_EFFECT)}
-        facts = {fact: given[name] for name, fact in OF_SUMMARY.items() if given[name]}
+        given = {name: options.pop(name, None) for name in (*FACTS, *KNOWN)}
+        facts = {fact: given[name] for name, fact in FACTS.items() if given[name]}
         if facts:
             self.run_summary = summary = dataclasses.replace(summary, **facts)
         return summary
@@ -117,20 +112,15 @@ class HubTrainer(Trainer):
         license: str | None = None,
         tags: str | list[str] | None = None,
         model_name: str | None = None,
-        finetuned_from: str | None = None,
-        tasks: str | list[str] | None = None,
-        dataset_tags: str | None = None,
-        dataset: str | None = None,
-        dataset_args: str | None = None,
+        **options: Any,
     ) -> None:
-        """Writes a card beside the model unless somebody wrote or edited one; the Trainer would overwrite any.
+        """Writes a card beside the model unless somebody edited the one there, which the Trainer would overwrite.
 
-        The arguments are those of `transformers.Trainer`. The next `save_model` saves its facts with the model.
+        The arguments are those of `transformers.Trainer`. The next `save_model` saves the facts with the model.
         """
-        options = {"language": language, "license": license, "finetuned_from": finetuned_from}
-        summary = self._add_facts({**options, "dataset": dataset, "dataset_tags": dataset_tags})
         path = Path(self.args.output_dir) / CARD_NAME
-        if self.is_world_process_zero() and not (path.exists() and is_edited(card_text(path.read_bytes()))):
+        summary = self._add_facts({**options, "language": language, "license": license})
+        own = card_text(path.read_bytes()) if path.is_file() else ""
+        if self.is_world_process_zero() and not is_edited(own):
             name = self.hub_model_id or model_name or repository_name(path.parent)
-            card = build_model_card(self.model.config, model_name=name, summary=summary, tags=tags or ())
-            write_text(path, mark_card(str(card)))
+            write_text(path, renew_card(own, self.model.config, model_name=name, summary=summary, tags=tags))
