@@ -14,7 +14,8 @@ from typing import Any
 
 from transformers import pipeline
 
-PARAMETERS = ("threshold", "overlap")
+# `InferenceClient.token_classification` has the last one; the pipeline refuses other values of it than "simple".
+PARAMETERS = ("threshold", "overlap", "aggregation_strategy")
 
 
 class EndpointHandler:
@@ -45,5 +46,5 @@ def read_parameters(parameters: Any) -> dict[str, Any]:
         raise ValueError('`parameters` must be an object: {"threshold": 0.5}.')
     unknown = ", ".join(map(repr, sorted(set(parameters) - set(PARAMETERS))))
     if unknown:
-        raise ValueError(f"`parameters` knows {' and '.join(PARAMETERS)}, but not {unknown}.")
+        raise ValueError(f"`parameters` knows {', '.join(PARAMETERS)}, but not {unknown}.")
     return parameters

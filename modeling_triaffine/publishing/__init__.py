@@ -1,6 +1,6 @@
 """Publishing a model: the summary of its run, its card, and its repository on the Hub."""
 
-from .model_card import build_model_card, save_model_card
+from .model_card import build_model_card
 from .repository import Repository, assemble_code_repository, assemble_repository, write_repository
 from .run_summary import SUMMARY_FILE, RunSummary
 from .upload import publish_folder, push_model, upload_repository
@@ -14,7 +14,6 @@ __all__ = [
     "build_model_card",
     "publish_folder",
     "push_model",
-    "save_model_card",
     "upload_repository",
     "write_repository",
 ]

@@ -13,8 +13,8 @@ from huggingface_hub import ModelCard
 
 from ..evaluation.reliability import Calibration
 from ..model.configuration_triaffine import TriaffineConfig
-from .card_mark import card_text, is_ours, mark_card, merge_cards
-from .model_card import CARD_NAME, build_model_card, repository_name
+from .card_mark import card_text, is_ours
+from .model_card import CARD_NAME, renew_card, repository_name
 from .repository import CALIBRATION_DIAGRAM, EDITABLE
 from .run_summary import RunSummary
 
@@ -67,7 +67,7 @@ def save_calibration(folder: Path, calibration: Calibration) -> None:
             (Path(staging) / CALIBRATION_DIAGRAM).write_bytes(diagram)
         if is_ours(own):
             name = ModelCard(own).data.get("model_name") or repository_name(folder)
-            new = merge_cards(mark_card(str(build_model_card(config, model_name=name, summary=summary))), own)
+            new = renew_card(own, config, model_name=name, summary=summary)
             (Path(staging) / CARD_NAME).write_text(new, encoding="utf-8", newline="")
         for path in Path(staging).iterdir():
             os.replace(path, folder / path.name)

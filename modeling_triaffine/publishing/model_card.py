@@ -18,8 +18,8 @@ from ..data.statistics import nested_spans
 from ..drawing import draw_entities
 from ..drawing.safe_text import inline_code, markdown_text
 from ..evaluation.scoring import RATIOS, percent
-from ..files import write_text
 from ..model.configuration_triaffine import TriaffineConfig
+from .card_mark import mark_card, merge_cards
 from .card_tables import card_tables
 from .run_summary import Example, RunSummary
 
@@ -53,7 +53,12 @@ ner(text, overlap="nested")  # none that cross; "flat": none that overlap"""
 
 
 def build_model_card(
-    config: TriaffineConfig, *, model_name: str, summary: RunSummary | None = None, purpose: str | None = None
+    config: TriaffineConfig,
+    *,
+    model_name: str,
+    summary: RunSummary | None = None,
+    tags: Sequence[str] | str | None = None,
+    purpose: str | None = None,
 ) -> ModelCard:
     """The card of one model repository.
 
@@ -61,6 +66,7 @@ def build_model_card(
         config: the model's `TriaffineConfig`: labels, parts of the model, the repository of its code.
         model_name: the repository's Hub id, `"user/name"`, for title, usage and results.
         summary: what is known of the run. Without one, the card says "Not known" instead of numbers.
+        tags: further tags.
         purpose: for the short card of a recipe, what it is for, in Markdown. `summary` then has the recipe's name and
             settings.
 
@@ -74,7 +80,7 @@ def build_model_card(
     shown = _choose_example(run.examples)
     drawn = shown if shown.entities else ILLUSTRATION
     card: ModelCard = ModelCard.from_template(
-        _metadata(model_name, run),
+        _metadata(model_name, run, [tags] if isinstance(tags, str) else tags or []),
         template_path=str(TEMPLATE if purpose is None else RECIPE_TEMPLATE),
         config=config,
         run=run,
@@ -96,11 +102,9 @@ def build_model_card(
     return card
 
 
-def save_model_card(folder: str | Path, card: ModelCard) -> Path:
-    """Writes the card atomically as `README.md` into `folder`; returns its path."""
-    path = Path(folder) / CARD_NAME
-    write_text(path, str(card))
-    return path
+def renew_card(own: str, config: TriaffineConfig, **facts: Any) -> str:
+    """The marked text of [`build_model_card`], with the front matter of the draft that `own` is or has replaced."""
+    return merge_cards(mark_card(str(build_model_card(config, **facts))), own)
 
 
 def repository_name(folder: str | Path) -> str:
@@ -127,7 +131,7 @@ def code_block(content: str, language: str = "") -> str:
     return f"{fence}{language}\n{content}\n{fence}"
 
 
-def _metadata(model_name: str, run: RunSummary) -> ModelCardData:
+def _metadata(model_name: str, run: RunSummary, tags: Sequence[str]) -> ModelCardData:
     """The front matter, which the Hub reads and shows beside the text."""
     check_repo_id("model_name", model_name)
     if run.base_model is not None:
@@ -137,7 +141,7 @@ def _metadata(model_name: str, run: RunSummary) -> ModelCardData:
         license=run.license,
         library_name="transformers",
         pipeline_tag="token-classification",
-        tags=list(TAGS),
+        tags=list(dict.fromkeys([*TAGS, *tags])),
         base_model=run.base_model,
         # The Hub links these, which a title must not be.
         datasets=[run.dataset] if run.dataset and _is_repo_id(run.dataset) else None,

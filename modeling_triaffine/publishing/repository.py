@@ -10,7 +10,6 @@ import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from huggingface_hub import ModelCard, ModelCardData
 
@@ -23,8 +22,8 @@ from ..model.repository_triaffine import HANDLER_FILE, REMOTE_CODE_FILES, REQUIR
 from ..model.vocabularies_triaffine import VOCABULARIES_FILE
 from ..parsing import DataError, decode_text
 from ..version import __version__
-from .card_mark import card_text, is_edited, mark_card, merge_cards
-from .model_card import CARD_NAME, build_model_card, check_repo_id
+from .card_mark import card_text, is_edited, mark_card
+from .model_card import CARD_NAME, check_repo_id, renew_card
 from .run_summary import SUMMARY_FILE, RunSummary
 
 CONFIG_FILE, PROCESSOR_FILE = "config.json", "processor_config.json"
@@ -148,7 +147,7 @@ def assemble_repository(
         part.refer_to_code(code_repository)
         part.save_pretrained(staging)  # keeps files for an endpoint
     if CARD_NAME not in edited:
-        card = _new_card(checkpoint, config, repo_id, own_card, tags or ())
+        card = renew_card(own_card, config, model_name=repo_id, summary=RunSummary.load(checkpoint), tags=tags)
         (staging / CARD_NAME).write_text(card, encoding="utf-8", newline="")
     files = {path.name: path for path in staging.iterdir()}
     weights = _weights(names)
@@ -224,14 +223,6 @@ def _check_code_name(code_repository: str, repo_id: str) -> None:
             f"{repo_id} cannot be both the model's repository and its code repository. Leave the latter out to "
             "publish the code with the weights, or give another one."
         )
-
-
-def _new_card(checkpoint: Path, config: TriaffineConfig, repo_id: str, own_card: str, tags: Sequence[str] | str) -> str:
-    """The card from the run's summary, with what the checkpoint's card has from a draft."""
-    card = build_model_card(config, model_name=repo_id, summary=RunSummary.load(checkpoint))
-    metadata: Any = card.data
-    metadata.tags = list(dict.fromkeys([*metadata.tags, *([tags] if isinstance(tags, str) else tags)]))
-    return merge_cards(mark_card(str(card)), own_card)
 
 
 def _weights(names: list[str]) -> list[str]:

@@ -1,5 +1,6 @@
 """Publishing by the Trainer: a complete repository in one commit, private by default."""
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -8,12 +9,17 @@ from transformers import Trainer
 
 from ..files import write_text
 from ..model.modeling_triaffine import TriaffineForNestedNER
-from ..publishing.card_mark import mark_card
-from ..publishing.model_card import CARD_NAME, build_model_card, repository_name
+from ..publishing.card_mark import card_text, is_edited
+from ..publishing.model_card import CARD_NAME, renew_card, repository_name
 from ..publishing.run_summary import SUMMARY_FILE, RunSummary
 from ..publishing.upload import errors_of_hub, publish_folder, saved_before
 from .arguments import NestedNERTrainingArguments
 from .training_facts import summarize_training
+
+# Keywords of `Trainer.create_model_card` → the facts of a summary. `dataset_tags` are names on the Hub, before a title.
+FACTS = {"language": "language", "license": "license", "finetuned_from": "base_model"}
+FACTS |= {"dataset": "dataset", "dataset_tags": "dataset"}
+KNOWN = ("model_name", "tasks", "dataset_args")  # its other keywords: repository, model and run say it
 
 
 class HubTrainer(Trainer):
@@ -49,7 +55,7 @@ class HubTrainer(Trainer):
             token: default: `args.hub_token`, or the token of `hf auth login`.
             revision: branch; default: `args.hub_revision`.
             private: whether a new repository is private; default: `args.hub_private_repo`, or True.
-            options: further options of [`publishing.publish_folder`], such as `code_repository`.
+            options: those of `create_model_card`, and of [`publishing.publish_folder`], such as `code_repository`.
 
         Returns:
             The `CommitInfo`; None on all processes but the first.
@@ -59,6 +65,7 @@ class HubTrainer(Trainer):
         """
         self.callback_handler.on_push_begin(self.args, self.state, self.control)
         token = token or self.args.hub_token
+        self._add_facts(options)
         if self.hub_model_id is None:
             self.init_hf_repo(token, private)
         self.save_model(_internal_call=True)
@@ -79,7 +86,7 @@ class HubTrainer(Trainer):
         summary = self._summary()
         if self.args.should_save and not is_checkpoint:
             folder = Path(output_dir or self.args.output_dir)
-            if summary.is_trained:
+            if summary != RunSummary():
                 summary.save(folder)
             elif self.state.global_step:  # interrupted: what is there is of another training
                 (folder / SUMMARY_FILE).unlink(missing_ok=True)
@@ -88,13 +95,32 @@ class HubTrainer(Trainer):
     def _summary(self) -> RunSummary:
         return self.run_summary or summarize_training(self)
 
-    def create_model_card(self, *arguments: Any, model_name: str | None = None, **options: Any) -> None:
-        """Writes a card beside the model if there is none; the Trainer would overwrite any with a draft."""
-        folder = Path(self.args.output_dir)
-        if self.is_world_process_zero() and not (folder / CARD_NAME).exists():
-            name = self.hub_model_id or model_name or repository_name(folder)
-            summary = self._summary()
-            if not summary.is_trained:
-                summary = RunSummary.load(folder) or summary
-            card = build_model_card(self.model.config, model_name=name, summary=summary)
-            write_text(folder / CARD_NAME, mark_card(str(card)))
+    def _add_facts(self, options: dict[str, Any]) -> RunSummary:
+        """The summary of the model in the output folder, with the facts in `options`, which are taken out of them."""
+        summary = self._summary()
+        if not (summary.is_trained or self.state.global_step):
+            summary = RunSummary.load(self.args.output_dir) or summary
+        given = {name: options.pop(name, None) for name in (*FACTS, *KNOWN)}
+        facts = {fact: given[name] for name, fact in FACTS.items() if given[name]}
+        if facts:
+            self.run_summary = summary = dataclasses.replace(summary, **facts)
+        return summary
+
+    def create_model_card(
+        self,
+        language: str | list[str] | None = None,
+        license: str | None = None,
+        tags: str | list[str] | None = None,
+        model_name: str | None = None,
+        **options: Any,
+    ) -> None:
+        """Writes a card beside the model unless somebody edited the one there, which the Trainer would overwrite.
+
+        The arguments are those of `transformers.Trainer`. The next `save_model` saves the facts with the model.
+        """
+        path = Path(self.args.output_dir) / CARD_NAME
+        summary = self._add_facts({**options, "language": language, "license": license})
+        own = card_text(path.read_bytes()) if path.is_file() else ""
+        if self.is_world_process_zero() and not is_edited(own):
+            name = self.hub_model_id or model_name or repository_name(path.parent)
+            write_text(path, renew_card(own, self.model.config, model_name=name, summary=summary, tags=tags))

@@ -9,8 +9,9 @@ from pathlib import Path
 from huggingface_hub import ModelCard
 
 from ..errors import ending_plainly
+from ..files import write_text
 from ..model.configuration_triaffine import TriaffineConfig
-from ..publishing.model_card import build_model_card, save_model_card
+from ..publishing.model_card import CARD_NAME, build_model_card
 from ..publishing.run_summary import RunSummary
 from .preparation import VOCABULARY_SIZES
 from .recipes import TRAINING_FILE, RecipeError, load_recipe
@@ -59,8 +60,10 @@ def write_recipe_cards(library: Path) -> list[Path]:
     folders = sorted(path.parent for path in library.glob(f"*/{TRAINING_FILE}"))
     if not folders:
         raise RecipeError(f"There is no recipe in {library}: no folder in it has a {TRAINING_FILE}.")
-    cards = {folder: build_recipe_card(folder) for folder in folders}
-    return [save_model_card(folder, card) for folder, card in cards.items()]
+    cards = {folder / CARD_NAME: str(build_recipe_card(folder)) for folder in folders}
+    for path, card in cards.items():
+        write_text(path, card)
+    return [*cards]
 
 
 def main() -> None:

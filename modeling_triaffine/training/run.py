@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from datasets import Dataset, DatasetDict
-from huggingface_hub import ModelCard
 
 from ..data import add_context
 from ..data.collator import DataCollatorForNestedNER
@@ -26,8 +25,7 @@ from ..files import write_text
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.processing_triaffine import TriaffineProcessor
-from ..publishing.card_mark import mark_card
-from ..publishing.model_card import CARD_NAME, build_model_card, repository_name
+from ..publishing.model_card import CARD_NAME, renew_card, repository_name
 from ..publishing.run_summary import SUMMARY_FILE, Evaluation, RunSummary
 from ..publishing.upload import NotPublishedError
 from .checkpoints import find_checkpoint, list_checkpoints
@@ -272,7 +270,7 @@ def _describe(run: Run, model: TriaffineForNestedNER, evaluation: Evaluation | N
     return {
         "log_history.json": json.dumps(run.trainer.state.log_history, indent=2),
         # With the mark, publishing may rewrite the card unless somebody edits it.
-        CARD_NAME: mark_card(str(_model_card(run, summary))),
+        CARD_NAME: _model_card(run, summary),
         TRAINING_FILE: _as_recipe(run.plan, run.corpus.words),
     }
 
@@ -316,10 +314,10 @@ def _as_written(option: str, value: Any) -> Any:
     return value.value if isinstance(value, Enum) else value
 
 
-def _model_card(run: Run, summary: RunSummary) -> ModelCard:
+def _model_card(run: Run, summary: RunSummary) -> str:
     training = run.plan.training
     name = training.hub_model_id or repository_name(training.output_dir)
-    return build_model_card(run.trainer.model.config, model_name=name, summary=summary)
+    return renew_card("", run.trainer.model.config, model_name=name, summary=summary)
 
 
 def start_logging() -> None:

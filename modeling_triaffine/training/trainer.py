@@ -46,7 +46,7 @@ from .hub_trainer import HubTrainer
 from .new_labels import Teacher, drop_calibration
 from .optimization import averaging, build_parameter_groups, has_average
 from .sharding import check_sharding, choose_sharded_layers
-from .trainer_checks import check_adapters, check_best_metric, check_datasets, plain_records
+from .trainer_checks import check_adapters, check_best_metric, check_datasets, check_processor, plain_records
 
 logger = logging.getLogger(__name__)
 
@@ -77,8 +77,9 @@ class NestedNERTrainer(HubTrainer):
         options: further arguments of `transformers.Trainer`. The default collator is [`DataCollatorForNestedNER`].
 
     Raises:
-        ValueError: an option has no effect here, a dataset is not a `datasets.Dataset`, no evaluation computes
-            `metric_for_best_model`, or the FSDP configuration would not save a whole model.
+        ValueError: an option has no effect here, the processor does not fit the model, a dataset is not a
+            `datasets.Dataset`, no evaluation computes `metric_for_best_model`, or the FSDP configuration would not save
+            a whole model.
     """
 
     args: NestedNERTrainingArguments
@@ -102,6 +103,7 @@ class NestedNERTrainer(HubTrainer):
                 refuse_without_effect(name)
         check_arguments(args)
         check_adapters(model)
+        check_processor(processing_class, model.config)
         check_datasets(args, train_dataset, eval_dataset, model.config)
         check_best_metric(args, eval_dataset, model.config)
         if args.n_gpu > 1:  # torch's DataParallel would cut batches apart

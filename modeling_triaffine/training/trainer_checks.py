@@ -18,6 +18,16 @@ def check_adapters(model: PreTrainedModel) -> None:
         )
 
 
+def check_processor(processor: Any, config: TriaffineConfig) -> None:
+    """Raises ValueError unless the trained model could be used with this processor, which is saved with it."""
+    if not hasattr(processor, "check_fits"):
+        raise ValueError(
+            f"NestedNERTrainer: processing_class is a {type(processor).__name__}; give the model's TriaffineProcessor, "
+            "which has its tokenizer."
+        )
+    processor.check_fits(config)
+
+
 def plain_records(dataset: Any, name: str) -> datasets.Dataset:
     """The dataset with rows of Python types whatever its format; the user's own transform stays."""
     if not isinstance(dataset, datasets.Dataset):

@@ -2,7 +2,6 @@
 
 import configparser
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,8 +10,6 @@ from huggingface_hub import ModelCard
 
 from modeling_triaffine import (
     NestedNERPipeline,
-    NestedNERTrainer,
-    TriaffineConfig,
     TriaffineForNestedNER,
     TriaffineProcessor,
 )
@@ -42,7 +39,7 @@ from tests.helpers.micro_training import (
     micro_records,
     micro_trainer,
     run_arguments,
-    write_lines,
+    write_corpus,
     write_recipe,
 )
 from tests.helpers.portable import near
@@ -50,18 +47,6 @@ from tests.helpers.stranger import TEXT, ask_a_stranger, expected_answer
 from tests.helpers.tiny import tiny_model, tiny_processor
 
 pytest_plugins = ("tests.helpers.hub_server",)
-
-
-def train_and_push(folder: Path, name: str) -> NestedNERTrainer:
-    """Trains as `examples/train.py` does, with `--push_to_hub`."""
-    data = [
-        write_lines(folder / f"{split}.jsonl", micro_records(12, seed)) for seed, split in enumerate(("train", "dev"))
-    ]
-    recipe = write_recipe(folder / "recipe", training={"num_train_epochs": 1, "use_cpu": True})
-    options = ("--validation_file", data[1], "--push_to_hub", "--hub_model_id", name)
-    run = prepare_run(run_arguments(recipe, data[0], folder / "out", *options))
-    train_and_save(run)
-    return run.trainer
 
 
 # ---- What a stranger sees
@@ -139,7 +124,11 @@ def test_all_ways_write_the_same_repository(checkpoint, online, publish, encoder
 
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "train.log").write_text("of a shell")
-    trained = train_and_push(tmp_path, "owner/trained")
+    corpus = write_corpus(tmp_path / "corpus", train=micro_records(12, 0), dev=micro_records(12, 1))
+    recipe = write_recipe(tmp_path / "recipe", training={"num_train_epochs": 1, "use_cpu": True})
+    options = ("--push_to_hub", "--hub_model_id", "owner/trained")
+    run = prepare_run(run_arguments(recipe, corpus, tmp_path / "out", *options))
+    train_and_save(run)
     of_run = files_of(online, "owner/trained")
     # Its model reads no characters, and is not calibrated.
     assert set(of_run) == set(published) - {"vocabularies.json", "calibration.svg"}
@@ -148,11 +137,16 @@ def test_all_ways_write_the_same_repository(checkpoint, online, publish, encoder
     assert card.data.model_name == "owner/trained"
     assert {result.metric_type for result in card.data.eval_results} == {"precision", "recall", "f1"}
     # What did not change is not committed again.
-    assert trained.push_to_hub(blocking=False).result().oid == online.repositories["owner/trained"].branches["main"]
+    assert run.trainer.push_to_hub(blocking=False).result().oid == online.repositories["owner/trained"].branches["main"]
 
     for repository in online.repositories.values():
         assert repository.private
         assert len(repository.commits) == 2  # the empty one, and that of the files
+
+    # As the scripts of transformers do.
+    run.trainer.push_to_hub(license="mit", tasks="token-classification", dataset_args="test")
+    licensed = ModelCard(files_of(online, "owner/trained")["README.md"].decode())
+    assert (licensed.data.license, licensed.data.model_name) == ("mit", "owner/trained")
 
 
 def test_other_files_of_a_checkpoint_on_the_hub_stay_behind(online, publish, caplog):
@@ -216,7 +210,7 @@ def test_what_an_endpoint_reads_is_kept_if_it_is_not_ours(checkpoint, online, pu
     """A handler with one line changed is the owner's; requirements that another version wrote are not."""
     handler, requirements = checkpoint / "handler.py", checkpoint / "requirements.txt"
     written = {path.name: path.read_bytes() for path in (handler, requirements)}
-    own = written["handler.py"].replace(b'("threshold", "overlap")', b'("threshold",)')
+    own = written["handler.py"].replace(b'("threshold", "overlap", ', b'("threshold", ')
     assert own != written["handler.py"]
     handler.write_bytes(own)
     requirements.write_text("torch\ntransformers>=5.3\n")
@@ -399,7 +393,13 @@ def test_saving_takes_the_positional_arguments_of_transformers(checkpoint, onlin
     assert online.repositories == {}
     model.config.save_pretrained(tmp_path / "configuration", True)
     TriaffineProcessor.from_pretrained(checkpoint).save_pretrained(tmp_path / "processor", True)
-    assert {name.split("/")[1] for name in online.repositories} == {"configuration", "processor"}
+    of_processor = {"vocabularies.json", "processor_config.json", "tokenizer.json"}
+    assert CODE_FILES | {"config.json"} <= set(files_of(online, "tester/configuration"))
+    assert CODE_FILES | of_processor <= set(files_of(online, "tester/processor"))
+    assert all(repository.private for repository in online.repositories.values())
+    # The card that transformers leaves for others to fill in gives way.
+    push_model(model, "tester/processor")
+    assert not is_edited(files_of(online, "tester/processor")["README.md"].decode())
 
 
 def test_model_of_remote_code_pushes_what_it_saves(encoder, online, monkeypatch):
@@ -410,20 +410,6 @@ def test_model_of_remote_code_pushes_what_it_saves(encoder, online, monkeypatch)
     assert online.repositories[NAME].private
 
 
-def test_processor_and_configuration_push_themselves_whole(checkpoint, online, tmp_path):
-    processor = TriaffineProcessor.from_pretrained(checkpoint)
-    processor.save_pretrained(tmp_path / "processor", push_to_hub=True, repo_id="owner/processor")
-    TriaffineConfig.from_pretrained(checkpoint).push_to_hub("owner/config")
-    assert CODE_FILES | {"vocabularies.json", "processor_config.json", "tokenizer.json"} <= set(
-        files_of(online, "owner/processor")
-    )
-    assert CODE_FILES | {"config.json"} <= set(files_of(online, "owner/config"))
-    assert all(repository.private for repository in online.repositories.values())
-    # The card that transformers leaves for others to fill in gives way.
-    push_model(TriaffineForNestedNER.from_pretrained(checkpoint), "owner/processor")
-    assert not is_edited(files_of(online, "owner/processor")["README.md"].decode())
-
-
 # ---- The endpoint
 
 
@@ -431,6 +417,7 @@ def test_handler_explains_what_is_wrong_with_a_request(saved_model):
     handler = EndpointHandler(path=str(saved_model))
     assert handler({"inputs": []}) == []
     assert handler({"inputs": TEXT, "parameters": None}) == handler({"inputs": [TEXT], "options": {}})[0]
+    assert handler({"inputs": TEXT, "parameters": {"aggregation_strategy": "simple"}}) == handler({"inputs": TEXT})
     for request, message in (
         (["inputs"], "object with `inputs`"),
         ({"text": TEXT}, "object with `inputs`"),
@@ -441,6 +428,7 @@ def test_handler_explains_what_is_wrong_with_a_request(saved_model):
         ({"inputs": TEXT, "parameters": {"threshold": "0.5"}}, "`threshold` is '0.5'"),
         ({"inputs": TEXT, "parameters": {"threshold": 2}}, "`threshold` is 2"),
         ({"inputs": TEXT, "parameters": {"overlap": "none"}}, "`overlap` is 'none'"),
+        ({"inputs": TEXT, "parameters": {"aggregation_strategy": "max"}}, "`aggregation_strategy` is 'max'"),
     ):
         with pytest.raises(ValueError, match=message):
             handler(request)  # type: ignore[arg-type]

@@ -2,14 +2,13 @@
 
 import dataclasses
 import json
-import math
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from modeling_triaffine.evaluation.reliability import Bin, Calibration, LabelCalibration
-from modeling_triaffine.publishing.run_summary import SUMMARY_FILE, Evaluation, Example, RunSummary
+from modeling_triaffine.publishing.run_summary import SUMMARY_FILE, Example, RunSummary
 from tests.helpers.cards import NESTED, SENTENCE, make_evaluation, make_row, make_summary
 
 CALIBRATION = Calibration(
@@ -29,17 +28,8 @@ CALIBRATION = Calibration(
     ids=["empty", "full"],
 )
 def test_round_trip(tmp_path: Path, summary: RunSummary):
-    expected = dataclasses.replace(
-        summary,
-        training_table=[
-            dataclasses.replace(row, validation_loss=None)
-            if row.validation_loss is not None and math.isnan(row.validation_loss)
-            else row
-            for row in summary.training_table
-        ],
-    )
     assert summary.save(tmp_path / "new") == tmp_path / "new" / SUMMARY_FILE
-    assert RunSummary.load(tmp_path / "new") == expected
+    assert RunSummary.load(tmp_path / "new").to_json() == summary.to_json()  # which has null for NaN
     assert [path.name for path in (tmp_path / "new").iterdir()] == [SUMMARY_FILE]
     assert RunSummary.load(str(tmp_path / "new")).is_trained == (summary.training_seconds is not None)
 
@@ -51,11 +41,6 @@ def test_text_in_any_script_stays_readable(tmp_path: Path):
     assert RunSummary.load(tmp_path).examples == summary.examples
 
 
-def test_where_there_is_no_summary(tmp_path: Path):
-    assert RunSummary.load(tmp_path) is None
-    assert RunSummary.load(tmp_path / "nowhere") is None
-
-
 def cut_off(text: str) -> str:
     return text[: len(text) // 2]
 
@@ -64,9 +49,11 @@ def with_fields(**changes: Any):
     return lambda text: json.dumps({**json.loads(text), **changes})
 
 
+EVALUATION = dataclasses.asdict(make_evaluation())
+
+
 def with_scores(**changes: Any):
-    evaluation = dataclasses.asdict(make_evaluation())
-    return with_fields(evaluation={**evaluation, "scores": {**evaluation["scores"], **changes}})
+    return with_fields(evaluation={**EVALUATION, "scores": {**EVALUATION["scores"], **changes}})
 
 
 @pytest.mark.parametrize(
@@ -89,6 +76,10 @@ def with_scores(**changes: Any):
         (with_scores(flat=None), "evaluation: `scores` lacks flat"),
         (with_scores(nested={"f1": 0.5}), r"`scores\['nested'\]` lacks precision, recall, correct"),
         (with_scores(f1=66.67), r"`scores` has f1 = 66\.67"),
+        (
+            with_fields(evaluation={**EVALUATION, "candidate_recall": {"recall": 1.0}}),
+            "`candidate_recall` lacks found, go",
+        ),
         (with_scores(by_label={"DNA": {**make_row(1, 1, 1), "gold": "1"}}), r"`scores\['by_label'\]\['DNA'\]` lacks"),
     ],
 )
@@ -100,11 +91,3 @@ def test_a_damaged_summary_is_refused_in_one_paragraph(tmp_path: Path, damage, m
         RunSummary.load(tmp_path)
     assert str(path) in str(error.value)
     assert "\n" not in str(error.value)
-
-
-def test_scores_out_of_range_are_refused_where_they_are_made():
-    scores = make_evaluation().scores
-    with pytest.raises(ValueError, match="f1 = nan"):
-        Evaluation("test", 1, {**scores, "f1": float("nan")})
-    with pytest.raises(ValueError, match="`candidate_recall` lacks found, gold"):
-        Evaluation("test", 1, scores, candidate_recall={"recall": 1.0})

@@ -134,7 +134,6 @@ def test_the_purpose_of_a_recipe_is_no_option(tmp_path: Path) -> None:
         (["--learning_rat", "1"], "learning_rat"),
         (["--learning_rate", "fast"], "learning.rate: invalid float value: 'fast'"),
         (["--train_sampling_strategy", "sequential"], "group_by_length or random"),
-        (["--hub_strategy", "every_save", "--push_to_hub"], "hub_strategy is 'every_save'.*set .* to 'end'"),
         (["--card_examples", "-1"], "card_examples is -1"),
         (["--label_smoothing_factor", "0.1"], "label_smoothing_factor has no effect"),
         (["--output_dir", ""], "--output_dir is missing"),

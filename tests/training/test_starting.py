@@ -78,33 +78,24 @@ def test_an_encoder_of_another_script_is_warned_of(tmp_path, recipe, corpus, cap
     assert "100 % of the training data's words are unknown to the encoder. Choose one of their" in caplog.text
 
 
-def test_the_sentence_splitter_is_saved_and_read_again(tmp_path, recipe, corpus):
-    model, processor, _ = start_from_recipe(recipe, corpus, tmp_path, sentence_splitter="lines")
-    assert processor.sentence_splitter == "lines"
+@pytest.mark.parametrize(
+    ("option", "chosen", "other", "text", "count", "expected"),
+    [
+        ("sentence_splitter", "lines", "none", "A cat. It\nsat. No.", len, [3, 2, 1]),
+        ("word_splitter", "syllables", "whitespace", "서울은 크다", lambda data: len(data["entities"][0]), [0, 1, 0]),
+    ],
+)
+def test_a_splitter_is_saved_and_read_again(tmp_path, recipe, corpus, option, chosen, other, text, count, expected):
+    model, processor, _ = start_from_recipe(recipe, corpus, tmp_path, **{option: chosen})
+    assert getattr(processor, option) == chosen
     model.save_pretrained(tmp_path / "model")
     processor.save_pretrained(tmp_path / "model")
-    texts = {"text": "A cat. It\nsat. No.", "label": [[2, 5, "DNA"]]}
-    (tmp_path / "train.jsonl").write_text(json.dumps(texts))
-    start = ["--model_name_or_path", str(tmp_path / "model"), "--train_file", str(tmp_path / "train.jsonl")]
-    for options, sentences in (([], 2), (["--sentence_splitter", "none"], 1)):
-        plan = parse_training_plan([*start, "--output_dir", str(tmp_path / "out"), *options])
-        assert len(read_data(plan).given["train"]) == sentences
-    assert build_model(plan, DatasetDict(corpus), model.config.entity_labels)[1].sentence_splitter == "none"
-
-
-def test_the_word_splitter_is_saved_and_read_again(tmp_path, recipe, corpus):
-    model, processor, _ = start_from_recipe(recipe, corpus, tmp_path, word_splitter="syllables")
-    assert processor.word_splitter == "syllables"
-    model.save_pretrained(tmp_path / "model")
-    processor.save_pretrained(tmp_path / "model")
-    (tmp_path / "train.jsonl").write_text(json.dumps({"text": "서울은 크다", "label": [[0, 2, "DNA"]]}))
+    (tmp_path / "train.jsonl").write_text(json.dumps({"text": text, "label": [[0, 2, "DNA"]]}))
     files = ["--train_file", str(tmp_path / "train.jsonl"), "--output_dir", str(tmp_path / "out")]
     trained = ["--model_name_or_path", str(tmp_path / "model")]
-    for options, entities in (([], 0), (["--word_splitter", "syllables"], 1), (trained, 1)):
-        data = read_data(parse_training_plan([*files, *options]))
-        assert len(data.given["train"]["entities"][0]) == entities
-    plan = parse_training_plan([*files, *trained, "--word_splitter", "whitespace"])
-    assert build_model(plan, DatasetDict(corpus), model.config.entity_labels)[1].word_splitter == "whitespace"
+    plans = [parse_training_plan([*files, *more]) for more in ([], trained, [*trained, f"--{option}", other])]
+    assert [count(read_data(plan).given["train"]) for plan in plans] == expected
+    assert getattr(build_model(plans[-1], DatasetDict(corpus), model.config.entity_labels)[1], option) == other
 
 
 def test_a_trainer_takes_what_it_returns(tmp_path, recipe, corpus):

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 import torch
+from huggingface_hub import ModelCard
 from safetensors.torch import load_file
 from transformers import TrainerCallback, TrainingArguments
 
-from modeling_triaffine import NestedNERTrainer
+from modeling_triaffine import NestedNERTrainer, TriaffineProcessor
 from modeling_triaffine.publishing.run_summary import RunSummary
 from modeling_triaffine.training import NestedNERTrainingArguments
 from modeling_triaffine.training import trainer as trainer_module
@@ -154,12 +155,21 @@ def test_options_without_effect_are_refused(tmp_path, options, message):
         other_trainer(tmp_path, **options)
 
 
+def test_a_processor_with_which_the_trained_model_would_not_work_is_refused(tmp_path):
+    like = micro_trainer(tmp_path, micro_records(4))
+    narrow = TriaffineProcessor(like.processing_class.tokenizer, max_subwords=32)
+    expected = {narrow.tokenizer: "processing_class is a .*; give the model's", narrow: "windows of 32 .* of 64"}
+    for processor, message in expected.items():
+        with pytest.raises(ValueError, match=message):
+            NestedNERTrainer(like.model, like.args, processing_class=processor)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"label_smoothing_factor": 0.1}, "label_smoothing_factor has no effect"),
         ({"average_tokens_across_devices": False}, "average_tokens_across_devices has no effect"),
-        ({"push_to_hub": True}, "hub_strategy is 'every_save'"),
+        ({"push_to_hub": True}, "hub_strategy is 'every_save'.*set .* to 'end'"),
         ({"accelerator_config": {"split_batches": True}}, "split_batches"),
         ({"dataloader_drop_last": True}, "train_dataset has 4 records, and the least is 8: dataloader_drop_last"),
     ],
@@ -308,9 +318,17 @@ def test_the_best_checkpoint_is_chosen_by_a_metric_that_there_is(tmp_path, metri
         other_trainer(tmp_path, arguments, eval_dataset=data.get(None, data))
 
 
-def test_a_card_without_a_name_on_the_hub_has_that_of_the_folder(tmp_path):
-    other_trainer(tmp_path / "mine").create_model_card()
-    assert "# mine\n" in (tmp_path / "mine" / "README.md").read_text()
+def test_a_card_without_a_name_on_the_hub_has_that_of_the_folder_and_facts_that_are_given(tmp_path):
+    trainer = other_trainer(tmp_path / "mine")
+    trainer.create_model_card()
+    trainer.create_model_card("en", "mit", "biology", finetuned_from="owner/encoder", dataset="Ours", tasks="ner")
+    card = ModelCard.load(tmp_path / "mine" / "README.md")
+    assert "# mine\n" in card.text
+    assert (card.data.language, card.data.license, card.data.base_model) == ("en", "mit", "owner/encoder")
+    assert card.data.tags[-1] == "biology"
+    assert "`Ours`" in card.text
+    trainer.save_model()
+    assert RunSummary.load(tmp_path / "mine").license == "mit"  # for the cards of `triaffine-ner publish`
 
 
 def test_the_card_of_a_trainer_tells_of_its_training(tmp_path):
