@@ -106,7 +106,7 @@ class HubTrainer(Trainer):
             self.run_summary = summary = dataclasses.replace(summary, **facts)
         return summary
 
-    def create_model_card(
+    def create_model_card(  # type: ignore[override]  # the other arguments are given by name
         self,
         language: str | list[str] | None = None,
         license: str | None = None,
@@ -116,11 +116,15 @@ class HubTrainer(Trainer):
     ) -> None:
         """Writes a card beside the model unless somebody edited the one there, which the Trainer would overwrite.
 
-        The arguments are those of `transformers.Trainer`. The next `save_model` saves the facts with the model.
+        The arguments are those of `transformers.Trainer`; its facts are saved for the model's later cards, too.
         """
         path = Path(self.args.output_dir) / CARD_NAME
         summary = self._add_facts({**options, "language": language, "license": license})
         own = card_text(path.read_bytes()) if path.is_file() else ""
-        if self.is_world_process_zero() and not is_edited(own):
+        if not self.is_world_process_zero():
+            return
+        if self.run_summary is not None:
+            summary.save(path.parent)
+        if not is_edited(own):
             name = self.hub_model_id or model_name or repository_name(path.parent)
             write_text(path, renew_card(own, self.model.config, model_name=name, summary=summary, tags=tags))

@@ -22,8 +22,7 @@ def check_processor(processor: Any, config: TriaffineConfig) -> None:
     """Raises ValueError unless the trained model could be used with this processor, which is saved with it."""
     if not hasattr(processor, "check_fits"):
         raise ValueError(
-            f"NestedNERTrainer: processing_class is a {type(processor).__name__}; give the model's TriaffineProcessor, "
-            "which has its tokenizer."
+            f"NestedNERTrainer: processing_class is a {type(processor).__name__}; give the model's TriaffineProcessor."
         )
     processor.check_fits(config)
 

@@ -253,13 +253,11 @@ def test_labels_that_the_model_does_not_know_are_an_error_in_further_runs(tmp_pa
     ("options", "message"),
     [
         ({"num_train_epochs": 0}, "num_train_epochs is 0 and max_steps -1, so there is nothing to train"),
-        ({"num_train_epochs": -1}, "num_train_epochs is -1"),
         ({"num_train_epochs": float("nan")}, "num_train_epochs is nan"),
         ({"per_device_train_batch_size": 0}, "per_device_train_batch_size is 0; it must be at least 1"),
         ({"learning_rate": -1e-3}, "^learning_rate is -0.001; it must be at least 0"),
         ({"encoder_learning_rate": float("nan")}, "encoder_learning_rate is nan"),
         ({"embeddings_learning_rate": float("inf")}, "embeddings_learning_rate is inf"),
-        ({"weight_decay": -0.1}, "weight_decay is -0.1"),
         ({"warmup_steps": -1}, "warmup_steps is -1"),
         ({"warmup_steps": 1.5}, "warmup_steps is 1.5; give a whole number"),
         ({"warmup_steps": 10, "max_steps": 10}, "warmup_steps is 10, but the training has 10 updates"),

@@ -327,7 +327,6 @@ def test_a_card_without_a_name_on_the_hub_has_that_of_the_folder_and_facts_that_
     assert (card.data.language, card.data.license, card.data.base_model) == ("en", "mit", "owner/encoder")
     assert card.data.tags[-1] == "biology"
     assert "`Ours`" in card.text
-    trainer.save_model()
     assert RunSummary.load(tmp_path / "mine").license == "mit"  # for the cards of `triaffine-ner publish`
 
 
