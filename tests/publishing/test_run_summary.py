@@ -45,6 +45,11 @@ def cut_off(text: str) -> str:
     return text[: len(text) // 2]
 
 
+def test_where_there_is_no_summary(tmp_path: Path):
+    assert RunSummary.load(tmp_path) is None
+    assert RunSummary.load(tmp_path / "nowhere") is None
+
+
 def with_fields(**changes: Any):
     return lambda text: json.dumps({**json.loads(text), **changes})
 
