@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from modeling_triaffine.evaluation.reliability import Bin, Calibration, LabelCalibration
-from modeling_triaffine.publishing.run_summary import SUMMARY_FILE, Example, RunSummary
+from modeling_triaffine.publishing.run_summary import SUMMARY_FILE, Evaluation, Example, RunSummary
 from tests.helpers.cards import NESTED, SENTENCE, make_evaluation, make_row, make_summary
 
 CALIBRATION = Calibration(
@@ -96,3 +96,9 @@ def test_a_damaged_summary_is_refused_in_one_paragraph(tmp_path: Path, damage, m
         RunSummary.load(tmp_path)
     assert str(path) in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_scores_out_of_range_are_refused_where_they_are_made():
+    scores = make_evaluation().scores
+    with pytest.raises(ValueError, match="f1 = nan"):
+        Evaluation("test", 1, {**scores, "f1": float("nan")})
