@@ -194,7 +194,8 @@ def _splits_of_folder(folder: Path, format: str | None) -> dict[str | None, Path
     """
     formats = list(FORMATS.values()) if format is None else [_format_named(format)]
     found = _parts_named_as_splits(folder, formats)
-    if not found and format is not None:  # a format that is given applies to files of any suffix
+    if not found and (format is not None or not any(_has_documents(folder, known) for known in formats)):
+        # Files of other suffixes are of the format that is given, or of the one that their content shows.
         found = _parts_named_as_splits(folder, formats, any_suffix=True)
     found |= _folders_named_as_splits(folder, formats, {_split_named(part) for part in found})
     splits: dict[str | None, Path] = {}
@@ -215,11 +216,9 @@ def _splits_of_folder(folder: Path, format: str | None) -> dict[str | None, Path
     if of_documents or (of_files and not any(map(_split_named, of_files))):
         _warn_of_other_files(folder, _left_out(folder, (of_documents or formats)[0]))
         return {None: folder}
-    suffixes = f" with a suffix in {sorted({suffix for known in formats for suffix in known.suffixes})}"
     raise FileNotFoundError(
-        f"{folder}: has no documents, and no file named train, dev (validation, valid) or test"
-        f"{'' if format else suffixes}. It contains {sorted(file.name for file in folder.iterdir())[:10]}; give one of "
-        f"them, a mapping {{split: file}}{'' if format else ', or the format, which allows any suffix'}"
+        f"{folder}: has no documents, and no file named train, dev (validation, valid) or test. It contains "
+        f"{sorted(file.name for file in folder.iterdir())[:10]}; give one of them or a mapping {{split: file}}"
         f"{_lacking(folder)}. {OF_TABLES}."
     )
 

@@ -276,7 +276,7 @@ IOB2 = CorpusFormat(
     name="iob2",
     description="columns of IOB2, BIOES or BILOU tags, one for each level of nesting",
     suffixes=(".conll", ".iob", ".iob2", ".bio", ".tsv"),
-    recognizes=lambda head: bool(re.search(r"[\t ][BSU]-", head)) and _layout(head, None) is not None,
+    recognizes=lambda head: bool(re.search(r"[\t ][BISU]-", head)) and _layout(head, None) is not None,
     read=read_iob2,
     options=("columns",),
 )

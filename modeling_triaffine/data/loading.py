@@ -60,8 +60,8 @@ def load_nested_ner(
             are the splits; a folder with documents alone, or with other files of the `format`, is `train`. A file:
             GENIA's XML has its own splits, counted over the whole corpus; any other file is `train`. Or a mapping of
             splits to files or folders of documents.
-        format: one of `FORMATS` (see docs/corpora.md); None detects it from name and content. If it is given and no
-            file in a folder has a suffix of that format, `train`, `dev`, `test` may have any suffix.
+        format: one of `FORMATS` (see docs/corpora.md); None detects it from name and content. If no file in a folder
+            has a suffix of that format (of any, if it is not given), `train`, `dev`, `test` may have any suffix.
         labels: the entity types allowed; None allows any.
         word_splitter: text → [(start, end)] of its words in characters. Only for formats that keep the text as written
             (GENIA and all that count characters); use `retokenize` for the others.

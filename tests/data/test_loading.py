@@ -55,10 +55,9 @@ class TestSplits:
         assert list(load(tmp_path, "json_lines")) == ["train"]
         assert caplog.messages[0].endswith("1 (notes.md).")
         write(tmp_path / "other-test.jsonl", RECORD)
-        with pytest.raises(FileNotFoundError, match=r"or test\. .*'other-test\.jsonl'.*\{split: file\}\. If it"):
-            load(tmp_path, "json_lines")
-        with pytest.raises(FileNotFoundError, match=r"a suffix in \['.*'other-test\.jsonl'.*any suffix"):
-            load(tmp_path)
+        for named in ("json_lines", None):
+            with pytest.raises(FileNotFoundError, match=r"or test\. .*'other-test\.jsonl'.*\{split: file\}\. If it"):
+                load(tmp_path, named)
 
     @pytest.mark.parametrize("name", ["en_x-ud-{}.jsonl", "wl.{}.jsonl", "v1.0-{}-de.jsonl", "{}Set_2.JSONL"])
     def test_in_the_middle_of_names(self, tmp_path, name, caplog):
@@ -137,18 +136,23 @@ class TestSplits:
         assert second.endswith("2 (c.txt, in/d.conll).")
 
     @pytest.mark.parametrize("names", [["train.txt", "valid.txt", "test.txt"], ["e.train", "e.testa", "e.testb"]])
-    def test_files_of_any_ending_where_the_format_is_named(self, tmp_path, names):
+    @pytest.mark.parametrize(("named", "tag"), [("iob2", "B-X"), (None, "B-X"), (None, "I-X")])
+    def test_files_of_any_ending(self, tmp_path, names, named, tag):
         for name in names:
-            (tmp_path / name).write_text(f"{name}\tB-X\nslept\tO\n")
+            (tmp_path / name).write_text(f"{name}\t{tag}\nslept\tO\n")
         (tmp_path / "README").touch()
-        found = {split: rows["tokens"][:] for split, rows in load(tmp_path, "iob2").items()}
+        found = {split: rows["tokens"][:] for split, rows in load(tmp_path, named).items()}
         assert found == {
             split: [[name, "slept"]] for split, name in zip(("train", "validation", "test"), names, strict=True)
         }
-        with pytest.raises(FileNotFoundError, match="format, which allows any suffix"):
-            load(tmp_path)
         (tmp_path / "train.conll").write_text("known\tB-X\n")
-        assert list(load(tmp_path, "iob2")) == ["train"], "the format's own endings come first"
+        assert list(load(tmp_path, named)) == ["train"], "the format's own endings come first"
+
+    @pytest.mark.parametrize(("name", "problem"), [("train.txt", "cannot be detected"), ("train.xlsx", "tables are")])
+    def test_files_of_no_known_format(self, tmp_path, name, problem):
+        (tmp_path / name).write_text("The mayor slept.")
+        with pytest.raises(CorpusError, match=rf"{name}: .*{problem}"):
+            load(tmp_path)
 
     def test_files_that_are_not_read_are_told(self, tmp_path, caplog):
         for name in ("train.jsonl", "training.2.jsonl", "held_out.jsonl.gz", ".train.jsonl"):
