@@ -244,6 +244,8 @@ def _parts_named_as_splits(
                 series.setdefault(_series_and_suffix(part)[0], {})[part] = known
     named = series.get("*", {})
     if shard := next((part for part in shards if _split_named(part) not in map(_split_named, named)), None):
+        if len(formats) > 1:
+            detect_format(shard)  # parts of tables would be read no better in a folder of their own
         problem = f"{shard.name} is one of several parts of a split"
         raise CorpusError.at(folder, "", problem, "Put the parts of every split into a folder, such as train/")
     if named:

@@ -148,7 +148,14 @@ class TestSplits:
         (tmp_path / "train.conll").write_text("known\tB-X\n")
         assert list(load(tmp_path, named)) == ["train"], "the format's own endings come first"
 
-    @pytest.mark.parametrize(("name", "problem"), [("train.txt", "cannot be detected"), ("train.xlsx", "tables are")])
+    @pytest.mark.parametrize(
+        ("name", "problem"),
+        [
+            ("train.txt", "cannot be detected"),
+            ("train.xlsx", "tables are"),
+            ("train-00000-of-00002.parquet", "tables are"),
+        ],
+    )
     def test_files_of_no_known_format(self, tmp_path, name, problem):
         (tmp_path / name).write_text("The mayor slept.")
         with pytest.raises(CorpusError, match=rf"{name}: .*{problem}"):
