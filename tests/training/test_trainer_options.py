@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from datasets import Dataset
 from huggingface_hub import ModelCard
 from safetensors.torch import load_file
 from transformers import TrainerCallback, TrainingArguments
@@ -148,11 +149,24 @@ def other_trainer(folder: Path, args: TrainingArguments | None = None, **options
             {"train_dataset": micro_dataset(micro_records(3)).rename_column("tokens", "words")},
             r"train_dataset needs the columns \['tokens'\], .*'words'.* adapt_dataset",
         ),
+        *(
+            (
+                {"train_dataset": Dataset.from_list([{"tokens": ["Orsk"], "entities": entities}])},
+                r"train_dataset has the entities .* in row 0\. Give a list .* start, end, type, .* adapt_dataset",
+            )
+            for entities in (None, [{"start": 0, "end": 1, "label": "City"}])
+        ),
     ],
 )
 def test_options_without_effect_are_refused(tmp_path, options, message):
     with pytest.raises(ValueError, match=message):
         other_trainer(tmp_path, **options)
+
+
+def test_data_sets_to_evaluate_on_need_their_columns(tmp_path):
+    other = micro_dataset(micro_records(2)).rename_column("tokens", "words")
+    with pytest.raises(ValueError, match=r"evaluate on needs the columns \['tokens'\], .*'words'.* adapt_dataset"):
+        micro_trainer(tmp_path, micro_records(4)).evaluate(other)
 
 
 def test_a_processor_with_which_the_trained_model_would_not_work_is_refused(tmp_path):
