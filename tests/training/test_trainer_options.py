@@ -163,6 +163,23 @@ def test_options_without_effect_are_refused(tmp_path, options, message):
         other_trainer(tmp_path, **options)
 
 
+def test_weights_of_half_precision_are_warned_of(tmp_path, caplog):
+    like = micro_trainer(tmp_path, micro_records(4))
+    like.model.to(torch.bfloat16)
+    trainer_like(like, train_dataset=None)
+    assert not caplog.messages
+    trainer_like(like)
+    assert "weights are of torch.bfloat16" in caplog.text
+    assert "dtype=torch.float32" in caplog.text
+
+
+def test_labels_renamed_one_by_one_are_refused_before_the_training(tmp_path):
+    like = micro_trainer(tmp_path, micro_records(4))
+    like.model.config.id2label[0] = "RNA"
+    with pytest.raises(ValueError, match="set `id2label` alone, as a whole"):
+        trainer_like(like)
+
+
 def test_data_sets_to_evaluate_on_need_their_columns(tmp_path):
     other = micro_dataset(micro_records(2)).rename_column("tokens", "words")
     with pytest.raises(ValueError, match=r"evaluate on needs the columns \['tokens'\], .*'words'.* adapt_dataset"):
