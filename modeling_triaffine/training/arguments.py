@@ -241,6 +241,9 @@ class NestedNERTrainingArguments(TrainingArguments):
         """Raises ValueError for numbers with which training is not possible."""
         for name, (least, limit) in BOUNDS.items():
             value = getattr(self, name)
+            if isinstance(value, str):  # as YAML reads 3e-5, which has no point
+                value = float(value)
+                setattr(self, name, value)
             if value is not None and not least <= float(value) < limit:
                 below = f" and below {limit}" if limit < math.inf else ""
                 raise ValueError(f"{name} is {float(value):g}; it must be at least {least}{below}.")

@@ -240,6 +240,7 @@ PLATEAU = {"lr_scheduler_type": "reduce_lr_on_plateau"}
         ({"eval_strategy": "steps", "eval_steps": 0.25}, {"save_steps": 0.25}),
         ({"eval_strategy": "steps", "eval_steps": 3, "save_steps": 6}, {"save_steps": 6}),
         ({"eval_strategy": "no", "save_strategy": "steps"}, {"save_steps": 500}),
+        ({"learning_rate": "3e-5"}, {"learning_rate": 3e-5}),
         ({**PLATEAU, "metric_for_best_model": "f1"}, {"lr_scheduler_kwargs": {"mode": "max"}}),
         ({**PLATEAU, "metric_for_best_model": "loss"}, {"lr_scheduler_kwargs": {"mode": "min"}}),
     ],
