@@ -41,8 +41,9 @@ class DataCollatorForNestedNER:
         multi_label: as in the model's configuration.
 
     Raises:
-        ValueError: unknown value of `flat_annotation`; records that are not encoded yet; entities in some sentences of
-            a batch only, without one of their fields, outside of their sentence, or of a type that is not a label.
+        ValueError: an argument of another type, or unknown value of `flat_annotation`; records that are not encoded
+            yet; entities in some sentences of a batch only, without one of their fields, outside of their sentence, or
+            of a type that is not a label.
     """
 
     def __init__(
@@ -55,6 +56,11 @@ class DataCollatorForNestedNER:
         if flat_annotation not in (None, *get_args(FlatAnnotation)):
             raise ValueError(
                 f"flat_annotation is {flat_annotation!r}; choose one of {', '.join(get_args(FlatAnnotation))}."
+            )
+        if not hasattr(processor, "check_fits") or not isinstance(label2id, Mapping):
+            raise ValueError(
+                f"DataCollatorForNestedNER: processor is a {type(processor).__name__}, label2id a "
+                f"{type(label2id).__name__}; give the model's TriaffineProcessor and its config.label2id."
             )
         self.processor = processor
         self.label2id = dict(label2id)

@@ -194,10 +194,10 @@ def _splits_of_folder(folder: Path, format: str | None) -> dict[str | None, Path
     """
     formats = list(FORMATS.values()) if format is None else [_format_named(format)]
     found = _parts_named_as_splits(folder, formats)
+    found |= _folders_named_as_splits(folder, formats, {_split_named(part) for part in found})
     if not found and (format is not None or not any(_has_documents(folder, known) for known in formats)):
         # Files of other suffixes are of the format that is given, or of the one that their content shows.
         found = _parts_named_as_splits(folder, formats, any_suffix=True)
-    found |= _folders_named_as_splits(folder, formats, {_split_named(part) for part in found})
     splits: dict[str | None, Path] = {}
     for part in found:
         split = _split_named(part)

@@ -453,7 +453,7 @@ def _resolve_labels(
     if len(set(names)) != len(names):
         _fail(f"two labels have the same name: {names}")
     if label2id is not None and inverse != id2label:
-        _fail("`label2id` is not the inverse of `id2label`; give `id2label` alone")
+        _fail("`label2id` is not the inverse of `id2label`; set `id2label` alone, as a whole, which sets both")
     if num_labels is not None and num_labels != len(id2label):
         _fail(f"`num_labels` is {num_labels} but there are {len(id2label)} labels; give their names as id2label")
     return id2label

@@ -49,7 +49,7 @@ BOUNDS = {
     **dict.fromkeys(("gradient_accumulation_steps", "max_subwords_per_batch"), (1, math.inf)),
     **dict.fromkeys(("learning_rate", "encoder_learning_rate", "embeddings_learning_rate"), (0, math.inf)),
     **dict.fromkeys(("weight_decay", "max_grad_norm", "warmup_steps", "min_steps"), (0, math.inf)),
-    **dict.fromkeys(("adam_epsilon", "seed", "data_seed"), (0, math.inf)),
+    **dict.fromkeys(("adam_epsilon", "seed", "data_seed", "dataloader_num_workers"), (0, math.inf)),
     **dict.fromkeys(("adam_beta1", "adam_beta2", "ema_decay"), (0, 1)),
 }
 
@@ -190,6 +190,7 @@ class NestedNERTrainingArguments(TrainingArguments):
         self.load_best_model_at_end &= is_evaluated
         if self.save_strategy is None:
             self.save_strategy = self.eval_strategy if is_evaluated else "epoch"
+        self._check_steps()
         if self.save_steps is None:
             in_steps = self.save_strategy == self.eval_strategy == IntervalStrategy.STEPS
             self.save_steps = (self.eval_steps or self.logging_steps) if in_steps else 500
@@ -225,10 +226,24 @@ class NestedNERTrainingArguments(TrainingArguments):
         )
         return epochs
 
+    def _check_steps(self) -> None:
+        """Raises ValueError for numbers of updates between evaluations or checkpoints that come at other times."""
+        for name, strategy in (("eval_steps", self.eval_strategy), ("save_steps", self.save_strategy)):
+            steps, default = getattr(self, name), TrainingArguments.__dataclass_fields__[name].default
+            if steps not in (None, default) and strategy not in (IntervalStrategy.STEPS, IntervalStrategy.NO):
+                raise ValueError(
+                    f"{name} is {float(steps):g}, but {name.replace('steps', 'strategy')} is "
+                    f"{getattr(strategy, 'value', strategy)!r}. Set eval_strategy and save_strategy to 'steps', or "
+                    f"leave {name} out."
+                )
+
     def _check_numbers(self) -> None:
         """Raises ValueError for numbers with which training is not possible."""
         for name, (least, limit) in BOUNDS.items():
             value = getattr(self, name)
+            if isinstance(value, str):  # as YAML reads 3e-5, which has no point
+                value = float(value)
+                setattr(self, name, value)
             if value is not None and not least <= float(value) < limit:
                 below = f" and below {limit}" if limit < math.inf else ""
                 raise ValueError(f"{name} is {float(value):g}; it must be at least {least}{below}.")

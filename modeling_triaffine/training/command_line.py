@@ -29,7 +29,8 @@ DERIVED_FIELDS = {
 }
 # Options of other programs and of earlier versions of transformers, and what to use here.
 INSTEAD = {
-    "batch_size": "Give --per_device_train_batch_size",
+    **dict.fromkeys(("batch_size", "train_batch_size"), "Give --per_device_train_batch_size"),
+    "config_file": "A file of options is a --recipe: a folder with training.yaml",
     "epochs": "Give --num_train_epochs",
     "lr": "Give --encoder_learning_rate, --embeddings_learning_rate and --learning_rate",
     "group_by_length": "Batches have sentences of similar length unless --train_sampling_strategy is random",
@@ -111,9 +112,11 @@ class _Parser(HfArgumentParser):
         given, unknown = self.parse_known_args([argument for argument in arguments if argument not in emptied])
         if unknown:
             former = unknown[0].lstrip("-").partition("=")[0].replace("-", "_")
+            if unknown[0].endswith((".json", ".yaml", ".yml")):
+                former = "config_file"
             if former in INSTEAD:
                 self.error(f"no such option: {unknown[0]}. {INSTEAD[former]}.")
-            names = [action.option_strings[0] for action in self._actions]
+            names = [action.option_strings[0] for action in self._actions if action.dest not in WITHOUT_EFFECT]
             name = unknown[0].partition("=")[0].replace("-", "_").replace("__", "--", 1)
             near = [n for n in names if n.startswith(name)] or difflib.get_close_matches(name, names, n=1, cutoff=0.8)
             self.error(f"no such option: {unknown[0]}." + (f" Did you mean {near[0]}?" if near else ""))

@@ -27,7 +27,7 @@ from .arguments import DataArguments, ModelArguments, NestedNERTrainingArguments
 from .command_line import CONFIG_OPTIONS, CommandLineError, TrainingPlan, as_arguments, parse_training_plan
 from .corpora import Corpus, read_corpus, tagger
 from .new_labels import Teacher, continue_with_labels
-from .trainer_checks import check_types
+from .trainer_checks import check_types, entity_types
 from .word_vectors import WordVectors, read_word_vectors
 
 logger = logging.getLogger(__name__)
@@ -196,7 +196,7 @@ def learn_tokenizer(sentences: Iterable[list[str]], vocab_size: int) -> PreTrain
 
 def label_names(records: Dataset) -> list[str]:
     """Returns the labels of a training corpus: its entity types in alphabetical order, and None."""
-    return [*sorted({entity["type"] for entities in records["entities"] for entity in entities}), NONE_LABEL]
+    return [*sorted(set().union(*entity_types(records, "The training data"))), NONE_LABEL]
 
 
 def _is_trained_model(name_or_path: str) -> bool:

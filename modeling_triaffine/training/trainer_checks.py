@@ -5,8 +5,9 @@ from typing import Any
 import datasets
 from transformers import PreTrainedModel, TrainingArguments
 
-from ..data.schema import as_records
+from ..data.schema import ENTITY_FIELDS, as_records
 from ..model.configuration_triaffine import TriaffineConfig
+from ..parsing import shown
 
 
 def check_adapters(model: PreTrainedModel) -> None:
@@ -34,7 +35,9 @@ def plain_records(dataset: Any, name: str) -> datasets.Dataset:
             f"NestedNERTrainer: {name} is a {type(dataset).__name__}; give a datasets.Dataset, such as a split of "
             "load_nested_ner, or datasets.Dataset.from_list(records)."
         )
-    return dataset if dataset.format["type"] in (None, "custom") else dataset.with_format(None)
+    if dataset.format["type"] == "custom":  # which may add the columns
+        return dataset
+    return as_records(dataset, ("tokens",), f"NestedNERTrainer: {name}")
 
 
 def check_datasets(args: TrainingArguments, train: Any, evaluation: Any, config: TriaffineConfig) -> None:
@@ -48,7 +51,7 @@ def check_datasets(args: TrainingArguments, train: Any, evaluation: Any, config:
         # A user's transform may add the columns.
         if dataset is not None and plain_records(dataset, name).format["type"] != "custom":
             as_records(dataset, ("tokens", "entities"), f"NestedNERTrainer: {name}")
-            check_types(plain_records(dataset, name), f"NestedNERTrainer: {name}", config)
+            check_types(dataset, f"NestedNERTrainer: {name}", config)
     least = args.train_batch_size * args.world_size if args.dataloader_drop_last else 1
     if train is not None and len(train) < least:
         raise ValueError(
@@ -57,9 +60,23 @@ def check_datasets(args: TrainingArguments, train: Any, evaluation: Any, config:
         )
 
 
+def entity_types(records: datasets.Dataset, what: str) -> list[set[str]]:
+    """The types in each record; raises ValueError for entities of another form; `what` names the records."""
+    types = []
+    for row, entities in enumerate(plain_records(records, what)["entities"]):
+        is_list = isinstance(entities, list) and all(isinstance(entity, dict) for entity in entities)
+        if not is_list or any(entity.get(name) is None for entity in entities for name in ENTITY_FIELDS):
+            raise ValueError(
+                f"{what} has the entities {shown(entities)} in row {row}. Give a list of objects with "
+                f"{', '.join(ENTITY_FIELDS)}, an empty one if there is no entity; adapt_dataset converts other forms."
+            )
+        types.append({entity["type"] for entity in entities})
+    return types
+
+
 def check_types(records: datasets.Dataset, what: str, config: TriaffineConfig) -> None:
     """Raises ValueError for entities whose type is not a label of the model; `what` names the records."""
-    types = [{entity["type"] for entity in entities} for entities in records["entities"]]
+    types = entity_types(records, what)
     unknown = set().union(*types) - {*config.entity_labels}
     if unknown:
         row = next(row for row, found in enumerate(types) if found & unknown)

@@ -103,6 +103,8 @@ print(sorted({"torch", "transformers", "datasets", "numpy", "huggingface_hub"} &
         (["train", "--model_name", "x", "--output_dir", "y"], ["--model_name", "Did you mean --model_name_or_path?"]),
         (["train", "--lr", "0.1", "--output_dir", "y"], ["--lr", "Give --encoder_learning_rate"]),
         (["train", "--warmup_ratio", "0.1", "--output_dir", "y"], ["--warmup_ratio", "Give --warmup_steps"]),
+        (["train", "--train_batch_size", "8", "--output_dir", "y"], ["Give --per_device_train_batch_size"]),
+        (["train", "options.yaml", "--output_dir", "y"], ["options.yaml", "--recipe: a folder with training.yaml"]),
         (["train", "--recipe", "demmo", "--output_dir", "y"], ["'demmo'", "hub_configs", "Did you mean demo?"]),
     ],
 )
@@ -114,7 +116,7 @@ def test_mistakes_on_the_command_line_are_one_paragraph(command, arguments, fact
     assert [fact for fact in facts if fact not in result.err] == []
 
 
-@pytest.mark.parametrize("option", ["--early_stopping_patience", "--labels", "--max_length"])
+@pytest.mark.parametrize("option", ["--early_stopping_patience", "--labels", "--max_length", "--label_column_name"])
 def test_options_without_a_likely_spelling_get_no_suggestion(command, option):
     result = command("train", option, "3", "--output_dir", "y")
     assert f"error: No such option: {option}. See" in result.err

@@ -88,6 +88,13 @@ def test_unknown_flat_annotation_is_an_error(encoder):
         DataCollatorForNestedNER(tiny_processor(encoder), LABEL2ID, "inner")
 
 
+def test_arguments_of_other_types_are_errors(encoder):
+    processor = tiny_processor(encoder)
+    for wrong in ((processor.tokenizer, LABEL2ID), (processor, [*LABEL2ID])):
+        with pytest.raises(ValueError, match=r"give the model's TriaffineProcessor and its config\.label2id"):
+            DataCollatorForNestedNER(*wrong)
+
+
 def test_unknown_label_is_reported(collate):
     for name in ("RNA", "None"):
         with pytest.raises(ValueError, match=f"type '{name}'.*DNA, protein"):

@@ -99,6 +99,7 @@ class TestSplits:
             for text in texts:
                 write(tmp_path / split / f"{text['text'][5]}.json", text)
             (tmp_path / split / "README.md").write_text("not a document")
+        (tmp_path / "train.log").write_text("no file of the split")
         corpus = load(tmp_path)
         assert [rows["doc_id"] for rows in corpus.values()] == [["a:0", "b:0"]] * 2
         assert [text["text"] for text in load_texts(tmp_path)["train"]] == [text["text"] for text in texts]

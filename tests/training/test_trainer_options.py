@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from datasets import Dataset
 from huggingface_hub import ModelCard
 from safetensors.torch import load_file
 from transformers import TrainerCallback, TrainingArguments
@@ -148,11 +149,41 @@ def other_trainer(folder: Path, args: TrainingArguments | None = None, **options
             {"train_dataset": micro_dataset(micro_records(3)).rename_column("tokens", "words")},
             r"train_dataset needs the columns \['tokens'\], .*'words'.* adapt_dataset",
         ),
+        *(
+            (
+                {"train_dataset": Dataset.from_list([{"tokens": ["Orsk"], "entities": entities}])},
+                r"train_dataset has the entities .* in row 0\. Give a list .* start, end, type, .* adapt_dataset",
+            )
+            for entities in (None, [{"start": 0, "end": 1, "label": "City"}])
+        ),
     ],
 )
 def test_options_without_effect_are_refused(tmp_path, options, message):
     with pytest.raises(ValueError, match=message):
         other_trainer(tmp_path, **options)
+
+
+def test_weights_of_half_precision_are_warned_of(tmp_path, caplog):
+    like = micro_trainer(tmp_path, micro_records(4))
+    like.model.to(torch.bfloat16)
+    trainer_like(like, train_dataset=None)
+    assert not caplog.messages
+    trainer_like(like)
+    assert "weights are of torch.bfloat16" in caplog.text
+    assert "dtype=torch.float32" in caplog.text
+
+
+def test_labels_renamed_one_by_one_are_refused_before_the_training(tmp_path):
+    like = micro_trainer(tmp_path, micro_records(4))
+    like.model.config.id2label[0] = "RNA"
+    with pytest.raises(ValueError, match="set `id2label` alone, as a whole"):
+        trainer_like(like)
+
+
+def test_data_sets_to_evaluate_on_need_their_columns(tmp_path):
+    other = micro_dataset(micro_records(2)).rename_column("tokens", "words")
+    with pytest.raises(ValueError, match=r"evaluate on needs the columns \['tokens'\], .*'words'.* adapt_dataset"):
+        micro_trainer(tmp_path, micro_records(4)).evaluate(other)
 
 
 def test_a_processor_with_which_the_trained_model_would_not_work_is_refused(tmp_path):
@@ -209,6 +240,7 @@ PLATEAU = {"lr_scheduler_type": "reduce_lr_on_plateau"}
         ({"eval_strategy": "steps", "eval_steps": 0.25}, {"save_steps": 0.25}),
         ({"eval_strategy": "steps", "eval_steps": 3, "save_steps": 6}, {"save_steps": 6}),
         ({"eval_strategy": "no", "save_strategy": "steps"}, {"save_steps": 500}),
+        ({"learning_rate": "3e-5"}, {"learning_rate": 3e-5}),
         ({**PLATEAU, "metric_for_best_model": "f1"}, {"lr_scheduler_kwargs": {"mode": "max"}}),
         ({**PLATEAU, "metric_for_best_model": "loss"}, {"lr_scheduler_kwargs": {"mode": "min"}}),
     ],
