@@ -89,7 +89,7 @@ def run(application: Any, arguments: Sequence[str]) -> None:
 def _describe(error: typer.TyperException) -> str:
     if near := getattr(error, "possibilities", None):
         return f"{error.message}. Did you mean {' or '.join(near)}?"
-    message = error.format_message()
+    message = error.format_message().replace("Value error, ", "")  # of pydantic, which typer reads choices with
     return message if message.endswith(("?", ".")) else f"{message}."
 
 
@@ -102,7 +102,7 @@ class Command(TyperCommand):
     def _normalized(self, arguments: Sequence[str]) -> Iterator[str]:
         known = {name for option in self.params for name in (*option.opts, *option.secondary_opts)}
         repeatable = {name for option in self.params if getattr(option, "multiple", False) for name in option.opts}
-        given = iter(arguments)
+        given, given_before = iter(arguments), set[str]()
         option, values = "", 0  # the last option, and its number of values so far
         for argument in given:
             if argument == "--":
@@ -111,6 +111,9 @@ class Command(TyperCommand):
                 name, equals, value = argument.partition("=")
                 dashed = name.replace("_", "-")
                 option, values = dashed if dashed in known else name, 0
+                if option == "--threshold" and option in given_before:  # of two, click would drop the first
+                    raise typer.BadParameter("given twice; give one, such as --threshold protein=0.4,DNA=0.6")
+                given_before.add(option)
                 yield option + equals + value
             else:
                 values += 1

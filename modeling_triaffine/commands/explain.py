@@ -39,7 +39,6 @@ def command(
 
     explanation = explain(NestedNERPipeline(model=model, device=device), text, start_and_end)
     if output is not None:
-        output.parent.mkdir(parents=True, exist_ok=True)
         plot_explanation(explanation, output)
     if form == "json":
         print(json.dumps(explanation.to_dict(), ensure_ascii=False, indent=2))

@@ -181,6 +181,8 @@ def find_file(name_or_path: str | os.PathLike[str], name: str, options: dict[str
 
     `options` are those of `from_pretrained`. Raises OSError if the Hub cannot be reached, or refuses.
     """
+    if os.path.isfile(name_or_path):  # such as a model's weights: no folder, though a repository could have its name
+        return None
     check_available(name_or_path, options)
     hub_options = ("cache_dir", "force_download", "local_files_only", "token", "revision", "subfolder", "proxies")
     given = {option: options[option] for option in hub_options if option in options}

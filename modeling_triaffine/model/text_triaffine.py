@@ -39,9 +39,10 @@ _PRE_TOKENIZERS: dict[str, pre_tokenizers.PreTokenizer] = {
     "whitespace": pre_tokenizers.WhitespaceSplit(),
 }
 WORD_SPLITTERS = tuple(_PRE_TOKENIZERS)
-# Zero-width spaces and byte order marks, frequent in web pages → spaces; offsets stay. (Joiners, U+200C and U+200D, are
-# parts of words.)
-INVISIBLE_SPACES = str.maketrans(dict.fromkeys("\u200b\ufeff", " "))
+# Zero-width spaces and byte order marks, frequent in web pages, and the direction marks around names in right-to-left
+# text → spaces; offsets stay. (Joiners, U+200C and U+200D, are parts of words.)
+_DIRECTION_MARKS = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+INVISIBLE_SPACES = str.maketrans(dict.fromkeys(f"\u200b\ufeff{_DIRECTION_MARKS}", " "))
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _SPACE = re.compile(r"\s")
 # A longer sentence is split into words in pieces of about this size: memory does not grow with its length.

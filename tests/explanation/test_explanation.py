@@ -511,12 +511,14 @@ def test_the_command_prints_and_draws(saved_model, command, tmp_path):
         (["--span", ""], "'' does not occur"),
         (["--span", "e"], "occurs 4 times in the text. Give one as --offsets: 12 13, 20 21, 22 23, 34 35"),
         (["--offsets", "15", "23"], "does not begin and end at word boundaries"),
-        (["--span", "gene", "--output", "x.gif"], "x.gif; choose a name that ends in"),
+        (["--span", "gene", "--output", "new/x.gif"], "x.gif; choose a name that ends in"),
     ],
 )
-def test_errors_are_one_paragraph(saved_model, command, options, message):
+def test_errors_are_one_paragraph(saved_model, command, options, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     result = command("explain", "--model", saved_model, "--text", TEXT, "--device", "cpu", *options)
     assert result.code == 2
     error = result.err.strip().splitlines()[-1]
     assert error.startswith("error: ")
     assert message in error
+    assert list(tmp_path.iterdir()) == []

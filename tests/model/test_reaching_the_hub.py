@@ -8,6 +8,7 @@ import pytest
 from huggingface_hub import HfApi, constants
 
 from modeling_triaffine import NestedNERPipeline, TriaffineConfig, TriaffineForNestedNER, TriaffineProcessor
+from modeling_triaffine.conversion.onnx_predictor import open_pipeline
 from modeling_triaffine.model import repository_triaffine
 from tests.helpers.tiny import tiny_model, tiny_processor
 
@@ -63,6 +64,16 @@ def test_a_name_that_is_not_on_the_hub_is_an_error(online, loader):
 def test_a_folder_that_is_not_there_is_an_error(name, loader):
     with pytest.raises(FileNotFoundError, match=r"There is no model .*: neither a folder"):
         loader(name)
+
+
+def test_a_file_of_a_model_is_not_taken_for_a_name_on_the_hub(online, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "outputs").mkdir()
+    (tmp_path / "outputs" / "model.safetensors").touch()
+    for load in (NestedNERPipeline, open_pipeline):
+        with pytest.raises(FileNotFoundError, match=r"There is no model outputs/model.safetensors: neither a folder"):
+            load("outputs/model.safetensors")
+    assert online.requests == []
 
 
 def test_cached_files_load_without_the_hub(online, encoder):
