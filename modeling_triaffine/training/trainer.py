@@ -46,7 +46,7 @@ from .hub_trainer import HubTrainer
 from .new_labels import Teacher, drop_calibration
 from .optimization import averaging, build_parameter_groups, has_average
 from .sharding import check_sharding, choose_sharded_layers
-from .trainer_checks import check_adapters, check_best_metric, check_datasets, check_processor, plain_records
+from .trainer_checks import check_best_metric, check_datasets, check_model, check_processor, plain_records
 
 logger = logging.getLogger(__name__)
 
@@ -102,17 +102,10 @@ class NestedNERTrainer(HubTrainer):
             if options[name] is not None:
                 refuse_without_effect(name)
         check_arguments(args)
-        check_adapters(model)
-        model.config.validate_labels()  # names changed one by one would else stop the first saving
+        check_model(model, is_trained=train_dataset is not None)
         check_processor(processing_class, model.config)
         check_datasets(args, train_dataset, eval_dataset, model.config)
         check_best_metric(args, eval_dataset, model.config)
-        if train_dataset is not None and model.dtype in (torch.float16, torch.bfloat16):
-            logger.warning(
-                "The model's weights are of %s, to which small updates add nothing or too much. Load it with "
-                "dtype=torch.float32; bf16=True of the arguments then computes in bfloat16.",
-                model.dtype,
-            )
         if args.n_gpu > 1:  # torch's DataParallel would cut batches apart
             logger.warning("%d GPUs are visible, and one is used; `accelerate launch` uses all of them.", args.n_gpu)
             args._n_gpu = 1

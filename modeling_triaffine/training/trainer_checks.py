@@ -1,21 +1,33 @@
 """Checks what a trainer is given: model, data sets, and whether these have what the best checkpoint is chosen by."""
 
+import logging
 from typing import Any
 
 import datasets
+import torch
 from transformers import PreTrainedModel, TrainingArguments
 
 from ..data.schema import ENTITY_FIELDS, as_records
 from ..model.configuration_triaffine import TriaffineConfig
 from ..parsing import shown
 
+logger = logging.getLogger(__name__)
 
-def check_adapters(model: PreTrainedModel) -> None:
-    """Raises ValueError for adapters that transformers added to the model, which its checkpoints would lack."""
+
+def check_model(model: PreTrainedModel, is_trained: bool) -> None:
+    """Raises ValueError for a model that cannot be saved as it is; warns of weights that training hardly changes."""
     if getattr(model, "_hf_peft_config_loaded", False):
         raise ValueError(
             "The model has adapters of `add_adapter`, which checkpoints would lack. Wrap its encoder instead: "
             "model.encoder = peft.get_peft_model(model.encoder, config)."
+        )
+    config: Any = model.config
+    config.validate_labels()  # names may have been changed one by one
+    if is_trained and model.dtype in (torch.float16, torch.bfloat16):
+        logger.warning(
+            "The model's weights are of %s, to which small updates add nothing or too much. Load it with "
+            "dtype=torch.float32; bf16=True of the arguments then computes in bfloat16.",
+            model.dtype,
         )
 
 
