@@ -54,6 +54,15 @@ BOUNDS = {
 }
 
 
+def parse_number(name: str, text: str) -> int | float:
+    """The number that `text` writes; a whole one as an int, which seeds and sizes of batches must be."""
+    try:
+        number = float(text)
+    except ValueError:
+        raise ValueError(f"{name} is {text!r}; it must be a number.") from None
+    return int(number) if number.is_integer() else number
+
+
 def refuse_without_effect(name: str) -> NoReturn:
     raise ValueError(f"{name} has no effect in this trainer: {WITHOUT_EFFECT[name]}. Leave it out.")
 
@@ -242,7 +251,7 @@ class NestedNERTrainingArguments(TrainingArguments):
         for name, (least, limit) in BOUNDS.items():
             value = getattr(self, name)
             if isinstance(value, str):  # as YAML reads 3e-5, which has no point
-                value = float(value)
+                value = parse_number(name, value)
                 setattr(self, name, value)
             if value is not None and not least <= float(value) < limit:
                 below = f" and below {limit}" if limit < math.inf else ""

@@ -241,6 +241,7 @@ PLATEAU = {"lr_scheduler_type": "reduce_lr_on_plateau"}
         ({"eval_strategy": "steps", "eval_steps": 3, "save_steps": 6}, {"save_steps": 6}),
         ({"eval_strategy": "no", "save_strategy": "steps"}, {"save_steps": 500}),
         ({"learning_rate": "3e-5"}, {"learning_rate": 3e-5}),
+        ({"seed": "42", "per_device_train_batch_size": "8"}, {"seed": 42, "per_device_train_batch_size": 8}),
         ({**PLATEAU, "metric_for_best_model": "f1"}, {"lr_scheduler_kwargs": {"mode": "max"}}),
         ({**PLATEAU, "metric_for_best_model": "loss"}, {"lr_scheduler_kwargs": {"mode": "min"}}),
     ],
@@ -248,6 +249,12 @@ PLATEAU = {"lr_scheduler_type": "reduce_lr_on_plateau"}
 def test_options_that_follow_from_others(tmp_path, options, expected):
     args = NestedNERTrainingArguments(str(tmp_path), use_cpu=True, **options)
     assert {name: getattr(args, name) for name in expected} == expected
+    assert type(args.seed) is type(args.per_device_train_batch_size) is int
+
+
+def test_a_word_for_a_number_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="weight_decay is 'small'; it must be a number"):
+        NestedNERTrainingArguments(str(tmp_path), use_cpu=True, weight_decay="small")
 
 
 def test_half_precision_that_a_cpu_does_not_compute_in_is_refused(tmp_path):
