@@ -1,15 +1,16 @@
 """Uploads a checkpoint or a model to the Hub in one commit, and explains the errors of the Hub."""
 
 import contextlib
-import filecmp
+import json
 import logging
 import shlex
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import torch
 from huggingface_hub import CommitInfo, CommitOperationAdd, CommitOperationDelete, HfApi, constants, snapshot_download
 from huggingface_hub.errors import (
     GatedRepoError,
@@ -19,6 +20,8 @@ from huggingface_hub.errors import (
     LocalTokenNotFoundError,
 )
 from huggingface_hub.hf_api import ModelInfo
+from safetensors import safe_open
+from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME
 from transformers.utils.hub import cached_file
 
 from ..model.modeling_triaffine import TriaffineForNestedNER
@@ -355,11 +358,35 @@ def _copy_card(folder: Path, model: TriaffineForNestedNER, token: str | bool | N
     found = {name: find(name) for name in (CARD_NAME, SUMMARY_FILE, CALIBRATION_DIAGRAM)}
     if not any(found.values()):
         return
-    for path in folder.glob("*.safetensors"):
-        source = find(path.name)
-        if source is None or not filecmp.cmp(source, path, shallow=False):
-            logger.warning("The weights differ from those in %s, so its card and scores are left out.", origin)
-            return
+    if not _same_weights(list(folder.glob("*.safetensors")), _weight_files(find)):
+        logger.warning("The weights differ from those in %s, so its card and scores are left out.", origin)
+        return
     for name, source in found.items():
         if source is not None:
             shutil.copyfile(source, folder / name)
+
+
+def _weight_files(find: Callable[[str], str | None]) -> list[Path]:
+    """The files of weights of a model whose files `find` finds: a single one, or those that its index names."""
+    if single := find(SAFE_WEIGHTS_NAME):
+        return [Path(single)]
+    if index := find(SAFE_WEIGHTS_INDEX_NAME):
+        names = set(json.loads(Path(index).read_text(encoding="utf-8"))["weight_map"].values())
+        return [Path(file) for file in map(find, sorted(names)) if file is not None]
+    return []
+
+
+def _same_weights(files: Sequence[Path], others: Sequence[Path]) -> bool:
+    """Whether two models have equal tensors of the same precision, however they are divided into files."""
+    with contextlib.ExitStack() as stack:
+
+        def tensors(paths: Sequence[Path]) -> dict[str, Any]:
+            opened = [stack.enter_context(safe_open(path, framework="pt")) for path in paths]
+            return {name: weights for weights in opened for name in weights.keys()}  # noqa: SIM118
+
+        ours, theirs = tensors(files), tensors(others)
+        return ours.keys() == theirs.keys() and all(
+            (ours[name].get_slice(name).get_dtype() == theirs[name].get_slice(name).get_dtype())
+            and torch.equal(ours[name].get_tensor(name), theirs[name].get_tensor(name))
+            for name in ours
+        )

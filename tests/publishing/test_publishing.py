@@ -281,6 +281,22 @@ def test_card_is_written_from_the_summary_under_the_new_name(checkpoint, online)
     assert "60.00" in files_of(online, "owner/before")["README.md"].decode()
 
 
+def test_card_stays_with_weights_divided_into_other_files(checkpoint, online, caplog, tmp_path):
+    """Equal tensors are the same model in one file or in several; another precision is another one."""
+    model = TriaffineForNestedNER.from_pretrained(checkpoint)
+    push_model(model, NAME, max_shard_size="20KB")
+    assert "model.safetensors.index.json" in files_of(online)
+    push_model(TriaffineForNestedNER.from_pretrained(NAME), "owner/single")
+    assert "model.safetensors" in files_of(online, "owner/single")
+    for name in (NAME, "owner/single"):
+        assert "60.00" in files_of(online, name)["README.md"].decode()
+    assert "The weights differ" not in caplog.text
+
+    push_model(model.to(torch.bfloat16), NAME)
+    assert f"The weights differ from those in {checkpoint}" in caplog.text
+    assert "60.00" not in files_of(online)["README.md"].decode()
+
+
 def test_edited_card_is_kept(checkpoint, online, publish, caplog):
     publish()
     written = files_of(online)["README.md"].decode()
