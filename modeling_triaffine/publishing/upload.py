@@ -384,9 +384,9 @@ def _same_weights(files: Sequence[Path], others: Sequence[Path]) -> bool:
             opened = [stack.enter_context(safe_open(path, framework="pt")) for path in paths]
             return {name: weights for weights in opened for name in weights.keys()}  # noqa: SIM118
 
+        def is_same(name: str) -> bool:
+            one, other = ours[name].get_tensor(name), theirs[name].get_tensor(name)
+            return one.dtype == other.dtype and torch.equal(one, other)
+
         ours, theirs = tensors(files), tensors(others)
-        return ours.keys() == theirs.keys() and all(
-            (ours[name].get_slice(name).get_dtype() == theirs[name].get_slice(name).get_dtype())
-            and torch.equal(ours[name].get_tensor(name), theirs[name].get_tensor(name))
-            for name in ours
-        )
+        return ours.keys() == theirs.keys() and all(map(is_same, ours))

@@ -281,7 +281,7 @@ def test_card_is_written_from_the_summary_under_the_new_name(checkpoint, online)
     assert "60.00" in files_of(online, "owner/before")["README.md"].decode()
 
 
-def test_card_stays_with_weights_divided_into_other_files(checkpoint, online, caplog, tmp_path):
+def test_card_stays_with_weights_divided_into_other_files(checkpoint, online, caplog):
     """Equal tensors are the same model in one file or in several; another precision is another one."""
     model = TriaffineForNestedNER.from_pretrained(checkpoint)
     push_model(model, NAME, max_shard_size="20KB")
