@@ -31,9 +31,10 @@ COMMANDS = {
     "export": "Export a model to ONNX.",
     "convert-published": "Convert a checkpoint of the published implementation.",
     "ablate": "Train the paper's ablations and tabulate their scores.",
-    "demo": "Serve a web page to try a model.",
+    "page": "Serve a web page to try a model.",
     "serve": "Serve a model over HTTP.",
 }
+FORMER_NAMES = {"demo": "page"}  # until version 0.2
 
 
 def build_application(name: str | None = None) -> Any:
@@ -73,6 +74,9 @@ def run(application: Any, arguments: Sequence[str]) -> None:
 
     typer's own `main` prints them in another form, and ends with code 1 for a closed pipe.
     """
+    if arguments and arguments[0] in FORMER_NAMES:
+        former = arguments[0]
+        raise ValueError(f"The command `{former}` is now `{PROGRAM} {FORMER_NAMES[former]}`, with the same options.")
     try:
         with application.make_context(PROGRAM, list(arguments)) as context:
             code = application.invoke(context)

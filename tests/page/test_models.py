@@ -119,24 +119,24 @@ def test_only_loopback_addresses_leave_the_choice_free(command, served):
     hosts = {"127.0.0.1": True, "localhost": True, "::1": True, "0.0.0.0": False, "192.168.1.2": False, "box": False}
     for host, free in hosts.items():
         served.clear()
-        assert command("demo", "--model", "m", "--host", host).code == 0
+        assert command("page", "--model", "m", "--host", host).code == 0
         assert served[0][1]["free_choice"] == free
 
 
 def test_the_page_is_served_on_loopback_by_default(command, served):
-    assert command("demo", "--model", "a", "b").code == 0
+    assert command("page", "--model", "a", "b").code == 0
     (models, _), (address, options) = served
     assert models == (["a", "b"],)
     assert address[1:] == (hosting.HOST, hosting.PAGE_PORT)
     assert options == {"open_browser": False}
-    assert command("demo", "--model", "a", "--port", "70000").code == 2
+    assert command("page", "--model", "a", "--port", "70000").code == 2
 
 
 @pytest.mark.nightly  # the document about the page starts it, too
 def test_the_command_serves_until_it_is_stopped_and_leaves_no_files(browser, models, tmp_path):
     cache = tmp_path / "cache"
     program = "from modeling_triaffine.commands import main; main()"
-    options = ["demo", "--model", models["tiny"], "--port", "0", "--device", "cpu"]
+    options = ["page", "--model", models["tiny"], "--port", "0", "--device", "cpu"]
     environment = {**os.environ, "GRADIO_TEMP_DIR": str(cache), "PYTHONPATH": str(REPOSITORY)}
     command = [sys.executable, "-c", program, *map(str, options)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
@@ -159,7 +159,7 @@ def test_the_command_serves_until_it_is_stopped_and_leaves_no_files(browser, mod
 
 
 def test_errors_of_the_command(command, tmp_path):
-    result = command("demo", "--model", tmp_path)
+    result = command("page", "--model", tmp_path)
     assert (result.code, result.out) == (2, "")
     assert result.err.startswith(f"error: {tmp_path.name} has ")
     assert "processor_config.json" in result.err

@@ -1,6 +1,6 @@
 """Serves a web page to try a model: text in, nested entities drawn, listed and explained.
 
-    triaffine-ner demo --model outputs/demo/model --open
+    triaffine-ner page --model outputs/demo/model --open
 
 Prints the address of the page and serves it until Ctrl-C. On an address of this machine only, visitors may also load
 any other model by its folder or Hub name; on other addresses, only the models given here. Code of models is never
