@@ -16,7 +16,7 @@ All readers of JSON use `json_values`, the values of a file, and `JsonObject`, w
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from ..model.text_triaffine import Offsets
@@ -42,6 +42,7 @@ TYPE = ("label", "type", "labels", "obj", "entity_group")  # the last is of the 
 BOOKKEEPING = {"id", "token_start", "token_end", "input_hash", "source"}
 """Fields of a span that only matter to the tool that wrote it."""
 WITHOUT_SPANS = "texts without a field of spans read as without entities"
+FURTHER_ANNOTATIONS = "further annotations of a task ignored"
 REJECTED = ("reject", "ignore")
 """Values of Prodigy's `answer` for texts that should not be used."""
 
@@ -187,7 +188,7 @@ def read_text_spans(path: Path, check: RecordChecker) -> Iterator[AnnotatedText]
     """
     texts, without_before = 0, check.counts[WITHOUT_SPANS]  # of other files of the split
     hashes: set[str] = set()
-    for number, (raw, where) in enumerate(json_values(path, check)):
+    for number, (raw, where) in enumerate(latest_annotations(json_values(path, check), check)):
         record = JsonObject(raw, where, check, remedy="A record has the fields text and entities")
         if record.fields.get("answer") in REJECTED:
             check.note(f"texts with the answer {record.fields['answer']!r} ignored")
@@ -202,6 +203,24 @@ def read_text_spans(path: Path, check: RecordChecker) -> Iterator[AnnotatedText]
         problem = f"no text has spans, in none of the fields {', '.join(map(repr, SPANS))}"
         remedy = "Give the spans one of these names; move a file without gold entities, of a test, out of the corpus"
         raise check.error("", problem, remedy)
+
+
+def latest_annotations(values: Iterable[tuple[object, str]], check: RecordChecker) -> Iterator[tuple[object, str]]:
+    """The values, of Label Studio's JSON-MIN only the latest annotation of each task; the others are counted.
+
+    JSON-MIN has a record for every annotation, with the id of its task. Such records come last.
+    """
+    latest: dict[str, tuple[dict[str, object], str]] = {}
+    for raw, where in values:
+        if not isinstance(raw, dict) or "annotation_id" not in raw or raw.get("id") is None:
+            yield raw, where
+            continue
+        task = str(raw["id"])
+        if task in latest:
+            check.note(FURTHER_ANNOTATIONS, example=where)
+        if task not in latest or str(raw.get("created_at", "")) > str(latest[task][0].get("created_at", "")):
+            latest[task] = raw, where
+    yield from latest.values()
 
 
 def annotated_text(
@@ -310,7 +329,7 @@ def _annotation_of(task: JsonObject) -> JsonObject | None:
         note("tasks without an annotation ignored", example=task.where)
         return None
     if len(made) > 1:
-        note("further annotations of a task ignored", len(made) - 1, task.where)
+        note(FURTHER_ANNOTATIONS, len(made) - 1, task.where)
     made.reverse()  # of several maxima, max() returns the first
     return max(made, key=lambda one: (bool(one.fields.get("ground_truth")), str(one.fields.get("created_at", ""))))
 

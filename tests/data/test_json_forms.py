@@ -103,6 +103,26 @@ class TestTextSpans:
         assert [spelled(record) for record in records] == [[], [("b", "B")], []]
         assert check.counts == {"texts without a field of spans read as without entities": 2}
 
+    def test_of_the_annotations_of_a_task_the_latest_is_read(self, tmp_path):
+        """Label Studio's JSON-MIN has a record for each of them, usually the latest first."""
+
+        def annotation(task, number, day, *spans):
+            fields = {"annotator": number, "annotation_id": number, "lead_time": 1.5}
+            fields["created_at"] = fields["updated_at"] = f"2026-11-{day}T10:00:00.000000Z"
+            return {"text": "a b", "id": task, **fields, **({"label": [*spans]} if spans else {})}
+
+        first, second = ({"start": at, "end": at + 1, "text": "a b"[at], "labels": ["A"]} for at in (0, 2))
+        texts = [annotation(7, 2, 21, second), annotation(7, 1, 20, first)]  # as exported
+        texts += [annotation(8, 3, 20, first), annotation(8, 4, 22, second), annotation(8, 5, 21)]
+        texts += [{"text": "a b", "id": 9, "label": []}]  # of another tool
+        records, check = read(write_json(tmp_path / "a.json", *texts, as_list=True))
+        assert [(record["doc_id"], spelled(record)) for record in records] == [
+            ("9", []),
+            ("7", [("b", "A")]),
+            ("8", [("b", "A")]),
+        ]
+        assert check.counts["further annotations of a task ignored"] == 3
+
     def test_texts_without_spans_are_counted_in_each_file_of_a_split(self, tmp_path):
         write_json(tmp_path / "a.jsonl", {"text": "a"}, {"text": "b", "label": [[0, 1, "B"]]})
         write_json(tmp_path / "b.jsonl", {"text": "b", "label": [[0, 1, "B"]]})
