@@ -10,7 +10,7 @@ from transformers.pipelines import clean_custom_task
 from modeling_triaffine import TriaffineConfig
 from modeling_triaffine.model.configuration_triaffine import PipelineTasks
 
-SAVED_EARLIER = Path(__file__).parent / "data" / "config_before_dataclass.json"
+SAVED_EARLIER = Path(__file__).parent / "data" / "saved" / "full" / "config.json"
 
 
 def test_defaults_are_the_full_model_of_the_paper():
@@ -38,7 +38,7 @@ def test_round_trip_through_json(tmp_path):
     assert type(loaded.encoder_config) is BertConfig
 
 
-def test_a_configuration_saved_by_an_earlier_release_loads_and_saves_unchanged(tmp_path):
+def test_a_configuration_saved_by_an_earlier_revision_loads_and_saves_unchanged(tmp_path):
     (tmp_path / "config.json").write_text(SAVED_EARLIER.read_text())
     TriaffineConfig.from_pretrained(tmp_path).save_pretrained(tmp_path / "again")
     saved, again = (json.loads((path / "config.json").read_text()) for path in (tmp_path, tmp_path / "again"))
