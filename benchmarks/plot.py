@@ -14,7 +14,6 @@ import matplotlib.pyplot as plt
 FORMS = {
     "published": ("published contraction", "#999999"),
     "full": ("full tensors", "#0072B2"),
-    "full_save_memory": ("full tensors, save_memory", "#56B4E9"),
     "low_rank": ("rank 64", "#D55E00"),
 }
 MEASURES = {"seconds": "seconds a step", "extra_megabytes": "extra memory of a step (MB)"}

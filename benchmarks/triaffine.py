@@ -3,8 +3,8 @@
     OMP_NUM_THREADS=1 python benchmarks/triaffine.py --clock processor --output benchmarks/results/triaffine.jsonl
 
 Forms: `published`, plain einsums in the layout of the published implementation (`published.py`), to compare with;
-`reference`, the package's own definition (`head.reference = True`), to check values; `full`, `full_save_memory` and
-`low_rank`, what it computes with. For each batch size and sentence length: forward, and a step (forward and backward),
+`reference`, the package's own definition (`head.reference = True`), to check values; `full` and `low_rank`, what it
+computes with. For each batch size and sentence length: forward, and a step (forward and backward),
 all forms in turn. A row is only written if scores and gradients agree. The floor of a step is three times the forward
 multiplications of every contraction with W and V, both stages, at the rate that this machine reaches for products of
 that shape.
@@ -25,9 +25,9 @@ from modeling_triaffine.machine import describe_machine
 from modeling_triaffine.model.span_head_triaffine import TriaffineSpanHead
 
 PLAIN_FORMS = ["published", "reference"]
-FORMS = [*PLAIN_FORMS, "full", "full_save_memory", "low_rank"]
+FORMS = [*PLAIN_FORMS, "full", "low_rank"]
 PASSES = ["forward", "step"]
-RATIOS = [("full", "published"), ("full_save_memory", "published"), ("published", "reference"), ("low_rank", "full")]
+RATIOS = [("full", "published"), ("published", "reference"), ("low_rank", "full")]
 SIZES = [(1, 30), (8, 30), (1, 60), (8, 60), (1, 120), (1, 192), (1, 512)]
 HIDDEN_SIZE = 384
 # Largest difference of logits and gradients, relative to the largest of each.
@@ -94,7 +94,7 @@ def build_heads(dim: int, arguments: argparse.Namespace) -> dict[str, Head]:
 
     heads: dict[str, Head] = {}
     if set(arguments.forms) - {"low_rank"}:
-        heads |= dict.fromkeys(("reference", "full", "full_save_memory"), build(None))
+        heads |= dict.fromkeys(("reference", "full"), build(None))
     if "published" in arguments.forms:
         heads["published"] = PublishedHead(heads["full"])
     if "low_rank" in arguments.forms:
@@ -149,7 +149,6 @@ def make_call(
     def call() -> dict[str, Tensor]:
         if isinstance(head, TriaffineSpanHead):
             head.reference = form == "reference"
-            head.save_memory(form == "full_save_memory")
         head.zero_grad()
         with torch.autocast(arguments.device.split(":")[0], torch.bfloat16, enabled=half):
             if what == "forward":

@@ -41,11 +41,7 @@ class TriaffineTensor(nn.Module):
 
     Stored as [R, d, d+1, d+1], axes label, inside, head, tail, so that contracting it with the inside words is one
     matrix product without a copy. At rank ρ: W_r[a, c, e] = Σ_ρ head_r[a, ρ] · inside_r[c, ρ] · tail_r[e, ρ].
-
-    `gradient_in_place`: see [`TriaffineSpanHead.save_memory`].
     """
-
-    gradient_in_place = False
 
     def __init__(self, labels: int, dim: int, rank: int | None, std: float):
         super().__init__()
@@ -63,7 +59,7 @@ class TriaffineTensor(nn.Module):
     def forward(self) -> TriaffineWeight:
         """The weights for one forward pass, shared by all contractions of that pass."""
         if self.rank is None:
-            return hold_weight(self.weight, self.gradient_in_place)
+            return hold_weight(self.weight)
         return self.head, self.inside, self.tail
 
     @torch.no_grad()

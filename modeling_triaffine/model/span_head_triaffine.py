@@ -135,7 +135,7 @@ class TriaffineSpanHead(nn.Module):
     Attributes:
         reference: compute by the plain einsums that define the model, for comparison; slow and large.
         kept_bytes: memory for intermediate results that the backward pass of full tensors would otherwise recompute;
-            None: a quarter of the free memory. See also `save_memory`.
+            None: a quarter of the free memory.
     """
 
     reference = False
@@ -160,17 +160,6 @@ class TriaffineSpanHead(nn.Module):
 
     def reset_parameters(self) -> None:
         init.normal_(self.label_bias)
-
-    def save_memory(self, on: bool = True) -> None:
-        """Minimizes memory in training with full tensors: nothing is kept for backward, gradients are added in place.
-
-        Values and gradients do not change, but the tensors' gradients are added to `parameter.grad` without autograd:
-        do not combine this with data-parallel training, gradient hooks or `torch.autograd.grad`.
-        """
-        self.kept_bytes = 0 if on else None
-        for module in self.modules():
-            if isinstance(module, TriaffineTensor):
-                module.gradient_in_place = on
 
     def forward(
         self,

@@ -2,7 +2,7 @@
 
 The tensor is most of the model. It is never permuted or copied, and has one gradient of its size per forward pass: the
 contractions of both stages add their parts label by label to a buffer, which autograd delivers to the parameter after
-the last of them (or which is the parameter's `grad` itself, see `in_place`).
+the last of them.
 
 Axes: n words or pairs, a and e the widths of head and tail vectors. On CUDA these are padded with zeros from d+1 to a
 multiple of 8, so that every product can run on tensor cores.
@@ -29,21 +29,10 @@ class GradientBuffer:
 
     Args:
         tensor: [R, d, d+1, d+1].
-        in_place: add to `tensor.grad`, and allocate nothing if it exists. Autograd does not see this gradient: neither
-            hooks nor data-parallel training work.
-
-    Raises:
-        ValueError: `in_place` for a tensor that is not a parameter, or has hooks.
     """
 
-    def __init__(self, tensor: Tensor, in_place: bool):
-        if in_place and (not tensor.is_leaf or tensor._backward_hooks or tensor._post_accumulate_grad_hooks):
-            raise ValueError(
-                "The gradient of a triaffine tensor is to be added in place, but the tensor is not a plain parameter, "
-                "or has hooks that would not be called; switch it off: head.save_memory(False)."
-            )
+    def __init__(self, tensor: Tensor):
         self.tensor = tensor
-        self.in_place = in_place
         self.backward_run: int | None = None
         self.gradient: Tensor | None = None
         self.written: set[int] = set()
@@ -52,7 +41,8 @@ class GradientBuffer:
         """gradient[labels] += leftᵀ · right, left [n, r·d] for r labels, right [n, a, e]."""
         run = torch._C._current_graph_task_id()  # has no public name
         if run != self.backward_run:
-            self._start(run)
+            self.backward_run, self.written = run, set()
+            self.gradient = torch.empty_like(self.tensor, requires_grad=False, memory_format=torch.contiguous_format)
         assert self.gradient is not None
         part = self.gradient[labels].flatten(0, 1)  # [r·d, d+1, d+1]
         wanted = set(range(labels.start, labels.stop))
@@ -66,29 +56,18 @@ class GradientBuffer:
         product = (left.mT @ right.flatten(1)).unflatten(1, right.shape[1:])[:, : part.shape[1], : part.shape[2]]
         part.copy_(product) if first else part.add_(product)
 
-    def _start(self, run: int) -> None:
-        self.backward_run = run
-        self.written = set()
-        if self.in_place and self.tensor.grad is not None:
-            self.gradient = self.tensor.grad
-            self.written = set(range(len(self.tensor)))
-            return
-        self.gradient = torch.empty_like(self.tensor, requires_grad=False, memory_format=torch.contiguous_format)
-        if self.in_place:
-            self.tensor.grad = self.gradient
-
     def _zero(self, labels: set[int]) -> None:
         assert self.gradient is not None
         for label in labels:
             self.gradient[label].zero_()
 
     def take(self) -> Tensor | None:
-        """Returns the gradient and empties the buffer; None if it was added in place, or nothing was added."""
+        """Returns the gradient and empties the buffer; None if nothing was added."""
         if self.gradient is None:
             return None
         self._zero(set(range(len(self.gradient))) - self.written)
         gradient, self.gradient, self.backward_run = self.gradient, None, None
-        return None if self.in_place else gradient
+        return gradient
 
 
 class _Deliver(torch.autograd.Function):
@@ -118,9 +97,9 @@ class FullWeight(NamedTuple):
 
 
 @torch.compiler.disable
-def hold_weight(tensor: Tensor, in_place: bool = False) -> FullWeight:
+def hold_weight(tensor: Tensor) -> FullWeight:
     """Prepares the tensor for the contractions of one forward pass; see [`GradientBuffer`]."""
-    buffer = GradientBuffer(tensor, in_place and tensor.requires_grad)
+    buffer = GradientBuffer(tensor)
     return FullWeight(tensor.detach(), _Deliver.apply(tensor, buffer), buffer)
 
 

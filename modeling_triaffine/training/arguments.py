@@ -149,7 +149,6 @@ class NestedNERTrainingArguments(TrainingArguments):
         save_steps: None: as often as evaluations, or 500.
         train_sampling_strategy: "group_by_length" or "random".
         max_subwords_per_batch: sub-words in a batch of each process, padding included; None: a number of sentences.
-        save_memory: reduce the memory of full triaffine tensors; slower, and in one process only.
         resume_from_checkpoint: a folder, or "latest" for the latest undamaged one in `output_dir`, if any.
 
     Raises:
@@ -177,7 +176,6 @@ class NestedNERTrainingArguments(TrainingArguments):
     logging_nan_inf_filter: bool = False
     train_sampling_strategy: str = "group_by_length"
     max_subwords_per_batch: int | None = None
-    save_memory: bool = False
     hub_strategy: HubStrategy | str = "end"
     remove_unused_columns: bool = False
     label_names: list[str] | None = field(default_factory=lambda: ["labels"])
@@ -286,11 +284,5 @@ class NestedNERTrainingArguments(TrainingArguments):
             )
 
     def _check_parallelism(self) -> None:
-        is_sharded = bool(self.deepspeed or self.fsdp)
-        if self.save_memory and (is_sharded or self.world_size > 1):
-            raise ValueError(
-                "save_memory adds gradients in place, where data-parallel training does not see them: it is for one "
-                "process only. Leave it out, or train with a low rank (triaffine_rank), which needs far less memory."
-            )
-        if self.ema_decay is not None and is_sharded:
+        if self.ema_decay is not None and (self.deepspeed or self.fsdp):
             raise ValueError("ema_decay averages whole weights, but deepspeed and fsdp shard them; leave one out.")

@@ -160,6 +160,6 @@ def _describe_memory(error: BaseException, batch: Sequence[int]) -> str:
     return (
         f"Out of memory{where} ({reason}). To reduce memory: --max_subwords_per_batch, or a smaller "
         "--per_device_train_batch_size with a larger --gradient_accumulation_steps (and --per_device_eval_batch_size); "
-        f"--{ACTIVATION_CHECKPOINTING}; --save_memory (full triaffine tensors, one process); --bf16; or a new model "
+        f"--{ACTIVATION_CHECKPOINTING}; --bf16; or a new model "
         "with --triaffine_rank 64."
     )

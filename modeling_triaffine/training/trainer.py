@@ -113,8 +113,6 @@ class NestedNERTrainer(HubTrainer):
         if evaluates_by_default and eval_dataset is None and args.eval_strategy != "no":
             logger.warning("There is no eval_dataset: no checkpoint is scored, and training ends with the last one.")
             args.eval_strategy, args.load_best_model_at_end = IntervalStrategy.NO, False
-        if getattr(args, "save_memory", False):
-            model.head.save_memory()
         for name in ("pad_token_id", "bos_token_id", "eos_token_id"):
             # The Trainer does the same, with a needless warning.
             setattr(model.config, name, getattr(processing_class.tokenizer, name, None))

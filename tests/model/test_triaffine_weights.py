@@ -12,10 +12,10 @@ PAIRS = torch.arange(8, dtype=torch.double).view(2, 4).sin()
 ONE_WORD, ONE_PAIR = torch.ones(1, 3, dtype=torch.double), torch.ones(1, 4, dtype=torch.double)
 
 
-def make_weight(**options):
+def make_weight():
     torch.manual_seed(0)
     parameter = torch.nn.Parameter(torch.randn(2, 3, 4, 4, dtype=torch.double))
-    return parameter, hold_weight(parameter, **options)
+    return parameter, hold_weight(parameter)
 
 
 def loss_of(weight):
@@ -29,23 +29,13 @@ def expected_gradient(parameter):
     return torch.autograd.grad(contracted.square().sum() + spans.square().sum(), parameter)[0]
 
 
-@pytest.mark.parametrize("in_place", [False, True])
-def test_gradients_of_all_contractions_arrive_and_accumulate(in_place):
-    parameter, weight = make_weight(in_place=in_place)
+def test_gradients_of_all_contractions_arrive_and_accumulate():
+    parameter, weight = make_weight()
     expected = expected_gradient(parameter)
     loss_of(weight).backward()
     torch.testing.assert_close(parameter.grad, expected)
-    loss_of(hold_weight(parameter, in_place=in_place)).backward()
+    loss_of(hold_weight(parameter)).backward()
     torch.testing.assert_close(parameter.grad, 2 * expected)
-
-
-def test_in_place_gradient_stays_the_same_memory():
-    parameter, weight = make_weight(in_place=True)
-    parameter.grad = torch.ones_like(parameter)
-    memory = parameter.grad.data_ptr()
-    loss_of(weight).backward()
-    assert parameter.grad.data_ptr() == memory
-    torch.testing.assert_close(parameter.grad, 1 + expected_gradient(parameter))
 
 
 def test_label_without_any_contraction_has_gradient_zero():
@@ -86,18 +76,11 @@ def test_gradient_of_a_tensor_that_is_computed():
 
 def test_frozen_tensor():
     parameter, _ = make_weight()
-    weight = hold_weight(parameter.requires_grad_(False), in_place=True)
+    weight = hold_weight(parameter.requires_grad_(False))
     words = ONE_WORD.clone().requires_grad_()
     contract_words(words, weight, 0).sum().backward()
     torch.testing.assert_close(words.grad, parameter[0].sum((1, 2)).view(1, 3))
     assert parameter.grad is None
-
-
-def test_in_place_is_refused_where_a_hook_would_be_passed_over():
-    parameter, _ = make_weight()
-    parameter.register_hook(lambda gradient: gradient)
-    with pytest.raises(ValueError, match=r"save_memory\(False\)"):
-        hold_weight(parameter, in_place=True)
 
 
 def test_second_derivatives_are_refused():
@@ -123,15 +106,15 @@ def test_padding_for_tensor_cores_changes_nothing(monkeypatch):
 
 
 @pytest.mark.parametrize("shares", [True, False])
-def test_head_with_least_memory_gives_the_same_gradients(shares):
-    def gradients(save_memory):
+def test_head_that_recomputes_everything_gives_the_same_gradients(shares):
+    def gradients(kept_bytes):
         head, hidden, lengths = make_head(share_triaffine=shares)
-        head.save_memory(save_memory)
+        head.kept_bytes = kept_bytes
         labels = random_labels(lengths, 4, hidden.shape[1])
         for _ in range(2):
             head(hidden, lengths, labels).loss.backward()
         return {name: value.grad for name, value in head.named_parameters()}
 
-    usual, least = gradients(False), gradients(True)
+    usual, least = gradients(None), gradients(0)
     for name, gradient in usual.items():
         torch.testing.assert_close(least[name], gradient, msg=name)

@@ -112,7 +112,7 @@ def test_memory_that_runs_out_is_explained_with_what_reduces_it(tmp_path, fail, 
     with pytest.raises(RuntimeError, match=rf"batch of 4 sentences of up to \d+ sub-words \({reason}\)\.") as caught:
         trainer.train()
     assert isinstance(caught.value, OutOfMemoryError)
-    for option in ("max_subwords_per_batch", "gradient_accumulation_steps", "triaffine_rank", "save_memory", "bf16"):
+    for option in ("max_subwords_per_batch", "gradient_accumulation_steps", "triaffine_rank", "bf16"):
         assert f"--{option}" in str(caught.value)
     assert any(field.name in str(caught.value) for field in fields(trainer.args) if "_checkpointing" in field.name)
 

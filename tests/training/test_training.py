@@ -247,21 +247,6 @@ def test_batches_of_subwords_make_the_update_of_one_batch(tmp_path: Path) -> Non
         torch.testing.assert_close(weights[name], whole[name], rtol=0, atol=1e-10, msg=name)
 
 
-def test_saving_memory_trains_the_same_full_tensors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    config = {"triaffine_rank": None, "triaffine_init_std": 0.3}
-    weights = []
-    for save_memory in (False, True):
-        options = {"save_memory": save_memory, "gradient_accumulation_steps": 2, "config": config}
-        trainer = micro_trainer(tmp_path / str(save_memory), micro_records(16), **options)
-        trainer.train()
-        weights.append(trainer.model.state_dict())
-    for name, usual in weights[0].items():
-        torch.testing.assert_close(weights[1][name], usual, msg=name)
-    monkeypatch.setattr(NestedNERTrainingArguments, "world_size", 2)
-    with pytest.raises(ValueError, match="one process only"):
-        micro_trainer(tmp_path, micro_records(4), save_memory=True)
-
-
 def test_rates_fall_linearly_to_zero_over_the_real_updates(tmp_path: Path) -> None:
     options = {"per_device_train_batch_size": 2, "gradient_accumulation_steps": 2, "num_train_epochs": 2}
     trainer = micro_trainer(tmp_path, micro_records(7), logging_steps=1, **options)

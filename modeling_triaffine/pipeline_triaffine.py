@@ -1,3 +1,0 @@
-"""Former place of `model/pipeline_triaffine.py`; imports from here keep working."""
-
-from .model.pipeline_triaffine import *  # noqa: F403
