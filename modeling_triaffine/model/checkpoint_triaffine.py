@@ -5,7 +5,7 @@ Weights are safetensors, whose headers list the tensors before memory is allocat
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,16 +57,17 @@ def check_index(name_or_path: str | os.PathLike[str], options: dict[str, Any]) -
                 )
 
 
-def check_sizes(model: nn.Module, files: Sequence[str], where: str) -> None:
+def check_sizes(model: nn.Module, files: Sequence[str], where: str, own: Collection[str]) -> None:
     """Raises ValueError if a model has more weights than the headers of `files` list, before it is loaded.
 
-    Otherwise it needs no more memory than the files, and loading it reports all other mismatches.
+    Otherwise it needs no more memory than the files, and loading it reports all other mismatches. `own` names the
+    weights to compare: not those of layers that a subclass adds.
     """
     shapes: dict[str, torch.Size] = {}
     for file in files:
         with safe_open(file, framework="pt") as weights:
             shapes |= {name: torch.Size(weights.get_slice(name).get_shape()) for name in weights.keys()}  # noqa: SIM118
-    needed = {name: value.shape for name, value in model.named_parameters()}
+    needed = {name: value.shape for name, value in model.named_parameters() if name in own}
     if sum(shape.numel() for shape in needed.values()) <= sum(shape.numel() for shape in shapes.values()):
         return
     refuse_missing(where, set(needed) - set(shapes))
@@ -86,7 +87,8 @@ def refuse_shapes(where: str, names: Sequence[str]) -> None:
     """Raises ValueError: the named tensors do not have the shapes of the configuration."""
     raise ValueError(
         f"{where} do not match the shapes in config.json: {listed(names)}; the two files belong to different models. "
-        "Restore the config.json that was saved with the weights, or save the model again."
+        "Restore the config.json that was saved with the weights, or save the model again. If you gave other labels, "
+        "add ignore_mismatched_sizes=True: what depends on them then starts untrained."
     )
 
 

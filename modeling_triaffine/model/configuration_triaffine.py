@@ -29,6 +29,7 @@ LOADING_FIELDS = (
 )
 # Fields of an encoder's configuration that are not copied into ours.
 LOCAL_FIELDS = ("trust_remote_code", "_name_or_path", "dtype", "torch_dtype")
+LABEL_OPTIONS = ("id2label", "label2id", "num_labels")
 WHERE = "TriaffineConfig"
 TASK_ALIASES = {"ner": "token-classification"}
 
@@ -318,9 +319,17 @@ class TriaffineConfig(HubMixin, PretrainedConfig):
 
     @classmethod
     def from_dict(cls, config_dict: dict[str, Any], **options: Any) -> Any:
-        """The configuration in a config.json, without its `LOADING_FIELDS`."""
+        """The configuration in a config.json, without its `LOADING_FIELDS`; `options` replace fields.
+
+        `id2label`, `label2id` and `num_labels` replace the labels together, so each of them can be left out.
+        """
+        id2label, label2id, num_labels = (options.pop(name, None) for name in LABEL_OPTIONS)
+        has_names = id2label is not None or label2id is not None
+        labels = _resolve_labels(id2label, label2id, num_labels) if has_names or num_labels is not None else None
         with reading("config.json", "a field"):
             fields = _without_loading_fields(config_dict)
+            if labels is not None:
+                fields = _with_labels(fields, labels, has_names)
             _check_foreign(fields)
             loaded: Any = super().from_dict(fields, **options)
             config = loaded[0] if isinstance(loaded, tuple) else loaded
@@ -449,14 +458,33 @@ def _resolve_labels(
     id2label = dict(sorted(id2label.items()))
     names = list(id2label.values())
     if names[-1] != NONE_LABEL or NONE_LABEL in names[:-1]:
-        _fail(f'the last label, and no other, must be "{NONE_LABEL}" (no entity); got {names}')
+        _fail(
+            f'the last label, and no other, must be "{NONE_LABEL}" (no entity); got {names}. Give it the highest id, '
+            "and count it in num_labels"
+        )
     if len(set(names)) != len(names):
         _fail(f"two labels have the same name: {names}")
     if label2id is not None and inverse != id2label:
         _fail("`label2id` is not the inverse of `id2label`; set `id2label` alone, as a whole, which sets both")
     if num_labels is not None and num_labels != len(id2label):
-        _fail(f"`num_labels` is {num_labels} but there are {len(id2label)} labels; give their names as id2label")
+        _fail(f"`num_labels` is {num_labels} but there are {len(id2label)} labels, None included; give as many")
     return id2label
+
+
+def _with_labels(fields: dict[str, Any], labels: dict[int, str], has_names: bool) -> dict[str, Any]:
+    """The fields of a file with other labels, unless only their number was given, and it is the same.
+
+    A calibration stays with labels that are renamed, and is left out with another number of labels.
+    """
+    old = _resolve_labels(fields.get("id2label"), fields.get("label2id"), fields.get("num_labels"))
+    left_out = {*LABEL_OPTIONS} | (set() if len(labels) == len(old) else {"temperature", "label_thresholds"})
+    kept = {name: value for name, value in fields.items() if name not in left_out}
+    if not has_names and len(labels) == len(old):
+        return fields
+    if kept.get("label_thresholds"):
+        renamed = {name: labels[number] for number, name in old.items()}
+        kept["label_thresholds"] = {renamed.get(name, name): value for name, value in kept["label_thresholds"].items()}
+    return {**kept, "id2label": labels}
 
 
 def _check_foreign(fields: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@
 import contextlib
 import inspect
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, fields
 from types import MappingProxyType
 from typing import Any
@@ -18,16 +18,18 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel, PreTrainedModel
-from transformers.utils import can_return_tuple
+from transformers.utils import can_return_tuple, logging
 
 from .checkpoint_triaffine import check_index, check_sizes, refuse_broken, refuse_missing, refuse_shapes
-from .checks_triaffine import reading
+from .checks_triaffine import listed, reading
 from .configuration_triaffine import TriaffineConfig
 from .factors_triaffine import TriaffineTensor, mlp_squared_norm
 from .linear_triaffine import linear_layers_in_onednn
 from .repository_triaffine import ORIGIN_OPTIONS, HubMixin, check_available
 from .span_head_triaffine import SpanHeadOutput, TriaffineSpanHead
 from .words_triaffine import WordRepresentation, pool_subwords
+
+logger = logging.get_logger(__name__)
 
 # Models that threads evaluate at the moment: how many threads, and which parts were in training mode before.
 _EVALUATING: WeakKeyDictionary[nn.Module, tuple[int, list[nn.Module]]] = WeakKeyDictionary()
@@ -124,20 +126,20 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         model.match_low_rank_start()
         return model
 
-    def match_low_rank_start(self) -> None:
+    def match_low_rank_start(self, drawn: Collection[str] | None = None) -> None:
         """Scales the low-rank factors of an untrained model to the size of its encoder's vectors.
 
         They are drawn for words near 0, the output of a BiLSTM, and would make scores many times too large on vectors
         that come directly from an encoder. Measured by the mean square on random sub-words, after which scores have
-        about unit variance either way.
+        about unit variance either way. `drawn` names the weights that are newly drawn, if not all are.
         """
         if self.config.triaffine_rank is None:
             return
         with evaluating(self):
             moment = self._hidden_of_random_subwords().square().mean().item()
             norm = mlp_squared_norm(moment, self.config.hidden_size, self.config.triaffine_dim)
-            for module in self.head.modules():
-                if isinstance(module, TriaffineTensor):
+            for name, module in self.head.named_modules(prefix="head"):
+                if isinstance(module, TriaffineTensor) and (drawn is None or f"{name}.inside" in drawn):
                     module.match_inputs(norm)
 
     def _hidden_of_random_subwords(self) -> Tensor:
@@ -179,9 +181,19 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
             refuse_shapes(where, ["the tensors of the table above"])
         model, report = loaded
         model.origin = {name: kwargs[name] for name in ORIGIN_OPTIONS if name in kwargs}
-        refuse_missing(where, report["missing_keys"])
+        refuse_missing(where, report["missing_keys"] & _own_weights(model))
         refuse_broken(where, model)
+        model._start_mismatched([name for name, *_ in report["mismatched_keys"]])
         return (model, report) if wants_report else model
+
+    def _start_mismatched(self, names: Collection[str]) -> None:
+        """Says which weights are newly initialized, because the files have them in other shapes, and scales them."""
+        if names:
+            logger.warning(
+                f"Newly initialized, because the file has other shapes: {listed(sorted(names))}. Train the model "
+                "before you use it."
+            )
+            self.match_low_rank_start(drawn=names)
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickle and the hashes of data sets, without what must not, or cannot, be in a file.
@@ -216,7 +228,7 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         is_plain = not any(getattr(load_config, name, True) for name in ("hf_quantizer", "ignore_mismatched_sizes"))
         model = known.get("model")
         if model is not None and files and is_plain and known.get("state_dict") is None:
-            check_sizes(model, files, f"The weights in {model.name_or_path}")
+            check_sizes(model, files, f"The weights in {model.name_or_path}", _own_weights(model))
         return load(*arguments, **options)
 
     def save_pretrained(  # type: ignore[override]
@@ -258,9 +270,14 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         return embeddings
 
     def _init_weights(self, module: nn.Module) -> None:
-        """Initializes modules by their `reset_parameters`: torch's defaults, or the paper's (section 1)."""
+        """Initializes modules by their `reset_parameters`: torch's defaults, or the paper's (section 1).
+
+        Modules without it, which a subclass may add, as transformers does.
+        """
         reset = getattr(module, "reset_parameters", None)
-        if reset is not None:
+        if reset is None:
+            super()._init_weights(module)
+        else:
             reset()
 
     @can_return_tuple
@@ -408,6 +425,15 @@ def evaluating(model: nn.Module) -> Iterator[None]:
             else:
                 for part in in_training:
                     part.training = True
+
+
+def _own_weights(model: PreTrainedModel) -> set[str]:
+    """Names of the model's weights but for those of layers that a subclass adds, which start untrained."""
+    names = {*model.state_dict()}
+    if type(model) is not TriaffineForNestedNER:
+        with torch.device("meta"):
+            names &= {*TriaffineForNestedNER(model.config).state_dict()}
+    return names
 
 
 def _check_positions(encoder: nn.Module, max_subwords: int) -> None:

@@ -1,7 +1,8 @@
 """The optimizer: the learning rate and weight decay of each parameter, and a moving average of the weights.
 
 There are three rates: for the pretrained encoder, the word part (static, part-of-speech and character embeddings,
-BiLSTM) and the triaffine head. Each part has a group with weight decay and one without (biases, norms, the label bias).
+BiLSTM) and the triaffine head, with the layers that a subclass of the model adds. Each part has a group with weight
+decay and one without (biases, norms, the label bias).
 
 With an exponential moving average, training uses the weights, evaluation and saved models use the average. As in
 schedule-free optimizers, `eval()` puts the average into the model and `train()` the weights; the other one is in the
@@ -17,6 +18,8 @@ from torch.optim import Optimizer
 from transformers import Trainer, get_scheduler
 
 PARTS = ("head", "words", "encoder")
+# Where PEFT, torch.compile and data parallelism hold the model that they wrap.
+WRAPPERS = ("base_model", "_orig_mod", "module")
 AVERAGE = "average"
 # Keys of the parameter groups, which are saved: number of averaged updates; whether the average is in the model.
 UPDATES, IN_MODEL = "averaged_updates", "average_in_model"
@@ -31,7 +34,7 @@ def build_parameter_groups(
     """Puts every trainable parameter into one optimizer group.
 
     Args:
-        named_parameters: their names begin with one of `PARTS`.
+        named_parameters: their names begin with one of `PARTS`, or else are of a layer that has the head's rate.
         learning_rates: rate of each part.
         weight_decay: for the parameters named in `decaying`.
 
@@ -39,7 +42,7 @@ def build_parameter_groups(
         Non-empty groups for a torch optimizer, those of the head first, whose rate the Trainer logs.
 
     Raises:
-        ValueError: a parameter is in none of `PARTS`.
+        ValueError: a wrapped model, in which the parts are not found.
     """
     groups: dict[tuple[str, bool], list[nn.Parameter]] = {
         (part, decays): [] for part in PARTS for decays in (True, False)
@@ -48,12 +51,12 @@ def build_parameter_groups(
         if not parameter.requires_grad:
             continue
         part = name.split(".", 1)[0]
-        if part not in PARTS:
+        if part in WRAPPERS:
             raise ValueError(
-                f"Parameter {name!r} has no learning rate: it is in none of the model's parts {', '.join(PARTS)}. "
-                "To train adapters, wrap the encoder alone: model.encoder = peft.get_peft_model(model.encoder, config)."
+                f"Parameter {name!r} has no learning rate: the model is wrapped as a whole. Give the model itself. To "
+                "train adapters, wrap the encoder alone: model.encoder = peft.get_peft_model(model.encoder, config)."
             )
-        groups[part, name in decaying].append(parameter)
+        groups[part if part in PARTS else "head", name in decaying].append(parameter)
     return [
         {
             "name": f"{part}{'' if decays else '_no_decay'}",

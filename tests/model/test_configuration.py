@@ -135,11 +135,57 @@ def test_labels_can_be_renamed(tmp_path):
     assert (renamed.id2label, renamed.label2id) == ({0: "protein", 1: "None"}, {"protein": 0, "None": 1})
 
 
-@pytest.mark.parametrize("fields", [{"id2label": {0: "O", 1: "DNA"}}, {"label2id": {"gene": 0, "None": 1}}])
-def test_renamed_labels_are_checked(fields, tmp_path):
+OTHERS = {0: "PER", 1: "ORG", 2: "None"}
+INVERSE = {"PER": 0, "ORG": 1, "None": 2}
+
+
+@pytest.mark.parametrize(
+    ("given", "labels"),
+    [
+        ({"num_labels": 3, "id2label": OTHERS, "label2id": INVERSE}, ["PER", "ORG", "None"]),
+        ({"id2label": OTHERS, "label2id": INVERSE}, ["PER", "ORG", "None"]),
+        ({"id2label": OTHERS}, ["PER", "ORG", "None"]),
+        ({"label2id": INVERSE}, ["PER", "ORG", "None"]),
+        ({"num_labels": 3, "id2label": {str(i): name for i, name in OTHERS.items()}}, ["PER", "ORG", "None"]),
+        ({"label2id": {name: str(i) for name, i in INVERSE.items()}}, ["PER", "ORG", "None"]),
+        ({"num_labels": 3}, ["LABEL_0", "LABEL_1", "None"]),
+        ({"num_labels": 2}, ["DNA", "None"]),
+        ({"num_labels": None, "id2label": None}, ["DNA", "None"]),
+    ],
+)
+def test_labels_given_together_replace_those_of_the_file(given, labels, tmp_path):
+    config = TriaffineConfig(id2label={0: "DNA", 1: "None"}, temperature=2.0, label_thresholds={"DNA": 0.3})
+    config.save_pretrained(tmp_path)
+    for load in (TriaffineConfig.from_pretrained, AutoConfig.from_pretrained):
+        loaded, unused = load(tmp_path, return_unused_kwargs=True, foo=1, **given)
+        assert list(loaded.id2label.values()) == labels
+        assert loaded.label2id == {name: number for number, name in enumerate(labels)}
+        assert unused == {"foo": 1}
+        calibration = (2.0, {"DNA": 0.3}) if len(labels) == 2 else (1.0, None)
+        assert (loaded.temperature, loaded.label_thresholds) == calibration
+
+
+def test_thresholds_go_with_renamed_labels(tmp_path):
+    labels = {0: "DNA", 1: "RNA", 2: "None"}
+    TriaffineConfig(id2label=labels, temperature=2.0, label_thresholds={"RNA": 0.3}).save_pretrained(tmp_path)
+    config = TriaffineConfig.from_pretrained(tmp_path, id2label={**labels, 1: "messenger"})
+    assert (config.temperature, config.label_thresholds) == (2.0, {"messenger": 0.3})
+
+
+@pytest.mark.parametrize(
+    ("given", "fact"),
+    [
+        ({"id2label": {0: "O", 1: "DNA"}}, r"last label, and no other, must be \"None\".*num_labels"),
+        ({"num_labels": 2, "id2label": {0: "PER", 1: "ORG"}}, r"last label, and no other, must be \"None\""),
+        ({"num_labels": 4, "id2label": OTHERS}, "`num_labels` is 4 but there are 3 labels"),
+        ({"id2label": OTHERS, "label2id": {"PER": 1, "ORG": 0, "None": 2}}, "`label2id` is not the inverse"),
+    ],
+)
+def test_labels_that_do_not_fit_each_other(given, fact, tmp_path):
     TriaffineConfig(id2label={0: "DNA", 1: "None"}).save_pretrained(tmp_path)
-    with pytest.raises(ValueError, match=r"`id2label`|last label"):
-        TriaffineConfig.from_pretrained(tmp_path, **fields)
+    with pytest.raises(ValueError, match=fact) as error:
+        AutoConfig.from_pretrained(tmp_path, **given)
+    assert "config.json" not in str(error.value)  # which is fine
 
 
 def test_labels_changed_in_place_are_not_saved_halfway(tmp_path):

@@ -75,9 +75,10 @@ def test_frozen_parameters_are_in_no_group() -> None:
     assert [group["name"] for group in groups] == ["head", "head_no_decay"]
 
 
-def test_a_parameter_without_a_rate_is_an_error() -> None:
-    model = nn.ModuleDict({"tail": nn.Linear(2, 2)})
-    with pytest.raises(ValueError, match=r"'tail.weight' has no learning rate"):
+@pytest.mark.parametrize("wrapper", ["base_model", "_orig_mod"])
+def test_a_wrapped_model_has_no_parts_with_rates(wrapper: str) -> None:
+    model = nn.ModuleDict({wrapper: nn.ModuleDict({"head": nn.Linear(2, 2)})})
+    with pytest.raises(ValueError, match=rf"'{wrapper}.head.weight' has no learning rate"):
         build_parameter_groups(model.named_parameters(), {}, 0.1, set())
 
 
