@@ -3,8 +3,8 @@
     triaffine-ner evaluate --model outputs/demo/model outputs/demo/corpus --split test
     triaffine-ner evaluate --model outputs/genia GENIAcorpus3.02.xml --output scores.json
 
-Prints precision, recall and F1: of all entities, by label, and of flat and nested ones. On raw text, the model splits
-sentences and words itself, and an entity is correct if its characters and label are.
+Prints precision, recall and F1: of all entities, by label, and of parts such as nested ones. On raw text, the model
+splits sentences and words itself, and an entity is correct if its characters and label are.
 """
 
 import json
@@ -30,13 +30,14 @@ def command(
     ] = None,
     int8: Int8 = False,
     bf16: Bf16 = False,
-    output: Annotated[Path | None, typer.Option(help="File for all scores as JSON.")] = None,
+    output: Annotated[Path | None, typer.Option(help="File for all scores as JSON; null for –.")] = None,
 ) -> None:
     from ..data import load_texts
     from ..data.formats import only_split
     from ..data.loading import has_texts
     from ..evaluation.prediction import predict_words, score_raw_text, unknown_labels, with_context
-    from ..evaluation.scoring import format_scores, score_entities
+    from ..evaluation.scores import format_scores
+    from ..evaluation.scoring import score_entities
     from ..files import open_output
     from ..model.pipeline_triaffine import NestedNERPipeline
 
@@ -54,4 +55,4 @@ def command(
         print(f"{kind.replace('_', ' ').capitalize()}:\n{format_scores(of_words)}\n")
     if output is not None:
         with open_output(output) as written:
-            json.dump(scores, written, indent=2)
+            json.dump({kind: of_words.with_nulls() for kind, of_words in scores.items()}, written, indent=2)

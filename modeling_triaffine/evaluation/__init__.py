@@ -4,10 +4,12 @@ Imports only modules in plain Python; `metric.py` needs `evaluate`, and the modu
 """
 
 from .error_analysis import confusion
-from .scoring import Counts, candidate_recall, format_scores, score_entities, scores_by_depth, scores_by_length
+from .scores import Counts, Scores, format_scores
+from .scoring import candidate_recall, score_entities, scores_by_depth, scores_by_length
 
 __all__ = [
     "Counts",
+    "Scores",
     "candidate_recall",
     "confusion",
     "format_scores",

@@ -11,10 +11,11 @@ from ..model.processing_triaffine import TriaffineProcessor
 from .cases import Case, make_cases
 from .error_analysis import SentenceErrors, confusion, sentences_with_errors
 from .prediction import DEFAULT_COUNTS, predict_words, sweep_candidates, unknown_labels, with_context
+from .scores import Scores
 from .scoring import score_entities, scores_by_depth, scores_by_length
 from .significance import paired_bootstrap
 
-Scores = dict[str, Any]
+Rows = dict[str, dict[str, Any]]
 Record = dict[str, Any]
 
 
@@ -54,8 +55,8 @@ class Analysis:
     sentences: int
     unknown_labels: list[str]
     scores: Scores
-    by_length: dict[str, Scores]
-    by_depth: dict[str, Scores]
+    by_length: Rows
+    by_depth: Rows
     errors: dict[str, Any]
     sentences_with_errors: list[SentenceErrors]
     max_candidates: int | None

@@ -21,7 +21,7 @@ from ..model.processing_triaffine import TriaffineProcessor
 from ..model.triaffine_ops import label_probabilities
 from .prediction import read_records
 from .reliability import Bin, Calibration, LabelCalibration
-from .scoring import Counts
+from .scores import Counts
 
 logger = logging.getLogger(__name__)
 

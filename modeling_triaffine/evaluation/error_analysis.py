@@ -16,7 +16,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .scoring import Entity, Sentences, paired_sentences
+from .scores import Entity
+from .scoring import Sentences, paired_sentences
 
 RIGHT, WRONG_TYPE, WRONG_BOUNDARY, WRONG_BOTH = "right", "wrong_type", "wrong_boundary", "wrong_boundary_and_type"
 MISSING, SPURIOUS = "missing", "spurious"

@@ -12,7 +12,7 @@ from ..errors import missing_extra
 from .analysis import Analysis
 from .error_analysis import GOLD_OUTCOMES, RIGHT, WRONG_TYPE, outcome_name
 from .reliability import Bin, calibration_error
-from .scoring import RATIO_NAMES, percentages
+from .scores import RATIO_NAMES, percentages
 
 try:
     from matplotlib.axes import Axes

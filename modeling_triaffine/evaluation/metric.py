@@ -10,6 +10,7 @@ from typing import Any
 import evaluate
 from datasets import Features, List, Value
 
+from .scores import Scores
 from .scoring import Sentences, check_same_sentences, read_entities, score_entities
 
 Entities = Sequence[Mapping[str, Any]]
@@ -30,7 +31,7 @@ Args:
 
 Returns:
     `precision`, `recall`, `f1` (0 to 1), `correct`, `predicted`, `found`, `gold` (counts), and the same numbers in
-    `flat`, `nested` and `by_label[label]`.
+    `by_label[label]` and for each other part, such as `flat` and `nested`.
 
 Examples:
     >>> metric = NestedNERMetric()
@@ -69,9 +70,7 @@ class NestedNERMetric(evaluate.Metric):
         check_same_sentences(**rows)
         super().add_batch(**rows, **kwargs)
 
-    def _compute(
-        self, *, predictions: Sentences, references: Sentences, labels: Iterable[str] | None = None
-    ) -> dict[str, Any]:
+    def _compute(self, *, predictions: Sentences, references: Sentences, labels: Iterable[str] | None = None) -> Scores:
         return score_entities(predictions, references, labels)
 
 

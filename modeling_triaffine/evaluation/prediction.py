@@ -20,6 +20,7 @@ from ..model.decoding_triaffine import find_entities
 from ..model.modeling_triaffine import TriaffineForNestedNER, evaluating
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.processing_triaffine import TriaffineProcessor
+from .scores import Scores
 from .scoring import candidate_recall, score_entities, without_labels
 
 Entities = list[dict[str, Any]]
@@ -157,7 +158,7 @@ def score_raw_text(
     documents: Iterable[Mapping[str, Any]],
     unscored: Collection[str] = (),
     **decoding: Any,
-) -> dict[str, Any]:
+) -> Scores:
     """Scores the pipeline on raw text: an entity is correct if its characters and type are.
 
     The processor splits sentences and words, so entities that end inside a word or cross its sentence boundaries count

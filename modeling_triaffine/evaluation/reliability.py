@@ -7,7 +7,7 @@ from typing import Any
 from huggingface_hub.dataclasses import strict
 
 from ..drawing.tables import Cell, Code, Table
-from .scoring import RATIO_NAMES, percent, percentages
+from .scores import RATIO_NAMES, percent, percentages
 
 
 @strict

@@ -22,7 +22,7 @@ from .analysis import Analysis, Comparison
 from .cases import Case
 from .error_analysis import GOLD_OUTCOMES, PREDICTED_OUTCOMES, Mention, SentenceErrors, outcome_name
 from .prediction import DEFAULT_COUNTS
-from .scoring import RATIO_NAMES, Counts, percent, percentages, score_table
+from .scores import RATIO_NAMES, Counts, parts_note, parts_title, percent, percentages, score_table
 
 # Drawn sentences: those with the most errors.
 MOST_SENTENCES = 20
@@ -115,10 +115,11 @@ def _introduction(analysis: Analysis) -> list[str]:
 def _sections(analysis: Analysis) -> Iterator[Section]:
     """The sections that have content."""
     scores = analysis.scores
+    whole, *parts = ((part.title, row) for part, row in scores.by_part().items())
     yield Section(
         "Scores by label",
         "Precision is the share of correct predictions, recall the share of gold entities found.",
-        [score_table("label", [("all", scores), *scores["by_label"].items()], "All entities, and by label")],
+        [score_table("label", [whole, *scores["by_label"].items()], "All entities, and by label")],
         "by_label",
     )
     yield Section(
@@ -127,15 +128,12 @@ def _sections(analysis: Analysis) -> Iterator[Section]:
         [score_table("words", analysis.by_length.items(), "By length")],
         "by_length",
     )
+    yield Section(parts_title(), parts_note(), [score_table("", parts, "Parts of all entities")])
     yield Section(
-        "Scores by nesting",
-        "Nested entities contain another entity or lie inside one, among the predictions for precision and among the "
-        "gold entities for recall; all others are flat. The depth of a predicted or gold span is 1 if no gold entity "
-        "contains it, else one more than that of the deepest gold entity that does.",
-        [
-            score_table("", [(name, scores[name]) for name in ("flat", "nested")], "Flat and nested"),
-            score_table("depth", analysis.by_depth.items(), "By depth"),
-        ],
+        "Scores by depth",
+        "The depth of a predicted or gold span is 1 if no gold entity contains it, else one more than that of the "
+        "deepest gold entity that does.",
+        [score_table("depth", analysis.by_depth.items(), "By nesting depth")],
         "by_depth",
     )
     yield Section(
@@ -239,14 +237,11 @@ def _comparison_section(analysis: Analysis, comparison: Comparison) -> Section:
     )
     mine, other = analysis.scores, comparison.scores
     absent = Counts().scores()  # for a label that only the other model predicts
-    pairs = [
-        ("all", mine, other),
-        *((label, mine["by_label"].get(label, absent), row) for label, row in other["by_label"].items()),
-        *((part, mine[part], other[part]) for part in ("flat", "nested")),
-    ]
+    labels = ((label, mine["by_label"].get(label, absent), row) for label, row in other["by_label"].items())
+    whole, *parts = ((part.title, mine.by_part()[part], row) for part, row in other.by_part().items())
     rows = [
         [name, percentages(one)[-1], percentages(another)[-1], _points(one["f1"] - another["f1"])]
-        for name, one, another in pairs
+        for name, one, another in (whole, *labels, *parts)
     ]
     columns = ["", analysis.model, comparison.model, "difference"]
     return Section("Comparison", text, [Table(columns, rows, "F1 of both models")])

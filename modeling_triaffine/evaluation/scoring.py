@@ -20,74 +20,26 @@ length and depth, `found` equals `correct`: a correct prediction is in the row o
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from operator import itemgetter
 from typing import Any, TypeVar
 
-from ..data.statistics import Span, contains, nested_spans, nesting_depths
+from ..data.statistics import Span, contains, nesting_depths
 from ..drawing.entities import read_span
-from ..drawing.tables import Table
+from .scores import PARTS, Counts, Entity, Scores
 
-Row = TypeVar("Row", int, bool, str)
-Entity = tuple[int, int, str]  # start, end (exclusive), type
+Key = TypeVar("Key", int, str)
 Sentences = Sequence[Sequence[Mapping[str, Any]]]  # the entities of each sentence, as `score_entities` takes them
-RATIOS = ("precision", "recall", "f1")
-RATIO_NAMES = ("precision", "recall", "F1")
 
 TYPE_KEYS = ("type", "entity_group")
 # The smallest length of each bucket and its name; widths double because long entities are rare.
 LENGTH_BUCKETS = {1: "1", 2: "2", 3: "3-4", 5: "5-8", 9: "9-16", 17: "17+"}
 
 
-@dataclass(frozen=True)
-class Counts:
-    """Counts that can be added, and the ratios computed from them.
-
-    Attributes:
-        correct: Predictions that are in gold.
-        predicted: All predictions.
-        found: Gold entities that are predicted. Differs from `correct` for flat and nested entities only, because
-            an entity may be flat among the predictions and nested in gold.
-        gold: All gold entities.
-    """
-
-    correct: int = 0
-    predicted: int = 0
-    found: int = 0
-    gold: int = 0
-
-    def __add__(self, other: "Counts") -> "Counts":
-        return Counts(
-            correct=self.correct + other.correct,
-            predicted=self.predicted + other.predicted,
-            found=self.found + other.found,
-            gold=self.gold + other.gold,
-        )
-
-    @property
-    def precision(self) -> float:
-        return self.correct / self.predicted if self.predicted else 0.0
-
-    @property
-    def recall(self) -> float:
-        return self.found / self.gold if self.gold else 0.0
-
-    @property
-    def f1(self) -> float:
-        """Harmonic mean of precision and recall."""
-        total = self.precision + self.recall
-        return 2 * self.precision * self.recall / total if total else 0.0
-
-    def scores(self) -> dict[str, float]:
-        """Ratios (0 to 1) and the counts behind them, as plain numbers."""
-        return {"precision": self.precision, "recall": self.recall, "f1": self.f1, **asdict(self)}
-
-
 def score_entities(
     predictions: Sentences,
     references: Sentences,
     labels: Iterable[str] | None = None,
-) -> dict[str, Any]:
+) -> Scores:
     """Scores predicted entities against gold ones, by the rules in the module's docstring.
 
     Args:
@@ -99,21 +51,16 @@ def score_entities(
 
     Returns:
         `precision`, `recall`, `f1` (micro averages, 0 to 1), `correct`, `predicted`, `found`, `gold` (counts), and the
-        same seven numbers in `flat`, in `nested` and in `by_label[label]`.
+        same seven numbers in `by_label[label]` and under the key of each part (`flat`, `nested`), as [`Scores`].
 
     Raises:
         ValueError: The numbers of sentences differ, or an entity is ill-formed.
     """
     pairs = list(paired_sentences(predictions, references))
     by_label: dict[str, Counts] = _count_rows(pairs, lambda *_: itemgetter(2))
-    by_nesting = _count_rows(pairs, _nesting)
     order = dict.fromkeys([*(labels or ()), *sorted(by_label)])
-    return {
-        **(by_nesting[False] + by_nesting[True]).scores(),
-        "by_label": {label: by_label[label].scores() for label in order},
-        "flat": by_nesting[False].scores(),
-        "nested": by_nesting[True].scores(),
-    }
+    by_part = {part: sum((part.count(*pair) for pair in pairs), Counts()).scores() for part in PARTS}
+    return Scores.of(by_part, {label: by_label[label].scores() for label in order})
 
 
 def scores_by_length(predictions: Sentences, references: Sentences) -> dict[str, dict[str, Any]]:
@@ -219,50 +166,12 @@ def read_entities(entities: Sequence[Mapping[str, Any]], where: str) -> set[Enti
     return {_read_entity(entity, f"{where}, entity {index}") for index, entity in enumerate(entities)}
 
 
-def format_scores(scores: Mapping[str, Any]) -> str:
-    """The result of `score_entities` as a plain-text table, ratios in percent.
-
-    Rows: all entities, each label (indented), flat and nested entities. The last two columns are the numbers of
-    predicted and of gold entities.
-    """
-    rows = [
-        ("all", scores),
-        *((f"  {label}", row) for label, row in scores["by_label"].items()),
-        ("flat", scores["flat"]),
-        ("nested", scores["nested"]),
-    ]
-    note = "flat, nested: precision by the nesting of predictions, recall by the nesting of gold entities"
-    return f"{score_table('', rows).text()}\n{note}"
-
-
-def score_table(first_column: str, rows: Iterable[tuple[str, Mapping[str, Any]]], caption: str = "") -> Table:
-    """Scores by name as a table: ratios in percent, – where undefined ([`percentages`]), and the two supports."""
-    cells = [[name, *percentages(row), row["predicted"], row["gold"]] for name, row in rows]
-    return Table([first_column, *RATIO_NAMES, "predicted", "gold"], cells, caption)
-
-
-def percentages(scores: Mapping[str, Any]) -> list[str | None]:
-    """Precision, recall and F1 in percent with two decimals, as shown in tables; None if undefined.
-
-    Precision is undefined without predictions, recall without gold entities, F1 if either is. In a row of flat (nested)
-    entities, recall is also undefined if gold entities were found but all predictions are nested (flat).
-    """
-    has_precision = scores["predicted"] > 0
-    has_recall = scores["gold"] > 0 and (has_precision or scores["found"] == 0)
-    is_defined = (has_precision, has_recall, has_precision and has_recall)
-    return [percent(scores[ratio]) if defined else None for ratio, defined in zip(RATIOS, is_defined, strict=True)]
-
-
-def percent(ratio: float) -> str:
-    return f"{100 * ratio:.2f}"
-
-
 def _count_rows(
     pairs: Iterable[tuple[set[Entity], set[Entity]]],
-    rows: Callable[[set[Entity], set[Entity]], Callable[[Entity], Row]],
-) -> defaultdict[Row, Counts]:
+    rows: Callable[[set[Entity], set[Entity]], Callable[[Entity], Key]],
+) -> defaultdict[Key, Counts]:
     """Counts in each row of a table; `rows` gives the row of each entity, from those of its side and the gold ones."""
-    counts: defaultdict[Row, Counts] = defaultdict(Counts)
+    counts: defaultdict[Key, Counts] = defaultdict(Counts)
     for predicted, gold in pairs:
         row = rows(predicted, gold)
         for entity in predicted:
@@ -271,11 +180,6 @@ def _count_rows(
         for entity in gold:
             counts[row(entity)] += Counts(gold=1, found=int(entity in predicted))
     return counts
-
-
-def _nesting(side: set[Entity], _gold: set[Entity]) -> Callable[[Entity], bool]:
-    nested = nested_spans(entity[:2] for entity in side)
-    return lambda entity: entity[:2] in nested
 
 
 def _read_entity(entity: Mapping[str, Any], where: str) -> Entity:

@@ -2,11 +2,10 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from ..drawing.tables import Cell, Code, Strong, Table
 from ..evaluation.reliability import reliability_table, threshold_table
-from ..evaluation.scoring import percent, score_table
+from ..evaluation.scores import ALL, Row, percent, score_table, summary_metrics
 from .run_summary import Epoch, RunSummary
 
 # Display names of the facts of `describe_hardware`; others have their own.
@@ -19,17 +18,14 @@ HARDWARE = {
     "memory_gb": "Memory in GB",
     "gpu": "GPU",
 }
-EPOCH_COLUMNS = (
-    *("Epoch", "Update", "Training loss", "Validation loss"),
-    *("Precision", "Recall", "F1", "Flat F1", "Nested F1"),
-)
+EPOCH_COLUMNS = ("Epoch", "Update", "Training loss", "Validation loss")
 
 
 def card_tables(summary: RunSummary, labels: Sequence[str]) -> dict[str, Table]:
     """The tables of a card by name; those of scores only if there are scores."""
     tables = {
         "labels": _label_table(summary, labels),
-        "epochs": Table(EPOCH_COLUMNS, [_epoch_row(row) for row in summary.training_table]),
+        "epochs": _epoch_table(summary.training_table),
         "settings": _setting_table(summary),
         "machine": _machine_table(summary),
     }
@@ -40,18 +36,20 @@ def card_tables(summary: RunSummary, labels: Sequence[str]) -> dict[str, Table]:
         return tables
     scores, raw_text = summary.evaluation.scores, summary.evaluation.raw_text
     if raw_text is not None:
-        inputs = {"given words": scores, "raw text": raw_text}
-        rows_of_inputs = [(name, {"found": row["correct"], **row}) for name, row in inputs.items()]
-        tables["by_input"] = score_table("Input", rows_of_inputs)
-    rows: dict[str, tuple[str, Mapping[str, Any]]] = {
-        "by_label": ("Label", {Code(name): row for name, row in scores["by_label"].items()}),
-        "by_nesting": ("Entities", {"flat": scores["flat"], "nested": scores["nested"]}),
-        "by_length": ("Words", {Code(words): row for words, row in summary.evaluation.by_length.items()}),
-    }
-    for name, (column, parts) in rows.items():
-        parts = {Strong("all"): scores, **parts}
-        tables[name] = score_table(column, [(part, {"found": row["correct"], **row}) for part, row in parts.items()])
+        tables["by_input"] = score_table("Input", [("given words", scores), ("raw text", raw_text)])
+    whole = (Strong(ALL.title), scores)
+    parts = [(part.title, row) for part, row in scores.by_part().items() if part is not ALL]
+    for name, column, rows in (
+        ("by_label", "Label", _named(scores["by_label"])),
+        ("by_part", "Entities", parts),
+        ("by_length", "Words", _named(summary.evaluation.by_length)),
+    ):
+        tables[name] = score_table(column, [whole, *rows])
     return tables
+
+
+def _named(rows: Mapping[str, Row]) -> list[tuple[str, Row]]:
+    return [(Code(name), row) for name, row in rows.items()]
 
 
 def _label_table(summary: RunSummary, labels: Sequence[str]) -> Table:
@@ -67,9 +65,14 @@ def _label_table(summary: RunSummary, labels: Sequence[str]) -> Table:
     return Table(header, rows)
 
 
+def _epoch_table(epochs: Sequence[Epoch]) -> Table:
+    titles = (f"{title[0].upper()}{title[1:]}" for title in summary_metrics().values())
+    return Table([*EPOCH_COLUMNS, *titles], [_epoch_row(row) for row in epochs])
+
+
 def _epoch_row(row: Epoch) -> list[Cell]:
     losses = (row.training_loss, row.validation_loss)
-    scores = (row.precision, row.recall, row.f1, row.flat_f1, row.nested_f1)
+    scores = (row.scores.get(name) for name in summary_metrics())
     cells = [
         f"{row.epoch:g}",
         row.update,

@@ -17,7 +17,7 @@ from huggingface_hub.utils import validate_repo_id
 from ..data.statistics import nested_spans
 from ..drawing import draw_entities
 from ..drawing.safe_text import inline_code, markdown_text
-from ..evaluation.scoring import RATIOS, percent
+from ..evaluation.scores import RATIOS, parts_note, parts_title, percent
 from ..model.configuration_triaffine import TriaffineConfig
 from .card_mark import mark_card, merge_cards
 from .card_tables import card_tables
@@ -98,6 +98,8 @@ def build_model_card(
         codes=lambda values: ", ".join(map(inline_code, values)),
         code_block=code_block,
         percent=percent,
+        parts_title=parts_title(),
+        parts_note=parts_note(),
     )
     return card
 

@@ -14,12 +14,11 @@ from huggingface_hub.dataclasses import strict
 from huggingface_hub.errors import StrictDataclassError
 
 from ..evaluation.reliability import Calibration
-from ..evaluation.scoring import RATIOS
+from ..evaluation.scores import Scores, check_row, summary_metrics
 from ..files import write_text
 from ..parsing import DataError, decode_object
 
 SUMMARY_FILE = "run_summary.json"
-COUNTS = ("correct", "predicted", "gold")
 ENTITY = {"entity_group": str, "score": int | float, "word": str, "start": int, "end": int}
 
 
@@ -33,18 +32,21 @@ class Epoch:
         update: number of updates so far; None in the summaries of older versions.
         training_loss: mean of the losses logged since the previous row; None without any.
         kept: whether the run ended with these weights.
+        scores: the scores on the validation data, by `summary_metrics`; in JSON, beside the other facts.
     """
 
     epoch: float | int
     training_loss: float | int | None = None
     validation_loss: float | int | None = None
-    precision: float | int | None = None
-    recall: float | int | None = None
-    f1: float | int | None = None
-    flat_f1: float | int | None = None
-    nested_f1: float | int | None = None
     kept: bool = False
     update: int | None = None
+    scores: dict[str, float | int | None] = field(default_factory=dict)
+
+    @classmethod
+    def from_json(cls, row: dict[str, Any]) -> "Epoch":
+        """The row from JSON, where the scores are beside the other facts."""
+        scores = {name: value for name, value in row.items() if name in summary_metrics()}
+        return cls(**{name: value for name, value in row.items() if name not in scores}, scores=scores)
 
 
 @strict
@@ -91,21 +93,20 @@ class Evaluation:
 
     split: str
     sentences: int
-    scores: dict[str, Any]
+    scores: Scores
     by_length: dict[str, dict[str, int | float]] = field(default_factory=dict)
     candidate_recall: dict[str, int | float] | None = None
-    raw_text: dict[str, Any] | None = None
+    raw_text: Scores | None = None
     unscored: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        rows = _rows_of_scores("scores", self.scores)
+        self.scores.check("scores")
         if self.raw_text is not None:
-            rows |= _rows_of_scores("raw_text", self.raw_text)
-        rows |= {f"by_length[{length!r}]": row for length, row in self.by_length.items()}
-        for where, row in rows.items():
-            _check_row(row, where, (*RATIOS, *COUNTS))
+            self.raw_text.check("raw_text")
+        for length, row in self.by_length.items():
+            check_row(row, f"by_length[{length!r}]")
         if self.candidate_recall is not None:
-            _check_row(self.candidate_recall, "candidate_recall", ("recall", "found", "gold"))
+            check_row(self.candidate_recall, "candidate_recall", ("recall", "found", "gold"))
 
 
 @strict
@@ -153,7 +154,7 @@ class RunSummary:
     def __post_init__(self) -> None:
         for name, label in (self.calibration.labels if self.calibration else {}).items():
             for part, row in (("before", label.before), ("after", label.after)):
-                _check_row(row, f"calibration.labels[{name!r}].{part}", (*RATIOS, *COUNTS))
+                check_row(row, f"calibration.labels[{name!r}].{part}")
 
     @property
     def is_trained(self) -> bool:
@@ -162,6 +163,8 @@ class RunSummary:
     def to_json(self) -> str:
         """The summary as JSON, with null for NaN and infinity."""
         facts = json.loads(json.dumps(dataclasses.asdict(self)), parse_constant=lambda _: None)
+        for row in facts["training_table"]:
+            row |= row.pop("scores")
         return json.dumps(facts, indent=2, ensure_ascii=False) + "\n"
 
     def save(self, folder: str | Path) -> Path:
@@ -197,30 +200,15 @@ def _from_json(kind: Any, value: Any, where: str) -> Any:
     if isinstance(kind, type) and dataclasses.is_dataclass(kind):
         try:
             types = get_type_hints(kind)
-            return kind(**{name: _from_json(types.get(name), part, name) for name, part in value.items()})
+            fields = {name: _from_json(types.get(name), part, name) for name, part in value.items()}
+            return kind.from_json(fields) if kind is Epoch else kind(**fields)
         except (ValueError, TypeError, AttributeError, StrictDataclassError) as error:
             raise ValueError(f"{where}: {error}" if where else str(error)) from error
     if get_origin(kind) is list and isinstance(value, list):
         return [_from_json(inner[0], part, f"{where}[{number}]") for number, part in enumerate(value)]
     if get_origin(kind) is dict and isinstance(value, dict):
         return {name: _from_json(inner[1], part, f"{where}[{name!r}]") for name, part in value.items()}
-    optional = [one for one in inner if dataclasses.is_dataclass(one)]
+    if kind is Scores and isinstance(value, dict):
+        return Scores(value)
+    optional = [one for one in inner if dataclasses.is_dataclass(one) or one is Scores]
     return _from_json(optional[0], value, where) if optional and value is not None else value
-
-
-def _rows_of_scores(name: str, scores: dict[str, Any]) -> dict[str, Any]:
-    """The rows in a result of `score_entities`, by their places in it."""
-    for part in ("by_label", "flat", "nested"):
-        if not isinstance(scores.get(part), dict):
-            raise ValueError(f"`{name}` lacks {part}; give the complete result of the evaluation")
-    rows = {name: scores, f"{name}['flat']": scores["flat"], f"{name}['nested']": scores["nested"]}
-    return rows | {f"{name}['by_label'][{label!r}]": row for label, row in scores["by_label"].items()}
-
-
-def _check_row(row: Any, where: str, names: tuple[str, ...]) -> None:
-    missing = [name for name in names if not isinstance(row, dict) or type(row.get(name)) not in (int, float)]
-    if missing:
-        raise ValueError(f"`{where}` lacks {', '.join(missing)}; give the complete result of the evaluation")
-    for ratio in RATIOS:
-        if ratio in row and not 0.0 <= row[ratio] <= 1.0:
-            raise ValueError(f"`{where}` has {ratio} = {row[ratio]}; scores are fractions in [0, 1]")

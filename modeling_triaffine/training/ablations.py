@@ -2,6 +2,7 @@
 
 import csv
 import difflib
+import itertools
 import json
 import logging
 import re
@@ -14,6 +15,7 @@ from typing import Any, NamedTuple
 
 from ..drawing.tables import Table
 from ..errors import missing_extra
+from ..evaluation.scores import summary_metrics
 from ..files import open_output, write_text
 from ..machine import describe_machine
 from .recipes import recipe_library
@@ -21,7 +23,9 @@ from .recipes import recipe_library
 logger = logging.getLogger(__name__)
 
 # Name in all_results.json (behind "eval_" or "test_") → heading of its column.
-SCORES = {"f1": "F1", "flat_f1": "flat F1", "nested_f1": "nested F1"}
+SCORES = {name: title for name, title in summary_metrics().items() if name.endswith("f1")}
+# Okabe and Ito's colours, which are distinct for colour-blind readers; markers differ, too.
+DOTS = (("#000000", "o"), ("#0072B2", "s"), ("#D55E00", "^"), ("#009E73", "D"), ("#CC79A7", "v"))
 
 
 def read_variants() -> dict[str, dict[str, Any]]:
@@ -155,10 +159,9 @@ def draw(rows: list[Row], path: Path) -> None:
 
     figure = Figure(figsize=(1.6 + 0.9 * len(rows), 3.8), layout="constrained")
     axes = figure.subplots()
-    # Okabe and Ito's colours, which are distinct for colour-blind readers; markers differ, too.
-    for number, (name, colour, marker) in enumerate(zip(SCORES, ("#000000", "#0072B2", "#D55E00"), "os^", strict=True)):
+    for number, (name, (colour, marker)) in enumerate(zip(SCORES, itertools.cycle(DOTS), strict=False)):
         for place, row in enumerate(rows):
-            shifted = place + 0.2 * (number - 1)
+            shifted = place + 0.6 * ((number + 0.5) / len(SCORES) - 0.5)
             values = row.scores[name]
             axes.plot([shifted] * len(values), values, marker, color=colour, label=SCORES[name] if not place else None)
             axes.hlines(statistics.mean(values), shifted - 0.08, shifted + 0.08, color=colour)

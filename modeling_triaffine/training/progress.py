@@ -3,6 +3,7 @@
 import logging
 import sys
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import datasets
@@ -17,6 +18,7 @@ from transformers import (
     TrainingArguments,
 )
 
+from ..evaluation.scores import summary_metrics
 from ..publishing.card_tables import format_duration
 
 logger = logging.getLogger(__name__)
@@ -69,12 +71,9 @@ class Lines(TrainerCallback):
             self.training_loss = f", training loss {float(logs['loss']):.4g}"
         if "eval_f1" in logs:
             logger.info(
-                "Epoch %.4g of %d, update %d of %d: P %s, R %s, F1 %s (flat %s, nested %s), loss %.4g%s",
+                "Epoch %.4g of %d, update %d of %d: %s, loss %.4g%s",
                 *(state.epoch or 0, state.num_train_epochs, state.global_step, state.max_steps),
-                # Without predictions there is no precision.
-                format_percent(logs["eval_precision"]) if logs["eval_predicted"] else "–",
-                *(format_percent(logs[f"eval_{name}"]) for name in ("recall", "f1", "flat_f1", "nested_f1")),
-                *(float(logs["eval_loss"]), self.training_loss),
+                *(format_metrics(logs), float(logs["eval_loss"]), self.training_loss),
             )
 
     def _is_due(self) -> bool:
@@ -121,5 +120,9 @@ def quieten(training: TrainingArguments) -> None:
         training.disable_tqdm = True
 
 
-def format_percent(ratio: float) -> str:
-    return f"{100 * float(ratio):.1f}"
+def format_metrics(logs: Mapping[str, float]) -> str:
+    """The scores of an evaluation in percent, for a line of the log: `precision 71.2, recall 69.0, F1 70.1, …`."""
+    # Without predictions there is no precision.
+    undefined = () if logs["eval_predicted"] else ("precision",)
+    shown = ("–" if name in undefined else f"{100 * float(logs[f'eval_{name}']):.1f}" for name in summary_metrics())
+    return ", ".join(f"{title} {value}" for title, value in zip(summary_metrics().values(), shown, strict=True))

@@ -20,7 +20,7 @@ from datasets import Dataset, DatasetDict
 from ..data import add_context
 from ..data.collator import DataCollatorForNestedNER
 from ..evaluation.prediction import score_raw_text
-from ..evaluation.scoring import RATIOS, format_scores
+from ..evaluation.scores import Scores, format_scores
 from ..files import write_text
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.pipeline_triaffine import NestedNERPipeline
@@ -213,7 +213,7 @@ def _score(run: Run, split: str, metrics: dict[str, float]) -> tuple[list[Entiti
 
 def _score_raw_text(
     run: Run, evaluation: Evaluation, model: TriaffineForNestedNER | None, metrics: dict[str, float]
-) -> dict[str, Any] | None:
+) -> Scores | None:
     """Scores of an evaluated split's texts by characters, if it has texts; added to `metrics` and logged, too.
 
     Runs in the main process, which has the whole `model`.
@@ -229,8 +229,7 @@ def _score_raw_text(
     processor: Any = run.trainer.processing_class
     scores = score_raw_text(NestedNERPipeline(model=model, processor=processor), texts, evaluation.unscored)
     prefix = PREFIXES[split]
-    for kind, part in (("", scores), ("flat_", scores["flat"]), ("nested_", scores["nested"])):
-        metrics |= {f"{prefix}_raw_text_{kind}{ratio}": part[ratio] for ratio in RATIOS}
+    metrics |= {f"{prefix}_raw_text_{name}": value for name, value in scores.metrics().items()}
     logger.info("Scores on the %s data, raw text (right by characters):\n%s", split, format_scores(scores))
     loss = metrics[f"{prefix}_f1"] - scores["f1"]
     if run.corpus.words == "corpus" and loss > NOTABLE_LOSS:

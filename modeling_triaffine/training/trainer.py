@@ -354,7 +354,7 @@ class NestedNERTrainer(HubTrainer):
         if "entities" in dataset[0]:
             references = [record["entities"] for record in dataset]
             scored = without_labels(predictions, self.unscored_labels(references))
-            metrics = {"loss": loss, **_flat_metrics(score_entities(scored, references))}
+            metrics = {"loss": loss, **score_entities(scored, references).metrics()}
             if self.model.config.cross_span:
                 metrics["candidate_recall"] = candidate_recall([spans for _, spans in rows], references)["recall"]
         return EvalLoopOutput(
@@ -470,12 +470,3 @@ class NestedNERTrainer(HubTrainer):
 
     def _explaining_faults(self) -> contextlib.AbstractContextManager[None]:
         return explaining_faults(self.args.output_dir, self._batch, self.args.process_index)
-
-
-def _flat_metrics(scores: dict[str, Any]) -> dict[str, float]:
-    """Flattens the scores of `score_entities` to f1, precision, recall, predicted, flat_f1, nested_f1, f1_LABEL."""
-    return {
-        **{name: scores[name] for name in ("f1", "precision", "recall", "predicted")},
-        **{f"{kind}_f1": scores[kind]["f1"] for kind in ("flat", "nested")},
-        **{f"f1_{label}": of_label["f1"] for label, of_label in scores["by_label"].items()},
-    }

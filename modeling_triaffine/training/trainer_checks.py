@@ -8,6 +8,7 @@ import torch
 from transformers import PreTrainedModel, TrainingArguments
 
 from ..data.schema import ENTITY_FIELDS, as_records
+from ..evaluation.scores import Scores
 from ..model.configuration_triaffine import TriaffineConfig
 from ..parsing import shown
 
@@ -105,9 +106,7 @@ def check_best_metric(args: TrainingArguments, evaluation: Any, config: Triaffin
     metric = args.metric_for_best_model
     if metric is None or args.eval_strategy == "no":
         return
-    names = ["f1", "precision", "recall", "loss", "flat_f1", "nested_f1"]
-    names += ["candidate_recall"] if config.cross_span else []
-    names += [f"f1_{label}" for label in config.entity_labels]
+    names = [*Scores.metric_names(config.entity_labels), "loss", *(["candidate_recall"] if config.cross_span else [])]
     sets = evaluation if isinstance(evaluation, dict) else {"": evaluation}
     computed = {
         (f"{name}_" if name else "") + figure: (data, figure) for name, data in sets.items() for figure in names

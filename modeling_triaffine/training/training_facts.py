@@ -6,6 +6,7 @@ from typing import Any
 
 from transformers import Trainer
 
+from ..evaluation.scores import summary_metrics
 from ..machine import describe_hardware, describe_versions
 from ..publishing.run_summary import Epoch, RunSummary
 from .command_line import CONFIG_OPTIONS
@@ -83,7 +84,6 @@ def read_training_table(log_history: Iterable[Mapping[str, Any]], kept_step: int
             losses.append(entry["loss"])
         if "eval_loss" not in entry:
             continue
-        scores = {name: entry.get(f"eval_{name}") for name in ("precision", "recall", "f1", "flat_f1", "nested_f1")}
         rows.append(
             Epoch(
                 epoch=round(entry["epoch"], 2),
@@ -91,7 +91,7 @@ def read_training_table(log_history: Iterable[Mapping[str, Any]], kept_step: int
                 training_loss=sum(losses) / len(losses) if losses else None,
                 validation_loss=entry["eval_loss"],
                 kept=entry["step"] == kept_step,
-                **scores,
+                scores={name: entry.get(f"eval_{name}") for name in summary_metrics()},
             )
         )
         losses = []

@@ -437,6 +437,12 @@ def test_scores_of_given_words(evaluate, marking_model, tmp_path):
     assert len(found) > 1
     assert counts == {"correct": len(found) - 1, "gold": len(found), "predicted": len(found) + len(others)}
     assert list(scores) == ["given_words"]
+    rows = [row for row in scores["given_words"].values() if isinstance(row, dict) and "predicted" in row]
+    rows += scores["given_words"]["by_label"].values()
+    assert any(row["gold"] == 0 for row in rows)
+    for row in rows:  # – in the table
+        assert (row["precision"] is None) == (row["predicted"] == 0)
+        assert (row["f1"] is None) == (not row["predicted"] or not row["gold"])
     assert "Given words:" in result.out
     assert "Raw text" not in result.out
     assert evaluate(tmp_path / "corpus", "--split", "dev")[1] == scores

@@ -21,7 +21,8 @@ from modeling_triaffine.evaluation.report import (
     markdown_report,
     write_report,
 )
-from modeling_triaffine.evaluation.scoring import percentages, score_entities
+from modeling_triaffine.evaluation.scores import Scores, percentages
+from modeling_triaffine.evaluation.scoring import score_entities
 from tests.helpers.analysed import HOSTILE, analyse_hostile
 from tests.helpers.scored import entities
 
@@ -115,7 +116,7 @@ def test_labels_with_the_names_of_parts_have_rows_of_their_own(analysis):
     gold = [entities((0, 1, "all"), (0, 1, "flat"))]
     scores = score_entities(gold, gold)
     without_flat = {label: row for label, row in scores["by_label"].items() if label != "flat"}
-    mine, other = scores | {"by_label": without_flat}, replace(analysis.comparison, scores=scores)
+    mine, other = Scores(scores | {"by_label": without_flat}), replace(analysis.comparison, scores=scores)
     text = markdown_report(replace(analysis, scores=mine, comparison=other))
     rows = [line for line in text[text.index("## Comparison") :].splitlines() if line.startswith(("| all", "| flat"))]
     assert [row.split()[3] for row in rows] == ["100.00", "100.00", "–", "100.00"]

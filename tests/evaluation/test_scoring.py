@@ -1,5 +1,6 @@
 """Scores of nested entities, their breakdowns and errors, `evaluate`: by hand, that parts add up, malformed input."""
 
+import json
 import math
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -18,9 +19,9 @@ from modeling_triaffine.evaluation.error_analysis import (
     sentences_with_errors,
 )
 from modeling_triaffine.evaluation.metric import NestedNERMetric
+from modeling_triaffine.evaluation.scores import PARTS, Scores, format_scores
 from modeling_triaffine.evaluation.scoring import (
     candidate_recall,
-    format_scores,
     score_entities,
     scores_by_depth,
     scores_by_length,
@@ -386,8 +387,8 @@ def test_sentence_must_be_a_list(sentence):
 
 def test_table_rows_and_numbers():
     table = format_scores(score_entities(PREDICTED, GOLD))
-    header, *rows, footnote = table.splitlines()
-    assert footnote.startswith("flat, nested: precision by")
+    header, *rows, footnote, _ = table.splitlines()
+    assert footnote.startswith("Nested entities contain another one or lie inside one, all others are flat")
     assert header.split() == ["precision", "recall", "F1", "predicted", "gold"]
     assert [row.split()[0] for row in rows] == ["all", "LOC", "ORG", "PER", "flat", "nested"]
     assert rows[0].split() == ["all", "40.00", "40.00", "40.00", "5", "5"]
@@ -399,7 +400,7 @@ def test_undefined_ratios_are_dashes():
     # ORG is found as a flat entity, though nested in gold; no LOC is predicted, and no MISC is in gold.
     predicted = [entities((0, 4, "ORG")), entities((1, 2, "MISC"))]
     table = format_scores(score_entities(predicted, gold))
-    assert [line.split() for line in table.splitlines()[1:-1]] == [
+    assert [line.split() for line in table.splitlines()[1:-2]] == [
         ["all", "50.00", "33.33", "40.00", "2", "3"],
         ["LOC", "–", "0.00", "–", "0", "1"],
         ["MISC", "0.00", "–", "–", "1", "0"],
@@ -413,7 +414,31 @@ def test_undefined_ratios_are_dashes():
 def test_a_label_called_flat_differs_from_the_row_flat():
     gold = [entities((0, 1, "flat"))]
     rows = format_scores(score_entities(gold, gold)).splitlines()
-    assert [row[:6] for row in rows[1:-1]] == ["all   ", "  flat", "flat  ", "nested"]
+    assert [row[:6] for row in rows[1:-2]] == ["all   ", "  flat", "flat  ", "nested"]
+
+
+def test_ratios_that_tables_show_as_dashes_are_null():
+    gold = [entities((0, 4, "ORG"), (1, 2, "LOC")), entities((0, 1, "PER"))]
+    scores = score_entities([entities((0, 4, "ORG")), entities((1, 2, "MISC"))], gold)
+    shown = scores.with_nulls()
+    assert json.loads(json.dumps(shown)) == shown
+    assert [shown["by_label"]["LOC"][ratio] for ratio in ("precision", "recall", "f1")] == [None, 0.0, None]
+    assert [shown["nested"][ratio] for ratio in ("precision", "recall", "f1")] == [None, None, None]
+    assert shown["f1"] == scores["f1"] == pytest.approx(0.4)
+    for (name, row), (_, with_nulls) in zip(scores.rows(), shown.rows(), strict=True):
+        assert counts(row) == counts(with_nulls), name
+
+
+def test_metrics_have_the_names_that_are_told_beforehand():
+    scores = score_entities(PREDICTED, GOLD)
+    metrics = scores.metrics()
+    assert {*metrics} - {"predicted"} == {*Scores.metric_names(["LOC", "ORG", "PER"])}
+    assert metrics["f1"] == scores["f1"] == pytest.approx(0.4)
+    assert metrics["nested_recall"] == scores["nested"]["recall"] == 0.5
+    assert metrics["f1_LOC"] == scores["by_label"]["LOC"]["f1"] == pytest.approx(0.4)
+    assert metrics["predicted"] == 5
+    assert all(metrics[part.metric("f1")] == row["f1"] for part, row in scores.by_part().items())
+    assert list(scores.by_part()) == list(PARTS)
 
 
 # ---- evaluate

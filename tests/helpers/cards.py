@@ -6,6 +6,7 @@ from typing import Any
 
 from huggingface_hub import ModelCard
 
+from modeling_triaffine.evaluation.scores import Scores
 from modeling_triaffine.publishing.run_summary import Epoch, Evaluation, Example, Label, RunSummary
 
 SENTENCE = "The IL-2 gene."
@@ -33,7 +34,8 @@ def make_row(correct: int, predicted: int, gold: int) -> dict[str, Any]:
 
 def make_evaluation(*labels: str, **changes: Any) -> Evaluation:
     by_label = {label: make_row(1, 2, 4) for label in labels or ("protein", "cell_type", "DNA")}
-    scores = {**make_row(3, 4, 5), "by_label": by_label, "flat": make_row(2, 3, 3), "nested": make_row(1, 1, 2)}
+    parts = {"flat": make_row(2, 3, 3), "nested": make_row(1, 1, 2)}
+    scores = Scores({**make_row(3, 4, 5), "by_label": by_label, **parts})
     facts: dict[str, Any] = {
         "split": "test",
         "sentences": 1854,
@@ -42,6 +44,11 @@ def make_evaluation(*labels: str, **changes: Any) -> Evaluation:
         "candidate_recall": {"found": 1990, "gold": 2000, "recall": 0.995},
     }
     return Evaluation(**{**facts, **changes})
+
+
+def epoch_scores(*values: float) -> dict[str, float]:
+    """The scores of an epoch: precision, recall and F1 of all entities, F1 of flat and of nested ones."""
+    return dict(zip(("precision", "recall", "f1", "flat_f1", "nested_f1"), values, strict=True))
 
 
 def make_summary(**changes: Any) -> RunSummary:
@@ -58,8 +65,8 @@ def make_summary(**changes: Any) -> RunSummary:
             "cross_span": True,
         },
         "training_table": [
-            Epoch(1.0, None, 0.25, 0.5, 0.25, 1 / 3, 0.4, 0.2),
-            Epoch(1.5, 0.125, float("nan"), 0.75, 0.6, 2 / 3, 0.7, 0.6, kept=True, update=15),
+            Epoch(1.0, None, 0.25, scores=epoch_scores(0.5, 0.25, 1 / 3, 0.4, 0.2)),
+            Epoch(1.5, 0.125, float("nan"), True, 15, epoch_scores(0.75, 0.6, 2 / 3, 0.7, 0.6)),
         ],
         "evaluation": make_evaluation(),
         "training_sentences": 15023,

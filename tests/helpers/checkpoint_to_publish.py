@@ -7,6 +7,7 @@ import torch
 from huggingface_hub import HfApi
 
 from modeling_triaffine import TriaffineConfig, TriaffineForNestedNER
+from modeling_triaffine.evaluation.scores import Scores
 from modeling_triaffine.model.repository_triaffine import REMOTE_CODE_FILES
 from modeling_triaffine.publishing import RunSummary, build_model_card
 from modeling_triaffine.publishing.card_mark import mark_card
@@ -30,8 +31,8 @@ LEFT_BEHIND = [
     "model.onnx",
 ]
 LEFT_BEHIND += ["patients", "test_predictions.jsonl", "train.log", "training_args.bin", "wandb"]
-ROW = {"precision": 0.75, "recall": 0.5, "f1": 0.6, "correct": 3, "predicted": 4, "gold": 6}
-SCORES = {**ROW, "by_label": {"DNA": ROW}, "flat": ROW, "nested": ROW}
+ROW = {"precision": 0.75, "recall": 0.5, "f1": 0.6, "correct": 3, "predicted": 4, "found": 3, "gold": 6}
+SCORES = Scores({**ROW, "by_label": {"DNA": ROW}, "flat": ROW, "nested": ROW})
 SUMMARY = RunSummary(dataset="micro", training_seconds=1.0, evaluation=Evaluation("test", 6, SCORES))
 
 

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from modeling_triaffine.evaluation.reliability import Bin, Calibration, LabelCalibration
+from modeling_triaffine.evaluation.scores import Scores
+from modeling_triaffine.publishing.card_tables import card_tables
 from modeling_triaffine.publishing.run_summary import SUMMARY_FILE, Evaluation, Example, RunSummary
 from tests.helpers.cards import NESTED, SENTENCE, make_evaluation, make_row, make_summary
 
@@ -78,7 +80,8 @@ def with_scores(**changes: Any):
         (with_fields(examples=[{"text": SENTENCE, "entities": [{}]}]), r"examples\[0\]: \{\} .* 14 characters"),
         (with_fields(examples=[{"text": "Short.", "entities": NESTED}]), "'IL-2 gene'.* 6 characters"),
         (with_fields(calibration={"labels": {"DNA": {}}}), r"calibration: labels\['DNA'\]: .*'before'"),
-        (with_scores(flat=None), "evaluation: `scores` lacks flat"),
+        (with_scores(by_label=None), "evaluation: `scores` lacks by_label"),
+        (with_scores(flat=None), r"evaluation: `scores\['flat'\]` lacks precision"),
         (with_scores(nested={"f1": 0.5}), r"`scores\['nested'\]` lacks precision, recall, correct"),
         (with_scores(f1=66.67), r"`scores` has f1 = 66\.67"),
         (
@@ -101,4 +104,27 @@ def test_a_damaged_summary_is_refused_in_one_paragraph(tmp_path: Path, damage, m
 def test_scores_out_of_range_are_refused_where_they_are_made():
     scores = make_evaluation().scores
     with pytest.raises(ValueError, match="f1 = nan"):
-        Evaluation("test", 1, {**scores, "f1": float("nan")})
+        Evaluation("test", 1, Scores({**scores, "f1": float("nan")}))
+
+
+def test_the_json_of_an_epoch_has_its_scores_beside_the_other_facts(tmp_path: Path):
+    row = json.loads(make_summary().save(tmp_path).read_text())["training_table"][0]
+    assert list(row)[:3] == ["epoch", "training_loss", "validation_loss"]
+    assert {name: row[name] for name in ("precision", "flat_f1", "nested_f1", "kept")} == {
+        "precision": 0.5,
+        "flat_f1": 0.4,
+        "nested_f1": 0.2,
+        "kept": False,
+    }
+    assert "scores" not in row
+
+
+def test_a_summary_from_before_a_part_of_the_scores_was_known_is_read(tmp_path: Path):
+    path = make_summary().save(tmp_path)
+    facts = json.loads(path.read_text())
+    del facts["evaluation"]["scores"]["nested"]
+    del facts["training_table"][0]["nested_f1"]
+    path.write_text(json.dumps(facts))
+    tables = card_tables(RunSummary.load(tmp_path), ["DNA"])
+    assert [row[0] for row in tables["by_part"].rows] == ["all", "flat"]
+    assert tables["epochs"].rows[0][-2:] == ["40.00", None]

@@ -8,6 +8,7 @@ from modeling_triaffine.publishing.run_summary import Epoch, Label
 from modeling_triaffine.training.run_facts import choose_sentences, describe_labels
 from modeling_triaffine.training.training_facts import read_training_table
 from modeling_triaffine.version import __version__
+from tests.helpers.cards import epoch_scores
 
 
 def log_entry(epoch: float, step: int, **scores: float) -> dict[str, float]:
@@ -27,12 +28,13 @@ def test_training_table_from_the_log():
         {"train_runtime": 5.0, "train_loss": 1.0, "epoch": 3.0, "step": 30},
         log_entry(3.0, 30, loss=0.7),  # of an evaluation afterwards
     ]
+    nothing = dict.fromkeys(epoch_scores(*[0.0] * 5))
     assert read_training_table(log, kept_step=25) == [
-        Epoch(1.0, 2.5, 1.5, 0.1, 0.2, 0.3, 0.4, 0.5, update=10),
-        Epoch(1.5, None, 1.0, update=15),
-        Epoch(2.0, 1.0, 0.9, update=20),
-        Epoch(2.5, None, 0.8, f1=0.9, kept=True, update=25),
-        Epoch(3.0, None, 0.7, f1=0.1, update=30),
+        Epoch(1.0, 2.5, 1.5, False, 10, epoch_scores(0.1, 0.2, 0.3, 0.4, 0.5)),
+        Epoch(1.5, None, 1.0, False, 15, nothing),
+        Epoch(2.0, 1.0, 0.9, False, 20, nothing),
+        Epoch(2.5, None, 0.8, True, 25, {**nothing, "f1": 0.9}),
+        Epoch(3.0, None, 0.7, False, 30, {**nothing, "f1": 0.1}),
     ]
     assert read_training_table([], kept_step=0) == []
 

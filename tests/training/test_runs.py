@@ -467,7 +467,8 @@ def test_progress_and_scores_are_logged(tmp_path: Path, prepare, caplog, capfd, 
     assert [line.split(",")[0] for line in epochs] == ["Epoch 1 of 2", "Epoch 2 of 2"]
     for line, row in zip(epochs, history, strict=True):
         precision = f"{100 * row['eval_precision']:.1f}" if row["eval_predicted"] else "–"
-        assert f"P {precision}, R {100 * row['eval_recall']:.1f}, F1 {100 * row['eval_f1']:.1f} (flat" in line
+        assert f": precision {precision}, recall {100 * row['eval_recall']:.1f}, F1 " in line
+        assert f"nested F1 {100 * row['eval_nested_f1']:.1f}, loss " in line
         assert "training loss" in line  # however few updates an epoch has
     assert caplog.messages[-1].startswith(f"Saved in {tmp_path / 'out'}; try: triaffine-ner predict --model ")
     captured = capfd.readouterr()

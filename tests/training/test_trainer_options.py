@@ -14,9 +14,9 @@ from safetensors.torch import load_file
 from transformers import TrainerCallback, TrainingArguments
 
 from modeling_triaffine import NestedNERTrainer, TriaffineProcessor
+from modeling_triaffine.evaluation.scores import Scores
 from modeling_triaffine.publishing.run_summary import RunSummary
 from modeling_triaffine.training import NestedNERTrainingArguments
-from modeling_triaffine.training import trainer as trainer_module
 from modeling_triaffine.training.checkpoints import list_checkpoints
 from tests.helpers.faults import assert_same_weights
 from tests.helpers.micro_training import micro_dataset, micro_records, micro_trainer, trainer_like
@@ -35,7 +35,7 @@ def trainer_with_scores(
 ) -> NestedNERTrainer:
     """A trainer of three epochs whose evaluations find these values of a metric, one after the other."""
     scores = iter(values)
-    monkeypatch.setattr(trainer_module, "_flat_metrics", lambda _: {metric: next(scores)})
+    monkeypatch.setattr(Scores, "metrics", lambda _: {metric: next(scores)})
     return micro_trainer(folder, micro_records(12), micro_records(5, seed=1), **{**THREE_EPOCHS, **options})
 
 
@@ -338,8 +338,8 @@ def test_without_validation_data_nothing_is_scored(tmp_path, caplog):
         ("f2", [None], "'f2'"),
         ("f1_RNA", [None], "'f1_RNA', which no evaluation computes.* f1_DNA, f1_protein"),
         ("f1", ["dev"], r"is 'f1', which no evaluation computes.* dev_f1"),
-        ("test_f1", ["dev"], "no evaluation computes.* dev_f1, dev_precision"),
-        ("raw_text_f1", [None], "no evaluation computes.* f1, precision"),
+        ("test_f1", ["dev"], "no evaluation computes.* dev_precision, dev_recall, dev_f1, dev_flat_precision"),
+        ("raw_text_f1", [None], "no evaluation computes.* precision, recall, f1, flat_precision"),
         ("f1_protein", ["none"], "none_f1_protein"),
         ("none_f1_protein", ["dev", "none"], "'none_f1_protein', but .* no entity of type 'protein'"),
         *((name, [None], None) for name in ("f1", "eval_nested_f1", "candidate_recall", "loss", "f1_DNA")),

@@ -1,0 +1,242 @@
+"""The scores of entities and their parts, and how they are shown.
+
+`PARTS` declares the parts: tables, reports, cards, the metrics of a training, their names and their checks follow it.
+`scoring.py` computes the scores.
+"""
+
+import textwrap
+from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ..data.statistics import nested_spans
+from ..drawing.tables import Table
+
+Entity = tuple[int, int, str]  # start, end (exclusive), type
+Row = Mapping[str, Any]  # as `Counts.scores` returns it
+RATIOS = ("precision", "recall", "f1")
+RATIO_NAMES = ("precision", "recall", "F1")
+COUNTS = ("correct", "predicted", "found", "gold")
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Counts that can be added, and the ratios computed from them.
+
+    Attributes:
+        correct: Predictions that are in gold.
+        predicted: All predictions.
+        found: Gold entities that are predicted. Differs from `correct` for flat and nested entities only, because
+            an entity may be flat among the predictions and nested in gold.
+        gold: All gold entities.
+    """
+
+    correct: int = 0
+    predicted: int = 0
+    found: int = 0
+    gold: int = 0
+
+    def __add__(self, other: "Counts") -> "Counts":
+        return Counts(
+            correct=self.correct + other.correct,
+            predicted=self.predicted + other.predicted,
+            found=self.found + other.found,
+            gold=self.gold + other.gold,
+        )
+
+    @property
+    def precision(self) -> float:
+        return self.correct / self.predicted if self.predicted else 0.0
+
+    @property
+    def recall(self) -> float:
+        return self.found / self.gold if self.gold else 0.0
+
+    @property
+    def f1(self) -> float:
+        """Harmonic mean of precision and recall."""
+        total = self.precision + self.recall
+        return 2 * self.precision * self.recall / total if total else 0.0
+
+    def scores(self) -> dict[str, float]:
+        """Ratios (0 to 1) and the counts behind them, as plain numbers."""
+        return {"precision": self.precision, "recall": self.recall, "f1": self.f1, **asdict(self)}
+
+
+# ---- Parts ----
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some of the entities, scored on their own.
+
+    Attributes:
+        key: Name in [`Scores`], and of its metrics: `flat` → `flat_f1`. Empty for all entities, whose numbers are not
+            nested.
+        title: Name in tables.
+        count: The distinct predicted and gold entities of a sentence → their counts in this part.
+        note: What readers of a table need to know, as sentences; several parts may share one.
+    """
+
+    key: str
+    title: str
+    count: Callable[[AbstractSet[Entity], AbstractSet[Entity]], Counts]
+    note: str = ""
+
+    def metric(self, ratio: str) -> str:
+        """The name of a ratio among the metrics of a training."""
+        return f"{self.key}_{ratio}" if self.key else ratio
+
+
+def count_matches(predicted: AbstractSet[Any], gold: AbstractSet[Any]) -> Counts:
+    """The counts of what is correct if the other side has the same."""
+    both = len(predicted & gold)
+    return Counts(correct=both, predicted=len(predicted), found=both, gold=len(gold))
+
+
+def _count_by_nesting(nested: bool) -> Callable[[AbstractSet[Entity], AbstractSet[Entity]], Counts]:
+    """Counts the entities that are nested, or those that are not, among the entities of their own side."""
+
+    def chosen(side: AbstractSet[Entity]) -> set[Entity]:
+        spans = nested_spans(entity[:2] for entity in side)
+        return {entity for entity in side if (entity[:2] in spans) == nested}
+
+    def count(predicted: AbstractSet[Entity], gold: AbstractSet[Entity]) -> Counts:
+        mine, wanted = chosen(predicted), chosen(gold)
+        return Counts(len(mine & gold), len(mine), len(wanted & predicted), len(wanted))
+
+    return count
+
+
+_NESTING = (
+    "Nested entities contain another one or lie inside one, all others are flat: as predicted for precision, as in "
+    "gold for recall."
+)
+ALL = Part("", "all", count_matches)
+PARTS = (
+    ALL,
+    Part("flat", "flat", _count_by_nesting(False), _NESTING),
+    Part("nested", "nested", _count_by_nesting(True), _NESTING),
+)
+
+
+def parts_title() -> str:
+    """The title of a table of the parts: `Flat and nested`."""
+    *titles, last = (part.title for part in PARTS if part is not ALL)
+    return f"{', '.join(titles)} and {last}".capitalize()
+
+
+def parts_note() -> str:
+    """The notes of all parts, as sentences."""
+    return " ".join(filter(None, dict.fromkeys(part.note for part in PARTS)))
+
+
+def summary_metrics() -> dict[str, str]:
+    """Metric → its title, where there is no room for all: every ratio of all entities, the F1 of each other part."""
+    whole = dict(zip(RATIOS, RATIO_NAMES, strict=True))
+    return whole | {part.metric("f1"): f"{part.title} F1" for part in PARTS if part is not ALL}
+
+
+class Scores(dict[str, Any]):
+    """The scores of entities, as plain data for JSON.
+
+    It has the seven numbers of `Counts.scores` for all entities, the same under the key of each other part of `PARTS`,
+    and in `by_label[label]`.
+    """
+
+    @classmethod
+    def of(cls, by_part: Mapping[Part, Row], by_label: Mapping[str, Row]) -> "Scores":
+        """The scores of these rows, those of all entities among them."""
+        others = {part.key: row for part, row in by_part.items() if part is not ALL}
+        return cls({**by_part[ALL], "by_label": dict(by_label), **others})
+
+    def check(self, where: str) -> None:
+        """Raises ValueError unless these are scores, as of a file, which `where` names.
+
+        A part may be missing: those of a file are the parts known when it was written.
+        """
+        if not isinstance(self.get("by_label"), Mapping):
+            raise ValueError(f"`{where}` lacks by_label; give the complete result of the evaluation")
+        for part, row in self.by_part().items():
+            check_row(row, f"{where}[{part.key!r}]" if part.key else where)
+        for label, row in self["by_label"].items():
+            check_row(row, f"{where}['by_label'][{label!r}]")
+
+    def by_part(self) -> dict[Part, Row]:
+        """The row of each part."""
+        return {part: self[part.key] if part.key else self for part in PARTS if part.key in self or not part.key}
+
+    def rows(self) -> list[tuple[str, Row]]:
+        """The rows of a table, by name: all entities, each label (indented), and the other parts."""
+        whole, *parts = ((part.title, row) for part, row in self.by_part().items())
+        return [whole, *((f"  {label}", row) for label, row in self["by_label"].items()), *parts]
+
+    def metrics(self) -> dict[str, float]:
+        """The scores as flat metrics: those of `metric_names`, and the number of predictions (`predicted`)."""
+        ratios = {part.metric(ratio): row[ratio] for part, row in self.by_part().items() for ratio in RATIOS}
+        by_label = {f"f1_{label}": row["f1"] for label, row in self["by_label"].items()}
+        return {**ratios, **by_label, "predicted": self["predicted"]}
+
+    @staticmethod
+    def metric_names(labels: Iterable[str]) -> list[str]:
+        """The metrics between 0 and 1: every ratio of every part, and `f1_LABEL` of each label."""
+        return [*(part.metric(ratio) for part in PARTS for ratio in RATIOS), *(f"f1_{label}" for label in labels)]
+
+    def with_nulls(self) -> "Scores":
+        """The same with None for the ratios that tables show as –."""
+
+        def defined(row: Row) -> Row:
+            return {**row, **dict(zip(RATIOS, defined_ratios(row), strict=True))}
+
+        by_part = {part: defined(row) for part, row in self.by_part().items()}
+        return self.of(by_part, {label: defined(row) for label, row in self["by_label"].items()})
+
+
+def check_row(row: Any, where: str, names: Iterable[str] = (*RATIOS, *COUNTS)) -> None:
+    """Raises ValueError unless a row of scores has these numbers, and ratios from 0 to 1."""
+    missing = [name for name in names if not isinstance(row, Mapping) or type(row.get(name)) not in (int, float)]
+    if missing:
+        raise ValueError(f"`{where}` lacks {', '.join(missing)}; give the complete result of the evaluation")
+    for ratio in RATIOS:
+        if ratio in row and not 0.0 <= row[ratio] <= 1.0:
+            raise ValueError(f"`{where}` has {ratio} = {row[ratio]}; scores are fractions in [0, 1]")
+
+
+# ---- Tables ----
+
+
+def format_scores(scores: Scores) -> str:
+    """The scores as a plain-text table, ratios in percent.
+
+    Rows: all entities, each label (indented), and the other parts. The last two columns are the numbers of predicted
+    and of gold entities.
+    """
+    return f"{score_table('', scores.rows()).text()}\n{textwrap.fill(parts_note(), 100)}"
+
+
+def score_table(first_column: str, rows: Iterable[tuple[str, Row]], caption: str = "") -> Table:
+    """Scores by name as a table: ratios in percent, – where undefined ([`percentages`]), and the two supports."""
+    cells = [[name, *percentages(row), row["predicted"], row["gold"]] for name, row in rows]
+    return Table([first_column, *RATIO_NAMES, "predicted", "gold"], cells, caption)
+
+
+def percentages(row: Row) -> list[str | None]:
+    """Precision, recall and F1 in percent with two decimals, as shown in tables; None if undefined."""
+    return [None if ratio is None else percent(ratio) for ratio in defined_ratios(row)]
+
+
+def defined_ratios(row: Row) -> list[float | None]:
+    """Precision, recall and F1, from 0 to 1; None if undefined.
+
+    Precision is undefined without predictions, recall without gold entities, F1 if either is. In a row of flat (nested)
+    entities, recall is also undefined if gold entities were found but all predictions are nested (flat).
+    """
+    has_precision = row["predicted"] > 0
+    has_recall = row["gold"] > 0 and (has_precision or row["found"] == 0)
+    is_defined = (has_precision, has_recall, has_precision and has_recall)
+    return [row[ratio] if defined else None for ratio, defined in zip(RATIOS, is_defined, strict=True)]
+
+
+def percent(ratio: float) -> str:
+    return f"{100 * ratio:.2f}"
