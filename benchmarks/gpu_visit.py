@@ -122,7 +122,7 @@ def parts(folder: Path, corpus: Path, rehearse: bool) -> Iterator[Part]:
 
 
 def kernel_tests(rehearse: bool) -> list[str]:
-    file = "tests/model/test_triaffine_kernels.py"
+    file = "tests/acceleration/test_kernels.py"
     return [file, "-k", "without_triton"] if rehearse else [file]
 
 

@@ -14,7 +14,7 @@ from unittest import mock
 
 import torch
 
-from modeling_triaffine.model import linear_triaffine
+from modeling_triaffine.acceleration import onednn
 from modeling_triaffine.model.triaffine_ops import free_bytes
 
 CLOCKS = {"wall": time.perf_counter, "processor": time.process_time}
@@ -49,7 +49,7 @@ def time_interleaved(
 
 def products_by_mkl() -> contextlib.AbstractContextManager[Any]:
     """Inside the block, torch's own library computes all float32 products, also where oneDNN is faster."""
-    return mock.patch.object(linear_triaffine, "onednn_is_faster", return_value=False)
+    return mock.patch.object(onednn, "onednn_is_faster", return_value=False)
 
 
 def synchronize(device: str) -> None:

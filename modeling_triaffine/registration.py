@@ -62,6 +62,8 @@ class _Watcher(MetaPathFinder):
 def _register_model() -> None:
     from transformers import AutoConfig, AutoModel, AutoModelForTokenClassification, AutoProcessor
 
+    from .acceleration import accelerate
+    from .model.acceleration_triaffine import ACCELERATION
     from .model.configuration_triaffine import PipelineTasks, TriaffineConfig
     from .model.modeling_triaffine import TriaffineForNestedNER
     from .model.processing_triaffine import TriaffineProcessor
@@ -72,6 +74,7 @@ def _register_model() -> None:
     AutoProcessor.register(TriaffineConfig, TriaffineProcessor, exist_ok=True)
     PipelineTasks.is_installed = True  # by `_register_task`, as soon as there are tasks
     TriaffineForNestedNER.push_repository = _push_model
+    accelerate(ACCELERATION)
 
 
 def _register_task() -> None:

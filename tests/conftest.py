@@ -34,7 +34,7 @@ SLOWEST = (
     "publishing/test_publishing.py",
     "page/test_page.py",
     "training/test_two_process_training.py",
-    "model/test_triaffine_kernels.py",
+    "acceleration/test_kernels.py",
     "training/test_resume.py",
     "serving/test_serving_process.py",
     "training/test_faults_of_runs.py",

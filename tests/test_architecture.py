@@ -11,7 +11,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "modeling_triaffine"
 # From the lowest up. Folders of one layer do not import each other.
 LAYERS = (
     ("model",),
-    ("drawing", "data"),
+    ("drawing", "data", "acceleration"),
     ("evaluation", "explanation", "conversion", "tagging"),
     ("publishing",),
     ("training", "page", "serving"),

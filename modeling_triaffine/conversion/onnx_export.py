@@ -273,7 +273,7 @@ def _onnx_lstm(values: Tensor, from_input: Tensor, from_state: Tensor, bias: Ten
 
 
 def quantize_onnx(path: Path, quantized: Path) -> None:
-    """Writes the graph with the encoder's linear layers in int8, quantized as in `quantization_triaffine.py`."""
+    """Writes the graph with the encoder's linear layers in int8, quantized as in `acceleration/int8.py`."""
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
 

@@ -7,12 +7,12 @@ import torch
 from torch import Tensor, nn
 from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME
 
+from ..acceleration.int8 import CHOICES
 from ..errors import missing_extra
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.modeling_triaffine import NestedNEROutput
 from ..model.pipeline_triaffine import NestedNERPipeline, require_cpu, require_float32
 from ..model.processing_triaffine import TriaffineProcessor
-from ..model.quantization_triaffine import CHOICES
 from ..model.repository_triaffine import find_file
 from .onnx_export import graph_inputs, open_session, run_session
 

@@ -20,11 +20,11 @@ from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel, PreTrainedModel
 from transformers.utils import can_return_tuple, logging
 
+from .acceleration_triaffine import ACCELERATION
 from .checkpoint_triaffine import check_index, check_sizes, refuse_broken, refuse_missing, refuse_shapes
 from .checks_triaffine import listed, reading
 from .configuration_triaffine import TriaffineConfig
 from .factors_triaffine import TriaffineTensor, mlp_squared_norm
-from .linear_triaffine import linear_layers_in_onednn
 from .repository_triaffine import ORIGIN_OPTIONS, HubMixin, check_available
 from .span_head_triaffine import SpanHeadOutput, TriaffineSpanHead
 from .words_triaffine import WordRepresentation, pool_subwords
@@ -397,7 +397,7 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
             first = torch.zeros(1, dtype=torch.long, device=input_ids.device)
             inputs["attention_mask"] = inputs["attention_mask"].index_fill(1, first, 1)
         mixes = self.config.mix_layers
-        with linear_layers_in_onednn(self.encoder):
+        with ACCELERATION.linear_layers(self.encoder):
             encoded = self.encoder(**inputs, output_hidden_states=output_hidden_states or mixes, return_dict=True)
         states = self.words.layer_mix(encoded.hidden_states[1:]) if mixes else encoded.last_hidden_state
         return states, getattr(encoded, "hidden_states", None)

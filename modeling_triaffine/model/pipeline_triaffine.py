@@ -10,12 +10,12 @@ from torch import Tensor
 from transformers.pipelines.base import ChunkPipeline
 from transformers.utils import logging
 
+from .acceleration_triaffine import ACCELERATION, multiplies_bfloat16
 from .batches_triaffine import BATCHES_AT_ONCE, Feature, run_by_length
 from .checks_triaffine import check_integer, check_threshold, shortened
 from .decoding_triaffine import Threshold, check_overlap, find_entities, resolve_overlaps
 from .modeling_triaffine import TriaffineForNestedNER, evaluating
 from .processing_triaffine import PosTagger, TriaffineProcessor
-from .quantization_triaffine import check_quantization, multiplies_bfloat16, quantize_linear_layers
 from .repository_triaffine import ORIGIN_OPTIONS
 from .text_triaffine import TextSplitter
 
@@ -54,8 +54,8 @@ class NestedNERPipeline(ChunkPipeline):
         aggregation_strategy: only "simple": entities are spans, there are no tokens to aggregate.
         dtype: as in `from_pretrained`, if `model` is a name; also by its old name, `torch_dtype`. A processor without
             instructions for bfloat16 computes in float32 instead, which is faster there, and converts a model object.
-        quantize: "int8" computes the encoder's linear layers in int8 on the CPU, all else in float32; needs the extra
-            `onnx`. A model object is copied, not changed.
+        quantize: "int8" computes the encoder's linear layers in int8 on the CPU, all else in float32; needs the package
+            `modeling_triaffine` with its extra `onnx`. A model object is copied, not changed.
         kwargs: `device`; if `model` is a name, the keywords of `from_pretrained` that say where it is (`revision`,
             `token`, `subfolder`, …), `device_map`, `attn_implementation` and `model_kwargs`. `trust_remote_code` has
             no effect: no code is read from a repository.
@@ -97,7 +97,7 @@ class NestedNERPipeline(ChunkPipeline):
         **kwargs: Any,
     ):
         _refuse_unknown(set(kwargs) & set(INSTEAD_OF))
-        check_quantization(quantize)
+        quantizer = None if quantize is None else ACCELERATION.find_quantizer(quantize)
         dtype = kwargs.get("torch_dtype") or dtype
         if quantize is not None:
             require_float32(dtype, f'beside its int8 layers, quantize="{quantize}"')
@@ -125,10 +125,10 @@ class NestedNERPipeline(ChunkPipeline):
             processor.pos_tagger = pos_tagger
         if text_splitter is not None:
             processor.text_splitter = text_splitter
-        if quantize is not None:
+        if quantizer is not None:
             kwargs["device"] = require_cpu(kwargs.get("device"), 'quantize="int8"')
             model = (copy.deepcopy(model) if is_object else model).float().cpu()
-            quantize_linear_layers(model.encoder)
+            quantizer(model.encoder)
         batch_size = DEFAULT_BATCH_SIZE if batch_size is None else batch_size
         super().__init__(model=model, processor=processor, batch_size=batch_size, **kwargs)
         if self.device.type == "cpu" and self.model.dtype == torch.bfloat16 and not multiplies_bfloat16():

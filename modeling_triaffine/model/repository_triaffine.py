@@ -28,9 +28,8 @@ REMOTE_CODE_FILES = (
     "checks_triaffine.py",
     "checkpoint_triaffine.py",
     "configuration_triaffine.py",
-    "linear_triaffine.py",
+    "acceleration_triaffine.py",
     "triaffine_weights.py",
-    "triaffine_kernels.py",
     "triaffine_blocks.py",
     "triaffine_ops.py",
     "losses_triaffine.py",
@@ -44,7 +43,6 @@ REMOTE_CODE_FILES = (
     "layout_triaffine.py",
     "vocabularies_triaffine.py",
     "processing_triaffine.py",
-    "quantization_triaffine.py",
     "pipeline_triaffine.py",
 )
 # Saved with them for Inference Endpoints, which require these names.

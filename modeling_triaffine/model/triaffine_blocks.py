@@ -2,23 +2,19 @@
 
 Inside words are processed in blocks. The words k of a block are inside a rectangle of head and tail words only (i ≤ k,
 j ≥ k); its scores are computed, added to a running softmax and dropped. The backward pass needs p and the log-sum-exp
-of each span, and recomputes the blocks. On CUDA the Triton kernels compute the same.
+of each span, and recomputes the blocks. On CUDA the package, where it is installed, computes the same by kernels.
 
 A cube of scores is stored as the tensors from which its blocks are computed: `FullCube`, `ProductCube`, `AdditiveCube`.
 Axes: b sentence, r label, i head word, j tail word, k inside word, n contracted word, a, e, w widths; N words of a
 sentence, I, J, K those of a block.
 """
 
-import functools
-import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
-
-from .triaffine_kernels import KeyFactors, ProductFactors, triton_is_available, triton_span_scores
 
 # Score of a word that is not inside a span: its exponential is 0 beside any real score, without the NaN of infinities.
 OUTSIDE = -1e30
@@ -161,13 +157,6 @@ class FullCube(NamedTuple):
         cube.index_copy_(0, plan.places(block), scores)
         return cube.unflatten(0, (plan.batch, 1, size)), (sentences, heads, contracted, tails, half)
 
-    def kernel_factors(self, plan: Plan) -> KeyFactors:
-        """The same scores for the kernels: T contracted with the heads, for each (head, inside) word."""
-        by_head = self.heads[plan.packed // plan.num_words] @ self.contracted  # [n, I, e]
-        keys = by_head.new_zeros(plan.batch * plan.num_words, *by_head.shape[1:]).index_copy(0, plan.packed, by_head)
-        keys = keys.unflatten(0, (plan.batch, -1)).transpose(1, 2)
-        return KeyFactors(keys, keys.new_zeros(keys.shape[:3]), self.tails)
-
     def add_gradients(
         self, plan: Plan, block: Block, saved: Any, gradient: Tensor, gradients: Sequence[Tensor]
     ) -> None:
@@ -226,10 +215,6 @@ class ProductCube(WordFactors):
             scores = (pairs @ heads.mT).unflatten(2, (size, -1)).mT
         return scores, pairs
 
-    def kernel_factors(self, plan: Plan) -> ProductFactors:
-        """The same scores for the kernels."""
-        return ProductFactors(*(part.flatten(0, 1) for part in self))
-
     def add_gradients(
         self, plan: Plan, block: Block, saved: Any, gradient: Tensor, gradients: Sequence[Tensor]
     ) -> None:
@@ -260,13 +245,6 @@ class AdditiveCube(WordFactors):
         heads = self.heads[:, :, None, block.heads, None]
         insides = self.insides[:, :, block.words, None, None]
         return heads + insides + self.tails[:, :, None, None, block.tails], None
-
-    def kernel_factors(self, plan: Plan) -> ProductFactors:
-        """The same scores for the kernels: u · 1 · 1 + 1 · x · 1 + 1 · 1 · v."""
-        heads, insides, tails = (part.flatten(0, 1) for part in self)
-        one = torch.ones_like(heads)
-        parts = (heads, one, one), (one, insides, one), (one, one, tails)
-        return ProductFactors(*(torch.stack(part, dim=-1) for part in parts))
 
     def add_gradients(
         self, plan: Plan, block: Block, saved: Any, gradient: Tensor, gradients: Sequence[Tensor]
@@ -417,48 +395,3 @@ def _inside_scores(cube: Cube, plan: Plan, block: Block, dtype: torch.dtype) -> 
     )
     outside = (words[:, None] < heads).unsqueeze(2) | (words[:, None] > tails).unsqueeze(1)
     return scores.to(dtype).masked_fill_(outside, OUTSIDE), saved
-
-
-def attend_by_kernels(plan: Plan, attention: Cube, scoring: Cube) -> Tensor:
-    """p [B, R, N, N] of [`attend_inside`], computed by the Triton kernels."""
-    p = triton_span_scores(attention.kernel_factors(plan), scoring.kernel_factors(plan))
-    return p.unflatten(0, (plan.batch, -1))
-
-
-@functools.cache
-def kernels_work(device: torch.device) -> bool:
-    """Whether the Triton kernels agree with the blocks on this device; tried once, on a small problem."""
-    if device.type != "cuda" or not triton_is_available():
-        return False
-    try:
-        try_kernels(device)
-    except Exception as error:  # Triton's compiler and the driver have errors of their own
-        warnings.warn(f"The Triton kernels do not work on {device} and are not used: {error}", stacklevel=2)
-        return False
-    return True
-
-
-def try_kernels(device: torch.device) -> None:
-    """Compares values and gradients of kernels and blocks; AssertionError where they differ.
-
-    There are more words, and wider factors, than the kernels take at once. Scores are near 1, as softmax in TF32 needs.
-    """
-    words, width = 34, 40
-    generator = torch.Generator().manual_seed(0)
-
-    def draw(*shape: int) -> Tensor:
-        return torch.randn(shape, generator=generator).mul(0.5).to(device).requires_grad_()
-
-    # The first call may come from a prediction.
-    with torch.inference_mode(False), torch.enable_grad(), torch.autocast(device.type, enabled=False):
-        packed, counts = pad_words(1, words, device)
-        plan = cut_into_blocks(1, words, None, packed, counts, 1)
-        full = [FullCube(draw(1, words, width), draw(words, width, width), draw(1, words, width)) for _ in range(2)]
-        products = [ProductCube(*(draw(1, 1, words, width) for _ in range(3))) for _ in range(2)]
-        for attention, scoring in (full, products):
-            results = []
-            for p in (attend_by_kernels(plan, attention, scoring), attend_inside(plan, attention, scoring, False)[0]):
-                gradients = torch.autograd.grad(p.triu().square().sum(), [*attention, *scoring])
-                results.append([p.triu(), *gradients])
-            for one, other in zip(*results, strict=True):
-                torch.testing.assert_close(one, other, rtol=0.01, atol=0.01 * other.abs().max().item())

@@ -6,8 +6,8 @@ g related candidate; a, c, e the width of head, inside and tail vectors (d+1, d,
 
 A *factor* stands for the scores s_ijkr or o_ijkr: the projected words and the weights they are computed from. Each
 stage has two forms with one signature: plain einsums as the reference (`…_reference`), and a fast form. The fast form
-of the span stage never stores the cube s_ijkr: `triaffine_blocks.py`, or on CUDA `triaffine_kernels.py`; contractions
-with full tensors are in `triaffine_weights.py`.
+of the span stage never stores the cube s_ijkr: `triaffine_blocks.py`, or kernels where [`Acceleration`] has them;
+contractions with full tensors are in `triaffine_weights.py`.
 """
 
 import os
@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
+from .acceleration_triaffine import ACCELERATION
 from .triaffine_blocks import (
     BLOCK_NUMBERS,
     BLOCK_WORDS,
@@ -26,10 +27,8 @@ from .triaffine_blocks import (
     Plan,
     ProductCube,
     at_least_float32,
-    attend_by_kernels,
     attend_inside,
     attend_without_gradient,
-    kernels_work,
     plan_blocks,
 )
 from .triaffine_weights import FullWeight, contract_pairs, contract_words, hold_weight, pad_boundaries
@@ -218,17 +217,17 @@ def span_scores(
     batch, num_words = attention.insides.shape[:2]
     chunk, numbers = _chunk_labels(attention, scoring)
     plan = plan_blocks(lengths, num_words, max_width, packed, numbers)
-    with_kernels = kernels_work(lengths.device)
+    kernels = ACCELERATION.span_kernels(lengths.device)
     # The candidates need a few rows of s: it is stored if it is smaller than the contracted words of one label.
-    keep = attention.is_full and attention.labels == scoring.labels and not with_kernels
+    keep = attention.is_full and attention.labels == scoring.labels and kernels is None
     keep = keep and batch * scoring.labels * num_words**3 <= len(plan.packed) * attention.width**2
     shared_attention = attention.cube(slice(0, 1), plan) if attention.labels == 1 else None
 
     def score(labels: slice) -> tuple[Tensor, Tensor | None]:
         values = scoring.cube(labels, plan)
         scores = shared_attention.expand_labels(values) if shared_attention else attention.cube(labels, plan)
-        if with_kernels:
-            return attend_by_kernels(plan, scores, values), None
+        if kernels is not None:
+            return kernels(plan, scores, values), None
         if isinstance(scores, ProductCube) and isinstance(values, ProductCube) and not torch.is_grad_enabled():
             return attend_without_gradient(scores, values, max_width), None
         return attend_inside(plan, scores, values, keep)

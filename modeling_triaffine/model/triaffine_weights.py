@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from .linear_triaffine import multiply_transposed, write_product
+from .acceleration_triaffine import ACCELERATION
 
 # The axes of d+1 are padded to a multiple of this on CUDA: 16 bytes in half precision.
 ALIGNMENT = 8
@@ -51,7 +51,7 @@ class GradientBuffer:
             self._zero(wanted - self.written)
         self.written |= wanted
         if right.dtype == part.dtype and right.shape[1:] == part.shape[1:]:
-            write_product(left, right.flatten(1), part.flatten(1), add=not first)
+            ACCELERATION.write_product(left, right.flatten(1), part.flatten(1), not first)
             return
         product = (left.mT @ right.flatten(1)).unflatten(1, right.shape[1:])[:, : part.shape[1], : part.shape[2]]
         part.copy_(product) if first else part.add_(product)
@@ -128,7 +128,7 @@ class _ContractWords(torch.autograd.Function):
         ctx.save_for_backward(insides, tensor)
         ctx.buffer, ctx.labels = buffer, slice(label, label + 1)
         weight = _of_labels(tensor, ctx.labels, insides.dtype)
-        return multiply_transposed(insides, weight.flatten(1).mT).unflatten(1, weight.shape[1:])
+        return ACCELERATION.multiply_transposed(insides, weight.flatten(1).mT).unflatten(1, weight.shape[1:])
 
     @staticmethod
     @once_differentiable
@@ -137,7 +137,7 @@ class _ContractWords(torch.autograd.Function):
         for_insides = None
         if ctx.needs_input_grad[0]:
             weight = _of_labels(tensor, ctx.labels, gradient.dtype)
-            for_insides = multiply_transposed(gradient.flatten(1), weight.flatten(1))
+            for_insides = ACCELERATION.multiply_transposed(gradient.flatten(1), weight.flatten(1))
         if ctx.needs_input_grad[1]:
             ctx.buffer.add(ctx.labels, insides, gradient)
         return for_insides, gradient.new_zeros(()), None, None, None
@@ -152,7 +152,7 @@ class _ContractPairs(torch.autograd.Function):
         ctx.buffer = buffer
         outer = _outer(heads, tails).flatten(1)
         weights = (_of_labels(tensor, labels, heads.dtype) for labels in _groups(tensor, heads))
-        spans = [multiply_transposed(outer, weight.flatten(1)) for weight in weights]
+        spans = [ACCELERATION.multiply_transposed(outer, weight.flatten(1)) for weight in weights]
         return torch.cat(spans, dim=1).unflatten(1, tensor.shape[:2]).transpose(0, 1)
 
     @staticmethod
@@ -165,7 +165,7 @@ class _ContractPairs(torch.autograd.Function):
         dim = tensor.shape[1]
         for labels in _groups(tensor, heads):
             part = gradient[:, labels.start * dim : labels.stop * dim]
-            product = multiply_transposed(part, _of_labels(tensor, labels, gradient.dtype).flatten(1).mT)
+            product = ACCELERATION.multiply_transposed(part, _of_labels(tensor, labels, gradient.dtype).flatten(1).mT)
             for_outer = for_outer.add_(product) if labels.start else product
             if ctx.needs_input_grad[2]:
                 ctx.buffer.add(labels, part, outer)

@@ -14,7 +14,7 @@ from transformers import TrainingArguments
 from transformers.trainer_utils import HubStrategy, IntervalStrategy, SaveStrategy, SchedulerType
 
 from ..data.collator import FlatAnnotation
-from ..model.quantization_triaffine import multiplies_bfloat16
+from ..model.acceleration_triaffine import multiplies_bfloat16
 from ..model.text_triaffine import SENTENCE_SPLITTERS, WORD_SPLITTERS
 from .checkpoints import LATEST
 

@@ -22,6 +22,7 @@ from modeling_triaffine import (
     TriaffineForNestedNER,
     TriaffineProcessor,
 )
+from modeling_triaffine.acceleration import int8
 from modeling_triaffine.commands import export
 from modeling_triaffine.conversion import onnx_export, onnx_predictor
 from modeling_triaffine.conversion.onnx_export import (
@@ -38,7 +39,6 @@ from modeling_triaffine.conversion.onnx_export import (
     span_scores_at_once,
 )
 from modeling_triaffine.conversion.onnx_predictor import open_pipeline
-from modeling_triaffine.model import quantization_triaffine
 from modeling_triaffine.model.triaffine_ops import span_mask, span_scores_reference
 from tests.helpers.checkpoint_to_publish import NAME, api_of
 from tests.helpers.tiny import tiny_model, tiny_processor
@@ -210,7 +210,7 @@ def test_a_graph_is_no_model_and_has_its_own_precision(exported, command, tmp_pa
 @pytest.mark.parametrize("again", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
 def test_a_copy_of_the_model_opens_its_own_session(again, tmp_path):
     path = tmp_path / "model.onnx"
-    path.write_bytes(quantization_triaffine._graph(np.eye(2, dtype=np.float32), None))
+    path.write_bytes(int8._graph(np.eye(2, dtype=np.float32), None))
     model = again(onnx_predictor.OnnxModel(str(path), TriaffineConfig(num_labels=2)))
     assert run_session(model.session, {"x": torch.ones(1, 2)})["y"] == pytest.approx(1, abs=1e-2)
 

@@ -49,6 +49,18 @@ def load(name, save_to=None, by_all_names=False, **options):
     return {"scores": scores.double().tolist(), "found": found, "labels": labels, "edition": edition}
 
 
+def find(name, **options):
+    found = pipeline("ner", model=name, trust_remote_code=True, device="cpu", **options)(text, threshold=0.2)
+    return sorted((entity["start"], entity["end"]) for entity in found)
+
+
+def refuse(name, **options):
+    try:
+        find(name, **options)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
 def go_offline():
     constants.HF_HUB_OFFLINE = True  # from now on a request raises
 

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from modeling_triaffine import NestedNERPipeline
-from modeling_triaffine.model.quantization_triaffine import QuantizedLinear
+from modeling_triaffine.acceleration.int8 import QuantizedLinear
 from tests.helpers.portable import near
 from tests.helpers.tiny import tiny_model, tiny_processor
 
@@ -84,7 +84,7 @@ def test_threads_share_the_rows(rows, three_threads):
 def test_several_quantized_models_and_other_users_of_onnxruntime_work_in_one_process(model, encoder):
     import onnxruntime
 
-    from modeling_triaffine.model.quantization_triaffine import _graph
+    from modeling_triaffine.acceleration.int8 import _graph
 
     for _ in range(2):
         NestedNERPipeline(model=model, processor=tiny_processor(encoder), quantize="int8")

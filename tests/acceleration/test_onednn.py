@@ -7,10 +7,10 @@ import torch
 from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
 from torch.nn.functional import linear
 
-from modeling_triaffine.model import linear_triaffine
-from modeling_triaffine.model.linear_triaffine import (
+from modeling_triaffine.acceleration import onednn
+from modeling_triaffine.acceleration.onednn import (
     OneDNNLinear,
-    linear_layers_in_onednn,
+    linear_layers,
     multiply_transposed,
     onednn_is_faster,
     write_product,
@@ -30,15 +30,15 @@ def calls(monkeypatch):
     """Shapes of the inputs that oneDNN multiplied: on any processor, and however small they are."""
     shapes = []
 
-    multiply = linear_triaffine._multiply
+    multiply = onednn._multiply
 
     def record(values, weight, bias):
         shapes.append(tuple(values.shape))
         return multiply(values, weight, bias)
 
-    monkeypatch.setattr(linear_triaffine, "_multiply", record)
-    monkeypatch.setattr(linear_triaffine, "onednn_is_faster", lambda: True)
-    monkeypatch.setattr(linear_triaffine, "LEAST_PRODUCTS", 1)
+    monkeypatch.setattr(onednn, "_multiply", record)
+    monkeypatch.setattr(onednn, "onednn_is_faster", lambda: True)
+    monkeypatch.setattr(onednn, "LEAST_PRODUCTS", 1)
     return shapes
 
 
@@ -77,7 +77,7 @@ def test_products_of_matrices(calls, monkeypatch):
     monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)  # a graph keeps torch's own product
     torch.testing.assert_close(multiply_transposed(left, right), left @ right.T)
     monkeypatch.undo()
-    monkeypatch.setattr(linear_triaffine, "onednn_is_faster", lambda: False)
+    monkeypatch.setattr(onednn, "onednn_is_faster", lambda: False)
     torch.testing.assert_close(multiply_transposed(left, right), left @ right.T)
     assert len(calls) == 2
 
@@ -86,9 +86,9 @@ def test_products_of_matrices(calls, monkeypatch):
 @pytest.mark.parametrize("largest_piece", [1, 10, 1000, None])
 def test_a_product_is_written_in_pieces_or_by_torch(largest_piece, add, calls, monkeypatch):
     if largest_piece is None:
-        monkeypatch.setattr(linear_triaffine, "onednn_is_faster", lambda: False)
+        monkeypatch.setattr(onednn, "onednn_is_faster", lambda: False)
     else:
-        monkeypatch.setattr(linear_triaffine, "LARGEST_PIECE", largest_piece)
+        monkeypatch.setattr(onednn, "LARGEST_PIECE", largest_piece)
     left, right = torch.randn(6, 9)[:, 2:], torch.randn(6, 5)
     result = torch.randn(7, 5) if add else torch.full((7, 5), torch.nan)
     expected = left.T @ right + (result if add else 0)
@@ -120,7 +120,7 @@ def test_the_model_computes_the_same(encoder, calls, monkeypatch):
     in_onednn = scores_and_gradient()
     layers = len(calls)
     assert layers > 6 * 2  # of two layers of the encoder, forward and backward
-    monkeypatch.setattr(linear_triaffine, "onednn_is_faster", lambda: False)
+    monkeypatch.setattr(onednn, "onednn_is_faster", lambda: False)
     torch.testing.assert_close(in_onednn, scores_and_gradient(), rtol=1e-4, atol=1e-6)
     assert len(calls) == layers
 
@@ -145,7 +145,7 @@ def test_gradient_checkpointing_is_left_to_torch(encoder, calls, checkpoint):
 
 def test_inputs_that_layers_of_adapters_give(calls):
     values, weight, bias = example(6, 4)
-    with linear_layers_in_onednn(torch.nn.Identity()):
+    with linear_layers(torch.nn.Identity()):
         torch.testing.assert_close(linear(values, weight), values @ weight.T)  # without a bias
         assert calls == [(6, 4)]
         torch.testing.assert_close(linear(values[0], weight, bias), values[0] @ weight.T + bias)
@@ -162,7 +162,7 @@ class Subclass(torch.Tensor):
 def test_what_is_left_to_torch(calls, monkeypatch, reason):
     values, weight, bias = (part.detach() for part in example(6, 4))
     expected = linear(values, weight, bias)
-    with linear_layers_in_onednn(torch.nn.Identity()):
+    with linear_layers(torch.nn.Identity()):
         assert linear(values, weight, bias).dtype == torch.float32
     assert len(calls) == 1
     if reason in ("bfloat16", "float64"):
@@ -172,10 +172,10 @@ def test_what_is_left_to_torch(calls, monkeypatch, reason):
     if reason == "switched off":
         monkeypatch.setattr(torch.backends.mkldnn, "enabled", False)
     if reason == "small":
-        monkeypatch.setattr(linear_triaffine, "LEAST_PRODUCTS", 6 * 4 * 5 + 1)
+        monkeypatch.setattr(onednn, "LEAST_PRODUCTS", 6 * 4 * 5 + 1)
     if reason == "compiled":
         monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
-    with linear_layers_in_onednn(torch.nn.Identity()), torch.autocast("cpu", torch.bfloat16, reason == "autocast"):
+    with linear_layers(torch.nn.Identity()), torch.autocast("cpu", torch.bfloat16, reason == "autocast"):
         result = linear(values, weight, bias)
     torch.testing.assert_close(result.float(), expected, rtol=0.1, atol=0.1)
     assert len(calls) == 1
@@ -197,10 +197,8 @@ def test_processors_on_which_it_is_faster(monkeypatch, described, expected):
             raise FileNotFoundError(path)
         return io.StringIO(described)
 
-    monkeypatch.setattr(linear_triaffine, "open", open_description, raising=False)
-    monkeypatch.setattr(
-        linear_triaffine.platform, "processor", lambda: "AMD64 Family 25 Model 97 Stepping 2, AuthenticAMD"
-    )
+    monkeypatch.setattr(onednn, "open", open_description, raising=False)
+    monkeypatch.setattr(onednn.platform, "processor", lambda: "AMD64 Family 25 Model 97 Stepping 2, AuthenticAMD")
     monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: True)
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX512")
     assert onednn_is_faster.__wrapped__() == expected

@@ -1,11 +1,12 @@
-"""Lower precision on the CPU: the encoder's linear layers in int8, or the whole model in bfloat16.
+"""The encoder's linear layers in int8 on the CPU.
 
-In int8, ONNX Runtime multiplies, and everything else stays in float32. Weights are rounded once, with a scale per
+ONNX Runtime multiplies, and everything else stays in float32. Weights are rounded once, with a scale per
 output; activations at every call, with a scale for each part that a thread multiplies ("dynamic quantization"). No
 calibration or export: any checkpoint can be quantized when it is loaded.
 """
 
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any
@@ -21,23 +22,14 @@ LARGEST = 63
 LEAST_ROWS = 64
 
 
-def multiplies_bfloat16() -> bool:
-    """Whether the processor has instructions for products of bfloat16; without them, float32 is many times as fast."""
-    if hasattr(torch.cpu, "get_capabilities"):
-        has: Any = torch.cpu.get_capabilities()
-        return any(has.get(name, False) for name in ("avx512_bf16", "amx_bf16", "bf16"))  # the last one: ARM's
-    return bool(getattr(torch.cpu, "_is_avx512_bf16_supported", bool)())  # earlier versions of torch
-
-
-def check_quantization(choice: str | None) -> None:
-    """Raises ValueError for an unknown choice, ImportError if what it needs is not installed."""
-    if choice is None:
-        return
+def find_quantizer(choice: str) -> Callable[[nn.Module], None]:
+    """[`quantize_linear_layers`]. Raises ValueError for an unknown choice, ImportError if ONNX Runtime is missing."""
     if choice not in CHOICES:
         raise ValueError(
             f"`quantize` is {choice!r}; choose {', '.join(map(repr, CHOICES))}, or None for no quantization."
         )
     _import_onnx()
+    return quantize_linear_layers
 
 
 def _import_onnx() -> tuple[Any, Any]:

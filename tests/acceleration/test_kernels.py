@@ -20,14 +20,16 @@ from packaging.version import Version
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from modeling_triaffine.model import triaffine_blocks, triaffine_kernels, triaffine_ops
-from modeling_triaffine.model.triaffine_blocks import pack_words
-from modeling_triaffine.model.triaffine_kernels import (
+from modeling_triaffine.acceleration import kernels, span_stage
+from modeling_triaffine.acceleration.kernels import (
     KeyFactors,
     ProductFactors,
     triton_is_available,
     triton_span_scores,
 )
+from modeling_triaffine.model import triaffine_ops
+from modeling_triaffine.model.acceleration_triaffine import ACCELERATION
+from modeling_triaffine.model.triaffine_blocks import pack_words
 from tests.model import test_triaffine_ops as test_ops
 from tests.model.test_span_head import make_head
 
@@ -145,7 +147,7 @@ CASES = [
 ]
 NIGHTLY_CASES = [
     *((forms, 1, 17, (3, 16), DOUBLE) for forms in FORMS),
-    (("product", "keys"), 1, triaffine_kernels.BLOCK + 1, (3, 1), DOUBLE),
+    (("product", "keys"), 1, kernels.BLOCK + 1, (3, 1), DOUBLE),
     (("strided keys", "strided product"), 2, 3, (3, 16), DOUBLE),
     *((("product", "keys"), 1, 3, (16, 40), (dtype,) * 2) for dtype in TOLERANCE if dtype != torch.float64),
     *((("keys", "product"), 1, 2, (16, 40), (dtype,) * 2) for dtype in TOLERANCE if dtype != torch.float64),
@@ -277,7 +279,7 @@ class Compiler:
 def test_kernels_compile_for_a_gpu(monkeypatch, tmp_path):
     from triton.runtime import JITFunction, driver
 
-    if not isinstance(triaffine_kernels._forward_kernel, JITFunction):
+    if not isinstance(kernels._forward_kernel, JITFunction):
         pytest.skip("TRITON_INTERPRET is set: nothing is compiled")
     compiled = {}
     run = JITFunction.run
@@ -313,7 +315,7 @@ def test_on_cuda(dtype, forms, groups, words, widths):
 def check_span_stage(kinds):
     """The whole span stage by the kernels against the reference, from factors to p, α and their gradients."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(triaffine_ops, "kernels_work", lambda device: True)
+        patch.setattr(ACCELERATION, "span_kernels", lambda device: span_stage.attend_by_kernels)
         attention, scoring = (test_ops.make_factor((2, 3, 2, 4), kind, seed) for seed, kind in enumerate(kinds))
         lengths = torch.tensor([3, 2])
         actual = test_ops.span_stage(triaffine_ops.span_scores, attention, scoring, lengths)
@@ -339,19 +341,19 @@ def check_trial():
     """As it comes about in a prediction in half precision; kernels that are wrong are found out."""
     device = torch.device("cpu")
     with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16):
-        triaffine_blocks.try_kernels(device)
+        span_stage.try_kernels(device)
         with pytest.MonkeyPatch.context() as patch:
-            scores = triaffine_blocks.triton_span_scores
-            patch.setattr(triaffine_blocks, "triton_span_scores", lambda *factors: 1.1 * scores(*factors))
+            scores = span_stage.triton_span_scores
+            patch.setattr(span_stage, "triton_span_scores", lambda *factors: 1.1 * scores(*factors))
             with pytest.raises(AssertionError):
-                triaffine_blocks.try_kernels(device)
+                span_stage.try_kernels(device)
 
 
 @nightly
 @needs_triton
 def test_kernels_are_tried_before_they_are_used(interpreted):
     interpreted(check_trial)
-    assert not triaffine_blocks.kernels_work(torch.device("cpu"))
+    assert not span_stage.kernels_work(torch.device("cpu"))
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -384,7 +386,7 @@ def test_factors_that_do_not_fit():
 
 def test_without_triton(monkeypatch):
     monkeypatch.setitem(sys.modules, "triton", None)
-    spec = importlib.util.spec_from_file_location("kernels_without_triton", triaffine_kernels.__file__)
+    spec = importlib.util.spec_from_file_location("kernels_without_triton", kernels.__file__)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     assert not module.triton_is_available()

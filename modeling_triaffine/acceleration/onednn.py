@@ -21,7 +21,7 @@ LEAST_PRODUCTS = 2**22
 LARGEST_PIECE = 2**22
 
 
-def linear_layers_in_onednn(module: nn.Module) -> contextlib.AbstractContextManager[Any]:
+def linear_layers(module: nn.Module) -> contextlib.AbstractContextManager[Any]:
     """Inside the block, linear layers are computed by oneDNN if it is faster on this processor.
 
     `torch.backends.mkldnn.enabled = False` switches it off. So do, inside the block, autocast, devices other than the
