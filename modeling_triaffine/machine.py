@@ -3,6 +3,7 @@
 import datetime
 import os
 import platform
+import re
 import subprocess
 from importlib import metadata
 from pathlib import Path
@@ -33,13 +34,23 @@ def describe_hardware() -> dict[str, str | int | float]:
     }
     processors = Path("/proc/cpuinfo")
     if processors.exists():
-        names = [line.split(":")[1].strip() for line in processors.read_text().splitlines() if "model name" in line]
-        hardware["processor"] = names[0] if names else hardware["processor"]
+        hardware |= describe_processor(processors.read_text())
     if "SC_PHYS_PAGES" in getattr(os, "sysconf_names", ()):
         hardware["memory_gb"] = round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9, 1)
     if torch.cuda.is_available():
         hardware["gpu"] = torch.cuda.get_device_name()
     return hardware
+
+
+def describe_processor(cpuinfo: str) -> dict[str, str | int]:
+    """Name, family and model of the first processor in the text of /proc/cpuinfo, as far as it says them.
+
+    Virtual machines often name no more than the maker; family and model tell the generation, on which speed depends.
+    """
+    fields = dict(re.findall(r"^(model name|cpu family|model)\s*:\s*(.+)$", cpuinfo.partition("\n\n")[0], re.MULTILINE))
+    name = {"processor": fields["model name"]} if "model name" in fields else {}
+    numbers = {"processor_family": fields.get("cpu family", ""), "processor_model": fields.get("model", "")}
+    return name | {key: int(value) for key, value in numbers.items() if value.isdigit()}
 
 
 def describe_versions() -> dict[str, str]:

@@ -144,36 +144,59 @@ def test_a_part_that_fails_does_not_stop_a_visit_to_a_gpu(encoder, monkeypatch, 
     assert "full 2.5" in report
 
 
-def test_a_peer_is_scored_by_what_it_predicts_and_trained_once(monkeypatch, tmp_path):
+def test_a_peer_is_chosen_on_one_half_scored_on_the_other_and_trained_once(monkeypatch, tmp_path):
     import peer_accuracy
 
     inner, outer, last = ({"start": start, "end": end, "type": "A"} for start, end in ((0, 1), (0, 2), (1, 2)))
-    sentences = {"train": [[outer, inner], [inner]], "dev": [[outer, inner], [last]]}
+    sentences = {"train": [[outer, inner], [inner]] * 2, "dev": [[outer], [inner], [outer], [last]]}
     for split, annotated in sentences.items():
         records = [{"tokens": ["a", "b"], "entities": entities} for entities in annotated]
         (tmp_path / f"{split}.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
-    # Finds again what it was trained on; a second training would end with an error.
+    # Finds again what it was trained on, or nothing; a second training would end with an error.
     setup = """
 os.mkdir(folder)
-assert os.environ["OMP_NUM_THREADS"] == "1" and labels == options["labels"]
+assert os.environ["OMP_NUM_THREADS"] == "1" and labels == ["A"]
 def predict(sentences):
     for record, words in zip(train, sentences, strict=True):
         assert record["tokens"] == words
-        yield [(entity["start"], entity["end"], entity["type"]) for entity in record["entities"]]
+        yield [(entity["start"], entity["end"], entity["type"]) for entity in record["entities"] if options["finds"]]
 """
-    peer = peer_accuracy.Peer("none", (), setup, {"labels": ["A"]}, flat=True)
-    monkeypatch.setattr(peer_accuracy, "PEERS", {"flat": peer})
-    files = [f"--{split}_file={tmp_path / split}.jsonl" for split in sentences]
-    monkeypatch.setattr(sys, "argv", ["peer_accuracy.py", str(tmp_path), "--encoder=none", *files])
+    settings = [{"finds": False}, {"finds": True}]
+    peers = {
+        "modeling_triaffine": peer_accuracy.Peer("modeling_triaffine", (), setup, settings[1:]),
+        "flat": peer_accuracy.Peer("none", (), setup, settings, flat=True),
+    }
+    monkeypatch.setattr(peer_accuracy, "PEERS", peers)
+    corpus = f"--corpus=tiny={tmp_path / 'train.jsonl'},{tmp_path / 'dev.jsonl'}"
+    monkeypatch.setattr(sys, "argv", ["peer_accuracy.py", str(tmp_path), "--encoder=none", corpus, "--peers", *peers])
     for _ in range(2):
         peer_accuracy.main()
 
     results = json.loads((tmp_path / "results.json").read_text())
-    assert results["dev_sentences"] == 2
-    (row,) = results["rows"]
-    assert row["training_peak_kilobytes"] > 0
-    scores = row["scores"]
-    # Right in the first sentence, but without the inner entity, which it never saw; wrong in the second.
-    assert scores["all"] == pytest.approx({"f1": 0.4, "precision": 1 / 2, "recall": 1 / 3})
-    assert scores["nested"] == {"f1": 0, "precision": 0, "recall": 0.5}
-    assert scores["outermost"] == {"f1": 0.5, "precision": 0.5, "recall": 0.5}
+    assert results["dev_sentences"] == {"tiny": 4}
+    ours, flat = results["rows"]
+    assert flat["complete"]
+    assert flat["seeds"] == [1, 2]
+    assert flat["options"] == {"finds": True}
+    assert [setting["choosing_f1"] for setting in flat["settings"]] == [0.0, 1.0]  # of the first two sentences
+    # Right in the third sentence, but without the inner entity, which it never saw; wrong in the fourth.
+    assert flat["scores"]["all"]["f1"] == {"mean": 0.5, "values": [0.5, 0.5]}
+    assert ours["scores"]["all"]["precision"]["mean"] == pytest.approx(1 / 3)
+    assert flat["ours_minus_theirs"]["difference"] == pytest.approx(0.4 - 0.5)
+    assert flat["ours_minus_theirs_outermost"]["difference"] == 0
+    assert flat["measured"][0]["training_peak_kilobytes"] > 0
+
+    arguments = ["peer_accuracy.py", str(tmp_path), "--encoder=other", corpus, "--peers", *peers]
+    monkeypatch.setattr(sys, "argv", arguments)
+    with pytest.raises(SystemExit, match="another encoder"):
+        peer_accuracy.main()
+
+
+def test_a_research_code_without_its_folder_is_named(monkeypatch, capsys, tmp_path):
+    import peer_accuracy
+
+    options = ["--encoder=none", "--corpus=tiny=train,dev", "--peers", "w2ner"]
+    monkeypatch.setattr(sys, "argv", ["peer_accuracy.py", str(tmp_path), *options])
+    with pytest.raises(SystemExit):
+        peer_accuracy.main()
+    assert "give --code w2ner=FOLDER, a clone of github.com/ljynlp/W2NER" in capsys.readouterr().err

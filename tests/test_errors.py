@@ -11,7 +11,7 @@ import torch
 from modeling_triaffine.commands.options import check_device
 from modeling_triaffine.errors import INTERRUPTED, ending_plainly
 from modeling_triaffine.files import open_output
-from modeling_triaffine.machine import describe_machine
+from modeling_triaffine.machine import describe_machine, describe_processor
 from modeling_triaffine.model.triaffine_ops import free_bytes
 
 
@@ -81,6 +81,17 @@ def test_a_missing_extra_is_named_with_the_way_to_install_it(monkeypatch, module
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(ImportError, match=rf"{need}.*, of the extra `{extra}`: .*pip install -e '\.\[{extra}\]'"):
         importlib.import_module(name)
+
+
+def test_a_processor_is_named_with_its_generation():
+    """A virtual machine's processor may have no other name than its maker's."""
+    lines = "processor\t: 0\nvendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t\t: 17\nmodel name\t: AMD EPYC\n"
+    assert describe_processor(f"{lines}\n{lines.replace('17', '1')}") == {
+        "processor": "AMD EPYC",
+        "processor_family": 25,
+        "processor_model": 17,
+    }
+    assert describe_processor("processor\t: 0\nBogoMIPS\t: 50.00\nCPU part\t: 0xd0c\n") == {}
 
 
 def test_systems_that_do_not_report_their_memory(monkeypatch):
