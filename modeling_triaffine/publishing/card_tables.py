@@ -12,6 +12,8 @@ from .run_summary import Epoch, RunSummary
 HARDWARE = {
     "date": "Date",
     "processor": "Processor",
+    "processor_family": "Processor family",
+    "processor_model": "Processor model",
     "instructions": "Instructions",
     "cores": "Cores",
     "torch_threads": "Threads",
