@@ -164,11 +164,13 @@ def in_context(text: str, start: int, end: int) -> str:
 def _split(document: AnnotatedText, word_splitter: WordSplitter | None, sentence_splitter: str) -> list[list[Offsets]]:
     words = partial(split_words, word_splitter=word_splitter or named_word_splitter(DEFAULT_WORD_SPLITTER))
     sentences = whole_text if document.has_sentences else named_sentence_splitter(sentence_splitter)
-    return [
-        [(first + start, first + end) for start, end in sentence.offsets]
+    whole = (
+        [(first + start, first + end) for start, end in sentence]
         for first, last in pairwise((0, *document.borders, len(document.text)))
-        for sentence in split_text(document.text[first:last], sentences, words, MAX_SENTENCE_WORDS)
-    ]
+        for sentence in split_text(document.text[first:last], sentences, words)
+    )
+    size = MAX_SENTENCE_WORDS
+    return [sentence[first : first + size] for sentence in whole for first in range(0, len(sentence), size)]
 
 
 def _aligned(

@@ -242,8 +242,8 @@ class NestedNERPipeline(ChunkPipeline):
         if self.model.config.cross_span and any(len({(e["start"], e["end"]) for e in of}) >= most for of in found):
             logger.warning_once(
                 f"A sentence has entities at {most} places, as many as the model finds in one: more may be missed. "
-                "`max_candidates` of the model's configuration raises this number; `max_sentence_words` of the "
-                "processor, the length of windows, makes long sentences shorter."
+                "`max_candidates` of the model's configuration raises this number; a smaller `max_sentence_words` "
+                "of the processor has more sentences scored in windows, each with as many places."
             )
         return found
 

@@ -33,6 +33,7 @@ from .repository_triaffine import (
 )
 from .text_triaffine import (
     DEFAULT_WORD_SPLITTER,
+    Offsets,
     Piece,
     TextSplitter,
     clean_text,
@@ -83,8 +84,9 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         context: sentences of raw text that the encoder reads beside each: "none", "previous_sentence" or "document".
         word_splitter: how raw text is split into words, see [`text_triaffine.word_splitter`].
         sentence_splitter: "punctuation", "lines" or "none".
-        max_sentence_words: longer sentences of raw text are scored in windows of this many words that overlap by half.
-            An entity of up to half as many words is complete in at least one window, and is found once.
+        max_sentence_words: longer sentences of raw text are scored in windows of a quarter as many words, which share
+            a quarter of theirs with the next. An entity of up to so many words (16 of the default) is complete in at
+            least one window, and is found once.
         vocabulary_parts: which of "words", "pos", "chars" the model reads beside sub-words; set by
             [`build_vocabularies`].
 
@@ -184,12 +186,13 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
 
     def split_text(self, text: str) -> Iterator[Piece]:
         """The sentences of a raw text, long ones in windows; a text without words is one empty sentence."""
-        size, shared = self.max_sentence_words, self.max_sentence_words // 2
+        of_words: Iterable[Iterable[Offsets]]
         if self.text_splitter is not None:
-            pieces = in_windows(sentences_by(self.text_splitter, text), size, shared)
+            of_words = sentences_by(self.text_splitter, text)
         else:
             sentences, words = make_sentence_splitter(self.sentence_splitter), make_word_splitter(self.word_splitter)
-            pieces = split_text(text, sentences, words, size, shared)
+            of_words = split_text(text, sentences, words)
+        pieces = in_windows(of_words, self.max_sentence_words)
         first = next(pieces, Piece([]))
         yield first
         yield from pieces

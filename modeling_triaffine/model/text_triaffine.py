@@ -26,16 +26,24 @@ SentenceSplitter = Callable[[str], Iterator[Offsets]]
 # Text → the words of each sentence, by another library in place of these two.
 TextSplitter = Callable[[str], Iterable[Sequence[Offsets]]]
 
-# Characters that are words of their own: punctuation and symbols (also hyphens and slashes, at which entities end), and
-# letters of scripts without spaces between words.
-_ALONE = r"[\p{P}\p{S}]|[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
+# Letters of scripts without spaces between words.
+_UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
+# Rules and leaders, addresses and encoded data are one word each, because time grows with the number of words: the same
+# mark more often than this, and a string of more characters than this without white space and such letters (or those of
+# Tibetan, whose words end at marks).
+LONGEST_RUN, LONGEST_STRING = 8, 512
+
+
+def _isolating(letters: str) -> pre_tokenizers.PreTokenizer:
+    """Splits at white space and around the `letters` and all marks, also hyphens and slashes, at which entities end."""
+    string = rf"[^{letters}\p{{Tibetan}}]{{{LONGEST_STRING + 1},}}"
+    words = rf"{string}|([\p{{P}}\p{{S}}])\1{{{LONGEST_RUN},}}|[\p{{P}}\p{{S}}{letters}]"
+    return pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Split(Regex(words), "isolated")])
+
+
 _PRE_TOKENIZERS: dict[str, pre_tokenizers.PreTokenizer] = {
-    "punctuation": pre_tokenizers.Sequence(
-        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Split(Regex(_ALONE), "isolated")]
-    ),
-    "syllables": pre_tokenizers.Sequence(
-        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Split(Regex(rf"{_ALONE}|\p{{Hangul}}"), "isolated")]
-    ),
+    "punctuation": _isolating(_UNSPACED),
+    "syllables": _isolating(rf"{_UNSPACED}\p{{Hangul}}"),
     "whitespace": pre_tokenizers.WhitespaceSplit(),
 }
 WORD_SPLITTERS = tuple(_PRE_TOKENIZERS)
@@ -92,7 +100,8 @@ def word_splitter(choice: str | dict[str, Any]) -> Splitter:
 
     choice: "punctuation" (splits at white space, also of zero width, punctuation and symbols), "syllables" (and Hangul
     into its syllables), "whitespace", or any pre-tokenizer of the `tokenizers` library in JSON
-    (`json.loads(pre_tokenizer.__getstate__())`).
+    (`json.loads(pre_tokenizer.__getstate__())`). The first two keep a mark repeated more than `LONGEST_RUN` times, and
+    a string of more than `LONGEST_STRING` characters without spaces, as one word.
     """
     if isinstance(choice, dict):
         pre_tokenizer = _from_json(choice)
@@ -206,12 +215,9 @@ class Piece(NamedTuple):
         return not in_shared_words and not in_next
 
 
-def split_text(
-    text: str, sentences: SentenceSplitter, words: Splitter, max_sentence_words: int, shared: int = 0
-) -> Iterator[Piece]:
-    """The words of each sentence; one of more than `max_sentence_words` in windows that share `shared` words."""
-    of_words = (_words_between(text, start, end, words) for start, end in sentences(text))
-    return in_windows(of_words, max_sentence_words, shared)
+def split_text(text: str, sentences: SentenceSplitter, words: Splitter) -> Iterator[Iterator[Offsets]]:
+    """The words of each sentence."""
+    return (_words_between(text, start, end, words) for start, end in sentences(text))
 
 
 def sentences_by(splitter: TextSplitter, text: str) -> Iterator[Sequence[Offsets]]:
@@ -250,18 +256,31 @@ def check_words(words: Iterable[Any], text: str, splitter: str, last: int = 0) -
     return checked
 
 
-def in_windows(sentences: Iterable[Iterable[Offsets]], max_sentence_words: int, shared: int = 0) -> Iterator[Piece]:
-    """Sentences; one of more than `max_sentence_words` in windows that share `shared` words."""
+def in_windows(sentences: Iterable[Iterable[Offsets]], max_sentence_words: int) -> Iterator[Piece]:
+    """Sentences; one of more than `max_sentence_words` in windows of a quarter as many.
+
+    A window shares a quarter of its words with the next. The time for a word grows with the length of what is scored
+    together, so that windows as long as the longest sentence would take several times as long as prose.
+    """
+    size = max(1, max_sentence_words // 4)
     for words in sentences:
         rest = iter(words)
-        window = list(islice(rest, max_sentence_words))
-        shared_before = 0
-        while window:
-            following = list(islice(rest, max_sentence_words - shared))
-            shared_after = shared if following else 0
-            yield Piece(window, shared_before, shared_after)
-            window = [*window[len(window) - shared :], *following] if following else []
-            shared_before = shared_after
+        first = list(islice(rest, max_sentence_words + 1))
+        if len(first) > max_sentence_words:
+            yield from _windows(chain(first, rest), size, size // 4)
+        elif first:
+            yield Piece(first)
+
+
+def _windows(words: Iterator[Offsets], size: int, shared: int) -> Iterator[Piece]:
+    window = list(islice(words, size))
+    shared_before = 0
+    while window:
+        following = list(islice(words, size - shared))
+        shared_after = shared if following else 0
+        yield Piece(window, shared_before, shared_after)
+        window = [*window[len(window) - shared :], *following] if following else []
+        shared_before = shared_after
 
 
 def _words_between(text: str, start: int, end: int, words: Splitter) -> Iterator[Offsets]:

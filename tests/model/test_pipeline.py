@@ -50,14 +50,14 @@ def test_entities_carry_the_text_as_written_sorted_by_start_then_longest(finder)
 
 
 def test_entities_of_a_long_sentence_come_out_once(encoder):
-    """Windows of eight words that share four: every span of up to five words is scored, and counts in one of them."""
+    """Windows of eight words that share two: every span of up to three words is scored, and counts in one of them."""
     model = tiny_model(encoder, cross_span=False)
-    pipeline = NestedNERPipeline(model=model, processor=tiny_processor(encoder, max_sentence_words=8))
-    words = [f"{chr(97 + n)}" for n in range(21)]
+    pipeline = NestedNERPipeline(model=model, processor=tiny_processor(encoder, max_sentence_words=32))
+    words = [f"{chr(97 + n % 26)}" for n in range(40)]
     found = pipeline(" ".join(words), threshold=0.0)
     spans = [(entity["start"] // 2, (entity["end"] + 1) // 2) for entity in found]
     assert spans == sorted(set(spans), key=lambda span: (span[0], -span[1]))
-    assert {(start, start + width) for width in range(1, 6) for start in range(22 - width)} <= set(spans)
+    assert {(start, start + width) for width in range(1, 4) for start in range(41 - width)} <= set(spans)
     flat = pipeline(" ".join(words), threshold=0.0, overlap="flat")
     assert len(flat) > 2
     assert all(one["end"] <= other["start"] for one, other in pairwise(flat))

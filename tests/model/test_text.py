@@ -14,6 +14,7 @@ from modeling_triaffine.model import text_triaffine
 from modeling_triaffine.model.text_triaffine import (
     INVISIBLE_SPACES,
     clean_text,
+    in_windows,
     neighbouring_words,
     sentence_splitter,
     split_at_punctuation,
@@ -130,7 +131,7 @@ def test_a_word_splitter_can_be_the_json_of_any_pre_tokenizer():
 
 @given(st.text(st.characters(exclude_categories=()), max_size=60))
 def test_offsets_slice_back_to_all_that_is_no_white_space(text):
-    cut = split_text(text, split_at_punctuation, word_splitter("punctuation"), 7)
+    cut = in_windows(split_text(text, split_at_punctuation, word_splitter("punctuation")), 3)
     offsets = [offset for piece in cut for offset in piece.offsets]
     assert offsets == sorted(offsets)
     assert all(start < end for start, end in offsets)
@@ -140,36 +141,68 @@ def test_offsets_slice_back_to_all_that_is_no_white_space(text):
     assert len(clean_text(text)) == len(text)
 
 
-def test_long_sentences_are_cut_and_nothing_is_lost():
-    text = " ".join(f"w{n}" for n in range(25))
-    cut = list(split_text(text, split_at_punctuation, word_splitter("whitespace"), 10))
-    assert [len(piece.offsets) for piece in cut] == [10, 10, 5]
-    assert pieces(text, [offset for piece in cut for offset in piece.offsets]) == text.split()
-
-
-@given(st.integers(1, 40), st.integers(1, 9), st.data())
-def test_windows_of_a_long_sentence_own_each_entity_once(length, size, data):
-    shared = data.draw(st.integers(0, size // 2))
-    text = "x " * length
-    windows = list(split_text(text, split_at_punctuation, word_splitter("whitespace"), size, shared))
+@given(st.integers(1, 70), st.integers(1, 40))
+def test_windows_of_a_long_sentence_own_each_entity_once(length, longest):
+    windows = list(in_windows([((n, n + 1) for n in range(length))], longest))
     owned = Counter()
     seen = set()
     for window in windows:
-        words = [start // 2 for start, _ in window.offsets]
+        words = [start for start, _ in window.offsets]
         for start, end in itertools.combinations(range(len(words) + 1), 2):
             span = words[start], words[end - 1] + 1
             seen.add(span)
             owned[span] += window.owns(start, end)
     assert set(owned.values()) == {1}
-    assert seen >= {(start, start + width) for width in range(1, shared + 2) for start in range(length - width + 1)}
+    size = max(1, longest // 4) if length > longest else length
+    complete = size // 4 + 1 if length > longest else length
+    assert seen >= {(start, start + width) for width in range(1, complete + 1) for start in range(length - width + 1)}
     assert [len(window.offsets) for window in windows[:-1]] == [size] * (len(windows) - 1)
 
 
+def test_a_sentence_is_whole_up_to_the_longest_and_windows_are_shorter():
+    """A window as long as the longest sentence would take several times as long for each word."""
+    sentences = [[(n, n + 1) for n in range(count)] for count in (256, 257, 0)]
+    whole, *windows = in_windows(sentences, 256)
+    assert len(whole.offsets) == 256
+    assert [len(window.offsets) for window in windows] == [64, 64, 64, 64, 64, 17]
+    assert [window.shared_before for window in windows] == [0, 16, 16, 16, 16, 16]
+
+
 def test_a_sentence_cut_in_stretches_has_the_same_words(monkeypatch):
+    def words():
+        return list(map(list, split_text(text, whole_text, word_splitter("punctuation"))))
+
     text = "IL-2 gene,\u3000and  CD28. " * 20
-    whole = list(split_text(text, whole_text, word_splitter("punctuation"), 8, shared=4))
+    whole = words()
     monkeypatch.setattr(text_triaffine, "_CHARACTERS_AT_ONCE", 12)
-    assert list(split_text(text, whole_text, word_splitter("punctuation"), 8, shared=4)) == whole
+    assert words() == whole
+
+
+RULE = "─" * 9
+PATH = "/".join(["a-1"] * 200)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Wait...... he", ["Wait", *"......", "he"]),
+        ("........", [*"........"]),  # eight
+        (f"{'.' * 9}", ["." * 9]),
+        (f"Port{'.' * 100}7", ["Port", "." * 100, "7"]),
+        (f"a {RULE}--{RULE} b", ["a", RULE, "-", "-", RULE, "b"]),
+        ("n" * 9 + "0" * 9, ["n" * 9 + "0" * 9]),
+        (f"at {PATH}, he", ["at", f"{PATH},", "he"]),
+        ("/".join(["a"] * 256) + "b", [*"/".join(["a"] * 256)[:-1], "ab"]),  # 512 characters
+        ("日本" + PATH + "語、" * 400, ["日", "本", PATH, *("語、" * 400)]),  # text of a script without spaces
+        ("བོད་ཡིག་" * 100, ["བོད", "་", "ཡིག", "་"] * 100),
+    ],
+    ids=range(10),
+)
+def test_runs_of_a_mark_and_strings_without_spaces_are_one_word(text, expected):
+    """Beyond a length, they are rules, leaders, addresses or encoded data, and each of their marks would cost time."""
+    for choice in ("punctuation", "syllables"):
+        assert pieces(text, word_splitter(choice)(text)) == expected
+    assert pieces(text, word_splitter("whitespace")(text)) == text.split()
 
 
 def test_neighbouring_words():
