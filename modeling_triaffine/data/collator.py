@@ -6,6 +6,7 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor
 
+from ..model.batches_triaffine import PADDING_VALUES
 from ..model.configuration_triaffine import NONE_LABEL
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.triaffine_ops import span_mask
@@ -16,11 +17,14 @@ FlatAnnotation = Literal["outermost", "innermost", "any"]
 
 
 def encode_records(processor: TriaffineProcessor, records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Encodes records with `tokens` and optionally `pos`, `left_tokens`, `right_tokens`, `entities` and `id`."""
+    """Encodes records with `tokens` and optionally `pos`, `left_tokens`, `right_tokens`.
+
+    Their other fields, such as `entities` and `id`, stay beside what the model reads, for a collator.
+    """
     optional = {name: [record.get(name) for record in records] for name in ("pos", "left_tokens", "right_tokens")}
     features = processor.encode([record["tokens"] for record in records], **optional)
     for feature, record in zip(features, records, strict=True):
-        feature.update({name: record[name] for name in ("entities", "id") if name in record})
+        feature.update({name: value for name, value in record.items() if name not in PADDING_VALUES})
     return features
 
 

@@ -29,7 +29,6 @@ WITHOUT_EFFECT = {
     "model_init": "it trains the model it is given; create a trainer for each model",
     "compute_metrics": "evaluation always scores entities; score `predict_entities` yourself",
     "preprocess_logits_for_metrics": "evaluation always scores entities",
-    "compute_loss_func": "the model computes its loss itself",
     "label_smoothing_factor": "the model computes its loss itself",
     "prediction_loss_only": "evaluation always scores entities",
     "batch_eval_metrics": "evaluation always scores entities",

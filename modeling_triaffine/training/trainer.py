@@ -85,9 +85,6 @@ class NestedNERTrainer(HubTrainer):
     args: NestedNERTrainingArguments
     model: TriaffineForNestedNER
 
-    # `compute_loss` divides by the sentences of the whole update, so the Trainer has nothing left to divide by.
-    loss_is_scaled_for_ga = True
-
     def __init__(
         self,
         model: TriaffineForNestedNER,
@@ -124,6 +121,7 @@ class NestedNERTrainer(HubTrainer):
         self.sentences_seen: torch.Tensor | int = 0
         self.last_loss: torch.Tensor | float = math.nan
         self._update: list[tuple[torch.Tensor, list[str]]] = []  # loss and ids of each batch of the update
+        self._sentences: torch.Tensor | int = 0  # of the update, in all processes
         self._batch: list[int] = []  # shape of the current batch: sentences, sub-words
         self._sizes_by_dataset: dict[str, list[Size]] = {}
         super().__init__(
@@ -273,21 +271,30 @@ class NestedNERTrainer(HubTrainer):
     def get_batch_samples(
         self, epoch_iterator: Iterator[Any], num_batches: int, device: torch.device
     ) -> tuple[list[Any], torch.Tensor | int | None]:
-        """The batches of one update, and their number of sentences over all processes."""
-        batches, _ = super().get_batch_samples(epoch_iterator, num_batches, device)
+        """As the Trainer's; counts the sentences of the update over all processes."""
+        batches, num_items = super().get_batch_samples(epoch_iterator, num_batches, device)
         self._update.clear()
-        sentences: Any = sum(len(batch["num_words"]) for batch in batches)
+        self._sentences = sum(len(batch["num_words"]) for batch in batches)
         if self.args.world_size > 1:
-            sentences = self.accelerator.reduce(torch.tensor(sentences, device=device), "sum")
-        self.sentences_seen += sentences
-        return batches, sentences
+            self._sentences = self.accelerator.reduce(torch.tensor(self._sentences, device=device), "sum")
+        self.sentences_seen += self._sentences
+        return batches, num_items
 
     def training_step(
         self, model: torch.nn.Module, inputs: dict[str, Any], num_items_in_batch: torch.Tensor | int | None = None
     ) -> torch.Tensor:
-        """Forward and backward; raises NotFiniteError before an update whose loss is NaN or infinite."""
+        """Forward and backward; raises NotFiniteError before an update whose loss is NaN or infinite.
+
+        All sentences of an update have the same weight, however it is divided into batches and processes: the Trainer
+        divides the mean loss of a batch by a number that is that of the batches if they are of one size. (With the
+        published `loss_reduction="batch"`, a mean over spans, this holds within a batch only.)
+        """
         sentences = inputs.pop(RECORD_IDS, [])  # not an input of the model
         self._batch[:] = inputs["input_ids"].shape
+        # Gradients are averaged over the processes, hence the factor.
+        self.current_gradient_accumulation_steps: Any = self._sentences / (
+            len(inputs["num_words"]) * self.args.world_size
+        )
         with self._explaining_faults():  # here, so that the search for a batch size knows the error on every system
             loss = super().training_step(model, inputs, num_items_in_batch)
         self._update.append((loss, sentences))
@@ -313,18 +320,13 @@ class NestedNERTrainer(HubTrainer):
         return_outputs: bool = False,
         num_items_in_batch: torch.Tensor | int | None = None,
     ) -> Any:
-        """This batch's share of the mean loss over the sentences of the update.
+        """The mean loss of the batch's sentences, or that of `compute_loss_func`, which sees the model's output.
 
-        All sentences of an update have the same weight, however it is divided into batches and processes. (With the
-        published `loss_reduction="batch"`, a mean over spans, this holds within a batch only.)
+        A subclass may have a loss of its own, for training and evaluation: the mean of a batch, as here.
         """
-        targets = {} if self.teacher is None else {"targets": self.teacher.targets(inputs)}
-        outputs = model(**inputs, **targets)
-        loss = outputs.loss
-        if num_items_in_batch is not None:
-            # Gradients are averaged over the processes, hence the factor.
-            loss = loss * (len(inputs["num_words"]) * self.args.world_size / num_items_in_batch)
-        return (loss, outputs) if return_outputs else loss
+        if self.teacher is not None and "labels" in inputs:
+            inputs = {**inputs, "targets": self.teacher.targets(inputs)}
+        return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
 
     # ---- Evaluation ----
 
@@ -339,8 +341,9 @@ class NestedNERTrainer(HubTrainer):
         """Decodes every sentence to entities and scores them against the records' entity lists.
 
         Called by the Trainer's `evaluate` and `predict`. In the result, `predictions` and `label_ids` are lists of
-        entities per record, and the loss is the mean over sentences. `candidate_recall` is the share of gold among the
-        candidates, for a model with a cross-span stage. Predictions of `unscored_labels` are not scored.
+        entities per record, and the loss is the mean of `compute_loss` over sentences. `candidate_recall` is the share
+        of gold among the candidates, for a model with a cross-span stage. Predictions of `unscored_labels` are not
+        scored.
         `prediction_loss_only` and `ignore_keys` have no effect.
         """
         dataset: Any = dataloader.dataset
@@ -388,7 +391,7 @@ class NestedNERTrainer(HubTrainer):
         losses: list[float] = []
         for rows, inputs in zip(sampler.rows_that_count, dataloader, strict=True):
             self._batch[:] = inputs["input_ids"].shape
-            sentences, loss = self._predict_batch(model, self._prepare_inputs(inputs))
+            sentences, loss = self._predict_batch(model, inputs)
             # A batch that counts in another process has no rows here.
             found += zip(rows, sentences, strict=False)
             losses.append(loss * len(rows))
@@ -397,16 +400,26 @@ class NestedNERTrainer(HubTrainer):
         total_loss = sum(gather_object(losses))
         return [by_row[row] for row in range(len(by_row))], total_loss / len(by_row)
 
-    @torch.no_grad()
     def _predict_batch(
         self, model: torch.nn.Module, inputs: dict[str, Any]
     ) -> tuple[Iterator[tuple[Entities, list[Span]]], float]:
-        with self.accelerator.autocast():
-            output = model(**inputs)
-        entities = find_entities(output, self.model.config)
-        candidates: list[list[Span]] = candidate_spans(output) if self.model.config.cross_span else [[]] * len(entities)
-        loss = float("nan") if output.loss is None else output.loss.item()
-        return zip(entities, candidates, strict=True), loss
+        """Entities and candidates in the model's output, and the loss that `prediction_step` computes from it."""
+        outputs: list[Any] = []
+        watch = model.register_forward_hook(lambda _model, _inputs, output: outputs.append(output))
+        try:
+            with self.accelerator.autocast(), torch.no_grad():
+                loss, *_ = self.prediction_step(model, inputs, prediction_loss_only=False)
+        finally:
+            watch.remove()
+        if not outputs:
+            raise ValueError(
+                "prediction_step did not call the model, from whose output entities are read; let it do so."
+            )
+        entities = find_entities(outputs[-1], self.model.config)
+        candidates: list[list[Span]] = [[]] * len(entities)
+        if self.model.config.cross_span:
+            candidates = candidate_spans(outputs[-1])
+        return zip(entities, candidates, strict=True), float("nan") if loss is None else loss.item()
 
     # ---- Checkpoints and the finished model ----
 

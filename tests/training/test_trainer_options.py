@@ -133,7 +133,6 @@ def other_trainer(folder: Path, args: TrainingArguments | None = None, **options
     ("options", "message"),
     [
         ({"compute_metrics": lambda _: {}}, "compute_metrics has no effect .* `predict_entities`"),
-        ({"compute_loss_func": lambda *_: 0}, "compute_loss_func has no effect"),
         ({"model_init": lambda: None}, "model_init has no effect"),
         ({"train_dataset": micro_records(3)}, "train_dataset is a list; give a datasets.Dataset"),
         (

@@ -1,0 +1,215 @@
+"""A loss of one's own, as in transformers' Trainer: `compute_loss`, `prediction_step`, `compute_loss_func`."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+from transformers import Trainer, TrainerCallback, TrainingArguments
+
+from modeling_triaffine import NestedNERTrainer
+from modeling_triaffine.data.collator import encode_records
+from tests.helpers.micro_training import micro_records, micro_trainer, trainer_like
+
+WEIGHTS = (3.0, 2.0, 0.5)  # of the labels
+SENTENCES = 16
+
+
+def weighted(output: Any, labels: Tensor) -> Tensor:
+    """Mean over sentences of the weighted cross-entropy, summed over the sentence's spans."""
+    scores = output.span_logits.movedim(-1, 1)
+    return cross_entropy(scores, labels, torch.tensor(WEIGHTS), reduction="none").sum((1, 2)).mean()
+
+
+class ClassWeights:
+    """As the documentation of transformers shows it."""
+
+    def compute_loss(self, model, inputs, return_outputs=False, **kwargs):
+        labels = inputs.pop("labels")
+        outputs = model(**inputs)
+        loss = weighted(outputs, labels)
+        return (loss, outputs) if return_outputs else loss
+
+
+class NamedArgument:
+    """Divides by `num_items_in_batch` if it gets one, as for language models."""
+
+    def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
+        outputs = model(**inputs)
+        loss = weighted(outputs, inputs["labels"])
+        loss = loss if num_items_in_batch is None else loss / num_items_in_batch
+        return (loss, outputs) if return_outputs else loss
+
+
+class Penalty:
+    """Adds to the model's own loss."""
+
+    def compute_loss(self, model, inputs, return_outputs=False, *arguments, **options):
+        loss, outputs = super().compute_loss(model, inputs, True, *arguments, **options)  # type: ignore[misc]
+        loss = loss + sum(weights.square().sum() for weights in model.head.parameters())
+        return (loss, outputs) if return_outputs else loss
+
+
+class ModelsOwn:
+    pass
+
+
+class Watch(TrainerCallback):
+    """The gradients of an update."""
+
+    def on_pre_optimizer_step(self, args, state, control, model=None, **others):
+        self.gradients = {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
+
+
+def equal_records() -> list[dict]:
+    """Sentences of one length, so that their order does not matter to the losses that are sums over padded spans."""
+    return [{**record, "id": str(n)} for n, record in enumerate(micro_records(400)) if len(record["tokens"]) == 8][
+        :SENTENCES
+    ]
+
+
+def update_of(folder: Path, ways: type, batch: int, accumulation: int, theirs: bool) -> tuple[float, dict[str, Tensor]]:
+    """Loss and gradients of one update over all sentences, in this trainer or in transformers'."""
+    options = {"max_steps": 1, "per_device_train_batch_size": batch, "gradient_accumulation_steps": accumulation}
+    own = micro_trainer(
+        folder, equal_records(), config={"cross_span": False}, logging_steps=1, max_grad_norm=0, **options
+    )
+    watch = Watch()
+    if theirs:
+        args = TrainingArguments(
+            *(str(folder),), **options, logging_steps=1, max_grad_norm=0, use_cpu=True, remove_unused_columns=False,
+            save_strategy="no", report_to=[], disable_tqdm=True,
+        )  # fmt: skip
+        features: Any = encode_records(own.processing_class, equal_records())
+        trainer: Any = type("Theirs", (ways, Trainer), {})(
+            own.model, args, train_dataset=features, data_collator=own.data_collator, callbacks=[watch]
+        )
+    else:
+        own.__class__ = type("Ours", (ways, NestedNERTrainer), {})
+        trainer = own
+        trainer.add_callback(watch)
+    trainer.train()
+    (loss,) = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
+    return loss, watch.gradients
+
+
+@pytest.mark.parametrize("ways", [ClassWeights, NamedArgument, Penalty, ModelsOwn])
+def test_loss_and_gradients_are_those_of_transformers_at_any_accumulation(ways, tmp_path):
+    expected, gradients = update_of(tmp_path, ways, SENTENCES, 1, theirs=True)
+    for batch, accumulation in ((16, 1), (4, 4), (2, 8)):
+        loss, found = update_of(tmp_path, ways, batch, accumulation, theirs=False)
+        assert loss == pytest.approx(expected, rel=1e-4)
+        assert found.keys() == gradients.keys()
+        for name, gradient in gradients.items():
+            torch.testing.assert_close(found[name], gradient, rtol=1e-3, atol=1e-5)
+
+
+def summed(output: Any, labels: Tensor, num_items_in_batch: Tensor | None = None) -> Tensor:
+    """A loss function in the form that transformers asks for: it divides by the labels of the whole update itself."""
+    scores = output.span_logits.movedim(-1, 1)
+    return cross_entropy(scores, labels, torch.tensor(WEIGHTS), reduction="none").sum() / num_items_in_batch
+
+
+@pytest.mark.parametrize(("batch", "accumulation"), [(16, 1), (4, 4), (2, 8)])
+def test_a_loss_function_gets_output_and_labels(batch, accumulation, tmp_path):
+    options = {"per_device_train_batch_size": batch, "gradient_accumulation_steps": accumulation}
+    trainer = micro_trainer(tmp_path, equal_records(), equal_records(), max_steps=1, logging_steps=1, **options)
+    trainer = trainer_like(trainer, compute_loss_func=summed)
+    spans = SENTENCES * 8 * 9 / 2
+    (batches,) = [trainer.data_collator(encode_records(trainer.processing_class, equal_records()))]
+    labels = batches.pop("labels")
+    with torch.no_grad():
+        expected = summed(trainer.model(**batches), labels, spans).item()
+    assert trainer.evaluate()["eval_loss"] == pytest.approx(expected, rel=1e-4)
+    trainer.train()
+    (loss,) = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
+    assert loss == pytest.approx(expected, rel=1e-4)
+
+
+def test_the_model_is_evaluated_and_chosen_by_the_loss_it_is_trained_with(tmp_path):
+    trainer = micro_trainer(
+        *(tmp_path, micro_records(8), micro_records(9, seed=1)), eval_strategy="epoch", save_strategy="epoch",
+        metric_for_best_model="loss", load_best_model_at_end=True, num_train_epochs=2,
+    )  # fmt: skip
+    trainer.__class__ = type("Weighted", (ClassWeights, NestedNERTrainer), {})
+    scores = trainer.evaluate()
+    losses = []
+    for record in micro_records(9, seed=1):  # alone, without padding
+        batch = trainer.data_collator(encode_records(trainer.processing_class, [record]))
+        labels = batch.pop("labels")
+        with torch.no_grad():
+            losses.append(weighted(trainer.model(**batch), labels).item())
+    assert scores["eval_loss"] == pytest.approx(sum(losses) / len(losses), rel=1e-4)
+    assert scores["eval_f1"] >= 0
+    trainer.train()
+    found = [entry["eval_loss"] for entry in trainer.state.log_history if "eval_loss" in entry]
+    assert trainer.state.best_metric == min(found)
+
+
+class SampleWeights(NestedNERTrainer):
+    """Weights of the sentences, from a column that the data set has beside what the model reads."""
+
+    def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
+        weights = inputs.pop("weights")
+        outputs = model(**inputs)
+        loss = (
+            weights * cross_entropy(outputs.span_logits.movedim(-1, 1), inputs["labels"], reduction="none").sum((1, 2))
+        ).mean()
+        return (loss, outputs) if return_outputs else loss
+
+
+@pytest.mark.parametrize("weight", [0.5, 2.0])
+def test_a_column_that_compute_loss_takes_out_of_the_batch(weight, tmp_path):
+    trainer = micro_trainer(tmp_path, micro_records(8), micro_records(8, seed=1), max_steps=1)
+    data = {name: getattr(trainer, name) for name in ("train_dataset", "eval_dataset")}
+    data = {name: records.add_column("weight", [weight] * 8) for name, records in data.items()}
+
+    def collate(features):
+        return {**trainer.data_collator(features), "weights": torch.tensor([feature["weight"] for feature in features])}
+
+    own = SampleWeights(
+        *(trainer.model, trainer.args), processing_class=trainer.processing_class, data_collator=collate, **data
+    )
+    loss = own.evaluate()["eval_loss"]
+    data["eval_dataset"] = data["eval_dataset"].map(lambda record: {"weight": 1.0})
+    assert loss == pytest.approx(weight * own.evaluate(data["eval_dataset"])["eval_loss"], rel=1e-4)
+    own.train()
+
+
+class Doubled(NestedNERTrainer):
+    def prediction_step(self, *arguments, **options):
+        loss, scores, labels = super().prediction_step(*arguments, **options)
+        return 2 * loss, scores, labels
+
+
+class OnlyLoss(NestedNERTrainer):
+    def prediction_step(self, model, inputs, prediction_loss_only, ignore_keys=None):
+        inputs = self._prepare_inputs(inputs)
+        model(**inputs)
+        return None, None, None
+
+
+class WithoutModel(NestedNERTrainer):
+    def prediction_step(self, model, inputs, prediction_loss_only, ignore_keys=None):
+        return None, None, None
+
+
+def test_a_prediction_step_of_ones_own(tmp_path):
+    trainer = micro_trainer(tmp_path, micro_records(8), micro_records(8, seed=1), max_steps=1)
+    trainer.train()
+    scores = trainer.evaluate()
+    trainer.__class__ = Doubled
+    doubled = trainer.evaluate()
+    assert doubled["eval_loss"] == pytest.approx(2 * scores["eval_loss"])
+    assert doubled["eval_f1"] == scores["eval_f1"]
+    trainer.__class__ = OnlyLoss
+    without = trainer.evaluate()
+    assert math.isnan(without["eval_loss"])
+    assert without["eval_f1"] == scores["eval_f1"]
+    assert not trainer.model._forward_hooks
+    trainer.__class__ = WithoutModel
+    with pytest.raises(ValueError, match="prediction_step did not call the model"):
+        trainer.evaluate()
