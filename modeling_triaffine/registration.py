@@ -20,11 +20,10 @@ def register_with_transformers() -> None:
 
 
 class _Watcher(MetaPathFinder):
-    """Finds the modules of transformers as everybody else does, and calls the function of each that has been imported.
+    """Finds modules as everybody else does, and calls the function of each named one that has been imported.
 
-    It does so once the outermost of their imports has ended: they import each other, and until then, what a function
-    imports may be half imported. Our own modules are not: `model/__init__` imports the Auto classes before any of them,
-    and `_register_task` imports them only when a pipeline is made.
+    It does so once the outermost import of transformers' modules and of those in `model/` has ended: they import each
+    other, and until then, what a function imports may be half imported.
     """
 
     def __init__(self, calls: dict[str, Callable[[], None]]):
@@ -38,7 +37,8 @@ class _Watcher(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if not self.calls or fullname.partition(".")[0] != "transformers":
+        is_watched = fullname.partition(".")[0] == "transformers" or fullname.startswith(f"{__package__}.model.")
+        if not self.calls or not is_watched:
             return None
         others = [finder for finder in sys.meta_path if finder is not self]
         spec = next(filter(None, (finder.find_spec(fullname, path, target) for finder in others)), None)

@@ -14,6 +14,8 @@ models = [auto.from_pretrained(folder) for auto in (AutoModel, AutoModelForToken
 task = PIPELINE_REGISTRY.supported_tasks["token-classification"]["impl"]
 known = (*map(type, models), type(AutoProcessor.from_pretrained(folder)), models[0].push_repository, task)
 print(*(one.__module__ for one in known))
+import modeling_triaffine
+assert isinstance(models[1], modeling_triaffine.TriaffineForNestedNER), "a module was imported twice"
 """
 # Most first imports from transformers, such as the first one here, import the Auto classes before they are complete.
 OFTEN = ["import modeling_triaffine; from transformers import pipeline"]
@@ -21,6 +23,7 @@ RARELY = [
     "import modeling_triaffine",
     "import transformers.models.auto; import modeling_triaffine",
     "import modeling_triaffine.model.pipeline_triaffine",
+    "from modeling_triaffine import TriaffineConfig",
 ]
 
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from datasets import Dataset, DatasetDict, Features
 from datasets.fingerprint import Hasher
 
-from ..model.configuration_triaffine import CHOICES
+from ..model.options_triaffine import MODEL_OPTIONS
 from ..model.text_triaffine import neighbouring_words
 from .schema import CONTEXT_FIELDS, FEATURES, as_records
 
@@ -35,8 +35,8 @@ def add_context(dataset: AnyDataset, context: str, max_tokens: int) -> AnyDatase
             rows of a document.
         TypeError: the data set is a streaming one.
     """
-    if context not in CHOICES["context"]:
-        raise ValueError(f"There is no context {context!r}. Choose one of {', '.join(CHOICES['context'])}.")
+    if not MODEL_OPTIONS["context"].allows(context):
+        raise ValueError(f"There is no context {context!r}; {MODEL_OPTIONS['context'].wanted}")
     if max_tokens < 0:
         raise ValueError(f"max_tokens is {max_tokens}, which is negative. Give the maximum number of words, 0 or more.")
     if isinstance(dataset, DatasetDict):

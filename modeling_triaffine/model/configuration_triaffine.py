@@ -8,19 +8,18 @@ from .versions_triaffine import LOWEST_VERSIONS  # noqa: F401  # isort: skip - r
 import copy
 import functools
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields
 from operator import index
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, get_args
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from huggingface_hub.dataclasses import strict, validated_field
+from huggingface_hub.dataclasses import strict
 from huggingface_hub.errors import StrictDataclassError
 from transformers import AutoConfig, PretrainedConfig
 
 from .checks_triaffine import check_dtype, check_integer, check_kind, check_threshold, reading, shortened
+from .options_triaffine import MODEL_OPTIONS, ModelOptions, Option, option, options_of
 from .repository_triaffine import AUTO_MAP, CUSTOM_PIPELINES, HubMixin, code_reference, save_remote_code
 
 NONE_LABEL = "None"
-MAX_SUBWORDS = 2**16
 # Only the caller who loads a model sets these: in a file, they could name attention code on the Hub, or a pickle.
 LOADING_FIELDS = (
     *("attn_implementation", "_attn_implementation", "_attn_implementation_internal"),
@@ -54,55 +53,6 @@ class PipelineTasks(dict[str, Any]):
         return {**super().__getitem__(TASK_ALIASES.get(task, task))}  # transformers writes its classes into it
 
 
-@dataclass(frozen=True)
-class ConfigOption:
-    """A field of [`TriaffineConfig`] that a user sets.
-
-    Attributes:
-        type: int, float, bool or str.
-        choices: the values a str may have; empty for the other types.
-        optional: whether the field may be None.
-        doc: its meaning, one line.
-    """
-
-    name: str
-    type: type
-    choices: tuple[str, ...]
-    optional: bool
-    default: Any
-    doc: str
-
-
-def _option(default: Any, doc: str, least: float = 0, most: float | None = None, below: float | None = None) -> Any:
-    """A field with its meaning and, for a number, its bounds: at least `least`, at most `most` or below `below`.
-
-    The upper bounds of sizes are far above any use: a damaged or hostile file is rejected before it fills the memory.
-    """
-
-    def check(value: float | None) -> None:
-        if value is None:
-            return
-        if most is not None and not least <= value <= most:
-            raise ValueError(f"give a whole number from {least} to {most}.")
-        if below is not None and not least <= value < below:  # NaN is in no bounds
-            raise ValueError(f"give a number of at least {least:g} and below {below:g}.")
-
-    return validated_field(check, default=default, metadata={"doc": doc})
-
-
-def _size(default: int | None, doc: str, most: int = 2**14) -> Any:
-    return _option(default, doc, least=1, most=most)
-
-
-def _part(doc: str, most: int = 2**14) -> Any:
-    """The size of a part of the word representation that is off by default."""
-    return _option(0, f"{doc}; 0 switches it off", most=most)
-
-
-def _dropout(default: float, place: str) -> Any:
-    return _option(default, f"dropout probability {place}", below=1)
-
-
 def _raising_value_errors(cls: Any) -> Any:
     """Converts the errors of a strict dataclass to ValueErrors of one paragraph, as of any other bad argument."""
 
@@ -112,15 +62,12 @@ def _raising_value_errors(cls: Any) -> Any:
             try:
                 method(self, *args, **kwargs)
             except StrictDataclassError as error:
-                cause = error.__cause__
-                raise ValueError(_describe(cause, *args) if method is set_field else str(cause)) from error
+                raise ValueError(describe(*args) if method is set_field else str(error.__cause__)) from error
 
         return run
 
-    def _describe(cause: BaseException | None, name: str, value: Any) -> str:
-        wanted = str(cause)
-        if isinstance(cause, TypeError):
-            wanted = _describe_type(cls.__dataclass_fields__[name].type)
+    def describe(name: str, value: Any) -> str:
+        wanted = CHECKED[name].wanted if name in CHECKED else f"give {cls.__dataclass_fields__[name].type}."
         return f"{WHERE}: `{name}` is {shortened(value)}; {wanted}"
 
     set_field = cls.__setattr__
@@ -128,16 +75,9 @@ def _raising_value_errors(cls: Any) -> Any:
     return cls
 
 
-def _describe_type(annotation: Any) -> str:
-    choices = [kind for kind in get_args(annotation) if isinstance(kind, str)]
-    if choices:
-        return f"choose one of {', '.join(map(repr, choices))}."
-    return f"give a value of type {annotation.__name__ if isinstance(annotation, type) else annotation}."
-
-
 @_raising_value_errors
 @strict
-class TriaffineConfig(HubMixin, PretrainedConfig):
+class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
     """Configuration of [`TriaffineForNestedNER`].
 
     Equations and sections are those of Yuan et al., "Fusing Heterogeneous Factors with Triaffine Mechanism for Nested
@@ -153,7 +93,7 @@ class TriaffineConfig(HubMixin, PretrainedConfig):
         label_thresholds: lowest probability of an entity by label, for predictions without a threshold of their own; a
             label without one is predicted where it is the likeliest.
 
-    All other fields are documented where they are declared; `TriaffineConfig.options()` returns them.
+    All other fields are those of [`ModelOptions`]; `TriaffineConfig.options()` lists them with their meaning.
 
     Raises:
         ValueError: a value out of its bounds (also when a field is set later), choices or sizes that do not fit
@@ -171,78 +111,11 @@ class TriaffineConfig(HubMixin, PretrainedConfig):
         num_labels: int
     else:
         encoder_config: PretrainedConfig | dict[str, Any] | None = None
-        hidden_size: int | None = _size(None, "", most=2**16)
+        hidden_size: int | None = option(None, "Width H of a word representation", least=1, most=2**16)
 
     # Set by calibration, so not among `options()`.
-    temperature: float | int = _option(1.0, "", least=1e-3, below=1e3)
+    temperature: float | int = option(1.0, "Divisor of the final logits in prediction", least=1e-3, below=1e3)
     label_thresholds: dict[str, float | int] | None = None
-
-    triaffine_dim: int = _size(256, "width d of the triaffine inputs")
-    max_candidates: int = _size(30, "m, how many spans of a sentence enter the cross-span stage", most=2**12)
-    attention: Literal["triaffine", "triaffine_no_label", "label", "linear", "none"] = _option(
-        "triaffine", "attention to the inside words of a span (section 3, ablations (a), (c)-(e))"
-    )
-    scoring: Literal[
-        "triaffine", "linear", "linear_boundary", "linear_boundary_shared", "biaffine", "biaffine_shared"
-    ] = _option("triaffine", "scoring of a span's representation (section 4, ablations (a), (b), (f))")
-    cross_span: bool = _option(True, "whether candidates attend to each other (section 6); False is ablation (g)")
-    cross_span_axis: Literal["key", "query"] = _option(
-        "key", "the softmax of the cross-span attention: over the related spans (key) or the scored ones (query)"
-    )
-    share_triaffine: bool = _option(
-        True, "whether the cross-span stage reuses the tensors W, V and the label bias of the span stage"
-    )
-    triaffine_rank: int | None = _size(None, "rank of the triaffine tensors as sums of rank-one terms; None: full")
-    max_span_width: int | None = _size(None, "widest span that is scored, in words; None: all", most=2**16)
-    aux_loss_weight: float | int = _option(1.0, "weight of the span stage's loss", below=float("inf"))
-    loss_reduction: Literal["sentence", "batch"] = _option(
-        "sentence", "mean over sentences of the mean over a sentence's spans, or one mean over all spans of the batch"
-    )
-    boundary_smoothing: float | int = _option(
-        0.0, "ε, how much of an entity's probability is given to the spans around it in training; 0 = off", below=1.0
-    )
-    boundary_smoothing_distance: int = _option(
-        1, "D, how many words the boundaries of those spans may be off, head and tail together", least=1, most=2**6
-    )
-    cross_span_residual: bool = _option(
-        False, "whether the final scores are those of the span stage plus the cross-span ones"
-    )
-    triaffine_init_std: float | int = _option(
-        0.01, "standard deviation of full W and V at the start", least=1e-9, below=float("inf")
-    )
-    subword_pooling: Literal["max", "first", "mean"] = _option("max", "how a word's sub-words become one vector")
-    word_vocab_size: int = _part("vocabulary of static word vectors", most=2**26)
-    word_embedding_size: int = _part("width of static word vectors")
-    pos_vocab_size: int = _part("vocabulary of parts of speech", most=2**26)
-    pos_embedding_size: int = _part("width of part-of-speech embeddings")
-    char_vocab_size: int = _part("vocabulary of characters", most=2**26)
-    char_embedding_size: int = _part("width of character embeddings")
-    char_lstm_hidden_size: int = _part("width of the character BiLSTM, each direction")
-    char_readout: Literal["both_ends", "last_character"] = _option(
-        "both_ends", "where the character BiLSTM is read: each direction's last state, or both at the last character"
-    )
-    lstm_hidden_size: int = _option(
-        512, "width of the BiLSTM over words, each direction; 0 switches it off", most=2**14
-    )
-    lstm_layers: int = _size(2, "layers of the BiLSTM over words", most=16)
-    encoder_dropout: float | int = _dropout(0.0, "of the encoder's output")
-    word_dropout: float | int = _dropout(0.2, "of static word vectors")
-    pos_dropout: float | int = _dropout(0.2, "of part-of-speech embeddings")
-    char_dropout: float | int = _dropout(0.2, "of character embeddings")
-    lstm_dropout: float | int = _dropout(0.2, "between BiLSTM layers")
-    mlp_dropout: float | int = _dropout(0.1, "between MLP layers")
-    multi_label: bool = _option(
-        False, "whether each label of a span has a probability of its own, so that a span can have several"
-    )
-    max_subwords: int = _size(
-        192, "sub-words the encoder reads at once, specials included; longer sentences are windowed", most=MAX_SUBWORDS
-    )
-    mix_layers: bool = _option(
-        False, "whether a word is a learned average of all encoder layers instead of the last one"
-    )
-    context: Literal["none", "previous_sentence", "document"] = _option(
-        "none", "neighbouring sentences shown to the encoder around a sentence"
-    )
 
     def __post_init__(self, num_labels: int | None = None, **kwargs: Any) -> None:
         self.encoder_config = _as_encoder_config(self.encoder_config)
@@ -260,20 +133,18 @@ class TriaffineConfig(HubMixin, PretrainedConfig):
         super().__post_init__(**kwargs)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """`label2id` follows `id2label`, for instance where `from_pretrained(…, id2label=…)` renames labels."""
+        """Checks bounds and choices; `label2id` follows `id2label`, which `from_pretrained(…, id2label=…)` renames."""
+        if name in CHECKED and not CHECKED[name].allows(value):
+            _fail(f"`{name}` is {shortened(value)}; {CHECKED[name].wanted.removesuffix('.')}")
         if name == "id2label" and value is not None:
             value = _resolve_labels(value, None, None)
             self.label2id = {label: i for i, label in value.items()}
         super().__setattr__(name, value)
 
     @classmethod
-    def options(cls) -> list[ConfigOption]:
+    def options(cls) -> list[Option]:
         """The fields that a user sets, as declared: all but the labels and those that follow from the encoder."""
-        return [
-            ConfigOption(field.name, *_read_type(field.type), field.default, field.metadata["doc"])
-            for field in fields(cls)
-            if field.metadata.get("doc")
-        ]
+        return [*MODEL_OPTIONS.values()]
 
     @property
     def entity_labels(self) -> list[str]:
@@ -405,12 +276,7 @@ class TriaffineConfig(HubMixin, PretrainedConfig):
             )
 
 
-def _read_type(annotation: Any) -> tuple[type, tuple[str, ...], bool]:
-    """Type, choices and whether None is allowed, of a field's annotation."""
-    kinds = get_args(annotation)
-    if kinds and isinstance(kinds[0], str):
-        return str, kinds, False
-    return (kinds[0] if kinds else annotation), (), type(None) in kinds
+CHECKED = options_of(TriaffineConfig)
 
 
 def _without_loading_fields(fields: dict[str, Any]) -> dict[str, Any]:
@@ -515,6 +381,3 @@ def _labels_by_id(field: str, pairs: Iterable[tuple[Any, Any]]) -> dict[int, str
 
 def _fail(message: str) -> NoReturn:
     raise ValueError(f"{WHERE}: {message}.")
-
-
-CHOICES = {option.name: option.choices for option in TriaffineConfig.options() if option.choices}

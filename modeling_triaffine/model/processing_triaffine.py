@@ -20,8 +20,8 @@ from transformers.utils import logging
 
 from .batches_triaffine import PADDING_VALUES, Feature, pad_features, stack_arrays
 from .checks_triaffine import check_integer, check_kind, reading, shortened
-from .configuration_triaffine import CHOICES, MAX_SUBWORDS
 from .layout_triaffine import lay_out
+from .options_triaffine import MODEL_OPTIONS
 from .repository_triaffine import (
     AUTO_MAP,
     HubMixin,
@@ -67,7 +67,7 @@ PosTagger = Callable[[list[Sequence[str]]], Iterable[Sequence[str]]]
 MAX_CHARACTERS = 64
 MAX_CHARACTERS_OF_SUBWORDS = 256
 # Bounds of the numeric options; memory for span scores grows with the square of the sentence length.
-LIMITS = {"max_subwords": (8, MAX_SUBWORDS), "max_sentence_words": (1, 4096)}
+LIMITS = {"max_subwords": (8, int(MODEL_OPTIONS["max_subwords"].most)), "max_sentence_words": (1, 4096)}
 # Options by which a tokenizer was loaded; transformers would save them with it.
 LOADING_OPTIONS = ("is_local", "local_files_only")
 # Sentences of a text that are encoded together: memory does not grow with the text.
@@ -113,8 +113,8 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         super().__init__(tokenizer)
         if not getattr(tokenizer, "is_fast", False):
             raise ValueError("TriaffineProcessor needs a fast tokenizer: only these map sub-words to words.")
-        if context not in CHOICES["context"]:
-            raise ValueError(f"`context` is {context!r}; choose one of {', '.join(map(repr, CHOICES['context']))}.")
+        if not MODEL_OPTIONS["context"].allows(context):
+            raise ValueError(f"`context` is {context!r}; {MODEL_OPTIONS['context'].wanted}")
         for name, value in (("max_subwords", max_subwords), ("max_sentence_words", max_sentence_words)):
             check_integer("TriaffineProcessor", name, value, *LIMITS[name])
         check_kind("TriaffineProcessor", "sentence_splitter", sentence_splitter, str, "the name of one")

@@ -24,6 +24,7 @@ logger = logging.get_logger(__name__)
 # Saved with every checkpoint, in one folder: transformers loads these files as remote code.
 REMOTE_CODE_FILES = (
     "versions_triaffine.py",
+    "options_triaffine.py",
     "repository_triaffine.py",
     "checks_triaffine.py",
     "checkpoint_triaffine.py",

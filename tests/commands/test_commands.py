@@ -23,8 +23,8 @@ from modeling_triaffine.data.writing_texts import PREDICTION_WRITERS
 from modeling_triaffine.errors import INTERRUPTED, PIPE_CLOSED
 from modeling_triaffine.evaluation.prediction import predict_words, score_raw_text
 from modeling_triaffine.evaluation.uncertainty import MEASURES
-from modeling_triaffine.model.configuration_triaffine import CHOICES
 from modeling_triaffine.model.decoding_triaffine import OVERLAPS
+from modeling_triaffine.model.options_triaffine import MODEL_OPTIONS
 from modeling_triaffine.model.text_triaffine import SENTENCE_SPLITTERS
 from modeling_triaffine.publishing.upload import NotPublishedError
 from modeling_triaffine.training.arguments import (
@@ -157,7 +157,7 @@ def test_choices_are_those_of_the_other_folders():
         convert.Targets: WRITERS,
         convert.SentenceSplitters: SENTENCE_SPLITTERS,
         convert_published.PublishedCorpora: CORPORA,
-        convert_published.Contexts: CHOICES["context"],
+        convert_published.Contexts: MODEL_OPTIONS["context"].choices,
         preannotate.Tools: PREDICTION_WRITERS,
         preannotate.Measures: MEASURES,
     }
@@ -187,8 +187,8 @@ def test_the_help_of_train_states_the_defaults_there_are():
 
 def test_the_help_of_train_names_the_choices_there_are():
     described = read_descriptions()
-    for name, choices in CHOICES.items():
-        assert [choice for choice in choices if not re.search(rf"\b{choice}\b", described[name])] == [], name
+    for name, option in MODEL_OPTIONS.items():
+        assert [choice for choice in option.choices if not re.search(rf"\b{choice}\b", described[name])] == [], name
 
 
 @pytest.mark.parametrize("option", ["attention", "context"])

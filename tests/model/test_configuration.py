@@ -58,6 +58,7 @@ def test_options_are_what_a_user_sets_with_type_choices_and_default():
         assert option.default is None if option.optional else type(option.default) is option.type
         assert (option.default in option.choices) == (option.type is str)
         assert option.doc
+        assert not option.doc.endswith(".")
     assert options["attention"].choices[0] == "triaffine"
     assert options["triaffine_rank"].type is int
 

@@ -1,0 +1,222 @@
+"""The options of a model and of prediction, each declared once: type, default, bounds, choices and meaning.
+
+Configuration, help, recipes, cards, page, server and spaCy component read the declarations. This file imports no
+library, so that help and shell completion need none.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from types import NoneType, UnionType
+from typing import Any, Literal, get_args, get_origin
+
+DECLARED = "option"  # in the metadata of a field
+
+
+@dataclass(frozen=True)
+class Option:
+    """What a person may set, and all that help, checks and tables say of it.
+
+    Attributes:
+        type: int, float, bool or str; object for what only the library knows that declares the option.
+        default: its value when it is not set.
+        doc: its meaning, without a full stop.
+        meanings: the choices of a str, with what each means ("" where the name says it); empty if any str is one.
+        least, most, below: bounds of a number: at least `least`, at most `most` or below `below`.
+        optional: whether it may be None.
+        unset: what None means.
+        metavar: what stands for the value in help.
+        section: heading of the help that it is listed under.
+        in_card: whether the settings in a model card have it.
+    """
+
+    name: str
+    type: type
+    default: Any
+    doc: str
+    meanings: Mapping[str, str] = field(default_factory=dict)
+    least: float = -math.inf
+    most: float = math.inf
+    below: float = math.inf
+    optional: bool = False
+    unset: str = ""
+    metavar: str = ""
+    section: str = ""
+    in_card: Literal["always", "if set", "never"] = "if set"
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        return tuple(self.meanings)
+
+    @property
+    def wanted(self) -> str:
+        """What to give, as the end of an error."""
+        if self.meanings:
+            return f"choose one of {', '.join(map(repr, self.meanings))}."
+        if self.type not in (int, float):
+            return f"give {'True or False' if self.type is bool else 'a string'}."
+        kind = "a whole number" if self.type is int else "a number"
+        if self.most < math.inf:
+            return f"give {kind} from {self.least:g} to {self.most:.12g}."
+        bounds = [f"at least {self.least:g}"] if self.least > -math.inf else []
+        bounds += [f"below {self.below:g}"] if self.below < math.inf else []
+        return f"give {kind}{' of ' if bounds else ''}{' and '.join(bounds)}."
+
+    def allows(self, value: Any) -> bool:
+        """Whether the option may have the value."""
+        if value is None or self.type is object:
+            return self.optional or self.type is object
+        if self.type in (bool, str):
+            return isinstance(value, self.type) and (not self.meanings or value in self.meanings)
+        is_number = isinstance(value, int if self.type is int else int | float) and not isinstance(value, bool)
+        return is_number and self.least <= value < self.below and value <= self.most  # NaN is in no bounds
+
+
+def option(default: Any, doc: str, choices: Mapping[str, str] | None = None, **facts: Any) -> Any:
+    """A field of a dataclass of options; `facts` are attributes of [`Option`]."""
+    return field(default=default, metadata={DECLARED: Option("", object, default, doc, choices or {}, **facts)})
+
+
+def options_of(holder: Any) -> dict[str, Option]:
+    """The options that a dataclass declares, by name."""
+    declared = {one.name: (one.type, one.metadata[DECLARED]) for one in fields(holder) if DECLARED in one.metadata}
+    return {name: _completed(name, annotation, option) for name, (annotation, option) in declared.items()}
+
+
+def _completed(name: str, annotation: Any, declared: Option) -> Option:
+    kinds = get_args(annotation) if get_origin(annotation) is UnionType else (annotation,)
+    known = next((kind for kind in (float, int, bool, str) if kind in kinds), object)
+    optional = NoneType in kinds or declared.default is None
+    return replace(declared, name=name, type=str if declared.meanings else known, optional=optional)
+
+
+def _size(default: int | None, doc: str, most: int = 2**14, **facts: Any) -> Any:
+    """The upper bounds of sizes are far above any use: a damaged or hostile file is refused before it fills memory."""
+    return option(default, doc, least=1, most=most, **facts)
+
+
+def _part(doc: str, default: int = 0) -> Any:
+    """The size of a part of the word representation."""
+    return option(default, f"{doc}; 0 switches it off", least=0, most=2**14)
+
+
+def _vocabulary(of: str) -> Any:
+    return option(0, f"Size of the vocabulary of {of}, set by the training data", least=0, most=2**26, in_card="never")
+
+
+def _dropout(default: float, place: str) -> Any:
+    return option(default, f"Dropout probability {place}", least=0, below=1)
+
+
+@dataclass(kw_only=True, repr=False, eq=False)  # as every configuration of transformers
+class ModelOptions:
+    """The fields of [`TriaffineConfig`] that a person sets.
+
+    Equations, sections and ablations are those of Yuan et al., "Fusing Heterogeneous Factors with Triaffine Mechanism
+    for Nested Named Entity Recognition" (Findings of ACL 2022).
+    """
+
+    triaffine_dim: int = _size(256, "Width d of the triaffine inputs")
+    triaffine_rank: int | None = _size(
+        None, "Rank of the triaffine tensors as sums of rank-one terms", unset="none, for full tensors"
+    )
+    max_candidates: int = _size(30, "Candidate spans of a sentence (m) that enter the cross-span stage", most=2**12)
+    max_span_width: int | None = _size(
+        None, "Widest span that is scored, in words", most=2**16, unset="none, for all spans"
+    )
+    multi_label: bool = option(
+        False, "Whether each label of a span has a probability of its own, so that a span can have several"
+    )
+    attention: str = option(
+        "triaffine",
+        "How the words inside a span are weighed (section 3, ablations (a), (c)-(e))",
+        {
+            "triaffine": "by head, tail and label",
+            "triaffine_no_label": "by head and tail",
+            "label": "by the label",
+            "linear": "linearly by head, tail and label",
+            "none": "they are not read; for biaffine scoring",
+        },
+        metavar="KIND",
+    )
+    scoring: str = option(
+        "triaffine",
+        "What a span is scored by (section 4, ablations (a), (b), (f))",
+        {
+            "triaffine": "head, tail and inside words",
+            "linear": "linearly by inside words",
+            "linear_boundary": "linearly by head, tail and inside words",
+            "linear_boundary_shared": "the same, with head and tail of the attention",
+            "biaffine": "head and tail",
+            "biaffine_shared": "head and tail from the same layers, as in the published code",
+        },
+        metavar="KIND",
+    )
+    cross_span: bool = option(True, "Whether candidates attend to each other (section 6); false is ablation (g)")
+    cross_span_axis: str = option(
+        "key",
+        "What the softmax of the attention between candidates runs over",
+        {"key": "the related spans, as in the paper", "query": "the scored spans, as in the published code"},
+        metavar="AXIS",
+    )
+    cross_span_residual: bool = option(
+        False, "Whether the final scores are those of the span stage plus the cross-span ones"
+    )
+    share_triaffine: bool = option(
+        True, "Whether the cross-span stage reuses the tensors W, V and the label bias of the span stage"
+    )
+    triaffine_init_std: float | int = option(
+        0.01, "Standard deviation of full tensors at the start", least=1e-9, below=math.inf
+    )
+    aux_loss_weight: float | int = option(1.0, "Weight of the span stage's loss", least=0, below=math.inf)
+    loss_reduction: str = option(
+        "sentence",
+        "How the loss of a batch is averaged",
+        {"sentence": "over the spans of a sentence, then over sentences", "batch": "over all spans"},
+        metavar="WAY",
+    )
+    boundary_smoothing: float | int = option(
+        0.0, "Share ε of an entity's probability that the spans around it get in training; 0: off", least=0, below=1
+    )
+    boundary_smoothing_distance: int = _size(
+        1, "How many words (D), head and tail together, the boundaries of those spans may be off", most=2**6
+    )
+    context: str = option(
+        "none",
+        "Neighbouring sentences that the encoder reads beside a sentence",
+        {"none": "", "previous_sentence": "", "document": "as many as fit, on both sides"},
+        metavar="CONTEXT",
+    )
+    max_subwords: int = _size(
+        192, "Sub-words the encoder reads at once, specials included; longer sentences are windowed", most=2**16
+    )
+    subword_pooling: str = option(
+        "max", "How a word's sub-words become one vector", {"max": "", "first": "", "mean": ""}, metavar="WAY"
+    )
+    mix_layers: bool = option(
+        False, "Whether a word is a learned average of all encoder layers instead of the last one"
+    )
+    word_vocab_size: int = _vocabulary("static word vectors")
+    word_embedding_size: int = _part("Width of static word vectors")
+    pos_vocab_size: int = _vocabulary("parts of speech")
+    pos_embedding_size: int = _part("Width of part-of-speech embeddings")
+    char_vocab_size: int = _vocabulary("characters")
+    char_embedding_size: int = _part("Width of character embeddings")
+    char_lstm_hidden_size: int = _part("Width of the character BiLSTM in each direction")
+    char_readout: str = option(
+        "both_ends",
+        "Where the character BiLSTM is read",
+        {"both_ends": "the last state of each direction", "last_character": "both directions at the last character"},
+        metavar="WAY",
+    )
+    lstm_hidden_size: int = _part("Width of the BiLSTM over words in each direction", default=512)
+    lstm_layers: int = _size(2, "Layers of the BiLSTM over words", most=16)
+    encoder_dropout: float | int = _dropout(0.0, "of the encoder's output")
+    word_dropout: float | int = _dropout(0.2, "of static word vectors")
+    pos_dropout: float | int = _dropout(0.2, "of part-of-speech embeddings")
+    char_dropout: float | int = _dropout(0.2, "of character embeddings")
+    lstm_dropout: float | int = _dropout(0.2, "between layers of the BiLSTM")
+    mlp_dropout: float | int = _dropout(0.1, "between layers of MLPs")
+
+
+MODEL_OPTIONS = options_of(ModelOptions)

@@ -1,0 +1,67 @@
+"""The declarations of options: which values each allows, and how errors say what to give."""
+
+import dataclasses
+import subprocess
+import sys
+
+import pytest
+
+from modeling_triaffine import TriaffineConfig
+from modeling_triaffine.model.options_triaffine import MODEL_OPTIONS, ModelOptions, option, options_of
+
+
+@dataclasses.dataclass
+class Examples:
+    whole: int = option(3, "A size", least=1, most=8)
+    share: float | int = option(0.5, "A share", least=0, below=1)
+    count: int | None = option(None, "A count", least=0)
+    switch: bool = option(True, "A switch")
+    name: str | None = option(None, "A name")
+    way: str = option("a", "A way", {"a": "one", "b": "other"})
+    undeclared: int = 0
+
+
+OPTIONS = options_of(Examples)
+
+
+@pytest.mark.parametrize(
+    ("name", "allowed", "refused", "wanted"),
+    [
+        ("whole", [1, 8], [0, 9, 2.0, True, "3", None], "give a whole number from 1 to 8."),
+        (
+            "share",
+            [0, 0.99],
+            [1.0, -0.1, float("nan"), float("inf"), False, None],
+            "give a number of at least 0 and below 1.",
+        ),
+        ("count", [0, 10**9, None], [-1, 1.5], "give a whole number of at least 0."),
+        ("switch", [True, False], [1, "true", None], "give True or False."),
+        ("name", ["", "x", None], [3, ["x"]], "give a string."),
+        ("way", ["a", "b"], ["c", "", None, 3, ["a"]], "choose one of 'a', 'b'."),
+    ],
+)
+def test_an_option_allows_its_type_within_its_bounds_and_choices(name, allowed, refused, wanted):
+    assert [value for value in allowed if not OPTIONS[name].allows(value)] == []
+    assert [value for value in refused if OPTIONS[name].allows(value)] == []
+    assert OPTIONS[name].wanted == wanted
+
+
+def test_only_declared_fields_are_options():
+    assert [*OPTIONS] == ["whole", "share", "count", "switch", "name", "way"]
+
+
+def test_every_option_of_the_model_is_a_field_of_the_configuration_with_its_default():
+    assert [*MODEL_OPTIONS] == [field.name for field in dataclasses.fields(ModelOptions)]
+    config = TriaffineConfig()
+    assert {name: getattr(config, name) for name in MODEL_OPTIONS} == {
+        name: option.default for name, option in MODEL_OPTIONS.items()
+    }
+
+
+def test_the_declarations_load_no_library():
+    program = (
+        "import modeling_triaffine.model.options_triaffine, sys;"
+        "print({'torch', 'transformers', 'numpy', 'huggingface_hub'} & set(sys.modules))"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert result.stdout == "set()\n"
