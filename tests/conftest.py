@@ -120,6 +120,17 @@ def saved_model(encoder, tmp_path_factory) -> Path:
     return save_tiny_model(tmp_path_factory.mktemp("model"), encoder)
 
 
+@pytest.fixture
+def two_threads() -> Iterator[None]:
+    """torch computes with two threads, as on the machines of its users; see the variable above."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(threads)
+
+
 class Result(NamedTuple):
     """What a command left behind."""
 

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modeling_triaffine import NestedNERPipeline
+from tests.helpers.processes import time_limit
 from tests.helpers.tiny import tiny_model, tiny_processor
 
 spacy = pytest.importorskip("spacy", reason="needs spaCy, the extra `spacy`")
@@ -146,6 +147,15 @@ def test_streams_equal_single_calls_and_run_in_batches(folder, monkeypatch):
     assert [doc.text for doc in streamed] == TEXTS
     assert [entities_of(doc) for doc in streamed] == [entities_of(doc) for doc in single]
     assert [doc.to_json()["ents"] for doc in streamed] == [doc.to_json()["ents"] for doc in single]
+
+
+def test_a_pipeline_that_has_been_used_runs_in_several_processes(folder, two_threads):
+    nlp = spacy_pipeline(folder, batch_size=100)
+    texts = [" ".join(f"The IL-{number} gene binds protein, too." for number in range(100)), *TEXTS]
+    single = [entities_of(nlp(text)) for text in texts]
+    with time_limit():
+        docs = list(nlp.pipe(texts, n_process=2, batch_size=3))
+    assert [entities_of(doc) for doc in docs] == single
 
 
 def test_failing_batches_go_to_spacys_error_handler(folder, monkeypatch):

@@ -7,9 +7,11 @@
 
 import contextlib
 import inspect
+import os
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, fields
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -34,6 +36,11 @@ logger = logging.get_logger(__name__)
 # Models that threads evaluate at the moment: how many threads, and which parts were in training mode before.
 _EVALUATING: WeakKeyDictionary[nn.Module, tuple[int, list[nn.Module]]] = WeakKeyDictionary()
 _LOCK = threading.Lock()
+
+# OpenMP's threads do not live on in a fork, and torch would wait for them for ever. Where one thread computes, there is
+# none to wait for; PyTorch's own workers, those of its DataLoader, do the same.
+if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
+    os.register_at_fork(after_in_child=partial(torch.set_num_threads, 1))
 
 
 @dataclass

@@ -1,13 +1,15 @@
 """Processes forked from a server that has imported everything: a start takes milliseconds instead of seconds."""
 
+import contextlib
 import gc
 import multiprocessing
 import os
 import runpy
+import signal
 import socket
 import sys
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -91,6 +93,24 @@ def _run_script(options: list[str], errors: Path, prepare: Callable[[], None] | 
         sys.exit(1)
     finally:
         sys.stderr.flush()
+
+
+@contextlib.contextmanager
+def time_limit(seconds: float = PATIENCE / 4) -> Iterator[None]:
+    """Ends what waits too long inside the block: its child processes are killed, and TimeoutError is raised."""
+
+    def give_up(*_: object) -> None:
+        for child in multiprocessing.active_children():
+            child.kill()
+        raise TimeoutError(f"no end after {seconds} seconds")
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def launch_two(function: Callable, *arguments: object, configuration: Path | None = None) -> list[int | None]:

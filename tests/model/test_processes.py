@@ -1,0 +1,75 @@
+"""A pipeline that has predicted, in other processes: of every start method, and of the libraries that start them.
+
+OpenMP's threads do not live on in a fork: a fork of a process with several would wait for them for ever. So the tests
+have two threads, sentences enough to use both, and a time limit.
+"""
+
+from collections.abc import Callable
+from multiprocessing import get_context
+
+import pytest
+import torch
+from datasets import Dataset
+from torch.utils.data import DataLoader
+
+from modeling_triaffine import NestedNERPipeline
+from tests.helpers.portable import near
+from tests.helpers.processes import time_limit
+from tests.helpers.tiny import tiny_pipeline
+
+# Together, operations large enough for torch to divide them among threads.
+TEXTS = [f"The IL-{number} gene binds protein, and it is no DNA of number {number}." for number in range(100)]
+OPTIONS = {"threshold": 0.3, "batch_size": len(TEXTS)}
+
+
+@pytest.fixture(scope="module")
+def finder(encoder) -> NestedNERPipeline:
+    return tiny_pipeline(encoder)
+
+
+def in_a_pool(method: str) -> Callable:
+    def run(finder: NestedNERPipeline) -> list:
+        with get_context(method).Pool(1) as pool:
+            return pool.apply(finder, (TEXTS,), OPTIONS)
+
+    return run
+
+
+def in_joblib(backend: str) -> Callable:
+    def run(finder: NestedNERPipeline) -> list:
+        joblib = pytest.importorskip("joblib")
+        halves = TEXTS[:50], TEXTS[50:]
+        found = joblib.Parallel(2, backend=backend)(joblib.delayed(finder)(half, **OPTIONS) for half in halves)
+        return [entities for half in found for entities in half]
+
+    return run
+
+
+def in_a_map(finder: NestedNERPipeline) -> list:
+    texts = Dataset.from_dict({"text": TEXTS})
+    options = {"batched": True, "batch_size": 50, "num_proc": 2}
+    return texts.map(lambda rows: {"entities": finder(rows["text"], **OPTIONS)}, **options)["entities"][:]
+
+
+def in_a_data_loader(finder: NestedNERPipeline) -> list:
+    loader = DataLoader(TEXTS, batch_size=50, num_workers=2, collate_fn=lambda texts: finder(texts, **OPTIONS))
+    return [entities for batch in loader for entities in batch]
+
+
+FORKING = {
+    "fork": in_a_pool("fork"),
+    "joblib": in_joblib("multiprocessing"),
+    "map": in_a_map,
+    "data-loader": in_a_data_loader,
+}
+FRESH = {"spawn": in_a_pool("spawn"), "forkserver": in_a_pool("forkserver"), "joblib-loky": in_joblib("loky")}
+WAYS = FORKING | FRESH
+
+
+@pytest.mark.parametrize("way", [*FORKING, *(pytest.param(way, marks=pytest.mark.nightly) for way in FRESH)])
+def test_a_pipeline_that_has_predicted_runs_in_other_processes(finder, two_threads, way):
+    expected = near(finder(TEXTS, **OPTIONS))
+    assert torch.get_num_threads() == 2
+    with time_limit():
+        assert WAYS[way](finder) == expected
+    assert torch.get_num_threads() == 2  # here, nothing has changed
