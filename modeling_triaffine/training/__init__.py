@@ -7,7 +7,8 @@ a training. `ablations.py` trains the paper's ablations and tabulates their scor
 """
 
 from .arguments import NestedNERTrainingArguments
+from .own_metrics import EntityPrediction
 from .preparation import start_from_recipe
 from .trainer import NestedNERTrainer
 
-__all__ = ["NestedNERTrainer", "NestedNERTrainingArguments", "start_from_recipe"]
+__all__ = ["EntityPrediction", "NestedNERTrainer", "NestedNERTrainingArguments", "start_from_recipe"]

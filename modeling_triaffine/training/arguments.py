@@ -27,12 +27,11 @@ AS_EVALUATED: Any = None  # the default of what follows from other options
 # Options of transformers' Trainer and TrainingArguments that are refused, because they would silently do nothing.
 WITHOUT_EFFECT = {
     "model_init": "it trains the model it is given; create a trainer for each model",
-    "compute_metrics": "evaluation always scores entities; score `predict_entities` yourself",
-    "preprocess_logits_for_metrics": "evaluation always scores entities",
+    "preprocess_logits_for_metrics": "`compute_metrics` gets entities",
     "label_smoothing_factor": "the model computes its loss itself",
     "prediction_loss_only": "evaluation always scores entities",
-    "batch_eval_metrics": "evaluation always scores entities",
-    "include_for_metrics": "evaluation always scores entities",
+    "batch_eval_metrics": "`compute_metrics` gets the entities of the whole data set",
+    "include_for_metrics": "`compute_metrics` gets the records",
     "bf16_full_eval": "evaluation computes in the precision of training",
     "fp16_full_eval": "evaluation computes in the precision of training",
     "eval_accumulation_steps": "entities leave the device with every batch",

@@ -45,6 +45,7 @@ from .faults import check_writable, explaining_faults, loss_error, weights_error
 from .hub_trainer import HubTrainer
 from .new_labels import Teacher, drop_calibration
 from .optimization import averaging, build_parameter_groups, has_average
+from .own_metrics import EntityPrediction, prefix_metrics
 from .sharding import check_sharding, choose_sharded_layers
 from .trainer_checks import check_best_metric, check_datasets, check_model, check_processor, plain_records
 
@@ -74,7 +75,8 @@ class NestedNERTrainer(HubTrainer):
         processing_class: the [`TriaffineProcessor`] of the model, saved with it.
         train_dataset, eval_dataset: records with `tokens` and `entities`, encoded batch by batch. Several validation
             sets are a dictionary, as in `transformers.Trainer`.
-        options: further arguments of `transformers.Trainer`. The default collator is [`DataCollatorForNestedNER`].
+        options: further arguments of `transformers.Trainer`. The default collator is [`DataCollatorForNestedNER`];
+            `compute_metrics` is called with an [`EntityPrediction`], and adds to the scores of entities.
 
     Raises:
         ValueError: an option has no effect here, the processor does not fit the model, a dataset is not a
@@ -102,7 +104,9 @@ class NestedNERTrainer(HubTrainer):
         check_model(model, is_trained=train_dataset is not None)
         check_processor(processing_class, model.config)
         check_datasets(args, train_dataset, eval_dataset, model.config)
-        check_best_metric(args, eval_dataset, model.config)
+        # What a subclass or `compute_metrics` computes is seen at the first evaluation only.
+        if type(self) is NestedNERTrainer and options.get("compute_metrics") is None:
+            check_best_metric(args, eval_dataset, model.config)
         if args.n_gpu > 1:  # torch's DataParallel would cut batches apart
             logger.warning("%d GPUs are visible, and one is used; `accelerate launch` uses all of them.", args.n_gpu)
             args._n_gpu = 1
@@ -343,7 +347,7 @@ class NestedNERTrainer(HubTrainer):
         Called by the Trainer's `evaluate` and `predict`. In the result, `predictions` and `label_ids` are lists of
         entities per record, and the loss is the mean of `compute_loss` over sentences. `candidate_recall` is the share
         of gold among the candidates, for a model with a cross-span stage. Predictions of `unscored_labels` are not
-        scored.
+        scored. What `compute_metrics` finds in an [`EntityPrediction`] is added, and replaces metrics of the same name.
         `prediction_loss_only` and `ignore_keys` have no effect.
         """
         dataset: Any = dataloader.dataset
@@ -360,12 +364,11 @@ class NestedNERTrainer(HubTrainer):
             metrics = {"loss": loss, **score_entities(scored, references).metrics()}
             if self.model.config.cross_span:
                 metrics["candidate_recall"] = candidate_recall([spans for _, spans in rows], references)["recall"]
-        return EvalLoopOutput(
-            predictions=predictions,
-            label_ids=references,
-            metrics={f"{metric_key_prefix}_{name}": value for name, value in metrics.items()},
-            num_samples=len(dataset),
-        )
+            metrics = prefix_metrics(metrics, metric_key_prefix)
+            if self.compute_metrics is not None:
+                evaluated: Any = EntityPrediction(scored, references, dataset)
+                metrics |= prefix_metrics(self.compute_metrics(evaluated), metric_key_prefix)
+        return EvalLoopOutput(predictions=predictions, label_ids=references, metrics=metrics, num_samples=len(dataset))
 
     def unscored_labels(self, references: Iterable[Iterable[Mapping[str, Any]]]) -> list[str]:
         """The labels that --keep_labels keeps and that no reference has: the data does not annotate them."""

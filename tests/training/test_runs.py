@@ -226,7 +226,9 @@ def check_summary_of_run(folder: Path, metrics: dict[str, float], dataset: Any, 
     assert (candidates["recall"], candidates["gold"]) == (metrics["test_candidate_recall"], scores["gold"])
     assert candidates["found"] / candidates["gold"] == near(candidates["recall"])
     (kept,) = (row for row in summary.training_table if row.kept)
-    assert [kept.validation_loss, kept.f1] == pytest.approx([metrics["eval_loss"], metrics["eval_f1"]], rel=1e-5)
+    assert [kept.validation_loss, kept.scores["f1"]] == pytest.approx(
+        [metrics["eval_loss"], metrics["eval_f1"]], rel=1e-5
+    )
     entities = [entity["type"] for entities in dataset["train"]["entities"] for entity in entities]
     assert {name: label.count for name, label in summary.labels.items()} == {
         name: entities.count(name) for name in ("DNA", "protein")

@@ -1,11 +1,13 @@
 """What a user can ask of the trainer beside the usual: which checkpoint is the best, other optimizers, refusals."""
 
 import contextlib
+import copy
 import logging
 import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from datasets import Dataset
@@ -15,8 +17,9 @@ from transformers import TrainerCallback, TrainingArguments
 
 from modeling_triaffine import NestedNERTrainer, TriaffineProcessor
 from modeling_triaffine.evaluation.scores import Scores
+from modeling_triaffine.evaluation.scoring import score_entities
 from modeling_triaffine.publishing.run_summary import RunSummary
-from modeling_triaffine.training import NestedNERTrainingArguments
+from modeling_triaffine.training import EntityPrediction, NestedNERTrainingArguments
 from modeling_triaffine.training.checkpoints import list_checkpoints
 from tests.helpers.faults import assert_same_weights
 from tests.helpers.micro_training import micro_dataset, micro_records, micro_trainer, trainer_like
@@ -132,7 +135,7 @@ def other_trainer(folder: Path, args: TrainingArguments | None = None, **options
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"compute_metrics": lambda _: {}}, "compute_metrics has no effect .* `predict_entities`"),
+        ({"preprocess_logits_for_metrics": lambda *_: None}, "has no effect .* `compute_metrics` gets entities"),
         ({"model_init": lambda: None}, "model_init has no effect"),
         ({"train_dataset": micro_records(3)}, "train_dataset is a list; give a datasets.Dataset"),
         (
@@ -354,6 +357,56 @@ def test_the_best_checkpoint_is_chosen_by_a_metric_that_there_is(tmp_path, metri
     arguments = NestedNERTrainingArguments(str(tmp_path), use_cpu=True, **args)
     with pytest.raises(ValueError, match=message) if message else contextlib.nullcontext():
         other_trainer(tmp_path, arguments, eval_dataset=data.get(None, data))
+
+
+def test_own_metrics_of_entities_choose_the_best_checkpoint(tmp_path):
+    seen = []
+    values = iter([0.2, 0.9, 0.5])
+
+    def compute_metrics(evaluated):
+        predictions, references = evaluated
+        seen.append((predictions, references, evaluated))
+        return {"mine": np.float64(next(values)), "eval_predicted": torch.tensor(-1)}
+
+    like = micro_trainer(
+        tmp_path, micro_records(12), micro_records(5, seed=1), **THREE_EPOCHS | {"save_total_limit": 5}
+    )
+    args = copy.copy(like.args)
+    args.metric_for_best_model, args.greater_is_better = "mine", True
+    trainer = trainer_like(like, args, compute_metrics=compute_metrics)
+    trainer.train()
+    assert trainer.state.best_metric == pytest.approx(0.9)
+    assert trainer.state.best_model_checkpoint == str(list_checkpoints(tmp_path)[1])
+    logged = [entry for entry in trainer.state.log_history if "eval_mine" in entry]
+    assert [entry["eval_mine"] for entry in logged] == pytest.approx([0.2, 0.9, 0.5])
+    assert all(type(entry["eval_mine"]) is float and "eval_f1" in entry for entry in logged)  # beside the built-in ones
+    assert [entry["eval_predicted"] for entry in logged] == [-1] * 3  # what is named alike is replaced
+    predictions, references, evaluated = seen[-1]
+    assert isinstance(evaluated, EntityPrediction)
+    records = micro_records(5, seed=1)
+    assert references == evaluated.references == evaluated.label_ids == [record["entities"] for record in records]
+    assert evaluated.records["tokens"] == [record["tokens"] for record in records]
+    assert evaluated.records[3]["id"] == "3"
+    assert all({*entity} == {"start", "end", "type", "score"} for entities in predictions for entity in entities)
+    assert score_entities(predictions, references)["f1"] == pytest.approx(logged[-1]["eval_f1"])
+    values = iter([0.5])
+    assert trainer.predict(trainer.eval_dataset).metrics["test_mine"] == pytest.approx(0.5)
+
+
+def test_a_metric_that_a_subclass_computes_is_not_refused(tmp_path):
+    class Counting(NestedNERTrainer):
+        def evaluate(self, *arguments: Any, **options: Any) -> dict[str, float]:
+            return {**super().evaluate(*arguments, **options), "eval_sentences": 5.0}
+
+    like = micro_trainer(tmp_path, micro_records(8), micro_records(5, seed=1), **THREE_EPOCHS | {"num_train_epochs": 1})
+    args = copy.copy(like.args)
+    args.metric_for_best_model, args.greater_is_better = "sentences", True
+    data = {"train_dataset": like.train_dataset, "eval_dataset": like.eval_dataset}
+    trainer = Counting(like.model, args, processing_class=like.processing_class, **data)
+    trainer.train()
+    assert trainer.state.best_metric == 5.0
+    with pytest.raises(ValueError, match="'sentences', which no evaluation computes"):
+        NestedNERTrainer(like.model, args, processing_class=like.processing_class, **data)
 
 
 def test_a_card_without_a_name_on_the_hub_has_that_of_the_folder_and_facts_that_are_given(tmp_path):
