@@ -16,7 +16,7 @@ from typing import Any
 from tokenizers import Regex, pre_tokenizers
 from transformers import AutoTokenizer
 
-from modeling_triaffine.data import Document, align_entities, load_texts
+from modeling_triaffine.data import Text, align_entities, load_texts
 from modeling_triaffine.machine import describe_machine, source_revision
 from modeling_triaffine.model.text_triaffine import Offsets, word_splitter
 
@@ -75,7 +75,7 @@ def finer(*patterns: str) -> Splitter:
     return split
 
 
-def measure(texts: list[Document], splitters: dict[str, Splitter]) -> Iterator[dict[str, Any]]:
+def measure(texts: list[Text], splitters: dict[str, Splitter]) -> Iterator[dict[str, Any]]:
     default_words = 0
     for name, split in splitters.items():
         start = time.perf_counter()

@@ -15,9 +15,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from modeling_triaffine import NestedNERPipeline, TriaffineForNestedNER
-from modeling_triaffine.data import FORMATS, CorpusError, RecordChecker
+from modeling_triaffine.data import FORMATS, CorpusError
 from tests.conftest import EXAMPLES
-from tests.helpers.corpora import SAMPLES, cas_json, write_files
+from tests.helpers.corpora import SAMPLES, cas_json, read, write_files
 from tests.helpers.tiny import save_tiny_model, tiny_pipeline
 
 FUZZED = settings(suppress_health_check=list(HealthCheck), database=None, derandomize=True)
@@ -86,7 +86,7 @@ def seed(request, tmp_path_factory) -> tuple[str, Path, dict[Path, bytes]]:
 
 def test_the_seed_is_good(seed):
     name, path, _ = seed
-    records = list(FORMATS[name].read(path, RecordChecker(path)))
+    records, _ = read(path, name)
     assert any(record["entities"] for record in records)
 
 
@@ -98,7 +98,7 @@ def test_an_encoding_that_xml_parsers_do_not_know_is_an_error(tmp_path, form, na
         content = file.read_text().replace('<?xml version="1.0" encoding="UTF-8"?>', '<?xml version="1.0"?>')
         file.write_text(content.replace('<?xml version="1.0"?>', f'<?xml version="1.0" encoding="{name}"?>'))
     with pytest.raises(CorpusError, match="encoding"):
-        list(FORMATS[form].read(path, RecordChecker(path)))
+        read(path, form)
 
 
 @FUZZED
@@ -107,9 +107,8 @@ def test_damaged_corpora_are_read_or_refused(seed, damaged, which):
     name, path, files = seed
     for number, (file, content) in enumerate(files.items()):
         file.write_bytes(damaged(content) if number == which % len(files) else content)
-    check = RecordChecker(path)
     try:
-        records = list(FORMATS[name].read(path, check))
+        records, check = read(path, name)
     except CorpusError:
         return
     assert check.sentences == len(records)

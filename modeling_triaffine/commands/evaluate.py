@@ -33,8 +33,8 @@ def command(
     output: Annotated[Path | None, typer.Option(help="File for all scores as JSON; null for –.")] = None,
 ) -> None:
     from ..data import load_texts
-    from ..data.formats import only_split
     from ..data.loading import has_texts
+    from ..data.splits import only_split
     from ..evaluation.prediction import predict_words, score_raw_text, unknown_labels, with_context
     from ..evaluation.scores import format_scores
     from ..evaluation.scoring import score_entities

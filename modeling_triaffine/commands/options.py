@@ -125,8 +125,8 @@ def load_split(corpus: str, corpus_format: str | None, split: str | None, proces
         ValueError: the corpus has no such split.
     """
     from ..data import load_nested_ner
-    from ..data.formats import only_split
     from ..data.loading import formats_of
+    from ..data.splits import only_split
     from ..model.text_triaffine import word_splitter
 
     part = only_split(corpus, corpus_format, split_name(split or "validation"))
@@ -134,7 +134,7 @@ def load_split(corpus: str, corpus_format: str | None, split: str | None, proces
     formats = formats_of(part, corpus_format)
     if not any(known.has_own_words for known in formats):
         splitters["word_splitter"] = word_splitter(processor.word_splitter)
-    if all("sentence_splitter" in known.options for known in formats):
+    if not any(known.marks_sentences for known in formats):
         splitters["sentence_splitter"] = processor.sentence_splitter
     splits = load_nested_ner(part, corpus_format, **splitters)
     default = next(iter(splits)) if len(splits) == 1 else "validation"
@@ -146,6 +146,6 @@ def load_split(corpus: str, corpus_format: str | None, split: str | None, proces
 
 def split_name(given: str) -> str:
     """The name of a split in `load_nested_ner`, where `dev` is `validation`."""
-    from ..data.formats import SPLIT_OF_NAME
+    from ..data.splits import SPLIT_OF_NAME
 
     return SPLIT_OF_NAME.get(given, given)

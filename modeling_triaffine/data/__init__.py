@@ -1,32 +1,59 @@
 """Corpora of nested entities: readers and writers, context, statistics, retokenization, and the collator for training.
 
-`load_nested_ner` reads every format into the one schema of `FEATURES`, `write_nested_ner` writes it. Not here: how the
-processor encodes text (`model/`) and how batches are drawn in training (`training/`).
+`load_nested_ner` reads every format into the one schema of `FEATURES`, `write_nested_ner` writes it; the formats
+themselves are in `formats/`. Not here: how the processor encodes text (`model/`) and how batches are drawn in training
+(`training/`). A public name is imported when it is first used, so that the names of the formats cost no import.
 """
 
-from .adapting import adapt_dataset
-from .alignment import RetokenizationReport, WordSplitter, align_entities, retokenize
-from .context import add_context
-from .corpus_format import CorpusFormat
-from .formats import FORMATS, detect_format
-from .loading import load_nested_ner, load_texts
-from .schema import ENTITY_FEATURES, FEATURES, CorpusError, Document, Entity, Record, RecordChecker
-from .splitting import spacy_splitter
-from .statistics import corpus_statistics
-from .writing import WRITERS, write_nested_ner
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .adapting import adapt_dataset
+    from .alignment import RetokenizationReport, WordSplitter, align_entities, retokenize
+    from .context import add_context
+    from .corpus_format import CorpusFormat, Keys
+    from .detection import detect_format
+    from .documents import Annotation, Document, Sentence
+    from .formats import FORMATS, register_format
+    from .loading import load_nested_ner, load_texts
+    from .schema import ENTITY_FEATURES, FEATURES, CorpusError, Entity, Record, RecordChecker, Text
+    from .splitting import spacy_splitter
+    from .statistics import corpus_statistics
+    from .writing import WRITERS, write_nested_ner
+
+_NAMES = {
+    "adapting": ("adapt_dataset",),
+    "alignment": ("RetokenizationReport", "WordSplitter", "align_entities", "retokenize"),
+    "context": ("add_context",),
+    "corpus_format": ("CorpusFormat", "Keys"),
+    "detection": ("detect_format",),
+    "documents": ("Annotation", "Document", "Sentence"),
+    "formats": ("FORMATS", "register_format"),
+    "loading": ("load_nested_ner", "load_texts"),
+    "schema": ("ENTITY_FEATURES", "FEATURES", "CorpusError", "Entity", "Record", "RecordChecker", "Text"),
+    "splitting": ("spacy_splitter",),
+    "statistics": ("corpus_statistics",),
+    "writing": ("WRITERS", "write_nested_ner"),
+}
+_MODULES = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = [
     "ENTITY_FEATURES",
     "FEATURES",
     "FORMATS",
     "WRITERS",
+    "Annotation",
     "CorpusError",
     "CorpusFormat",
     "Document",
     "Entity",
+    "Keys",
     "Record",
     "RecordChecker",
     "RetokenizationReport",
+    "Sentence",
+    "Text",
     "WordSplitter",
     "adapt_dataset",
     "add_context",
@@ -35,7 +62,20 @@ __all__ = [
     "detect_format",
     "load_nested_ner",
     "load_texts",
+    "register_format",
     "retokenize",
     "spacy_splitter",
     "write_nested_ner",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f".{_MODULES[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -11,11 +11,12 @@ from datasets import ClassLabel, Dataset, DatasetDict, LargeList, List, concaten
 from ..parsing import shown
 from .alignment import WordSplitter
 from .context import AnyDataset
-from .documents import DEFAULT_SENTENCE_SPLITTER, AnnotatedText, sentences_of
-from .iob2 import BETWEEN_TAGS, RULE, TAG, decode_tags
-from .json_forms import JsonObject, annotated_text
-from .passages import BIGBIO, bigbio_document
-from .schema import FEATURES, Record, RecordChecker, as_records
+from .documents import DEFAULT_SENTENCE_SPLITTER, Document, Sentence, document_of_words, sentences_of
+from .formats.bigbio import BIGBIO, bigbio_document
+from .formats.iob2 import BETWEEN_TAGS, RULE, TAG, decode_tags
+from .formats.text_spans import annotated_text
+from .json_records import JsonObject
+from .schema import FEATURES, RecordChecker, as_records
 
 logger = logging.getLogger(__name__)
 
@@ -85,15 +86,12 @@ def _adapt(
         dataset = dataset.select_columns(_columns_named(columns, dataset.column_names))
     elif columns != BIGBIO.name:
         raise ValueError(f"`columns` is {columns!r}. Give a mapping of fields to columns, or {BIGBIO.name!r}.")
-    records: Iterator[Mapping[str, object]]
-    if isinstance(columns, Mapping) and "text" not in columns:
-        records = _from_tokens(dataset, columns, name, check)
-    else:
-        documents = _documents(dataset, columns, name, check)
-        records = (record for one in documents for record in sentences_of(one, check, word_splitter, sentence_splitter))
+    of_words = isinstance(columns, Mapping) and "text" not in columns
+    documents = (_of_words if of_words else _of_texts)(dataset, columns, name, check)
+    records = (record for one in documents for record in sentences_of(one, check, word_splitter, sentence_splitter))
     parts: list[Dataset] = []
     while (part := [*islice(records, PART_SIZE)]) or not parts:
-        by_column = {field: [record[field] for record in part] for field in FEATURES}
+        by_column = {field: [dict(record)[field] for record in part] for field in FEATURES}
         parts.append(Dataset.from_dict(by_column, features=FEATURES, split=dataset.split))
     adapted = concatenate_datasets(parts, split=dataset.split)
     if report := check.report():
@@ -129,7 +127,7 @@ def _columns_named(columns: Mapping[str, Any], known: Sequence[str]) -> list[str
     return list(dict.fromkeys(named))
 
 
-def _from_tokens(dataset: Dataset, columns: Mapping[str, Any], name: str, check: RecordChecker) -> Iterator[Record]:
+def _of_words(dataset: Dataset, columns: Any, name: str, check: RecordChecker) -> Iterator[Document]:
     numbers: Counter[str] = Counter()
     given = columns["entities"]
     features = dataset.features
@@ -143,7 +141,8 @@ def _from_tokens(dataset: Dataset, columns: Mapping[str, Any], name: str, check:
             for column in ([given] if isinstance(given, str) else given)
             for entity in _entities(row[column], column, features[column], num_tokens, where, check)
         ]
-        yield check({**raw, "pos": row[columns["pos"]] if "pos" in columns else []}, where)
+        fields = {**raw, "pos": row[columns["pos"]] if "pos" in columns else []}
+        yield document_of_words(doc_id, [Sentence(fields, where)])
         numbers[doc_id] += 1
 
 
@@ -153,9 +152,7 @@ def _value(row: Mapping[str, Any], columns: Mapping[str, Any], field: str, defau
     return default if value is None else str(value)
 
 
-def _documents(
-    dataset: Dataset, columns: Mapping[str, Any] | str, name: str, check: RecordChecker
-) -> Iterator[AnnotatedText]:
+def _of_texts(dataset: Dataset, columns: Any, name: str, check: RecordChecker) -> Iterator[Document]:
     for number, (row, where) in enumerate(_rows(dataset, check)):
         default_id = f"{name}:{number}"
         if isinstance(columns, str):

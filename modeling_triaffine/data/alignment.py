@@ -16,7 +16,7 @@ from typing import Any
 from datasets import Dataset, DatasetDict
 
 from ..model.text_triaffine import INVISIBLE_SPACES, check_words
-from .schema import CONTEXT_FIELDS, Document, Entity, RecordChecker, as_records
+from .schema import CONTEXT_FIELDS, Entity, as_records
 
 logger = logging.getLogger(__name__)
 
@@ -79,16 +79,6 @@ def align_entities(
     return aligned, lost
 
 
-def align_sentence(
-    text: str, entities_by_characters: Iterable[Entity], words: Sequence[tuple[int, int]], check: RecordChecker
-) -> dict[str, Any]:
-    """`tokens` and `entities` of a sentence as written; entities that do not align with the words are dropped."""
-    entities, lost = align_entities(text, entities_by_characters, words)
-    if lost:
-        check.drop(LOST_IN_A_WORD, len(lost))
-    return {"tokens": [text[start:end] for start, end in words], "entities": entities}
-
-
 def by_sentence(entities: Iterable[Entity], sizes: Sequence[int]) -> tuple[list[list[Entity]], list[Entity]]:
     """Entities by words of a document → those of each sentence by its own words, and those that cross its end.
 
@@ -115,8 +105,8 @@ def join_tokens(tokens: Sequence[str], entities: Iterable[Entity]) -> tuple[str,
     ]
 
 
-def join_sentences(doc_id: str, sentences: Iterable[tuple[str, str, Iterable[Entity]]]) -> Document:
-    """A document of sentences, each with what separates it from the one before, its text and its entities in it."""
+def join_sentences(sentences: Iterable[tuple[str, str, Iterable[Entity]]]) -> tuple[str, list[Entity]]:
+    """The text of sentences, each with what separates it from the one before, its text and its entities in it."""
     pieces: list[str] = []
     entities: list[Entity] = []
     length = 0
@@ -125,7 +115,7 @@ def join_sentences(doc_id: str, sentences: Iterable[tuple[str, str, Iterable[Ent
         first = length + len(gap) if length else 0
         entities += [Entity(start=first + e["start"], end=first + e["end"], type=e["type"]) for e in inside]
         length = first + len(sentence)
-    return Document(doc_id=doc_id, text="".join(pieces), entities=entities)
+    return "".join(pieces), entities
 
 
 @dataclass

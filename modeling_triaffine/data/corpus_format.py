@@ -1,60 +1,87 @@
 """`CorpusFormat`: how a reader describes its file format to the rest of the package.
 
-The formats themselves are in their readers' modules; `formats.py` lists them and detects which one a file has.
+The formats themselves are in their readers' modules; `formats/` lists them, `detection.py` finds the one of a file.
 """
+
+from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from .schema import Document, Record, RecordChecker
+if TYPE_CHECKING:
+    from .documents import Document
 
-TEXT_OPTIONS = ("word_splitter", "sentence_splitter")
-"""Options of the formats that keep texts as written, without sentences or words."""
+IN_LIST = "[]"
+"""Stands among the keys of JSON for the brackets of a list of records, which JSON lines do not have."""
+
+
+@dataclass(frozen=True)
+class Keys:
+    """The keys of a record of JSON by which a form is recognized.
+
+    Args:
+        required: all of these are there. Of several forms that fit, the one that requires most is taken.
+        forbidden: none of these is.
+    """
+
+    required: frozenset[str]
+    forbidden: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, required: str, forbidden: str = "") -> Keys:
+        """From names separated by spaces."""
+        return cls(frozenset(required.split()), frozenset(forbidden.split()))
+
+    def fit(self, keys: frozenset[str]) -> bool:
+        return self.required <= keys and not self.forbidden & keys
 
 
 @dataclass(frozen=True)
 class CorpusFormat:
-    """A corpus format, as its reader registers it in `formats.FORMATS`.
+    """A corpus format, as its reader declares it; `register_format` makes it known, or an entry point.
 
     Args:
         name: value of `load_nested_ner(format=…)`.
         description: a few words for error messages.
-        suffixes: file name suffixes, without `.gz`.
-        recognizes: whether the first characters of a file look like this format.
-        read: `read(path, check) → records`, a generator that passes each sentence through `check` (a `RecordChecker`)
-            and reports to it what it drops (`check.drop`) or ignores (`check.note`). What it cannot read is a
-            CorpusError, which names the place.
+        read: `read(path, check) → documents`, a generator which reports to `check` (a `RecordChecker`) what it drops
+            (`check.drop`) or ignores (`check.note`). What it cannot read is a `check.error`, which names the place.
+        keeps_text: whether its documents have the text as written, which can be cut into any words and scored as raw
+            text.
+        marks_sentences: whether it says where sentences end; otherwise a splitter finds them.
+        has_own_words: whether it has words that the corpus cut itself; otherwise a splitter cuts the text.
+        suffixes: of file names, without `.gz`; they decide where the content of a file does not.
+        keys: for JSON, the keys of its records, in one or several forms.
+        recognizes: for other files, whether their first characters look like this format.
+        columns: what `read(columns=…)` names, as in "{'entities': 'layer:feature'}"; empty if it takes none.
         split_starts: split → index of its first sentence, for a format whose file contains several splits.
-        options: keyword arguments of `read`: "word_splitter" if the format keeps the text as written,
-            "sentence_splitter" if it does not mark sentences, "columns" if it does not name its columns.
-        read_texts: `read_texts(path, check) → documents`, the texts as written with their entities by characters, for a
-            format that keeps them.
         documents: for a format of many small files, `documents(path) → files`: all files of this format that belong to
             the folder or document `path`, empty if there are none. `read` is then called with that `path`.
         lists: suffixes of files that list the documents of a split; `documents` and `read` accept them as `path`.
+        by_name_only: whether it is never detected.
+        nested: whether it can hold an entity inside another one.
+        tools: what writes it, for the documentation.
+        example: one line of it, for the documentation.
     """
 
     name: str
     description: str
-    suffixes: tuple[str, ...]
-    recognizes: Callable[[str], bool]
-    read: Callable[..., Iterator[Record]]
+    read: Callable[..., Iterator[Document]]
+    keeps_text: bool
+    marks_sentences: bool
+    has_own_words: bool
+    suffixes: tuple[str, ...] = ()
+    keys: tuple[Keys, ...] = ()
+    recognizes: Callable[[str], bool] | None = None
+    columns: str = ""
     split_starts: Mapping[str, int] = field(default_factory=dict)
-    options: tuple[str, ...] = ()
-    read_texts: Callable[[Path, RecordChecker], Iterator[Document]] | None = None
     documents: Callable[[Path], list[Path]] | None = None
     lists: tuple[str, ...] = ()
-
-    @property
-    def keeps_text(self) -> bool:
-        """Whether the format keeps the text as written, so that any word splitter can be applied."""
-        return "word_splitter" in self.options
-
-    @property
-    def has_own_words(self) -> bool:
-        """Whether its sentences are words that the corpus cut itself, not those of the pipeline's word splitter."""
-        return not set(TEXT_OPTIONS) <= set(self.options)
+    by_name_only: bool = False
+    nested: bool = True
+    tools: str = ""
+    example: str = ""
 
     def splits(self, num_sentences: int) -> dict[str, range]:
         """The sentence indices of each split in a file of `num_sentences`; splits beyond its end are left out."""

@@ -1,25 +1,34 @@
-"""Texts annotated by characters → sentences of words: the common part of ACE, brat and exports of annotation tools.
+"""`Document`, what every reader yields, and how it is cut into sentences of words.
 
-A reader of such a format yields an `AnnotatedText` for every document; `sentences_of` checks the annotations against
-the text, splits it as raw text is split for prediction (`text_triaffine.py`) and aligns the entities with the words.
-Entities that cannot be aligned are dropped, counted and shown in context.
+A text annotated by characters (brat, exports of tools), sentences of words (columns, JSON of words), or a text with
+words of its own (GENIA, CoNLL-U, DocBin) are all documents. `sentences_of` checks the annotations against the text,
+splits it as raw text is split for prediction (`text_triaffine.py`), unless the words of the corpus are wanted, and
+aligns the entities with the words. Entities that cannot be aligned are dropped, counted and shown in context.
 """
 
+from __future__ import annotations
+
 import re
-from collections.abc import Callable, Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
-from ..model.text_triaffine import DEFAULT_WORD_SPLITTER, INVISIBLE_SPACES, Offsets, split_text, whole_text
+from ..model.text_triaffine import (
+    DEFAULT_WORD_SPLITTER,
+    INVISIBLE_SPACES,
+    Offsets,
+    Splitter,
+    split_text,
+    whole_text,
+)
 from ..model.text_triaffine import sentence_splitter as named_sentence_splitter
 from ..model.text_triaffine import word_splitter as named_word_splitter
 from .alignment import LOST_ACROSS_SENTENCES, LOST_IN_A_WORD, WordSplitter, align_entities, by_sentence, split_words
-from .corpus_format import TEXT_OPTIONS, CorpusFormat
 from .reading import BYTE_ORDER_MARK
-from .schema import CorpusError, Document, Entity, Record, RecordChecker
+from .schema import CorpusError, Entity, Record, RecordChecker, Text
 
 DEFAULT_SENTENCE_SPLITTER = "punctuation"
 MAX_SENTENCE_WORDS = 256
@@ -52,62 +61,87 @@ class Annotation:
 
 
 @dataclass(frozen=True)
-class AnnotatedText:
-    """A document as its file has it; no sentence crosses the `borders`, positions in the text in their order.
-
-    `where` is its place in the corpus, for messages. With `has_sentences`, what is between two borders is one sentence.
-    A corpus with words of its own gives those of every sentence, and perhaps their parts of speech.
-    """
-
-    doc_id: str
-    text: str
-    annotations: Sequence[Annotation]
-    where: str
-    borders: Sequence[int] = ()
-    has_sentences: bool = False
-    words: Sequence[Sequence[Offsets]] | None = None
-    pos: Sequence[Sequence[str]] = ()
-
-
-def format_of_texts(
-    read: Callable[..., Iterator[AnnotatedText]], options: tuple[str, ...] = (), **fields: Any
-) -> CorpusFormat:
-    """A format of annotated texts, from its reader and the other `fields` of [`CorpusFormat`].
+class Sentence:
+    """Words that the corpus cut itself: a sentence, or all words of a document whose sentences it does not mark.
 
     Args:
-        read: `read(path, check, **options)` yields annotated texts.
-        options: of `read`; the format also takes `word_splitter` and `sentence_splitter`, see [`sentences_of`].
+        fields: of `FEATURES`, as found: `tokens` and `entities` by words, perhaps `pos`, `id`, `sent_id` and context.
+            They are checked where the sentence is taken ([`sentences_of`]).
+        where: its place in the file, for messages: "line 3".
+        offsets: the characters of each word in the text of the document, if that has one. The words of a contraction
+            have theirs in common.
     """
 
-    def read_sentences(
-        path: Path,
-        check: RecordChecker,
-        word_splitter: WordSplitter | None = None,
-        sentence_splitter: str = DEFAULT_SENTENCE_SPLITTER,
-        **given: Any,
-    ) -> Iterator[Record]:
-        for document in read(path, check, **given):
-            yield from sentences_of(document, check, word_splitter, sentence_splitter)
-
-    def read_texts(path: Path, check: RecordChecker) -> Iterator[Document]:
-        return (document_of(document, check) for document in read(path, check))
-
-    return CorpusFormat(read=read_sentences, options=(*TEXT_OPTIONS, *options), read_texts=read_texts, **fields)
+    fields: Mapping[str, Any]
+    where: str
+    offsets: Sequence[Offsets] = ()
 
 
-def document_of(document: AnnotatedText, check: RecordChecker) -> Document:
+@dataclass(frozen=True)
+class Document:
+    """A document as its file has it, or a part of one: the parts follow each other.
+
+    Args:
+        id: its name.
+        where: its place in the corpus, for messages.
+        text: as written; None if the corpus has words alone.
+        annotations: entities by characters of the text.
+        borders: positions in the text that no sentence crosses, in their order.
+        has_sentences: the corpus marks sentences: the given ones, or otherwise what is between two borders.
+        sentences: with the words of the corpus; None if it has no words of its own.
+        split: the split that it belongs to, if its file contains several.
+    """
+
+    id: str
+    where: str
+    text: str | None = None
+    annotations: Sequence[Annotation] = ()
+    borders: Sequence[int] = ()
+    has_sentences: bool = False
+    sentences: Sequence[Sentence] | None = None
+    split: str | None = None
+
+
+def document_of_words(id: str, sentences: Iterable[Sentence], where: str = "") -> Document:
+    """A document of sentences of words, without a text."""
+    sentences = list(sentences)
+    return Document(id, where or sentences[0].where, has_sentences=True, sentences=sentences)
+
+
+def document_of_sentences(
+    id: str, sentences: Iterable[tuple[str, str, Sentence]], split: str | None = None
+) -> Document:
+    """A document of sentences with texts of their own, which are joined.
+
+    Args:
+        sentences: what separates each from the one before, its text, and its words with `offsets` in that text.
+    """
+    pieces: list[str] = []
+    placed: list[Sentence] = []
+    length = 0
+    for gap, text, sentence in sentences:
+        pieces += [gap, text] if length else [text]
+        first = length + len(gap) if length else 0
+        placed.append(replace(sentence, offsets=[(first + start, first + end) for start, end in sentence.offsets]))
+        length = first + len(text)
+    where = placed[0].where if placed else ""
+    return Document(id, where, "".join(pieces), has_sentences=True, sentences=placed, split=split)
+
+
+def text_of(document: Document, check: RecordChecker) -> Text:
     """The text as written with its contiguous entities, whatever words it will be cut into.
 
     Raises:
         CorpusError: an annotation is outside of the text, or its text differs from the tool's quote.
     """
     document = _counted_in_characters(document, check)
-    entities = [without_space(document.text, entity) for entity in _contiguous(document, check)]
-    return Document(doc_id=document.doc_id, text=document.text, entities=entities)
+    text = document.text or ""
+    entities = [without_space(text, entity) for entity in _by_characters(document, check)]
+    return Text(doc_id=document.id, text=text, entities=entities)
 
 
 def sentences_of(
-    document: AnnotatedText,
+    document: Document,
     check: RecordChecker,
     word_splitter: WordSplitter | None = None,
     sentence_splitter: str = DEFAULT_SENTENCE_SPLITTER,
@@ -118,32 +152,33 @@ def sentences_of(
     (fragments separated by white space alone are joined) or consist of white space.
 
     Args:
-        word_splitter: text → [(start, end)] in characters; None is the pipeline's own.
-        sentence_splitter: "punctuation", "lines" or "none", for documents without sentences; those of more than
+        word_splitter: text → [(start, end)] in characters, for a document with a text; None takes the words of the
+            corpus, or if it has none, those of the pipeline's own splitter.
+        sentence_splitter: "punctuation", "lines" or "none", for texts without sentences; those of more than
             `MAX_SENTENCE_WORDS` words are cut in any case.
 
     Raises:
-        CorpusError: an annotation is outside of the text, or its text differs from the tool's quote.
+        CorpusError: an annotation is outside of the text, or its text differs from the tool's quote; a sentence is
+            invalid.
     """
     document = _counted_in_characters(document, check)
-    words_by_sentence = document.words
-    if words_by_sentence is None:
-        words_by_sentence = _split(document, word_splitter, sentence_splitter)
-    if not words_by_sentence:
+    in_own_words = document.sentences is not None and (word_splitter is None or document.text is None)
+    if in_own_words:
+        sentences = _given_sentences(document, sentence_splitter)
+        found = _contiguous(document, check)
+    else:
+        sentences = _cut_sentences(document, word_splitter, sentence_splitter)
+        found = _by_characters(document, check)
+    if not sentences:
         check.note("texts without a word ignored", example=document.where)
     cut_alone = sentence_splitter == "none" and not document.has_sentences
     across = LOST_ACROSS_CUTS if cut_alone else LOST_ACROSS_SENTENCES
-    entities = _aligned(document, words_by_sentence, check, across)
-    for number, (words, inside) in enumerate(zip(words_by_sentence, entities, strict=True)):
-        raw = {
-            "id": f"{document.doc_id}:{number}",
-            "doc_id": document.doc_id,
-            "sent_id": number,
-            "tokens": [document.text[start:end] for start, end in words],
-            "pos": document.pos[number] if document.pos else [],
-            "entities": inside,
-        }
-        yield check(raw, f"{document.where}, sentence {number}")
+    entities = _aligned(document, found, [sentence.offsets for sentence in sentences], check, across)
+    for number, (sentence, inside) in enumerate(zip(sentences, entities, strict=True)):
+        raw = {"id": f"{document.id}:{number}", "doc_id": document.id, "sent_id": number, **sentence.fields}
+        if inside or not in_own_words:
+            raw["entities"] = [*raw.get("entities", ()), *inside]
+        yield check(raw, sentence.where)
 
 
 def in_context(text: str, start: int, end: int) -> str:
@@ -161,24 +196,75 @@ def in_context(text: str, start: int, end: int) -> str:
     return "".join(c if c.isprintable() or c in JOINERS else c.encode("unicode_escape").decode() for c in shown)
 
 
-def _split(document: AnnotatedText, word_splitter: WordSplitter | None, sentence_splitter: str) -> list[list[Offsets]]:
+def _given_sentences(document: Document, sentence_splitter: str) -> Sequence[Sentence]:
+    """The sentences in the words of the corpus; where it marks none, those of its text, long ones cut."""
+    given = document.sentences or ()
+    if document.has_sentences or document.text is None:
+        return given
+    borders = list(named_sentence_splitter(sentence_splitter)(document.text))
+    found: list[Sentence] = []
+    for whole in given:
+        starts = [start for start, _ in whole.offsets]
+        for start, end in borders:
+            inside = range(bisect_left(starts, start), bisect_left(starts, end))
+            for first in range(0, len(inside), MAX_SENTENCE_WORDS):
+                where = f"{document.where}, sentence {len(found)}"
+                found.append(_words_of(whole, inside[first : first + MAX_SENTENCE_WORDS], where))
+    return found
+
+
+def _words_of(whole: Sentence, words: Sequence[int], where: str) -> Sentence:
+    """The sentence of some of these words, with their parts of speech if all have one."""
+    columns = {
+        name: [whole.fields[name][word] for word in words] for name in ("tokens", "pos") if whole.fields.get(name)
+    }
+    if not all(columns.get("pos", ())):
+        columns["pos"] = []
+    return Sentence({**columns, "entities": []}, where, [whole.offsets[word] for word in words])
+
+
+def _cut_sentences(
+    document: Document, word_splitter: WordSplitter | None, sentence_splitter: str
+) -> Sequence[Sentence]:
+    """The sentences of a text in the words of a splitter; those of the corpus, if it marks any."""
+    text = document.text or ""
     words = partial(split_words, word_splitter=word_splitter or named_word_splitter(DEFAULT_WORD_SPLITTER))
+    if document.sentences is not None and document.has_sentences:
+        return [_cut_again(sentence, text, words) for sentence in document.sentences]
     sentences = whole_text if document.has_sentences else named_sentence_splitter(sentence_splitter)
     whole = (
         [(first + start, first + end) for start, end in sentence]
-        for first, last in pairwise((0, *document.borders, len(document.text)))
-        for sentence in split_text(document.text[first:last], sentences, words)
+        for first, last in pairwise((0, *document.borders, len(text)))
+        for sentence in split_text(text[first:last], sentences, words)
     )
     size = MAX_SENTENCE_WORDS
-    return [sentence[first : first + size] for sentence in whole for first in range(0, len(sentence), size)]
+    cut = [sentence[first : first + size] for sentence in whole for first in range(0, len(sentence), size)]
+    return [
+        Sentence(
+            {"tokens": [text[start:end] for start, end in offsets]}, f"{document.where}, sentence {number}", offsets
+        )
+        for number, offsets in enumerate(cut)
+    ]
+
+
+def _cut_again(sentence: Sentence, text: str, words: Splitter) -> Sentence:
+    """A sentence of the corpus in other words, to which its parts of speech do not belong."""
+    first, last = (sentence.offsets[0][0], sentence.offsets[-1][1]) if sentence.offsets else (0, 0)
+    offsets = [(first + start, first + end) for start, end in words(text[first:last])]
+    fields = {name: value for name, value in sentence.fields.items() if name not in ("pos", "entities")}
+    return replace(sentence, fields={**fields, "tokens": [text[start:end] for start, end in offsets]}, offsets=offsets)
 
 
 def _aligned(
-    document: AnnotatedText, words_by_sentence: Sequence[Sequence[Offsets]], check: RecordChecker, across: str
+    document: Document,
+    found: Iterable[Entity],
+    words_by_sentence: Sequence[Sequence[Offsets]],
+    check: RecordChecker,
+    across: str,
 ) -> list[list[Entity]]:
-    """The entities of every sentence, by words; `across` is said of those that cross the end of one."""
+    """The entities `found` of every sentence, by words; `across` is said of those that cross the end of one."""
     words = [word for sentence in words_by_sentence for word in sentence]
-    aligned, lost = align_entities(document.text, list(_contiguous(document, check)), words)
+    aligned, lost = align_entities(document.text or "", found, words)
     for entity in lost:
         check.drop(LOST_IN_A_WORD, example=_example(document, entity))
     entities, crossing = by_sentence(aligned, list(map(len, words_by_sentence)))
@@ -189,13 +275,23 @@ def _aligned(
     return entities
 
 
-def _contiguous(document: AnnotatedText, check: RecordChecker) -> Iterator[Entity]:
+def _by_characters(document: Document, check: RecordChecker) -> Iterator[Entity]:
+    """All contiguous entities by characters, also those that the corpus has by its words."""
+    yield from _contiguous(document, check)
+    for sentence in document.sentences or ():
+        for entity in sentence.fields.get("entities", ()):
+            start, end = sentence.offsets[entity["start"]][0], sentence.offsets[entity["end"] - 1][1]
+            yield Entity(start=start, end=end, type=entity["type"])
+
+
+def _contiguous(document: Document, check: RecordChecker) -> Iterator[Entity]:
+    text = document.text or ""
     for annotation in document.annotations:
-        parts = _joined(document.text, annotation.fragments)
+        parts = _joined(text, annotation.fragments)
         entity = Entity(start=parts[0][0], end=parts[-1][1], type=annotation.type)
         if len(parts) > 1:
             check.drop("discontinuous entities dropped", example=_example(document, entity))
-        elif not document.text[entity["start"] : entity["end"]].translate(INVISIBLE_SPACES).strip():
+        elif not text[entity["start"] : entity["end"]].translate(INVISIBLE_SPACES).strip():
             check.drop("entities of white space dropped", example=f"{annotation.where}: {annotation.name}")
         else:
             yield entity
@@ -219,17 +315,19 @@ def _joined(text: str, fragments: Sequence[Offsets]) -> list[Offsets]:
     return parts
 
 
-def _example(document: AnnotatedText, entity: Entity) -> str:
-    shown = in_context(document.text, entity["start"], entity["end"])
+def _example(document: Document, entity: Entity) -> str:
+    shown = in_context(document.text or "", entity["start"], entity["end"])
     return f"{document.where}: {entity['type']} {shown}"
 
 
-def _counted_in_characters(document: AnnotatedText, check: RecordChecker) -> AnnotatedText:
+def _counted_in_characters(document: Document, check: RecordChecker) -> Document:
     """The document with offsets that count characters of its text, whatever its tool counted.
 
     If the offsets are wrong as they stand, and another way of counting makes all of them match the tool's quotes, that
     way is used.
     """
+    if document.text is None:
+        return document
     check.check_encodable(document.text, "text", document.where)
     candidates = _ways_of_counting(document)
     as_it_stands = next(candidates)
@@ -244,33 +342,34 @@ def _counted_in_characters(document: AnnotatedText, check: RecordChecker) -> Ann
     raise problem
 
 
-def _problem(document: AnnotatedText, check: RecordChecker) -> CorpusError | None:
+def _problem(document: Document, check: RecordChecker) -> CorpusError | None:
     """The error of the first annotation that is outside of the text or differs from its tool's quote, if any."""
+    text = document.text or ""
     for annotation in document.annotations:
         try:
             for start, end in annotation.fragments:
                 raw = {"start": start, "end": end, "type": annotation.type}
-                check.entity(raw, annotation.name, len(document.text), annotation.where, "characters")
+                check.entity(raw, annotation.name, len(text), annotation.where, "characters")
         except CorpusError as error:
             return error
-        found = " ".join(document.text[start:end] for start, end in annotation.fragments)
+        found = " ".join(text[start:end] for start, end in annotation.fragments)
         if annotation.quote is not None and _bare(found) != _bare(annotation.quote):
             start, end = annotation.fragments[0][0], annotation.fragments[-1][1]
             problem = (
                 f"field '{annotation.name}' quotes {annotation.quote!r}, but from {start} to {end} the text is "
-                f"'{in_context(document.text, start, end)}'"
+                f"'{in_context(text, start, end)}'"
             )
             return check.error(annotation.where, problem, "Give the text as it was annotated")
     return None
 
 
-def _ways_of_counting(document: AnnotatedText) -> Iterator[AnnotatedText]:
+def _ways_of_counting(document: Document) -> Iterator[Document]:
     """The document under each way in which tools count characters; first as it stands.
 
     They differ in whether a byte order mark counts, and whether a line end of two characters and (in JavaScript) a
     character beyond U+FFFF count as one or two.
     """
-    text = document.text
+    text = document.text or ""
     texts = [" " + text[1:], text[1:]] if text.startswith(BYTE_ORDER_MARK) else [text]
     texts += [other.replace("\r\n", "\n") for other in texts if "\r\n" in other]
     for other in texts:
@@ -279,10 +378,11 @@ def _ways_of_counting(document: AnnotatedText) -> Iterator[AnnotatedText]:
         yield _from_utf16(replace(document, text=other))
 
 
-def _from_utf16(document: AnnotatedText) -> AnnotatedText:
+def _from_utf16(document: Document) -> Document:
     """The document with offsets converted from UTF-16 units to characters; those beyond the end stay beyond it."""
-    characters = [n for n, character in enumerate(document.text) for _ in range(1 + (ord(character) > 0xFFFF))]
-    characters += [len(document.text), len(document.text) + 1]
+    text = document.text or ""
+    characters = [n for n, character in enumerate(text) for _ in range(1 + (ord(character) > 0xFFFF))]
+    characters += [len(text), len(text) + 1]
 
     def position(offset: int) -> int:
         return characters[min(offset, len(characters) - 1)]

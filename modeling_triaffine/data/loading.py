@@ -8,7 +8,6 @@ import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +19,12 @@ from huggingface_hub.utils.sha import sha_fileobj
 from ..model import text_triaffine
 from .alignment import WordSplitter
 from .corpus_format import CorpusFormat
-from .formats import FORMATS, PathLike, files_of, find_splits, format_of
+from .detection import files_of, format_of
+from .documents import DEFAULT_SENTENCE_SPLITTER, Document, sentences_of, text_of
+from .formats import FORMATS
 from .reading import read_head
-from .schema import FEATURES, CorpusError, Document, Record, RecordChecker
+from .schema import FEATURES, CorpusError, Record, RecordChecker, Text
+from .splits import PathLike, find_splits
 
 logger = logging.getLogger(__name__)
 
@@ -105,7 +107,7 @@ def load_nested_ner(
     return IterableDatasetDict(splits) if streaming else DatasetDict(splits)
 
 
-def load_texts(path: PathLike | Mapping[str, PathLike], format: str | None = None) -> dict[str, list[Document]]:
+def load_texts(path: PathLike | Mapping[str, PathLike], format: str | None = None) -> dict[str, list[Text]]:
     """The texts of a corpus as they were written, by split: `doc_id`, `text`, and `entities` by characters.
 
     Entities that no sentence of words can represent are included, unless they are discontinuous; these are counted and
@@ -118,18 +120,16 @@ def load_texts(path: PathLike | Mapping[str, PathLike], format: str | None = Non
     Raises:
         CorpusError: a file's format has words only; or as of [`load_nested_ner`].
     """
-    splits: dict[str, list[Document]] = {}
+    splits: dict[str, list[Text]] = {}
     for split, file in find_splits(path, format).items():
         corpus_format = format_of(file, format)
-        if corpus_format.read_texts is None:
+        if not corpus_format.keeps_text:
             problem = f"the format {corpus_format.name!r} has words, but not the text that they were cut from"
-            with_text = ", ".join(name for name, known in FORMATS.items() if known.read_texts is not None)
+            with_text = ", ".join(name for name, known in FORMATS.items() if known.keeps_text)
             raise CorpusError.at(file, "", problem, f"Give the corpus in a format that keeps the text: {with_text}")
         check = RecordChecker(file)
-        for part in _parts(file, corpus_format, check):
-            for document in corpus_format.read_texts(part, check):
-                own_split = str(document.get("split", "train"))  # of a format whose file contains several
-                splits.setdefault(split or own_split, []).append(document)
+        for document in documents_of(file, corpus_format, check):
+            splits.setdefault(split or document.split or "train", []).append(text_of(document, check))
         if check.entities_dropped:
             _warn(check.report())
     return splits
@@ -142,25 +142,46 @@ def formats_of(path: PathLike | Mapping[str, PathLike], format: str | None = Non
 
 def has_texts(path: PathLike | Mapping[str, PathLike], format: str | None = None) -> bool:
     """Whether [`load_texts`] reads every file of a corpus, because their formats keep the text."""
-    return all(known.read_texts is not None for known in formats_of(path, format))
+    return all(known.keeps_text for known in formats_of(path, format))
 
 
-def _check_options(file: Path, corpus_format: CorpusFormat, options: Mapping[str, Any]) -> None:
-    for option in options.keys() - set(corpus_format.options):
-        why, remedy = NOT_AN_OPTION[option]
-        raise CorpusError.at(file, "", f"the format {corpus_format.name!r} {why}", remedy)
+def documents_of(
+    path: Path, known: CorpusFormat, check: RecordChecker, columns: Mapping[str, Any] | None = None
+) -> Iterator[Document]:
+    """All documents of a split, a folder of documents or one or several files, which messages then name.
+
+    Raises:
+        CorpusError: a file cannot be read; the message says which format it was taken for.
+    """
+    options = {} if columns is None else {"columns": columns}
+    try:
+        if known.documents is not None:
+            yield from known.read(path, check, **options)
+            return
+        for file in files_of(path, known):
+            check.path = file
+            read_head(file)  # an empty file is reported as such, not as invalid content
+            yield from known.read(file, check, **options)
+        check.path = path
+    except (CorpusError, OSError, ImportError):
+        raise
+    except Exception as error:
+        if not (owner := FORMATS.owner(known.name)):
+            raise
+        problem = f"the reader of the format {known.name!r}, {owner}, failed ({type(error).__name__}: {error})"
+        raise check.error("", problem, "Tell its authors, or name another format with format=… (--format)") from error
 
 
-def _parts(path: Path, known: CorpusFormat, check: RecordChecker) -> Iterator[Path]:
-    """What a reader is given: a folder of documents, or each file of a split, which messages then name."""
-    if known.documents is not None:
-        yield path
-        return
-    for file in files_of(path, known):
-        check.path = file
-        read_head(file)  # an empty file is reported as such, not as invalid content
-        yield file
-    check.path = path
+def _check_options(file: Path, known: CorpusFormat, options: Mapping[str, Any]) -> None:
+    taken = {
+        "word_splitter": known.keeps_text,
+        "sentence_splitter": not known.marks_sentences,
+        "columns": bool(known.columns),
+    }
+    for option in options:
+        if not taken[option]:
+            why, remedy = NOT_AN_OPTION[option]
+            raise CorpusError.at(file, "", f"the format {known.name!r} {why}", remedy)
 
 
 @dataclass(frozen=True)
@@ -177,13 +198,17 @@ class _CorpusFile:
         return FORMATS[self.format_name]
 
     def records(self, check: RecordChecker) -> Iterator[Record]:
-        parts = _parts(self.path, self.format, check)
-        records = chain.from_iterable(self.format.read(part, check, **self.options) for part in parts)
-        first = next(records, None)
-        if first is None:
+        """The sentences; raises CorpusError if there are none."""
+        cut = {"sentence_splitter": DEFAULT_SENTENCE_SPLITTER, **self.options}
+        columns = cut.pop("columns", None)
+        found = False
+        for document in documents_of(self.path, self.format, check, columns):
+            for record in sentences_of(document, check, **cut):
+                found = True
+                yield record
+        if not found:
             problem = f"it has no sentences, read as {self.format_name!r}"
             raise check.error("", problem, check.report().removesuffix(".") or "Check whether it is complete")
-        return chain([first], records)
 
     def fingerprint(self, split: str) -> str:
         """The cache key: changes with the files' names and contents, the options, and the code of the readers.
@@ -191,7 +216,7 @@ class _CorpusFile:
         `datasets` would make a key of the generator's arguments alone, and return stale data for a changed file.
         """
         digest = hashlib.sha256()
-        readers = sorted(Path(__file__).parent.glob("*.py"))
+        readers = sorted(Path(__file__).parent.rglob("*.py"))
         for source in (*files_of(self.path, self.format), *readers, Path(text_triaffine.__file__)):
             name = source.relative_to(self.path) if source.is_relative_to(self.path) else source.name
             with source.open("rb") as file:

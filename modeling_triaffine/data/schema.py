@@ -80,7 +80,7 @@ class Record(TypedDict):
     right_tokens: list[str] | None
 
 
-class Document(TypedDict):
+class Text(TypedDict):
     """A text as written; its entities count characters."""
 
     doc_id: str

@@ -19,7 +19,7 @@ from datasets import Dataset
 from ..files import new_folder
 from .alignment import join_sentences, join_tokens
 from .documents import MAX_SENTENCE_WORDS
-from .iob2 import BETWEEN_TAGS, DOCUMENT_START, POS_NAME, TAGS_NAME, TOKENS_NAME
+from .formats.iob2 import BETWEEN_TAGS, DOCUMENT_START, POS_NAME, TAGS_NAME, TOKENS_NAME
 from .reading import BYTE_ORDER_MARK
 from .schema import CONTEXT_FIELDS, FEATURES, RecordChecker
 from .writing_texts import TextDocument, write_bioc_json, write_bioc_xml, write_brat, write_pubtator
@@ -142,8 +142,8 @@ def _text_document(doc_id: str, sentences: Sequence[Mapping[str, Any]]) -> TextD
         if any("\n" in token for token in sentence["tokens"]):
             raise _not_representable(sentence, "a token with a line end in it", "a text of one sentence per line")
     lines = (join_tokens(sentence["tokens"], sentence["entities"]) for sentence in sentences)
-    document = join_sentences(doc_id, (("\n", *line) for line in lines))
-    return TextDocument(doc_id, f"{document['text']}\n", document["entities"])
+    text, entities = join_sentences(("\n", *line) for line in lines)
+    return TextDocument(doc_id, f"{text}\n", entities)
 
 
 def _lost_in_text(records: Records) -> Counter[str]:

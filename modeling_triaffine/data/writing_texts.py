@@ -13,8 +13,8 @@ from xml.etree import ElementTree
 
 from ..files import SURROGATES
 from ..model.text_triaffine import Offsets
-from .brat import ANNOTATION_SUFFIX, TEXT_SUFFIX
-from .cas import make_cas
+from .formats.brat import ANNOTATION_SUFFIX, TEXT_SUFFIX
+from .formats.cas import make_cas
 
 SOURCE = "triaffine-ner"
 FROM_NAME, TO_NAME = "label", "text"

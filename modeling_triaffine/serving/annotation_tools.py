@@ -13,7 +13,7 @@ from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from ..data.cas import STRING, layer_type, parse_xmi
+from ..data.formats.cas import STRING, layer_type, parse_xmi
 from ..data.reading import parse_xml
 from ..data.schema import CorpusError, RecordChecker
 from ..data.writing_texts import FROM_NAME, TO_NAME, label_studio_prediction

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 from datasets import Dataset, DatasetDict, concatenate_datasets
 
-from ..data import CorpusFormat, Document, WordSplitter, load_nested_ner, load_texts, retokenize
-from ..data.formats import only_split
+from ..data import CorpusFormat, Text, WordSplitter, load_nested_ner, load_texts, retokenize
 from ..data.loading import formats_of, has_texts
 from ..data.parts_of_speech import add_parts_of_speech, spacy_tagger
+from ..data.splits import only_split
 from ..model.processing_triaffine import PosTagger
 from .arguments import DataArguments
 
@@ -35,7 +35,7 @@ class Source(NamedTuple):
 
     @property
     def marks_sentences(self) -> bool:
-        return any("sentence_splitter" not in known.options for known in self.formats)
+        return any(known.marks_sentences for known in self.formats)
 
     @property
     def has_own_words(self) -> bool:
@@ -129,7 +129,7 @@ def limit_splits(splits: DatasetDict, data: DataArguments) -> DatasetDict:
     return DatasetDict(limited)
 
 
-def texts_to_score(data: DataArguments, split: str, records: Dataset) -> list[Document] | None:
+def texts_to_score(data: DataArguments, split: str, records: Dataset) -> list[Text] | None:
     """The texts of the split that has the sentences `records`; None if the corpus has words only.
 
     If the number of sentences is limited, only texts that are complete within the limit.

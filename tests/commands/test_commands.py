@@ -18,7 +18,7 @@ from modeling_triaffine.commands import convert, convert_published, main, option
 from modeling_triaffine.commands.application import COMMANDS, COMPLETION
 from modeling_triaffine.conversion import CORPORA
 from modeling_triaffine.data import FORMATS, WRITERS
-from modeling_triaffine.data.genia import SPLIT_STARTS
+from modeling_triaffine.data.formats.genia import SPLIT_STARTS
 from modeling_triaffine.data.writing_texts import PREDICTION_WRITERS
 from modeling_triaffine.errors import INTERRUPTED, PIPE_CLOSED
 from modeling_triaffine.evaluation.prediction import predict_words, score_raw_text

@@ -82,8 +82,7 @@ def test_words_of_a_splitter_are_checked(words):
 
 def test_sentences_are_joined_with_what_separates_them():
     sentences = [(" ", "", []), ("\n", "a b", [entity(2, 3)]), ("\n\n", "c", [entity(0, 1)]), ("", "d", [])]
-    joined = {"doc_id": "x", "text": "a b\n\ncd", "entities": [entity(2, 3), entity(5, 6)]}
-    assert join_sentences("x", sentences) == joined
+    assert join_sentences(sentences) == ("a b\n\ncd", [entity(2, 3), entity(5, 6)])
 
 
 class TestRetokenize:

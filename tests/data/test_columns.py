@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modeling_triaffine.data import CorpusError, RecordChecker, load_nested_ner
-from modeling_triaffine.data.iob2 import decode_tags
+from modeling_triaffine.data.formats.iob2 import decode_tags
 from tests.helpers.corpora import conllu, read, spelled, triples, write_files
 
 NESTED = [("the mayor of Orsk", "Person"), ("Orsk", "City")]

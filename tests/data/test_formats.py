@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modeling_triaffine.data import FORMATS, CorpusError, RecordChecker, detect_format, load_nested_ner
+from modeling_triaffine.data import CorpusError, detect_format, load_nested_ner
 from modeling_triaffine.data.alignment import INVISIBLE_SPACES
-from modeling_triaffine.data.json_forms import record_keys
+from modeling_triaffine.data.json_records import record_keys
 from tests.helpers.corpora import (
     BIGBIO_RECORD,
     BIOC_DOCUMENT,
@@ -102,8 +102,9 @@ def test_similar_json(tmp_path, format, value):
     assert detect_format(write_files(tmp_path, {"a.json": json.dumps(value)})).name == format
 
 
-def test_the_name_is_stronger_than_the_content(tmp_path):
-    assert detect_format(write_files(tmp_path, {"a.conllu": json.dumps(RECORD)})).name == "conllu"
+def test_the_name_decides_where_the_content_does_not(tmp_path):
+    assert detect_format(write_files(tmp_path, {"a.conllu": json.dumps(RECORD)})).name == "json_lines"
+    assert detect_format(write_files(tmp_path, {"b.conllu": conllu("", "")})).name == "conllu"
 
 
 @pytest.mark.parametrize("format", SINGLE_FILES)
@@ -325,7 +326,7 @@ BROKEN_FILES = {
     "quotes": ("a.jsonl", JSON_LINE + "{'id': 1}", "line 2", "character 2"),
     "nonsense": ("a.jsonl", JSON_LINE + "nonsense", "line 2", "character 1"),
     "encoding": ("a.jsonl", JSON_LINE.encode() + b'{"id": "\xe9"}\n', "line 2", "byte 9", "utf-8"),
-    "digits": ("a.jsonl", '{"tokens": [' + "9" * 5000 + "]}", "line 1", "digits"),
+    "digits": ("a.jsonl", '{"tokens": [' + "9" * 5000 + '], "entities": []}', "line 1", "digits"),
     "depth": ("a.jsonl", JSON_LINE + "[" * 100_000, "line 2", "nested"),
     "list truncated": ("a.json", json.dumps([PUBLISHED], indent=1)[:-30], "", "line "),
     "list record": ("a.json", json.dumps([PUBLISHED, {**PUBLISHED, "tokens": "Orsk"}]), "record 1", "'tokens' is"),
@@ -450,9 +451,8 @@ def test_any_content_is_read_or_rejected(tmp_path_factory, format, data):
     for name in others:
         files[name] = data.draw(SOURCES)
     path = write_files(tmp_path_factory.mktemp("any"), files)
-    check = RecordChecker(path)
     try:
-        records = list(FORMATS[format].read(path, check))
+        records, check = read(path, format)
     except CorpusError:
         return
     assert check.sentences == len(records)

@@ -9,7 +9,7 @@ import pytest
 from datasets import load_from_disk
 
 from modeling_triaffine.data import load_nested_ner, load_texts
-from modeling_triaffine.data.genia import GENIA, SPLIT_STARTS
+from modeling_triaffine.data.formats.genia import GENIA, SPLIT_STARTS
 from tests.helpers.corpora import article, cons, genia, triples
 
 COLUMNS = ("id", "doc_id", "sent_id", "tokens", "entities")
@@ -117,7 +117,8 @@ class TestWordSplitter:
         assert rows[0]["tokens"] == ["the", "Cd9-like", "X", "2", "."]
         assert triples(rows[0]) == [(2, 4, "cell_line")]
         assert rows.info.description == (
-            "genia.xml: sentences: 1; entities kept: 1 of 2; entities with a boundary inside a word dropped: 1."
+            "genia.xml: sentences: 1; entities kept: 1 of 2; entities with a boundary inside a word dropped: 1 "
+            "(article MEDLINE:1, sentence 0: protein the [Cd9]-like X 2 .)."
         )
 
     def test_is_part_of_the_cache_key(self, load):

@@ -267,12 +267,16 @@ class TestCache:
             load(file, labels=["City"])
 
 
-@pytest.mark.parametrize(("place", "as_list"), [("line 1", False), ("record 0", True)])
-@pytest.mark.parametrize("record", [{"satz": "Orsk"}, {"tokens": ["Orsk"], "ner_tags": ["B-City"]}])
-def test_a_record_of_another_form_is_shown_by_its_fields(tmp_path, record, place, as_list):
-    facts = f"{place}: .* missing, .* fields are {', '.join(map(repr, record))}\\. .*'text'.*adapt_dataset"
-    with pytest.raises(CorpusError, match=facts):
-        load(write(tmp_path / "a.json", record, as_list=as_list))
+@pytest.mark.parametrize("record", [{"satz": "Orsk"}, {"ner_tags": ["B-City"], "tokens": ["Orsk"]}])
+def test_a_record_of_another_form_is_shown_by_its_fields(tmp_path, record):
+    names = ", ".join(map(repr, record))
+    for place, as_list in (("line 1", False), ("record 0", True)):
+        path = write(tmp_path / "a.json", record, as_list=as_list)
+        with pytest.raises(CorpusError, match=f"no known form; the keys .* are {names}\\. .*adapt_dataset: 'ace' "):
+            load(path)
+        facts = f"{place}: .* missing, .* fields are {names}\\. .*'text'.*adapt_dataset"
+        with pytest.raises(CorpusError, match=facts):
+            load(path, "published_json" if as_list else "json_lines")
 
 
 class TestStreaming:

@@ -10,11 +10,11 @@ from modeling_triaffine.data import CorpusError, RecordChecker
 from modeling_triaffine.data.alignment import INVISIBLE_SPACES
 from modeling_triaffine.data.documents import (
     MAX_SENTENCE_WORDS,
-    AnnotatedText,
     Annotation,
-    document_of,
+    Document,
     in_context,
     sentences_of,
+    text_of,
 )
 from modeling_triaffine.model.processing_triaffine import TriaffineProcessor
 from modeling_triaffine.model.text_triaffine import word_splitter
@@ -27,7 +27,7 @@ def annotation(*fragments, kind="X", quote=None):
 
 def cut(text, *annotations, labels=None, **options):
     check = RecordChecker("a.txt", labels)
-    return list(sentences_of(AnnotatedText("a", text, annotations, "a"), check, **options)), check
+    return list(sentences_of(Document("a", "a", text, annotations), check, **options)), check
 
 
 class TestEntities:
@@ -63,7 +63,7 @@ class TestEntities:
         for start, end in ((3, 10), (4, 9)):
             (record,), check = cut(text, annotation((start, end)), **options)
             assert (spelled(record), check.report()) == ([("Paris", "X")], "")
-            document = document_of(AnnotatedText("a", text, [annotation((start, end))], "a"), check)
+            document = text_of(Document("a", "a", text, [annotation((start, end))]), check)
             assert document["entities"] == [{"start": 4, "end": 9, "type": "X"}]
         assert "entities of white space dropped: 1" in cut(text, annotation((3, 4)), **options)[1].report()
         (record,), _ = cut("New\u200bYork", annotation((0, 3), (4, 8)), **options)

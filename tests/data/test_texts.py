@@ -5,7 +5,7 @@ import json
 import pytest
 
 from modeling_triaffine.data import CorpusError, load_nested_ner, load_texts
-from modeling_triaffine.data.conllu import written_text
+from modeling_triaffine.data.formats.conllu import written_text
 from modeling_triaffine.model.text_triaffine import word_splitter
 from tests.helpers.corpora import TEXT, TEXT_RECORD, region, spelled, task, write_files
 

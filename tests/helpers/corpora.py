@@ -5,6 +5,7 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 from modeling_triaffine.data import FORMATS, RecordChecker, detect_format
+from modeling_triaffine.data.documents import DEFAULT_SENTENCE_SPLITTER, sentences_of
 
 TEXT = "The mayor of Orsk slept."
 NESTED = [("The mayor of Orsk", "Person"), ("Orsk", "City")]
@@ -199,11 +200,14 @@ def write_json(path, *values, as_list=False):
     return path
 
 
-def read(path, format=None, labels=None, **options):
+def read(path, format=None, labels=None, columns=None, word_splitter=None, sentence_splitter=DEFAULT_SENTENCE_SPLITTER):
     """The records of a file or folder, and the checker with its counts."""
     check = RecordChecker(path, labels)
     known = detect_format(path) if format is None else FORMATS[format]
-    return list(known.read(path, check, **options)), check
+    options = {} if columns is None else {"columns": columns}
+    documents = list(known.read(path, check, **options))
+    records = (record for one in documents for record in sentences_of(one, check, word_splitter, sentence_splitter))
+    return list(records), check
 
 
 def triples(record):

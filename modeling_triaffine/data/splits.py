@@ -1,40 +1,26 @@
-"""The known formats, and how the format and the splits of a file or folder are detected.
-
-A format itself is in its reader's module: to add one, write a module with a `CorpusFormat` and add it to `FORMATS`.
-"""
+"""The splits of a corpus: files and folders by their names, or as they are given."""
 
 import logging
 import os
 import re
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from .brat import BRAT
-from .cas import CAS
-from .conllu import CONLLU
 from .corpus_format import CorpusFormat
-from .docbin import DOCBIN
-from .genia import GENIA, GENIA_ALL_TYPES
-from .inclusive_spans import INCLUSIVE_SPANS, MRC
-from .iob2 import IOB2
-from .json_forms import JSON_LINES, LABEL_STUDIO, PUBLISHED_JSON, TEXT_SPANS
-from .ldc import ACE, ERE
-from .passages import BIGBIO, BIOC, PUBTATOR
-from .reading import read_head, stem, visible_paths
+from .detection import (
+    detect_format,
+    files_of,
+    format_named,
+    format_of,
+    format_of_folder,
+    has_documents,
+    known_formats,
+    lacking,
+)
+from .reading import visible_paths
 from .schema import OF_TABLES, TO_DATASET, CorpusError
 
 logger = logging.getLogger(__name__)
-
-FORMATS: dict[str, CorpusFormat] = {
-    known.name: known
-    for known in (
-        # JSON: the more specific forms before those that read any object.
-        *(BIGBIO, BIOC, CAS, LABEL_STUDIO, MRC, TEXT_SPANS, INCLUSIVE_SPANS, JSON_LINES, PUBLISHED_JSON),
-        *(CONLLU, IOB2, PUBTATOR, GENIA, GENIA_ALL_TYPES, BRAT, DOCBIN, ACE, ERE),
-    )
-}
-"""If several formats recognize a file, the first one is used."""
 
 SPLIT_OF_NAME = {
     **dict.fromkeys(("train", "training"), "train"),
@@ -52,38 +38,6 @@ OF_SAVED_DATA = ("dataset_dict.json", "state.json")
 """Files in folders that `save_to_disk` of `datasets` writes: of all splits, and of one."""
 
 PathLike = str | os.PathLike[str]
-
-
-def detect_format(path: Path) -> CorpusFormat:
-    """Detects the format of a folder from its documents, of a file from its suffix and then from its content.
-
-    Raises:
-        CorpusError: the file is empty, or of no known format.
-    """
-    if path.is_dir():
-        return _format_of_folder(path, list(FORMATS.values()))
-    name = path.name.lower().removesuffix(".gz")
-    if name.endswith((".parquet", ".arrow", ".xlsx")):
-        raise CorpusError.at(path, "", "tables are not read", OF_TABLES)
-    by_name = [known for known in FORMATS.values() if name.endswith(known.suffixes)]
-    if len(by_name) == 1:
-        return by_name[0]
-    head = read_head(path)
-    for known in by_name or FORMATS.values():
-        if known.recognizes(head) or (name.endswith(known.lists) and _has_documents(path, known)):
-            return known
-    known_formats = "; ".join(f"{known.name!r} ({known.description})" for known in FORMATS.values())
-    problem = f"its format cannot be detected; it begins with {head[:40]!r}"
-    of_tables = f"{OF_TABLES}. " if name.endswith(".csv") else ""
-    raise CorpusError.at(path, "", problem, f"{of_tables}Name the format with format=…: {known_formats}")
-
-
-def format_of(path: Path, name: str | None) -> CorpusFormat:
-    """The format of this name; None detects the format of `path`."""
-    if name is None:
-        return detect_format(path)
-    known = _format_named(name)
-    return _format_of_folder(path, [known]) if path.is_dir() else known
 
 
 def find_splits(path: PathLike | Mapping[str, PathLike], format: str | None) -> dict[str | None, Path]:
@@ -118,58 +72,6 @@ def only_split(
     return path if file is None else {split: file}
 
 
-def _format_named(name: str) -> CorpusFormat:
-    if name not in FORMATS:
-        raise ValueError(f"There is no format {name!r}. Choose one of {sorted(FORMATS)}, or None to detect the format.")
-    return FORMATS[name]
-
-
-def files_of(path: Path, known: CorpusFormat) -> list[Path]:
-    """The files of a split in the order of their names: a file alone, or those with suffixes of the format.
-
-    Raises:
-        CorpusError: two of them differ in the suffix alone, so that their documents would have the same names.
-    """
-    if known.documents is not None:
-        return known.documents(path)
-    if path.is_file():
-        return [path]
-    files = (file for file in sorted(path.iterdir()) if file.is_file() and not file.name.startswith("."))
-    by_stem: dict[str, Path] = {}
-    for file in files:
-        if file.name.lower().removesuffix(".gz").endswith(known.suffixes):
-            other = by_stem.setdefault(stem(file), file)
-            if other != file:
-                problem = f"{other.name} and {file.name} would give their documents the same names"
-                raise CorpusError.at(path, "", problem, "Rename one of them")
-    return list(by_stem.values())
-
-
-def _format_of_folder(folder: Path, formats: Collection[CorpusFormat]) -> CorpusFormat:
-    for known in formats:
-        if _has_documents(folder, known):
-            return known
-    for known in formats:
-        files = [] if known.documents is not None else files_of(folder, known)
-        if files and (len(formats) == 1 or detect_format(files[0]) is known):
-            return known
-    problem = "is a folder without documents of a known format"
-    remedy = "Give each split's file, or the folder as the only path"
-    raise CorpusError.at(folder, "", problem + _lacking(folder), remedy)
-
-
-def _lacking(folder: Path) -> str:
-    """What a folder without documents may lack, to end a sentence."""
-    counts = Counter(file.suffix.lower() for file in visible_paths(folder) if file.is_file())
-    lacking = "; for brat, its .txt files ({}) need .ann files beside them" if counts[".txt"] else ""
-    packed = "; ZIP archives in it ({}) are to be unpacked first" if counts[".zip"] else ""
-    return lacking.format(counts[".txt"]) + packed.format(counts[".zip"])
-
-
-def _has_documents(path: Path, known: CorpusFormat) -> bool:
-    return known.documents is not None and bool(known.documents(path))
-
-
 def _existing(given: PathLike) -> Path:
     if not isinstance(given, (str, os.PathLike)):
         raise TypeError(
@@ -192,10 +94,10 @@ def _splits_of_folder(folder: Path, format: str | None) -> dict[str | None, Path
 
     A folder of files beside the file of its split is left out: the parts of a split may stay beside what joins them.
     """
-    formats = list(FORMATS.values()) if format is None else [_format_named(format)]
+    formats = known_formats() if format is None else [format_named(format)]
     found = _parts_named_as_splits(folder, formats)
     found |= _folders_named_as_splits(folder, formats, {_split_named(part) for part in found})
-    if not found and (format is not None or not any(_has_documents(folder, known) for known in formats)):
+    if not found and (format is not None or not any(has_documents(folder, known) for known in formats)):
         # Files of other suffixes are of the format that is given, or of the one that their content shows.
         found = _parts_named_as_splits(folder, formats, any_suffix=True)
     splits: dict[str | None, Path] = {}
@@ -206,7 +108,7 @@ def _splits_of_folder(folder: Path, format: str | None) -> dict[str | None, Path
             raise CorpusError.at(folder, "", problem, "Remove one, or give a mapping: {split: file}")
         splits[split] = part
     candidates = [known for known in formats if known in found.values()] if splits else formats
-    of_documents = [known for known in candidates if _has_documents(folder, known)]
+    of_documents = [known for known in candidates if has_documents(folder, known)]
     for known in of_documents:
         _check_documents(folder, known, list(splits.values()))
     if splits:
@@ -219,7 +121,7 @@ def _splits_of_folder(folder: Path, format: str | None) -> dict[str | None, Path
     raise FileNotFoundError(
         f"{folder}: has no documents, and no file named train, dev (validation, valid) or test. It contains "
         f"{sorted(file.name for file in folder.iterdir())[:10]}; give one of them or a mapping {{split: file}}"
-        f"{_lacking(folder)}. {OF_TABLES}."
+        f"{lacking(folder)}. {OF_TABLES}."
     )
 
 
@@ -255,7 +157,7 @@ def _parts_named_as_splits(
     if most < 2:
         return {}
     first, *others = [name for name, size in sizes.items() if size == most]
-    if all(part.is_file() for part in series[first]) and any(_has_documents(folder, known) for known in formats):
+    if all(part.is_file() for part in series[first]) and any(has_documents(folder, known) for known in formats):
         return {}  # names of documents may contain "test"
     if others:
         problem = f"both {first} and {others[0]}, with a split for *, could be its files"
@@ -270,7 +172,7 @@ def _folders_named_as_splits(
     folders = [part for part in sorted(folder.iterdir()) if part.is_dir() and part.name.lower() in SPLIT_OF_NAME]
     folders = [part for part in folders if _split_named(part) not in others]
     full = [part for part in folders if any(files_of(part, known) for known in formats)]
-    return {part: _format_of_folder(part, formats) for part in full}
+    return {part: format_of_folder(part, formats) for part in full}
 
 
 def _split_named(part: Path) -> str | None:
@@ -294,7 +196,7 @@ def _is_split(part: Path, known: CorpusFormat, any_suffix: bool) -> bool:
     if known.documents is None:
         return part.is_file() and (any_suffix or suffix in known.suffixes)
     named = not suffix if part.is_dir() else suffix in known.lists
-    return named and _has_documents(part, known)
+    return named and has_documents(part, known)
 
 
 def _others_beside(folder: Path, splits: Mapping[Path, CorpusFormat]) -> list[Path]:

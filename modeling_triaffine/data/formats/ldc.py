@@ -1,15 +1,6 @@
-"""Reads ACE and ERE as LDC distributes them: a source text and its annotations for every document.
+"""What ACE and ERE have in common as LDC distributes them: a source text and its annotations for every document.
 
-Entities are the entity mentions, in ERE also nominal ones and pronouns, with the type of their entity; values, times,
-fillers, relations and events are ignored and counted. Offsets are checked against the text that the annotation quotes.
-Sentences end at every tag.
-
-- ACE (`.sgm`, `.apf.xml`): offsets count the characters of the source without its tags, an escape like `&amp;` as
-  written. What is outside of `<TEXT>` (ids, dates, most headlines) is not read, unless a mention is annotated there.
-  If a document exists in several stages of annotation and the list does not name one, the last stage is read.
-- ERE (`.rich_ere.xml`), of TAC KBP: offsets count the characters of the source file, its tags included. Text that a
-  post of a forum quotes from another one (`<quote>`) is not annotated, and not read. Mentions in a tag (the author of a
-  post) are dropped and counted. A source has the name of the annotations and another suffix.
+Offsets are checked against the text that the annotation quotes. Sentences end at every tag.
 
 The corpora have no splits of their own: a list (`train.txt`, `dev.txt`, `test.txt`) in a folder above the documents
 names the documents of a split, one per line, with or without folders and suffix: `nw/adj/AFP_ENG_20030401.0476`.
@@ -24,11 +15,11 @@ from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element
 
-from ..model.text_triaffine import Offsets
-from .corpus_format import CorpusFormat
-from .documents import AnnotatedText, Annotation, format_of_texts
-from .reading import BYTE_ORDER_MARK, name_in_corpus, numbered_lines, open_corpus, parse_xml, read_text, visible_paths
-from .schema import CorpusError, RecordChecker
+from ...model.text_triaffine import Offsets
+from ..corpus_format import CorpusFormat
+from ..documents import Annotation, Document
+from ..reading import BYTE_ORDER_MARK, name_in_corpus, numbered_lines, open_corpus, parse_xml, read_text, visible_paths
+from ..schema import CorpusError, RecordChecker
 
 TAG = re.compile(r"<[^<>]+>")
 ESCAPE = re.compile(r"&(amp|lt|gt|quot|apos);", re.IGNORECASE)
@@ -170,7 +161,7 @@ class AnnotationFiles:
 def format_of_pairs(
     files: AnnotationFiles,
     sources_of: SourcesOf,
-    read_document: Callable[[Path, str, Path, RecordChecker], AnnotatedText],
+    read_document: Callable[[Path, str, Path, RecordChecker], Document],
     **fields: Any,
 ) -> CorpusFormat:
     """A format of sources and annotations; documents come in the order of their names or of the list.
@@ -183,7 +174,7 @@ def format_of_pairs(
         fields: further ones of [`CorpusFormat`].
     """
 
-    def read(path: Path, check: RecordChecker) -> Iterator[AnnotatedText]:
+    def read(path: Path, check: RecordChecker) -> Iterator[Document]:
         annotations = files.find(path, check)
         sources = sources_of(annotations)
         for file in annotations:
@@ -198,140 +189,13 @@ def format_of_pairs(
     def documents(path: Path) -> list[Path]:
         return files.with_sources(path, sources_of)
 
-    return format_of_texts(read, suffixes=files.suffixes, documents=documents, lists=LISTS, **fields)
-
-
-# ---- ACE ----
-
-# ACE 2005 has the same documents in several stages of annotation, here from the first to the last.
-ACE_FILES = AnnotationFiles((".apf.xml",), ".sgm", "in its folder", stages=("fp1", "fp2", "adj", "timex2norm"))
-NOT_IN_ACE = {
-    "value_mention": "values",
-    "timex2_mention": "times",
-    "relation_mention": "relations",
-    "event_mention": "events",
-}
-
-
-def _ace_sources(annotations: Sequence[Path]) -> dict[Path, list[Path]]:
-    sources = {file: file.with_name(ACE_FILES.document(file) + ACE_FILES.source_suffix) for file in annotations}
-    return {file: [source] if source.is_file() else [] for file, source in sources.items()}
-
-
-def _read_ace(file: Path, name: str, source_file: Path, check: RecordChecker) -> AnnotatedText:
-    mentions = list(_ace_mentions(file, name, check))
-    source = read_source(source_file, check, name.removesuffix(file.name) + source_file.name)
-    text = unescape(TAG.sub("", source))
-    pieces = _pieces(source)
-    kept = [piece for piece, is_text in pieces if is_text or any(overlaps(mention, piece) for mention in mentions)]
-    blanked = list(" " * len(text))
-    for start, end in kept:
-        blanked[start:end] = text[start:end]
-    return AnnotatedText(
-        doc_id=ACE_FILES.document(file),
-        text="".join(blanked),
-        annotations=mentions,
-        where=name,
-        borders=sorted({border for piece in kept for border in piece}),
+    return CorpusFormat(
+        read=read,
+        keeps_text=True,
+        marks_sentences=False,
+        has_own_words=False,
+        suffixes=files.suffixes,
+        documents=documents,
+        lists=LISTS,
+        **fields,
     )
-
-
-def _ace_mentions(file: Path, name: str, check: RecordChecker) -> Iterator[Annotation]:
-    for entity, mention, where in entity_mentions(file, name, check, NOT_IN_ACE):
-        kind = check.typed(entity.attrib, "TYPE", str, where)
-        extent = mention.find("extent/charseq")
-        values = [None] if extent is None else [extent.get("START"), extent.get("END")]
-        start, last = numbers(values, "extent with START and END", where, check)
-        quote = mention.findtext("extent/charseq") or None
-        yield Annotation("extent", ((start, last + 1),), type=kind, quote=quote, where=where)
-
-
-def _pieces(source: str) -> Iterator[tuple[Offsets, bool]]:
-    """The pieces between tags: their characters in the text without tags, and whether they are inside `<TEXT>`."""
-    length, inside = 0, False
-    for part in re.split(f"({TAG.pattern})", source):
-        if TAG.fullmatch(part):
-            inside = part.upper() == "<TEXT>" or (inside and part.upper() != "</TEXT>")
-        else:
-            yield (length, length + len(part)), inside
-            length += len(part)
-
-
-ACE = format_of_pairs(
-    ACE_FILES,
-    _ace_sources,
-    _read_ace,
-    name="ace",
-    description="ACE as distributed by LDC, a folder of .sgm and .apf.xml",
-    recognizes=lambda head: head.startswith("<") and "<source_file" in head,
-)
-
-
-# ---- ERE ----
-
-ERE_FILES = AnnotationFiles(
-    (".rich_ere.xml", ".light_ere.xml", ".ere.xml"),
-    source_suffix=".xml",
-    place="(with this or another suffix) in its folder or in `source` beside that",
-)
-QUOTE = re.compile(r"<quote\b.*?</quote\s*>", re.DOTALL | re.IGNORECASE)
-NOT_IN_ERE = {"filler": "fillers", "relation_mention": "relations", "event_mention": "events"}
-
-
-def _ere_sources(annotations: Sequence[Path]) -> dict[Path, list[Path]]:
-    """The files that may be the text of each file of annotations: one, if the corpus is complete."""
-    by_document: dict[Path, list[Path]] = defaultdict(list)  # where a source may be, without its suffix → annotations
-    for file in annotations:
-        for folder in dict.fromkeys([file.parent, file.parent.parent / "source"]):
-            by_document[folder / ERE_FILES.document(file)].append(file)
-    sources: dict[Path, list[Path]] = {file: [] for file in annotations}
-    for folder in sorted({document.parent for document in by_document}):
-        for source in sorted(folder.iterdir()) if folder.is_dir() else ():
-            if not source.name.endswith(ERE_FILES.suffixes):
-                dots = [dot.start() for dot in re.finditer(r"\.", source.name)]
-                names = (folder / source.name[:dot] for dot in reversed(dots))  # of NEWS and NEWS.1, the longer one
-                for file in next((by_document[name] for name in names if name in by_document), []):
-                    sources[file].append(source)
-    return sources
-
-
-def _read_ere(file: Path, name: str, source_file: Path, check: RecordChecker) -> AnnotatedText:
-    source = read_source(source_file, check, source_file.name)
-    tags = [match.span() for match in TAG.finditer(source)]
-    mentions = []
-    for mention in _ere_mentions(file, name, check):
-        if any(overlaps(mention, tag) for tag in tags):
-            check.drop("mentions in tags dropped", example=f"{mention.where}: {mention.quote}")
-        else:
-            mentions.append(mention)
-    quotes = [match.span() for match in QUOTE.finditer(source)]
-    unread = [quote for quote in quotes if not any(overlaps(mention, quote) for mention in mentions)]
-    text = list(unescape(source))
-    for start, end in (*tags, *unread):
-        text[start:end] = " " * (end - start)
-    return AnnotatedText(
-        doc_id=ERE_FILES.document(file),
-        text="".join(text),
-        annotations=mentions,
-        where=name,
-        borders=sorted({border for tag in tags for border in tag}),
-    )
-
-
-def _ere_mentions(file: Path, name: str, check: RecordChecker) -> Iterator[Annotation]:
-    for entity, mention, where in entity_mentions(file, name, check, NOT_IN_ERE):
-        kind = check.typed(entity.attrib, "type", str, where)
-        values = [mention.get("offset"), mention.get("length")]
-        start, length = numbers(values, "offset and length", where, check)
-        quote = unescape(mention.findtext("mention_text", "")) or None
-        yield Annotation("mention_text", ((start, start + length),), type=kind, quote=quote, where=where)
-
-
-ERE = format_of_pairs(
-    ERE_FILES,
-    _ere_sources,
-    _read_ere,
-    name="ere",
-    description="ERE as distributed by LDC, a folder of .rich_ere.xml and texts",
-    recognizes=lambda head: "<deft_ere" in head,
-)

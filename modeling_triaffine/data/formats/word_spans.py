@@ -3,34 +3,27 @@
     {"tokenized_text": ["the", "mayor", "of", "Orsk"], "ner": [[0, 3, "Person"], [3, 3, "City"]]}
     {"sentence": ["the", "mayor", "of", "Orsk"], "ner": [{"index": [0, 1, 2, 3], "type": "Person"}]}
     {"doc_key": "news-1", "sentences": [["He", "slept"], ["in", "Orsk"]], "ner": [[], [[3, 3, "City"]]]}
-    {"context": "the mayor of Orsk", "entity_label": "City", "span_position": ["3;3"], "qas_id": "0.1", "query": "…"}
 
 The first form is GLiNER's, the second W2NER's, whose entities list their words, the third DyGIE++'s and PURE's: a
-document, whose words are numbered through its sentences; in `ners`, of biaffine-ner, through each sentence. The last
-one, a format of its own, is of models of machine reading comprehension (Li et al., ACL 2020): each record has the
-entities of one type in a sentence, and the records of a sentence follow each other. Records come as JSON lines or as
-one JSON list. Other fields (relations, clusters) are ignored and counted.
+document, whose words are numbered through its sentences; in `ners`, of biaffine-ner, through each sentence. Records
+come as JSON lines or as one JSON list. Other fields (relations, clusters) are ignored and counted.
 """
 
-import re
 from collections.abc import Callable, Iterator
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from ..parsing import shown
-from .corpus_format import CorpusFormat
-from .json_forms import JsonObject, json_values, record_keys
-from .reading import stem
-from .schema import Entity, Record, RecordChecker
+from ...parsing import shown
+from ..corpus_format import CorpusFormat, Keys
+from ..documents import Document, Sentence, document_of_words
+from ..json_records import JsonObject, json_values
+from ..reading import stem
+from ..schema import Entity, RecordChecker
 
 SPANS, SPANS_OF_SENTENCES = "ner", "ners"
-QUESTION_FIELDS = ("context", "entity_label", "span_position")
-# Fields that repeat these, or say nothing about entities.
-OTHER_QUESTION_FIELDS = ("qas_id", "query", "impossible", "start_position", "end_position")
 
 
-def read_inclusive_spans(path: Path, check: RecordChecker) -> Iterator[Record]:
+def read_inclusive_spans(path: Path, check: RecordChecker) -> Iterator[Document]:
     """Reads sentences and documents; a CorpusError names the line or record and the field."""
     for number, (raw, where) in enumerate(json_values(path, check)):
         record = JsonObject(raw, where, check, remedy=f"A record has the fields {', '.join(WORDS)} and {SPANS}")
@@ -38,17 +31,18 @@ def read_inclusive_spans(path: Path, check: RecordChecker) -> Iterator[Record]:
         record.note_other_fields(words, SPANS, SPANS_OF_SENTENCES, "doc_key")
         key = record.fields.get("doc_key")
         doc_id = f"{stem(path)}:{number}" if key is None else str(key)
+        sentences = []
         for sent_id, (tokens, entities) in enumerate(WORDS[words](record)):
             if not tokens:
                 field = f"{words}[{sent_id}]" if words == SENTENCES else words
                 raise record.error(field, "is empty", "Remove it: a sentence needs at least one word")
-            fields = {"id": f"{doc_id}:{sent_id}", "doc_id": doc_id, "sent_id": sent_id}
-            yield check({**fields, "tokens": tokens, "entities": entities}, where)
+            sentences.append(Sentence({"tokens": tokens, "entities": entities}, where))
+        yield document_of_words(doc_id, sentences, where)
 
 
 def _of_gliner(record: JsonObject) -> Iterator[tuple[list[Any], list[Entity]]]:
     tokens = record.value(TOKENIZED_TEXT, list)
-    yield tokens, _entities(record, record.value(SPANS, list), SPANS, 0, len(tokens))
+    yield tokens, entities_of_words(record, record.value(SPANS, list), SPANS, 0, len(tokens))
 
 
 def _of_w2ner(record: JsonObject) -> Iterator[tuple[list[Any], list[Entity]]]:
@@ -62,7 +56,7 @@ def _of_w2ner(record: JsonObject) -> Iterator[tuple[list[Any], list[Entity]]]:
             spans.append([words[0], words[-1], kind])
         else:
             record.check.drop("discontinuous entities dropped", example=f"{entity.where}: {entity.name}")
-    yield tokens, _entities(record, spans, SPANS, 0, len(tokens))
+    yield tokens, entities_of_words(record, spans, SPANS, 0, len(tokens))
 
 
 def _of_documents(record: JsonObject) -> Iterator[tuple[list[Any], list[Entity]]]:
@@ -75,44 +69,11 @@ def _of_documents(record: JsonObject) -> Iterator[tuple[list[Any], list[Entity]]
         for field, value in ((SENTENCES, tokens), (name, of_sentence)):
             if not isinstance(value, list):
                 raise record.error(f"{field}[{number}]", f"is {shown(value)}", "It must be a list")
-        yield tokens, _entities(record, of_sentence, f"{name}[{number}]", first, len(tokens))
+        yield tokens, entities_of_words(record, of_sentence, f"{name}[{number}]", first, len(tokens))
         first += len(tokens) if name == SPANS else 0
 
 
-def read_mrc(path: Path, check: RecordChecker) -> Iterator[Record]:
-    """Reads one sentence from the records of all its types; a CorpusError names the record and the field."""
-    records = (JsonObject(raw, where, check) for raw, where in json_values(path, check))
-    for number, (_, of_sentence) in enumerate(groupby(records, _sentence_of_question)):
-        first, *others = of_sentence
-        words = first.value("context", str).split()
-        identifier = f"{stem(path)}:{number}"
-        entities = [entity for record in (first, *others) for entity in _of_question(record, len(words))]
-        raw = {"id": identifier, "doc_id": identifier, "sent_id": 0, "tokens": words, "entities": entities}
-        yield check(raw, first.where)
-
-
-def _sentence_of_question(record: JsonObject) -> tuple[str, str]:
-    """What records of the same sentence have in common: the words, and the number before the point of `qas_id`.
-
-    A `qas_id` without a point numbers the records, and says nothing about sentences.
-    """
-    record.require(QUESTION_FIELDS, "a question about a sentence")
-    record.note_other_fields(*QUESTION_FIELDS, *OTHER_QUESTION_FIELDS)
-    number, point, _ = str(record.fields.get("qas_id")).partition(".")
-    return number if point else "", record.value("context", str)
-
-
-def _of_question(record: JsonObject, num_words: int) -> list[Entity]:
-    kind = record.value("entity_label", str)
-    spans: list[object] = []
-    for span in record.value("span_position", list):
-        ends = span.split(";") if isinstance(span, str) else span
-        is_span = isinstance(ends, list) and all(re.fullmatch(r"\d{1,9}", str(end)) for end in ends)
-        spans.append([*map(int, ends), kind] if is_span else span)
-    return _entities(record, spans, "span_position", 0, num_words, '"first word;last word"')
-
-
-def _entities(
+def entities_of_words(
     record: JsonObject, spans: list[Any], name: str, first: int, count: int, form: str = "[first word, last word, type]"
 ) -> list[Entity]:
     """The entities of a sentence of `count` words, the first of which has the number `first`."""
@@ -140,15 +101,17 @@ WORDS: dict[str, Callable[[JsonObject], Iterator[tuple[list[Any], list[Entity]]]
 INCLUSIVE_SPANS = CorpusFormat(
     name="inclusive_spans",
     description="JSON of words with inclusive spans in `ner`: GLiNER, W2NER, DyGIE++, PURE",
-    suffixes=(".json", ".jsonl", ".ndjson"),
-    # This project's own records may have the sentence as text besides.
-    recognizes=lambda head: bool((keys := record_keys(head)) & set(WORDS)) and not keys & {"tokens", "entities"},
     read=read_inclusive_spans,
-)
-MRC = CorpusFormat(
-    name="mrc",
-    description="questions and answers of machine reading comprehension, one record for each type in a sentence",
-    suffixes=(".json", ".jsonl"),
-    recognizes=lambda head: {"context", "query"} <= record_keys(head),
-    read=read_mrc,
+    keeps_text=False,
+    marks_sentences=True,
+    has_own_words=True,
+    suffixes=(".json", ".jsonl", ".ndjson"),
+    keys=(
+        Keys.of(f"{TOKENIZED_TEXT} {SPANS}"),
+        Keys.of(f"{SENTENCE} {SPANS}"),
+        Keys.of(f"{SENTENCES} {SPANS}"),
+        Keys.of(f"{SENTENCES} {SPANS_OF_SENTENCES}"),
+    ),
+    tools="GLiNER, W2NER, DyGIE++, PURE, biaffine-ner",
+    example='{"tokenized_text": ["the", "mayor", "of", "Orsk"], "ner": [[0, 3, "Person"], [3, 3, "City"]]}',
 )

@@ -16,16 +16,15 @@ counted. The text as written is the comment `# text`, or rebuilt from the forms 
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, groupby, pairwise
 from pathlib import Path
-from typing import Any
 
-from .alignment import LOST_ACROSS_SENTENCES, WordSplitter, align_sentence, join_sentences, split_words
-from .corpus_format import CorpusFormat
+from ..alignment import LOST_ACROSS_SENTENCES
+from ..corpus_format import CorpusFormat
+from ..documents import Document, Sentence, document_of_sentences
+from ..reading import numbered_paragraphs, stem
+from ..schema import Entity, RecordChecker
 from .iob2 import NODE, TAG, SentenceIds, decode_tags
-from .reading import numbered_paragraphs, stem
-from .schema import Document, Entity, Record, RecordChecker
 
 COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
 ID, FORM, UPOS, MISC = (COLUMNS.index(name) for name in ("ID", "FORM", "UPOS", "MISC"))
@@ -36,58 +35,10 @@ PART_OF_SEVERAL = re.compile(r"\[([0-9]+)/[0-9]+\]$")
 """The end of an entity's name if it is one part of a discontinuous entity: [1/2]."""
 
 
-@dataclass
-class Sentence:
-    """A sentence of the file; `rows` are its lines with their places, `entities` count its words.
-
-    `gap` is what separates it from the sentence before, `comment` the text that the file says it has, if it does.
-    """
-
-    ids: dict[str, Any]
-    rows: list[tuple[str, list[str]]]
-    entities: list[Entity]
-    gap: str
-    comment: str
-
-    @property
-    def words(self) -> list[list[str]]:
-        return [row for _, row in self.rows if _is_word(row)]
-
-    def given(self) -> dict[str, Any]:
-        """The words of the corpus with their tags."""
-        pos = [row[UPOS] for row in self.words]
-        tokens = [row[FORM] for row in self.words]
-        return {"tokens": tokens, "pos": [] if set(pos) == {"_"} else pos, "entities": self.entities}
-
-    def written(self) -> tuple[str, list[Entity]]:
-        """The text as written, and the entities by its characters."""
-        text, words = written_text([row for _, row in self.rows], self.comment)
-        return text, [
-            Entity(start=words[entity["start"]][0], end=words[entity["end"] - 1][1], type=entity["type"])
-            for entity in self.entities
-        ]
-
-
-def read_conllu(path: Path, check: RecordChecker, word_splitter: WordSplitter | None = None) -> Iterator[Record]:
-    """Reads the sentences one by one.
-
-    Args:
-        word_splitter: text → [(start, end)]; applied to each sentence as written. Entities are aligned by characters;
-            those with a boundary inside a word are lost. None keeps the corpus' own words, which lose nothing.
-    """
-    for sentence in _sentences(path, check):
-        if word_splitter is None:
-            fields = sentence.given()
-        else:
-            text, entities = sentence.written()
-            fields = align_sentence(text, entities, split_words(text, word_splitter), check)
-        yield check({**sentence.ids, **fields}, sentence.rows[0][0])
-
-
-def read_conllu_texts(path: Path, check: RecordChecker) -> Iterator[Document]:
-    """The documents as written: sentences joined by spaces, paragraphs (`# newpar`) by an empty line."""
-    for doc_id, sentences in groupby(_sentences(path, check), key=lambda sentence: str(sentence.ids["doc_id"])):
-        yield join_sentences(doc_id, ((sentence.gap, *sentence.written()) for sentence in sentences))
+def read_conllu(path: Path, check: RecordChecker) -> Iterator[Document]:
+    """Reads the documents one by one: sentences joined by spaces, paragraphs (`# newpar`) by an empty line."""
+    for doc_id, sentences in groupby(_sentences(path, check), key=lambda sentence: sentence[2].fields["doc_id"]):
+        yield document_of_sentences(str(doc_id), sentences)
 
 
 def written_text(rows: Sequence[Sequence[str]], comment: str = "") -> tuple[str, list[tuple[int, int]]]:
@@ -133,7 +84,8 @@ def _places(forms: Sequence[str], text: str) -> list[int] | None:
     return None if text[end:].strip() else starts
 
 
-def _sentences(path: Path, check: RecordChecker) -> Iterator[Sentence]:
+def _sentences(path: Path, check: RecordChecker) -> Iterator[tuple[str, str, Sentence]]:
+    """What separates each sentence from the one before, its text, and its words."""
     ids = SentenceIds(stem(path))
     brackets = _Brackets(check)
     for paragraph in numbered_paragraphs(path, check):
@@ -146,10 +98,13 @@ def _sentences(path: Path, check: RecordChecker) -> Iterator[Sentence]:
                 comment = value if name == "text" else comment
             else:
                 rows.append((f"line {number}", _row(line, f"line {number}", check)))
-        tags = [_tags(row) for _, row in rows if _is_word(row)]
-        entities = [*brackets.entities_of(rows), *decode_tags(tags, check)]
-        if any(_is_word(row) for _, row in rows):
-            yield Sentence(ids.next_sentence(), rows, entities, gap, comment)
+        words = [row for _, row in rows if _is_word(row)]
+        entities = [*brackets.entities_of(rows), *decode_tags(map(_tags, words), check)]
+        if words:
+            text, offsets = written_text([row for _, row in rows], comment)
+            pos = [row[UPOS] for row in words]
+            fields = {"tokens": [row[FORM] for row in words], "pos": [] if set(pos) == {"_"} else pos}
+            yield gap, text, Sentence({**ids.next_sentence(), **fields, "entities": entities}, rows[0][0], offsets)
 
 
 def _is_word(row: Sequence[str]) -> bool:
@@ -240,9 +195,12 @@ class _Brackets:
 CONLLU = CorpusFormat(
     name="conllu",
     description="CoNLL-U with entities as brackets in MISC",
+    read=read_conllu,
+    keeps_text=True,
+    marks_sentences=True,
+    has_own_words=True,
     suffixes=(".conllu",),
     recognizes=lambda head: bool(re.search(r"(?m)^1\t(?:[^\t\n]*\t){8}[^\t\n]*$", head)) and "Entity=(" in head,
-    read=read_conllu,
-    options=("word_splitter",),
-    read_texts=read_conllu_texts,
+    tools="GUM, CorefUD, NorNE, Stanza",
+    example="4\\tOrsk\\tOrsk\\tPROPN\\tNNP\\t_\\t2\\tnmod\\t_\\tEntity=(2-place-new)1)",
 )

@@ -15,9 +15,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from .documents import AnnotatedText, Annotation, format_of_texts
-from .reading import name_in_corpus, numbered_lines, read_text, visible_paths
-from .schema import RecordChecker
+from ..corpus_format import CorpusFormat
+from ..documents import Annotation, Document
+from ..reading import name_in_corpus, numbered_lines, read_text, visible_paths
+from ..schema import RecordChecker
 
 TEXT_SUFFIX, ANNOTATION_SUFFIX = ".txt", ".ann"
 ANNOTATION_SUFFIXES = (ANNOTATION_SUFFIX, ".a1")
@@ -34,7 +35,7 @@ OTHER_ANNOTATIONS = {
 }
 
 
-def read_brat(path: Path, check: RecordChecker) -> Iterator[AnnotatedText]:
+def read_brat(path: Path, check: RecordChecker) -> Iterator[Document]:
     """Reads the documents of a folder, searched recursively, or that of one `.ann`, in the order of their names."""
     files = brat_documents(path)
     annotated = [file for file in files if file.suffix in ANNOTATION_SUFFIXES]
@@ -51,7 +52,7 @@ def brat_documents(path: Path) -> list[Path]:
     return files if any(file.suffix in ANNOTATION_SUFFIXES for file in files) else []
 
 
-def _read_document(file: Path, name: str, check: RecordChecker) -> AnnotatedText:
+def _read_document(file: Path, name: str, check: RecordChecker) -> Document:
     """One `.ann` with the text beside it; `name` is its path in the corpus."""
     text_file = file.with_suffix(TEXT_SUFFIX)
     if not text_file.is_file():
@@ -73,7 +74,7 @@ def _read_document(file: Path, name: str, check: RecordChecker) -> AnnotatedText
             check.note("lines that are no annotation ignored", example=where)
     doc_id = name.removesuffix(file.suffix)
     text = read_text(text_file, check, f"{doc_id}{TEXT_SUFFIX}")
-    return AnnotatedText(doc_id=doc_id, text=text, annotations=annotations, where=name)
+    return Document(id=doc_id, text=text, annotations=annotations, where=name)
 
 
 def _is_cut(annotation: Annotation) -> bool:
@@ -95,11 +96,15 @@ def _text_bound(line: str, where: str, check: RecordChecker) -> Annotation:
     return Annotation(name=name, fragments=fragments, type=found[1], quote=fields[1], where=where)
 
 
-BRAT = format_of_texts(
-    read_brat,
+BRAT = CorpusFormat(
     name="brat",
     description="brat's standoff format, a folder of .txt and .ann",
-    suffixes=ANNOTATION_SUFFIXES,
-    recognizes=lambda head: False,  # by its name alone, which leads to its text
+    read=read_brat,
+    keeps_text=True,
+    marks_sentences=False,
+    has_own_words=False,
+    suffixes=ANNOTATION_SUFFIXES,  # by these alone, which lead to its text
     documents=brat_documents,
+    tools="brat, shared tasks of BioNLP, doccano2brat and other converters",
+    example="T1\tPerson 0 17\tThe mayor of Orsk",
 )

@@ -18,13 +18,14 @@ continues an entity of its type. Comments come before the tokens of a sentence. 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, groupby
 from pathlib import Path
 from typing import Any
 
-from .corpus_format import CorpusFormat
-from .reading import HEAD_SIZE, numbered_paragraphs, read_head, stem
-from .schema import OF_TABLES, Entity, Record, RecordChecker
+from ..corpus_format import CorpusFormat
+from ..documents import Document, Sentence, document_of_words
+from ..reading import HEAD_SIZE, numbered_paragraphs, read_head, stem
+from ..schema import OF_TABLES, Entity, RecordChecker
 
 NODE = re.compile(r"[0-9]{1,9}(?:[-.][0-9]{1,9})?")
 """The id of a word, of a multi-word token (1-2) or of an empty node (1.1)."""
@@ -122,8 +123,8 @@ class Layout:
         return sorted({*range(self.width)} - {self.tokens, self.pos, self.numbers, *self.entities})
 
 
-def read_iob2(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None = None) -> Iterator[Record]:
-    """Reads the sentences one by one. I- tags that begin an entity are read as B- and counted.
+def read_iob2(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None = None) -> Iterator[Document]:
+    """Reads the documents one by one. I- tags that begin an entity are read as B- and counted.
 
     Args:
         columns: {"tokens": 0, "entities": [1, 2], "pos": 3}, indices from 0; None detects them.
@@ -144,6 +145,11 @@ def read_iob2(path: Path, check: RecordChecker, columns: Mapping[str, Any] | Non
             problem += ", some of which are separated by tabs, others only by spaces"
             remedy = "Separate the columns of all lines by tabs"
         raise check.error("", problem, f"{remedy}. {OF_TABLES}")
+    for doc_id, sentences in groupby(_sentences(path, layout, check), key=lambda sentence: sentence.fields["doc_id"]):
+        yield document_of_words(str(doc_id), sentences)
+
+
+def _sentences(path: Path, layout: Layout, check: RecordChecker) -> Iterator[Sentence]:
     ids = SentenceIds(stem(path))
     for paragraph in numbered_paragraphs(path, check):
         rows: list[tuple[int, list[str]]] = []
@@ -156,7 +162,7 @@ def read_iob2(path: Path, check: RecordChecker, columns: Mapping[str, Any] | Non
                 rows.append((number, layout.split(line)))
         rows = [(number, row) for number, row in rows if layout.is_word(row)]
         if rows:
-            yield check({**ids.next_sentence(), **_sentence(rows, layout, check)}, f"line {rows[0][0]}")
+            yield Sentence({**ids.next_sentence(), **_sentence(rows, layout, check)}, f"line {rows[0][0]}")
 
 
 def _sentence(rows: Sequence[tuple[int, list[str]]], layout: Layout, check: RecordChecker) -> dict[str, Any]:
@@ -275,8 +281,13 @@ def _has_tags_of_its_own(row: Sequence[str]) -> bool:
 IOB2 = CorpusFormat(
     name="iob2",
     description="columns of IOB2, BIOES or BILOU tags, one for each level of nesting",
+    read=read_iob2,
+    keeps_text=False,
+    marks_sentences=True,
+    has_own_words=True,
     suffixes=(".conll", ".iob", ".iob2", ".bio", ".tsv"),
     recognizes=lambda head: bool(re.search(r"[\t ][BISU]-", head)) and _layout(head, None) is not None,
-    read=read_iob2,
-    options=("columns",),
+    columns="the columns, counted from 0: {'tokens': 0, 'entities': [1, 2], 'pos': 3}",
+    tools="GermEval 2014, DaN+, Wojood, shared tasks of CoNLL",
+    example="Orsk\\tI-Person\\tB-City",
 )

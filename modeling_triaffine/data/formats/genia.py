@@ -23,10 +23,11 @@ from itertools import groupby, pairwise
 from pathlib import Path
 from xml.etree.ElementTree import Element
 
-from .alignment import WordSplitter, align_sentence, join_sentences, split_words
-from .corpus_format import CorpusFormat
-from .reading import xml_elements
-from .schema import Document, Entity, Record, RecordChecker
+from ..alignment import align_entities
+from ..corpus_format import CorpusFormat
+from ..documents import Document, Sentence, document_of_sentences
+from ..reading import xml_elements
+from ..schema import Entity, RecordChecker
 
 SPLIT_STARTS = {"train": 0, "validation": 15_023, "test": 16_692}
 """Index of each split's first sentence in the corpus."""
@@ -36,14 +37,8 @@ ENTITY_CLASS = re.compile(r"G#(?:(DNA|RNA|protein)_.*|(cell_line|cell_type))")
 COORDINATION = re.compile(r"\(.*G#(?:(?:DNA|RNA|protein)_|cell_line|cell_type)")
 
 
-class GeniaDocument(Document):
-    """A document as raw text, with the split that its sentences belong to."""
-
-    split: str
-
-
 @dataclass
-class Sentence:
+class XmlSentence:
     """A sentence as the XML has it; `tag_positions` and `entities` count characters of `text`."""
 
     doc_id: str
@@ -89,43 +84,38 @@ class Sentence:
             self.entities.append(Entity(start=start, end=len(self.text), type=kind))
 
 
-def read_genia(
-    path: Path, check: RecordChecker, word_splitter: WordSplitter | None = None, all_types: bool = False
-) -> Iterator[Record]:
-    """Reads the sentences in corpus order, whatever split they belong to; `word_splitter` as in `conllu.py`."""
-    for sentence in _sentences(path, check):
-        words = sentence.given_words() if word_splitter is None else split_words(sentence.text, word_splitter)
-        raw = {
-            "id": f"{sentence.doc_id}:{sentence.sent_id}",
-            "doc_id": sentence.doc_id,
-            "sent_id": sentence.sent_id,
-            **align_sentence(sentence.text, sentence.entities, words, check),
-        }
-        raw["entities"] = _sorted(raw["entities"], check, all_types)
-        yield check(raw, f"article {sentence.doc_id}, sentence {sentence.sent_id}")
-
-
-def read_genia_texts(path: Path, check: RecordChecker, all_types: bool = False) -> Iterator[GeniaDocument]:
-    """Reads the documents as raw text: the title, a line break, then the sentences of the abstract joined by spaces.
+def read_genia(path: Path, check: RecordChecker, all_types: bool = False) -> Iterator[Document]:
+    """Reads the documents: the title, a line break, then the sentences of the abstract joined by spaces.
 
     Sentences are kept exactly as written. A document that crosses the border of two splits is given in two parts, one
-    for each split, so that a split contains the same sentences here as in `load_nested_ner`.
+    for each split.
     """
 
-    def part(numbered: tuple[int, Sentence]) -> tuple[str, str]:
+    def part(numbered: tuple[int, XmlSentence]) -> tuple[str, str]:
         return numbered[1].doc_id, [name for name, start in SPLIT_STARTS.items() if start <= numbered[0]][-1]
 
-    for (doc_id, split), sentences in groupby(enumerate(_sentences(path, check)), key=part):
-        document = join_sentences(doc_id, _with_gaps(sentence for _, sentence in sentences))
-        document["entities"] = _sorted(document["entities"], check, all_types)
-        yield GeniaDocument(**document, split=split)
+    for (doc_id, split), numbered in groupby(enumerate(_sentences(path, check)), key=part):
+        yield document_of_sentences(doc_id, _in_own_words((one for _, one in numbered), check, all_types), split)
 
 
-def _with_gaps(sentences: Iterable[Sentence]) -> Iterator[tuple[str, str, list[Entity]]]:
-    """What separates each sentence from the one before, its text and its entities."""
+def _in_own_words(
+    sentences: Iterable[XmlSentence], check: RecordChecker, all_types: bool
+) -> Iterator[tuple[str, str, Sentence]]:
+    """What separates each sentence from the one before, its text, and its words."""
     after_title = False
     for sentence in sentences:
-        yield "\n" if after_title and not sentence.in_title else " ", sentence.text, sentence.entities
+        words = sentence.given_words()
+        aligned, lost = align_entities(sentence.text, sentence.entities, words)
+        if lost:
+            check.drop("entities of white space dropped", len(lost))
+        fields = {
+            "id": f"{sentence.doc_id}:{sentence.sent_id}",
+            "sent_id": sentence.sent_id,
+            "tokens": [sentence.text[start:end] for start, end in words],
+            "entities": _sorted(aligned, check, all_types),
+        }
+        where = f"article {sentence.doc_id}, sentence {sentence.sent_id}"
+        yield "\n" if after_title and not sentence.in_title else " ", sentence.text, Sentence(fields, where, words)
         after_title = sentence.in_title
 
 
@@ -146,7 +136,7 @@ def _sorted(entities: list[Entity], check: RecordChecker, all_types: bool) -> li
     ]
 
 
-def _sentences(path: Path, check: RecordChecker) -> Iterator[Sentence]:
+def _sentences(path: Path, check: RecordChecker) -> Iterator[XmlSentence]:
     occurrences: Counter[str] = Counter()
     root = None
     for root in xml_elements(path, check):
@@ -157,7 +147,7 @@ def _sentences(path: Path, check: RecordChecker) -> Iterator[Sentence]:
         raise check.error("", "a <sentence> is outside of every <article>", REMEDY)
 
 
-def _sentences_of(article: Element, occurrences: Counter[str], check: RecordChecker) -> Iterator[Sentence]:
+def _sentences_of(article: Element, occurrences: Counter[str], check: RecordChecker) -> Iterator[XmlSentence]:
     name = (article.findtext(".//bibliomisc") or "").strip()
     if not name:
         number = occurrences.total() + 1
@@ -166,7 +156,7 @@ def _sentences_of(article: Element, occurrences: Counter[str], check: RecordChec
     doc_id = name if occurrences[name] == 1 else f"{name}#{occurrences[name]}"
     in_title = {id(sentence) for title in article.iter("title") for sentence in title.iter("sentence")}
     for number, element in enumerate(article.iter("sentence")):
-        sentence = Sentence(doc_id, number, in_title=id(element) in in_title)
+        sentence = XmlSentence(doc_id, number, in_title=id(element) in in_title)
         sentence.add(element, check)
         yield sentence
 
@@ -174,19 +164,21 @@ def _sentences_of(article: Element, occurrences: Counter[str], check: RecordChec
 GENIA = CorpusFormat(
     name="genia",
     description="GENIA's term corpus as XML",
+    read=read_genia,
+    keeps_text=True,
+    marks_sentences=True,
+    has_own_words=True,
     suffixes=(".xml",),
     recognizes=lambda head: head.startswith("<") and ("gpml" in head or "GENIA" in head),
-    read=read_genia,
     split_starts=SPLIT_STARTS,
-    options=("word_splitter",),
-    read_texts=read_genia_texts,
+    tools="the GENIA project",
+    example='<sentence>The <cons lex="x" sem="G#protein_molecule">CD28</cons> receptor</sentence>',
 )
 
 GENIA_ALL_TYPES = replace(
     GENIA,
     name="genia_all_types",
     description="the same, with every type of a span",
-    recognizes=lambda head: False,  # chosen by name: the literature's figures are those of one type per span
+    by_name_only=True,  # the literature's figures are those of one type per span
     read=partial(read_genia, all_types=True),
-    read_texts=partial(read_genia_texts, all_types=True),
 )

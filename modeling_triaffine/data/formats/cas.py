@@ -13,11 +13,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import missing_extra
-from ..model.text_triaffine import Offsets
-from .documents import AnnotatedText, Annotation, format_of_texts
-from .json_forms import record_keys
-from .reading import (
+from ...errors import missing_extra
+from ...model.text_triaffine import Offsets
+from ..corpus_format import CorpusFormat, Keys
+from ..documents import Annotation, Document
+from ..json_records import record_keys
+from ..reading import (
     name_in_corpus,
     open_corpus,
     parse_json,
@@ -25,7 +26,7 @@ from .reading import (
     reject_entity_declarations,
     visible_paths,
 )
-from .schema import CorpusError, RecordChecker
+from ..schema import CorpusError, RecordChecker
 
 if TYPE_CHECKING:
     from cassis import Cas
@@ -40,7 +41,7 @@ ANNOTATION, STRING, DOUBLE = "uima.tcas.Annotation", "uima.cas.String", "uima.ca
 JSON_KEYS = {"%TYPES", "%FEATURE_STRUCTURES"}
 
 
-def read_cas(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None = None) -> Iterator[AnnotatedText]:
+def read_cas(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None = None) -> Iterator[Document]:
     """Reads the documents of a folder, searched recursively, or that of one file, in the order of their names.
 
     Annotations without a value are dropped and counted.
@@ -67,7 +68,7 @@ def cas_documents(path: Path) -> list[Path]:
     return sorted({*documents, *(file for file in type_systems if file.is_file())})
 
 
-def annotated_cas(cas: Cas, layer: str, feature: str, where: str, check: RecordChecker) -> AnnotatedText:
+def annotated_cas(cas: Cas, layer: str, feature: str, where: str, check: RecordChecker) -> Document:
     """The text of a CAS with the annotations of a layer, and its sentences; without a text there are none of either.
 
     Raises:
@@ -76,7 +77,7 @@ def annotated_cas(cas: Cas, layer: str, feature: str, where: str, check: RecordC
     doc_id = where.rpartition(".")[0]
     text = cas.sofa_string
     if not text:
-        return AnnotatedText(doc_id, "", [], where)
+        return Document(doc_id, where, "")
     features = [one.name for one in layer_type(cas, layer, where, check).all_features]
     if feature not in features:
         found = ", ".join(map(repr, features))
@@ -99,7 +100,7 @@ def annotated_cas(cas: Cas, layer: str, feature: str, where: str, check: RecordC
     if outside := [border for border in borders if not 0 <= border <= len(text)]:
         problem = f"a sentence begins or ends at {outside[0]}, the text has {len(text)} characters"
         raise check.error(where, problem, "Export the document again")
-    return AnnotatedText(doc_id, text, annotations, where, borders, has_sentences=bool(borders))
+    return Document(doc_id, where, text, annotations, borders, has_sentences=bool(borders))
 
 
 def layer_type(cas: Cas, layer: str, where: str, check: RecordChecker) -> Any:
@@ -202,12 +203,18 @@ def _cassis(where: str) -> Any:
     return cassis
 
 
-CAS = format_of_texts(
-    read_cas,
+CAS = CorpusFormat(
     name="cas",
     description="UIMA CAS, in XMI or JSON, as exported by INCEpTION",
+    read=read_cas,
+    keeps_text=True,
+    marks_sentences=False,
+    has_own_words=False,
     suffixes=(XMI_SUFFIX, ".json"),
-    recognizes=lambda head: "<xmi:XMI" in head or bool(record_keys(head) & JSON_KEYS),
-    options=("columns",),
+    keys=(Keys.of("%TYPES"), Keys.of("%FEATURE_STRUCTURES")),
+    recognizes=lambda head: "<xmi:XMI" in head,
+    columns="the layer: {'entities': 'layer:feature'}",
     documents=cas_documents,
+    tools="INCEpTION, WebAnno",
+    example='{"%TYPES": {…}, "%FEATURE_STRUCTURES": [{"%TYPE": "…", "begin": 13, "end": 17, "value": "City"}]}',
 )

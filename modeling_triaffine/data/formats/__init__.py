@@ -1,0 +1,123 @@
+"""The known formats by name: those of this package, those of installed packages, and those registered at run time.
+
+A reader's module is imported when its format is first used, so that the command line can list the names at once. A
+package adds a format of its own by an entry point,
+
+    [project.entry-points."modeling_triaffine.formats"]
+    our_format = "our_package.reader:OUR_FORMAT"
+
+a script by `register_format`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..corpus_format import CorpusFormat
+
+GROUP = "modeling_triaffine.formats"
+"""The group of entry points."""
+
+BUILT_IN = {
+    "ace": "ace:ACE",
+    "bigbio_kb": "bigbio:BIGBIO",
+    "bioc": "bioc:BIOC",
+    "brat": "brat:BRAT",
+    "cas": "cas:CAS",
+    "conllu": "conllu:CONLLU",
+    "docbin": "docbin:DOCBIN",
+    "ere": "ere:ERE",
+    "genia": "genia:GENIA",
+    "genia_all_types": "genia:GENIA_ALL_TYPES",
+    "inclusive_spans": "word_spans:INCLUSIVE_SPANS",
+    "iob2": "iob2:IOB2",
+    "json_lines": "json_lines:JSON_LINES",
+    "label_studio": "label_studio:LABEL_STUDIO",
+    "mrc": "mrc:MRC",
+    "published_json": "json_lines:PUBLISHED_JSON",
+    "pubtator": "pubtator:PUBTATOR",
+    "text_spans": "text_spans:TEXT_SPANS",
+}
+"""Name → module of this folder, and the format in it."""
+
+
+class FormatError(ImportError):
+    """A format of another package cannot be loaded; the message says whose it is."""
+
+
+class Formats(Mapping[str, "CorpusFormat"]):
+    """Name → format, those of this package first; each is loaded when it is asked for."""
+
+    def __init__(self) -> None:
+        self._loaded: dict[str, CorpusFormat] = {}
+        self._registered: dict[str, CorpusFormat] = {}
+        self._installed: dict[str, EntryPoint] | None = None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys([*BUILT_IN, *self.installed(), *self._registered]))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __contains__(self, name: object) -> bool:
+        return any(name == known for known in self)
+
+    def __getitem__(self, name: str) -> CorpusFormat:
+        if name not in self._loaded:
+            self._loaded[name] = self._load(name)
+        return self._loaded[name]
+
+    def installed(self) -> dict[str, EntryPoint]:
+        """Name → the entry point of an installed package; a name of this package cannot be taken."""
+        if self._installed is None:
+            found = {point.name: point for point in entry_points(group=GROUP)}
+            self._installed = {name: point for name, point in found.items() if name not in BUILT_IN}
+        return self._installed
+
+    def owner(self, name: str) -> str:
+        """Whose format this is, to be said in errors; empty for those of this package."""
+        if name in self._registered:
+            return f"registered by {self._registered[name].read.__module__}"
+        point = self.installed().get(name)
+        if point is None:
+            return ""
+        return f"of the package {point.dist.name} {point.dist.version}" if point.dist else f"of {point.value}"
+
+    def register(self, known: CorpusFormat) -> None:
+        if known.name in BUILT_IN or known.name in self.installed():
+            raise ValueError(f"There is a format {known.name!r} already. Register yours under another name.")
+        self._registered[known.name] = self._loaded[known.name] = known
+
+    def _load(self, name: str) -> CorpusFormat:
+        if name in BUILT_IN:
+            module, _, attribute = BUILT_IN[name].partition(":")
+            known: CorpusFormat = getattr(import_module(f".{module}", __name__), attribute)
+            return known
+        if name not in self.installed():
+            raise KeyError(name)
+        try:
+            loaded = self.installed()[name].load()
+        except Exception as error:
+            problem = f"cannot be loaded ({type(error).__name__}: {error})"
+            raise FormatError(f"The format {name!r} {self.owner(name)} {problem}. Correct or uninstall it.") from error
+        if getattr(loaded, "name", None) != name:
+            problem = f"is {loaded!r}, not a CorpusFormat of this name"
+            raise FormatError(f"The format {name!r} {self.owner(name)} {problem}. Correct its entry point.")
+        known = loaded
+        return known
+
+
+FORMATS = Formats()
+
+
+def register_format(known: CorpusFormat) -> None:
+    """Makes a format known in this process: to `load_nested_ner`, to the recognition of files and to the commands.
+
+    Raises:
+        ValueError: there is a format of this name already.
+    """
+    FORMATS.register(known)

@@ -1,0 +1,122 @@
+"""Reads spaCy's DocBin (`.spacy`): documents of tokens with entities in a span group, or flat ones in `doc.ents`.
+
+Tokens are spaCy's without those of white space; sentences are those of the documents, otherwise those into which raw
+text is split. The span group is "sc", the only one there is, or the one named by `columns={"entities": …}`; `doc.ents`
+is read if there is none. Needs the extra `spacy`; no pipeline is loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...errors import missing_extra
+from ..corpus_format import CorpusFormat
+from ..documents import Annotation, Document, Sentence, in_context
+from ..reading import open_corpus, stem
+from ..schema import RecordChecker
+
+if TYPE_CHECKING:
+    from spacy.tokens import Doc, Token
+
+SPAN_GROUP = "sc"  # spaCy's default name
+
+
+def read_docbin(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None = None) -> Iterator[Document]:
+    """Reads all documents. The file is read as a whole: memory grows with it.
+
+    Spans without a label are dropped and counted.
+
+    Args:
+        columns: {"entities": name or names of span groups}; None takes the only one.
+
+    Raises:
+        CorpusError: the file is not a DocBin, or there are several span groups.
+        ImportError: spaCy is not installed.
+    """
+    docs = _documents(path, check)
+    groups = _groups(docs, columns, check)
+    for number, doc in enumerate(docs):
+        where = f"document {number}"
+        annotations = list(_annotations(doc, groups, where, check))
+        has_sentences = doc.has_annotation("SENT_START")
+        parts = doc.sents if has_sentences else [doc[:]]
+        words = [words for part in parts if (words := [token for token in part if not token.text.isspace()])]
+        sentences = [_sentence(tokens, f"{where}, sentence {n}") for n, tokens in enumerate(words)]
+        yield Document(
+            f"{stem(path)}:{number}",
+            where,
+            doc.text,
+            annotations,
+            has_sentences=has_sentences,
+            sentences=sentences,
+        )
+
+
+def _annotations(doc: Doc, groups: Sequence[str], where: str, check: RecordChecker) -> Iterator[Annotation]:
+    if doc.ents and groups and not any(group in doc.spans for group in groups):
+        shown = f"{where}: {in_context(doc.text, doc.ents[0].start_char, doc.ents[0].end_char)}"
+        check.drop("entities of doc.ents dropped where there is no span group", len(doc.ents), shown)
+    elif groups and doc.ents:
+        check.note("entities of doc.ents besides the span group ignored", len(doc.ents))
+    spans = (span for group in groups for span in doc.spans.get(group, [])) if groups else doc.ents
+    for index, span in enumerate(spans):
+        fragment = (span.start_char, span.end_char)
+        if span.label_:
+            yield Annotation(f"spans[{index}]", (fragment,), span.label_, quote=None, where=where)
+        else:
+            check.drop("spans without a label dropped", example=f"{where}: {in_context(doc.text, *fragment)}")
+
+
+def _sentence(tokens: Sequence[Token], where: str) -> Sentence:
+    pos = [token.pos_ for token in tokens]
+    fields = {"tokens": [token.text for token in tokens], "pos": pos if all(pos) else [], "entities": []}
+    return Sentence(fields, where, [(token.idx, token.idx + len(token)) for token in tokens])
+
+
+def _documents(path: Path, check: RecordChecker) -> list[Doc]:
+    try:
+        from spacy.tokens import DocBin
+        from spacy.vocab import Vocab
+    except ImportError as error:
+        raise missing_extra(f"{path}: reading a DocBin needs spaCy", "spacy") from error
+    with open_corpus(path) as file:
+        data = file.read()
+    try:
+        return list(DocBin().from_bytes(data).get_docs(Vocab()))
+    except Exception as error:  # files of another kind make spaCy fail in any way
+        problem = f"spaCy cannot read it as a DocBin ({type(error).__name__}: {error})"
+        raise check.error("", problem, "Give a file written by DocBin.to_disk") from error
+
+
+def _groups(docs: Sequence[Doc], columns: Mapping[str, Any] | None, check: RecordChecker) -> list[str]:
+    """The names of the span groups with the entities; empty if they are in `doc.ents`."""
+    there = sorted({group for doc in docs for group in doc.spans})
+    if columns is not None:
+        if columns.keys() != {"entities"}:
+            raise ValueError(
+                f"`columns` names {sorted(columns)}; for a DocBin, name the span group: {{'entities': 'sc'}}."
+            )
+        given = columns["entities"]
+        groups = [given] if isinstance(given, str) else list(given)
+    else:
+        groups = [SPAN_GROUP] if SPAN_GROUP in there else there
+    if not set(groups) <= set(there) or (columns is None and len(groups) > 1):
+        problem = f"its span groups are {', '.join(map(repr, there))}" if there else "it has no span groups"
+        raise check.error("", problem, "Name the one with the entities: columns={'entities': name}")
+    return groups
+
+
+DOCBIN = CorpusFormat(
+    name="docbin",
+    description="spaCy's DocBin",
+    read=read_docbin,
+    keeps_text=True,
+    marks_sentences=False,  # not every file does
+    has_own_words=True,
+    suffixes=(".spacy",),
+    columns="the span group: {'entities': 'sc'}",
+    tools="spaCy",
+    example='doc.spans["sc"] = [doc.char_span(13, 17, "City")]',
+)

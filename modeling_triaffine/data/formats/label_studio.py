@@ -1,0 +1,82 @@
+"""Reads Label Studio's full export: tasks with the text in `data` and labelled regions in `annotations`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..corpus_format import CorpusFormat, Keys
+from ..documents import Annotation, Document
+from ..json_records import JsonObject, json_values
+from ..schema import RecordChecker
+from .text_spans import FURTHER_ANNOTATIONS, entity_of_each_type
+
+
+def read_label_studio(path: Path, check: RecordChecker) -> Iterator[Document]:
+    """Reads annotated tasks; a CorpusError names the task and the field."""
+    for number, (raw, place) in enumerate(json_values(path, check)):
+        task = JsonObject(raw, place, check, remedy="A task has the fields data and annotations")
+        identifier = number if task.fields.get("id") is None else task.fields["id"]
+        task.where = f"{place} (task {identifier})"
+        annotation = _annotation_of(task)
+        if annotation is not None:
+            text, regions = _text_of(task), list(_regions(annotation))
+            yield Document(id=str(identifier), text=text, annotations=regions, where=task.where)
+
+
+def _text_of(task: JsonObject) -> str:
+    """The labelled text: the field `text` of the data, otherwise its only string."""
+    data = task.object("data", "It must contain the text")
+    texts = [name for name, value in data.fields.items() if isinstance(value, str)]
+    if "text" not in texts and len(texts) != 1:
+        found = f"several strings, {', '.join(map(repr, texts))}" if texts else "no string"
+        raise task.error("data", f"has {found}", "Name the one that was labelled 'text'")
+    return data.value("text" if "text" in texts else texts[0], str)
+
+
+def _annotation_of(task: JsonObject) -> JsonObject | None:
+    note = task.check.note
+    if task.fields.get("predictions"):
+        note("predictions ignored", len(task.value("predictions", list)))
+    remedy = "Export the tasks as JSON, together with their annotations"
+    task.require(["annotations"], "an exported task", remedy)
+    annotations = list(task.objects("annotations", remedy))
+    made = [annotation for annotation in annotations if not annotation.fields.get("was_cancelled")]
+    if len(made) < len(annotations):
+        note("cancelled annotations ignored", len(annotations) - len(made))
+    if not made:
+        note("tasks without an annotation ignored", example=task.where)
+        return None
+    if len(made) > 1:
+        note(FURTHER_ANNOTATIONS, len(made) - 1, task.where)
+    made.reverse()  # of several maxima, max() returns the first
+    return max(made, key=lambda one: (bool(one.fields.get("ground_truth")), str(one.fields.get("created_at", ""))))
+
+
+def _regions(annotation: JsonObject) -> Iterator[Annotation]:
+    for region in annotation.objects("result", "A result is an object"):
+        kind = region.fields.get("type")
+        if kind == "labels":
+            value = region.object("value", "A region has a value")
+            yield from entity_of_each_type(value, "start", "end", value.value("labels", list))
+        else:
+            annotation.check.note(f"results of type {kind!r} ignored")
+
+
+LABEL_STUDIO = CorpusFormat(
+    name="label_studio",
+    description="Label Studio's JSON export",
+    read=read_label_studio,
+    keeps_text=True,
+    marks_sentences=False,
+    has_own_words=False,
+    suffixes=(".json", ".jsonl"),
+    # `data` may follow after the part of a long task that is looked at.
+    keys=(
+        Keys.of("data annotations"),
+        Keys.of("data predictions"),
+        Keys.of("id annotations", forbidden="text sentence tokens passages"),
+    ),
+    tools="Label Studio",
+    example='[{"id": 1, "data": {"text": …}, "annotations": [{"result": [{"type": "labels", "value": {…}}]}]}]',
+)

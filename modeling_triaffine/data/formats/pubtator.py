@@ -1,0 +1,72 @@
+"""Reads PubTator's text files: the title and abstract of a document, then one entity a line, then an empty line.
+
+    227508|t|Naloxone reverses the effect of clonidine.
+    227508|a|In rats the decrease was inhibited by naloxone.
+    227508	0	8	Naloxone	Chemical	D009270
+
+Offsets count characters of the title, one more, and the abstract. Identifiers of entities are ignored; relations are
+ignored and counted.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..corpus_format import CorpusFormat
+from ..documents import Annotation, Document
+from ..reading import numbered_paragraphs
+from ..schema import RecordChecker
+
+TEXT_LINE = re.compile(r"([^|\t\n]+)\|([ta])\|(.*)")
+ENTITY_LINE = re.compile(r"([^\t]+)\t([0-9]{1,15})\t([0-9]{1,15})\t([^\t]*)\t([^\t]+)(?:\t.*)?")
+RELATION_LINE = re.compile(r"([^\t]+)\t[^\t0-9][^\t]*\t[^\t]+\t[^\t]+(?:\t.*)?")
+
+
+def read_pubtator(path: Path, check: RecordChecker) -> Iterator[Document]:
+    """Reads one document after the other; a CorpusError names the line."""
+    for lines in numbered_paragraphs(path, check):
+        yield _pubtator_document(lines, check)
+
+
+def _pubtator_document(lines: list[tuple[int, str]], check: RecordChecker) -> Document:
+    texts: dict[str, str] = {}
+    annotations: list[Annotation] = []
+    doc_id = ""
+    for number, line in lines:
+        where = f"line {number}"
+        text, entity, relation = (form.fullmatch(line) for form in (TEXT_LINE, ENTITY_LINE, RELATION_LINE))
+        if found := text or entity or relation:
+            doc_id = doc_id or found[1]
+            if found[1] != doc_id:
+                problem = f"the document {found[1]!r} begins within the document {doc_id!r}"
+                raise check.error(where, problem, "Put an empty line between two documents")
+        if text and not annotations and text[2] not in texts:
+            texts[text[2]] = text[3]
+        elif entity:
+            name, fragments = f"line {number}", ((int(entity[2]), int(entity[3])),)
+            annotations.append(Annotation(name, fragments, type=entity[5], quote=entity[4] or None, where=where))
+        elif relation:
+            check.note("relations ignored")
+        else:
+            problem = f"{line[:60]!r} is not a line of PubTator"
+            raise check.error(where, problem, "Lines are 'ID|t|title', 'ID|a|abstract', or ID, start, end, text, type")
+    first = f"line {lines[0][0]}"
+    if "t" not in texts:
+        raise check.error(first, f"the document {doc_id!r} has no title", f"Begin it with '{doc_id}|t|'")
+    where = f"{first} (document {doc_id})"
+    title, abstract = texts["t"], texts.get("a", "")
+    return Document(doc_id, where, f"{title} {abstract}", annotations, borders=[len(title) + 1])
+
+
+PUBTATOR = CorpusFormat(
+    name="pubtator",
+    description="PubTator's text files",
+    read=read_pubtator,
+    keeps_text=True,
+    marks_sentences=False,
+    has_own_words=False,
+    suffixes=(".pubtator", ".pubtator.txt"),
+    recognizes=lambda head: bool(re.match(r"[^|\t\n]+\|t\|", head)),
+    tools="PubTator, BioCreative",
+    example="227508\\t0\\t8\\tNaloxone\\tChemical\\tD009270",
+)

@@ -1,0 +1,149 @@
+"""Reads JSON of texts with spans by characters, as Doccano, Prodigy, PubAnnotation and many scripts write them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from ..corpus_format import CorpusFormat, Keys
+from ..documents import Annotation, Document
+from ..json_records import JsonObject, json_values
+from ..reading import stem
+from ..schema import RecordChecker, names_of
+
+SPANS = ("entities", "spans", "label", "labels", "denotations")
+LAST = "end_idx"
+"""The offset of a span's last character, in data sets of CBLUE (CMeEE), which quote the span as `entity` or `text`."""
+START, END = ("start", "start_offset", "start_idx", "begin"), ("end", "end_offset", LAST)
+TYPE = ("label", "type", "labels", "obj", "entity_group")  # the last is of the pipeline, and of predict
+BOOKKEEPING = {"id", "token_start", "token_end", "input_hash", "source"}
+"""Fields of a span that only matter to the tool that wrote it."""
+WITHOUT_SPANS = "texts without a field of spans read as without entities"
+FURTHER_ANNOTATIONS = "further annotations of a task ignored"
+REJECTED = ("reject", "ignore")
+"""Values of Prodigy's `answer` for texts that should not be used."""
+
+
+def read_text_spans(path: Path, check: RecordChecker) -> Iterator[Document]:
+    """Reads texts with spans by characters; a CorpusError names the line or record and the field.
+
+    The spans are in one of the fields `SPANS`. A span is a list [start, end, type] or an object with one field each of
+    `START`, `END` (exclusive but for `LAST`) and `TYPE` (`labels`: one entity each), and perhaps the covered `text`,
+    which is checked.
+    """
+    texts, without_before = 0, check.counts[WITHOUT_SPANS]  # of other files of the split
+    hashes: set[str] = set()
+    for number, (raw, where) in enumerate(latest_annotations(json_values(path, check), check)):
+        record = JsonObject(raw, where, check, remedy="A record has the fields text and entities")
+        if record.fields.get("answer") in REJECTED:
+            check.note(f"texts with the answer {record.fields['answer']!r} ignored")
+        else:
+            texts += 1
+            if text_hash := str(record.fields.get("_input_hash", "")):  # Prodigy's, the same in every annotator's copy
+                if text_hash in hashes:
+                    check.note("texts read again, with the _input_hash of one before", example=where)
+                hashes.add(text_hash)
+            yield annotated_text(record, f"{stem(path)}:{number}")
+    if texts and check.counts[WITHOUT_SPANS] - without_before == texts:
+        problem = f"no text has spans, in none of the fields {', '.join(map(repr, SPANS))}"
+        remedy = "Give the spans one of these names; move a file without gold entities, of a test, out of the corpus"
+        raise check.error("", problem, remedy)
+
+
+def latest_annotations(values: Iterable[tuple[object, str]], check: RecordChecker) -> Iterator[tuple[object, str]]:
+    """The values, of Label Studio's JSON-MIN only the latest annotation of each task; the others are counted.
+
+    JSON-MIN has a record for every annotation, with the id of its task. Such records come last.
+    """
+    latest: dict[str, tuple[dict[str, object], str]] = {}
+    for raw, where in values:
+        if not isinstance(raw, dict) or "annotation_id" not in raw or raw.get("id") is None:
+            yield raw, where
+            continue
+        task = str(raw["id"])
+        if task in latest:
+            check.note(FURTHER_ANNOTATIONS, example=where)
+        if task not in latest or str(raw.get("created_at", "")) > str(latest[task][0].get("created_at", "")):
+            latest[task] = raw, where
+    yield from latest.values()
+
+
+def annotated_text(
+    record: JsonObject, default_id: str, text: str = "text", spans: Sequence[str] = SPANS, id: str = "id"
+) -> Document:
+    """The text of one record with its spans, in the fields of these names; `default_id` names it if it has no id."""
+    identifier = record.fields.get(id)
+    return Document(
+        id=default_id if identifier in (None, "") else str(identifier),
+        text=record.value(text, str),
+        annotations=list(_annotations(record, spans, {text, id})),
+        where=record.where,
+    )
+
+
+def _annotations(record: JsonObject, spans: Sequence[str], others: set[str]) -> Iterator[Annotation]:
+    present = [name for name in spans if record.fields.get(name) is not None]
+    filled = [name for name in present if record.fields[name] and isinstance(record.fields[name], list)]
+    if len(filled) > 1:
+        problem = f"there are spans in the fields {' and '.join(map(repr, filled))}"
+        raise record.check.error(record.where, problem, "Put them into one of them")
+    key = next(iter(filled or present), None)
+    for name in record.fields.keys() - {*others, "answer", key}:
+        if record.fields[name] not in (None, [], {}) and not name.startswith("_"):
+            record.check.note(f"field '{name}' ignored")
+    if key is None:
+        record.check.note(WITHOUT_SPANS, example=record.where)
+        return
+    for index, raw in enumerate(record.value(key, list)):
+        name = f"{key}[{index}]"
+        if isinstance(raw, list):
+            if len(raw) != 3:
+                raise record.error(name, f"has {len(raw)} values", "It needs three: start, end, type")
+            raw = dict(zip(("start", "end", "label"), raw, strict=True))
+        elif isinstance(raw, dict) and isinstance(raw.get("span"), dict):  # of PubAnnotation
+            raw = {**{field: value for field, value in raw.items() if field != "span"}, **raw["span"]}
+        span = JsonObject(raw, record.where, record.check, name, remedy="A span has start, end and label")
+        yield from _entities_of_span(span)
+
+
+def _entities_of_span(span: JsonObject) -> Iterator[Annotation]:
+    start, end, kind = (_name_among(names, span) for names in (START, END, TYPE))
+    for ignored in span.fields.keys() - BOOKKEEPING - {start, end, kind, _quote_of(span, end)}:
+        span.check.note(f"span field '{ignored}' ignored")
+    types = span.fields[kind] if isinstance(span.fields.get(kind), list) else [span.value(kind, str)]
+    yield from entity_of_each_type(span, start, end, types)
+
+
+def _name_among(names: Sequence[str], span: JsonObject) -> str:
+    if found := [name for name in names if name in span.fields]:
+        return found[0]
+    problem = f"is missing; the fields are {names_of(span.fields)}"
+    raise span.error(names[0], problem, f"Name it {' or '.join(names)}")
+
+
+def entity_of_each_type(span: JsonObject, start: str, end: str, types: Sequence[str]) -> Iterator[Annotation]:
+    """One entity for every type of a span, whose offsets are the fields `start` and `end`."""
+    if not types:
+        span.check.drop("spans without a type dropped", example=f"{span.where}: {span.name}")
+    offsets = span.value(start, int), span.value(end, int) + (end == LAST)
+    for kind in types:
+        yield span.annotation([offsets], kind, _quote_of(span, end))
+
+
+def _quote_of(span: JsonObject, end: str) -> str:
+    """The field that quotes the text of a span, whose last offset is the field `end`."""
+    return "entity" if end == LAST and "entity" in span.fields else "text"
+
+
+TEXT_SPANS = CorpusFormat(
+    name="text_spans",
+    description="JSON of texts with spans by characters, as exported by Doccano",
+    read=read_text_spans,
+    keeps_text=True,
+    marks_sentences=False,
+    has_own_words=False,
+    suffixes=(".jsonl", ".ndjson", ".json"),
+    keys=(Keys.of("text"),),
+    tools="Doccano, Prodigy, PubAnnotation, Label Studio (JSON-MIN), scripts",
+    example='{"text": "The mayor of Orsk", "entities": [{"start": 13, "end": 17, "label": "City"}]}',
+)

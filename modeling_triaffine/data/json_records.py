@@ -1,0 +1,118 @@
+"""JSON of corpora: the values of a file, and its objects, whose fields errors name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from ..model.text_triaffine import Offsets
+from .documents import Annotation
+from .reading import open_corpus, parse_json, read_head
+from .schema import CorpusError, Kind, RecordChecker, names_of
+
+JSON_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[{}\[\]:]', re.DOTALL)
+"""Strings (the last one may be truncated), brackets and colons: enough to find the keys of a JSON object."""
+
+
+def json_values(path: Path, check: RecordChecker) -> Iterator[tuple[object, str]]:
+    """The values of JSON lines, of one JSON list, or one value of several lines; each with its place in the file.
+
+    Lines are read one by one; a list is parsed as a whole, so that memory grows with the file.
+    """
+    head = read_head(path)
+    first, continues, _ = head.partition("\n")
+    with open_corpus(path) as file:
+        if not head.startswith("[") and not (continues and _is_open(first)):
+            for number, line in enumerate(file, start=1):
+                if line.strip():
+                    yield parse_json(line.rstrip(b"\r\n"), check, f"line {number}"), f"line {number}"
+            return
+        value = parse_json(file.read(), check, "")
+    yield from ((one, f"record {number}") for number, one in enumerate(value if isinstance(value, list) else [value]))
+
+
+def _is_open(line: str) -> bool:
+    """Whether brackets of JSON are still open at the end of a line."""
+    tokens = [match.group() for match in JSON_TOKEN.finditer(line)]
+    return sum(token in ("{", "[") for token in tokens) > sum(token in ("}", "]") for token in tokens)
+
+
+def record_keys(head: str) -> set[str]:
+    """The keys of the first object in JSON lines or a JSON list, as far as `head` reaches; empty for anything else.
+
+    >>> sorted(record_keys('[{"text": "a {", "label": [{"start": 0, "end": 1}], "me'))
+    ['label', 'text']
+    """
+    keys: set[str] = set()
+    if not head.startswith(("{", "[")):
+        return keys
+    depth, last = 0, ""
+    for match in JSON_TOKEN.finditer(head):
+        token = match.group()
+        if token == ":" and depth == 1:
+            keys.add(last.strip('"'))
+        elif token in "{[" and (depth or token == "{"):
+            depth += 1
+        elif token in "}]" and depth:
+            depth -= 1
+            if not depth:
+                break
+        last = token
+    return keys
+
+
+class JsonObject:
+    """Reads the fields of an object, and names object and field in errors.
+
+    Args:
+        raw: what was found; CorpusError, with the `remedy`, unless it is an object.
+        where: its place in the file: "line 3".
+        name: of the object in that place: "passages[0].annotations[2]"; empty for the record itself.
+    """
+
+    def __init__(
+        self, raw: object, where: str, check: RecordChecker, name: str = "", remedy: str = "See docs/corpora.md"
+    ):
+        self.fields = check.mapping(raw, where, f"field '{name}'" if name else "the record", remedy)
+        self.where, self.check, self.name = where, check, name
+
+    def name_of(self, field: str) -> str:
+        return f"{self.name}.{field}" if self.name else field
+
+    def value(self, field: str, kind: type[Kind]) -> Kind:
+        """The value of a required field of type str, int or list."""
+        return self.check.typed(self.fields, field, kind, self.where, self.name)
+
+    def object(self, field: str, remedy: str) -> JsonObject:
+        return JsonObject(self.fields.get(field), self.where, self.check, self.name_of(field), remedy)
+
+    def objects(self, field: str, remedy: str = "See docs/corpora.md") -> Iterator[JsonObject]:
+        """The objects in a required list."""
+        for index, raw in enumerate(self.value(field, list)):
+            yield JsonObject(raw, self.where, self.check, f"{self.name_of(field)}[{index}]", remedy)
+
+    def optional_objects(self, field: str) -> Iterator[JsonObject]:
+        """The objects in a list; none if it is missing or null."""
+        return self.objects(field) if self.fields.get(field) is not None else iter(())
+
+    def require(
+        self, fields: Sequence[str], form: str, remedy: str = "Give files of this form, or name another format"
+    ) -> None:
+        """Raises CorpusError, which names the fields there are, unless all these are among them."""
+        if missing := [field for field in fields if field not in self.fields]:
+            problem = f"field '{missing[0]}' is missing, so this is not {form}; its fields are {names_of(self.fields)}"
+            raise self.check.error(self.where, problem, remedy)
+
+    def note_other_fields(self, *known: str) -> None:
+        for field in self.fields.keys() - {*known}:
+            self.check.note(f"field '{field}' ignored")
+
+    def error(self, field: str, problem: str, remedy: str) -> CorpusError:
+        """The error for a field; the `problem` is said of it: "has 2 values"."""
+        return self.check.error(self.where, f"field '{self.name_of(field)}' {problem}", remedy)
+
+    def annotation(self, fragments: Sequence[Offsets], kind: str, quoted: str = "text") -> Annotation:
+        """The entity that this object describes; the quote is its field `quoted`, if it has one."""
+        quote = self.value(quoted, str) if self.fields.get(quoted) else None
+        return Annotation(self.name, tuple(fragments), kind, quote, self.where)
