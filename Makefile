@@ -15,7 +15,7 @@ BESIDE_THE_CORE := conversion/test_onnx.py data/test_docbin.py data/test_parts_o
     model/test_encoders.py model/test_lora.py page serving tagging test_documents.py test_space.py \
     test_spacy_component.py test_benchmarks.py training/test_word_embeddings.py
 
-.PHONY: demo install test suite test-lowest nightly portability lint style types format clean
+.PHONY: demo install test suite test-lowest nightly portability docs lint style types format clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python -m modeling_triaffine.demo
@@ -50,6 +50,10 @@ portability: $(VENV)/.installed-test
 	    done; \
 	done
 	TRIAFFINE_DISTURB_LAST_BITS=1 $(BIN)/python $(PYTEST) -q
+
+# The documentation as a site, in build/site.
+docs: $(VENV)/.installed-test
+	$(BIN)/mkdocs build --quiet --strict
 
 lint: style types
 

@@ -85,9 +85,10 @@ def load_nested_ner(
             place, field and remedy. When streaming, it is raised during the iteration.
         TypeError: `path` is data in memory, which [`adapt_dataset`] converts; an option is of another type.
 
-    >>> corpus = load_nested_ner("corpus")  # doctest: +SKIP
-    >>> corpus["train"][0]["entities"]  # doctest: +SKIP
-    [{'start': 0, 'end': 2, 'type': 'DNA'}, {'start': 4, 'end': 6, 'type': 'protein'}]
+    Examples:
+        >>> corpus = load_nested_ner("corpus")  # doctest: +SKIP
+        >>> corpus["train"][0]["entities"]  # doctest: +SKIP
+        [{'start': 0, 'end': 2, 'type': 'DNA'}, {'start': 4, 'end': 6, 'type': 'protein'}]
     """
     if isinstance(labels, str):
         raise TypeError(f"`labels` is the string {labels!r}. Give a list of types, such as [{labels!r}].")
