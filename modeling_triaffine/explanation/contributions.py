@@ -45,7 +45,7 @@ def span_stage_parts(
     i, j = span
     assert output.span_logits is not None
     logits = output.span_logits[0, i, j]
-    if head.config.attention == "none":
+    if not head.config.scoring_kind.reads_words:
         return StageParts(logits, head.label_bias, None, None)
     attention_factor, boundaries = head.attention(hidden)
     scoring_factor, _ = head.scoring(hidden, boundaries)

@@ -16,6 +16,7 @@ from huggingface_hub.errors import StrictDataclassError
 from transformers import AutoConfig, PretrainedConfig
 
 from .checks_triaffine import check_dtype, check_integer, check_kind, check_threshold, reading, shortened
+from .kinds_triaffine import ATTENTIONS, SCORINGS, AttentionKind, ScoringKind, names_of
 from .options_triaffine import MODEL_OPTIONS, ModelOptions, Option, option, options_of
 from .repository_triaffine import AUTO_MAP, CUSTOM_PIPELINES, HubMixin, code_reference, save_remote_code
 
@@ -157,6 +158,14 @@ class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
         return len(self.id2label) - self.multi_label
 
     @property
+    def attention_kind(self) -> AttentionKind:
+        return ATTENTIONS[self.attention]
+
+    @property
+    def scoring_kind(self) -> ScoringKind:
+        return SCORINGS[self.scoring]
+
+    @property
     def has_words(self) -> bool:
         return self.word_embedding_size > 0
 
@@ -228,27 +237,29 @@ class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
 
     def validate_combination(self) -> None:
         """Attention, scoring and the cross-span stage must provide what they take from each other."""
-        biaffine = self.scoring in ("biaffine", "biaffine_shared")
-        if biaffine != (self.attention == "none"):
+        attention, scoring = self.attention_kind, self.scoring_kind
+        names = f"attention={self.attention!r} and scoring={self.scoring!r}"
+        if attention.reads_words != scoring.reads_words:
+            fit = names_of(ATTENTIONS, lambda kind: kind.reads_words == scoring.reads_words)
             _fail(
-                f"attention={self.attention!r} and scoring={self.scoring!r} do not fit: biaffine scoring reads no "
-                'inside words and goes with attention="none", every other scoring needs an attention'
+                f"{names} do not fit: the scoring reads {'' if scoring.reads_words else 'no '}inside words, and the "
+                f"attention {'weighs them' if attention.reads_words else 'does not'}; attentions that fit are {fit}"
             )
-        if self.scoring == "linear_boundary_shared" and self.attention == "label":
+        if scoring.shares_boundaries and not attention.has_boundaries:
+            own = names_of(SCORINGS, lambda kind: kind.reads_words and not kind.shares_boundaries)
             _fail(
-                'scoring="linear_boundary_shared" uses the attention\'s boundary MLPs, which attention="label" does '
-                'not have; take scoring="linear_boundary" or another attention'
+                f"{names} do not fit: the scoring uses the attention's boundary MLPs, which it does not have; take "
+                f"another attention, or one of the scorings {own}"
             )
-        if self.cross_span and biaffine:
+        if self.cross_span and not scoring.reads_words:
             _fail(
-                "the cross-span stage needs span representations, which biaffine scoring does not build; "
-                "set cross_span=False"
+                f"the cross-span stage needs span representations, which scoring={self.scoring!r} does not build; set "
+                "cross_span=False"
             )
-        shares_missing = self.attention not in ("triaffine", "triaffine_no_label") or self.scoring != "triaffine"
-        if self.cross_span and self.share_triaffine and shares_missing:
+        if self.cross_span and self.share_triaffine and not (attention.has_tensor and scoring.has_tensor):
             _fail(
-                f"with attention={self.attention!r} and scoring={self.scoring!r} the span stage has no triaffine "
-                "tensors W and V to share with the cross-span stage; set share_triaffine=False or cross_span=False"
+                f"with {names} the span stage has no triaffine tensors W and V to share with the cross-span stage; set "
+                "share_triaffine=False or cross_span=False"
             )
         for part in ("word", "pos", "char"):
             vocab, size = getattr(self, f"{part}_vocab_size"), getattr(self, f"{part}_embedding_size")

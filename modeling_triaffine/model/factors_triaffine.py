@@ -1,7 +1,7 @@
 """The modules of the span stage: attention, scoring, and their triaffine tensors.
 
 They project words, and return the projections as factors for `triaffine_ops.py`; `span_head_triaffine.py` combines
-them.
+them. What a kind of attention or scoring is and has is declared in `kinds_triaffine.py`.
 """
 
 import torch
@@ -11,6 +11,8 @@ from transformers import initialization as init
 from .configuration_triaffine import TriaffineConfig
 from .triaffine_ops import AdditiveFactor, Factor, TriaffineFactor, TriaffineWeight, append_one
 from .triaffine_weights import hold_weight
+
+HeadsAndTails = tuple[Tensor, Tensor]  # each [B, N, d]
 
 # Squared norm of the output of a new two-layer MLP for words near 0, as a new BiLSTM returns: torch initializes the d
 # numbers of the last bias with variance 1/(3d).
@@ -101,112 +103,198 @@ class Boundaries(nn.Module):
         return self.head(hidden), self.tail(hidden)
 
 
+def attention_tensor(config: TriaffineConfig) -> TriaffineTensor:
+    """W: a slice per label, or one that all labels share."""
+    labels = config.num_scores if config.attention_kind.by_label else 1
+    return TriaffineTensor(labels, config.triaffine_dim, config.triaffine_rank, config.triaffine_init_std)
+
+
+def scoring_tensor(config: TriaffineConfig) -> TriaffineTensor:
+    """V: a slice per label."""
+    return TriaffineTensor(config.num_scores, config.triaffine_dim, config.triaffine_rank, config.triaffine_init_std)
+
+
 class SpanAttention(nn.Module):
-    """Attention scores s_ijkr of a span's inside words (section 3, ablations (c), (d), (e))."""
+    """Attention scores s_ijkr of a span's inside words (section 3). Base of the kinds, which make the factor."""
 
     def __init__(self, config: TriaffineConfig):
         super().__init__()
-        self.kind = config.attention
-        dim, labels = config.triaffine_dim, config.num_scores
-        self.inside = MLP(config.hidden_size, dim, 2, config.mlp_dropout)
-        if self.kind == "label":
-            self.query = nn.Parameter(torch.empty(labels, dim))
-            self.reset_parameters()
-            return
-        self.boundaries = Boundaries(config)
-        if self.kind == "linear":
-            # As printed in the paper, although equal to (d): terms in i and j alone cancel in a softmax over k.
-            self.linear_head, self.linear_tail = nn.Linear(dim, labels), nn.Linear(dim, labels)
-            self.linear_inside = nn.Linear(dim, labels)
-        else:
-            labels = 1 if self.kind == "triaffine_no_label" else labels
-            self.triaffine = TriaffineTensor(labels, dim, config.triaffine_rank, config.triaffine_init_std)
+        self.inside = MLP(config.hidden_size, config.triaffine_dim, 2, config.mlp_dropout)
+        self.boundaries = Boundaries(config) if config.attention_kind.has_boundaries else None
+
+    def forward(self, hidden: Tensor) -> tuple[Factor, HeadsAndTails | None]:
+        """hidden [B, N, H] → s as a factor, and the boundary vectors for a scoring that shares them."""
+        boundaries = None if self.boundaries is None else self.boundaries(hidden)
+        return self.factor(self.inside(hidden), boundaries), boundaries
+
+    def factor(self, insides: Tensor, boundaries: HeadsAndTails | None) -> Factor:
+        """insides [B, N, d] and heads, tails [B, N, d], if the kind has boundaries → s."""
+        raise NotImplementedError
+
+
+class TriaffineAttention(SpanAttention):
+    """s = TriAff(h_i, h_j, h_k, W_r), or with one W for all labels (c)."""
+
+    def __init__(self, config: TriaffineConfig):
+        super().__init__(config)
+        self.triaffine = attention_tensor(config)
+
+    def factor(self, insides: Tensor, boundaries: HeadsAndTails | None) -> Factor:
+        return _triaffine_factor(insides, boundaries, self.triaffine)
+
+
+class LabelAttention(SpanAttention):
+    """s = q_r · h_k, without boundaries (d)."""
+
+    def __init__(self, config: TriaffineConfig):
+        super().__init__(config)
+        self.query = nn.Parameter(torch.empty(config.num_scores, config.triaffine_dim))
+        self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        if self.kind == "label":
-            init.normal_(self.query)
+        init.normal_(self.query)
 
-    def forward(self, hidden: Tensor) -> tuple[Factor, tuple[Tensor, Tensor] | None]:
-        """hidden [B, N, H] → s as a factor, and boundary vectors for scoring="linear_boundary_shared"."""
-        insides = self.inside(hidden)
-        if self.kind == "label":
-            return AdditiveFactor(insides @ self.query.transpose(0, 1)), None
-        heads, tails = self.boundaries(hidden)
-        if self.kind == "linear":
-            factor: Factor = AdditiveFactor(
-                self.linear_inside(insides), self.linear_head(heads), self.linear_tail(tails)
-            )
-        else:
-            factor = TriaffineFactor(append_one(heads), insides, append_one(tails), self.triaffine())
-        return factor, (heads, tails)
+    def factor(self, insides: Tensor, boundaries: HeadsAndTails | None) -> Factor:
+        return AdditiveFactor(insides @ self.query.transpose(0, 1))
+
+
+class LinearAttention(SpanAttention):
+    """s = W_r (h_i ‖ h_j ‖ h_k) + c_r (e).
+
+    As printed in the paper, although equal to (d): terms in i and j alone cancel in a softmax over k.
+    """
+
+    def __init__(self, config: TriaffineConfig):
+        super().__init__(config)
+        dim, labels = config.triaffine_dim, config.num_scores
+        self.linear_head, self.linear_tail = nn.Linear(dim, labels), nn.Linear(dim, labels)
+        self.linear_inside = nn.Linear(dim, labels)
+
+    def factor(self, insides: Tensor, boundaries: HeadsAndTails | None) -> Factor:
+        assert boundaries is not None
+        heads, tails = boundaries
+        return AdditiveFactor(self.linear_inside(insides), self.linear_head(heads), self.linear_tail(tails))
 
 
 class SpanScoring(nn.Module):
-    """Scores o_ijkr of a span's inside words (section 4, ablations (b), (f)), of which p_ijr = Σ_k α_ijkr o_ijkr."""
+    """Scores o_ijkr of a span's inside words (section 4), of which p_ijr = Σ_k α_ijkr o_ijkr. Base of the kinds."""
+
+    triaffine: TriaffineTensor  # V, if the kind has it
 
     def __init__(self, config: TriaffineConfig):
         super().__init__()
-        self.kind = config.scoring
-        dim, labels = config.triaffine_dim, config.num_scores
-        self.inside = MLP(config.hidden_size, dim, 2, config.mlp_dropout)
-        if self.kind in ("triaffine", "linear_boundary"):
-            self.boundaries = Boundaries(config)
-        if self.kind == "triaffine":
-            self.triaffine = TriaffineTensor(labels, dim, config.triaffine_rank, config.triaffine_init_std)
-        else:
-            self.linear_inside = nn.Linear(dim, labels)
-        if self.kind in ("linear_boundary", "linear_boundary_shared"):
-            self.linear_head, self.linear_tail = nn.Linear(dim, labels), nn.Linear(dim, labels)
+        self.inside = MLP(config.hidden_size, config.triaffine_dim, 2, config.mlp_dropout)
+        self.boundaries = Boundaries(config) if config.scoring_kind.has_boundaries else None
 
-    def forward(self, hidden: Tensor, shared: tuple[Tensor, Tensor] | None) -> tuple[Factor, Tensor]:
+    def forward(self, hidden: Tensor, shared: HeadsAndTails | None) -> tuple[Factor, Tensor]:
         """hidden [B, N, H], the attention's boundaries → o as a factor, and the values [B, N, d] averaged in h_ijr."""
         values = self.inside(hidden)
-        if self.kind == "linear":
-            return AdditiveFactor(self.linear_inside(values)), values
-        boundaries = shared if self.kind == "linear_boundary_shared" else self.boundaries(hidden)
-        assert boundaries is not None  # by `TriaffineConfig.validate_combination`
+        return self.factor(values, shared if self.boundaries is None else self.boundaries(hidden)), values
+
+    def factor(self, values: Tensor, boundaries: HeadsAndTails | None) -> Factor:
+        """values [B, N, d] and heads, tails [B, N, d]: its own, or else those of the attention → o."""
+        raise NotImplementedError
+
+
+class TriaffineScoring(SpanScoring):
+    """o = TriAff(h_i, h_j, h_k, V_r)."""
+
+    def __init__(self, config: TriaffineConfig):
+        super().__init__(config)
+        self.triaffine = scoring_tensor(config)
+
+    def factor(self, values: Tensor, boundaries: HeadsAndTails | None) -> Factor:
+        return _triaffine_factor(values, boundaries, self.triaffine)
+
+
+class LinearScoring(SpanScoring):
+    """o = V_r h_k + c_r (b), or with boundaries V_r (h_i ‖ h_j ‖ h_k) + c_r (f)."""
+
+    def __init__(self, config: TriaffineConfig):
+        super().__init__(config)
+        dim, labels = config.triaffine_dim, config.num_scores
+        self.linear_inside = nn.Linear(dim, labels)
+        self.reads_boundaries = config.scoring_kind.has_boundaries or config.scoring_kind.shares_boundaries
+        if self.reads_boundaries:
+            self.linear_head, self.linear_tail = nn.Linear(dim, labels), nn.Linear(dim, labels)
+
+    def factor(self, values: Tensor, boundaries: HeadsAndTails | None) -> Factor:
+        insides = self.linear_inside(values)
+        if not self.reads_boundaries:
+            return AdditiveFactor(insides)
+        assert boundaries is not None
         heads, tails = boundaries
-        if self.kind == "triaffine":
-            return TriaffineFactor(append_one(heads), values, append_one(tails), self.triaffine()), values
-        scores = self.linear_inside(values), self.linear_head(heads), self.linear_tail(tails)
-        return AdditiveFactor(*scores), values
+        return AdditiveFactor(insides, self.linear_head(heads), self.linear_tail(tails))
 
 
 class BiaffineScoring(nn.Module):
-    """Ablation (a), without inside words: p_ijr = [h_i; 1]ᵀ V_r [h_j; 1] with two MLPs, or its published form."""
+    """Without inside words (a): p_ijr = [h_i; 1]ᵀ V_r [h_j; 1], V ~ N(0, 1) as published."""
 
     def __init__(self, config: TriaffineConfig):
         super().__init__()
-        self.shared = config.scoring == "biaffine_shared"
-        labels = config.num_scores
-        if self.shared:
-            size = config.hidden_size // 2
-            dropout = config.mlp_dropout
-            self.projection = nn.Sequential(
-                nn.Linear(config.hidden_size, size), nn.Dropout(dropout), nn.Linear(size, size), nn.Dropout(dropout)
-            )
-            self.linear = nn.Parameter(torch.empty(labels, size))
-        else:
-            size = config.triaffine_dim + 1
-            self.boundaries = Boundaries(config)
+        size = config.triaffine_dim + 1
+        self.boundaries = Boundaries(config)
+        self.weight = nn.Parameter(torch.empty(config.num_scores, size, size))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        init.normal_(self.weight)
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """hidden [B, N, H] → p without its bias [B, R, N, N]."""
+        heads, tails = self.boundaries(hidden)
+        return _biaffine(append_one(heads), append_one(tails), self.weight)
+
+
+class SharedBiaffineScoring(nn.Module):
+    """(a) as published: one projection without activation for both boundaries, and a linear term; all N(0, 1)."""
+
+    def __init__(self, config: TriaffineConfig):
+        super().__init__()
+        labels, size, dropout = config.num_scores, config.hidden_size // 2, config.mlp_dropout
+        self.projection = nn.Sequential(
+            nn.Linear(config.hidden_size, size), nn.Dropout(dropout), nn.Linear(size, size), nn.Dropout(dropout)
+        )
+        self.linear = nn.Parameter(torch.empty(labels, size))
         self.weight = nn.Parameter(torch.empty(labels, size, size))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """N(0, 1), as published."""
         init.normal_(self.weight)
-        if self.shared:
-            init.normal_(self.linear)
+        init.normal_(self.linear)
 
     def forward(self, hidden: Tensor) -> Tensor:
         """hidden [B, N, H] → p without its bias [B, R, N, N]."""
-        if self.shared:
-            heads = tails = self.projection(hidden)
-        else:
-            heads, tails = (append_one(boundary) for boundary in self.boundaries(hidden))
-        # [B, 1, N, a] × [R, a, e] × [B, 1, e, N]
-        scores = heads.unsqueeze(1) @ self.weight @ tails.unsqueeze(1).transpose(-1, -2)
-        if self.shared:
-            linear = (heads @ self.linear.transpose(0, 1)).transpose(1, 2)
-            scores = scores + linear.unsqueeze(-1) + linear.unsqueeze(-2)
-        return scores
+        projected = self.projection(hidden)
+        linear = (projected @ self.linear.transpose(0, 1)).transpose(1, 2)
+        return _biaffine(projected, projected, self.weight) + linear.unsqueeze(-1) + linear.unsqueeze(-2)
+
+
+def _triaffine_factor(insides: Tensor, boundaries: HeadsAndTails | None, tensor: TriaffineTensor) -> Factor:
+    assert boundaries is not None
+    heads, tails = boundaries
+    return TriaffineFactor(append_one(heads), insides, append_one(tails), tensor())
+
+
+def _biaffine(heads: Tensor, tails: Tensor, weight: Tensor) -> Tensor:
+    """heads, tails [B, N, a] and weight [R, a, a] → [B, R, N, N]."""
+    return heads.unsqueeze(1) @ weight @ tails.unsqueeze(1).transpose(-1, -2)
+
+
+# The modules of the kinds in `kinds_triaffine.py`; scorings that read no inside words are apart, they return p itself.
+ATTENTION_MODULES: dict[str, type[SpanAttention]] = {
+    "triaffine": TriaffineAttention,
+    "triaffine_no_label": TriaffineAttention,
+    "label": LabelAttention,
+    "linear": LinearAttention,
+}
+SCORING_MODULES: dict[str, type[SpanScoring]] = {
+    "triaffine": TriaffineScoring,
+    "linear": LinearScoring,
+    "linear_boundary": LinearScoring,
+    "linear_boundary_shared": LinearScoring,
+}
+BIAFFINE_MODULES: dict[str, type[BiaffineScoring] | type[SharedBiaffineScoring]] = {
+    "biaffine": BiaffineScoring,
+    "biaffine_shared": SharedBiaffineScoring,
+}

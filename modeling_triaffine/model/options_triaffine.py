@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, fields, replace
 from types import NoneType, UnionType
 from typing import Any, Literal, get_args, get_origin
 
+from .kinds_triaffine import ATTENTIONS, SCORINGS
+
 DECLARED = "option"  # in the metadata of a field
 
 
@@ -129,27 +131,14 @@ class ModelOptions:
     )
     attention: str = option(
         "triaffine",
-        "How the words inside a span are weighed (section 3, ablations (a), (c)-(e))",
-        {
-            "triaffine": "by head, tail and label",
-            "triaffine_no_label": "by head and tail",
-            "label": "by the label",
-            "linear": "linearly by head, tail and label",
-            "none": "they are not read; for biaffine scoring",
-        },
+        "How the words inside a span are weighed (section 3)",
+        {name: kind.meaning for name, kind in ATTENTIONS.items()},
         metavar="KIND",
     )
     scoring: str = option(
         "triaffine",
-        "What a span is scored by (section 4, ablations (a), (b), (f))",
-        {
-            "triaffine": "head, tail and inside words",
-            "linear": "linearly by inside words",
-            "linear_boundary": "linearly by head, tail and inside words",
-            "linear_boundary_shared": "the same, with head and tail of the attention",
-            "biaffine": "head and tail",
-            "biaffine_shared": "head and tail from the same layers, as in the published code",
-        },
+        "What a span is scored by (section 4)",
+        {name: kind.meaning for name, kind in SCORINGS.items()},
         metavar="KIND",
     )
     cross_span: bool = option(True, "Whether candidates attend to each other (section 6); false is ablation (g)")

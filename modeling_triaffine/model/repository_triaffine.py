@@ -28,6 +28,7 @@ REMOTE_CODE_FILES = (
     "repository_triaffine.py",
     "checks_triaffine.py",
     "checkpoint_triaffine.py",
+    "kinds_triaffine.py",
     "configuration_triaffine.py",
     "acceleration_triaffine.py",
     "triaffine_weights.py",

@@ -15,12 +15,13 @@ from transformers.utils import ModelOutput
 
 from .configuration_triaffine import TriaffineConfig
 from .factors_triaffine import (
+    ATTENTION_MODULES,
+    BIAFFINE_MODULES,
     MLP,
-    BiaffineScoring,
+    SCORING_MODULES,
     Boundaries,
-    SpanAttention,
-    SpanScoring,
-    TriaffineTensor,
+    attention_tensor,
+    scoring_tensor,
 )
 from .losses_triaffine import smooth_boundaries, span_loss
 from .triaffine_ops import (
@@ -78,16 +79,14 @@ class CrossSpanStage(nn.Module):
         super().__init__()
         self.axis = config.cross_span_axis
         self.shares = config.share_triaffine
-        dim, labels = config.triaffine_dim, config.num_scores
+        dim = config.triaffine_dim
         self.attention_boundaries, self.scoring_boundaries = Boundaries(config), Boundaries(config)
         self.attention_span = MLP(dim, dim, 1, config.mlp_dropout)
         self.scoring_span = MLP(dim, dim, 1, config.mlp_dropout)
         if not self.shares:
-            rank, std = config.triaffine_rank, config.triaffine_init_std
-            attention_labels = 1 if config.attention == "triaffine_no_label" else labels
-            self.attention_triaffine = TriaffineTensor(attention_labels, dim, rank, std)
-            self.scoring_triaffine = TriaffineTensor(labels, dim, rank, std)
-            self.label_bias = nn.Parameter(torch.empty(labels))
+            self.attention_triaffine = attention_tensor(config)
+            self.scoring_triaffine = scoring_tensor(config)
+            self.label_bias = nn.Parameter(torch.empty(config.num_scores))
             self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -150,10 +149,11 @@ class TriaffineSpanHead(nn.Module):
         config.validate()  # fields may have been set since it was built
         self.config = config
         self.label_bias = nn.Parameter(torch.empty(config.num_scores))
-        if config.attention == "none":
-            self.biaffine = BiaffineScoring(config)
+        if config.scoring_kind.reads_words:
+            self.attention = ATTENTION_MODULES[config.attention](config)
+            self.scoring = SCORING_MODULES[config.scoring](config)
         else:
-            self.attention, self.scoring = SpanAttention(config), SpanScoring(config)
+            self.biaffine = BIAFFINE_MODULES[config.scoring](config)
         if config.cross_span:
             self.cross_span = CrossSpanStage(config)
         self.reset_parameters()
@@ -186,7 +186,7 @@ class TriaffineSpanHead(nn.Module):
                 return self.forward(hidden.to(self.label_bias.dtype), lengths, labels, packed_words, targets)
         valid = span_mask(lengths, hidden.shape[1], self.config.max_span_width)
         factors = None
-        if self.config.attention == "none":
+        if not self.config.scoring_kind.reads_words:
             spans = SpanScores(self.biaffine(hidden))
         else:
             attention, boundaries = self.attention(hidden)

@@ -100,9 +100,9 @@ def test_a_value_out_of_its_bounds_is_refused_by_name_when_built_and_when_set(na
     ("fields", "facts"),
     [
         ({"attention": "none"}, ("'none'", "'triaffine'")),
-        ({"scoring": "biaffine", "cross_span": False}, ("'biaffine'", 'attention="none"')),
+        ({"scoring": "biaffine", "cross_span": False}, ("'biaffine'", "attentions that fit are 'none'")),
         ({"attention": "none", "scoring": "biaffine"}, ("cross_span=False",)),
-        ({"attention": "label", "scoring": "linear_boundary_shared", "cross_span": False}, ('"linear_boundary"',)),
+        ({"attention": "label", "scoring": "linear_boundary_shared", "cross_span": False}, ("'linear_boundary'",)),
         ({"attention": "label"}, ("share_triaffine=False", "cross_span=False")),
         ({"scoring": "linear"}, ("share_triaffine=False", "cross_span=False")),
         ({"pos_embedding_size": 50}, ("`pos_vocab_size` is 0",)),
