@@ -20,7 +20,7 @@ from .data.demo import write_demo_corpus
 from .drawing import draw_entities
 from .errors import ending_plainly
 from .training.faults import TrainingFault
-from .training.run import prepare_run, start_logging, train_and_save
+from .training.run import DEMO_NAME, prepare_run, start_logging, train_and_save
 
 SHOWN = 3
 LINE = 90  # characters; longer sentences would be drawn in pieces
@@ -66,7 +66,7 @@ def run(folder: Path) -> None:
     write_demo_corpus(folder / "corpus")
     started = time.perf_counter()
     options = ["--recipe", "demo", "--train_file", str(folder / "corpus"), "--output_dir", str(folder / "model")]
-    card = ["--dataset_name", "made-up demo corpus", "--language", "en", "--license", "apache-2.0"]
+    card = ["--dataset_name", DEMO_NAME, "--language", "en", "--license", "apache-2.0"]
     train_and_save(prepare_run([*options, *card, "--do_predict"]))
     print(f"\nTrained, scored and saved in {time.perf_counter() - started:.0f} s: {folder / 'model'}")
 

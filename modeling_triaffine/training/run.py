@@ -19,6 +19,7 @@ from datasets import Dataset, DatasetDict
 
 from ..data import add_context
 from ..data.collator import DataCollatorForNestedNER
+from ..data.demo import write_demo_corpus
 from ..evaluation.prediction import score_raw_text
 from ..evaluation.scores import Scores, format_scores
 from ..files import write_text
@@ -35,7 +36,7 @@ from .faults import TrainingFault, check_writable, explaining_faults
 from .optimization import check_optimization
 from .preparation import build_model, check_entities, check_splits, label_names, load_teacher, read_data
 from .progress import quieten, report_progress
-from .recipes import TRAINING_FILE, format_training
+from .recipes import TRAINING_FILE, format_training, recipe_library
 from .run_facts import PREFIXES, evaluate, summarize_plan, summarize_run
 from .sharding import whole_model
 from .trainer import Entities, NestedNERTrainer
@@ -50,6 +51,8 @@ FILE_OPTIONS = (
     *("train_file", "validation_file", "test_file", "word_vectors", "model_name_or_path", "pos_tagger"),
     *("accelerator_config", "deepspeed", "fsdp_config"),
 )
+# The recipe that has data of its own, and the name of the data.
+DEMO, DEMO_NAME = "demo", "made-up demo corpus"
 RESULTS_FILE = "all_results.json"
 # Difference of F1 between given words and raw text that is warned of.
 NOTABLE_LOSS = 0.02
@@ -85,6 +88,7 @@ def prepare_run(arguments: Sequence[str]) -> Run:
     quieten(plan.training)
     _choose_checkpoint(plan)
     with plan.training.main_process_first():
+        _provide_corpus(plan)
         corpus = read_data(plan)
     labels = label_names(corpus.given["train"]) if "train" in corpus.given else []
     corpus = corpus.change(partial(limit_splits, data=plan.data))
@@ -167,6 +171,23 @@ def _choose_checkpoint(plan: TrainingPlan) -> None:
         raise ValueError(
             f"--output_dir {folder} has the model of an earlier run{missing}. Give another folder, or delete it."
         )
+
+
+def _provide_corpus(plan: TrainingPlan) -> None:
+    """Writes the embedded corpus beside the model if the recipe is that of the demo, and no data is given."""
+    data = plan.data
+    if plan.recipe != recipe_library() / DEMO or data.train_file or data.validation_file or data.test_file:
+        return
+    folder = Path(plan.training.output_dir, "corpus")
+    if plan.training.should_save:
+        with explaining_faults(plan.training.output_dir):
+            write_demo_corpus(folder)
+    logger.info("No data is given: the recipe %s trains on the made-up corpus of this package, in %s.", DEMO, folder)
+    of_demo = {"train_file": str(folder), "dataset_name": DEMO_NAME, "language": "en"}
+    for option, value in of_demo.items():
+        if getattr(data, option) is None:
+            setattr(data, option, value)
+            plan.options[option] = value
 
 
 def _build_trainer(

@@ -424,6 +424,30 @@ def test_flat_annotation_leaves_spans_out_of_the_training_loss(prepare) -> None:
     assert batch["labels"].tolist() == [[[-100, run.trainer.model.config.label2id["DNA"]], [-100, -100]]]
 
 
+def test_the_recipe_demo_has_data_of_its_own(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    few = ["--max_steps", 2, "--max_train_samples", 40, "--max_eval_samples", 8, "--eval_steps", 1]
+    options = [str(part) for part in ("--recipe", "demo", "--output_dir", out, *few, "--eval_strategy", "steps")]
+    run = prepare_run(options)
+    assert [len(run.dataset[split]) for split in ("train", "validation", "test")] == [40, 8, 150]
+    assert run.trainer.model.config.entity_labels == ["EVENT", "FACILITY", "LOCATION", "ORGANIZATION", "PERSON"]
+    train_and_save(run)
+    assert load_recipe(out).training["train_file"] == str(out / "corpus")
+    assert RunSummary.load(out).dataset == "made-up demo corpus"
+    again = prepare_run(["--recipe", str(out), "--output_dir", str(tmp_path / "again")])  # repeats it, from there
+    assert again.corpus.given["train"]["tokens"] == run.corpus.given["train"]["tokens"]
+
+
+def test_the_recipe_demo_trains_on_given_data(tmp_path: Path, micro_corpus: Path) -> None:
+    run = prepare_run(run_arguments("demo", micro_corpus, tmp_path / "out"))
+    assert run.trainer.model.config.entity_labels == ["DNA", "protein"]
+    assert not (tmp_path / "out" / "corpus").exists()
+    with pytest.raises(ValueError, match="There is no training data; give --train_file"):
+        prepare_run(
+            ["--recipe", "demo", "--output_dir", str(tmp_path / "out"), "--test_file", str(micro_corpus / "test.jsonl")]
+        )
+
+
 def test_a_run_is_scored_on_given_words_and_on_raw_text(tmp_path: Path, prepare, caplog) -> None:
     """The words of the corpus have a hyphen that raw text is cut at."""
     blank = "_\t" * 7
