@@ -207,12 +207,12 @@ def check_row(row: Any, where: str, names: Iterable[str] = (*RATIOS, *COUNTS)) -
 
 
 def format_scores(scores: Scores) -> str:
-    """The scores as a plain-text table, ratios in percent.
+    """The scores as a plain-text table, ratios in percent, with the notes of the parts below it.
 
     Rows: all entities, each label (indented), and the other parts. The last two columns are the numbers of predicted
     and of gold entities.
     """
-    return f"{score_table('', scores.rows()).text()}\n{textwrap.fill(parts_note(), 100)}"
+    return f"{score_table('', scores.rows()).text()}\n\n{textwrap.fill(parts_note(), 100)}"
 
 
 def score_table(first_column: str, rows: Iterable[tuple[str, Row]], caption: str = "") -> Table:

@@ -94,6 +94,7 @@ def write_tables(folder: Path) -> None:
     """Writes the scores of all finished runs as Markdown, CSV (one line per run), JSON and a figure."""
     rows = read_rows(folder)
     columns = list(rows[0].options) if rows else []  # which differ between variants
+    shown = {name: SCORES[name] for name in (rows[0].scores if rows else SCORES)}
     of_variants: list[list[str | int | None]] = []
     of_runs: list[list[Any]] = []
     for row in rows:
@@ -101,10 +102,10 @@ def write_tables(folder: Path) -> None:
         of_variants.append([f"({row.name})", *options, len(row.seeds), *map(mean_and_spread, row.scores.values())])
         for seed, *values in zip(row.seeds, *row.scores.values(), strict=True):
             of_runs.append([row.name, *options, seed, *(f"{value:.4f}" for value in values)])
-    table = Table(["", *columns, "seeds", *SCORES.values()], of_variants)
+    table = Table(["", *columns, "seeds", *shown.values()], of_variants)
     write_text(folder / "table.md", f"{table.markdown()}\n")
     with open_output(folder / "table.csv") as file:
-        csv.writer(file, lineterminator="\n").writerows([["variant", *columns, "seed", *SCORES], *of_runs])
+        csv.writer(file, lineterminator="\n").writerows([["variant", *columns, "seed", *shown], *of_runs])
     facts = {"machine": describe_machine(), "rows": [row._asdict() for row in rows]}
     write_text(folder / "table.json", json.dumps(facts, indent=1) + "\n")
     try:
@@ -124,8 +125,10 @@ def read_rows(folder: Path) -> list[Row]:
     variants = read_variants()
     found = {name: finished_runs(folder, name) for name in variants}
     options = differing({name: variants[name] for name, runs in found.items() if runs})
+    # Not those that were unknown when a run was made.
+    shown = [score for score in SCORES if all(score in run for runs in found.values() for run in runs.values())]
     return [
-        Row(name, options[name], list(runs), {score: [run[score] for run in runs.values()] for score in SCORES})
+        Row(name, options[name], list(runs), {score: [run[score] for run in runs.values()] for score in shown})
         for name, runs in found.items()
         if runs
     ]
@@ -149,7 +152,8 @@ def finished_runs(folder: Path, variant: str) -> dict[int, dict[str, float]]:
         if split is None or not re.fullmatch("-?[0-9]+", seed):
             logger.warning("%s is not in the table: it is not a run with a seed and an F1.", path.parent)
         else:
-            runs[int(seed)] = {name: 100 * results[f"{split}_{name}"] for name in SCORES}
+            known = {name: results.get(f"{split}_{name}") for name in SCORES}
+            runs[int(seed)] = {name: 100 * value for name, value in known.items() if value is not None}
     return dict(sorted(runs.items()))
 
 
@@ -159,9 +163,10 @@ def draw(rows: list[Row], path: Path) -> None:
 
     figure = Figure(figsize=(1.6 + 0.9 * len(rows), 3.8), layout="constrained")
     axes = figure.subplots()
-    for number, (name, (colour, marker)) in enumerate(zip(SCORES, itertools.cycle(DOTS), strict=False)):
+    shown = rows[0].scores if rows else {}
+    for number, (name, (colour, marker)) in enumerate(zip(shown, itertools.cycle(DOTS), strict=False)):
         for place, row in enumerate(rows):
-            shifted = place + 0.6 * ((number + 0.5) / len(SCORES) - 0.5)
+            shifted = place + 0.6 * ((number + 0.5) / len(shown) - 0.5)
             values = row.scores[name]
             axes.plot([shifted] * len(values), values, marker, color=colour, label=SCORES[name] if not place else None)
             axes.hlines(statistics.mean(values), shifted - 0.08, shifted + 0.08, color=colour)
@@ -169,5 +174,5 @@ def draw(rows: list[Row], path: Path) -> None:
     axes.set_ylabel("percent")
     axes.grid(axis="y", alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)
-    figure.legend(loc="outside upper center", ncols=len(SCORES), frameon=False)
+    figure.legend(loc="outside upper center", ncols=len(shown), frameon=False)
     figure.savefig(path)

@@ -386,11 +386,11 @@ def test_sentence_must_be_a_list(sentence):
 
 
 def test_table_rows_and_numbers():
-    table = format_scores(score_entities(PREDICTED, GOLD))
-    header, *rows, footnote, _ = table.splitlines()
-    assert footnote.startswith("Nested entities contain another one or lie inside one, all others are flat")
+    table, _, notes = format_scores(score_entities(PREDICTED, GOLD)).partition("\n\n")
+    header, *rows = table.splitlines()
+    assert notes.startswith("Nested entities contain another one or lie inside one, all others are flat")
     assert header.split() == ["precision", "recall", "F1", "predicted", "gold"]
-    assert [row.split()[0] for row in rows] == ["all", "LOC", "ORG", "PER", "flat", "nested"]
+    assert [row.split()[0] for row in rows][:6] == ["all", "LOC", "ORG", "PER", "flat", "nested"]
     assert rows[0].split() == ["all", "40.00", "40.00", "40.00", "5", "5"]
     assert len({len(line) for line in (header, *rows)}) == 1
 
@@ -400,7 +400,7 @@ def test_undefined_ratios_are_dashes():
     # ORG is found as a flat entity, though nested in gold; no LOC is predicted, and no MISC is in gold.
     predicted = [entities((0, 4, "ORG")), entities((1, 2, "MISC"))]
     table = format_scores(score_entities(predicted, gold))
-    assert [line.split() for line in table.splitlines()[1:-2]] == [
+    assert [line.split() for line in table.splitlines()[1:8]] == [
         ["all", "50.00", "33.33", "40.00", "2", "3"],
         ["LOC", "–", "0.00", "–", "0", "1"],
         ["MISC", "0.00", "–", "–", "1", "0"],
@@ -414,7 +414,7 @@ def test_undefined_ratios_are_dashes():
 def test_a_label_called_flat_differs_from_the_row_flat():
     gold = [entities((0, 1, "flat"))]
     rows = format_scores(score_entities(gold, gold)).splitlines()
-    assert [row[:6] for row in rows[1:-2]] == ["all   ", "  flat", "flat  ", "nested"]
+    assert [row[:6] for row in rows[1:5]] == ["all   ", "  flat", "flat  ", "nested"]
 
 
 def test_ratios_that_tables_show_as_dashes_are_null():

@@ -6,7 +6,7 @@ from typing import Any
 
 from huggingface_hub import ModelCard
 
-from modeling_triaffine.evaluation.scores import Scores
+from modeling_triaffine.evaluation.scores import Scores, summary_metrics
 from modeling_triaffine.publishing.run_summary import Epoch, Evaluation, Example, Label, RunSummary
 
 SENTENCE = "The IL-2 gene."
@@ -46,9 +46,10 @@ def make_evaluation(*labels: str, **changes: Any) -> Evaluation:
     return Evaluation(**{**facts, **changes})
 
 
-def epoch_scores(*values: float) -> dict[str, float]:
+def epoch_scores(*values: float) -> dict[str, float | None]:
     """The scores of an epoch: precision, recall and F1 of all entities, F1 of flat and of nested ones."""
-    return dict(zip(("precision", "recall", "f1", "flat_f1", "nested_f1"), values, strict=True))
+    known = dict(zip(("precision", "recall", "f1", "flat_f1", "nested_f1"), values, strict=True))
+    return dict.fromkeys(summary_metrics()) | known
 
 
 def make_summary(**changes: Any) -> RunSummary:
