@@ -9,8 +9,7 @@ import opt_einsum
 import torch
 from torch import Tensor, nn
 
-from modeling_triaffine.model.losses_triaffine import span_loss
-from modeling_triaffine.model.span_head_triaffine import SpanHeadOutput, TriaffineSpanHead
+from modeling_triaffine.model.span_head_triaffine import SpanHeadOutput, TriaffineSpanHead, span_loss
 from modeling_triaffine.model.triaffine_ops import (
     append_one,
     gather_boundaries,

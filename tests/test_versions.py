@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from packaging.version import Version
 
-from modeling_triaffine.model import configuration_triaffine, versions_triaffine
-from modeling_triaffine.model.versions_triaffine import LOWEST_VERSIONS, check_versions
+from modeling_triaffine.model import checks_triaffine, configuration_triaffine
+from modeling_triaffine.model.checks_triaffine import LOWEST_VERSIONS, check_versions
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -33,10 +33,10 @@ def test_lowest_versions_are_those_that_are_run():
 @pytest.mark.parametrize("package", LOWEST_VERSIONS)
 def test_too_old_a_package_is_one_sentence_at_import(package, monkeypatch):
     installed = metadata.version
-    monkeypatch.setattr(versions_triaffine, "version", lambda name: "1.9" if name == package else installed(name))
+    monkeypatch.setattr(checks_triaffine, "version", lambda name: "1.9" if name == package else installed(name))
     with pytest.raises(ImportError, match=rf"{package} {LOWEST_VERSIONS[package]} or newer, but 1\.9 is installed"):
         check_versions()
-    monkeypatch.setattr(versions_triaffine, "version", lambda name: "10.0.dev0+cu130")
+    monkeypatch.setattr(checks_triaffine, "version", lambda name: "10.0.dev0+cu130")
     check_versions()
 
 
@@ -44,7 +44,7 @@ def test_remote_code_checks_versions_before_it_imports_anything_else():
     """The configuration is the first file that transformers imports."""
     source = Path(configuration_triaffine.__file__).read_text(encoding="utf-8")
     first = next(node for node in ast.parse(source).body if isinstance(node, ast.Import | ast.ImportFrom))
-    assert (first.level, first.module) == (1, "versions_triaffine")
+    assert (first.level, first.module) == (1, "checks_triaffine")
     script = """
 import importlib.metadata
 installed = importlib.metadata.version

@@ -1,12 +1,37 @@
-"""Checks of values read from files: each raises a ValueError that names the field, the value and what is allowed."""
+"""Checks of values read from files: each raises a ValueError that names the field, the value and what is allowed.
+
+The configuration, which transformers reads first, imports this file first: it also checks the versions of torch and
+transformers, before anything that needs newer ones is imported.
+"""
 
 import contextlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
 from numbers import Real
 from typing import Any
 
 import torch
+from packaging.version import Version
+
+LOWEST_VERSIONS = {"torch": "2.6.0", "transformers": "5.20.0"}
+
+
+def check_versions() -> None:
+    """Raises ImportError, in one sentence, for a package that is too old."""
+    for package, lowest in LOWEST_VERSIONS.items():
+        try:
+            installed = version(package)
+        except PackageNotFoundError:  # installed without metadata
+            continue
+        if Version(installed) < Version(lowest):
+            raise ImportError(
+                f'Triaffine models need {package} {lowest} or newer, but {installed} is installed: pip install -U "'
+                f'{package}>={lowest}".'
+            )
+
+
+check_versions()
 
 
 def check_integer(where: str, name: str, value: Any, least: int, most: int) -> None:

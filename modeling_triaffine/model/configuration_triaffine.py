@@ -3,7 +3,14 @@
 It also refers to the remote code of a checkpoint, because every saved folder contains a configuration.
 """
 
-from .versions_triaffine import LOWEST_VERSIONS  # noqa: F401  # isort: skip - raises before what follows fails
+from .checks_triaffine import (  # isort: skip - raises, if versions are too old, before what follows fails
+    check_dtype,
+    check_integer,
+    check_kind,
+    check_threshold,
+    reading,
+    shortened,
+)
 
 import copy
 import functools
@@ -15,7 +22,6 @@ from huggingface_hub.dataclasses import strict
 from huggingface_hub.errors import StrictDataclassError
 from transformers import AutoConfig, PretrainedConfig
 
-from .checks_triaffine import check_dtype, check_integer, check_kind, check_threshold, reading, shortened
 from .kinds_triaffine import ATTENTIONS, SCORINGS, AttentionKind, ScoringKind, names_of
 from .options_triaffine import MODEL_OPTIONS, ModelOptions, Option, option, options_of
 from .repository_triaffine import AUTO_MAP, CUSTOM_PIPELINES, HubMixin, code_reference, save_remote_code

@@ -23,11 +23,19 @@ from transformers import AutoConfig, AutoModel, PreTrainedModel
 from transformers.utils import can_return_tuple, logging
 
 from .acceleration_triaffine import ACCELERATION
-from .checkpoint_triaffine import check_index, check_sizes, refuse_broken, refuse_missing, refuse_shapes
 from .checks_triaffine import listed, reading
 from .configuration_triaffine import TriaffineConfig
 from .factors_triaffine import TriaffineTensor, mlp_squared_norm
-from .repository_triaffine import ORIGIN_OPTIONS, HubMixin, check_available
+from .repository_triaffine import (
+    ORIGIN_OPTIONS,
+    HubMixin,
+    check_available,
+    check_index,
+    check_sizes,
+    refuse_broken,
+    refuse_missing,
+    refuse_shapes,
+)
 from .span_head_triaffine import SpanHeadOutput, TriaffineSpanHead
 from .words_triaffine import WordRepresentation, pool_subwords
 

@@ -1,8 +1,8 @@
 """TriaffineProcessor: text or words → tensors, and word spans → character offsets.
 
 A sentence becomes a feature, a dict of arrays. `text_triaffine.py` splits raw text into sentences and words,
-`layout_triaffine.py` arranges sub-words with context or in windows, `batches_triaffine.py` pads features to batches.
-Labels are added by the collator, which is not remote code.
+`batches_triaffine.py` lays out sub-words with context or in windows and pads features to batches. Labels are added by
+the collator, which is not remote code.
 """
 
 import copy
@@ -18,9 +18,8 @@ from torch import Tensor
 from transformers import AutoTokenizer, BatchFeature, ProcessorMixin
 from transformers.utils import logging
 
-from .batches_triaffine import PADDING_VALUES, Feature, pad_features, stack_arrays
+from .batches_triaffine import PADDING_VALUES, Feature, lay_out, pad_features, stack_arrays
 from .checks_triaffine import check_integer, check_kind, reading, shortened
-from .layout_triaffine import lay_out
 from .options_triaffine import MODEL_OPTIONS
 from .repository_triaffine import (
     AUTO_MAP,

@@ -15,10 +15,15 @@ from huggingface_hub import ModelCard, ModelCardData
 
 from ..drawing.safe_text import markdown_text
 from ..files import new_folder
-from ..model.checkpoint_triaffine import check_index
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.processing_triaffine import TriaffineProcessor
-from ..model.repository_triaffine import HANDLER_FILE, REMOTE_CODE_FILES, REQUIREMENTS_FILE, save_remote_code
+from ..model.repository_triaffine import (
+    HANDLER_FILE,
+    REMOTE_CODE_FILES,
+    REQUIREMENTS_FILE,
+    check_index,
+    save_remote_code,
+)
 from ..model.vocabularies_triaffine import VOCABULARIES_FILE
 from ..parsing import DataError, decode_text
 from ..version import __version__

@@ -10,12 +10,11 @@ import pyarrow as pa
 from huggingface_hub.utils.sha import sha_fileobj
 from transformers.utils import logging
 
-from ..model.checkpoint_triaffine import check_index
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.decoding_triaffine import Threshold
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.processing_triaffine import TriaffineProcessor
-from ..model.repository_triaffine import find_file
+from ..model.repository_triaffine import check_index, find_file
 from .chunks import Chunk
 from .reading import Reading
 

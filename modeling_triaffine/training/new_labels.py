@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from ..model.configuration_triaffine import NONE_LABEL, TriaffineConfig
-from ..model.losses_triaffine import smooth_boundaries
 from ..model.modeling_triaffine import NestedNEROutput, TriaffineForNestedNER
+from ..model.span_head_triaffine import smooth_boundaries
 from ..model.triaffine_ops import label_probabilities
 
 logger = logging.getLogger(__name__)

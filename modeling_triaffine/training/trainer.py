@@ -26,10 +26,10 @@ from ..data.collator import DataCollatorForNestedNER
 from ..data.statistics import Span
 from ..evaluation.prediction import candidate_spans
 from ..evaluation.scoring import candidate_recall, score_entities, without_labels
-from ..model.checkpoint_triaffine import broken_weights
 from ..model.decoding_triaffine import find_entities
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import TriaffineProcessor
+from ..model.repository_triaffine import broken_weights
 from .arguments import WITHOUT_EFFECT, NestedNERTrainingArguments, check_arguments, refuse_without_effect
 from .batching import (
     RECORD_IDS,

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from modeling_triaffine.model.losses_triaffine import smooth_boundaries, span_loss
+from modeling_triaffine.model.span_head_triaffine import smooth_boundaries, span_loss
 from modeling_triaffine.model.triaffine_ops import span_mask
 
 NONE = 2

@@ -8,8 +8,7 @@ import torch
 from torch.torch_version import TorchVersion
 
 from modeling_triaffine.model.configuration_triaffine import TriaffineConfig
-from modeling_triaffine.model.losses_triaffine import smooth_boundaries
-from modeling_triaffine.model.span_head_triaffine import TriaffineSpanHead
+from modeling_triaffine.model.span_head_triaffine import TriaffineSpanHead, smooth_boundaries
 from modeling_triaffine.model.triaffine_ops import gather_spans, span_mask
 
 FACTORS = [

@@ -10,7 +10,7 @@ import torch
 from modeling_triaffine import DataCollatorForNestedNER, NestedNERPipeline, TriaffineConfig
 from modeling_triaffine.commands import main
 from modeling_triaffine.evaluation.prediction import predict_words, score_raw_text
-from modeling_triaffine.model.losses_triaffine import smooth_boundaries
+from modeling_triaffine.model.span_head_triaffine import smooth_boundaries
 from modeling_triaffine.training.new_labels import START_BELOW, Teacher, extend_labels, span_probabilities
 from modeling_triaffine.training.run import prepare_run
 from modeling_triaffine.training.run_facts import evaluate
