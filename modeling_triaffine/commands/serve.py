@@ -4,8 +4,9 @@
     curl localhost:8000/predict --json '{"text": "The mayor of Port Velmar resigned."}'
 
 POST /predict takes {"text": "…"} or {"texts": ["…", …]}, optionally with "threshold", "overlap" and "labels", or
-{"items": [{"text": "…", "threshold": …}, …]} with options for each text, and returns {"entities": …}. GET /health
-returns the name of the model, GET /openapi.json the schema. /label-studio and /inception are backends of these tools.
+{"items": [{"text": "…", "threshold": …}, …]} with options for each text, and returns {"entities": …}. POST / takes
+requests of huggingface_hub.InferenceClient. GET /health returns the name of the model, GET /openapi.json the schema.
+/label-studio and /inception are backends of these tools.
 Requests that arrive while the model is busy are batched. At SIGTERM the server completes its requests, then ends.
 
 If the environment variable TRIAFFINE_API_KEYS has keys, separated by commas, clients must send one of them.
@@ -27,9 +28,12 @@ def command(
     model: Model,
     host: Annotated[str, typer.Option(help="Address to listen on; 127.0.0.1: this machine only.")] = HOST,
     port: Port = 8000,
-    max_body_bytes: Annotated[int, limit("Bytes of a request's body; more: status 413.")] = 2**18,
+    max_body_bytes: Annotated[int, limit("Bytes of a request's body; more: status 413.")] = 2**26,
     max_texts: Annotated[int, limit("Texts of a request; more: status 422.")] = 256,
     max_text_characters: Annotated[int, limit("Characters of a text; more: status 422.")] = 20_000,
+    label_studio_seconds: Annotated[
+        int, limit("Seconds for a request of Label Studio, which waits for 100; tasks beyond get no prediction.")
+    ] = 90,
     max_waiting: Annotated[int, limit("Waiting requests; more: status 503.")] = 256,
     max_batch_texts: Annotated[int, limit("Texts in a batch; a larger request runs alone.")] = 64,
     max_batch_characters: Annotated[int, limit("Characters in a batch.")] = 50_000,
@@ -64,7 +68,12 @@ def command(
             **options,
         )
         logging.set_verbosity_error()  # on a GPU, the pipeline warns of repeated calls
-        limits = Limits(body_bytes=max_body_bytes, texts=max_texts, text_characters=max_text_characters)
+        limits = Limits(
+            body_bytes=max_body_bytes,
+            texts=max_texts,
+            text_characters=max_text_characters,
+            label_studio_seconds=label_studio_seconds,
+        )
         with Batcher(find_entities, max_batch_texts, max_batch_characters, max_waiting) as batcher:
             application = create_application(batcher, model, find_entities.model.config.entity_labels, limits, api_keys)
             ready = f"Serving {model} at {url_of(listener)}"

@@ -5,24 +5,31 @@ Both tools send texts and the names of the tags or layer for labels, and expect 
 are accepted and ignored, as are unknown fields, which later versions may add.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, NamedTuple
+import logging
+import re
+from collections.abc import Sequence
+from typing import Annotated, Any, NamedTuple
+from urllib.parse import quote_plus
+from xml.etree.ElementTree import Element
 
 from fastapi import APIRouter, HTTPException, Request
 from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel, Field
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from ..data.formats.cas import STRING, layer_type, parse_xmi
 from ..data.reading import parse_xml
 from ..data.schema import CorpusError, RecordChecker
 from ..data.writing_texts import FROM_NAME, TO_NAME, label_studio_prediction
-from .batching import Answers, Item
-from .schema import json_answer
+from .batching import Item
+from .finding import Find, FindEach, Outcome
+from .schema import LABEL_STUDIO, json_answer
 
-Find = Callable[[Sequence[Item], Request], Awaitable[Answers]]
-"""Items of a request → entities of each."""
+logger = logging.getLogger(__name__)
 
+MAX_REASON_CHARACTERS = 500
+REASONS = 3
+"""Reasons in a line of the log."""
 PREDICTED = "inception_internal_predicted"
 SCORE_SUFFIX = "_score"
 """The feature that marks suggestions, and the suffix of the one for scores; INCEpTION adds both to the layer."""
@@ -34,14 +41,32 @@ SCORE_SUFFIX = "_score"
 class Task(BaseModel):
     """A task of Label Studio; other fields are ignored."""
 
+    id: int | str | None = Field(None, description="For the log.")
     data: dict[str, Any] = Field(description="Fields of the task, the text among them.")
+
+
+LABELS_OF_A_TEXT = r"<Labels\s[\s\S]*<Text\s|<Text\s[\s\S]*<Labels\s"
+LabelConfig = Annotated[
+    str | None,
+    Field(
+        description="Labelling configuration of the project, XML, with <Labels> for a <Text>.",
+        # In the schema alone: `read_interface` says more of what is wrong.
+        json_schema_extra=lambda schema: schema["anyOf"][0].update(pattern=LABELS_OF_A_TEXT),
+    ),
+]
 
 
 class TasksRequest(BaseModel):
     """A request of Label Studio for predictions; other fields are ignored."""
 
     tasks: list[Task]
-    label_config: str | None = Field(None, description="Labelling configuration of the project, XML.")
+    label_config: LabelConfig = None
+
+
+class SetupRequest(BaseModel):
+    """A request of Label Studio to connect a project; other fields are ignored."""
+
+    label_config: LabelConfig = Field(None, alias="schema")
 
 
 class Interface(NamedTuple):
@@ -53,7 +78,7 @@ class Interface(NamedTuple):
     labels: frozenset[str] | None = None
 
 
-def label_studio_routes(find: Find, model: str, labels: Sequence[str]) -> APIRouter:
+def label_studio_routes(find_each: FindEach, model: str, labels: Sequence[str]) -> APIRouter:
     """The routes of an ML backend; Label Studio shows `model` as the model version."""
     routes = APIRouter(tags=["Label Studio"])
 
@@ -61,9 +86,23 @@ def label_studio_routes(find: Find, model: str, labels: Sequence[str]) -> APIRou
     async def health() -> dict[str, str]:
         return {"status": "UP", "model_version": model}
 
-    @routes.post("/setup", summary="Connect a project")
-    async def setup() -> dict[str, str]:
-        return {"model_version": model}
+    @routes.get("/versions", summary="Versions of the model")
+    async def versions() -> dict[str, list[str]]:
+        return {"versions": [model]}
+
+    @routes.post("/setup", summary="Connect a project", response_model=dict[str, str])
+    async def setup(body: SetupRequest | None = None) -> Response:
+        try:
+            interface_of(body.label_config if body else None, labels)
+        except HTTPException as error:
+            # Of an error, Label Studio shows status and address alone, so the address has the reason.
+            reason = re.sub(r"[<>`\"]", "", error.detail)
+            return RedirectResponse(f"refused?reason={quote_plus(reason[:MAX_REASON_CHARACTERS], safe=',;:')}", 303)
+        return json_answer({"model_version": model})
+
+    @routes.get("/refused", include_in_schema=False)
+    async def refused(reason: str = "") -> None:
+        raise HTTPException(422, reason[:MAX_REASON_CHARACTERS])
 
     @routes.post("/webhook", summary="Ignores changes of annotations")
     @routes.post("/train", summary="Ignores a request to train")
@@ -72,61 +111,141 @@ def label_studio_routes(find: Find, model: str, labels: Sequence[str]) -> APIRou
 
     @routes.post("/predict", summary="Predictions for tasks")
     async def predict(body: TasksRequest, request: Request) -> Response:
-        interface = read_interface(body.label_config) if body.label_config else Interface()
-        known = None if interface.labels is None else interface.labels & {*labels}
+        interface = interface_of(body.label_config, labels)
         texts = [task.data.get(interface.text_field) for task in body.tasks]
-        if not all(isinstance(text, str) for text in texts):
-            raise HTTPException(422, f"tasks: A task has no text in data.{interface.text_field}.")
-        found = await find([Item(str(text), labels=known) for text in texts], request)
-        results = [
-            label_studio_prediction(
-                str(text),
-                [{**one, "type": one["entity_group"]} for one in entities],
-                interface.from_name,
-                interface.to_name,
-            )
-            for text, entities in zip(texts, found, strict=True)
-        ]
-        return json_answer({"results": [{**one, "model_version": model} for one in results], "model_version": model})
+        items = {
+            number: Item(text, labels=interface.labels) for number, text in enumerate(texts) if isinstance(text, str)
+        }
+        found = dict(zip(items, await find_each([*items.values()], request), strict=True))
+        no_text: Outcome = f"The task has no text in data.{interface.text_field}."
+        outcomes = [found.get(number, no_text) for number in range(len(texts))]
+        log_refused(body.tasks, outcomes)
+        results = [prediction(text, outcome, interface, model) for text, outcome in zip(texts, outcomes, strict=True)]
+        return json_answer({"results": results, "model_version": model})
 
     return routes
+
+
+def prediction(text: Any, outcome: Outcome, interface: Interface, model: str) -> dict[str, Any]:
+    """The prediction for a task; an empty one, with the reason and a version of its own, if it was refused.
+
+    Label Studio shows the version, can filter by it, and asks again for tasks without a prediction of `model`.
+    """
+    if isinstance(outcome, str):
+        return {"result": [], "score": 0.0, "model_version": f"{model}: no prediction", "error": outcome}
+    entities = [{**one, "type": one["entity_group"]} for one in outcome]
+    made = label_studio_prediction(text, entities, interface.from_name, interface.to_name)
+    return {**made, "model_version": model}
+
+
+def log_refused(tasks: Sequence[Task], outcomes: Sequence[Outcome]) -> None:
+    """Logs one line if tasks got no prediction, with the first reasons and a task of each."""
+    refused: dict[str, list[Any]] = {}
+    for task, outcome in zip(tasks, outcomes, strict=True):
+        if isinstance(outcome, str):
+            refused.setdefault(outcome, []).append(task.id)
+    if refused:
+        number = sum(map(len, refused.values()))
+        reasons = " ".join(f"{len(ids)} (task {ids[0]}): {reason}" for reason, ids in [*refused.items()][:REASONS])
+        where = f"POST {LABEL_STUDIO}/predict"
+        logger.warning("%s: %d of %d tasks got no prediction. %s", where, number, len(tasks), reasons)
+
+
+def interface_of(label_config: str | None, labels: Sequence[str]) -> Interface:
+    """The interface of a project, with the labels that it shares with the model.
+
+    Raises:
+        HTTPException: The model cannot predict anything for such a project.
+    """
+    if label_config is None:
+        return Interface()
+    interface = read_interface(label_config)
+    if interface.labels is None:
+        return interface
+    if not (shared := interface.labels & {*labels}):
+        given = ", ".join(sorted(interface.labels - {""})) or "none"
+        raise HTTPException(
+            422, f"label_config: The model has none of the project's labels ({given}), but {', '.join(labels)}."
+        )
+    return interface._replace(labels=shared)
 
 
 def read_interface(label_config: str) -> Interface:
     """The first `<Labels>` of a labelling configuration whose `toName` is a `<Text>`.
 
     Raises:
-        HTTPException: It is not XML, or has no such tags.
+        HTTPException: It is not XML, has no such tags, or its text is not in a field of the task.
     """
     check = RecordChecker("label_config")
     try:
         root = parse_xml(label_config.encode("utf-8", "replace"), check, "")
     except CorpusError as error:
         raise HTTPException(422, str(error)) from None
-    texts = {tag.get("name", ""): tag.get("value", "") for tag in root.iter("Text")}
-    for tag in root.iter("Labels"):
-        if (to_name := tag.get("toName")) and to_name in texts:
-            # Annotations have the alias of a label, if any; of predictions, Label Studio accepts both.
-            labels = frozenset(label.get(name, "") for label in tag.iter("Label") for name in ("value", "alias"))
-            text_field = texts[to_name].lstrip("$")
-            return Interface(tag.get("name", FROM_NAME), to_name, text_field, labels)
-    raise HTTPException(422, "label_config: Missing <Labels> with a <Text> as `toName`; other tags are not supported.")
+    targets = {tag.get("name"): tag for tag in root.iter() if "toName" not in tag.attrib}
+    others = []
+    for tag in root.iter():
+        to_name = tag.get("toName", "")
+        target = targets.get(to_name)
+        if tag.tag == "Labels" and target is not None and target.tag == "Text":
+            return Interface(tag.get("name", FROM_NAME), to_name, text_field_of(target), labels_of(tag))
+        if target is not None:
+            others.append(f"{tag.tag} of {target.tag}")
+    raise HTTPException(
+        422,
+        f"label_config: Missing <Labels> with a <Text> as `toName`; there is {' and '.join(others) or 'none other'}, "
+        "which is not supported.",
+    )
+
+
+def labels_of(tag: Element) -> frozenset[str] | None:
+    """The labels of a `<Labels>`; None if they are in a field of each task.
+
+    Annotations have the alias of a label, if any; of predictions, Label Studio accepts both.
+    """
+    if tag.get("value"):
+        return None
+    return frozenset(label.get(name, "") for label in tag.iter("Label") for name in ("value", "alias"))
+
+
+def text_field_of(tag: Element) -> str:
+    """The field of a task with the text of a `<Text>`.
+
+    Raises:
+        HTTPException: It has the address or an encoding of the text instead, or is composed of several fields.
+    """
+    for option, plain in (("valueType", "text"), ("encoding", "none")):
+        if (value := tag.get(option, plain)) != plain:
+            raise HTTPException(
+                422, f"label_config: <Text> with {option}={value} is not supported: tasks must have the text itself."
+            )
+    field = re.fullmatch(r"\$?([^$.{}\[\]]+)", tag.get("value", "").strip())
+    if field is None:
+        raise HTTPException(
+            422,
+            f"label_config: The value of <Text> is {tag.get('value')!r}; it must be one field of the task, as $text.",
+        )
+    return field[1]
 
 
 # ---- INCEpTION ----
 
 
+XMI = r"<[\s\S]*:XMI[\s\S]*sofaString="
+TYPE_SYSTEM = r"<[\s\S]*typeSystemDescription"
+
+
 class Metadata(BaseModel):
     """The layer and feature for predictions; other fields are ignored."""
 
-    layer: str = Field(description="Type of the annotations.")
-    feature: str = Field(description="Feature of the label.")
+    layer: str = Field(min_length=1, description="Type of the annotations.")
+    feature: str = Field(min_length=1, description="Feature of the label.")
 
 
 class CasDocument(BaseModel):
     """A document of INCEpTION; other fields are ignored."""
 
-    xmi: str = Field(description="UIMA CAS as XMI.")
+    # Patterns are in the schema alone: `read_request` says more of what is wrong.
+    xmi: str = Field(description="UIMA CAS as XMI, with a text.", json_schema_extra={"pattern": XMI})
 
 
 class RecommenderRequest(BaseModel):
@@ -134,7 +253,11 @@ class RecommenderRequest(BaseModel):
 
     metadata: Metadata
     document: CasDocument
-    type_system: str = Field(alias="typeSystem", description="Type system of the CAS, XML.")
+    type_system: str = Field(
+        alias="typeSystem",
+        description="Type system of the CAS, XML.",
+        json_schema_extra={"pattern": TYPE_SYSTEM},
+    )
 
 
 def inception_routes(find: Find) -> APIRouter:

@@ -4,27 +4,30 @@ Responses are JSON, errors {"detail": "one paragraph"}. The schema is at `/opena
 it, because such pages load scripts from other servers.
 """
 
-import asyncio
 from collections.abc import Sequence
-from concurrent.futures import Future
 from typing import Annotated, Any
 
 from fastapi import Body, FastAPI, HTTPException, Request, Security
 from fastapi.exceptions import RequestValidationError
 from fastapi.security import HTTPBearer
+from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.responses import PlainTextResponse, Response
 
 from ..hosting import public_names
 from ..version import __version__
 from .annotation_tools import inception_routes, label_studio_routes
-from .batching import Answers, Batcher, Item, QueueFullError
+from .batching import Answers, Batcher, Item
+from .finding import Outcome, run, run_in_parts
+from .hub import hub_routes
 from .metrics import Measuring, Metrics
 from .middleware import ApiKeys, BodyLimit, Stopping
 from .schema import (
-    BY_LABEL,
     EXAMPLES,
     FORMS,
-    NUMBER,
+    INCEPTION,
+    LABEL_STUDIO,
+    PROBLEMS,
+    UNNAMED,
     EntitiesOfText,
     EntitiesOfTexts,
     Health,
@@ -35,20 +38,12 @@ from .schema import (
     PredictionRequest,
     Problem,
     Queue,
+    add_limits,
+    check_labels,
     json_answer,
+    problem_answer,
 )
 
-PROBLEMS = {
-    400: "The body cannot be parsed: it is compressed, not UTF-8, nested too deeply, or has huge numbers.",
-    401: "The request has no valid API key.",
-    413: "The body is larger than the limit.",
-    415: "The content type is not JSON.",
-    422: "The body is not valid JSON or does not match the schema, a label is unknown, or a limit is exceeded.",
-    500: "The server failed on this request; other requests are not affected.",
-    503: "The queue is full (Retry-After gives the seconds to wait), or the server stopped.",
-}
-CLIENT_GONE = 499  # as in nginx; nobody reads the response
-RETRY_AFTER = "1"  # seconds
 # Reported errors of one request; length of a field name in them.
 MAX_ERRORS, MAX_NAME_CHARACTERS = 5, 60
 
@@ -69,14 +64,25 @@ def create_application(
     application.get("/metrics", summary="Counts, for Prometheus", response_class=PlainTextResponse)(metrics.response)
 
     async def find(items: Sequence[Item], request: Request) -> Answers:
-        check_items(items, labels, limits)
-        try:
-            future = batcher.submit(items)
-        except QueueFullError as error:
-            raise HTTPException(503, f"{error} Try again later.", {"Retry-After": RETRY_AFTER}) from None
-        found = await answer_while_connected(future, request)
+        check_items(items, limits)
+        found = await run(batcher, items, request)
         metrics.count(items, found)
         return found
+
+    async def find_each(items: Sequence[Item], request: Request) -> list[Outcome]:
+        outcomes: list[Outcome] = [problem_of(item.text, limits) for item in items]
+        taken = [number for number, problem in enumerate(outcomes) if not problem]
+        found = await run_in_parts(
+            find,
+            [items[number] for number in taken],
+            request,
+            min(batcher.max_batch_texts, limits.texts),
+            batcher.max_batch_characters,
+            limits.label_studio_seconds,
+        )
+        for number, outcome in zip(taken, found, strict=True):
+            outcomes[number] = outcome
+        return outcomes
 
     @application.post(
         "/predict",
@@ -86,6 +92,8 @@ def create_application(
     async def predict(
         body: Annotated[PredictionRequest, Body(openapi_examples=EXAMPLES)], request: Request
     ) -> Response:
+        for options in body.items if isinstance(body, ManyItems) else [body]:
+            check_labels(options, labels)
         found = await find(items_of(body), request)
         return json_answer({"entities": found[0] if isinstance(body, OneText) else found})
 
@@ -101,8 +109,10 @@ def create_application(
             limits=limits,
         )
 
-    application.include_router(label_studio_routes(find, name, labels), prefix="/label-studio")
-    application.include_router(inception_routes(find), prefix="/inception")
+    application.include_router(hub_routes(find, labels))
+    application.include_router(label_studio_routes(find_each, name, labels), prefix=LABEL_STUDIO)
+    application.include_router(inception_routes(find), prefix=INCEPTION)
+    add_limits(application.openapi(), labels, limits)  # FastAPI keeps the schema, and returns it at /openapi.json
     return application
 
 
@@ -116,6 +126,7 @@ def guarded_application(limits: Limits, api_keys: Sequence[str]) -> FastAPI:
         redoc_url=None,
         exception_handlers={
             400: answer_unreadable,
+            StarletteHTTPException: answer_error,
             RequestValidationError: answer_invalid,
             Exception: answer_failure,
         },
@@ -139,68 +150,47 @@ def items_of(body: OneText | ManyTexts | ManyItems) -> list[Item]:
     return [Item(item.text, item.threshold, item.overlap, item.labels) for item in items]
 
 
-def check_items(items: Sequence[Item], labels: Sequence[str], limits: Limits) -> None:
-    """Raises HTTPException if there are too many items, a text is too long, or a label is unknown."""
+def check_items(items: Sequence[Item], limits: Limits) -> None:
+    """Raises HTTPException if there are too many items or a text is too long."""
     if len(items) > limits.texts:
         raise HTTPException(422, f"texts: There are {len(items)}, the limit is {limits.texts}; send several requests.")
-    longest = max((len(item.text) for item in items), default=0)
-    if longest > limits.text_characters:
-        raise HTTPException(
-            422, f"A text has {longest} characters, the limit is {limits.text_characters}; send it in parts."
-        )
     for item in items:
-        by_label = item.threshold if isinstance(item.threshold, dict) else ()
-        for field, named in (("threshold", by_label), ("labels", item.labels or ())):
-            if not set(named) <= set(labels):
-                raise HTTPException(422, f"{field}: The model does not have all of these labels; see /health.")
+        if problem := problem_of(item.text, limits):
+            raise HTTPException(422, problem)
 
 
-async def answer_while_connected(future: Future[Answers], request: Request) -> Answers:
-    """Waits for the result of a job, and cancels the job if the client disconnects before it runs.
-
-    Raises:
-        HTTPException: The model failed, or the client has disconnected.
-    """
-    answer = asyncio.wrap_future(future)
-    disconnection = asyncio.ensure_future(wait_for_disconnection(request))
-    try:
-        await asyncio.wait((answer, disconnection), return_when=asyncio.FIRST_COMPLETED)
-        if not answer.done():
-            raise HTTPException(CLIENT_GONE)
-        if answer.exception() is not None:  # the batcher has logged it
-            raise HTTPException(500, "The model failed on this request; see the server's log.")
-        return answer.result()
-    finally:
-        disconnection.cancel()
-        answer.cancel()
+def problem_of(text: str, limits: Limits) -> str:
+    """Why a text is refused; empty if it is not."""
+    if len(text) <= limits.text_characters:
+        return ""
+    return f"A text has {len(text)} characters, the limit is {limits.text_characters}; send it in parts."
 
 
-async def wait_for_disconnection(request: Request) -> None:
-    """Returns when the client has disconnected. The body of the request must have been read."""
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
+async def answer_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, StarletteHTTPException)
+    return problem_answer(request.scope, error.status_code, error.detail, error.headers)
 
 
-async def answer_invalid(_request: Request, error: Exception) -> Response:
+async def answer_invalid(request: Request, error: Exception) -> Response:
     """422 with a description of the errors, or 415; never repeats the input, which may be long or private."""
     assert isinstance(error, RequestValidationError)
     if isinstance(error.body, bytes):  # FastAPI parses only JSON
-        return json_answer({"detail": "Send JSON, with the header Content-Type: application/json."}, 415)
+        return problem_answer(request.scope, 415, "Send JSON, with the header Content-Type: application/json.")
     errors = error.errors()
     described = [describe_error(one) for one in errors[:MAX_ERRORS]]
     if len(errors) > MAX_ERRORS:
         described.append(f"and {len(errors) - MAX_ERRORS} more errors.")
-    return json_answer({"detail": " ".join(described)}, 422)
+    return problem_answer(request.scope, 422, " ".join(described))
 
 
-async def answer_unreadable(_request: Request, _error: Exception) -> Response:
+async def answer_unreadable(request: Request, _error: Exception) -> Response:
     """400 for a body on which the parser of JSON itself fails."""
-    return json_answer({"detail": PROBLEMS[400]}, 400)
+    return problem_answer(request.scope, 400, PROBLEMS[400])
 
 
-async def answer_failure(_request: Request, _error: Exception) -> Response:
+async def answer_failure(request: Request, _error: Exception) -> Response:
     """500 for an unexpected error, which uvicorn logs."""
-    return json_answer({"detail": "The server failed on this request; see its log."}, 500)
+    return problem_answer(request.scope, 500, "The server failed on this request; see its log.")
 
 
 def describe_error(error: dict[str, Any]) -> str:
@@ -208,6 +198,6 @@ def describe_error(error: dict[str, Any]) -> str:
         return f"The body is not valid JSON: {error['ctx']['error']}, at character {error['loc'][1]}."
     # ("body", form of the request, field, …); in other routes ("body", field, …)
     fields = error["loc"][2 if error["loc"][1:2] and error["loc"][1] in FORMS else 1 :]
-    names = [str(part)[:MAX_NAME_CHARACTERS] for part in fields if part not in (NUMBER, BY_LABEL)]
+    names = [str(part)[:MAX_NAME_CHARACTERS] for part in fields if part not in UNNAMED]
     where = ".".join(names) or "body"
     return f"{where}: {error['msg']}."

@@ -12,7 +12,7 @@ from fastapi import HTTPException
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .schema import json_answer
+from .schema import problem_answer
 
 API_KEYS = "TRIAFFINE_API_KEYS"
 """Environment variable with the API keys, separated by commas; if unset, no key is required."""
@@ -89,7 +89,7 @@ class Stopping:
         except asyncio.CancelledError:  # the time limit of the shutdown is reached
             if has_begun:
                 raise
-            answer = json_answer({"detail": "The server stopped before it could answer."}, 503)
+            answer = problem_answer(scope, 503, "The server stopped before it could answer.")
             await answer(scope, receive, send_closing)
 
 
@@ -104,8 +104,9 @@ class ApiKeys:
         if scope["type"] != "http" or scope["path"] in OPEN_PATHS or self._is_known(Headers(scope=scope)):
             await self.app(scope, receive, send)
             return
-        answer = json_answer({"detail": "Send an API key: Authorization: Bearer KEY."}, 401)
-        answer.headers["WWW-Authenticate"] = "Bearer"
+        answer = problem_answer(
+            scope, 401, "Send an API key: Authorization: Bearer KEY.", {"WWW-Authenticate": "Bearer"}
+        )
         await answer(scope, receive, send)
 
     def _is_known(self, headers: Headers) -> bool:

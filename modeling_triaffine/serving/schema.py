@@ -1,15 +1,36 @@
 """Requests and responses: pydantic models, the schema at `/openapi.json`, and how responses are encoded."""
 
 import json
+import logging
+from collections.abc import Collection, Mapping, Sequence
 from typing import Annotated, Any, Literal
+from urllib.parse import quote
 
+from fastapi import HTTPException
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 from starlette.responses import Response
+from starlette.types import Scope
 
 from ..files import SURROGATES
 from ..model.decoding_triaffine import Overlap
 
-NUMBER, BY_LABEL = "<number>", "<by label>"  # in brackets: error messages leave them out
+logger = logging.getLogger(__name__)
+
+HUB_PATH = "/"
+LABEL_STUDIO, INCEPTION = ANNOTATION_TOOLS = "/label-studio", "/inception"
+"""Where the routes of annotation tools are."""
+PROBLEMS = {
+    400: "The body cannot be parsed: it is compressed, not UTF-8, nested too deeply, or has huge numbers.",
+    401: "The request has no valid API key.",
+    413: "The body is larger than the limit.",
+    415: "The content type is not JSON.",
+    422: "The body is not valid JSON or does not match the schema, a label is unknown, or a limit is exceeded.",
+    500: "The server failed on this request; other requests are not affected.",
+    503: "The queue is full (Retry-After gives the seconds to wait), or the server stopped.",
+}
+
+# Forms of a value, in brackets; error messages leave them out.
+NUMBER, BY_LABEL, ONE, SEVERAL = UNNAMED = "<number>", "<by label>", "<one>", "<several>"
 Probability = Annotated[float, Field(ge=0, le=1)]
 # Discriminators, here and below, make errors refer to the intended form only.
 Threshold = Annotated[
@@ -31,6 +52,14 @@ class Options(BaseModel):
     overlap: Overlap = Field(
         "all", description="Overlapping entities to keep: all, nested (none cross) or flat (none share a word)."
     )
+
+
+def check_labels(options: Options, labels: Collection[str]) -> None:
+    """Raises HTTPException if the options name a label that is not among these."""
+    by_label = options.threshold if isinstance(options.threshold, dict) else ()
+    for field, named in (("threshold", by_label), ("labels", options.labels or ())):
+        if not set(named) <= set(labels):
+            raise HTTPException(422, f"{field}: The model does not have all of these labels; see /health.")
 
 
 class OneText(Options):
@@ -129,6 +158,9 @@ class Limits(BaseModel):
     body_bytes: int = Field(ge=1)
     texts: int = Field(ge=1)
     text_characters: int = Field(ge=1)
+    label_studio_seconds: int = Field(
+        90, ge=1, description="For a request of Label Studio; tasks beyond get no prediction."
+    )
 
 
 class Health(BaseModel):
@@ -146,6 +178,44 @@ class Problem(BaseModel):
     """An error."""
 
     detail: str = Field(description="What is wrong, where, and how to fix it.")
+
+
+class HubProblem(BaseModel):
+    """An error in the Hub's form."""
+
+    error: str = Field(description="What is wrong, where, and how to fix it.")
+
+
+def add_limits(schema: dict[str, Any], labels: Sequence[str], limits: Limits) -> None:
+    """Adds to an OpenAPI schema what the server checks itself: the model's labels, numbers and lengths of texts."""
+    text, texts = {"maxLength": limits.text_characters}, {"maxItems": limits.texts}
+    one_text, many_texts, many_items, hub = (
+        schema["components"]["schemas"][name]["properties"]
+        for name in ("OneText", "ManyTexts", "ManyItems", "HubRequest")
+    )
+    one_text["text"] |= text
+    many_texts["texts"] |= texts
+    many_texts["texts"]["items"] |= text
+    many_items["items"] |= texts
+    for form in hub["inputs"]["oneOf"]:
+        form |= {**texts, "items": form["items"] | text} if form["type"] == "array" else text
+    for name in ("OneText", "ManyTexts", "HubParameters"):
+        options = schema["components"]["schemas"][name]["properties"]
+        for form in (*options["labels"]["anyOf"], *options["threshold"]["oneOf"]):
+            if form.get("type") == "array":
+                form["items"]["enum"] = [*labels]
+            elif form.get("type") == "object":
+                form["propertyNames"] = {"enum": [*labels]}
+
+
+def problem_answer(scope: Scope, status: int, problem: str, headers: Mapping[str, str] | None = None) -> Response:
+    """The response to an error. Those to annotation tools, which show a person little of it, are logged."""
+    path = scope["path"]
+    if path.startswith(ANNOTATION_TOOLS):
+        logger.warning("%s %s: %d: %s", scope["method"], quote(path), status, " ".join(problem.split()))
+    answer = json_answer({"error" if path == HUB_PATH else "detail": problem}, status)
+    answer.headers.update(headers or {})
+    return answer
 
 
 def json_answer(content: Any, status: int = 200) -> Response:

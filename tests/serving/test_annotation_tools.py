@@ -1,8 +1,14 @@
 """Requests of Label Studio and INCEpTION as documented by them, and the responses."""
 
-import pytest
+import asyncio
+from urllib.parse import unquote_plus
 
+import pytest
+from fastapi import Request
+
+from modeling_triaffine.serving import Item, QueueFullError, finding
 from modeling_triaffine.serving.annotation_tools import PREDICTED
+from modeling_triaffine.serving.finding import run_in_parts
 from tests.helpers.served_model import client_of
 
 TEXT = "Joe waited for the train . The train was late ."
@@ -14,8 +20,12 @@ FOUND = [
 
 @pytest.fixture
 def client():
-    options = {"model": "owner/name", "labels": ["Person", "Vehicle"], "body_bytes": 100_000}
-    client, batcher = client_of(lambda texts, threshold: [FOUND if text == TEXT else [] for text in texts], **options)
+    def find(texts, threshold):
+        if "fail" in texts:
+            raise RuntimeError("out of memory")
+        return [FOUND if text == TEXT else [] for text in texts]
+
+    client, batcher = client_of(find, model="owner/name", labels=["Person", "Vehicle"], body_bytes=100_000)
     with batcher:
         yield client
 
@@ -47,6 +57,53 @@ def test_label_studio_connects(client):
     for path in ("webhook", "train"):
         event = {"action": "ANNOTATION_CREATED", "project": {"id": 3}, "annotation": {}}
         assert client.post(f"/label-studio/{path}", json=event).status_code == 200
+    assert client.get("/label-studio/versions").json() == {"versions": ["owner/name"]}
+
+
+TEXT_TAG = '<Text name="body" value="$article"/>'
+UNUSABLE = {
+    "HyperText": (
+        CONFIG.replace("<Text", "<HyperText").replace("Labels", "HyperTextLabels"),
+        "HyperTextLabels of HyperText",
+    ),
+    "Labels of HyperText": (CONFIG.replace("<Text", "<HyperText"), "Labels of HyperText"),
+    "Paragraphs": (
+        CONFIG.replace("<Text", "<Paragraphs").replace("Labels", "ParagraphLabels"),
+        "ParagraphLabels of Para",
+    ),
+    "no labels": ("<View></View>", "Missing Labels with a Text"),
+    "classes alone": (f'<View><Choices name="a" toName="body"/>{TEXT_TAG}</View>', "Choices of Text"),
+    "other labels": (
+        CONFIG.replace("Person", "Animal"),
+        "none of the project's labels (Animal, Place), but Person, Ve",
+    ),
+    "an address": (CONFIG.replace('value="$article"', 'value="$article" valueType="url"'), "valueType=url"),
+    "encoded": (CONFIG.replace('value="$article"', 'value="$article" encoding="base64"'), "encoding=base64"),
+    "several fields": (CONFIG.replace("$article", "$title: $article"), "one field of the task"),
+    "a nested field": (CONFIG.replace("$article", "$article.body"), "one field of the task"),
+    "no XML": ("nothing", "XML"),
+}
+
+
+@pytest.mark.parametrize("name", UNUSABLE)
+def test_projects_that_cannot_be_served_are_refused_with_a_reason_that_label_studio_shows(client, caplog, name):
+    """Of an error, it shows the status line and the last address, as `requests` does."""
+    config, reason = UNUSABLE[name]
+    answer = client.post("/label-studio/setup", json={"project": "3.17", "schema": config})
+    assert answer.status_code == 422
+    assert answer.request.url.path == "/label-studio/refused"
+    assert reason in unquote_plus(str(answer.request.url))
+    assert " " not in str(answer.request.url)
+    assert reason in answer.json()["detail"]
+    [record] = caplog.records
+    assert reason in record.getMessage()
+
+
+def test_labels_of_each_task_are_those_of_the_model(client):
+    config = CONFIG.replace('<Labels name="ner"', '<Labels value="$labels" name="ner"')
+    assert client.post("/label-studio/setup", json={"schema": config}).status_code == 200
+    (result, _) = client.post("/label-studio/predict", json={**PREDICT, "label_config": config}).json()["results"]
+    assert [region["value"]["labels"] for region in result["result"]] == [["Person"], ["Vehicle"]]
 
 
 @pytest.mark.parametrize("label", ['value="Person"', 'value="Who" alias="Person"'])
@@ -81,11 +138,8 @@ def test_without_a_configuration_label_studio_gets_all_labels(client):
 @pytest.mark.parametrize(
     ("changes", "facts"),
     [
-        ({"tasks": [{"id": 1, "data": {"text": TEXT}}]}, ["data.article"]),
-        ({"tasks": [{"id": 1, "data": {"article": None}}]}, ["data.article"]),
         ({"tasks": [{"id": 1}]}, ["tasks.0.data"]),
         ({"tasks": {}}, ["tasks"]),
-        ({"tasks": PREDICT["tasks"] * 3}, ["6", "limit is 5"]),
         ({"label_config": "<View><Image name='a' value='$b'/></View>"}, ["label_config", "<Labels>"]),
         ({"label_config": "<View><Labels name='a'/><Text value='$article'/></View>"}, ["label_config", "`toName`"]),
         ({"label_config": "<View>"}, ["label_config", "XML"]),
@@ -96,6 +150,91 @@ def test_label_studio_errors(client, changes, facts):
     answer = client.post("/label-studio/predict", json={**PREDICT, **changes})
     assert answer.status_code == 422
     assert [fact for fact in facts if fact not in answer.json()["detail"]] == []
+
+
+def test_a_task_that_cannot_be_predicted_does_not_spoil_the_others(client, caplog):
+    """More tasks than a request of `/predict` may have texts; Label Studio sends a whole selection at once."""
+    texts = [TEXT] * 23
+    texts[3:8] = ["x" * 101, None, 5, "fail", ""]
+    tasks = [{"id": 100 + number, "data": {"article": text}} for number, text in enumerate(texts)]
+    answer = client.post("/label-studio/predict", json={**PREDICT, "tasks": [*tasks, {"id": 123, "data": {}}]})
+    assert answer.status_code == 200
+    results = answer.json()["results"]
+    refused = {3: "101 characters, the limit is 100", 6: "The model failed"}
+    refused |= dict.fromkeys((4, 5, 23), "no text in data.article")
+    for number, result in enumerate(results):
+        if reason := refused.get(number):
+            assert reason in result.pop("error")
+            assert result == {"result": [], "score": 0.0, "model_version": "owner/name: no prediction"}
+        else:
+            assert (len(result["result"]), result["model_version"]) == (0 if number == 7 else 1, "owner/name")
+    assert len(results) == 24
+    *failures, line = caplog.records
+    assert [failure.exc_info is None for failure in failures] == [False, False]  # with its part, and alone
+    assert "5 of 24 tasks got no prediction. 1 (task 103): A text has 101 characters" in line.getMessage()
+    assert "3 (task 104): The task has no text in data.article." in line.getMessage()
+
+
+async def in_parts(find, texts, seconds=1000):
+    request = Request({"type": "http"}, receive=asyncio.Future)
+    return await run_in_parts(find, [Item(text) for text in texts], request, 2, 10, seconds)
+
+
+def test_parts_have_at_most_so_many_texts_and_characters():
+    parts = []
+
+    async def find(items, request):
+        parts.append([item.text for item in items])
+        return [[item.text] for item in items]
+
+    texts = ["a", "b", "c", "x" * 11, "d", "x" * 9, "e", "f"]
+    assert asyncio.run(in_parts(find, texts)) == [[text] for text in texts]
+    assert parts == [["a", "b"], ["c"], ["x" * 11], ["d", "x" * 9], ["e", "f"]]
+    assert asyncio.run(in_parts(find, [])) == []
+
+
+def test_parts_wait_for_a_place_in_the_queue_but_the_first_does_not(monkeypatch):
+    monkeypatch.setattr(finding, "RETRY_SECONDS", 0)
+    is_full = iter([False, True, True, False, True])
+
+    async def find(items, request):
+        if next(is_full):
+            raise finding.BusyError(QueueFullError("The queue is full."))
+        return [[] for _ in items]
+
+    assert asyncio.run(in_parts(find, ["a", "b", "c"])) == [[], [], []]
+    with pytest.raises(finding.BusyError):
+        asyncio.run(in_parts(find, ["a"]))
+
+
+def test_tasks_for_which_there_is_no_time_get_a_reason(monkeypatch):
+    """Label Studio stores nothing of an answer that comes too late."""
+    now = iter(range(0, 1000, 10))
+    monkeypatch.setattr(finding.time, "monotonic", lambda: next(now))
+
+    async def find(items, request):
+        return [[] for _ in items]
+
+    outcomes = asyncio.run(in_parts(find, "abcdefghi", seconds=25))
+    assert outcomes[:4] == [[]] * 4  # the second part ends after 20 s, a third would after 30
+    assert [("no time" in str(outcome), "25 s" in str(outcome)) for outcome in outcomes[4:]] == [(True, True)] * 5
+
+
+@pytest.mark.parametrize("path", ["/label-studio/predict", "/label-studio/setup", "/inception/predict"])
+def test_requests_of_annotation_tools_that_are_refused_are_logged_in_one_line(client, caplog, path):
+    bodies = ["{", '{"tasks": 3, "schema": 3}', b'{"text": "\xff"}', '"' + "x" * 100_000 + '"']
+    statuses = [
+        client.post(path, content=body, headers={"Content-Type": "application/json"}).status_code for body in bodies
+    ]
+    statuses += [client.post(path, data={"text": "x"}).status_code, client.put(path).status_code]
+    statuses += [client.get(f"{path}/some%0Awhere").status_code]
+    assert statuses == [422, 422, 400, 413, 415, 405, 404]
+    lines = [record.getMessage() for record in caplog.records]
+    assert [f": {status}: " in line for line, status in zip(lines, statuses, strict=True)] == [True] * len(statuses)
+    assert all(path in line and "\n" not in line for line in lines)
+    caplog.clear()
+    assert client.post("/predict", content="{", headers={"Content-Type": "application/json"}).status_code == 422
+    assert caplog.records == []  # the client has the reason
 
 
 # ---- INCEpTION

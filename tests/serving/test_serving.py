@@ -272,6 +272,43 @@ def test_a_thousand_concurrent_requests_get_their_own_results():
     assert sum(len(str(one)) for one in found) > 10_000
 
 
+def test_requests_in_the_hubs_form(client, find_entities):
+    answer = client.post(
+        "/", json={"inputs": TEXTS, "parameters": {"threshold": 0.2, "overlap": "flat"}, "options": {}}
+    )
+    assert answer.status_code == 200
+    assert answer.json() == near(find_entities(TEXTS, threshold=0.2, overlap="flat"))
+    assert client.post("/", json={"inputs": "", "parameters": None}).json() == []
+
+
+def test_ignored_labels_of_the_hubs_form():
+    client, batcher = client_of(lambda texts, threshold: [[found_in("a", "DNA"), found_in("a", "protein")]])
+    with batcher:
+        for labels in (None, ["DNA", "protein"]):
+            for ignored, kept in (["O"], ["DNA", "protein"]), (["DNA", "O"], ["protein"]):
+                body = {"inputs": "a", "parameters": {"labels": labels, "ignore_labels": ignored}}
+                assert [one["entity_group"] for one in client.post("/", json=body).json()] == kept
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "error"),
+    [
+        ({"text": "x"}, 422, "inputs: Field required."),
+        ({"inputs": 3}, 422, "inputs: Input should be a valid string."),
+        ({"inputs": ["x", 3]}, 422, "inputs.1: Input should be a valid string."),
+        ({"inputs": "x" * 101}, 422, "A text has 101 characters, the limit is 100;"),
+        ({"inputs": "x", "parameters": {"top_k": 3}}, 422, "parameters.top_k: Extra inputs"),
+        ({"inputs": "x", "parameters": {"stride": -1}}, 422, "parameters.stride: Input should be greater"),
+        ({"inputs": "x", "parameters": {"labels": ["RNA"]}}, 422, "labels: The model does not have"),
+        ({"inputs": "x" * 2000}, 413, "The body has more than 2000 bytes;"),
+    ],
+)
+def test_errors_in_the_hubs_form(client, body, status, error):
+    answer = client.post("/", json=body)
+    assert (answer.status_code, list(answer.json())) == (status, ["error"])
+    assert error in answer.json()["error"]
+
+
 def test_lone_surrogates_are_text(client):
     body = '{"text": "The \\ud800 gene", "threshold": 0}'
     answer = client.post("/predict", content=body, headers=JSON_BODY)
@@ -343,8 +380,9 @@ def test_other_methods_and_paths_are_rejected(client):
         {"detail": "Method Not Allowed"},
     )
     assert client.post("/health").status_code == 405
+    assert client.get("/").status_code == 405
     # FastAPI's own pages load scripts from elsewhere.
-    assert [client.get(page).status_code for page in ("/", "/docs", "/redoc")] == [404] * 3
+    assert [client.get(page).status_code for page in ("/docs", "/redoc")] == [404] * 2
 
 
 def test_the_schema_describes_requests_and_responses(client):

@@ -9,8 +9,11 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from huggingface_hub import InferenceClient, constants
+from huggingface_hub.errors import HfHubHTTPError
 
 from tests.helpers.served_model import TEXTS, WAIT
+from tests.helpers.tiny import LABELS
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 
@@ -88,6 +91,24 @@ def test_clients_that_go_away_do_not_hurt_others(serving, server, find_entities,
             connection.sendall(b"Content-Length: %d\r\n\r\n" % len(body) + body[: int(part * len(body))])
     expected = find_entities("gene binds")
     serving.largest_difference(serving.ask_once(server.url, "gene binds"), expected)
+
+
+def test_the_hubs_client_works_as_it_is(server, find_entities, monkeypatch):
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    client = InferenceClient(model=server.url)
+    found = client.token_classification(TEXTS[0])
+    entities = find_entities(TEXTS[0])
+    assert [(one.entity_group, one.word, one.start, one.end) for one in found] == [
+        (one["entity_group"], one["word"], one["start"], one["end"]) for one in entities
+    ]
+    assert [one.score for one in found] == pytest.approx([one["score"] for one in entities], abs=1e-5)
+    assert found
+    for strategy in ("simple", "first", "average", "max"):
+        options = {"aggregation_strategy": strategy, "stride": 16, "ignore_labels": ["O"]}
+        assert len(client.token_classification(TEXTS[0], **options)) == len(found)
+    assert client.token_classification(TEXTS[0], ignore_labels=LABELS) == []
+    with pytest.raises(HfHubHTTPError, match=r"parameters\.aggregation_strategy: Input should be 'simple'"):
+        client.token_classification(TEXTS[0], aggregation_strategy="none")
 
 
 def test_sigterm_ends_it_when_all_is_answered(serving, server, find_entities, monkeypatch):
