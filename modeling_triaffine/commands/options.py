@@ -7,15 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from ..data.formats import FORMATS
+
 if TYPE_CHECKING:
     from datasets import Dataset
 
-# fmt: off
-CorpusFormats = Literal[
-    "ace", "bigbio_kb", "bioc", "brat", "cas", "conllu", "docbin", "ere", "genia", "genia_all_types",
-    "inclusive_spans", "iob2", "json_lines", "label_studio", "mrc", "published_json", "pubtator", "text_spans"
-]
-# fmt: on
 Overlaps = Literal["all", "nested", "flat"]
 
 
@@ -79,9 +75,24 @@ Threshold = Annotated[
     ),
 ]
 Overlap = Annotated[Overlaps, typer.Option(help="Entities that may overlap: all, nested ones only, or none (flat).")]
+
+
+def read_format(name: str) -> str:
+    """The name of a known format, of this package or of another one; raises typer.BadParameter for anything else."""
+    if name not in FORMATS:
+        raise typer.BadParameter(f"{name!r} is not one of {', '.join(sorted(FORMATS))}.")
+    return name
+
+
 Format = Annotated[
-    CorpusFormats | None,
-    typer.Option("--format", help="Format of the corpus.  [default: recognized by name and content]"),
+    str | None,
+    typer.Option(
+        "--format",
+        parser=read_format,
+        autocompletion=lambda: sorted(FORMATS),
+        help=f"Format of the corpus: {', '.join(sorted(FORMATS))}.  [default: recognized by content and name]",
+        metavar="FORMAT",
+    ),
 ]
 Splitter = Annotated[
     str | None,

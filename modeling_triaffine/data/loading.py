@@ -6,6 +6,7 @@ Contains the cache key, streaming, and the report of what was dropped. The forma
 import hashlib
 import logging
 import os
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -217,8 +218,10 @@ class _CorpusFile:
         `datasets` would make a key of the generator's arguments alone, and return stale data for a changed file.
         """
         digest = hashlib.sha256()
-        readers = sorted(Path(__file__).parent.rglob("*.py"))
-        for source in (*files_of(self.path, self.format), *readers, Path(text_triaffine.__file__)):
+        readers = {*Path(__file__).parent.rglob("*.py"), Path(text_triaffine.__file__)}
+        reader = getattr(sys.modules.get(self.format.read.__module__), "__file__", None)  # of another package
+        readers |= {Path(reader)} if reader else set()
+        for source in (*files_of(self.path, self.format), *sorted(readers)):
             name = source.relative_to(self.path) if source.is_relative_to(self.path) else source.name
             with source.open("rb") as file:
                 digest.update(os.fsencode(name) + b"\0" + sha_fileobj(file))

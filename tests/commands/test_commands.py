@@ -17,7 +17,7 @@ from modeling_triaffine import NestedNERPipeline, TriaffineForNestedNER, Triaffi
 from modeling_triaffine.commands import convert, convert_published, main, options, preannotate, train
 from modeling_triaffine.commands.application import COMMANDS, COMPLETION
 from modeling_triaffine.conversion import CORPORA
-from modeling_triaffine.data import FORMATS, WRITERS
+from modeling_triaffine.data import WRITERS
 from modeling_triaffine.data.formats.genia import SPLIT_STARTS
 from modeling_triaffine.data.writing_texts import PREDICTION_WRITERS
 from modeling_triaffine.errors import INTERRUPTED, PIPE_CLOSED
@@ -152,7 +152,6 @@ def test_the_shell_completes(command, monkeypatch, words, found):
 def test_choices_are_those_of_the_other_folders():
     """`commands/` repeats them, so that help needs no imports."""
     behind = {
-        options.CorpusFormats: sorted(FORMATS),
         options.Overlaps: OVERLAPS,
         convert.Targets: WRITERS,
         convert.SentenceSplitters: SENTENCE_SPLITTERS,

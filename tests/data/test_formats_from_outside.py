@@ -1,0 +1,132 @@
+"""A format of another package, or of a script: recognized, named in commands, and named where it fails."""
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from modeling_triaffine.data import FORMATS, CorpusError, detect_format, load_nested_ner, load_texts, register_format
+from modeling_triaffine.data.formats import GROUP
+from tests.helpers.corpora import COLUMNS, NESTED, spelled, write_files
+from tests.helpers.micro_training import run_arguments, write_recipe
+
+OUTSIDE = Path(__file__).parent / "outside"
+LINE = "[Person: The mayor of [City: Orsk]] slept."
+
+
+@pytest.fixture
+def install(monkeypatch):
+    """Puts packages on the path, as installing them would; they are gone after the test."""
+
+    def install(folder: Path) -> None:
+        monkeypatch.syspath_prepend(folder)
+        monkeypatch.setattr(FORMATS, "_installed", None)
+        monkeypatch.setattr(FORMATS, "_loaded", {})
+
+    monkeypatch.setattr(FORMATS, "_registered", {})
+    return install
+
+
+@pytest.fixture
+def brackets(install):
+    install(OUTSIDE)
+
+
+def corpus(folder: Path, line: str = LINE) -> Path:
+    return write_files(folder, {"train.txt": f"#brackets\n{line}\n", "dev.txt": f"#brackets\n{line}\n"}).parent
+
+
+def broken(folder: Path, entry: str) -> Path:
+    """A package whose entry point is this one."""
+    metadata = {"METADATA": "Name: broken-reader\nVersion: 0.3\n", "entry_points.txt": f"[{GROUP}]\n{entry}\n"}
+    write_files(folder / "broken_reader-0.3.dist-info", metadata)
+    return folder
+
+
+@pytest.mark.usefixtures("brackets")
+class TestInstalled:
+    def test_is_recognized_by_its_content(self, tmp_path):
+        splits = load_nested_ner(corpus(tmp_path))
+        assert {split: spelled(rows[0]) for split, rows in splits.items()} == {
+            "train": NESTED[::-1],
+            "validation": NESTED[::-1],
+        }
+        assert load_texts(tmp_path)["train"][0]["text"] == "The mayor of Orsk slept."
+
+    def test_in_commands(self, tmp_path, command):
+        counted = command("statistics", corpus(tmp_path / "in"))
+        assert (counted.code, re.search(r"entities +2 +2 +4\n", counted.out) is not None) == (0, True)
+        for named in ([], ["--format", "brackets"]):
+            out = tmp_path / f"out{len(named)}"
+            assert command("convert", tmp_path / "in", out, "--to", "iob2", *named).code == 0
+            assert "Orsk\tI-Person\tB-City" in (out / "train.conll").read_text()
+
+    @pytest.mark.parametrize("named", [[], ["--data_format", "brackets"]])
+    def test_in_training(self, tmp_path, command, named):
+        recipe = write_recipe(tmp_path / "recipe", training={"num_train_epochs": 1, "learning_rate": 1e-3})
+        arguments = run_arguments(recipe, corpus(tmp_path / "in"), tmp_path / "out", *named)
+        trained = command("train", *arguments)
+        assert trained.code == 0, trained.err
+        assert "City" in (tmp_path / "out" / "README.md").read_text()
+
+    def test_of_the_command_line_in_a_process_of_its_own(self, tmp_path):
+        program = "from modeling_triaffine.commands import main; main()"
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(OUTSIDE), *filter(None, sys.path)])}
+        for arguments, said in (
+            ([corpus(tmp_path), "--format", "brackets", "--json"], '"entities": 2'),
+            (["--help"], "brackets"),
+        ):
+            line = [sys.executable, "-c", program, "statistics", *arguments]
+            run = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=120)
+            assert said in run.stdout, run.stderr
+
+    def test_an_error_of_the_reader_names_the_place(self, tmp_path):
+        with pytest.raises(CorpusError, match=r"train\.txt, line 2: a bracket closes at character 1\. Open it before"):
+            load_nested_ner(corpus(tmp_path, "x] y"))
+
+    def test_a_reader_that_fails_says_whose_it_is(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(sys.modules["brackets_reader"], "document", lambda *_: 1 // 0)
+        facts = r"train\.txt: .* 'brackets', of the package brackets-reader 1\.0, failed \(ZeroDivisionError.*--format"
+        with pytest.raises(CorpusError, match=facts):
+            load_nested_ner(corpus(tmp_path, "not in the cache"))
+
+    def test_a_changed_reader_reads_again(self, tmp_path, monkeypatch):
+        assert len(load_nested_ner(corpus(tmp_path))["train"]) == 1
+        copy = tmp_path / "copy.py"
+        copy.write_text(Path(sys.modules["brackets_reader"].__file__).read_text() + "\n# changed\n")
+        first = load_nested_ner(tmp_path)["train"].cache_files
+        monkeypatch.setattr(sys.modules["brackets_reader"], "__file__", str(copy))
+        assert load_nested_ner(tmp_path)["train"].cache_files != first
+
+
+@pytest.mark.parametrize("entry", ["broken = no_such_module:X", "broken = json:loads"])
+def test_a_format_that_cannot_be_loaded(install, tmp_path, caplog, command, entry):
+    """It is in nobody's way, until it is asked for."""
+    install(broken(tmp_path / "site", entry))
+    path = write_files(tmp_path, {"a.conll": COLUMNS})
+    assert detect_format(path).name == "iob2"
+    assert any("'broken' of the package broken-reader 0.3" in message for message in caplog.messages)
+    assert "broken-reader 0.3" in command("statistics", path, "--format", "broken").err
+
+
+def test_a_name_of_this_package_cannot_be_taken(install, tmp_path):
+    install(broken(tmp_path, "brat = json:loads"))
+    assert FORMATS["brat"].read.__module__.endswith("formats.brat")
+    with pytest.raises(ValueError, match="There is a format 'brat' already"):
+        register_format(FORMATS["brat"])
+
+
+def test_a_format_of_a_script(install, tmp_path):
+    """A second registration replaces the first: cells of a notebook are run again."""
+    install(tmp_path / "nothing")
+    ours = replace(FORMATS["iob2"], name="ours", recognizes=lambda head: head.startswith("%"))
+    for _time in range(2):
+        register_format(ours)
+    path = write_files(tmp_path, {"a.conll": COLUMNS, "b.txt": f"% B-X O\n{COLUMNS}"})
+    assert detect_format(path).name == "ours"
+    assert detect_format(path.with_name("a.conll")).name == "iob2"
+    assert "ours" in FORMATS
