@@ -1,7 +1,7 @@
-"""Where the package `modeling_triaffine`, if it is installed, computes the same numbers faster.
+"""Operations that the package `modeling_triaffine`, if it is installed, replaces by faster ones with the same numbers.
 
-The other files call the operations of `ACCELERATION`. Here they are torch's own. The package sets faster ones, those of
-its folder `acceleration`, when it registers the model with transformers.
+The other files call those of `ACCELERATION`: here torch's own, in the package those of its folder `acceleration`, which
+it sets when it registers the model with transformers.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""Checks of values read from files: each raises a ValueError that names the field, the value and what is allowed.
+"""Checks of versions, and of values read from files: errors name the field, the value and what is allowed.
 
 The configuration, which transformers reads first, imports this file first: it also checks the versions of torch and
 transformers, before anything that needs newer ones is imported.

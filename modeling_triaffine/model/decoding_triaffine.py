@@ -1,4 +1,4 @@
-"""Scores → entities: which spans are entities, of which type, and which may overlap. Pure functions."""
+"""Scores → entities: which spans are entities, of which type, and which may overlap."""
 
 from bisect import bisect_left, insort
 from collections.abc import Mapping, Sequence

@@ -31,27 +31,28 @@ from .checks_triaffine import check_dtype, check_kind, listed, reading
 
 logger = logging.get_logger(__name__)
 
-# Saved with every checkpoint, in one folder: transformers loads these files as remote code.
+# Saved with every checkpoint, in one folder: transformers loads these files as remote code. In the order to read them,
+# each before those that it imports; a model card has it, with the first line of each file.
 REMOTE_CODE_FILES = (
-    "options_triaffine.py",
-    "repository_triaffine.py",
-    "checks_triaffine.py",
-    "kinds_triaffine.py",
-    "configuration_triaffine.py",
-    "acceleration_triaffine.py",
-    "triaffine_weights.py",
-    "triaffine_blocks.py",
-    "triaffine_ops.py",
-    "factors_triaffine.py",
-    "words_triaffine.py",
-    "span_head_triaffine.py",
-    "modeling_triaffine.py",
-    "decoding_triaffine.py",
+    "pipeline_triaffine.py",
+    "processing_triaffine.py",
     "text_triaffine.py",
     "batches_triaffine.py",
     "vocabularies_triaffine.py",
-    "processing_triaffine.py",
-    "pipeline_triaffine.py",
+    "decoding_triaffine.py",
+    "modeling_triaffine.py",
+    "words_triaffine.py",
+    "span_head_triaffine.py",
+    "factors_triaffine.py",
+    "triaffine_ops.py",
+    "triaffine_blocks.py",
+    "triaffine_weights.py",
+    "acceleration_triaffine.py",
+    "configuration_triaffine.py",
+    "options_triaffine.py",
+    "kinds_triaffine.py",
+    "repository_triaffine.py",
+    "checks_triaffine.py",
 )
 # Saved with them for Inference Endpoints, which require these names.
 HANDLER_FILE = "handler.py"

@@ -1,4 +1,4 @@
-"""The span head: words → span scores → cross-span scores → losses (sections 3 to 7 of Yuan et al., 2022).
+"""The span head: words → span scores → cross-span scores → losses (sections 3 to 7).
 
 `TriaffineSpanHead` = `SpanAttention` + `SpanScoring` (`factors_triaffine.py`) + `CrossSpanStage` + `span_loss`; the
 algebra is in `triaffine_ops.py`.

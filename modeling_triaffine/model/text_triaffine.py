@@ -1,4 +1,4 @@
-"""Raw text → sentences → words, as character offsets into the text. No tensors, no vocabulary.
+"""Raw text → sentences → words, as character offsets into the text.
 
 Offsets are (start, end) with an exclusive end, in characters of the Python string, so `text[start:end]` is the word.
 """

@@ -1,11 +1,14 @@
 """The tables of a model card, from the summary of a run."""
 
+import ast
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from ..drawing.tables import Cell, Code, Strong, Table
 from ..evaluation.reliability import reliability_table, threshold_table
 from ..evaluation.scores import ALL, Row, percent, score_table, summary_metrics
+from ..model import repository_triaffine
 from .run_summary import Epoch, RunSummary
 
 # Display names of the facts of `describe_hardware`; others have their own.
@@ -26,6 +29,7 @@ EPOCH_COLUMNS = ("Epoch", "Update", "Training loss", "Validation loss")
 def card_tables(summary: RunSummary, labels: Sequence[str]) -> dict[str, Table]:
     """The tables of a card by name; those of scores only if there are scores."""
     tables = {
+        "code": code_table(),
         "labels": _label_table(summary, labels),
         "epochs": _epoch_table(summary.training_table),
         "settings": _setting_table(summary),
@@ -48,6 +52,16 @@ def card_tables(summary: RunSummary, labels: Sequence[str]) -> dict[str, Table]:
     ):
         tables[name] = score_table(column, [whole, *rows])
     return tables
+
+
+def code_table() -> Table:
+    """The files of the remote code in reading order, each with the first line of its docstring."""
+    folder = Path(repository_triaffine.__file__).parent
+    rows = []
+    for name in repository_triaffine.REMOTE_CODE_FILES:
+        docstring = ast.get_docstring(ast.parse((folder / name).read_text(encoding="utf-8"))) or ""
+        rows.append([Code(name), docstring.splitlines()[0].removesuffix(".")])
+    return Table(("File", "What it does"), rows)
 
 
 def _named(rows: Mapping[str, Row]) -> list[tuple[str, Row]]:

@@ -28,6 +28,7 @@ from ..model.vocabularies_triaffine import VOCABULARIES_FILE
 from ..parsing import DataError, decode_text
 from ..version import __version__
 from .card_mark import card_text, is_edited, mark_card
+from .card_tables import code_table
 from .model_card import CARD_NAME, check_repo_id, renew_card
 from .run_summary import SUMMARY_FILE, RunSummary
 
@@ -169,7 +170,9 @@ def assemble_code_repository(staging: Path, repo_id: str) -> Repository:
     (staging / LICENSE_FILE).write_text(LICENSE_NOTE, encoding="utf-8")
     metadata = ModelCardData(license="apache-2.0", library_name="transformers", tags=["nested-ner", "triaffine"])
     title = markdown_text(repo_id.split("/")[-1])
-    card = ModelCard.from_template(metadata, template_path=str(CODE_CARD), title=title, version=__version__)
+    card = ModelCard.from_template(
+        metadata, template_path=str(CODE_CARD), title=title, version=__version__, code=code_table().markdown()
+    )
     (staging / CARD_NAME).write_text(mark_card(str(card)), encoding="utf-8")
     names = (*REMOTE_CODE_FILES, LICENSE_FILE, CARD_NAME)
     return Repository(repo_id, {name: staging / name for name in names})

@@ -7,6 +7,7 @@ from transformers.dynamic_module_utils import get_imports, get_relative_imports
 
 from modeling_triaffine.model import repository_triaffine
 from modeling_triaffine.model.repository_triaffine import HANDLER_FILE, REMOTE_CODE_FILES
+from modeling_triaffine.publishing.card_tables import code_table
 from tests.helpers.tiny import tiny_model, tiny_processor
 
 ALWAYS_THERE = {"torch", "transformers", "tokenizers", "numpy", "safetensors", "huggingface_hub", "packaging"}
@@ -20,6 +21,18 @@ def test_remote_code_imports_only_what_a_stranger_has():
         assert needed <= ALWAYS_THERE
         assert {f"{sibling}.py" for sibling in get_relative_imports(folder / name)} <= set(REMOTE_CODE_FILES)
     assert get_relative_imports(folder / HANDLER_FILE) == []  # an endpoint runs it as a file of no package
+
+
+def test_files_are_in_the_order_to_read_them():
+    """A file is read before those that it imports, and begins with what it does: a model card says so."""
+    folder = Path(repository_triaffine.__file__).parent
+    for number, name in enumerate(REMOTE_CODE_FILES):
+        later = {file.removesuffix(".py") for file in REMOTE_CODE_FILES[number + 1 :]}
+        assert set(get_relative_imports(folder / name)) <= later, name
+    rows = {name: text for name, text in code_table().rows}
+    assert [*rows] == [*REMOTE_CODE_FILES]
+    assert rows["pipeline_triaffine.py"] == "NestedNERPipeline: raw text in, nested entities with character offsets out"
+    assert all(20 < len(text) < 120 for text in rows.values())
 
 
 def test_saving_leaves_a_projects_own_files(encoder, tmp_path):

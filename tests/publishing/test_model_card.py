@@ -32,6 +32,7 @@ HOSTILE = "a|b`c``*_<script>\n---\n# d\r\n[x](y) $e$ www.f.org {{ name }} {% if 
 SECTIONS = [
     "Intended use",
     "Use",
+    "Code",
     "Demo page and endpoint",
     "Labels",
     "Scores",
