@@ -26,7 +26,6 @@ SAMPLING_STRATEGIES = ("group_by_length", "random")
 AS_EVALUATED: Any = None  # the default of what follows from other options
 # Options of transformers' Trainer and TrainingArguments that are refused, because they would silently do nothing.
 WITHOUT_EFFECT = {
-    "model_init": "it trains the model it is given; create a trainer for each model",
     "preprocess_logits_for_metrics": "`compute_metrics` gets entities",
     "label_smoothing_factor": "the model computes its loss itself",
     "prediction_loss_only": "evaluation always scores entities",

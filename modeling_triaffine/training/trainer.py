@@ -10,7 +10,7 @@ import copy
 import dataclasses
 import logging
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -42,19 +42,19 @@ from .batching import (
 from .callbacks import TrainingCallback
 from .checkpoints import FILES, find_checkpoint, list_files, remove_damaged
 from .faults import check_writable, explaining_faults, loss_error, weights_error
-from .hub_trainer import HubTrainer
 from .new_labels import Teacher, drop_calibration
 from .optimization import averaging, build_parameter_groups, has_average
 from .own_metrics import EntityPrediction, prefix_metrics
+from .search_trainer import SearchTrainer
 from .sharding import check_sharding, choose_sharded_layers
-from .trainer_checks import check_best_metric, check_datasets, check_model, check_processor, plain_records
+from .trainer_checks import check_best_metric, check_datasets, plain_records
 
 logger = logging.getLogger(__name__)
 
 Entities = list[dict[str, Any]]
 
 
-class NestedNERTrainer(HubTrainer):
+class NestedNERTrainer(SearchTrainer):
     """Trains and evaluates a [`TriaffineForNestedNER`] on records (`load_nested_ner`).
 
     ```python
@@ -70,7 +70,8 @@ class NestedNERTrainer(HubTrainer):
     ```
 
     Args:
-        model: the model to train; its configuration defines the labels.
+        model: the model to train; its configuration defines the labels. With `model_init`, a function that makes a new
+            one, leave it out: every training then starts from a new model, as `hyperparameter_search` needs it.
         args: a [`NestedNERTrainingArguments`], or plain `TrainingArguments` for one learning rate.
         processing_class: the [`TriaffineProcessor`] of the model, saved with it.
         train_dataset, eval_dataset: records with `tokens` and `entities`, encoded batch by batch. Several validation
@@ -89,20 +90,22 @@ class NestedNERTrainer(HubTrainer):
 
     def __init__(
         self,
-        model: TriaffineForNestedNER,
-        args: NestedNERTrainingArguments,
+        model: TriaffineForNestedNER | None = None,
+        args: NestedNERTrainingArguments | None = None,
         *,
         processing_class: TriaffineProcessor,
         train_dataset: datasets.Dataset | None = None,
         eval_dataset: datasets.Dataset | dict[str, datasets.Dataset] | None = None,
+        model_init: Callable[..., TriaffineForNestedNER] | None = None,
         **options: Any,
     ):
+        args = NestedNERTrainingArguments() if args is None else args
         for name in WITHOUT_EFFECT.keys() & options.keys():
             if options[name] is not None:
                 refuse_without_effect(name)
         check_arguments(args)
-        check_model(model, is_trained=train_dataset is not None)
-        check_processor(processing_class, model.config)
+        model = cast(TriaffineForNestedNER, self._first_model(model, model_init, args.seed))
+        self._prepare_model(model, processing_class, is_trained=train_dataset is not None)
         check_datasets(args, train_dataset, eval_dataset, model.config)
         # What a subclass or `compute_metrics` computes is seen at the first evaluation only.
         if type(self) is NestedNERTrainer and options.get("compute_metrics") is None:
@@ -114,9 +117,6 @@ class NestedNERTrainer(HubTrainer):
         if evaluates_by_default and eval_dataset is None and args.eval_strategy != "no":
             logger.warning("There is no eval_dataset: no checkpoint is scored, and training ends with the last one.")
             args.eval_strategy, args.load_best_model_at_end = IntervalStrategy.NO, False
-        for name in ("pad_token_id", "bos_token_id", "eos_token_id"):
-            # The Trainer does the same, with a needless warning.
-            setattr(model.config, name, getattr(processing_class.tokenizer, name, None))
         label2id: Any = model.config.label2id
         collator = DataCollatorForNestedNER(processing_class, label2id, multi_label=model.config.multi_label)
         options["data_collator"] = options.get("data_collator") or collator
@@ -136,6 +136,11 @@ class NestedNERTrainer(HubTrainer):
             eval_dataset=eval_dataset,
             **options,
         )
+        if model_init is not None and (self.optimizer is not None or self.lr_scheduler is not None):
+            raise ValueError(
+                "`optimizers` are of one model, and model_init makes others; give optimizer_cls_and_kwargs."
+            )
+        self.model_init = model_init
         if self.is_fsdp_enabled:
             check_sharding(self.accelerator.state.fsdp_plugin)
         if self.optimizer is not None and self._own("ema_decay") is not None:
@@ -447,8 +452,9 @@ class NestedNERTrainer(HubTrainer):
             remove_damaged(output_dir, checkpoint)
         if checkpoint is not None:
             logger.info("Resuming from %s.", checkpoint)
-        drop_calibration(self.model.config)
-        if self.is_fsdp_enabled:
+        if self.model_init is None:
+            drop_calibration(self.model.config)
+        if self.is_fsdp_enabled and self.model is not None:
             choose_sharded_layers(self.accelerator.state.fsdp_plugin, self.model.encoder)
         with self._explaining_faults():
             return super().train(checkpoint, *arguments, **options)

@@ -136,7 +136,7 @@ def other_trainer(folder: Path, args: TrainingArguments | None = None, **options
     ("options", "message"),
     [
         ({"preprocess_logits_for_metrics": lambda *_: None}, "has no effect .* `compute_metrics` gets entities"),
-        ({"model_init": lambda: None}, "model_init has no effect"),
+        ({"model_init": lambda: None}, "give either a model, or a function that makes one"),
         ({"train_dataset": micro_records(3)}, "train_dataset is a list; give a datasets.Dataset"),
         (
             {"train_dataset": micro_dataset(micro_records(1)).select([])},
