@@ -4,7 +4,7 @@
     triaffine-ner statistics GENIAcorpus3.02.xml --splits train validation --max-candidates 30
     triaffine-ner statistics train.json --json > statistics.json
 
-Warns of sentences with more entities than a model has candidates.
+Warns of long sentences, which models read in windows, and of sentences with more entities than a model has candidates.
 """
 
 import json
@@ -48,6 +48,8 @@ def command(
     columns = statistics_by_split(path, corpus_format, splits, max_candidates)
     print(json.dumps(columns, indent=2) if as_json else table(columns))
     for name, statistics in columns.items():
+        if statistics["long_sentences"] and (name != "total" or len(columns) == 1):
+            print(f"warning: {name}: {statistics['long_sentences']}", file=sys.stderr)
         if statistics["sentences_above_max_candidates"]:
             print(f"warning: {candidate_warning(name, statistics)}", file=sys.stderr)
 
@@ -59,6 +61,7 @@ def statistics_by_split(
     from datasets import concatenate_datasets
 
     from ..data import corpus_statistics, load_nested_ner
+    from ..data.windows import Windows
 
     corpus = load_nested_ner(path, corpus_format)
     splits = list(map(split_name, names)) if names else list(corpus)
@@ -67,7 +70,10 @@ def statistics_by_split(
     parts = {split: corpus[split] for split in splits}
     if len(parts) > 1:
         parts["total"] = concatenate_datasets(list(parts.values()))
-    return {name: corpus_statistics(records, max_candidates) for name, records in parts.items()}
+    return {
+        name: {**corpus_statistics(records, max_candidates), "long_sentences": Windows(records).describe_long()}
+        for name, records in parts.items()
+    }
 
 
 def table(columns: dict[str, Statistics]) -> str:
@@ -85,7 +91,7 @@ def table(columns: dict[str, Statistics]) -> str:
 
 
 def candidate_warning(name: str, statistics: Statistics) -> str:
-    spans, most = statistics["spans_above_max_candidates"], statistics["most_entities"]
+    spans, most = statistics["spans_above_max_candidates"], statistics["needed_candidates"]
     reachable = 1 - spans / statistics["entities"]
     return (
         f"{name}: {statistics['sentences_above_max_candidates']} sentences have more entities than max_candidates = "

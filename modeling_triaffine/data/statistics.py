@@ -9,8 +9,7 @@ from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import Any
 
-Span = tuple[int, int]
-"""(start, end), end exclusive."""
+from .windows import Span, Windows, spans_of
 
 
 def contains(outer: Span, inner: Span) -> bool:
@@ -57,18 +56,23 @@ def corpus_statistics(records: Iterable[Any], max_candidates: int = 30) -> dict[
         - `most_entities`, `longest_sentence` (words), `nesting_depth` (the deepest);
         - distributions, value → how often: `sentence_lengths` and `entity_lengths` (words), `entities_per_sentence`,
           `entity_depths`;
-        - `max_candidates`, `sentences_above_max_candidates` and `spans_above_max_candidates` (out of reach).
+        - `max_candidates`, `sentences_above_max_candidates`, `spans_above_max_candidates` (out of reach) and
+          `needed_candidates` (for all to be in reach). Windows of sentences of more than 256 words count as sentences.
     """
     totals = Counter[str]()
     types, sentence_lengths, entity_lengths = Counter[str](), Counter[int](), Counter[int]()
     entities_per_sentence, entity_depths = Counter[int](), Counter[int]()
+    needed = 0
     for record in chain.from_iterable(records.values()) if isinstance(records, Mapping) else records:
         spans = [(entity["start"], entity["end"]) for entity in record["entities"]]
         depths, nested = nesting_depths(spans), nested_spans(spans)
         totals["nested_entities"] += sum(span in nested for span in spans)
         totals["sentences_with_pos"] += bool(record.get("pos"))
-        totals["sentences_above_max_candidates"] += len(depths) > max_candidates
-        totals["spans_above_max_candidates"] += max(len(depths) - max_candidates, 0)
+        for window in Windows([record]):
+            candidates = len(spans_of(window))
+            totals["sentences_above_max_candidates"] += candidates > max_candidates
+            totals["spans_above_max_candidates"] += max(candidates - max_candidates, 0)
+            needed = max(needed, candidates)
         types.update(entity["type"] for entity in record["entities"])
         sentence_lengths[len(record["tokens"])] += 1
         entity_lengths.update(end - start for start, end in spans)
@@ -91,6 +95,7 @@ def corpus_statistics(records: Iterable[Any], max_candidates: int = 30) -> dict[
         "max_candidates": max_candidates,
         "sentences_above_max_candidates": totals["sentences_above_max_candidates"],
         "spans_above_max_candidates": totals["spans_above_max_candidates"],
+        "needed_candidates": needed,
     }
 
 

@@ -6,7 +6,8 @@ between probability and share of correct predictions, over bins of equal width w
 """
 
 import logging
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -14,6 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from ..data.windows import Windows
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.decoding_triaffine import entity_mask, final_scores
 from ..model.modeling_triaffine import TriaffineForNestedNER
@@ -115,17 +117,22 @@ def score_spans(
         sentences = zip(logits, spans, likely, strict=True)
         return [(one[chosen].float().cpu(), spans[chosen].cpu()) for one, spans, chosen in sentences]
 
-    found = read_records(model, processor, records, read, batch_size, doing="Scoring spans")
-    entities = dict.fromkeys(names, 0)
-    gold = []
-    for record, (_, spans) in zip(records, found, strict=True):
-        known = {(one["start"], one["end"] - 1, one["type"]) for one in record["entities"]}
-        for *_, name in known:
-            if name in entities:
-                entities[name] += 1
-        is_gold = [[(i, j, name) in known for name in names] for i, j in spans.tolist()]
+    windows = Windows(records, processor)
+    found = read_records(model, processor, windows, read, batch_size, doing="Scoring spans")
+    counts = Counter(name for record in records for *_, name in _typed_spans(record))
+    scores, gold = [], []
+    for number, (window, (logits, spans)) in enumerate(zip(windows, found, strict=True)):
+        known = _typed_spans(window)
+        is_own = [windows.owns(number, i, j + 1) for i, j in spans.tolist()]
+        is_gold = [[(i, j, name) in known for name in names] for i, j in spans[is_own].tolist()]
+        scores.append(logits[is_own])
         gold.append(torch.tensor(is_gold, dtype=torch.bool).view(-1, len(names)))
-    return SpanScores(torch.cat([logits for logits, _ in found]), torch.cat(gold), list(entities.values()))
+    return SpanScores(torch.cat(scores), torch.cat(gold), [counts[name] for name in names])
+
+
+def _typed_spans(record: Mapping[str, Any]) -> set[tuple[int, int, str]]:
+    """(i, j, type) of the entities, both inclusive."""
+    return {(entity["start"], entity["end"] - 1, entity["type"]) for entity in record["entities"]}
 
 
 def fit_temperature(spans: SpanScores, multi_label: bool) -> float:

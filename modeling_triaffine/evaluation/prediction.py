@@ -13,10 +13,11 @@ from tqdm import tqdm
 from ..data import add_context
 from ..data.collator import encode_records
 from ..data.statistics import Span
+from ..data.windows import Windows
 from ..inference import model_inputs
 from ..model.batches_triaffine import BATCHES_AT_ONCE, Feature, run_by_length
 from ..model.configuration_triaffine import TriaffineConfig
-from ..model.decoding_triaffine import find_entities
+from ..model.decoding_triaffine import Threshold, find_entities, resolve_overlaps
 from ..model.modeling_triaffine import TriaffineForNestedNER, evaluating
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.processing_triaffine import TriaffineProcessor
@@ -66,7 +67,7 @@ def read_records(
             progress.update(len(batch))
             return found
 
-        return [found for _, found in run_by_length(zip(records, features(), strict=True), run, batch_size)]
+        return [found for _, found in run_by_length(enumerate(features()), run, batch_size)]
 
 
 def predict_words(
@@ -74,20 +75,25 @@ def predict_words(
     processor: TriaffineProcessor,
     records: Sequence[dict[str, Any]],
     batch_size: int = 32,
-    **decoding: Any,
+    threshold: Threshold | None = None,
+    overlap: str = "all",
 ) -> list[Entities]:
     """Predicts the entities of each record: {start, end (exclusive, in words), type, score}.
+
+    Sentences of more than `max_sentence_words` of the processor are read in windows, as those of raw text.
 
     Args:
         records: sentences with `tokens`, and `pos`, `left_tokens`, `right_tokens` where the model reads them.
         batch_size: sentences of average length in a batch; batches of long sentences have fewer.
-        decoding: `threshold` and `overlap`, see [`find_entities`].
+        threshold, overlap: see [`find_entities`].
     """
 
     def read(inputs: dict[str, Tensor]) -> list[Entities]:
-        return find_entities(model(**inputs), model.config, **decoding)
+        return find_entities(model(**inputs), model.config, threshold)
 
-    return read_records(model, processor, records, read, batch_size)
+    windows = Windows(records, processor)
+    found = windows.join(read_records(model, processor, windows, read, batch_size))
+    return [resolve_overlaps(entities, overlap) for entities in found]
 
 
 def sweep_candidates(
@@ -130,19 +136,22 @@ def sweep_candidates(
             by_count.append(zip(candidate_spans(output), find_entities(output, model.config), strict=True))
         return zip(*by_count, strict=True)
 
+    windows = Windows(records, processor)
     try:
-        found = read_records(model, processor, records, read, batch_size, doing="Trying candidates")
+        found = read_records(model, processor, windows, read, batch_size, doing="Trying candidates")
     finally:
         config.max_candidates = kept
     references = [record["entities"] for record in records]
-    return [
-        {
+
+    def scores(count: int, spans: list[list[Span]], entities: list[Entities]) -> dict[str, Any]:
+        return {
             "max_candidates": count,
-            "candidates": candidate_recall([of_sentence[place][0] for of_sentence in found], references),
-            "scores": score_entities([of_sentence[place][1] for of_sentence in found], references),
+            "candidates": candidate_recall(windows.join_spans(spans), references),
+            "scores": score_entities(windows.join(entities), references),
         }
-        for place, count in enumerate(tried)
-    ]
+
+    by_count = zip(tried, zip(*found, strict=True), strict=True)
+    return [scores(count, *map(list, zip(*of_windows, strict=True))) for count, of_windows in by_count]
 
 
 def candidate_spans(output: Any) -> list[list[Span]]:

@@ -32,6 +32,7 @@ from .repository_triaffine import (
 )
 from .text_triaffine import (
     DEFAULT_WORD_SPLITTER,
+    MAX_SENTENCE_WORDS,
     Offsets,
     Piece,
     TextSplitter,
@@ -106,7 +107,7 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         context: str = "none",
         word_splitter: str | dict[str, Any] = DEFAULT_WORD_SPLITTER,
         sentence_splitter: str = "punctuation",
-        max_sentence_words: int = 256,
+        max_sentence_words: int = MAX_SENTENCE_WORDS,
         vocabulary_parts: Sequence[str] = (),
     ):
         super().__init__(tokenizer)

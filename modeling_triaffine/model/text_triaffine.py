@@ -16,6 +16,8 @@ from tokenizers import Regex, Tokenizer, pre_tokenizers
 from .checks_triaffine import shortened
 
 DEFAULT_WORD_SPLITTER = "punctuation"
+# Longer sentences are scored in windows.
+MAX_SENTENCE_WORDS = 256
 
 # (start, end) in characters, end exclusive.
 Offsets = tuple[int, int]
@@ -205,14 +207,19 @@ class Piece(NamedTuple):
     shared_after: int = 0
 
     def owns(self, start: int, end: int) -> bool:
-        """Whether an entity of these words (`end` exclusive) belongs to this window and not to a neighbour.
+        """Whether an entity of these words (`end` exclusive) belongs to this window and not to a neighbour."""
+        return belongs(start, end, len(self.offsets), self.shared_before, self.shared_after)
 
-        An entity within the shared words of two windows belongs to the one on its side of the middle of these words.
-        """
-        in_shared_words = end <= self.shared_before and start + end <= self.shared_before
-        first_shared = len(self.offsets) - self.shared_after
-        in_next = start >= first_shared and start + end > first_shared + len(self.offsets)
-        return not in_shared_words and not in_next
+
+def belongs(start: int, end: int, size: int, shared_before: int, shared_after: int) -> bool:
+    """Whether an entity (`end` exclusive) in the words of a window of `size` words belongs to it, not to a neighbour.
+
+    One within the words that two windows share belongs to the window on its side of the middle of these words.
+    """
+    in_last = end <= shared_before and start + end <= shared_before
+    first_shared = size - shared_after
+    in_next = start >= first_shared and start + end > first_shared + size
+    return not in_last and not in_next
 
 
 def split_text(text: str, sentences: SentenceSplitter, words: Splitter) -> Iterator[Iterator[Offsets]]:

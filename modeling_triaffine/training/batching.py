@@ -7,11 +7,11 @@ sub-words allows.
 No order is drawn from a global random generator: a resumed training sees the batches of an uninterrupted one.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
-import datasets
 import numpy as np
 from torch.utils.data import Sampler
 from tqdm import tqdm
@@ -31,12 +31,13 @@ RECORD_IDS = "record_ids"
 Size = tuple[int, int]
 
 
-def measure_records(processor: TriaffineProcessor, records: datasets.Dataset, show_progress: bool = True) -> list[Size]:
+def measure_records(
+    processor: TriaffineProcessor, records: Sequence[Mapping[str, Any]], show_progress: bool = True
+) -> list[Size]:
     """(sub-words with context, words) of each record, as the processor encodes it."""
     sizes = []
-    starts = range(0, len(records), RECORDS_AT_ONCE)
-    for start in tqdm(starts, desc="Counting sub-words", leave=False, disable=not show_progress):
-        chunk = list(records.select(range(start, min(start + RECORDS_AT_ONCE, len(records)))))  # applies a transform
+    waiting = iter(tqdm(records, desc="Counting sub-words", leave=False, disable=not show_progress))
+    while chunk := list(islice(waiting, RECORDS_AT_ONCE)):
         sizes += [feature_size(feature) for feature in encode_records(processor, chunk)]
     return sizes
 
@@ -151,6 +152,11 @@ class EvaluationBatchSampler(Sampler[list[int]]):
         return iter(self.batches)
 
 
+def record_name(record: Mapping[str, Any]) -> str:
+    """The id of a record, or its words if it has none."""
+    return str(record.get("id") or " ".join(record["tokens"]))
+
+
 @dataclass
 class RecordCollator:
     """Encodes a batch of records when it is needed, so that memory does not hold an encoded copy of the corpus.
@@ -166,7 +172,7 @@ class RecordCollator:
     def __call__(self, records: list[dict[str, Any]]) -> dict[str, Any]:
         batch = self.collator(encode_records(self.processor, records))
         if self.with_ids:
-            batch[RECORD_IDS] = [str(record.get("id") or " ".join(record["tokens"])) for record in records]
+            batch[RECORD_IDS] = [record_name(record) for record in records]
         return batch
 
 

@@ -10,6 +10,7 @@ import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
@@ -27,6 +28,10 @@ MAX_SENTENCES = 20
 # Called gradient_checkpointing before transformers 5.23.
 ACTIVATION_CHECKPOINTING = next(
     name for name in ("activation_checkpointing", "gradient_checkpointing") if hasattr(TrainingArguments, name)
+)
+SMALLER_BATCHES = (
+    "--max_subwords_per_batch, or a smaller --per_device_train_batch_size with a larger --gradient_accumulation_steps "
+    "(and --per_device_eval_batch_size); "
 )
 RESUME = "the same command with --resume_from_checkpoint continues from the last complete checkpoint"
 
@@ -109,12 +114,12 @@ def _remedies() -> str:
 
 
 @contextlib.contextmanager
-def explaining_faults(output_dir: str | Path | None, batch: Sequence[int] = (), process: int = 0) -> Iterator[None]:
+def explaining_faults(output_dir: str | Path | None, batch: Sequence[Any] = (), process: int = 0) -> Iterator[None]:
     """Raises out-of-memory errors as OutOfMemoryError, and errors of writing to disk as SavingError.
 
     Args:
         output_dir: the folder that is written to.
-        batch: (sentences, sub-words) of the current batch; read when an error occurs.
+        batch: of the current batch (sentences, sub-words, id of the first sentence); read when an error occurs.
         process: index of this process. A command prints the fault of process 0; the others log theirs.
     """
     try:
@@ -150,16 +155,19 @@ def _is_disk(error: BaseException) -> bool:
     return any(sign in str(error) for sign in OF_WRITING)
 
 
-def _describe_memory(error: BaseException, batch: Sequence[int]) -> str:
+def _describe_memory(error: BaseException, batch: Sequence[Any]) -> str:
     # torch's message starts with a place in its own code; its first two sentences state what was requested.
     message = re.sub(r"^\[enforce fail[^]]*\][^.]*\. ", "", str(error)) or type(error).__name__
     # On Windows and arm64 torch words it otherwise, which the search for a batch size does not know.
     message = message.replace("DefaultCPUAllocator: not enough memory", "DefaultCPUAllocator: can't allocate memory")
     reason = ". ".join(message.splitlines()[0].split(". ")[:2]).rstrip(".")
-    where = f" at a batch of {batch[0]} sentences of up to {batch[1]} sub-words" if batch else ""
+    where, smaller = "", SMALLER_BATCHES
+    if batch and batch[0] == 1:
+        where = "".join([f" at one sentence of {batch[1]} sub-words", *(f", {name[:80]!r}" for name in batch[2:])])
+        smaller = "end the sentence earlier, or leave it out; "
+    elif batch:
+        where = f" at a batch of {batch[0]} sentences of up to {batch[1]} sub-words"
     return (
-        f"Out of memory{where} ({reason}). To reduce memory: --max_subwords_per_batch, or a smaller "
-        "--per_device_train_batch_size with a larger --gradient_accumulation_steps (and --per_device_eval_batch_size); "
-        f"--{ACTIVATION_CHECKPOINTING}; --bf16; or a new model "
-        "with --triaffine_rank 64."
+        f"Out of memory{where} ({reason}). To reduce memory: {smaller}--{ACTIVATION_CHECKPOINTING}; --save_memory "
+        "(full triaffine tensors, one process); --bf16; or a new model with --triaffine_rank 64."
     )

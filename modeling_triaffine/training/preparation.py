@@ -17,6 +17,7 @@ from datasets import Dataset, DatasetDict
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PretrainedConfig, PreTrainedTokenizerFast, set_seed
 
+from ..data.windows import Windows, spans_of
 from ..model.configuration_triaffine import NONE_LABEL, TriaffineConfig
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import TriaffineProcessor
@@ -90,7 +91,7 @@ def start_from_recipe(
         raise CommandLineError(str(error).partition(" See `")[0].replace("--", "")) from error
     splits = _check_corpus(corpus)
     model, processor = build_model(plan, splits, label_names(splits["train"]))
-    check_entities(model.config, splits)
+    check_entities(model.config, processor, splits)
     return model, processor, plan.training
 
 
@@ -365,14 +366,14 @@ def check_splits(training: NestedNERTrainingArguments, dataset: DatasetDict) -> 
             raise ValueError(f"There is no {split} data to score (--{option}); give --{split}_file.")
 
 
-def check_entities(config: TriaffineConfig, dataset: DatasetDict) -> None:
+def check_entities(config: TriaffineConfig, processor: TriaffineProcessor, dataset: DatasetDict) -> None:
     """Raises ValueError for entity types that the model has no label for.
 
     Warns of entities that it cannot find, and of training sentences that it would be scored on.
     """
     for split, records in dataset.items():
         check_types(records, f"The {split} data", config)
-    _warn_of_missed_entities(config, dataset)
+    _warn_of_missed_entities(config, processor, dataset)
     _warn_of_shared_sentences(dataset)
 
 
@@ -390,11 +391,17 @@ def _warn_of_shared_sentences(dataset: DatasetDict) -> None:
             )
 
 
-def _warn_of_missed_entities(config: TriaffineConfig, dataset: DatasetDict) -> None:
-    """Warns of entities that cannot be found: of a second type on a span, beyond the candidates, or too wide."""
+def _warn_of_missed_entities(config: TriaffineConfig, processor: TriaffineProcessor, dataset: DatasetDict) -> None:
+    """Warns of entities that cannot be found.
+
+    These are of a second type on a span, in no window of a long sentence, beyond the candidates, or too wide.
+    """
     most, width = config.max_candidates, config.max_span_width
     for split, records in dataset.items():
-        spans = [{(entity["start"], entity["end"]) for entity in entities} for entities in records["entities"]]
+        spans = list(map(spans_of, records))
+        windows = Windows(records, processor)
+        if long := windows.describe_long():
+            logger.warning("The %s data: %s", split, long)
         typed = [{(e["start"], e["end"], e["type"]) for e in entities} for entities in records["entities"]]
         second = sum(map(len, typed)) - sum(map(len, spans))
         if second and not config.multi_label:
@@ -403,7 +410,7 @@ def _warn_of_missed_entities(config: TriaffineConfig, dataset: DatasetDict) -> N
                 "them is trained on and found; to let a span have several, train with --multi_label true.",
                 *(split, second),
             )
-        beyond = sum(max(0, len(of_sentence) - most) for of_sentence in spans)
+        beyond = sum(max(0, len(spans_of(window)) - most) for window in windows)
         if beyond and config.cross_span:
             logger.warning(
                 "The %s data has %d entity spans more than the %d candidates of a sentence, which cannot be found. "

@@ -100,7 +100,7 @@ def prepare_run(arguments: Sequence[str]) -> Run:
     to_score = {split: records for split, records in corpus.given.items() if split != "train"}
     splits = DatasetDict({**corpus.to_train_on(), **to_score})  # raw text may lack the entities of a type
     model, processor = build_model(plan, splits, labels)
-    check_entities(model.config, splits)
+    check_entities(model.config, processor, splits)
     with plan.training.main_process_first():
         add = partial(add_context, context=model.config.context, max_tokens=model.config.max_subwords)
         corpus = corpus.change(add)

@@ -17,16 +17,17 @@ from typing import Any, cast
 import datasets
 import torch
 from accelerate.utils import gather_object
-from torch.utils.data import DataLoader, Sampler
+from torch.utils.data import DataLoader, Dataset, Sampler
 from transformers import TrainingArguments
 from transformers.trainer import TRAINER_STATE_NAME, TRAINING_ARGS_NAME
 from transformers.trainer_utils import EvalLoopOutput, IntervalStrategy, TrainOutput
 
 from ..data.collator import DataCollatorForNestedNER
 from ..data.statistics import Span
+from ..data.windows import Windows
 from ..evaluation.prediction import candidate_spans
 from ..evaluation.scoring import candidate_recall, score_entities, without_labels
-from ..model.decoding_triaffine import find_entities
+from ..model.decoding_triaffine import find_entities, resolve_overlaps
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.repository_triaffine import broken_weights
@@ -38,6 +39,7 @@ from .batching import (
     Size,
     TrainingBatchSampler,
     measure_records,
+    record_name,
 )
 from .callbacks import TrainingCallback
 from .checkpoints import FILES, find_checkpoint, list_files, remove_damaged
@@ -126,8 +128,8 @@ class NestedNERTrainer(SearchTrainer):
         self.last_loss: torch.Tensor | float = math.nan
         self._update: list[tuple[torch.Tensor, list[str]]] = []  # loss and ids of each batch of the update
         self._sentences: torch.Tensor | int = 0  # of the update, in all processes
-        self._batch: list[int] = []  # shape of the current batch: sentences, sub-words
-        self._sizes_by_dataset: dict[str, list[Size]] = {}
+        self._batch: list[Any] = []  # the current batch: its numbers of sentences and sub-words, its first sentence
+        self._windows_by_dataset: dict[str, tuple[Windows, list[Size]]] = {}
         super().__init__(
             model,
             args,
@@ -206,9 +208,9 @@ class NestedNERTrainer(SearchTrainer):
         if self.train_dataset is None:
             raise ValueError("NestedNERTrainer: training needs a train_dataset.")
         seed = self.args.seed if self.args.data_seed is None else self.args.data_seed
-        dataset = plain_records(self.train_dataset, "train_dataset")
+        windows, sizes = self._windows(plain_records(self.train_dataset, "train_dataset"))
         sampler = TrainingBatchSampler(
-            self._sizes(dataset),
+            sizes,
             batch_size=self._train_batch_size,
             seed=seed,
             max_subwords=self._own("max_subwords_per_batch"),
@@ -218,7 +220,7 @@ class NestedNERTrainer(SearchTrainer):
         )
         self._callback.sampler = sampler
         collate_records = dataclasses.replace(self.collate_records, with_ids=True)
-        loader: DataLoader[Any] = self.accelerator.prepare(self._dataloader(dataset, sampler, collate_records))
+        loader: DataLoader[Any] = self.accelerator.prepare(self._dataloader(windows, sampler, collate_records))
         return loader
 
     def set_initial_training_values(self, args: TrainingArguments, dataloader: DataLoader[Any], *others: Any) -> Any:
@@ -236,32 +238,34 @@ class NestedNERTrainer(SearchTrainer):
         dataset = own[eval_dataset] if isinstance(eval_dataset, str) else own if eval_dataset is None else eval_dataset
         if dataset is None:
             raise ValueError("NestedNERTrainer: evaluation needs an eval_dataset.")
-        dataset = plain_records(dataset, "the dataset to evaluate on")
+        windows, sizes = self._windows(plain_records(dataset, "the dataset to evaluate on"))
         sampler = EvaluationBatchSampler(
-            self._sizes(dataset),
+            sizes,
             self.args.eval_batch_size,
             self.args.world_size,
             self.args.process_index,
             max_subwords=self._own("max_subwords_per_batch"),
         )
-        return self._dataloader(dataset, sampler, self.collate_records)
+        return self._dataloader(windows, sampler, self.collate_records)
 
     def get_test_dataloader(self, test_dataset: datasets.Dataset) -> DataLoader[Any]:
         return self.get_eval_dataloader(test_dataset)
 
-    def _sizes(self, dataset: datasets.Dataset) -> list[Size]:
-        """(sub-words, words) of each record, counted once per dataset."""
+    def _windows(self, dataset: datasets.Dataset) -> tuple[Windows, list[Size]]:
+        """The records, long ones in windows, with their (sub-words, words); counted once per dataset."""
         key = dataset._fingerprint
-        if key not in self._sizes_by_dataset:
+        if key not in self._windows_by_dataset:
+            processor = self.collate_records.processor
+            windows = Windows(dataset, processor)
             show_progress = self.is_local_process_zero() and not self.args.disable_tqdm
-            self._sizes_by_dataset[key] = measure_records(self.collate_records.processor, dataset, show_progress)
-        return self._sizes_by_dataset[key]
+            self._windows_by_dataset[key] = windows, measure_records(processor, windows, show_progress)
+        return self._windows_by_dataset[key]
 
     def _dataloader(
-        self, dataset: datasets.Dataset, batch_sampler: Sampler[list[int]], collate_records: RecordCollator
+        self, windows: Windows, batch_sampler: Sampler[list[int]], collate_records: RecordCollator
     ) -> DataLoader[Any]:
         return DataLoader(
-            dataset,
+            cast("Dataset[Any]", windows),
             batch_sampler=batch_sampler,
             collate_fn=collate_records,
             num_workers=self.args.dataloader_num_workers,
@@ -299,7 +303,7 @@ class NestedNERTrainer(SearchTrainer):
         published `loss_reduction="batch"`, a mean over spans, this holds within a batch only.)
         """
         sentences = inputs.pop(RECORD_IDS, [])  # not an input of the model
-        self._batch[:] = inputs["input_ids"].shape
+        self._batch[:] = *inputs["input_ids"].shape, *sentences[:1]
         # Gradients are averaged over the processes, hence the factor.
         self.current_gradient_accumulation_steps: Any = self._sentences / (
             len(inputs["num_words"]) * self.args.world_size
@@ -355,12 +359,14 @@ class NestedNERTrainer(SearchTrainer):
         scored. What `compute_metrics` finds in an [`EntityPrediction`] is added, and replaces metrics of the same name.
         `prediction_loss_only` and `ignore_keys` have no effect.
         """
-        dataset: Any = dataloader.dataset
-        if len(dataset) == 0:
+        windows: Any = dataloader.dataset
+        if len(windows) == 0:
             raise ValueError(f"{description}: the dataset is empty, so there is nothing to score.")
         with self._explaining_faults():
             rows, loss = self._predict_rows(dataloader)
-        predictions: Any = [entities for entities, _ in rows]
+        dataset = windows.records
+        found = windows.join(entities for entities, _ in rows)
+        predictions: Any = [resolve_overlaps(entities, "all") for entities in found]
         metrics: dict[str, float] = {}
         references: Any = None
         if "entities" in dataset[0]:
@@ -368,7 +374,8 @@ class NestedNERTrainer(SearchTrainer):
             scored = without_labels(predictions, self.unscored_labels(references))
             metrics = {"loss": loss, **score_entities(scored, references).metrics()}
             if self.model.config.cross_span:
-                metrics["candidate_recall"] = candidate_recall([spans for _, spans in rows], references)["recall"]
+                candidates = windows.join_spans(spans for _, spans in rows)
+                metrics["candidate_recall"] = candidate_recall(candidates, references)["recall"]
             metrics = prefix_metrics(metrics, metric_key_prefix)
             if self.compute_metrics is not None:
                 evaluated: Any = EntityPrediction(scored, references, dataset)
@@ -387,8 +394,9 @@ class NestedNERTrainer(SearchTrainer):
         return cast("list[Entities]", predictions)
 
     def _predict_rows(self, dataloader: DataLoader[Any]) -> tuple[list[tuple[Entities, list[Span]]], float]:
-        """Entities and candidates of every row of the data set, over all processes, and the mean loss of a sentence."""
+        """Entities and candidates of every window of the records, over all processes, and the mean loss of one."""
         sampler: Any = dataloader.batch_sampler
+        windows: Any = dataloader.dataset
         model: Any = self.model
         self._use_averages()
         if not self.accelerator._models:  # the model is not on its device yet
@@ -397,8 +405,8 @@ class NestedNERTrainer(SearchTrainer):
         self.callback_handler.eval_dataloader = dataloader
         found: list[tuple[int, tuple[Entities, list[Span]]]] = []
         losses: list[float] = []
-        for rows, inputs in zip(sampler.rows_that_count, dataloader, strict=True):
-            self._batch[:] = inputs["input_ids"].shape
+        for batch, rows, inputs in zip(sampler.batches, sampler.rows_that_count, dataloader, strict=True):
+            self._batch[:] = *inputs["input_ids"].shape, record_name(windows[batch[0]])
             sentences, loss = self._predict_batch(model, inputs)
             # A batch that counts in another process has no rows here.
             found += zip(rows, sentences, strict=False)

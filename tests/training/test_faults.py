@@ -117,6 +117,16 @@ def test_memory_that_runs_out_is_explained_with_what_reduces_it(tmp_path, fail, 
     assert any(field.name in str(caught.value) for field in fields(trainer.args) if "_checkpointing" in field.name)
 
 
+def test_memory_that_one_sentence_exhausts_is_explained_with_its_name(tmp_path) -> None:
+    trainer = micro_trainer(tmp_path, RECORDS, per_device_train_batch_size=1, per_device_eval_batch_size=1)
+    trainer.model.register_forward_hook(failing_at_batch(1, take_all_memory))
+    for run in (trainer.train, lambda: trainer.evaluate(trainer.train_dataset)):
+        with pytest.raises(OutOfMemoryError, match=r"at one sentence of \d+ sub-words, '[^']+' \(") as caught:
+            run()
+        assert "batch_size" not in str(caught.value)
+        trainer.model.register_forward_hook(failing_at_batch(1, take_all_memory))
+
+
 def test_a_process_other_than_the_first_logs_its_own_faults(tmp_path, monkeypatch, caplog) -> None:
     trainer = micro_trainer(tmp_path, RECORDS)
     trainer.model.register_forward_hook(failing_at_batch(1, take_all_memory))
