@@ -31,12 +31,6 @@ from .reading import BYTE_ORDER_MARK
 from .schema import CorpusError, Entity, Record, RecordChecker, Text
 
 DEFAULT_SENTENCE_SPLITTER = "punctuation"
-MAX_SENTENCE_WORDS = 256
-"""Longer sentences are cut into pieces of this many words, as `TriaffineProcessor` does by default with raw text."""
-
-LOST_ACROSS_CUTS = f"entities across sentences, cut after {MAX_SENTENCE_WORDS} words, dropped"
-"""What is said in place of [`LOST_ACROSS_SENTENCES`] of texts that are one sentence each, and none but these cuts."""
-
 SHOWN_AROUND = 20  # characters of context on either side of an example
 SHOWN_INSIDE = 40
 JOINERS = "\u200c\u200d"  # parts of ordinary words, in Persian or Hindi, and of emoji
@@ -154,8 +148,8 @@ def sentences_of(
     Args:
         word_splitter: text → [(start, end)] in characters, for a document with a text; None takes the words of the
             corpus, or if it has none, those of the pipeline's own splitter.
-        sentence_splitter: "punctuation", "lines" or "none", for texts without sentences; those of more than
-            `MAX_SENTENCE_WORDS` words are cut in any case.
+        sentence_splitter: "punctuation", "lines" or "none", for texts without sentences. Sentences of any length stay
+            whole: the model reads long ones in windows.
 
     Raises:
         CorpusError: an annotation is outside of the text, or its text differs from the tool's quote; a sentence is
@@ -171,9 +165,7 @@ def sentences_of(
         found = _by_characters(document, check)
     if not sentences:
         check.note("texts without a word ignored", example=document.where)
-    cut_alone = sentence_splitter == "none" and not document.has_sentences
-    across = LOST_ACROSS_CUTS if cut_alone else LOST_ACROSS_SENTENCES
-    entities = _aligned(document, found, [sentence.offsets for sentence in sentences], check, across)
+    entities = _aligned(document, found, [sentence.offsets for sentence in sentences], check)
     for number, (sentence, inside) in enumerate(zip(sentences, entities, strict=True)):
         raw = {"id": f"{document.id}:{number}", "doc_id": document.id, "sent_id": number, **sentence.fields}
         if inside or not in_own_words:
@@ -197,7 +189,7 @@ def in_context(text: str, start: int, end: int) -> str:
 
 
 def _given_sentences(document: Document, sentence_splitter: str) -> Sequence[Sentence]:
-    """The sentences in the words of the corpus; where it marks none, those of its text, long ones cut."""
+    """The sentences in the words of the corpus; where it marks none, those of its text."""
     given = document.sentences or ()
     if document.has_sentences or document.text is None:
         return given
@@ -207,9 +199,8 @@ def _given_sentences(document: Document, sentence_splitter: str) -> Sequence[Sen
         starts = [start for start, _ in whole.offsets]
         for start, end in borders:
             inside = range(bisect_left(starts, start), bisect_left(starts, end))
-            for first in range(0, len(inside), MAX_SENTENCE_WORDS):
-                where = f"{document.where}, sentence {len(found)}"
-                found.append(_words_of(whole, inside[first : first + MAX_SENTENCE_WORDS], where))
+            if inside:
+                found.append(_words_of(whole, inside, f"{document.where}, sentence {len(found)}"))
     return found
 
 
@@ -232,18 +223,16 @@ def _cut_sentences(
     if document.sentences is not None and document.has_sentences:
         return [_cut_again(sentence, text, words) for sentence in document.sentences]
     sentences = whole_text if document.has_sentences else named_sentence_splitter(sentence_splitter)
-    whole = (
+    cut = (
         [(first + start, first + end) for start, end in sentence]
         for first, last in pairwise((0, *document.borders, len(text)))
         for sentence in split_text(text[first:last], sentences, words)
     )
-    size = MAX_SENTENCE_WORDS
-    cut = [sentence[first : first + size] for sentence in whole for first in range(0, len(sentence), size)]
     return [
         Sentence(
             {"tokens": [text[start:end] for start, end in offsets]}, f"{document.where}, sentence {number}", offsets
         )
-        for number, offsets in enumerate(cut)
+        for number, offsets in enumerate(filter(None, cut))
     ]
 
 
@@ -260,9 +249,8 @@ def _aligned(
     found: Iterable[Entity],
     words_by_sentence: Sequence[Sequence[Offsets]],
     check: RecordChecker,
-    across: str,
 ) -> list[list[Entity]]:
-    """The entities `found` of every sentence, by words; `across` is said of those that cross the end of one."""
+    """The entities `found` of every sentence, by words."""
     words = [word for sentence in words_by_sentence for word in sentence]
     aligned, lost = align_entities(document.text or "", found, words)
     for entity in lost:
@@ -271,7 +259,7 @@ def _aligned(
     for entity in crossing:
         start, end = words[entity["start"]][0], words[entity["end"] - 1][1]
         example = _example(document, Entity(start=start, end=end, type=entity["type"]))
-        check.drop(across, example=example)
+        check.drop(LOST_ACROSS_SENTENCES, example=example)
     return entities
 
 

@@ -69,7 +69,7 @@ def load_nested_ner(
         word_splitter: text → [(start, end)] of its words in characters. Only for formats that keep the text as written
             (GENIA and all that count characters); use `retokenize` for the others.
         sentence_splitter: how texts are split into sentences: "punctuation" (the default, as in the pipeline), "lines"
-            or "none"; sentences of more than 256 words are cut. Only for formats that do not mark sentences.
+            or "none". Only for formats that do not mark sentences.
         columns: the columns of "iob2", indices from 0: {"tokens": 0, "entities": [1, 2], "pos": 3}; the span group of
             "docbin": {"entities": "sc"}; the layer and feature of "cas": {"entities": "layer:feature"}; None detects
             them, and takes INCEpTION's built-in layer.

@@ -57,6 +57,8 @@ OF_TABLES = (
 )
 
 Kind = TypeVar("Kind", str, int, list[Any])
+Span = tuple[int, int]
+"""(start, end), end exclusive, in words or in characters."""
 
 
 class Entity(TypedDict):

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import Any
 
-from .windows import Span, Windows, spans_of
+from .schema import Span
+from .windows import Windows, spans_of
 
 
 def contains(outer: Span, inner: Span) -> bool:

@@ -4,18 +4,19 @@ Memory and time for a sentence grow faster than its length, and corpora have sen
 columns without blank lines is one of 200,000 words.
 """
 
+from __future__ import annotations
+
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from datasets import Dataset
 
-from ..model.processing_triaffine import TriaffineProcessor
 from ..model.text_triaffine import MAX_SENTENCE_WORDS, belongs, in_windows
-from .schema import CONTEXT_FIELDS
+from .schema import CONTEXT_FIELDS, Span
 
-Span = tuple[int, int]
-"""(start, end), end exclusive."""
+if TYPE_CHECKING:
+    from ..model.processing_triaffine import TriaffineProcessor
 
 # Long sentences that are kept while their windows are read.
 RECORDS_KEPT = 8
@@ -53,7 +54,9 @@ class Windows(Sequence[dict[str, Any]]):
         if processor is not None:
             self._context, self._reach = processor.context, processor.max_subwords
             self._max_words = processor.max_sentence_words
-        sentences = records["tokens"] if isinstance(records, Dataset) else (record["tokens"] for record in records)
+        sentences: Iterable[Sequence[str]] = (record["tokens"] for record in records)
+        if isinstance(records, Dataset) and "tokens" in records.column_names:  # a transform may add the column
+            sentences = records["tokens"]
         for row, tokens in enumerate(sentences):
             if len(tokens) <= self._max_words:
                 self.places.append(row)
@@ -100,7 +103,7 @@ class Windows(Sequence[dict[str, Any]]):
             row, first = (place.row, place.start) if isinstance(place, Window) else (place, 0)
             own = (entity for entity in entities if self.owns(number, entity["start"], entity["end"]))
             by_record[row] += (_moved(entity, first) for entity in own)
-        return by_record
+        return [sorted(entities, key=lambda entity: (entity["start"], -entity["end"])) for entities in by_record]
 
     def join_spans(self, found: Iterable[Iterable[Span]]) -> list[list[Span]]:
         """The same for spans, (start, end exclusive)."""

@@ -18,7 +18,6 @@ from datasets import Dataset
 
 from ..files import new_folder
 from .alignment import join_sentences, join_tokens
-from .documents import MAX_SENTENCE_WORDS
 from .formats.iob2 import BETWEEN_TAGS, DOCUMENT_START, POS_NAME, TAGS_NAME, TOKENS_NAME
 from .reading import BYTE_ORDER_MARK
 from .schema import CONTEXT_FIELDS, FEATURES, RecordChecker
@@ -132,7 +131,6 @@ def write_texts(records: Records, path: Path, write: Callable[[Iterable[TextDocu
         lost["ids"] += record["id"] != f"{record['doc_id']}:{number}"
         lost["sentences with part-of-speech tags"] += bool(record["pos"])
         lost["tokens with white space in them"] += sum(1 for token in record["tokens"] if NOT_ONE_WORD.search(token))
-        lost["sentences too long to be read in one piece"] += len(record["tokens"]) > MAX_SENTENCE_WORDS
         lost["ends of sentences"] += write is write_pubtator and number > 1
     return +(lost + _lost_in_text(in_order))
 

@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from ..data.collator import encode_records
-from ..data.statistics import Span
+from ..data.schema import Span
 from ..inference import model_inputs, rank_of_span, read_labels
 from ..model.configuration_triaffine import NONE_LABEL, TriaffineConfig
 from ..model.modeling_triaffine import NestedNEROutput, TriaffineForNestedNER, evaluating

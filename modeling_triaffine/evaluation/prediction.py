@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 from ..data import add_context
 from ..data.collator import encode_records
-from ..data.statistics import Span
+from ..data.schema import Span
 from ..data.windows import Windows
 from ..inference import model_inputs
 from ..model.batches_triaffine import BATCHES_AT_ONCE, Feature, run_by_length

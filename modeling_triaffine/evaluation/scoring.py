@@ -23,7 +23,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from operator import itemgetter
 from typing import Any, TypeVar
 
-from ..data.statistics import Span, contains, nesting_depths
+from ..data.schema import Span
+from ..data.statistics import contains, nesting_depths
 from ..drawing.entities import read_span
 from .scores import PARTS, Counts, Entity, Scores
 

@@ -23,11 +23,11 @@ from transformers.trainer import TRAINER_STATE_NAME, TRAINING_ARGS_NAME
 from transformers.trainer_utils import EvalLoopOutput, IntervalStrategy, TrainOutput
 
 from ..data.collator import DataCollatorForNestedNER
-from ..data.statistics import Span
+from ..data.schema import Span
 from ..data.windows import Windows
 from ..evaluation.prediction import candidate_spans
 from ..evaluation.scoring import candidate_recall, score_entities, without_labels
-from ..model.decoding_triaffine import find_entities, resolve_overlaps
+from ..model.decoding_triaffine import find_entities
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.repository_triaffine import broken_weights
@@ -365,8 +365,7 @@ class NestedNERTrainer(SearchTrainer):
         with self._explaining_faults():
             rows, loss = self._predict_rows(dataloader)
         dataset = windows.records
-        found = windows.join(entities for entities, _ in rows)
-        predictions: Any = [resolve_overlaps(entities, "all") for entities in found]
+        predictions: Any = windows.join(entities for entities, _ in rows)
         metrics: dict[str, float] = {}
         references: Any = None
         if "entities" in dataset[0]:

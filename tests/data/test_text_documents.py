@@ -1,7 +1,5 @@
 """Texts annotated by characters: how they are cut and what becomes of their entities, whatever the text is."""
 
-import inspect
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,14 +7,12 @@ from hypothesis import strategies as st
 from modeling_triaffine.data import CorpusError, RecordChecker
 from modeling_triaffine.data.alignment import INVISIBLE_SPACES
 from modeling_triaffine.data.documents import (
-    MAX_SENTENCE_WORDS,
     Annotation,
     Document,
     in_context,
     sentences_of,
     text_of,
 )
-from modeling_triaffine.model.processing_triaffine import TriaffineProcessor
 from modeling_triaffine.model.text_triaffine import word_splitter
 from tests.helpers.corpora import spelled
 
@@ -76,23 +72,14 @@ class TestText:
         records, _ = cut("one-two\nthree. Four", word_splitter=word_splitter("whitespace"), sentence_splitter="lines")
         assert [record["tokens"] for record in records] == [["one-two"], ["three.", "Four"]]
 
-    def test_long_sentences_are_cut_as_the_processor_cuts_them(self):
-        default = inspect.signature(TriaffineProcessor.__init__).parameters["max_sentence_words"].default
-        assert default == MAX_SENTENCE_WORDS
-        records, check = cut(
-            "a " * (MAX_SENTENCE_WORDS + 1), annotation((2 * MAX_SENTENCE_WORDS - 2, 2 * MAX_SENTENCE_WORDS + 1))
-        )
-        assert [len(record["tokens"]) for record in records] == [MAX_SENTENCE_WORDS, 1]
-        assert "across sentences dropped: 1" in check.report()
-
-    def test_a_whole_text_is_cut_too_and_said_so(self):
-        size = MAX_SENTENCE_WORDS
-        records, check = cut(
-            "a. " * (size + 1), annotation((3 * size // 2 - 3, 3 * size // 2)), sentence_splitter="none"
-        )
-        assert [len(record["tokens"]) for record in records] == [size, size, 2]
-        _, check = cut("a " * (size + 1), annotation((2 * size - 2, 2 * size + 1)), sentence_splitter="none")
-        assert f"entities across sentences, cut after {size} words, dropped: 1" in check.report()
+    @pytest.mark.parametrize(("word", "splitter", "size"), [("a ", "punctuation", 300), ("a. ", "none", 600)])
+    def test_long_sentences_stay_whole(self, word, splitter, size):
+        """The model reads them in windows."""
+        inside = annotation((255 * len(word), 260 * len(word) - 1))
+        (record,), check = cut(word * 300, inside, sentence_splitter=splitter)
+        assert len(record["tokens"]) == size
+        assert len(record["entities"]) == 1
+        assert not check.report()
 
     def test_lone_surrogate(self):
         with pytest.raises(CorpusError, match=r"field 'text' has '\\ud800'"):

@@ -222,7 +222,6 @@ class TestTexts:
         assert write("brat", records, tmp_path / "b") == {
             "ids": 2,
             "numbers of sentences": 1,
-            "sentences too long to be read in one piece": 1,
             "sentences with a context of their own": 1,
             "sentences with part-of-speech tags": 1,
             "tokens with white space in them": 2,
