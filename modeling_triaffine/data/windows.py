@@ -103,7 +103,9 @@ class Windows(Sequence[dict[str, Any]]):
             row, first = (place.row, place.start) if isinstance(place, Window) else (place, 0)
             own = (entity for entity in entities if self.owns(number, entity["start"], entity["end"]))
             by_record[row] += (_moved(entity, first) for entity in own)
-        return [sorted(entities, key=lambda entity: (entity["start"], -entity["end"])) for entities in by_record]
+        for row in {place.row for place in self.places if isinstance(place, Window)}:
+            by_record[row].sort(key=lambda entity: (entity["start"], -entity["end"]))  # those of windows overlap
+        return by_record
 
     def join_spans(self, found: Iterable[Iterable[Span]]) -> list[list[Span]]:
         """The same for spans, (start, end exclusive)."""
