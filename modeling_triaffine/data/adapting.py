@@ -14,7 +14,7 @@ from .context import AnyDataset
 from .documents import DEFAULT_SENTENCE_SPLITTER, Document, Sentence, document_of_words, sentences_of
 from .formats.bigbio import BIGBIO, bigbio_document
 from .formats.iob2 import BETWEEN_TAGS, RULE, TAG, decode_tags
-from .formats.text_spans import annotated_text
+from .formats.text_spans import TextForm, annotated_text
 from .json_records import JsonObject
 from .schema import FEATURES, RecordChecker, as_records
 
@@ -158,8 +158,8 @@ def _of_texts(dataset: Dataset, columns: Any, name: str, check: RecordChecker) -
         if isinstance(columns, str):
             yield bigbio_document(row, default_id, where, check)
         else:
-            names = columns["text"], (columns["entities"],), columns.get("id", "id")
-            yield annotated_text(JsonObject(row, where, check), default_id, *names)
+            form = TextForm(text=columns["text"], spans=(columns["entities"],), id=columns.get("id", "id"))
+            yield annotated_text(JsonObject(row, where, check), default_id, form)
 
 
 def _rows(dataset: Dataset, check: RecordChecker) -> Iterator[tuple[dict[str, Any], str]]:

@@ -44,11 +44,27 @@ def detect_format(path: Path) -> CorpusFormat:
 
 
 def formats_recognizing(head: str) -> list[CorpusFormat]:
-    """The formats that recognize a file by its first characters, the most specific first."""
+    """The formats that recognize a file by its first characters most specifically; a test sees to it that one does."""
     keys = frozenset(record_keys(head))
     keys |= {IN_LIST} if keys and head.startswith("[") else frozenset()
     fits = {known.name: _fit(known, head, keys) for known in known_formats()}
-    return [FORMATS[name] for name, fit in sorted(fits.items(), key=lambda pair: -pair[1]) if fit]
+    best = max(fits.values())
+    return [FORMATS[name] for name, fit in fits.items() if fit == best] if best else []
+
+
+def read_as(path: Path, known: CorpusFormat, given: str | None) -> str:
+    """Which form a file or folder was taken for, and why, and how to name another; without a full stop."""
+    form = f"Read as {known.name!r} ({known.description})"
+    if given is not None:
+        return f"{form}, as named"
+    if known.documents is not None or path.is_dir():
+        why = "the names of its files"
+    elif known.keys and (keys := record_keys(read_head(path))):
+        fitting = max((form.required & keys for form in known.keys), key=len)
+        why = f"the keys {', '.join(map(repr, sorted(fitting)))} of its first record"
+    else:
+        why = "its first lines" if known in formats_recognizing(read_head(path)) else "its name"
+    return f"{form} for {why}; --format (format=) names another"
 
 
 def format_of(path: Path, name: str | None) -> CorpusFormat:

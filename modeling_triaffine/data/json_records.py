@@ -81,8 +81,29 @@ class JsonObject:
         return f"{self.name}.{field}" if self.name else field
 
     def value(self, field: str, kind: type[Kind]) -> Kind:
-        """The value of a required field of type str, int or list."""
-        return self.check.typed(self.fields, field, kind, self.where, self.name)
+        """The value of a required field of type str, int or list; the field may be a path, such as "data.text"."""
+        owner, name = self._owner(field)
+        return self.check.typed(owner.fields, name, kind, self.where, owner.name)
+
+    def get(self, field: str) -> object:
+        """The value of a field, which may be a path; None if it is missing."""
+        try:
+            owner, name = self._owner(field)
+        except CorpusError:
+            return None
+        return owner.fields.get(name)
+
+    def _owner(self, path: str) -> tuple[JsonObject, str]:
+        """The object that has the field at the end of a path, and its name there; a number counts in a list."""
+        owner = self
+        while path not in owner.fields and "." in path:
+            name, _, path = path.partition(".")
+            value = owner.fields.get(name)
+            first, _, rest = path.partition(".")
+            if isinstance(value, list) and first.isdecimal() and int(first) < len(value):
+                name, value, path = f"{name}[{first}]", value[int(first)], rest
+            owner = JsonObject(value, self.where, self.check, owner.name_of(name))
+        return owner, path
 
     def object(self, field: str, remedy: str) -> JsonObject:
         return JsonObject(self.fields.get(field), self.where, self.check, self.name_of(field), remedy)

@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from huggingface_hub.utils.sha import sha_fileobj
 from ..model import text_triaffine
 from .alignment import WordSplitter
 from .corpus_format import CorpusFormat
-from .detection import files_of, format_of
+from .detection import files_of, format_of, read_as
 from .documents import DEFAULT_SENTENCE_SPLITTER, Document, sentences_of, text_of
 from .formats import FORMATS
 from .reading import read_head
@@ -104,7 +105,7 @@ def load_nested_ner(
     for split, file in find_splits(path, format).items():
         corpus_format = format_of(file, format)
         _check_options(file, corpus_format, options)
-        source = _CorpusFile(file, corpus_format.name, allowed, options)
+        source = _CorpusFile(file, corpus_format.name, allowed, options, format)
         splits.update(_stream(source, split) if streaming else _prepare(source, split, cache_dir))
     return IterableDatasetDict(splits) if streaming else DatasetDict(splits)
 
@@ -129,7 +130,7 @@ def load_texts(path: PathLike | Mapping[str, PathLike], format: str | None = Non
             problem = f"the format {corpus_format.name!r} has words, but not the text that they were cut from"
             with_text = ", ".join(name for name, known in FORMATS.items() if known.keeps_text)
             raise CorpusError.at(file, "", problem, f"Give the corpus in a format that keeps the text: {with_text}")
-        check = RecordChecker(file)
+        check = RecordChecker(file, read_as=partial(read_as, file, corpus_format, format))
         for document in documents_of(file, corpus_format, check):
             splits.setdefault(split or document.split or "train", []).append(text_of(document, check))
         if check.entities_dropped:
@@ -194,10 +195,15 @@ class _CorpusFile:
     format_name: str  # not the format itself, so that a streaming data set can be pickled for a worker process
     labels: tuple[str, ...] | None
     options: Mapping[str, Any]
+    format_given: str | None
 
     @property
     def format(self) -> CorpusFormat:
         return FORMATS[self.format_name]
+
+    def checker(self, unique_ids: bool = True) -> RecordChecker:
+        how = partial(read_as, self.path, self.format, self.format_given)
+        return RecordChecker(self.path, self.labels, unique_ids, how)
 
     def records(self, check: RecordChecker) -> Iterator[Record]:
         """The sentences; raises CorpusError if there are none."""
@@ -209,8 +215,9 @@ class _CorpusFile:
                 found = True
                 yield record
         if not found:
-            problem = f"it has no sentences, read as {self.format_name!r}"
-            raise check.error("", problem, check.report().removesuffix(".") or "Check whether it is complete")
+            raise check.error(
+                "", "it has no sentences", check.report().removesuffix(".") or "Check whether it is complete"
+            )
 
     def fingerprint(self, split: str) -> str:
         """The cache key: changes with the files' names and contents, the options, and the code of the readers.
@@ -234,7 +241,7 @@ class _CorpusFile:
 
 def _prepare(source: _CorpusFile, split: str | None, cache_dir: PathLike | None) -> dict[str, Dataset]:
     """The splits of one file, from the cache if possible."""
-    check = RecordChecker(source.path, source.labels)
+    check = source.checker()
     name = split or "train"
     fingerprint = source.fingerprint(name)
     try:
@@ -281,7 +288,7 @@ def _stream(source: _CorpusFile, split: str | None) -> dict[str, IterableDataset
 
     if split is not None or not source.format.split_starts:
         return {split or "train": whole(split or "train", report=True)}
-    check = RecordChecker(source.path, source.labels, unique_ids=False)
+    check = source.checker(unique_ids=False)
     num_sentences = sum(1 for _ in source.records(check))  # its splits are known at the end of the file
     _warn(check.report())
     return {
@@ -291,7 +298,7 @@ def _stream(source: _CorpusFile, split: str | None) -> dict[str, IterableDataset
 
 
 def _streamed(source: _CorpusFile, report: bool) -> Iterator[Record]:
-    check = RecordChecker(source.path, source.labels, unique_ids=False)
+    check = source.checker(unique_ids=False)
     yield from source.records(check)
     if report:
         _warn(check.report())

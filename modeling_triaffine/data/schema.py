@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypedDict, TypeVar
 
@@ -128,6 +128,7 @@ class RecordChecker:
         path: the file, for messages.
         labels: the entity types allowed; None allows any.
         unique_ids: reject an id that occurred before. Keeps all ids in memory; disable it to read in constant memory.
+        read_as: says which form the file was taken for, and why, at the end of errors.
 
     Attributes:
         counts: what was dropped, ignored or changed, in words ("duplicate entities dropped") → how often. Readers add
@@ -135,8 +136,15 @@ class RecordChecker:
         sentences, entities_kept, entities_dropped: totals; the entities in the file are the sum of the last two.
     """
 
-    def __init__(self, path: Path | str, labels: Iterable[str] | None = None, unique_ids: bool = True):
+    def __init__(
+        self,
+        path: Path | str,
+        labels: Iterable[str] | None = None,
+        unique_ids: bool = True,
+        read_as: Callable[[], str] | None = None,
+    ):
         self.path = path
+        self.read_as = read_as
         self.labels = None if labels is None else frozenset(labels)
         self.counts: Counter[str] = Counter()
         self.sentences = self.entities_kept = self.entities_dropped = 0
@@ -145,7 +153,7 @@ class RecordChecker:
         self._places_of_ids: dict[str, str] | None = {} if unique_ids else None
 
     def error(self, where: str, problem: str, remedy: str) -> CorpusError:
-        return CorpusError.at(self.path, where, problem, remedy)
+        return CorpusError.at(self.path, where, problem, f"{remedy}. {self.read_as()}" if self.read_as else remedy)
 
     def drop(self, why: str, number: int = 1, example: str = "") -> None:
         """Counts entities of the file that are in no record."""

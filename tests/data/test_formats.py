@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from modeling_triaffine.data import CorpusError, detect_format, load_nested_ner
 from modeling_triaffine.data.alignment import INVISIBLE_SPACES
+from modeling_triaffine.data.detection import formats_recognizing
 from modeling_triaffine.data.json_records import record_keys
 from tests.helpers.corpora import (
     BIGBIO_RECORD,
@@ -62,6 +63,15 @@ def test_formats_are_detected_by_content(tmp_path, format, name):
     assert read(path)[0][0]["tokens"] == TOKENS
 
 
+@pytest.mark.parametrize("format", sorted(set(SINGLE_FILES)))
+def test_exactly_one_format_recognizes_a_sample_best(format):
+    (content,) = SAMPLES[format].values()
+    values = [content]
+    if content.startswith("{"):
+        values.append(f"[{content}]" if format != "json_lines" else json.dumps(json.loads(content), indent=1))
+    assert [[known.name for known in formats_recognizing(value)] for value in values] == [[format]] * len(values)
+
+
 @pytest.mark.parametrize("change", [lambda text: text.replace("\n", "\r\n"), lambda text: f"\ufeff{text}"])
 @pytest.mark.parametrize("format", SINGLE_FILES)
 def test_line_ends_of_windows_and_byte_order_marks_change_nothing(tmp_path, format, change):
@@ -86,18 +96,23 @@ def test_xml_may_have_another_encoding(tmp_path):
     assert spelled(read(path)[0][0]) == NESTED
 
 
-@pytest.mark.parametrize(
-    ("format", "value"),
-    [
-        ("json_lines", {**RECORD, "text": "The mayor of Orsk slept."}),
-        ("json_lines", {"text": "The mayor", "tokens": TOKENS, "entities": RECORD["entities"]}),
-        ("json_lines", [RECORD]),
-        ("label_studio", [{"data": {"text": "a"}, "predictions": []}]),
-        ("text_spans", {"text": "a", "tokens": [{"id": 0}], "spans": []}),
-        ("bigbio_kb", {**BIGBIO_RECORD, "passages": [{**BIGBIO_RECORD["passages"][0], "text": ["a" * 100_000]}]}),
-    ],
-    ids=["a text besides", "a text and no ids", "a list of sentences", "tasks", "tokens besides", "a long text first"],
-)
+SIMILAR_JSON = {
+    "a text besides": ("json_lines", {**RECORD, "text": "The mayor of Orsk slept."}),
+    "a text and no ids": ("json_lines", {"text": "The mayor", "tokens": TOKENS, "entities": RECORD["entities"]}),
+    "a list of sentences": ("json_lines", [RECORD]),
+    "lines of published records": ("published_json", PUBLISHED),
+    "tasks": ("label_studio", [{"data": {"text": "a"}, "predictions": []}]),
+    "tokens besides": ("text_spans", {"text": "a", "tokens": [{"id": 0}], "spans": []}),
+    "a sentence with spans": ("text_spans", {"sentence": "a", "annotations": [[0, 1, "A"]]}),
+    "a sentence of words": ("inclusive_spans", {"sentence": ["a"], "ner": [], "word": []}),
+    "a long text first": (
+        "bigbio_kb",
+        {**BIGBIO_RECORD, "passages": [{**BIGBIO_RECORD["passages"][0], "text": ["a" * 100_000]}]},
+    ),
+}
+
+
+@pytest.mark.parametrize(("format", "value"), SIMILAR_JSON.values(), ids=SIMILAR_JSON)
 def test_similar_json(tmp_path, format, value):
     assert detect_format(write_files(tmp_path, {"a.json": json.dumps(value)})).name == format
 

@@ -72,6 +72,7 @@ class TestTextSpans:
             {
                 "label": [{"start": 13, "end": 17, "text": "Orsk", "labels": ["City"]}, *objects()]
             },  # Label Studio, JSON-MIN
+            {"sentence": TEXT, "text": None, "annotations": [[0, 17, "Person"], [13, 17, "City"]], "id": "x"},
             {"entities": objects(), "label": None},
             {"spans": objects(), "label": "news"},
             {"labels": objects(), "label": []},
@@ -79,7 +80,8 @@ class TestTextSpans:
     )
     def test_spans_of_every_kind(self, tmp_path, fields):
         for lines in (True, False):
-            records, check = read(write_json(tmp_path / "a.json", {"text": TEXT, **fields}, as_list=not lines))
+            record = {name: value for name, value in {"text": TEXT, **fields}.items() if name != "text" or value}
+            records, check = read(write_json(tmp_path / "a.json", record, as_list=not lines))
             assert [" ".join(record["tokens"]) for record in records] == ["The mayor of Orsk slept .", "He woke ."]
             assert sorted(spelled(records[0])) == sorted(NESTED)
             assert check.entities_kept + check.entities_dropped == len(

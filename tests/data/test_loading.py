@@ -279,6 +279,23 @@ def test_a_record_of_another_form_is_shown_by_its_fields(tmp_path, record):
             load(path, "published_json" if as_list else "json_lines")
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "named", "how"),
+    [
+        ("a.json", '{"text": "a", "label": [[0, 9, "X"]]}', None, "'text_spans' .* for the keys 'text' of its first"),
+        ("a.txt", "a B-X\nb\n", None, "'iob2' .* for its first lines"),
+        ("a.conllu", "1\ta\n", None, r"'conllu' .* for its name; --format \(format=\) names another"),
+        ("in/a.ann", "T1\tX\n", None, "'brat' .* for the names of its files"),
+        ("a.txt", "a B-X\nb\n", "iob2", "'iob2' .* as named"),
+    ],
+)
+def test_errors_end_with_the_form_that_a_file_was_taken_for(tmp_path, name, content, named, how):
+    path = write_files(tmp_path, {"in/a.txt": "a", name: content})
+    for read in (load, load_texts) if "text" in content else (load,):
+        with pytest.raises(CorpusError, match=rf"\. Read as {how}[^.]*\.$"):
+            read(path.parent if name.startswith("in/") else path, named)
+
+
 class TestStreaming:
     def test_reads_no_further_than_it_is_asked(self, tmp_path):
         file = write(tmp_path / "a.jsonl", RECORD, changed(id="a:1"), {"id": "b"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from ..corpus_format import CorpusFormat, Keys
@@ -14,22 +15,56 @@ from ..schema import RecordChecker, names_of
 SPANS = ("entities", "spans", "label", "labels", "denotations")
 LAST = "end_idx"
 """The offset of a span's last character, in data sets of CBLUE (CMeEE), which quote the span as `entity` or `text`."""
-START, END = ("start", "start_offset", "start_idx", "begin"), ("end", "end_offset", LAST)
+START = ("start", "start_offset", "start_idx", "begin", "span.begin")
+END = ("end", "end_offset", LAST, "span.end")
 TYPE = ("label", "type", "labels", "obj", "entity_group")  # the last is of the pipeline, and of predict
 BOOKKEEPING = {"id", "token_start", "token_end", "input_hash", "source"}
 """Fields of a span that only matter to the tool that wrote it."""
+OF_TEXT = Keys.of("text")
 WITHOUT_SPANS = "texts without a field of spans read as without entities"
 FURTHER_ANNOTATIONS = "further annotations of a task ignored"
 REJECTED = ("reject", "ignore")
 """Values of Prodigy's `answer` for texts that should not be used."""
 
 
+@dataclass(frozen=True)
+class TextForm:
+    """Where records of one form have their text and its spans; each has one of the names given.
+
+    A name may be a path: "data.text", "points.0.start".
+
+    Args:
+        keys: the keys by which records of this form are recognized.
+        text: the field of the text.
+        spans: the list of spans.
+        start, end, type: of a span that is an object; a list is [start, end, type].
+        inclusive_end: whether the end is the offset of the last character, as it always is in `LAST`.
+        id: the name of the text.
+    """
+
+    keys: Keys = OF_TEXT
+    text: str = "text"
+    spans: tuple[str, ...] = SPANS
+    start: tuple[str, ...] = START
+    end: tuple[str, ...] = END
+    type: tuple[str, ...] = TYPE
+    inclusive_end: bool = False
+    id: str = "id"
+
+
+TEXT_FORMS = (
+    TextForm(),
+    TextForm(Keys.of("sentence annotations"), text="sentence", spans=("annotations",)),
+    TextForm(Keys.of("sentence entities"), text="sentence", spans=("entities",)),
+)
+"""The forms of texts with spans; a record is of the one that requires most of its keys."""
+
+
 def read_text_spans(path: Path, check: RecordChecker) -> Iterator[Document]:
     """Reads texts with spans by characters; a CorpusError names the line or record and the field.
 
-    The spans are in one of the fields `SPANS`. A span is a list [start, end, type] or an object with one field each of
-    `START`, `END` (exclusive but for `LAST`) and `TYPE` (`labels`: one entity each), and perhaps the covered `text`,
-    which is checked.
+    The names of the fields are those of `TEXT_FORMS`. A span is a list [start, end, type] or an object with start, end
+    and type (a list of types: one entity each), and perhaps the covered `text`, which is checked.
     """
     texts, without_before = 0, check.counts[WITHOUT_SPANS]  # of other files of the split
     hashes: set[str] = set()
@@ -43,9 +78,10 @@ def read_text_spans(path: Path, check: RecordChecker) -> Iterator[Document]:
                 if text_hash in hashes:
                     check.note("texts read again, with the _input_hash of one before", example=where)
                 hashes.add(text_hash)
-            yield annotated_text(record, f"{stem(path)}:{number}")
+            form = form_of(record)
+            yield annotated_text(record, f"{stem(path)}:{number}", form)
     if texts and check.counts[WITHOUT_SPANS] - without_before == texts:
-        problem = f"no text has spans, in none of the fields {', '.join(map(repr, SPANS))}"
+        problem = f"no text has spans, in none of the fields {', '.join(map(repr, form.spans))}"
         remedy = "Give the spans one of these names; move a file without gold entities, of a test, out of the corpus"
         raise check.error("", problem, remedy)
 
@@ -68,27 +104,33 @@ def latest_annotations(values: Iterable[tuple[object, str]], check: RecordChecke
     yield from latest.values()
 
 
-def annotated_text(
-    record: JsonObject, default_id: str, text: str = "text", spans: Sequence[str] = SPANS, id: str = "id"
-) -> Document:
-    """The text of one record with its spans, in the fields of these names; `default_id` names it if it has no id."""
-    identifier = record.fields.get(id)
+def form_of(record: JsonObject) -> TextForm:
+    """The form of a record by its keys; the first form of all if it has the keys of none."""
+    keys = frozenset(record.fields)
+    fitting = [form for form in TEXT_FORMS if form.keys.fit(keys)] or TEXT_FORMS[:1]
+    return max(fitting, key=lambda form: len(form.keys.required))
+
+
+def annotated_text(record: JsonObject, default_id: str, form: TextForm) -> Document:
+    """The text of one record with its spans; `default_id` names it if it has no id."""
+    identifier = record.get(form.id)
     return Document(
         id=default_id if identifier in (None, "") else str(identifier),
-        text=record.value(text, str),
-        annotations=list(_annotations(record, spans, {text, id})),
         where=record.where,
+        text=record.value(form.text, str),
+        annotations=list(_annotations(record, form)),
     )
 
 
-def _annotations(record: JsonObject, spans: Sequence[str], others: set[str]) -> Iterator[Annotation]:
-    present = [name for name in spans if record.fields.get(name) is not None]
-    filled = [name for name in present if record.fields[name] and isinstance(record.fields[name], list)]
+def _annotations(record: JsonObject, form: TextForm) -> Iterator[Annotation]:
+    present = [name for name in form.spans if record.get(name) is not None]
+    filled = [name for name in present if (found := record.get(name)) and isinstance(found, list)]
     if len(filled) > 1:
         problem = f"there are spans in the fields {' and '.join(map(repr, filled))}"
         raise record.check.error(record.where, problem, "Put them into one of them")
     key = next(iter(filled or present), None)
-    for name in record.fields.keys() - {*others, "answer", key}:
+    known = _first_keys(form.text, form.id, "answer", *([key] if key else []))
+    for name in record.fields.keys() - known:
         if record.fields[name] not in (None, [], {}) and not name.startswith("_"):
             record.check.note(f"field '{name}' ignored")
     if key is None:
@@ -99,33 +141,38 @@ def _annotations(record: JsonObject, spans: Sequence[str], others: set[str]) -> 
         if isinstance(raw, list):
             if len(raw) != 3:
                 raise record.error(name, f"has {len(raw)} values", "It needs three: start, end, type")
-            raw = dict(zip(("start", "end", "label"), raw, strict=True))
-        elif isinstance(raw, dict) and isinstance(raw.get("span"), dict):  # of PubAnnotation
-            raw = {**{field: value for field, value in raw.items() if field != "span"}, **raw["span"]}
+            raw = dict(zip((form.start[0], form.end[0], form.type[0]), raw, strict=True))
         span = JsonObject(raw, record.where, record.check, name, remedy="A span has start, end and label")
-        yield from _entities_of_span(span)
+        yield from _entities_of_span(span, form)
 
 
-def _entities_of_span(span: JsonObject) -> Iterator[Annotation]:
-    start, end, kind = (_name_among(names, span) for names in (START, END, TYPE))
-    for ignored in span.fields.keys() - BOOKKEEPING - {start, end, kind, _quote_of(span, end)}:
+def _entities_of_span(span: JsonObject, form: TextForm) -> Iterator[Annotation]:
+    start, end, kind = (_name_among(names, span) for names in (form.start, form.end, form.type))
+    for ignored in span.fields.keys() - BOOKKEEPING - _first_keys(start, end, kind, _quote_of(span, end)):
         span.check.note(f"span field '{ignored}' ignored")
-    types = span.fields[kind] if isinstance(span.fields.get(kind), list) else [span.value(kind, str)]
-    yield from entity_of_each_type(span, start, end, types)
+    found = span.get(kind)
+    types = found if isinstance(found, list) else [span.value(kind, str)]
+    yield from entity_of_each_type(span, start, end, types, form.inclusive_end)
+
+
+def _first_keys(*paths: str) -> set[str]:
+    return {path.partition(".")[0] for path in paths}
 
 
 def _name_among(names: Sequence[str], span: JsonObject) -> str:
-    if found := [name for name in names if name in span.fields]:
+    if found := [name for name in names if name in span.fields or span.get(name) is not None]:
         return found[0]
     problem = f"is missing; the fields are {names_of(span.fields)}"
-    raise span.error(names[0], problem, f"Name it {' or '.join(names)}")
+    raise span.error(names[0], problem, f"Name it {' or '.join(name for name in names if '.' not in name)}")
 
 
-def entity_of_each_type(span: JsonObject, start: str, end: str, types: Sequence[str]) -> Iterator[Annotation]:
+def entity_of_each_type(
+    span: JsonObject, start: str, end: str, types: Sequence[str], inclusive_end: bool = False
+) -> Iterator[Annotation]:
     """One entity for every type of a span, whose offsets are the fields `start` and `end`."""
     if not types:
         span.check.drop("spans without a type dropped", example=f"{span.where}: {span.name}")
-    offsets = span.value(start, int), span.value(end, int) + (end == LAST)
+    offsets = span.value(start, int), span.value(end, int) + (inclusive_end or end == LAST)
     for kind in types:
         yield span.annotation([offsets], kind, _quote_of(span, end))
 
@@ -143,7 +190,7 @@ TEXT_SPANS = CorpusFormat(
     marks_sentences=False,
     has_own_words=False,
     suffixes=(".jsonl", ".ndjson", ".json"),
-    keys=(Keys.of("text"),),
+    keys=tuple(form.keys for form in TEXT_FORMS),
     tools="Doccano, Prodigy, PubAnnotation, Label Studio (JSON-MIN), scripts",
     example='{"text": "The mayor of Orsk", "entities": [{"start": 13, "end": 17, "label": "City"}]}',
 )
