@@ -65,6 +65,8 @@ def _register_model() -> None:
     from .acceleration import accelerate
     from .model.acceleration_triaffine import ACCELERATION
     from .model.configuration_triaffine import PipelineTasks, TriaffineConfig
+
+    PipelineTasks.is_installed = True  # by `_register_task`, as soon as there are tasks
     from .model.modeling_triaffine import TriaffineForNestedNER
     from .model.processing_triaffine import TriaffineProcessor
 
@@ -72,37 +74,24 @@ def _register_model() -> None:
     AutoModel.register(TriaffineConfig, TriaffineForNestedNER, exist_ok=True)
     AutoModelForTokenClassification.register(TriaffineConfig, TriaffineForNestedNER, exist_ok=True)
     AutoProcessor.register(TriaffineConfig, TriaffineProcessor, exist_ok=True)
-    PipelineTasks.is_installed = True  # by `_register_task`, as soon as there are tasks
     TriaffineForNestedNER.push_repository = _push_model
     accelerate(ACCELERATION)
 
 
 def _register_task() -> None:
-    """Takes the place of the class that transformers' `pipeline("token-classification", …)` makes.
+    from .model.repository_triaffine import register_task
 
-    For the name of a model, transformers reads the class from the model's configuration; for an object it goes by the
-    task alone, and asks for a tokenizer before it looks at the model.
-    """
-    from transformers import AutoTokenizer, TokenClassificationPipeline
-    from transformers.pipelines import PIPELINE_REGISTRY
+    def is_ours(model: Any) -> bool:
+        from .model.configuration_triaffine import TriaffineConfig
 
-    class TokenTaskPipeline(TokenClassificationPipeline):
-        """Makes a [`NestedNERPipeline`] of our models, and transformers' own pipeline of all others."""
+        return model.config.model_type == TriaffineConfig.model_type
 
-        _load_tokenizer = None  # type: ignore[assignment]  # optional: transformers goes on without one
+    def find_class(_model: Any) -> Any:
+        from .model.pipeline_triaffine import NestedNERPipeline
 
-        def __new__(cls, model: Any, **kwargs: Any) -> Any:
-            from .model.configuration_triaffine import TriaffineConfig
-            from .model.pipeline_triaffine import NestedNERPipeline
+        return NestedNERPipeline
 
-            if model.config.model_type == TriaffineConfig.model_type:
-                return NestedNERPipeline(model=model, **kwargs)
-            if kwargs.get("tokenizer") is None:  # says why transformers could not load it
-                kwargs["tokenizer"] = AutoTokenizer.from_pretrained(model.config.name_or_path)
-            return TokenClassificationPipeline(model=model, **kwargs)
-
-    tasks: dict[str, Any] = PIPELINE_REGISTRY.supported_tasks
-    tasks["token-classification"] = {**tasks["token-classification"], "impl": TokenTaskPipeline}
+    register_task(is_ours, find_class)
 
 
 def _push_model(model: Any, *arguments: Any, **options: Any) -> Any:

@@ -24,7 +24,14 @@ from transformers import AutoConfig, PretrainedConfig
 
 from .kinds_triaffine import ATTENTIONS, SCORINGS, AttentionKind, ScoringKind, names_of
 from .options_triaffine import MODEL_OPTIONS, ModelOptions, Option, option, options_of
-from .repository_triaffine import AUTO_MAP, CUSTOM_PIPELINES, HubMixin, code_reference, save_remote_code
+from .repository_triaffine import (
+    AUTO_MAP,
+    CUSTOM_PIPELINES,
+    HubMixin,
+    code_reference,
+    complete_import,
+    save_remote_code,
+)
 
 NONE_LABEL = "None"
 # Only the caller who loads a model sets these: in a file, they could name attention code on the Hub, or a pickle.
@@ -398,3 +405,6 @@ def _labels_by_id(field: str, pairs: Iterable[tuple[Any, Any]]) -> dict[int, str
 
 def _fail(message: str) -> NoReturn:
     raise ValueError(f"{WHERE}: {message}.")
+
+
+complete_import(__name__)

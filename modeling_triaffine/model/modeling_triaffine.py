@@ -24,7 +24,7 @@ from transformers.utils import can_return_tuple, logging
 
 from .acceleration_triaffine import ACCELERATION
 from .checks_triaffine import listed, reading
-from .configuration_triaffine import TriaffineConfig
+from .configuration_triaffine import PipelineTasks, TriaffineConfig
 from .factors_triaffine import TriaffineTensor, mlp_squared_norm
 from .repository_triaffine import (
     ORIGIN_OPTIONS,
@@ -32,9 +32,12 @@ from .repository_triaffine import (
     check_available,
     check_index,
     check_sizes,
+    complete_import,
+    find_pipeline_class,
     refuse_broken,
     refuse_missing,
     refuse_shapes,
+    register_task,
 )
 from .span_head_triaffine import SpanHeadOutput, TriaffineSpanHead
 from .words_triaffine import WordRepresentation, pool_subwords
@@ -461,3 +464,8 @@ def _check_positions(encoder: nn.Module, max_subwords: int) -> None:
                 f"`max_subwords` is {max_subwords}, but the encoder has positions for {positions} sub-words only; set "
                 f"max_subwords to at most {positions}."
             )
+
+
+complete_import(__name__)
+if not PipelineTasks.is_installed:  # loaded as remote code, without the package
+    register_task(lambda model: model.config.model_type == TriaffineConfig.model_type, find_pipeline_class)

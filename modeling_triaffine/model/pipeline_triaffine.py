@@ -16,7 +16,7 @@ from .checks_triaffine import check_integer, check_threshold, shortened
 from .decoding_triaffine import Threshold, check_overlap, find_entities, resolve_overlaps
 from .modeling_triaffine import TriaffineForNestedNER, evaluating
 from .processing_triaffine import PosTagger, TriaffineProcessor
-from .repository_triaffine import ORIGIN_OPTIONS
+from .repository_triaffine import ORIGIN_OPTIONS, complete_import
 from .text_triaffine import TextSplitter
 
 logger = logging.get_logger(__name__)
@@ -300,3 +300,6 @@ def _refuse_unknown(names: set[str]) -> None:
         known = "a call has `threshold`, `overlap` and `batch_size`; `device` and `dtype` are for making the pipeline"
         instead = INSTEAD_OF.get(name, known)
         raise TypeError(f"The pipeline has no keyword {name!r}: {instead}.")
+
+
+complete_import(__name__)

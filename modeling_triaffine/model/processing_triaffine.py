@@ -26,6 +26,7 @@ from .repository_triaffine import (
     HubMixin,
     check_available,
     code_reference,
+    complete_import,
     describe_missing,
     find_file,
     save_remote_code,
@@ -483,3 +484,6 @@ def _first_id(tokenizer: Any, *names: str) -> int:
         f"TriaffineProcessor: the tokenizer has none of {', '.join(names)}; give it such a special token, the "
         "encoder's input is built with it."
     )
+
+
+complete_import(__name__)

@@ -8,7 +8,8 @@ import contextlib
 import json
 import os
 import shutil
-from collections.abc import Collection, Sequence
+import sys
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from huggingface_hub.errors import (
 from huggingface_hub.utils import validate_repo_id
 from safetensors import safe_open
 from torch import nn
+from transformers.dynamic_module_utils import get_class_from_dynamic_module
 from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME, logging
 from transformers.utils.hub import cached_file
 
@@ -108,6 +110,59 @@ class HubMixin:
             repo_id = push_options.pop("repo_id", None) or Path(save_directory).absolute().name  # of ".", too
             self.push_to_hub(repo_id, **push_options)
         return saved
+
+
+def complete_import(module: str) -> None:
+    """Sets a module as an attribute of its package, as Python's `import` does and transformers' remote code does not.
+
+    dill, by which `datasets` tells whether a function has changed, finds a module there. Else it takes the values of
+    its variables, which differ from process to process: `Dataset.map` would not find its cache again.
+    """
+    package, _, name = module.rpartition(".")
+    if package in sys.modules:
+        setattr(sys.modules[package], name, sys.modules[module])
+
+
+def register_task(is_ours: Callable[[Any], bool], find_class: Callable[[Any], Any]) -> None:
+    """Takes the place of the class that transformers' `pipeline("token-classification", …)` makes.
+
+    For the name of a model, transformers reads the class from the model's configuration; for an object it goes by the
+    task alone, and asks for a tokenizer before it looks at the model.
+
+    Args:
+        is_ours: whether a model is one of ours; all others get transformers' own pipeline.
+        find_class: the class of pipeline for a model of ours.
+    """
+    from transformers import AutoTokenizer, TokenClassificationPipeline
+    from transformers.pipelines import PIPELINE_REGISTRY
+
+    class TokenTaskPipeline(TokenClassificationPipeline):
+        """Makes our own pipeline of our models, and transformers' of all others."""
+
+        _load_tokenizer = None  # type: ignore[assignment]  # optional: transformers goes on without one
+
+        def __new__(cls, model: Any, **kwargs: Any) -> Any:
+            if is_ours(model):
+                return find_class(model)(model=model, **kwargs)
+            if kwargs.get("tokenizer") is None:  # says why transformers could not load it
+                kwargs["tokenizer"] = AutoTokenizer.from_pretrained(model.config.name_or_path)
+            return TokenClassificationPipeline(model=model, **kwargs)
+
+    tasks: dict[str, Any] = PIPELINE_REGISTRY.supported_tasks
+    tasks["token-classification"] = {**tasks["token-classification"], "impl": TokenTaskPipeline}
+
+
+def find_pipeline_class(model: Any) -> Any:
+    """The class of pipeline in the code that a model object was loaded with, which its user has chosen to trust."""
+    reference = model.config.custom_pipelines["token-classification"]["impl"]
+    names = ("revision", "cache_dir", "local_files_only", "token")
+    options = {name: model.origin[name] for name in names if name in model.origin}
+    if not model.config.name_or_path:
+        raise ValueError(
+            "The model was not loaded from a folder or a Hub repository, where its pipeline is. Save it with its "
+            'processor, and give the place: pipeline("token-classification", model="FOLDER", trust_remote_code=True).'
+        )
+    return get_class_from_dynamic_module(reference, model.config.name_or_path, **options)
 
 
 def code_reference(reference: str, repository: str | None) -> str:

@@ -61,6 +61,28 @@ def refuse(name, **options):
         return f"{type(error).__name__}: {error}"
 
 
+def make_of_objects(name):
+    '''What transformers' `pipeline` finds with a model object, its processor given by either name or left out.'''
+    model = AutoModelForTokenClassification.from_pretrained(name, trust_remote_code=True)
+    processor = AutoProcessor.from_pretrained(name, trust_remote_code=True)
+    components = [{"processor": processor}, {"tokenizer": processor}, {}]
+    return [pipeline("token-classification", model=model, **given)(text, threshold=0.2) for given in components]
+
+
+def fingerprint(name):
+    '''Of a function with a pipeline, before and after its use, as `datasets` makes it.'''
+    for module in out_of_reach:
+        if sys.modules.get(module, True) is None and module != "modeling_triaffine":
+            del sys.modules[module]
+    from datasets.fingerprint import Hasher
+
+    ner = pipeline("token-classification", model=name, trust_remote_code=True)
+    find = lambda rows: {"entities": ner(rows["text"])}
+    before = Hasher.hash(find)
+    find({"text": text})
+    return [before, Hasher.hash(find)]
+
+
 def go_offline():
     constants.HF_HUB_OFFLINE = True  # from now on a request raises
 

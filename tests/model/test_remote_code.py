@@ -8,6 +8,8 @@ from transformers.dynamic_module_utils import get_imports, get_relative_imports
 from modeling_triaffine.model import repository_triaffine
 from modeling_triaffine.model.repository_triaffine import HANDLER_FILE, REMOTE_CODE_FILES
 from modeling_triaffine.publishing.card_tables import code_table
+from tests.helpers.portable import near
+from tests.helpers.stranger import ask_a_stranger, expected_answer
 from tests.helpers.tiny import tiny_model, tiny_processor
 
 ALWAYS_THERE = {"torch", "transformers", "tokenizers", "numpy", "safetensors", "huggingface_hub", "packaging"}
@@ -33,6 +35,17 @@ def test_files_are_in_the_order_to_read_them():
     assert [*rows] == [*REMOTE_CODE_FILES]
     assert rows["pipeline_triaffine.py"] == "NestedNERPipeline: raw text in, nested entities with character offsets out"
     assert all(20 < len(text) < 120 for text in rows.values())
+
+
+def test_pipelines_without_the_package(saved_model, tmp_path):
+    """Of a model object; and with one hash in every process, so that `Dataset.map` finds its cache again."""
+    expected = near(expected_answer(saved_model)["found"])
+    name = {"name": str(saved_model)}
+    of_objects, hashes = ask_a_stranger(tmp_path, ("make_of_objects", name), ("fingerprint", name))
+    assert of_objects == [expected] * 3
+    (again,) = ask_a_stranger(tmp_path, ("fingerprint", name))
+    assert hashes == again
+    assert len(set(hashes)) == 1
 
 
 def test_saving_leaves_a_projects_own_files(encoder, tmp_path):
