@@ -12,15 +12,17 @@ default. Options may be written with underscores or dashes. To resume an interru
 --help-all lists all options, including those inherited from transformers' TrainingArguments.
 """
 
-import re
 import sys
-from pathlib import Path
 from typing import Any
 
 import typer
 from typer.core import TyperCommand
 
 from ..errors import ending_plainly
+from ..training.options import SECTIONS, TRAIN_OPTIONS
+from .reference import format_options
+
+USAGE = "[--recipe NAME] --train_file PATH --output_dir FOLDER [OPTIONS]"
 
 
 class Unparsed(TyperCommand):
@@ -33,33 +35,34 @@ class Unparsed(TyperCommand):
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
         from typer.core import CompletionItem  # type: ignore[attr-defined, unused-ignore]
 
-        entries = re.findall(r"^  (--.*?)(?:  |$)", options_text(), re.MULTILINE)
-        names = [name for entry in entries for name in re.findall(r"--\w+", entry)]
+        last = ctx.args[-1] if ctx.args else ""
+        choices = TRAIN_OPTIONS[last[2:]].choices if last[2:] in TRAIN_OPTIONS else ()
+        names = choices or [f"--{name}" for name in TRAIN_OPTIONS]
         return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
 SETTINGS = {"cls": Unparsed}
 
 
-def options_text() -> str:
-    """The most important options, by subject; `training/command_line.py` reads their descriptions, too."""
-    return (Path(__file__).parents[1] / "training" / "options.txt").read_text(encoding="utf-8")
-
-
 def command(context: typer.Context) -> None:
     if "--help" in context.args:
-        print(f"Usage: {context.command_path} [--recipe NAME] --train_file PATH --output_dir FOLDER [OPTIONS]\n")
-        print(__doc__)
-        print(options_text(), end="")
+        print(f"Usage: {context.command_path} {USAGE}\n\n{__doc__}")
+        print(format_options(sorted(TRAIN_OPTIONS.values(), key=lambda option: SECTIONS.index(option.section))), end="")
+        return
+    if "--help-all" in context.args:
+        from ..training.command_line import training_options
+
+        everything = training_options().values()
+        print(f"Usage: {context.command_path} {USAGE}\n")
+        print(format_options(sorted(everything, key=lambda option: SECTIONS.index(option.section))), end="")
         return
     from ..publishing.upload import NotPublishedError
     from ..training.faults import TrainingFault
     from ..training.run import prepare_run, start_logging, train_and_save
 
     start_logging()
-    arguments = ["--help" if argument == "--help-all" else argument for argument in context.args]
     with ending_plainly(TrainingFault):
-        run = prepare_run(arguments)
+        run = prepare_run(context.args)
         try:
             train_and_save(run)
         except (TrainingFault, NotPublishedError):

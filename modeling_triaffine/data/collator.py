@@ -1,7 +1,7 @@
 """Batches for training: the processor pads, the collator adds the labels of all spans."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, get_args
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,7 +13,7 @@ from ..model.triaffine_ops import span_mask
 from .schema import ENTITY_FIELDS
 
 # Which of nested entities a corpus annotates, if only some.
-FlatAnnotation = Literal["outermost", "innermost", "any"]
+FLAT_ANNOTATIONS = ("outermost", "innermost", "any")
 
 
 def encode_records(processor: TriaffineProcessor, records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -54,13 +54,11 @@ class DataCollatorForNestedNER:
         self,
         processor: TriaffineProcessor,
         label2id: Mapping[str, int],
-        flat_annotation: FlatAnnotation | None = None,
+        flat_annotation: str | None = None,
         multi_label: bool = False,
     ):
-        if flat_annotation not in (None, *get_args(FlatAnnotation)):
-            raise ValueError(
-                f"flat_annotation is {flat_annotation!r}; choose one of {', '.join(get_args(FlatAnnotation))}."
-            )
+        if flat_annotation not in (None, *FLAT_ANNOTATIONS):
+            raise ValueError(f"flat_annotation is {flat_annotation!r}; choose one of {', '.join(FLAT_ANNOTATIONS)}.")
         if not hasattr(processor, "check_fits") or not isinstance(label2id, Mapping):
             raise ValueError(
                 f"DataCollatorForNestedNER: processor is a {type(processor).__name__}, label2id a "

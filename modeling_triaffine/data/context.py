@@ -35,8 +35,8 @@ def add_context(dataset: AnyDataset, context: str, max_tokens: int) -> AnyDatase
             rows of a document.
         TypeError: the data set is a streaming one.
     """
-    if not MODEL_OPTIONS["context"].allows(context):
-        raise ValueError(f"There is no context {context!r}; {MODEL_OPTIONS['context'].wanted}")
+    if problem := MODEL_OPTIONS["context"].problem(context):
+        raise ValueError(f"There is no context {context!r}; {problem}")
     if max_tokens < 0:
         raise ValueError(f"max_tokens is {max_tokens}, which is negative. Give the maximum number of words, 0 or more.")
     if isinstance(dataset, DatasetDict):

@@ -81,8 +81,9 @@ def _raising_value_errors(cls: Any) -> Any:
         return run
 
     def describe(name: str, value: Any) -> str:
-        wanted = CHECKED[name].wanted if name in CHECKED else f"give {cls.__dataclass_fields__[name].type}."
-        return f"{WHERE}: `{name}` is {shortened(value)}; {wanted}"
+        problem = CHECKED[name].problem(value) if name in CHECKED else ""
+        problem = problem or f"it must be of type {cls.__dataclass_fields__[name].type}."
+        return f"{WHERE}: `{name}` is {shortened(value)}; {problem}"
 
     set_field = cls.__setattr__
     cls.__setattr__, cls.__init__, cls.validate = map(converted, (set_field, cls.__init__, cls.validate))
@@ -148,8 +149,8 @@ class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Checks bounds and choices; `label2id` follows `id2label`, which `from_pretrained(…, id2label=…)` renames."""
-        if name in CHECKED and not CHECKED[name].allows(value):
-            _fail(f"`{name}` is {shortened(value)}; {CHECKED[name].wanted.removesuffix('.')}")
+        if name in CHECKED and (problem := CHECKED[name].problem(value)):
+            raise ValueError(f"{WHERE}: `{name}` is {shortened(value)}; {problem}")
         if name == "id2label" and value is not None:
             value = _resolve_labels(value, None, None)
             self.label2id = {label: i for i, label in value.items()}

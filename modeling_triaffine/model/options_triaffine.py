@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args, get_origin
 from .kinds_triaffine import ATTENTIONS, SCORINGS
 
 DECLARED = "option"  # in the metadata of a field
+TYPE_NAMES = {int: "a whole number", float: "a number", bool: "true or false", str: "a string"}
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,11 @@ class Option:
         metavar: what stands for the value in help.
         section: heading of the help that it is listed under.
         in_card: whether the settings in a model card have it.
+        is_path: whether the value may be a file or folder of this machine.
+        is_of_one_run: whether a run that repeats another does not take it over.
+        bare: its value where a command line has the option without one.
+        many: whether it takes several values.
+        required: whether a command line must have it.
     """
 
     name: str
@@ -45,33 +51,38 @@ class Option:
     metavar: str = ""
     section: str = ""
     in_card: Literal["always", "if set", "never"] = "if set"
+    is_path: bool = False
+    is_of_one_run: bool = False
+    bare: str = ""
+    many: bool = False
+    required: bool = False
 
     @property
     def choices(self) -> tuple[str, ...]:
         return tuple(self.meanings)
 
-    @property
-    def wanted(self) -> str:
-        """What to give, as the end of an error."""
+    def problem(self, value: Any) -> str:
+        """What a value must be that the option cannot have, as the end of an error; empty for one that it can."""
+        if self.type is object or (value is None and self.optional):
+            return ""
         if self.meanings:
-            return f"choose one of {', '.join(map(repr, self.meanings))}."
-        if self.type not in (int, float):
-            return f"give {'True or False' if self.type is bool else 'a string'}."
-        kind = "a whole number" if self.type is int else "a number"
+            is_choice = isinstance(value, str) and value in self.meanings
+            return "" if is_choice else f"choose one of {', '.join(map(repr, self.meanings))}."
+        kinds: Any = (int, float) if self.type is float else (self.type,)
+        if not isinstance(value, kinds) or (isinstance(value, bool) and self.type is not bool):
+            return f"it must be {TYPE_NAMES[self.type]}."
+        if isinstance(value, bool | str) or (self.least <= value < self.below and value <= self.most):
+            return ""  # NaN is in no bounds
+        return f"it must be {self.bounds}."
+
+    @property
+    def bounds(self) -> str:
+        """The values that a number may have: "from 1 to 8", "at least 0 and below 1"; empty for any."""
         if self.most < math.inf:
-            return f"give {kind} from {self.least:g} to {self.most:.12g}."
+            return f"from {self.least:g} to {self.most:.12g}"
         bounds = [f"at least {self.least:g}"] if self.least > -math.inf else []
         bounds += [f"below {self.below:g}"] if self.below < math.inf else []
-        return f"give {kind}{' of ' if bounds else ''}{' and '.join(bounds)}."
-
-    def allows(self, value: Any) -> bool:
-        """Whether the option may have the value."""
-        if value is None or self.type is object:
-            return self.optional or self.type is object
-        if self.type in (bool, str):
-            return isinstance(value, self.type) and (not self.meanings or value in self.meanings)
-        is_number = isinstance(value, int if self.type is int else int | float) and not isinstance(value, bool)
-        return is_number and self.least <= value < self.below and value <= self.most  # NaN is in no bounds
+        return " and ".join(bounds)
 
 
 def option(default: Any, doc: str, choices: Mapping[str, str] | None = None, **facts: Any) -> Any:
@@ -99,7 +110,7 @@ def _size(default: int | None, doc: str, most: int = 2**14, **facts: Any) -> Any
 
 def _part(doc: str, default: int = 0) -> Any:
     """The size of a part of the word representation."""
-    return option(default, f"{doc}; 0 switches it off", least=0, most=2**14)
+    return option(default, f"{doc}; 0: none", least=0, most=2**14)
 
 
 def _vocabulary(of: str) -> Any:
@@ -120,11 +131,14 @@ class ModelOptions:
 
     triaffine_dim: int = _size(256, "Width d of the triaffine inputs")
     triaffine_rank: int | None = _size(
-        None, "Rank of the triaffine tensors as sums of rank-one terms", unset="none, for full tensors"
+        None,
+        "Rank of the triaffine tensors as sums of rank-one terms",
+        unset="none, for full tensors",
+        metavar="N|none",
     )
     max_candidates: int = _size(30, "Candidate spans of a sentence (m) that enter the cross-span stage", most=2**12)
     max_span_width: int | None = _size(
-        None, "Widest span that is scored, in words", most=2**16, unset="none, for all spans"
+        None, "Widest span that is scored, in words", most=2**16, unset="none, for all spans", metavar="N|none"
     )
     multi_label: bool = option(
         False, "Whether each label of a span has a probability of its own, so that a span can have several"
@@ -209,3 +223,28 @@ class ModelOptions:
 
 
 MODEL_OPTIONS = options_of(ModelOptions)
+
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class ProcessorOptions:
+    """Those fields of [`TriaffineProcessor`] that a person sets beside `context` and `max_subwords`."""
+
+    word_splitter: str = option(
+        "punctuation",
+        "Where words of texts end",
+        {
+            "punctuation": "at white space, punctuation and symbols",
+            "syllables": "in Korean also at every syllable",
+            "whitespace": "at white space alone",
+        },
+        metavar="HOW",
+    )
+    sentence_splitter: str = option(
+        "punctuation",
+        "Where sentences end",
+        {"punctuation": "at punctuation", "lines": "at each line", "none": "with the text"},
+        metavar="HOW",
+    )
+
+
+PROCESSOR_OPTIONS = options_of(ProcessorOptions)

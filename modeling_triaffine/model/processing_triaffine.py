@@ -114,8 +114,8 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         super().__init__(tokenizer)
         if not getattr(tokenizer, "is_fast", False):
             raise ValueError("TriaffineProcessor needs a fast tokenizer: only these map sub-words to words.")
-        if not MODEL_OPTIONS["context"].allows(context):
-            raise ValueError(f"`context` is {context!r}; {MODEL_OPTIONS['context'].wanted}")
+        if problem := MODEL_OPTIONS["context"].problem(context):
+            raise ValueError(f"`context` is {context!r}; {problem}")
         for name, value in (("max_subwords", max_subwords), ("max_sentence_words", max_sentence_words)):
             check_integer("TriaffineProcessor", name, value, *LIMITS[name])
         check_kind("TriaffineProcessor", "sentence_splitter", sentence_splitter, str, "the name of one")

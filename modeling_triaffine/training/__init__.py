@@ -4,11 +4,30 @@ The command line and a recipe (`command_line.py`, `recipes.py`) define a run; `p
 `run.py` trains, scores and saves with the trainer (`trainer.py`, whose optimizer is in `optimization.py`).
 `callbacks.py` acts at its events, `checkpoints.py` finds undamaged checkpoints, and `faults.py` explains what can stop
 a training. `ablations.py` trains the paper's ablations and tabulates their scores.
+
+The public names are imported when they are first used: `options.py`, which declares the options, needs no library.
 """
 
-from .arguments import NestedNERTrainingArguments
-from .own_metrics import EntityPrediction
-from .preparation import start_from_recipe
-from .trainer import NestedNERTrainer
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .arguments import NestedNERTrainingArguments
+    from .own_metrics import EntityPrediction
+    from .preparation import start_from_recipe
+    from .trainer import NestedNERTrainer
 
 __all__ = ["EntityPrediction", "NestedNERTrainer", "NestedNERTrainingArguments", "start_from_recipe"]
+
+_MODULES = {
+    "EntityPrediction": "own_metrics",
+    "NestedNERTrainer": "trainer",
+    "NestedNERTrainingArguments": "arguments",
+    "start_from_recipe": "preparation",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_MODULES[name]}", __name__), name)

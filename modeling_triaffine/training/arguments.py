@@ -1,29 +1,22 @@
-"""The training options: three dataclasses, whose fields are options of the command line and of recipes.
-
-`command_line.py` reads them, and `options.txt` describes them. The options of the model itself are the fields of
-`TriaffineConfig`.
-"""
+"""The training arguments: transformers', with the options that `options.py` declares, and what must fit together."""
 
 import logging
 import math
+import types
+from copy import copy
 from dataclasses import dataclass, field
-from typing import Any, Literal, NoReturn
+from typing import Any
 
 import torch
 from transformers import TrainingArguments
-from transformers.trainer_utils import HubStrategy, IntervalStrategy, SaveStrategy, SchedulerType
+from transformers.trainer_utils import HubStrategy, IntervalStrategy, SchedulerType
 
-from ..data.collator import FlatAnnotation
 from ..model.acceleration_triaffine import multiplies_bfloat16
-from ..model.text_triaffine import SENTENCE_SPLITTERS, WORD_SPLITTERS
-from .checkpoints import LATEST
+from ..model.options_triaffine import DECLARED
+from .options import OWN_OPTIONS, TrainingOptions, read_value
 
 logger = logging.getLogger(__name__)
 
-# The words that a model is trained on, see `corpora.py`.
-Words = Literal["auto", "corpus", "text", "both"]
-SAMPLING_STRATEGIES = ("group_by_length", "random")
-AS_EVALUATED: Any = None  # the default of what follows from other options
 # Options of transformers' Trainer and TrainingArguments that are refused, because they would silently do nothing.
 WITHOUT_EFFECT = {
     "preprocess_logits_for_metrics": "`compute_metrics` gets entities",
@@ -40,28 +33,11 @@ WITHOUT_EFFECT = {
     "hub_always_push": "the model is uploaded once, when it is finished",
     "length_column_name": "a sentence's length is its number of sub-words",
 }
-# Number → its least value, and a value that it must be below.
-BOUNDS = {
-    **{f"per_device_{phase}_batch_size": (1, math.inf) for phase in ("train", "eval")},
-    **dict.fromkeys(("gradient_accumulation_steps", "max_subwords_per_batch"), (1, math.inf)),
-    **dict.fromkeys(("learning_rate", "encoder_learning_rate", "embeddings_learning_rate"), (0, math.inf)),
-    **dict.fromkeys(("weight_decay", "max_grad_norm", "warmup_steps", "min_steps"), (0, math.inf)),
-    **dict.fromkeys(("adam_epsilon", "seed", "data_seed", "dataloader_num_workers"), (0, math.inf)),
-    **dict.fromkeys(("adam_beta1", "adam_beta2", "ema_decay"), (0, 1)),
-}
 
 
-def parse_number(name: str, text: str) -> int | float:
-    """The number that `text` writes; a whole one as an int, which seeds and sizes of batches must be."""
-    try:
-        number = float(text)
-    except ValueError:
-        raise ValueError(f"{name} is {text!r}; it must be a number.") from None
-    return int(number) if number.is_integer() else number
-
-
-def refuse_without_effect(name: str) -> NoReturn:
-    raise ValueError(f"{name} has no effect in this trainer: {WITHOUT_EFFECT[name]}. Leave it out.")
+def without_effect(name: str) -> str:
+    """The error for an option that is refused."""
+    return f"{name} has no effect in this trainer: {WITHOUT_EFFECT[name]}. Leave it out."
 
 
 def check_arguments(args: TrainingArguments) -> None:
@@ -69,7 +45,7 @@ def check_arguments(args: TrainingArguments) -> None:
     defaults = TrainingArguments.__dataclass_fields__
     for name in WITHOUT_EFFECT.keys() & defaults.keys():
         if getattr(args, name) not in (defaults[name].default, []):
-            refuse_without_effect(name)
+            raise ValueError(without_effect(name))
     if args.push_to_hub and args.hub_strategy != HubStrategy.END:
         raise ValueError(
             f"hub_strategy is {HubStrategy(args.hub_strategy).value!r}, but uploads during training would replace the "
@@ -85,99 +61,29 @@ def check_arguments(args: TrainingArguments) -> None:
         )
 
 
+def _readable_by_argparse(cls: Any) -> Any:
+    """Gives declared fields the metadata that transformers' HfArgumentParser passes on, for parsers of one's own."""
+    for name, one in cls.__dataclass_fields__.items():
+        if declared := one.metadata.get(DECLARED):
+            cls.__dataclass_fields__[name] = copied = copy(one)  # the declaration's own field stays as it is
+            copied.metadata = types.MappingProxyType({"help": declared.doc.replace("%", "%%")})
+    return cls
+
+
+@_readable_by_argparse
 @dataclass
-class ModelArguments:
-    """What a training starts from."""
-
-    model_name_or_path: str | None = None
-    keep_labels: bool = False
-    learn_span_width: bool = False
-    word_vectors: str | None = None
-    keep_all_word_vectors: bool = False
-    word_splitter: str | None = field(default=None, metadata={"choices": [*WORD_SPLITTERS]})
-    sentence_splitter: str | None = field(default=None, metadata={"choices": [*SENTENCE_SPLITTERS]})
-    license: str | None = None
-    tokenizer_vocab_size: int = 8000
-
-
-@dataclass
-class DataArguments:
-    """The data to train, validate and test on."""
-
-    train_file: str | None = None
-    validation_file: str | None = None
-    test_file: str | None = None
-    data_format: str | None = None
-    dataset_name: str | None = None
-    language: str | None = None
-    words: Words = "auto"
-    retokenize: bool = False
-    flat_annotation: FlatAnnotation | None = None
-    pos_tagger: str | None = None
-    card_examples: int = 3
-    max_train_samples: int | None = None
-    max_eval_samples: int | None = None
-    max_predict_samples: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.card_examples < 0:
-            raise ValueError(f"card_examples is {self.card_examples}; give 0 to show no sentence, or more.")
-        if self.retokenize and self.words not in ("auto", "text"):
-            raise ValueError(
-                f"retokenize is the old name of words='text', but words is {self.words!r}; leave one of the two out."
-            )
-        if self.retokenize:
-            self.words = "text"
-
-
-@dataclass
-class NestedNERTrainingArguments(TrainingArguments):
+class NestedNERTrainingArguments(TrainingOptions, TrainingArguments):
     """`TrainingArguments` with three learning rates and the paper's defaults (the rates are those for GENIA).
 
     By default the rates decay linearly to zero, and training ends with the checkpoint of the best F1 on the validation
-    data. `triaffine-ner train --help` describes all options; these are not in `TrainingArguments`, or differ:
-
-    Attributes:
-        learning_rate, encoder_learning_rate: of the triaffine head and of the encoder.
-        embeddings_learning_rate: of word, part-of-speech and character embeddings and of the BiLSTM.
-        min_steps: least number of updates: small training data gets more epochs.
-        ema_decay: decay of a moving average of the weights, to score and save instead of them; None: no average.
-        save_strategy: None: as `eval_strategy`, or "epoch" without evaluation.
-        save_steps: None: as often as evaluations, or 500.
-        train_sampling_strategy: "group_by_length" or "random".
-        max_subwords_per_batch: sub-words in a batch of each process, padding included; None: a number of sentences.
-        resume_from_checkpoint: a folder, or "latest" for the latest undamaged one in `output_dir`, if any.
+    data. `triaffine-ner train --help` describes the options that differ from transformers', [`TrainingOptions`].
 
     Raises:
         ValueError: an option has no effect in [`NestedNERTrainer`], or its value is not possible.
     """
 
-    output_dir: str = "outputs"
-    learning_rate: float = 3e-5
-    encoder_learning_rate: float = 3e-5
-    embeddings_learning_rate: float = 5e-4
-    num_train_epochs: float = 15.0
-    min_steps: int = 0
-    weight_decay: float = 0.01
-    ema_decay: float | None = None
-    max_grad_norm: float = 0.1
-    do_train: bool = True
-    do_eval: bool = True
-    eval_strategy: IntervalStrategy | str = "epoch"
-    save_strategy: SaveStrategy | str = AS_EVALUATED
-    save_steps: float = AS_EVALUATED
-    save_total_limit: int | None = 1
-    load_best_model_at_end: bool = True
-    metric_for_best_model: str | None = "f1"
-    logging_steps: float = 50
-    logging_nan_inf_filter: bool = False
-    train_sampling_strategy: str = "group_by_length"
-    max_subwords_per_batch: int | None = None
-    hub_strategy: HubStrategy | str = "end"
-    remove_unused_columns: bool = False
+    output_dir: str = TrainingOptions.output_dir  # never None, which transformers allows
     label_names: list[str] | None = field(default_factory=lambda: ["labels"])
-    ddp_find_unused_parameters: bool | None = False
-    resume_from_checkpoint: str | None = field(default=None, metadata={"nargs": "?", "const": LATEST})
 
     def __post_init__(self) -> None:
         if self.accelerator_config is None and torch.cuda.is_available():
@@ -200,11 +106,6 @@ class NestedNERTrainingArguments(TrainingArguments):
             self.save_steps = (self.eval_steps or self.logging_steps) if in_steps else 500
         check_of_trainer: Any = super().__post_init__  # untyped in transformers
         check_of_trainer()
-        if self.train_sampling_strategy not in SAMPLING_STRATEGIES:
-            raise ValueError(
-                f"train_sampling_strategy is {self.train_sampling_strategy!r}; this trainer makes batches by "
-                f"{' or '.join(SAMPLING_STRATEGIES)}."
-            )
         check_arguments(self)
         if self.lr_scheduler_type == SchedulerType.REDUCE_ON_PLATEAU:
             mode = "max" if self.greater_is_better else "min"  # PyTorch's default lowers the rates while F1 rises
@@ -243,14 +144,10 @@ class NestedNERTrainingArguments(TrainingArguments):
 
     def _check_numbers(self) -> None:
         """Raises ValueError for numbers with which training is not possible."""
-        for name, (least, limit) in BOUNDS.items():
-            value = getattr(self, name)
-            if isinstance(value, str):  # as YAML reads 3e-5, which has no point
-                value = parse_number(name, value)
-                setattr(self, name, value)
-            if value is not None and not least <= float(value) < limit:
-                below = f" and below {limit}" if limit < math.inf else ""
-                raise ValueError(f"{name} is {float(value):g}; it must be at least {least}{below}.")
+        for name, declared in OWN_OPTIONS.items():
+            value = getattr(self, name, None)
+            if value is not None and (declared.meanings or declared.type in (int, float)):
+                setattr(self, name, read_value(declared, value))
         if not (self.max_steps > 0 or 0 < self.num_train_epochs < math.inf):
             raise ValueError(
                 f"num_train_epochs is {self.num_train_epochs:g} and max_steps {self.max_steps}, so there is nothing to "

@@ -18,11 +18,10 @@ from transformers.trainer import TRAINER_STATE_NAME
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from .faults import DamagedCheckpointError
+from .options import LATEST
 
 logger = logging.getLogger(__name__)
 
-# Value of resume_from_checkpoint for the latest checkpoint.
-LATEST = "latest"
 # Key in `TrainerState.stateful_callbacks`, part of trainer_state.json: name → size in bytes of each file.
 FILES = "checkpoint_files"
 # Files written after the list, or removed after it: transformers marks a checkpoint while it saves at SIGTERM.

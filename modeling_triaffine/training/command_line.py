@@ -1,32 +1,34 @@
-"""Reads the options of a training: the command line overrides the recipe, and the recipe the defaults.
+"""The plan of a training: the command line, or keyword arguments, override the recipe, and the recipe the defaults.
 
-The options are the fields of the dataclasses in `arguments.py` and of `TriaffineConfig`. Unknown ones are errors.
-`options.txt` describes them, for `--help-all` as for the help of the command.
+The options are those that `options.py` and `model/options_triaffine.py` declare, and the others of transformers'
+`TrainingArguments`. Unknown ones are errors.
 """
 
 import argparse
-import contextlib
 import difflib
-import json
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
 from enum import Enum
+from functools import cache
+from os import fspath
 from pathlib import Path
-from typing import Any, NoReturn
-
-from transformers import HfArgumentParser, PretrainedConfig
-from transformers.hf_argparser import string_to_bool
+from types import NoneType, UnionType
+from typing import Any, NoReturn, Union, get_args, get_origin, get_type_hints
 
 from ..model.configuration_triaffine import TriaffineConfig
-from .arguments import WITHOUT_EFFECT, DataArguments, ModelArguments, NestedNERTrainingArguments
+from ..model.options_triaffine import MODEL_OPTIONS, Option
+from .arguments import WITHOUT_EFFECT, NestedNERTrainingArguments, without_effect
+from .options import (
+    INHERITED,
+    RECIPE,
+    TRAIN_OPTIONS,
+    DataArguments,
+    ModelArguments,
+    parse_value,
+    read_value,
+)
 from .recipes import CONFIG_FILE, TRAINING_FILE, Recipe, RecipeError, find_recipe, load_recipe
 
-# Fields of the configuration that follow from the encoder and the data.
-DERIVED_FIELDS = {
-    *("encoder_config", "id2label", "label2id", "num_labels", "hidden_size"),
-    *("temperature", "label_thresholds"),
-}
 # Options of other programs and of earlier versions of transformers, and what to use here.
 INSTEAD = {
     **dict.fromkeys(("batch_size", "train_batch_size"), "Give --per_device_train_batch_size"),
@@ -39,13 +41,12 @@ INSTEAD = {
     "save_safetensors": "Weights are always safetensors; leave it out",
     "overwrite_output_dir": "A run never overwrites another: give another --output_dir, or delete the folder",
 }
-CONFIG_OPTIONS = {option.name: option.default for option in TriaffineConfig.options()}
-# Of those, a recipe may set the encoder, to be trained from scratch, and the order of the labels.
-RECIPE_FIELDS = {"encoder_config", "id2label"}
-FIELDS_OF_EVERY_CONFIG = {
-    *PretrainedConfig().to_dict(),
-    *("auto_map", "custom_pipelines", "use_cache"),
-    *("pad_token_id", "bos_token_id", "eos_token_id"),
+# Fields of the configuration that a recipe sets beside the options: the encoder, to be trained from scratch, and the
+# order of the labels.
+RECIPE_FIELDS = ("encoder_config", "id2label")
+# Fields of a saved configuration that a new one does not have.
+FIELDS_OF_SAVED = {"num_labels", "auto_map", "custom_pipelines", "use_cache"} | {
+    f"{token}_token_id" for token in ("pad", "bos", "eos")
 }
 
 
@@ -71,142 +72,161 @@ class TrainingPlan:
     options: dict[str, Any]
 
 
+@cache
+def training_options() -> dict[str, Option]:
+    """All options of `triaffine-ner train`: those declared here, and those of transformers that have an effect."""
+    types = get_type_hints(NestedNERTrainingArguments)
+    inherited = {
+        one.name: _read_field(one, types[one.name])
+        for one in fields(NestedNERTrainingArguments)
+        if one.init and one.name not in TRAIN_OPTIONS.keys() | WITHOUT_EFFECT.keys()
+    }
+    return TRAIN_OPTIONS | inherited
+
+
+def _read_field(one: Any, annotation: Any) -> Option:
+    """The option that a field of transformers' `TrainingArguments` is."""
+    kinds = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
+    choices = [choice.value for kind in kinds if isinstance(kind, type) and issubclass(kind, Enum) for choice in kind]
+    choices = choices or one.metadata.get("choices") or []
+    plain = {*kinds} - {NoneType}
+    known = next((kind for kind in (float, int, bool, str) if plain <= {kind, int} and kind in plain), object)
+    return Option(
+        one.name,
+        str if choices else known,
+        None if one.default is MISSING else getattr(one.default, "value", one.default),
+        " ".join(one.metadata.get("help", "").split()),
+        dict.fromkeys(choices, ""),
+        optional=NoneType in kinds,
+        section=INHERITED,
+        is_path=dict in {get_origin(kind) or kind for kind in kinds},  # or a file with one
+        is_of_one_run=one.name.startswith("hub_"),
+        bare=str(one.metadata.get("const", "")),
+        many=known is object and any(get_origin(kind) is list for kind in kinds) and str not in kinds,
+    )
+
+
 def parse_training_plan(arguments: Sequence[str]) -> TrainingPlan:
-    """Reads the command line and its recipe. An empty value (`--word_vectors=`) restores the default.
+    """The plan of a command line. An empty value (`--word_vectors=`) restores the default.
 
     Raises:
         CommandLineError, RecipeError: an unknown option or an invalid value; the message says where.
-        SystemExit: after `--help`.
     """
-    parser = _build_parser()
-    given = parser.parse_given(arguments)
-    name = given.pop("recipe", None)
-    recipe = Recipe() if not name else load_recipe(find_recipe(name))
-    config = _check_recipe_config(recipe) | {option: given.pop(option) for option in CONFIG_OPTIONS if option in given}
-    config = {name: value for name, value in config.items() if value != ""}
-    of_recipe = _check_recipe_options(recipe, parser)
+    return make_plan(parse_given(arguments))
+
+
+def make_plan(given: Mapping[str, Any]) -> TrainingPlan:
+    """The plan of options by name. None and an empty text restore the default of what the recipe sets.
+
+    Raises:
+        CommandLineError, RecipeError: as [`parse_training_plan`].
+    """
+    recipe = load_recipe(find_recipe(fspath(given["recipe"]))) if given.get("recipe") else Recipe()
+    of_recipe = _read_training(recipe)
     if given.keys() & {"num_train_epochs", "max_steps"}:
         of_recipe = {name: value for name, value in of_recipe.items() if name not in ("max_steps", "min_steps")}
-    merged = {**of_recipe, **given}
-    options = {name: value for name, value in merged.items() if value != ""}
-    if not options.get("output_dir"):
+    merged = {**_read_config(recipe), **of_recipe}
+    for name, value in given.items():
+        merged.pop(name, None)
+        if value not in (None, "") and name != RECIPE.name:
+            merged[name] = _read(name, value)
+    config = {name: merged.pop(name) for name in [*merged] if name in MODEL_OPTIONS or name in RECIPE_FIELDS}
+    if not merged.get("output_dir"):
         raise CommandLineError("--output_dir is missing; give a folder for checkpoints and the model.")
+    of_model, of_data = (
+        {one.name: merged[one.name] for one in fields(holder) if one.name in merged}
+        for holder in (ModelArguments, DataArguments)
+    )
+    of_training = {name: value for name, value in merged.items() if name not in of_model and name not in of_data}
     try:
-        model, data, training = parser.parse_dict(options)
+        training = NestedNERTrainingArguments(**of_training)
     except (ValueError, TypeError) as error:  # TypeError: an unknown field of a dictionary, as in accelerator_config
         raise CommandLineError(f"The training arguments do not fit together: {error}") from error
-    return TrainingPlan(model, data, training, config, recipe.folder, options)
+    return TrainingPlan(ModelArguments(**of_model), DataArguments(**of_data), training, config, recipe.folder, merged)
 
 
-class _Parser(HfArgumentParser):
-    """The parser of all options; its result has only those that were given."""
+def _read(name: str, value: Any) -> Any:
+    """The value of an option, given by name; TriaffineConfig checks those of the model."""
+    if name in WITHOUT_EFFECT:
+        raise CommandLineError(without_effect(name))
+    known = training_options().get(name)
+    if known is None:
+        raise CommandLineError(f"No such option: {name}={value}.{_suggestion(name)}")
+    try:
+        return parse_value(known, value) if name in MODEL_OPTIONS else read_value(known, value)
+    except ValueError as error:
+        raise CommandLineError(str(error)) from error
 
-    def parse_given(self, arguments: Sequence[str]) -> dict[str, Any]:
-        """Option → value. Raises CommandLineError, which suggests the right spelling of a misspelt option."""
-        dests = {spelling: action.dest for action in self._actions for spelling in action.option_strings}
-        emptied = {
-            argument: dests[argument[:-1]]
-            for argument in arguments
-            if argument.endswith("=") and argument[:-1] in dests
-        }
-        given, unknown = self.parse_known_args([argument for argument in arguments if argument not in emptied])
-        if unknown:
-            former = unknown[0].lstrip("-").partition("=")[0].replace("-", "_")
-            if unknown[0].endswith((".json", ".yaml", ".yml")):
-                former = "config_file"
-            if former in INSTEAD:
-                self.error(f"no such option: {unknown[0]}. {INSTEAD[former]}.")
-            names = [action.option_strings[0] for action in self._actions if action.dest not in WITHOUT_EFFECT]
-            name = unknown[0].partition("=")[0].replace("-", "_").replace("__", "--", 1)
-            near = [n for n in names if n.startswith(name)] or difflib.get_close_matches(name, names, n=1, cutoff=0.8)
-            self.error(f"no such option: {unknown[0]}." + (f" Did you mean {near[0]}?" if near else ""))
-        return vars(given) | dict.fromkeys(emptied.values(), "")
 
+def _suggestion(name: str, dashes: str = "") -> str:
+    names = [*training_options()]
+    near = [known for known in names if known.startswith(name)] or difflib.get_close_matches(name, names, 1, cutoff=0.8)
+    return f" Did you mean {dashes}{near[0]}?" if near else ""
+
+
+# ---- The command line ----
+
+
+class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         end = "" if message.endswith(("?", ".")) else "."
         raise CommandLineError(
             f"{message[:1].upper()}{message[1:]}{end} See `triaffine-ner train --help`; --help-all has all options."
         )
 
-    def describe_and_forget_defaults(self) -> None:
-        own = read_descriptions()
-        for action in self._actions:
-            default = "" if action.default in (argparse.SUPPRESS, None, "") else f" (default: {action.default})"
-            text = own.get(action.dest) or " ".join(f"{action.help or ''}{default}".split())
-            action.help = argparse.SUPPRESS if action.dest in WITHOUT_EFFECT else text.replace("%", "%%")
-            action.default = argparse.SUPPRESS
+
+def parse_given(arguments: Sequence[str]) -> dict[str, Any]:
+    """Option → what a command line gives for it, as written. Raises CommandLineError for unknown options."""
+    parser = _Parser(add_help=False, allow_abbrev=False, argument_default=argparse.SUPPRESS)
+    for name, known in training_options().items():
+        bare = known.bare or ("true" if known.type is bool else None)
+        nargs = "+" if known.many else "?" if bare else None
+        parser.add_argument(*_spellings(name), dest=name, nargs=nargs, const=bare if nargs == "?" else None)
+        if known.type is bool and known.default is True:
+            parser.add_argument(*_spellings(f"no_{name}"), dest=name, action="store_const", const="false")
+    given, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        _refuse(parser, unknown[0])
+    return vars(given)
 
 
-def read_descriptions() -> dict[str, str]:
-    """Option → its description in `options.txt`, as one line."""
-    found: dict[str, str] = {}
-    for entry in re.split(r"\n  (?=--)", Path(__file__).with_name("options.txt").read_text(encoding="utf-8"))[1:]:
-        names, text = re.split(r"\s{2,}", entry.split("\n\n")[0], maxsplit=1)
-        found |= dict.fromkeys(re.findall(r"--(\w+)", names), " ".join(text.split()))
-    return found
+def _spellings(name: str) -> list[str]:
+    return [*dict.fromkeys((f"--{name}", f"--{name.replace('_', '-')}"))]
 
 
-def _build_parser() -> _Parser:
-    parser = _Parser(
-        [ModelArguments, DataArguments, NestedNERTrainingArguments],  # type: ignore[list-item]
-        allow_abbrev=False,
-        formatter_class=argparse.HelpFormatter,
-        prog="triaffine-ner train",
-        usage="%(prog)s [--recipe NAME] --train_file PATH --output_dir FOLDER [OPTIONS]",
-        description="All options. The most important ones, and the fields of the model: --help.",
-    )
-    parser.set_defaults(output_dir=None)  # required here
-    parser.add_argument("--recipe")
-    group = parser.add_argument_group("model configuration", "Fields of TriaffineConfig; none is Python's None.")
-    for option in TriaffineConfig.options():
-        spellings = dict.fromkeys([f"--{option.name}", f"--{option.name.replace('_', '-')}"])
-        kind: Any = string_to_bool if isinstance(option.default, bool) else _number_or_none
-        kind = str if option.choices else kind  # "none" is a word where there are words to choose from
-        metavar = "{" + ",".join(option.choices) + "}" if option.choices else "VALUE"
-        group.add_argument(*spellings, type=kind, metavar=metavar)
-    parser.describe_and_forget_defaults()
-    return parser
+def _refuse(parser: _Parser, argument: str) -> NoReturn:
+    """Raises the error for an unknown argument, with what to give instead."""
+    name = argument.lstrip("-").partition("=")[0].replace("-", "_")
+    if argument.endswith((".json", ".yaml", ".yml")):
+        name = "config_file"
+    if name in WITHOUT_EFFECT:
+        raise CommandLineError(without_effect(name))
+    if name in INSTEAD:
+        parser.error(f"no such option: {argument}. {INSTEAD[name]}.")
+    parser.error(f"no such option: {argument}.{_suggestion(name, '--')}")
 
 
-def _number_or_none(text: str) -> int | float | str | None:
-    """A value for the configuration, which refuses what is neither a number nor none."""
-    if text.lower() in ("none", "null"):
-        return None
-    for kind in (int, float):
-        with contextlib.suppress(ValueError):
-            return kind(text)
-    return text
+# ---- Recipes ----
 
 
-def _check_recipe_options(recipe: Recipe, parser: _Parser) -> dict[str, Any]:
-    """The options of training.yaml, parsed like those of the command line."""
-    checked: dict[str, Any] = {}
+def _read_training(recipe: Recipe) -> dict[str, Any]:
+    """The options of training.yaml, where None is no value."""
+    read: dict[str, Any] = {}
     for name, value in recipe.training.items():
         where = f"{recipe.folder}/{TRAINING_FILE}, {name!r}"
+        if name in MODEL_OPTIONS or name == RECIPE.name:
+            raise RecipeError(f"{where} is not a training option; fields of the model belong in {CONFIG_FILE}.")
         try:
-            values = parser.parse_given(as_arguments(name, value))
+            read |= {} if value is None else {name: _read(name, value)}
         except CommandLineError as error:
             raise RecipeError(f"{where}: {error}") from error
-        if name not in values or name in CONFIG_OPTIONS or name == "recipe":
-            raise RecipeError(f"{where} is not a training option; fields of the model belong in {CONFIG_FILE}.")
-        checked[name] = values[name]
-    return checked
+    return read
 
 
-def _check_recipe_config(recipe: Recipe) -> dict[str, Any]:
+def _read_config(recipe: Recipe) -> dict[str, Any]:
     """The fields of config.json that define the model, without those that every configuration has."""
-    unknown = sorted(set(recipe.config) - set(CONFIG_OPTIONS) - DERIVED_FIELDS - FIELDS_OF_EVERY_CONFIG)
+    make_config: Any = TriaffineConfig  # mypy requires the labels
+    unknown = sorted(recipe.config.keys() - make_config().to_dict().keys() - FIELDS_OF_SAVED)
     if unknown:
         raise RecipeError(f"{recipe.folder}/{CONFIG_FILE} has fields that TriaffineConfig does not know: {unknown}.")
-    return {name: value for name, value in recipe.config.items() if name in CONFIG_OPTIONS or name in RECIPE_FIELDS}
-
-
-def as_arguments(name: str, value: Any) -> list[str]:
-    """A value of training.yaml or Python as on the command line; YAML reads a bare `no` as False, nothing as None."""
-    if isinstance(value, Enum):
-        value = value.value
-    if isinstance(value, list | tuple):
-        return [f"--{name}", *map(str, value)]
-    if isinstance(value, bool | None):
-        value = {True: "true", False: "no", None: ""}[value]
-    return [f"--{name}={json.dumps(value) if isinstance(value, dict) else value}"]
+    return {name: value for name, value in recipe.config.items() if name in MODEL_OPTIONS or name in RECIPE_FIELDS}

@@ -18,7 +18,7 @@ from ..data.loading import formats_of, has_texts
 from ..data.parts_of_speech import add_parts_of_speech, spacy_tagger
 from ..data.splits import only_split
 from ..model.processing_triaffine import PosTagger
-from .arguments import DataArguments
+from .options import DataArguments
 
 logger = logging.getLogger(__name__)
 
@@ -122,8 +122,6 @@ def limit_splits(splits: DatasetDict, data: DataArguments) -> DatasetDict:
     """Returns the splits with their first sentences only, as many as the options allow."""
     limited = dict(splits)
     for split, limit in _limits(data).items():
-        if limit is not None and limit < 1:
-            raise ValueError(f"The number of {split} sentences is limited to {limit}; give 1 or more.")
         if split in splits and limit is not None:
             limited[split] = splits[split].select(range(min(limit, len(splits[split]))))
     return DatasetDict(limited)

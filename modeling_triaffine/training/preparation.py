@@ -9,7 +9,7 @@ import dataclasses
 import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from os import PathLike, fspath
+from os import PathLike
 from typing import Any
 
 import torch
@@ -20,14 +20,16 @@ from transformers import PretrainedConfig, PreTrainedTokenizerFast, set_seed
 from ..data.windows import Windows, spans_of
 from ..model.configuration_triaffine import NONE_LABEL, TriaffineConfig
 from ..model.modeling_triaffine import TriaffineForNestedNER
+from ..model.options_triaffine import MODEL_OPTIONS
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.text_triaffine import DEFAULT_WORD_SPLITTER
 from ..model.text_triaffine import word_splitter as make_word_splitter
 from ..model.vocabularies_triaffine import number_names
-from .arguments import DataArguments, ModelArguments, NestedNERTrainingArguments
-from .command_line import CONFIG_OPTIONS, CommandLineError, TrainingPlan, as_arguments, parse_training_plan
+from .arguments import NestedNERTrainingArguments
+from .command_line import TrainingPlan, make_plan
 from .corpora import Corpus, read_corpus, tagger
 from .new_labels import Teacher, continue_with_labels
+from .options import DataArguments, ModelArguments
 from .trainer_checks import check_types, entity_types
 from .word_vectors import WordVectors, read_word_vectors
 
@@ -84,11 +86,7 @@ def start_from_recipe(
     for name in options:
         if name in OF_A_RUN:
             raise ValueError(f"start_from_recipe does not take {name!r}: {OF_A_RUN[name]}.")
-    given = {"recipe": fspath(recipe), "output_dir": fspath(output_dir), **options}
-    try:
-        plan = parse_training_plan([part for name, value in given.items() for part in as_arguments(name, value)])
-    except CommandLineError as error:
-        raise CommandLineError(str(error).partition(" See `")[0].replace("--", "")) from error
+    plan = make_plan({"recipe": recipe, "output_dir": output_dir, **options})
     splits = _check_corpus(corpus)
     model, processor = build_model(plan, splits, label_names(splits["train"]))
     check_entities(model.config, processor, splits)
@@ -222,7 +220,7 @@ def _load_trained(name_or_path: str, wanted: dict[str, Any]) -> tuple[TriaffineF
     """Loads a trained model; raises ValueError if its configuration differs from the `wanted` fields."""
     config = TriaffineConfig.from_pretrained(name_or_path)
     for name, value in wanted.items():
-        if name in CONFIG_OPTIONS and name not in VOCABULARY_SIZES.values() and getattr(config, name) != value:
+        if name in MODEL_OPTIONS and name not in VOCABULARY_SIZES.values() and getattr(config, name) != value:
             raise ValueError(
                 f"{name} is {value!r}, but the model in {name_or_path} was trained with {getattr(config, name)!r}. "
                 f"Leave {name} out, or start a new model."
@@ -240,17 +238,11 @@ def _start_new(
     fields = {"id2label": dict(enumerate(_with_types_to_score(labels, dataset))), **plan.config}
     encoder_config = fields.pop("encoder_config", None)
     encoder = plan.model.model_name_or_path
-    options = {name: fields.get(name, CONFIG_OPTIONS[name]) for name in ("max_subwords", "context")}
+    options = {name: fields.get(name, MODEL_OPTIONS[name].default) for name in ("max_subwords", "context")}
     if encoder is not None:
         processor = TriaffineProcessor.from_encoder(encoder, **options)
         warn_of_unknown_words(processor.tokenizer, dataset["train"]["tokens"][:SENTENCES_LOOKED_UP])
     elif encoder_config is not None:
-        least = len(SPECIAL_TOKENS) + len(pre_tokenizers.ByteLevel.alphabet())
-        if plan.model.tokenizer_vocab_size < least:
-            raise ValueError(
-                f"tokenizer_vocab_size is {plan.model.tokenizer_vocab_size}; it must be at least {least}, the special "
-                "tokens and all bytes."
-            )
         tokenizer = learn_tokenizer(dataset["train"]["tokens"], plan.model.tokenizer_vocab_size)
         processor = TriaffineProcessor(tokenizer, **options)
         encoder_config = {**encoder_config, "vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id}

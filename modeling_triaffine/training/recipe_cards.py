@@ -13,17 +13,13 @@ from ..files import write_text
 from ..model.configuration_triaffine import TriaffineConfig
 from ..publishing.model_card import CARD_NAME, build_model_card
 from ..publishing.run_summary import RunSummary
-from .preparation import VOCABULARY_SIZES
+from .command_line import training_options
 from .recipes import TRAINING_FILE, RecipeError, load_recipe
 
 # Output folder of the commands in a recipe's card.
 OUTPUTS = "outputs"
 # Of the recipes, which come with the package; the license of a model depends on encoder and data.
 LICENSE = "apache-2.0"
-# Options that a card shows outside its table of settings.
-SHOWN_ELSEWHERE = ("model_name_or_path", "language", "license")
-# Fields of config.json that are not hyper-parameters; the sizes of vocabularies follow from the data.
-NOT_SETTINGS = ("model_type", "encoder_config", "id2label", *VOCABULARY_SIZES.values())
 
 
 def build_recipe_card(folder: Path) -> ModelCard:
@@ -38,15 +34,16 @@ def build_recipe_card(folder: Path) -> ModelCard:
         raise RecipeError(f"{folder / TRAINING_FILE} has no `purpose:`; add a sentence on what the recipe is for.")
     config = TriaffineConfig.from_pretrained(folder)
     encoder, name = recipe.training.get("model_name_or_path"), folder.resolve().name
-    of_training = {option: value for option, value in recipe.training.items() if option not in SHOWN_ELSEWHERE}
-    of_model = {field: value for field, value in recipe.config.items() if field not in NOT_SETTINGS}
+    given = {**recipe.training, **recipe.config}
+    known = training_options()
+    settings = {name: value for name, value in given.items() if name in known and known[name].in_card != "never"}
     summary = RunSummary(
         base_model=encoder,
         from_scratch=encoder is None,
         language=recipe.training.get("language"),
         license=recipe.training.get("license", LICENSE),
         recipe=name,
-        settings={**of_training, **of_model},
+        settings=settings,
     )
     return build_model_card(config, model_name=f"{OUTPUTS}/{name}", summary=summary, purpose=recipe.purpose)
 

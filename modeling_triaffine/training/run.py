@@ -6,7 +6,6 @@ Beside the model, a run saves scores, predictions, a summary, the model card, an
 import json
 import logging
 import os
-import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,13 +23,14 @@ from ..evaluation.prediction import score_raw_text
 from ..evaluation.scores import Scores, format_scores
 from ..files import write_text
 from ..model.modeling_triaffine import TriaffineForNestedNER
+from ..model.options_triaffine import Option
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.processing_triaffine import TriaffineProcessor
 from ..publishing.model_card import CARD_NAME, renew_card, repository_name
 from ..publishing.run_summary import SUMMARY_FILE, Evaluation, RunSummary
 from ..publishing.upload import NotPublishedError
 from .checkpoints import find_checkpoint, list_checkpoints
-from .command_line import TrainingPlan, parse_training_plan
+from .command_line import TrainingPlan, parse_training_plan, training_options
 from .corpora import Corpus, limit_splits, texts_to_score
 from .faults import TrainingFault, check_writable, explaining_faults
 from .optimization import check_optimization
@@ -40,17 +40,10 @@ from .recipes import TRAINING_FILE, format_training, recipe_library
 from .run_facts import PREFIXES, evaluate, summarize_plan, summarize_run
 from .sharding import whole_model
 from .trainer import Entities, NestedNERTrainer
-from .training_facts import TRAINING_SETTINGS
+from .training_facts import main_settings
 
 logger = logging.getLogger(__name__)
 
-# Options that the recipe of a run leaves out: where it is saved and uploaded, and what it resumed from.
-OF_ONE_RUN = re.compile(r"output_dir|resume_from_checkpoint|push_to_hub|hub_.*")
-# Options that may name a file or folder of this machine.
-FILE_OPTIONS = (
-    *("train_file", "validation_file", "test_file", "word_vectors", "model_name_or_path", "pos_tagger"),
-    *("accelerator_config", "deepspeed", "fsdp_config"),
-)
 # The recipe that has data of its own, and the name of the data.
 DEMO, DEMO_NAME = "demo", "made-up demo corpus"
 RESULTS_FILE = "all_results.json"
@@ -321,15 +314,15 @@ def _as_recipe(plan: TrainingPlan, words: str) -> str:
 
     It has the options of the run, and the main settings even if they are defaults, which may change between versions.
     """
-    settings = {name: getattr(plan.training, name) for name in TRAINING_SETTINGS}
-    options = {**settings, **plan.options, "words": words, "retokenize": None}
-    kept = {name: value for name, value in options.items() if value is not None and not OF_ONE_RUN.fullmatch(name)}
-    return format_training({name: _as_written(name, value) for name, value in kept.items()}, RECIPE_HEADING)
+    options = {**main_settings(plan.training), **plan.options, "words": words}
+    known = training_options()
+    kept = {name: value for name, value in options.items() if value is not None and not known[name].is_of_one_run}
+    return format_training({name: _as_written(known[name], value) for name, value in kept.items()}, RECIPE_HEADING)
 
 
-def _as_written(option: str, value: Any) -> Any:
+def _as_written(option: Option, value: Any) -> Any:
     """Returns an option's value for YAML, with absolute paths."""
-    if option in FILE_OPTIONS and isinstance(value, str) and Path(value).exists():
+    if option.is_path and isinstance(value, str) and Path(value).exists():
         return str(Path(value).resolve())
     return value.value if isinstance(value, Enum) else value
 

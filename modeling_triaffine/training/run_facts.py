@@ -16,9 +16,9 @@ from ..evaluation.scoring import score_entities, scores_by_length, without_label
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..publishing.run_summary import Evaluation, Example, Label, RunSummary
-from .arguments import DataArguments
 from .command_line import TrainingPlan
 from .corpora import Corpus, texts_to_score
+from .options import DataArguments
 from .trainer import NestedNERTrainer
 from .training_facts import describe_settings, summarize_training
 

@@ -31,7 +31,7 @@ from ..model.decoding_triaffine import find_entities
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.repository_triaffine import broken_weights
-from .arguments import WITHOUT_EFFECT, NestedNERTrainingArguments, check_arguments, refuse_without_effect
+from .arguments import WITHOUT_EFFECT, NestedNERTrainingArguments, check_arguments, without_effect
 from .batching import (
     RECORD_IDS,
     EvaluationBatchSampler,
@@ -104,7 +104,7 @@ class NestedNERTrainer(SearchTrainer):
         args = NestedNERTrainingArguments() if args is None else args
         for name in WITHOUT_EFFECT.keys() & options.keys():
             if options[name] is not None:
-                refuse_without_effect(name)
+                raise ValueError(without_effect(name))
         check_arguments(args)
         model = cast(TriaffineForNestedNER, self._first_model(model, model_init, args.seed))
         self._prepare_model(model, processing_class, is_trained=train_dataset is not None)

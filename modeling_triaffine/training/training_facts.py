@@ -8,25 +8,9 @@ from transformers import Trainer
 
 from ..evaluation.scores import summary_metrics
 from ..machine import describe_hardware, describe_versions
+from ..model.options_triaffine import MODEL_OPTIONS
 from ..publishing.run_summary import Epoch, RunSummary
-from .command_line import CONFIG_OPTIONS
-from .preparation import VOCABULARY_SIZES
-
-TRAINING_SETTINGS = (
-    "encoder_learning_rate",
-    "embeddings_learning_rate",
-    "learning_rate",
-    "lr_scheduler_type",
-    "warmup_steps",
-    "optim",
-    "weight_decay",
-    "max_grad_norm",
-    "num_train_epochs",
-    "per_device_train_batch_size",
-    "max_subwords_per_batch",
-    "gradient_accumulation_steps",
-    "seed",
-)
+from .options import OWN_OPTIONS
 
 
 def summarize_training(trainer: Trainer) -> RunSummary:
@@ -51,13 +35,13 @@ def summarize_training(trainer: Trainer) -> RunSummary:
 def describe_settings(trainer: Trainer) -> dict[str, Any]:
     """The main settings of the training, and those of the model that differ from their defaults."""
     config: Any = trainer.model.config  # type: ignore[union-attr]
-    of_training = {name: getattr(trainer.args, name, None) for name in TRAINING_SETTINGS}
+    of_training = main_settings(trainer.args)
     if trainer.args.auto_find_batch_size and trainer.state.train_batch_size:
         of_training["per_device_train_batch_size"] = trainer.state.train_batch_size
     of_model = {
         name: getattr(config, name)
-        for name, default in CONFIG_OPTIONS.items()
-        if name not in VOCABULARY_SIZES.values() and getattr(config, name) != default
+        for name, option in MODEL_OPTIONS.items()
+        if option.in_card != "never" and getattr(config, name) != option.default
     }
     settings = {
         **of_training,
@@ -66,6 +50,12 @@ def describe_settings(trainer: Trainer) -> dict[str, Any]:
         **of_model,
     }
     return {name: value.value if isinstance(value, Enum) else value for name, value in settings.items()}
+
+
+def main_settings(arguments: Any) -> dict[str, Any]:
+    """The options of the training that a card always shows."""
+    shown = [name for name, option in OWN_OPTIONS.items() if option.in_card == "always"]
+    return {name: getattr(arguments, name, None) for name in (*shown, "optim")}  # whose default depends on torch
 
 
 def read_training_table(log_history: Iterable[Mapping[str, Any]], kept_step: int) -> list[Epoch]:

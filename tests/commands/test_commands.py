@@ -24,21 +24,18 @@ from modeling_triaffine.errors import INTERRUPTED, PIPE_CLOSED
 from modeling_triaffine.evaluation.prediction import predict_words, score_raw_text
 from modeling_triaffine.evaluation.uncertainty import MEASURES
 from modeling_triaffine.model.decoding_triaffine import OVERLAPS
+from modeling_triaffine.model.kinds_triaffine import ATTENTIONS
 from modeling_triaffine.model.options_triaffine import MODEL_OPTIONS
 from modeling_triaffine.model.text_triaffine import SENTENCE_SPLITTERS
 from modeling_triaffine.publishing.upload import NotPublishedError
-from modeling_triaffine.training.arguments import (
-    DataArguments,
-    ModelArguments,
-    NestedNERTrainingArguments,
-)
-from modeling_triaffine.training.command_line import CONFIG_OPTIONS, parse_training_plan, read_descriptions
+from modeling_triaffine.training.command_line import parse_training_plan
 from modeling_triaffine.training.faults import OutOfMemoryError
+from modeling_triaffine.training.options import DataArguments, ModelArguments, TrainingOptions
 from tests.helpers.portable import near
 from tests.helpers.tiny import save_tiny_model, tiny_model, tiny_pipeline, tiny_processor
 
 TEXTS = ["The gene binds DNA. It works.", "", "protein"]
-OWN_OPTIONS = (ModelArguments, DataArguments, NestedNERTrainingArguments)
+OWN_OPTIONS = (ModelArguments, DataArguments, TrainingOptions)
 
 
 def as_lines(*records):
@@ -140,6 +137,7 @@ def test_interrupted_while_a_command_is_imported(command, monkeypatch):
         ("predict --ba", ["--batch-size"]),
         ("predict --overlap ", ["all", "nested", "flat"]),
         ("train --triaffine_r", ["--triaffine_rank"]),
+        ("train --cross_span_axis ", ["key", "query"]),
     ],
 )
 def test_the_shell_completes(command, monkeypatch, words, found):
@@ -166,28 +164,22 @@ def test_choices_are_those_of_the_other_folders():
 # ---- train: its help
 
 
-def test_the_help_of_train_has_every_option_of_this_package():
-    own = {name for kind in OWN_OPTIONS for name in kind.__annotations__}
-    assert own | set(CONFIG_OPTIONS) | {"recipe"} <= set(read_descriptions())
+def test_the_help_of_train_has_every_option_of_this_package_and_all_help_those_of_transformers(command):
+    short, everything = command("train", "--help").out, command("train", "--help-all").out
+    own = {name for holder in OWN_OPTIONS for name in holder.__annotations__} | {*MODEL_OPTIONS, "recipe"}
+    assert [name for name in own if f"\n  --{name} " not in short.replace("\n", " \n")] == []
+    assert "--gradient_checkpointing" not in short
+    assert all(f"\n  --{name}" in everything for name in (*own, "gradient_checkpointing"))
+    assert "--label_smoothing_factor" not in everything
 
 
-def test_the_help_of_train_states_the_defaults_there_are():
-    fields = {name: field.default for kind in OWN_OPTIONS for name, field in kind.__dataclass_fields__.items()}
-    fields |= {"recipe": None, **CONFIG_OPTIONS}
-    for name, description in read_descriptions().items():
-        default = getattr(fields[name], "value", fields[name])
-        if stated := re.search(r"\(default: ([\w.-]+)\)", description):
-            number = isinstance(default, int | float) and not isinstance(default, bool)
-            words = {None: "none", True: "true", False: "false"}
-            assert (float(stated[1]) if number else stated[1]) == (
-                default if number else words.get(default, default)
-            ), name
-
-
-def test_the_help_of_train_names_the_choices_there_are():
-    described = read_descriptions()
-    for name, option in MODEL_OPTIONS.items():
-        assert [choice for choice in option.choices if not re.search(rf"\b{choice}\b", described[name])] == [], name
+def test_help_says_what_choices_and_none_mean_and_which_is_the_default(command):
+    text = " ".join(command("train", "--help").out.split())
+    assert f"or none ({ATTENTIONS['none'].meaning}) (default: triaffine)." in text
+    assert "(default: none, for full tensors)" in text
+    assert "--encoder_learning_rate RATE Learning rate of the encoder (default: 3e-5)." in text
+    assert "--validation_file PATH Validation data (default: that in --train_file)." in text
+    assert "--output_dir FOLDER Folder for checkpoints and the final model. Required." in text
 
 
 @pytest.mark.parametrize("option", ["attention", "context"])

@@ -9,8 +9,8 @@ from datasets import Dataset
 
 from modeling_triaffine.data import FEATURES
 from modeling_triaffine.data.parts_of_speech import add_parts_of_speech, spacy_tagger
-from modeling_triaffine.training.arguments import DataArguments
 from modeling_triaffine.training.corpora import read_corpus
+from modeling_triaffine.training.options import DataArguments
 from modeling_triaffine.training.run import prepare_run
 from tests.helpers.micro_training import micro_dataset, micro_records, write_lines, write_recipe
 

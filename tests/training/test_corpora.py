@@ -9,8 +9,8 @@ from datasets import DatasetDict
 
 from modeling_triaffine.commands.options import load_split
 from modeling_triaffine.model.text_triaffine import word_splitter
-from modeling_triaffine.training.arguments import DataArguments
 from modeling_triaffine.training.corpora import Corpus, limit_splits, read_corpus, texts_to_score
+from modeling_triaffine.training.options import DataArguments
 
 SPLITTER = word_splitter("punctuation")
 WORDS = [
@@ -51,7 +51,6 @@ def trained_on(corpus: Corpus) -> list[list[str]]:
         ("a.conllu", {"words": "both"}, "both", [["CD28", "-mediated"], CUT]),
         ("a.conllu", {"reads_tags": True}, "corpus", [["CD28", "-mediated"]]),
         ("a.jsonl", {}, "both", [["CD28", "-mediated"], ["It", "works"], CUT]),
-        ("a.jsonl", {"retokenize": True}, "text", [CUT, ["It", "works"]]),
     ],
 )
 def test_words_of_the_training_data(read, format, options, words, first):
@@ -85,11 +84,6 @@ def test_the_choice_of_words_is_described(read, options, said):
 def test_words_of_the_corpus_alone_are_warned_of(read, caplog, options, named):
     read("a.conllu", **options)
     assert any(named in message for message in caplog.messages)
-
-
-def test_the_old_name_of_an_option_contradicts_the_new_one():
-    with pytest.raises(ValueError, match=r"retokenize.*'corpus'"):
-        DataArguments(retokenize=True, words="corpus")
 
 
 def test_a_limit_counts_sentences_of_the_corpus(read):

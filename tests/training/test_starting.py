@@ -11,7 +11,8 @@ from transformers.trainer_utils import IntervalStrategy
 
 from modeling_triaffine import NestedNERTrainer, TriaffineForNestedNER, start_from_recipe
 from modeling_triaffine.data import write_nested_ner
-from modeling_triaffine.training.command_line import CONFIG_OPTIONS, CommandLineError, parse_training_plan
+from modeling_triaffine.model.options_triaffine import MODEL_OPTIONS
+from modeling_triaffine.training.command_line import CommandLineError, parse_training_plan
 from modeling_triaffine.training.preparation import build_model, read_data
 from modeling_triaffine.training.recipes import RecipeError
 from modeling_triaffine.training.run import prepare_run
@@ -57,7 +58,7 @@ def test_it_starts_as_a_run_does(tmp_path, recipe, corpus):
     model, processor, arguments = start_from_recipe(recipe, corpus, tmp_path / "python", **sizes)
 
     of_run = run.trainer.model.config
-    for name in ("id2label", *CONFIG_OPTIONS):
+    for name in ("id2label", *MODEL_OPTIONS):
         assert getattr(model.config, name) == getattr(of_run, name), name
     assert model.config.max_span_width is not None
     assert processor.vocabularies == run.trainer.processing_class.vocabularies

@@ -1,0 +1,373 @@
+"""The options of a training, each declared once, and how their values are read. Imports neither torch nor transformers.
+
+`arguments.py` makes a subclass of transformers' `TrainingArguments` of them; the options of the model are in
+`model/options_triaffine.py`. Help, completion, command line, recipes and cards read the declarations.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from enum import Enum
+from os import PathLike, fspath
+from typing import Any
+
+from ..model.options_triaffine import MODEL_OPTIONS, PROCESSOR_OPTIONS, Option, option, options_of
+
+START, DATA, TRAINING, SCORES = "Start", "Data", "Training", "Scores and card"
+MODEL, RARE = "Model: the fields of TriaffineConfig", "Rarely needed"
+INHERITED = "Inherited from transformers' TrainingArguments"
+SECTIONS = (START, DATA, TRAINING, SCORES, MODEL, RARE, INHERITED)
+LATEST = "latest"  # --resume_from_checkpoint: the latest undamaged checkpoint in the output folder
+FOLLOWS: Any = None  # the default of what follows from other options
+BOOLEANS = {
+    **dict.fromkeys(("true", "yes", "t", "y", "1"), True),
+    **dict.fromkeys(("false", "no", "f", "n", "0"), False),
+}
+
+
+def _file(doc: str, **facts: Any) -> Any:
+    return option(None, doc, is_path=True, in_card="never", **facts)
+
+
+def _splitter(name: str, more: str = "") -> Any:
+    of_model = PROCESSOR_OPTIONS[name]
+    unset = f"{of_model.default}, or as in the trained model"
+    return option(None, f"{of_model.doc}{more}", of_model.meanings, metavar=of_model.metavar, section=DATA, unset=unset)
+
+
+def _rate(default: float, of: str, **facts: Any) -> Any:
+    doc = f"Learning rate of {of}"
+    return option(default, doc, least=0, below=math.inf, metavar="RATE", in_card="always", **facts)
+
+
+def _count(default: int | None, doc: str, least: int = 1, **facts: Any) -> Any:
+    return option(default, doc, least=least, **facts)
+
+
+@dataclass
+class ModelArguments:
+    """What a training starts from."""
+
+    model_name_or_path: str | None = option(
+        None,
+        "Pretrained encoder, or a trained model to train further (new labels are added): a folder or a name on the Hub",
+        unset="the one that the recipe names, else the encoder in its config.json, trained from scratch with a "
+        "tokenizer learned from the training data",
+        metavar="MODEL",
+        section=START,
+        is_path=True,
+        in_card="never",
+    )
+    keep_labels: bool = option(
+        False,
+        "Training a trained model further, keep its labels that the training data does not annotate: the model's own "
+        "probabilities of them are learned together with the labels of the data",
+        section=START,
+    )
+    word_splitter: str | None = _splitter("word_splitter")
+    sentence_splitter: str | None = _splitter(
+        "sentence_splitter", " in the texts that the model reads and in the corpus, unless it marks sentences"
+    )
+    learn_span_width: bool = option(
+        False,
+        "Set --max_span_width to the width of the widest entity in the training data: faster, but wider entities are "
+        "never found",
+        section=MODEL,
+    )
+    word_vectors: str | None = option(
+        None,
+        "Static word vectors for a new model: fastText (.vec or .bin), word2vec (text or binary) or GloVe. All words "
+        "without a vector share that of the unknown word",
+        metavar="FILE",
+        section=MODEL,
+        is_path=True,
+    )
+    keep_all_word_vectors: bool = option(
+        False,
+        "Keep all vectors of the file, for words that the data does not have. They are weights: each number takes 4 "
+        "bytes in the model and 16 in training",
+        section=RARE,
+    )
+    tokenizer_vocab_size: int = _count(
+        8000,
+        "Size of the vocabulary of a tokenizer that is learned from the training data",
+        least=261,  # the special tokens and all bytes
+        section=RARE,
+    )
+    license: str | None = option(
+        None,
+        "License in the model card: the Hub's identifier, such as apache-2.0",
+        metavar="LICENSE",
+        section=SCORES,
+        in_card="never",
+    )
+
+
+@dataclass
+class DataArguments:
+    """The data to train, validate and test on."""
+
+    train_file: str | None = _file("Corpus: a file, or a folder with train, dev and test", metavar="PATH")
+    validation_file: str | None = _file("Validation data", unset="that in --train_file", metavar="PATH")
+    test_file: str | None = _file("Test data", unset="that in --train_file", metavar="PATH")
+    data_format: str | None = option(
+        None,
+        "Format of the corpus, as `triaffine-ner convert --help` lists them",
+        unset="recognized by name and content",
+        metavar="FORMAT",
+        in_card="never",
+    )
+    words: str = option(
+        "auto",
+        "Words to train on. Entities are aligned by characters, and lost ones counted",
+        {
+            "auto": "corpus for a model that reads the corpus' parts of speech, else text if the corpus has its text, "
+            "else both",
+            "corpus": "those of the corpus",
+            "text": "those of raw text",
+            "both": "",
+        },
+        metavar="WHICH",
+    )
+    flat_annotation: str | None = option(
+        None,
+        "Spans that are left out of the loss, for training data without nested entities, so that the model can learn "
+        "to find them",
+        {
+            "outermost": "those inside an entity, of which only the outermost are annotated",
+            "innermost": "those around one",
+            "any": "both",
+        },
+        unset="none; all entities are annotated",
+        metavar="WHICH",
+    )
+    max_train_samples: int | None = _count(None, "Train on the first N sentences only")
+    max_eval_samples: int | None = _count(None, "Validate on the first N sentences only", section=RARE)
+    max_predict_samples: int | None = _count(None, "Test on the first N sentences only", section=RARE)
+    pos_tagger: str | None = option(
+        None,
+        "spaCy pipeline, a name or folder, that tags sentences without parts of speech, for a model with "
+        "--pos_embedding_size",
+        metavar="PIPELINE",
+        section=MODEL,
+        is_path=True,
+    )
+    dataset_name: str | None = option(
+        None,
+        "Name of the data in the model card: an id on the Hub, or a title",
+        metavar="NAME",
+        section=SCORES,
+        in_card="never",
+    )
+    language: str | None = option(
+        None,
+        "Language of the data in the model card, such as en",
+        metavar="LANGUAGE",
+        section=SCORES,
+        in_card="never",
+    )
+    card_examples: int = _count(
+        3,
+        "Number of validation sentences in the model card; 0 if the corpus' text must not be published",
+        least=0,
+        section=SCORES,
+    )
+
+
+@dataclass
+class TrainingOptions:
+    """The fields of transformers' `TrainingArguments` that people set here, or that have another default or meaning."""
+
+    output_dir: str = option(
+        "outputs",
+        "Folder for checkpoints and the final model",
+        metavar="FOLDER",
+        required=True,
+        section=START,
+        in_card="never",
+        is_of_one_run=True,
+    )
+    resume_from_checkpoint: str | None = option(
+        None,
+        f"Resume from this checkpoint; without PATH or with {LATEST!r}, from the latest undamaged one in --output_dir, "
+        "or from scratch if there is none",
+        metavar="PATH",
+        bare=LATEST,
+        section=START,
+        in_card="never",
+        is_of_one_run=True,
+    )
+    do_predict: bool = option(False, "Also score the test data, and save the predictions", section=DATA)
+    num_train_epochs: float = option(15.0, "Passes over the training data", in_card="always")
+    min_steps: int = _count(
+        0,
+        "Least number of updates: small training data gets more epochs, with about as many evaluations and checkpoints "
+        "as without, unless --num_train_epochs or --max_steps is given",
+        least=0,
+    )
+    per_device_train_batch_size: int = _count(8, "Sentences in a batch of each process", in_card="always")
+    gradient_accumulation_steps: int = _count(1, "Batches in one update of the weights", in_card="always")
+    max_subwords_per_batch: int | None = _count(
+        None,
+        "Maximum sub-words in a batch of each process, padding included, in training and evaluation",
+        unset="a number of sentences",
+        in_card="always",
+    )
+    encoder_learning_rate: float = _rate(3e-5, "the encoder")
+    embeddings_learning_rate: float = _rate(5e-4, "word, part-of-speech and character embeddings and of the BiLSTM")
+    learning_rate: float = _rate(3e-5, "everything else, the triaffine head")
+    lr_scheduler_type: str = option(
+        "linear", "Schedule of the learning rates, by transformers' name of it", metavar="NAME", in_card="always"
+    )
+    warmup_steps: float = option(
+        0, "Updates of linear warm-up, or below 1 their fraction of all", least=0, in_card="always"
+    )
+    weight_decay: float = option(
+        0.01,
+        "Decoupled weight decay; none on biases, norms and the label bias",
+        least=0,
+        metavar="RATE",
+        in_card="always",
+    )
+    ema_decay: float | None = option(
+        None,
+        "Score and save a moving average of the weights with this decay, such as 0.99",
+        least=0,
+        below=1,
+        unset="no average",
+        metavar="DECAY",
+    )
+    max_grad_norm: float = option(
+        0.1, "Clip gradients to this norm; 0: never", least=0, metavar="NORM", in_card="always"
+    )
+    seed: int = _count(42, "Seed of all random numbers", least=0, in_card="always")
+    bf16: bool = option(False, "Mixed precision on a GPU, or a CPU with instructions for bfloat16")
+    fp16: bool = option(False, "Mixed precision on a GPU")
+    use_cpu: bool = option(False, "Train without a GPU")
+    eval_strategy: str = option(
+        "epoch",
+        "When to score the validation data",
+        dict.fromkeys(("epoch", "steps", "no"), ""),
+        metavar="WHEN",
+        section=SCORES,
+    )
+    save_strategy: str = option(
+        FOLLOWS,
+        "When to save a checkpoint",
+        dict.fromkeys(("no", "steps", "epoch", "best"), ""),
+        metavar="WHEN",
+        unset="as --eval_strategy, or each epoch without evaluation",
+        section=SCORES,
+    )
+    load_best_model_at_end: bool = option(
+        True,
+        "End with the checkpoint of the best --metric_for_best_model; without validation, with the last",
+        section=SCORES,
+    )
+    metric_for_best_model: str | None = option(
+        "f1",
+        "Validation metric that decides which checkpoint is the best, such as f1, precision, nested_f1, f1_LABEL or "
+        "loss",
+        metavar="NAME",
+        section=SCORES,
+    )
+    push_to_hub: bool = option(False, "Publish the final model", section=SCORES, is_of_one_run=True)
+    hub_model_id: str | None = option(
+        None, "Repository to publish to", metavar="OWNER/NAME", section=SCORES, is_of_one_run=True
+    )
+    max_steps: int = option(-1, "Updates, instead of a number of epochs; -1: by epochs", least=-1, section=RARE)
+    per_device_eval_batch_size: int = _count(8, "Sentences in a batch of evaluation", section=RARE)
+    adam_beta1: float = option(0.9, "Decay of AdamW's first moment", least=0, below=1, section=RARE)
+    adam_beta2: float = option(0.999, "Decay of AdamW's second moment", least=0, below=1, section=RARE)
+    adam_epsilon: float = option(1e-8, "AdamW's epsilon", least=0, section=RARE)
+    data_seed: int | None = _count(
+        None, "Seed of the order of the training data", least=0, unset="as --seed", section=RARE
+    )
+    dataloader_num_workers: int = _count(0, "Processes that prepare batches; 0: the training's own", 0, section=RARE)
+    do_train: bool = option(True, "Train; off with --no_do_train", section=RARE)
+    do_eval: bool = option(True, "Score the final model on the validation data; off with --no_do_eval", section=RARE)
+    save_steps: float = option(
+        FOLLOWS,
+        "Updates between two checkpoints with --save_strategy steps",
+        unset="those between two evaluations (--eval_steps), or 500",
+        metavar="N",
+        section=RARE,
+    )
+    save_total_limit: int | None = option(1, "Number of checkpoints to keep, the best one aside", section=RARE)
+    logging_steps: float = option(50, "Updates between two logs of loss and learning rate", metavar="N", section=RARE)
+    logging_nan_inf_filter: bool = option(False, "Leave NaN and infinite losses out of the logs", section=RARE)
+    train_sampling_strategy: str = option(
+        "group_by_length",
+        "How batches are made",
+        {"group_by_length": "of sentences of similar length", "random": ""},
+        metavar="WAY",
+        section=RARE,
+    )
+    hub_strategy: str = option(
+        "end",
+        "With --push_to_hub, when to upload; only end, the final model, is supported",
+        metavar="WHEN",
+        section=RARE,
+        is_of_one_run=True,
+    )
+    remove_unused_columns: bool = option(False, "Must stay off: batches are encoded from all columns", section=RARE)
+    ddp_find_unused_parameters: bool | None = option(
+        False, "Not needed: every weight is used in every step", section=RARE
+    )
+
+
+RECIPE = Option(
+    "recipe",
+    str,
+    None,
+    "Recipe of the package (demo, genia-minilm, …), or a recipe's folder",
+    optional=True,
+    metavar="NAME",
+    section=START,
+)
+OWN_OPTIONS = {
+    name: replace(declared, section=declared.section or section)
+    for holder, section in ((ModelArguments, START), (DataArguments, DATA), (TrainingOptions, TRAINING))
+    for name, declared in options_of(holder).items()
+}
+# What `--help` shows.
+TRAIN_OPTIONS = {
+    "recipe": RECIPE,
+    **OWN_OPTIONS,
+    **{name: replace(declared, section=MODEL) for name, declared in MODEL_OPTIONS.items()},
+}
+
+
+def read_value(declared: Option, value: Any) -> Any:
+    """The value that is written on a command line or in YAML, or given in Python.
+
+    Raises:
+        ValueError: the option cannot have it.
+    """
+    read = parse_value(declared, value)
+    if problem := declared.problem(read):
+        is_number = isinstance(read, int | float) and not isinstance(read, bool)
+        raise ValueError(f"{declared.name} is {f'{read:g}' if is_number else f'{value!r:.80}'}; {problem}")
+    return read
+
+
+def parse_value(declared: Option, value: Any) -> Any:
+    """As [`read_value`], unchecked: what is not of the option's type stays as it is."""
+    value = value.value if isinstance(value, Enum) else fspath(value) if isinstance(value, PathLike) else value
+    if isinstance(value, tuple):
+        return list(value)
+    if value is False and declared.type is str:
+        return "no"  # which YAML reads so: no evaluation, or Norwegian
+    if declared.type is float and type(value) is int:
+        return float(value)
+    if not isinstance(value, str) or declared.type in (object, str):
+        return value
+    word = value.strip().lower()
+    if declared.optional and word in ("none", "null"):
+        return None
+    if declared.type is bool:
+        return BOOLEANS.get(word, value)
+    try:
+        number = float(word)
+    except ValueError:
+        return value
+    return int(number) if declared.type is int and number.is_integer() else number
