@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypedDict, TypeVar
 
-from datasets import Dataset, Features, IterableDataset, IterableDatasetDict, List, Value
+from datasets import ClassLabel, Dataset, Features, IterableDataset, IterableDatasetDict, List, Value
 
 from ..model.configuration_triaffine import NONE_LABEL
 from ..parsing import shown
@@ -101,7 +101,9 @@ class CorpusError(ValueError):
 
 
 def as_records(dataset: object, columns: Iterable[str], function: str) -> Dataset:
-    """The data set with rows of Python types, whatever its format; `function` is named in messages.
+    """The data set with rows of Python types, whatever its format, and types of entities by name.
+
+    `function` is named in messages.
 
     Raises:
         TypeError: it is not a `Dataset`.
@@ -118,7 +120,23 @@ def as_records(dataset: object, columns: Iterable[str], function: str) -> Datase
             f"{function} needs the columns {missing}, but the data set has {dataset.column_names}. adapt_dataset "
             "converts texts with spans, tags and other forms."
         )
-    return dataset.with_format(None)
+    return name_types(dataset.with_format(None))
+
+
+def name_types(dataset: Dataset) -> Dataset:
+    """The data set with the names of its entities' types, where these are the numbers of a `ClassLabel`."""
+    entities = dataset.features.get("entities")
+    fields = getattr(entities, "feature", None)
+    if not isinstance(fields, dict) or not isinstance(fields.get("type"), ClassLabel):
+        return dataset
+    names = fields["type"].names
+
+    def name_them(record: dict[str, Any]) -> dict[str, Any]:
+        rows = record["entities"] or []
+        return {"entities": [{**row, "type": None if row["type"] is None else names[row["type"]]} for row in rows]}
+
+    features = Features({**dataset.features, "entities": type(entities)({**fields, "type": Value("string")})})
+    return dataset.map(name_them, features=features, desc="Names of types")
 
 
 class RecordChecker:

@@ -30,7 +30,7 @@ from .command_line import TrainingPlan, make_plan
 from .corpora import Corpus, read_corpus, tagger
 from .new_labels import Teacher, continue_with_labels
 from .options import DataArguments, ModelArguments
-from .trainer_checks import check_types, entity_types
+from .trainer_checks import as_dataset, check_types, entity_types
 from .word_vectors import WordVectors, read_word_vectors
 
 logger = logging.getLogger(__name__)
@@ -99,12 +99,13 @@ def _check_corpus(corpus: Any) -> DatasetDict:
         problem = f"is of type {type(corpus).__name__}"
     elif "train" not in corpus:
         problem = f"has the splits {sorted(corpus)}, but no 'train', which a new model is made for"
-    elif lacking := [
-        split for split, records in corpus.items() if not {*NEEDED} <= {*(getattr(records, "column_names", None) or ())}
-    ]:
-        problem = f"lacks the columns {' and '.join(NEEDED)} in the splits {lacking}"
     else:
-        return DatasetDict(corpus)
+        what = "start_from_recipe: the split"
+        splits = DatasetDict({name: as_dataset(records, f"{what} {name!r}") for name, records in corpus.items()})
+        lacking = [split for split, records in splits.items() if not {*NEEDED} <= {*records.column_names}]
+        if not lacking:
+            return splits
+        problem = f"lacks the columns {' and '.join(NEEDED)} in the splits {lacking}"
     raise ValueError(
         f"start_from_recipe: `corpus` {problem}. Give a DatasetDict from load_nested_ner, or your own data set in its "
         "form from adapt_dataset."

@@ -49,7 +49,7 @@ from .optimization import averaging, build_parameter_groups, has_average
 from .own_metrics import EntityPrediction, prefix_metrics
 from .search_trainer import SearchTrainer
 from .sharding import check_sharding, choose_sharded_layers
-from .trainer_checks import check_best_metric, check_datasets, plain_records
+from .trainer_checks import Records, as_datasets, check_best_metric, check_datasets, plain_records
 
 logger = logging.getLogger(__name__)
 
@@ -76,14 +76,14 @@ class NestedNERTrainer(SearchTrainer):
             one, leave it out: every training then starts from a new model, as `hyperparameter_search` needs it.
         args: a [`NestedNERTrainingArguments`], or plain `TrainingArguments` for one learning rate.
         processing_class: the [`TriaffineProcessor`] of the model, saved with it.
-        train_dataset, eval_dataset: records with `tokens` and `entities`, encoded batch by batch. Several validation
-            sets are a dictionary, as in `transformers.Trainer`.
+        train_dataset, eval_dataset: records with `tokens` and `entities`, encoded batch by batch: data sets, or lists
+            of records. Several validation sets are a dictionary, as in `transformers.Trainer`.
         options: further arguments of `transformers.Trainer`. The default collator is [`DataCollatorForNestedNER`];
             `compute_metrics` is called with an [`EntityPrediction`], and adds to the scores of entities.
 
     Raises:
-        ValueError: an option has no effect here, the processor does not fit the model, a dataset is not a
-            `datasets.Dataset`, no evaluation computes `metric_for_best_model`, or the FSDP configuration would not save
+        ValueError: an option has no effect here, the processor does not fit the model, a data set is a stream or of
+            another form, no evaluation computes `metric_for_best_model`, or the FSDP configuration would not save
             a whole model.
     """
 
@@ -96,8 +96,8 @@ class NestedNERTrainer(SearchTrainer):
         args: NestedNERTrainingArguments | None = None,
         *,
         processing_class: TriaffineProcessor,
-        train_dataset: datasets.Dataset | None = None,
-        eval_dataset: datasets.Dataset | dict[str, datasets.Dataset] | None = None,
+        train_dataset: Records | None = None,
+        eval_dataset: Records | dict[str, Records] | None = None,
         model_init: Callable[..., TriaffineForNestedNER] | None = None,
         **options: Any,
     ):
@@ -108,6 +108,7 @@ class NestedNERTrainer(SearchTrainer):
         check_arguments(args)
         model = cast(TriaffineForNestedNER, self._first_model(model, model_init, args.seed))
         self._prepare_model(model, processing_class, is_trained=train_dataset is not None)
+        train_dataset, eval_dataset = as_datasets(train_dataset, eval_dataset)
         check_datasets(args, train_dataset, eval_dataset, model.config)
         # What a subclass or `compute_metrics` computes is seen at the first evaluation only.
         if type(self) is NestedNERTrainer and options.get("compute_metrics") is None:

@@ -1,18 +1,24 @@
 """Checks what a trainer is given: model, data sets, and whether these have what the best checkpoint is chosen by."""
 
 import logging
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import datasets
+import pyarrow
 import torch
+from torch.utils.data import ConcatDataset, IterableDataset, Subset
+from torch.utils.data import Dataset as TorchDataset
 from transformers import PreTrainedModel, TrainingArguments
 
-from ..data.schema import ENTITY_FIELDS, as_records
+from ..data.schema import ENTITY_FIELDS, as_records, name_types
 from ..evaluation.scores import Scores
 from ..model.configuration_triaffine import TriaffineConfig
 from ..parsing import shown
 
 logger = logging.getLogger(__name__)
+
+Records = datasets.Dataset | Sequence[Mapping[str, Any]] | TorchDataset[Any]
 
 
 def check_model(model: PreTrainedModel, is_trained: bool) -> None:
@@ -41,16 +47,60 @@ def check_processor(processor: Any, config: TriaffineConfig) -> None:
     processor.check_fits(config)
 
 
+def as_dataset(records: Any, what: str) -> datasets.Dataset:
+    """A data set of records in other forms: a list, or a part of either. `what` names them in messages.
+
+    Raises:
+        ValueError: it is a stream, or of another kind.
+    """
+    if isinstance(records, datasets.Dataset):
+        return records if records.format["type"] == "custom" else name_types(records)  # a transform may make the types
+    if isinstance(records, Subset):
+        return as_dataset(records.dataset, what).select(records.indices)
+    if isinstance(records, ConcatDataset):
+        return datasets.concatenate_datasets([as_dataset(part, what) for part in records.datasets])
+    kind = type(records).__name__
+    if isinstance(records, Iterator | IterableDataset | datasets.IterableDataset):
+        raise ValueError(
+            f"{what} is a stream ({kind}), but batches of similar length need all sentences: load the corpus without "
+            "streaming, or give list(stream), or the first sentences of it."
+        )
+    is_list = isinstance(records, Sequence | TorchDataset) and not isinstance(records, str)
+    rows = [records[row] for row in range(len(records))] if is_list else []
+    if is_list and not rows:
+        raise ValueError(f"{what} has 0 records.")
+    if not is_list or not all(isinstance(row, Mapping) for row in rows):
+        kind += f" of {type(rows[0]).__name__}" if rows else ""
+        raise ValueError(
+            f"{what} is a {kind}; give a datasets.Dataset, such as a split of load_nested_ner, or a list of records "
+            "with tokens and entities."
+        )
+    columns = dict.fromkeys(column for row in rows for column in row)
+    try:
+        return datasets.Dataset.from_dict({column: [row.get(column) for row in rows] for column in columns})
+    except (pyarrow.ArrowException, TypeError) as error:
+        raise ValueError(f"{what}: a field has values of different types in its records ({error}).") from error
+
+
 def plain_records(dataset: Any, name: str) -> datasets.Dataset:
     """The dataset with rows of Python types whatever its format; the user's own transform stays."""
-    if not isinstance(dataset, datasets.Dataset):
-        raise ValueError(
-            f"NestedNERTrainer: {name} is a {type(dataset).__name__}; give a datasets.Dataset, such as a split of "
-            "load_nested_ner, or datasets.Dataset.from_list(records)."
-        )
+    dataset = as_dataset(dataset, f"NestedNERTrainer: {name}")
     if dataset.format["type"] == "custom":  # which may add the columns
         return dataset
     return as_records(dataset, ("tokens",), f"NestedNERTrainer: {name}")
+
+
+def as_datasets(train: Any, evaluation: Any) -> tuple[datasets.Dataset | None, Any]:
+    """The data sets to train and to evaluate on, as [`as_dataset`]; several of the latter are a dictionary."""
+
+    def make(records: Any, name: str) -> datasets.Dataset | None:
+        return None if records is None else as_dataset(records, f"NestedNERTrainer: {name}")
+
+    if isinstance(evaluation, Mapping):
+        return make(train, "train_dataset"), {
+            name: make(records, f"eval_dataset[{name!r}]") for name, records in evaluation.items()
+        }
+    return make(train, "train_dataset"), make(evaluation, "eval_dataset")
 
 
 def check_datasets(args: TrainingArguments, train: Any, evaluation: Any, config: TriaffineConfig) -> None:
@@ -62,7 +112,7 @@ def check_datasets(args: TrainingArguments, train: Any, evaluation: Any, config:
     )
     for name, dataset in named.items():
         # A user's transform may add the columns.
-        if dataset is not None and plain_records(dataset, name).format["type"] != "custom":
+        if dataset is not None and dataset.format["type"] != "custom":
             as_records(dataset, ("tokens", "entities"), f"NestedNERTrainer: {name}")
             check_types(dataset, f"NestedNERTrainer: {name}", config)
     least = args.train_batch_size * args.world_size if args.dataloader_drop_last else 1
@@ -78,6 +128,12 @@ def entity_types(records: datasets.Dataset, what: str) -> list[set[str]]:
     types = []
     for row, entities in enumerate(plain_records(records, what)["entities"]):
         is_list = isinstance(entities, list) and all(isinstance(entity, dict) for entity in entities)
+        numbers = [entity["type"] for entity in entities if isinstance(entity.get("type"), int)] if is_list else []
+        if numbers:
+            raise ValueError(
+                f"{what} has an entity of type {numbers[0]}, a number, in row {row}, and no names of the numbers. Give "
+                "the names of types, or the numbers as a datasets.ClassLabel, which has their names."
+            )
         if not is_list or any(entity.get(name) is None for entity in entities for name in ENTITY_FIELDS):
             raise ValueError(
                 f"{what} has the entities {shown(entities)} in row {row}. Give a list of objects with "
