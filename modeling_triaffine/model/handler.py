@@ -1,7 +1,7 @@
 """EndpointHandler: this model as an endpoint of Hugging Face Inference Endpoints.
 
-The endpoint's toolkit must have transformers 5. It reads `handler.py` and `requirements.txt` of the repository that it serves, builds the handler on the
-repository's files and calls it with the body of each request:
+The endpoint's toolkit must have transformers 5. It reads `handler.py` and `requirements.txt` of the repository that it
+serves, builds the handler on the repository's files and calls it with the body of each request:
 
     {"inputs": "IL-2 gene expression", "parameters": {"threshold": 0.5, "overlap": "nested"}}
 
