@@ -26,7 +26,7 @@ import numpy as np
 
 from .errors import missing_extra
 from .model.checks_triaffine import check_threshold
-from .model.decoding_triaffine import check_overlap
+from .model.kinds_triaffine import overlap_policy
 from .model.pipeline_triaffine import DEFAULT_BATCH_SIZE, NestedNERPipeline
 
 try:
@@ -86,7 +86,7 @@ class TriaffineNER(Pipe):
         keep_ents: bool = False,
     ):
         check_threshold(threshold)
-        check_overlap(overlap)
+        overlap_policy(overlap)
         self.name = name
         self.num_entities = 0
         self.num_misaligned = 0

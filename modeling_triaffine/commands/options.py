@@ -3,16 +3,15 @@
 The choices repeat names of other folders, whose import would take seconds; a test compares them.
 """
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..data.formats import FORMATS
+from ..model.kinds_triaffine import OVERLAPS, overlap_policy
 
 if TYPE_CHECKING:
     from datasets import Dataset
-
-Overlaps = Literal["all", "nested", "flat"]
 
 
 def check_device(name: str | None) -> str | None:
@@ -58,6 +57,15 @@ def read_threshold(text: str) -> float | dict[str, float]:
         raise typer.BadParameter(problem) from None
 
 
+def read_overlap(name: str) -> str:
+    """The name of a policy for overlaps; raises typer.BadParameter for another one."""
+    try:
+        overlap_policy(name)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    return name
+
+
 Int8 = Annotated[
     bool, typer.Option("--int8", help="Compute the encoder's linear layers in int8, on a CPU. Needs the extra onnx.")
 ]
@@ -74,7 +82,15 @@ Threshold = Annotated[
         metavar="PROBABILITY",
     ),
 ]
-Overlap = Annotated[Overlaps, typer.Option(help="Entities that may overlap: all, nested ones only, or none (flat).")]
+Overlap = Annotated[
+    str,
+    typer.Option(
+        parser=read_overlap,
+        autocompletion=lambda: list(OVERLAPS),
+        help=f"Entities that overlap: {', '.join(f'{policy.meaning} ({name})' for name, policy in OVERLAPS.items())}.",
+        metavar="POLICY",
+    ),
+]
 
 
 def read_format(name: str) -> str:

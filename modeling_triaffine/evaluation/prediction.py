@@ -17,14 +17,15 @@ from ..data.windows import Windows
 from ..inference import model_inputs
 from ..model.batches_triaffine import BATCHES_AT_ONCE, Feature, run_by_length
 from ..model.configuration_triaffine import TriaffineConfig
-from ..model.decoding_triaffine import Threshold, find_entities, resolve_overlaps
+from ..model.decoding_triaffine import Threshold, find_entities
+from ..model.kinds_triaffine import WordEntity, resolve_overlaps
 from ..model.modeling_triaffine import TriaffineForNestedNER, evaluating
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.processing_triaffine import TriaffineProcessor
 from .scores import Scores
 from .scoring import candidate_recall, score_entities, without_labels
 
-Entities = list[dict[str, Any]]
+Entities = list[WordEntity]
 Result = TypeVar("Result")
 DEFAULT_COUNTS = tuple(range(5, 105, 5))
 
@@ -92,7 +93,7 @@ def predict_words(
         return find_entities(model(**inputs), model.config, threshold)
 
     windows = Windows(records, processor)
-    found = windows.join(read_records(model, processor, windows, read, batch_size))
+    found: Any = windows.join(read_records(model, processor, windows, read, batch_size))
     return [resolve_overlaps(entities, overlap) for entities in found]
 
 

@@ -10,7 +10,8 @@ from torch import Tensor
 from ..inference import model_inputs
 from ..model.batches_triaffine import Feature, run_by_length
 from ..model.configuration_triaffine import TriaffineConfig
-from ..model.decoding_triaffine import final_scores, find_entities, resolve_overlaps
+from ..model.decoding_triaffine import FoundInText, final_scores, find_entities
+from ..model.kinds_triaffine import TextEntity, WordEntity
 from ..model.modeling_triaffine import evaluating
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.text_triaffine import Offsets
@@ -31,7 +32,7 @@ class ReadText:
     """
 
     text: str
-    entities: list[dict[str, Any]] = field(default_factory=list)
+    entities: list[TextEntity] = field(default_factory=list)
     sentences: list[list[Offsets]] = field(default_factory=list)
     uncertainty: float = 0.0
 
@@ -82,19 +83,21 @@ def read_texts(
         raise ValueError(f"`measure` is {measure!r}; choose one of {', '.join(map(repr, MEASURES))}.")
     model, processor = pipeline.model, pipeline.processor
 
-    def run(features: list[Feature]) -> Iterable[tuple[list[dict[str, Any]], float]]:
+    def run(features: list[Feature]) -> Iterable[tuple[list[WordEntity], float]]:
         output = model(**model_inputs(model, processor, features))
         entities = find_entities(output, model.config, threshold)
         return zip(entities, uncertainty(output, model.config, measure).tolist(), strict=True)
 
-    read = [ReadText(text) for text in texts]
-    sentences = (((one, piece), feature) for one in read for feature, piece in processor.encode_text(one.text))
+    read = [(ReadText(text), FoundInText()) for text in texts]
+    sentences = (
+        ((one, found, piece), feature) for one, found in read for feature, piece in processor.encode_text(one.text)
+    )
     with evaluating(model):
-        for (one, piece), (entities, of_sentence) in run_by_length(sentences, run, batch_size):
-            one.entities += processor.entities_in_text(one.text, piece, entities)
+        for (one, found, piece), (entities, of_sentence) in run_by_length(sentences, run, batch_size):
+            found.add(piece, entities)
             one.sentences.append(piece.offsets[piece.shared_before :])
             both = (one.uncertainty, of_sentence)
             one.uncertainty = max(both) if measure == "margin" else sum(both)
-    for one in read:
-        one.entities = resolve_overlaps(one.entities, overlap)
-    return read
+    for one, found in read:
+        one.entities = found.in_characters(one.text, overlap)
+    return [one for one, _ in read]

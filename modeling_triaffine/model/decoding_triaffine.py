@@ -1,29 +1,25 @@
 """Scores → entities: which spans are entities, of which type, and which may overlap."""
 
-from bisect import bisect_left, insort
-from collections.abc import Mapping, Sequence
-from operator import itemgetter
-from typing import Any, Literal, get_args
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
 
 import torch
 from torch import Tensor
 
 from .checks_triaffine import check_threshold
 from .configuration_triaffine import TriaffineConfig
+from .kinds_triaffine import TextEntity, WordEntity, resolve_overlaps
+from .text_triaffine import Offsets, Piece
 from .triaffine_ops import label_probabilities
 
-Overlap = Literal["all", "nested", "flat"]
-OVERLAPS = get_args(Overlap)
-
-# {"start": word, "end": word (exclusive), "type": label, "score": probability}, in words of its sentence.
-Entity = dict[str, Any]
 # One for all labels, or one for each.
 Threshold = float | Mapping[str, float]
 
 
 def find_entities(
     output: Any, config: TriaffineConfig, threshold: Threshold | None = None, overlap: str = "all"
-) -> list[list[Entity]]:
+) -> list[list[WordEntity]]:
     """Entities of each sentence of a batch, in words, sorted by start, then longest first, then likeliest.
 
     Args:
@@ -48,7 +44,7 @@ def find_entities(
     i, j = spans[sentence, span].unbind(-1)
     # One transfer for all: each waits for the device.
     places = torch.stack([sentence, i, j, label]).tolist()
-    entities: list[list[Entity]] = [[] for _ in range(logits.shape[0])]
+    entities: list[list[WordEntity]] = [[] for _ in range(logits.shape[0])]
     for row, first, last, number, score in zip(*places, probabilities[sentence, span, label].tolist(), strict=True):
         entities[row].append({"start": first, "end": last + 1, "type": names[number], "score": score})
     return [resolve_overlaps(in_sentence, overlap) for in_sentence in entities]
@@ -83,41 +79,34 @@ def entity_mask(probabilities: Tensor, thresholds: Sequence[float | None], multi
     return found if multi_label else found & is_best
 
 
-def resolve_overlaps(entities: list[Entity], overlap: str) -> list[Entity]:
-    """The entities (`start`, `end` exclusive, `score`) that a policy keeps, sorted by start, longest, then likeliest.
+@dataclass
+class FoundInText:
+    """The entities of a text, collected sentence by sentence in words of the text.
 
-    overlap: "all" keeps every entity; "nested" keeps entities that contain each other, but none that cross; "flat"
-    keeps none that share a word, except several labels of one span. Of two in conflict the likelier is kept, then the
-    longer, then the first.
+    Attributes:
+        words: the offsets of the text's words.
+        entities: by these words.
     """
-    check_overlap(overlap)
-    if overlap == "all":
-        return sorted(entities, key=_place)
-    in_conflict = _cross if overlap == "nested" else _overlap
-    longest = max((entity["end"] - entity["start"] for entity in entities), default=0)
-    kept: list[Entity] = []  # sorted, so that each entity is compared with its neighbours only
-    for entity in sorted(entities, key=lambda e: (-e["score"], e["start"] - e["end"], e["start"])):
-        first = bisect_left(kept, entity["start"] - longest, key=itemgetter("start"))
-        last = bisect_left(kept, entity["end"], key=itemgetter("start"))
-        if not any(in_conflict(entity, other) for other in kept[first:last]):
-            insort(kept, entity, key=_place)
-    return kept
 
+    words: list[Offsets] = field(default_factory=list)
+    entities: list[WordEntity] = field(default_factory=list)
 
-def _place(entity: Entity) -> tuple[int, int, float]:
-    return entity["start"], -entity["end"], -entity["score"]
+    def add(self, piece: Piece, entities: Iterable[WordEntity]) -> None:
+        """Adds the next sentence or window, without those of its entities that belong to a neighbouring window."""
+        first = len(self.words) - piece.shared_before
+        self.words += piece.offsets[piece.shared_before :]
+        for entity in entities:
+            if piece.owns(entity["start"], entity["end"]):
+                moved = {"start": first + entity["start"], "end": first + entity["end"]}
+                self.entities.append(cast("WordEntity", {**entity, **moved}))
 
+    def in_characters(self, text: str, overlap: str = "all", labels: Collection[str] | None = None) -> list[TextEntity]:
+        """The entities with these labels (None: all) that a policy for overlaps keeps, by characters of the text."""
+        wanted = [one for one in self.entities if labels is None or one["type"] in labels]
+        return [self._in_characters(text, entity) for entity in resolve_overlaps(wanted, overlap)]
 
-def _overlap(one: Entity, other: Entity) -> bool:
-    is_same = one["start"] == other["start"] and one["end"] == other["end"]
-    return not is_same and one["start"] < other["end"] and other["start"] < one["end"]
-
-
-def _cross(one: Entity, other: Entity) -> bool:
-    first, second = sorted((one, other), key=_place)
-    return first["start"] < second["start"] < first["end"] < second["end"]
-
-
-def check_overlap(overlap: str) -> None:
-    if overlap not in OVERLAPS:
-        raise ValueError(f"`overlap` is {overlap!r}; choose one of {', '.join(map(repr, OVERLAPS))}.")
+    def _in_characters(self, text: str, entity: WordEntity) -> TextEntity:
+        start, end = self.words[entity["start"]][0], self.words[entity["end"] - 1][1]
+        return TextEntity(
+            entity_group=entity["type"], score=entity["score"], word=text[start:end], start=start, end=end
+        )

@@ -1,13 +1,15 @@
-"""The kinds of attention to a span's inside words and of scoring a span: what each is, has and needs.
+"""What options choose from: kinds of attention to a span's inside words and of scoring a span, policies for overlaps.
 
 A kind is declared here, and computed by its module in `factors_triaffine.py`. Configuration, modules and explanation
 ask the kind, never for its name. This file imports no library, so that help needs none. Sections and ablations are
 those of Yuan et al. (Findings of ACL 2022).
 """
 
-from collections.abc import Callable, Mapping
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from operator import itemgetter
+from typing import TypedDict, TypeVar
 
 
 @dataclass(frozen=True)
@@ -76,3 +78,125 @@ Kind = TypeVar("Kind", AttentionKind, ScoringKind)
 def names_of(kinds: Mapping[str, Kind], wanted: Callable[[Kind], bool]) -> str:
     """The names of the kinds that have what is wanted, for errors."""
     return ", ".join(repr(name) for name, kind in kinds.items() if wanted(kind))
+
+
+# ---- Policies for entities that overlap ----
+
+
+class WordEntity(TypedDict):
+    """An entity by the words of its sentence, or of its text: `start`, `end` (exclusive); `type` is its label."""
+
+    start: int
+    end: int
+    type: str
+    score: float
+
+
+class TextEntity(TypedDict):
+    """An entity by the characters of its text, with the keys of transformers' pipelines."""
+
+    entity_group: str
+    score: float
+    word: str
+    start: int
+    end: int
+
+
+Keep = Callable[[list[WordEntity]], Iterable[WordEntity]]
+# Installed packages declare their policies as entry points of this group: a name, and its function.
+OVERLAP_GROUP = "modeling_triaffine.overlap_policies"
+
+
+@dataclass(frozen=True)
+class OverlapPolicy:
+    """Which entities are kept of those that overlap.
+
+    Attributes:
+        meaning: what help says of it.
+        keep: the entities of a text, or of a sentence without a text → those kept, in any order.
+    """
+
+    meaning: str
+    keep: Keep
+
+
+def resolve_overlaps(entities: Iterable[WordEntity], overlap: str) -> list[WordEntity]:
+    """The entities that a policy keeps, sorted by start, longest first, then likeliest.
+
+    The built-in policies keep, of two entities in conflict, the likelier, then the longer, then the first.
+    """
+    return sorted(overlap_policy(overlap).keep(list(entities)), key=_place)
+
+
+def register_overlap_policy(name: str, keep: Keep) -> None:
+    """Makes a policy known in this process, by this name for `overlap`; help shows the first line of its docstring.
+
+    Raises:
+        ValueError: there is a policy of this name already.
+    """
+    if name in OVERLAPS:
+        raise ValueError(f"There is a policy {name!r} for overlaps already. Register yours under another name.")
+    OVERLAPS[name] = OverlapPolicy((keep.__doc__ or "").strip().partition("\n")[0], keep)
+
+
+def overlap_policy(name: str) -> OverlapPolicy:
+    """The policy of this name, registered or of an installed package; raises ValueError if there is none."""
+    if name not in OVERLAPS:
+        installed = _installed_policies()
+        if name not in installed:
+            known = ", ".join(map(repr, [*OVERLAPS, *installed]))
+            raise ValueError(f"`overlap` is {name!r}; choose one of {known}.")
+        register_overlap_policy(name, installed[name]())
+    return OVERLAPS[name]
+
+
+def overlap_names() -> list[str]:
+    """The names of all policies, those of installed packages among them."""
+    return list(dict.fromkeys([*OVERLAPS, *_installed_policies()]))
+
+
+def _installed_policies() -> dict[str, Callable[[], Keep]]:
+    from importlib.metadata import entry_points  # takes long
+
+    return {point.name: point.load for point in entry_points(group=OVERLAP_GROUP)}
+
+
+def _keep_all(entities: list[WordEntity]) -> list[WordEntity]:
+    return entities
+
+
+def _keep_without(in_conflict: Callable[[WordEntity, WordEntity], bool]) -> Keep:
+    """Keeps no two entities in conflict, which share a word."""
+
+    def keep(entities: list[WordEntity]) -> list[WordEntity]:
+        longest = max((entity["end"] - entity["start"] for entity in entities), default=0)
+        kept: list[WordEntity] = []  # sorted, so that each entity is compared with its neighbours only
+        for entity in sorted(entities, key=lambda e: (-e["score"], e["start"] - e["end"], e["start"])):
+            first = bisect_left(kept, entity["start"] - longest, key=itemgetter("start"))
+            last = bisect_left(kept, entity["end"], key=itemgetter("start"))
+            if not any(in_conflict(entity, other) for other in kept[first:last]):
+                insort(kept, entity, key=_place)
+        return kept
+
+    return keep
+
+
+def _place(entity: WordEntity) -> tuple[int, int, float]:
+    return entity["start"], -entity["end"], -entity["score"]
+
+
+def _overlap(one: WordEntity, other: WordEntity) -> bool:
+    is_same = one["start"] == other["start"] and one["end"] == other["end"]  # several labels of one span
+    return not is_same and one["start"] < other["end"] and other["start"] < one["end"]
+
+
+def _cross(one: WordEntity, other: WordEntity) -> bool:
+    first, second = sorted((one, other), key=_place)
+    return first["start"] < second["start"] < first["end"] < second["end"]
+
+
+OVERLAPS: dict[str, OverlapPolicy] = {
+    "all": OverlapPolicy("all of them", _keep_all),
+    "nested": OverlapPolicy("nested ones, but none that cross", _keep_without(_cross)),
+    "flat": OverlapPolicy("none that share a word", _keep_without(_overlap)),
+}

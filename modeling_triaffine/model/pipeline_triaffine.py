@@ -13,7 +13,8 @@ from transformers.utils import logging
 from .acceleration_triaffine import ACCELERATION, multiplies_bfloat16
 from .batches_triaffine import BATCHES_AT_ONCE, Feature, run_by_length
 from .checks_triaffine import check_integer, check_threshold, shortened
-from .decoding_triaffine import Threshold, check_overlap, find_entities, resolve_overlaps
+from .decoding_triaffine import FoundInText, Threshold, find_entities
+from .kinds_triaffine import TextEntity, WordEntity, overlap_policy
 from .modeling_triaffine import TriaffineForNestedNER, evaluating
 from .processing_triaffine import PosTagger, TriaffineProcessor
 from .repository_triaffine import ORIGIN_OPTIONS, complete_import
@@ -46,7 +47,8 @@ class NestedNERPipeline(ChunkPipeline):
         threshold: a probability t keeps every span whose best entity label has at least t; {label: t} has one for
             each label. Labels without one, or all with None, have the model's own: those that `calibrate` found, or
             else the likeliest label of each span is kept.
-        overlap: "all" entities, "nested" (none cross) or "flat" (none share a word).
+        overlap: "all" entities, "nested" (none cross), "flat" (none share a word), or a policy of your own by its name
+            ([`register_overlap_policy`]).
         batch_size: sentences of average length that run through the model together; fewer if they are long.
         pos_tagger: tags the text for a model that was trained with parts of speech; see the processor's `pos_tagger`.
         text_splitter: splits texts into sentences and words in place of the model's rules; see the processor's
@@ -147,7 +149,9 @@ class NestedNERPipeline(ChunkPipeline):
         found = super().__call__((text for text in inputs), is_stream=is_stream, **kwargs)
         return found if is_stream else list(found)
 
-    def _sanitize_parameters(self, aggregation_strategy: Any = None, is_stream: bool = False, **parameters: Any) -> Any:
+    def _sanitize_parameters(
+        self, aggregation_strategy: Any = None, is_stream: bool = False, in_words: bool = False, **parameters: Any
+    ) -> Any:
         if getattr(aggregation_strategy, "value", aggregation_strategy) not in (None, "simple"):
             raise ValueError(
                 f"`aggregation_strategy` is {shortened(aggregation_strategy)}: the model scores whole spans, there are "
@@ -155,9 +159,9 @@ class NestedNERPipeline(ChunkPipeline):
             )
         _refuse_unknown(set(parameters) - set(CALL_PARAMETERS))
         check_threshold(parameters.get("threshold"), self.model.config.entity_labels)
-        check_overlap(parameters.get("overlap", "all"))
+        overlap_policy(parameters.get("overlap", "all"))
         threshold, overlap = ({name: parameters[name]} if name in parameters else {} for name in CALL_PARAMETERS)
-        return {"is_stream": is_stream}, threshold, overlap
+        return {"is_stream": is_stream}, threshold, {"in_words": in_words, **overlap}
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickle and the hashes of data sets, which the number of calls so far must not change."""
@@ -189,23 +193,23 @@ class NestedNERPipeline(ChunkPipeline):
         preprocess_params: dict[str, Any],
         forward_params: dict[str, Any],
         postprocess_params: dict[str, Any],
-    ) -> Iterator[list[dict[str, Any]]]:
+    ) -> Iterator[Any]:
         """Entities text by text. Sentences of several texts run together, in the order of their length."""
         check_integer("NestedNERPipeline", "batch_size", batch_size, 1, MAX_BATCH_SIZE)
         # A stream has results after its first batch; with batches of 1 it never waits.
         batches = 1 if preprocess_params["is_stream"] else BATCHES_AT_ONCE
         sentences = (sentence for number, text in enumerate(inputs) for sentence in self.preprocess(text, number))
 
-        def run(features: list[Feature]) -> list[list[dict[str, Any]]]:
+        def run(features: list[Feature]) -> list[list[WordEntity]]:
             return self.forward(self.processor.pad(features), **forward_params)
 
-        def stream() -> Iterator[list[dict[str, Any]]]:
-            found: list[dict[str, Any]] = []  # in the text so far
+        def stream() -> Iterator[Any]:
+            found = FoundInText()  # in the text so far
             for one, entities in run_by_length(((one, one["feature"]) for one in sentences), run, batch_size, batches):
-                found += self.processor.entities_in_text(one["text"], one["piece"], entities)
+                found.add(one["piece"], entities)
                 if one["is_last"]:
-                    yield self.postprocess(found, **postprocess_params)
-                    found = []
+                    yield self.postprocess((one["text"], found), **postprocess_params)
+                    found = FoundInText()
 
         return stream()
 
@@ -234,7 +238,7 @@ class NestedNERPipeline(ChunkPipeline):
 
     def _forward(  # type: ignore[override]
         self, model_inputs: dict[str, Tensor], threshold: Threshold | None = None
-    ) -> list[list[dict[str, Any]]]:
+    ) -> list[list[WordEntity]]:
         # Decoded on the device of the scores, which only the entities leave.
         with evaluating(self.model):
             found = find_entities(self.model(**model_inputs), self.model.config, threshold)
@@ -247,9 +251,13 @@ class NestedNERPipeline(ChunkPipeline):
             )
         return found
 
-    def postprocess(self, entities: list[dict[str, Any]], overlap: str = "all") -> list[dict[str, Any]]:  # type: ignore[override]
+    def postprocess(  # type: ignore[override]
+        self, found: tuple[str, FoundInText], overlap: str = "all", in_words: bool = False
+    ) -> list[TextEntity] | FoundInText:
+        """The entities of a text; `in_words`: before the policy for overlaps, for a caller with one of its own."""
+        text, of_words = found
         # Over the whole text: entities from two windows of a long sentence may cross.
-        return resolve_overlaps(entities, overlap)
+        return of_words if in_words else of_words.in_characters(text, overlap)
 
 
 def _find_processor(model: Any, processor: Any, tokenizer: Any) -> Any:

@@ -323,22 +323,6 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         self.vocabularies |= count_vocabularies(records, parts, min_count)
         self.vocabulary_parts = list(parts)
 
-    def entities_in_text(self, text: str, piece: Piece, entities: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Entities of a sentence in words → predictions in characters of the text.
-
-        Entities of a window that belong to the previous or the next one are dropped.
-        """
-        found = []
-        for entity in entities:
-            if not piece.owns(entity["start"], entity["end"]):
-                continue
-            start, end = piece.offsets[entity["start"]][0], piece.offsets[entity["end"] - 1][1]
-            word = text[start:end]
-            found.append(
-                {"entity_group": entity["type"], "score": entity["score"], "word": word, "start": start, "end": end}
-            )
-        return found
-
     def check_fits(self, config: Any) -> None:
         """Raises ValueError if the processor does not match the model of this configuration."""
         if self.max_subwords != config.max_subwords:

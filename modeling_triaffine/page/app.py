@@ -9,7 +9,7 @@ import gradio as gr
 from gradio.processing_utils import save_bytes_to_cache
 
 from ..files import SURROGATES
-from ..model.decoding_triaffine import OVERLAPS
+from ..model.kinds_triaffine import overlap_names, overlap_policy
 from .answers import CHOOSE_ONE, NOTHING_YET, Marked, explain_entity, find_entities
 from .models import Models
 from .style import CHOOSE_ENTITY, SHOW_DRAWING, SHOW_EXPLANATION
@@ -19,7 +19,6 @@ logger = logging.getLogger(__name__)
 TITLE = "Nested entities"
 INTRODUCTION = "Finds names in a text, also names inside other names, and shows why."
 LIKELIEST, AT_LEAST = "likeliest label is one", "probability is at least …"
-OVERLAP_NAMES = ("All of them", "Nested ones, but none that cross", "None that share a word")
 # Files for download are deleted after an hour, and when the page is closed.
 SECONDS_OF_FILES = 3600
 # With more waiting requests, the page reports that it is busy.
@@ -113,8 +112,8 @@ def _options() -> tuple[gr.Radio, gr.Slider, gr.Radio]:
     with gr.Accordion("Options", open=False, elem_id="options"):
         keep = gr.Radio([LIKELIEST, AT_LEAST], value=LIKELIEST, label="A span is an entity if its", elem_id="keep")
         least = gr.Slider(0.05, 1, 0.5, step=0.05, label="Least probability", visible=False, elem_id="threshold")
-        policies = list(zip(OVERLAP_NAMES, OVERLAPS, strict=True))
-        overlap = gr.Radio(policies, value=OVERLAPS[0], label="Entities that overlap", elem_id="overlap")
+        policies = [((overlap_policy(name).meaning or name).capitalize(), name) for name in overlap_names()]
+        overlap = gr.Radio(policies, value=policies[0][1], label="Entities that overlap", elem_id="overlap")
     return keep, least, overlap
 
 

@@ -11,12 +11,13 @@ from concurrent.futures import Future
 from itertools import islice
 from typing import Any, NamedTuple
 
-from ..model.decoding_triaffine import Threshold, resolve_overlaps
+from ..model.decoding_triaffine import FoundInText, Threshold
+from ..model.kinds_triaffine import TextEntity
 
 logger = logging.getLogger(__name__)
 
-# Entities of a text as the pipeline returns them, and of several texts.
-Entities = list[dict[str, Any]]
+# Entities of a text, and of several.
+Entities = list[TextEntity]
 Answers = list[Entities]
 
 
@@ -31,9 +32,8 @@ class Item(NamedTuple):
     overlap: str = "all"
     labels: Collection[str] | None = None
 
-    def kept(self, entities: Entities) -> Entities:
-        wanted = [one for one in entities if self.labels is None or one["entity_group"] in self.labels]
-        return resolve_overlaps(wanted, self.overlap)
+    def kept(self, found: FoundInText) -> Entities:
+        return found.in_characters(self.text, self.overlap, self.labels)
 
 
 class QueueFullError(Exception):
@@ -57,7 +57,7 @@ class Batcher:
     A context manager: on exit it finishes all jobs that are not cancelled, then ends the thread.
 
     Args:
-        find_entities: [`NestedNERPipeline`], called as `find_entities(texts, threshold=…)`.
+        find_entities: [`NestedNERPipeline`], called as `find_entities(texts, threshold=…, in_words=True)`.
         max_batch_texts, max_batch_characters: Limits of a batch, which is filled in order of arrival. A larger job runs
             alone.
         max_waiting: Length of the queue.
@@ -65,7 +65,7 @@ class Batcher:
 
     def __init__(
         self,
-        find_entities: Callable[..., Answers],
+        find_entities: Callable[..., list[FoundInText]],
         max_batch_texts: int,
         max_batch_characters: int,
         max_waiting: int,
@@ -170,7 +170,7 @@ class Batcher:
         found: Answers = [[] for _ in items]
         for numbers in by_threshold.values():
             texts = [items[number].text for number in numbers]
-            answers = self._find_entities(texts, threshold=items[numbers[0]].threshold)
-            for number, entities in zip(numbers, answers, strict=True):
-                found[number] = items[number].kept(entities)
+            in_words = self._find_entities(texts, threshold=items[numbers[0]].threshold, in_words=True)
+            for number, of_text in zip(numbers, in_words, strict=True):
+                found[number] = items[number].kept(of_text)
         return found

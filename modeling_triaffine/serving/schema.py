@@ -7,12 +7,12 @@ from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 from fastapi import HTTPException
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
+from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, WithJsonSchema
 from starlette.responses import Response
 from starlette.types import Scope
 
 from ..files import SURROGATES
-from ..model.decoding_triaffine import Overlap
+from ..model.kinds_triaffine import OVERLAPS, overlap_names, overlap_policy
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +39,16 @@ Threshold = Annotated[
 ]
 
 
+def _known_policy(name: str) -> str:
+    overlap_policy(name)
+    return name
+
+
+Overlap = Annotated[
+    str, AfterValidator(_known_policy), WithJsonSchema({"type": "string", "enum": overlap_names(), "default": "all"})
+]
+
+
 class Options(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -50,7 +60,8 @@ class Options(BaseModel):
     )
     labels: list[str] | None = Field(None, description="Labels of the entities to return; null: all.")
     overlap: Overlap = Field(
-        "all", description="Overlapping entities to keep: all, nested (none cross) or flat (none share a word)."
+        "all",
+        description=f"Overlapping entities to keep: {'; '.join(f'{n}: {p.meaning}' for n, p in OVERLAPS.items())}.",
     )
 
 

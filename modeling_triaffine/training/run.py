@@ -19,7 +19,7 @@ from datasets import Dataset, DatasetDict
 from ..data import add_context
 from ..data.collator import DataCollatorForNestedNER
 from ..data.demo import write_demo_corpus
-from ..evaluation.prediction import score_raw_text
+from ..evaluation.prediction import Entities, score_raw_text
 from ..evaluation.scores import Scores, format_scores
 from ..files import write_text
 from ..model.modeling_triaffine import TriaffineForNestedNER
@@ -39,7 +39,7 @@ from .progress import quieten, report_progress
 from .recipes import TRAINING_FILE, format_training, recipe_library
 from .run_facts import PREFIXES, evaluate, summarize_plan, summarize_run
 from .sharding import whole_model
-from .trainer import Entities, NestedNERTrainer
+from .trainer import NestedNERTrainer
 from .training_facts import main_settings
 
 logger = logging.getLogger(__name__)

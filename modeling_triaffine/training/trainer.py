@@ -25,7 +25,7 @@ from transformers.trainer_utils import EvalLoopOutput, IntervalStrategy, TrainOu
 from ..data.collator import DataCollatorForNestedNER
 from ..data.schema import Span
 from ..data.windows import Windows
-from ..evaluation.prediction import candidate_spans
+from ..evaluation.prediction import Entities, candidate_spans
 from ..evaluation.scoring import candidate_recall, score_entities, without_labels
 from ..model.decoding_triaffine import find_entities
 from ..model.modeling_triaffine import TriaffineForNestedNER
@@ -52,8 +52,6 @@ from .sharding import check_sharding, choose_sharded_layers
 from .trainer_checks import Records, as_datasets, check_best_metric, check_datasets, plain_records
 
 logger = logging.getLogger(__name__)
-
-Entities = list[dict[str, Any]]
 
 
 class NestedNERTrainer(SearchTrainer):

@@ -14,7 +14,7 @@ from typing import get_args
 import pytest
 
 from modeling_triaffine import NestedNERPipeline, TriaffineForNestedNER, TriaffineProcessor
-from modeling_triaffine.commands import convert, convert_published, main, options, preannotate, train
+from modeling_triaffine.commands import convert, convert_published, main, preannotate, train
 from modeling_triaffine.commands.application import COMMANDS, COMPLETION
 from modeling_triaffine.conversion import CORPORA
 from modeling_triaffine.data import WRITERS
@@ -23,7 +23,6 @@ from modeling_triaffine.data.writing_texts import PREDICTION_WRITERS
 from modeling_triaffine.errors import INTERRUPTED, PIPE_CLOSED
 from modeling_triaffine.evaluation.prediction import predict_words, score_raw_text
 from modeling_triaffine.evaluation.uncertainty import MEASURES
-from modeling_triaffine.model.decoding_triaffine import OVERLAPS
 from modeling_triaffine.model.kinds_triaffine import ATTENTIONS
 from modeling_triaffine.model.options_triaffine import MODEL_OPTIONS
 from modeling_triaffine.model.text_triaffine import SENTENCE_SPLITTERS
@@ -150,7 +149,6 @@ def test_the_shell_completes(command, monkeypatch, words, found):
 def test_choices_are_those_of_the_other_folders():
     """`commands/` repeats them, so that help needs no imports."""
     behind = {
-        options.Overlaps: OVERLAPS,
         convert.Targets: WRITERS,
         convert.SentenceSplitters: SENTENCE_SPLITTERS,
         convert_published.PublishedCorpora: CORPORA,

@@ -8,7 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modeling_triaffine import TriaffineConfig
-from modeling_triaffine.model.decoding_triaffine import find_entities, resolve_overlaps
+from modeling_triaffine.model import kinds_triaffine as kinds
+from modeling_triaffine.model.decoding_triaffine import FoundInText, find_entities
+from modeling_triaffine.model.kinds_triaffine import OVERLAPS, register_overlap_policy, resolve_overlaps
+from modeling_triaffine.model.text_triaffine import Piece
 
 ID2LABEL = {0: "DNA", 1: "protein", 2: "None"}
 
@@ -138,6 +141,58 @@ def test_invalid_thresholds(threshold):
         decode(candidate_output(), threshold=threshold)
     if threshold == {"RNA": 0.5}:
         assert all(label in str(refused.value) for label in ("RNA", "DNA", "protein"))
+
+
+def word_entity(start, end, kind, score=0.5):
+    return {"start": start, "end": end, "type": kind, "score": score}
+
+
+def test_windows_are_one_text_whose_policy_counts_words():
+    """Of two entities as likely, the one of more words is kept, not the one of more characters."""
+    text = "a b c incomprehensibilities"
+    words = [(0, 1), (2, 3), (4, 5), (6, 27)]
+    found = FoundInText()
+    found.add(Piece(words[:3], 0, 1), [word_entity(0, 3, "DNA"), word_entity(2, 3, "DNA")])
+    found.add(Piece(words[2:], 1, 0), [word_entity(0, 2, "protein")])
+    assert found.words == words
+    assert [(e["start"], e["end"], e["type"]) for e in found.entities][::2] == [(0, 3, "DNA"), (2, 4, "protein")]
+    assert [one["word"] for one in found.in_characters(text)][:2] == ["a b c", "c incomprehensibilities"]
+    assert found.in_characters(text, "nested") == [
+        {"entity_group": "DNA", "score": 0.5, "word": "a b c", "start": 0, "end": 5},
+        {"entity_group": "DNA", "score": 0.5, "word": "c", "start": 4, "end": 5},
+    ]
+    assert [one["word"] for one in found.in_characters(text, "flat", ["protein"])] == ["c incomprehensibilities"]
+
+
+def keep_short(entities):
+    """those of one word
+
+    In words, wherever they come from.
+    """
+    return [entity for entity in entities if entity["end"] - entity["start"] == 1]
+
+
+def test_a_registered_policy_is_one_like_the_others(monkeypatch):
+    monkeypatch.setattr(kinds, "OVERLAPS", dict(OVERLAPS))
+    register_overlap_policy("short", keep_short)
+    assert kinds.OVERLAPS["short"].meaning == "those of one word"
+    assert spans(decode(candidate_output(), overlap="short")[0]) == [(2, 3, "protein")]
+    with pytest.raises(ValueError, match="policy 'flat' for overlaps already"):
+        register_overlap_policy("flat", keep_short)
+    with pytest.raises(ValueError, match="'flat', 'short'"):
+        decode(candidate_output(), overlap="shrot")
+
+
+def test_an_installed_policy_is_found_by_its_name(monkeypatch, tmp_path):
+    monkeypatch.setattr(kinds, "OVERLAPS", dict(OVERLAPS))
+    (tmp_path / "own_policies.py").write_text("def keep_none(entities):\n    return []\n")
+    (tmp_path / "own-1.dist-info").mkdir()
+    (tmp_path / "own-1.dist-info" / "METADATA").write_text("Name: own\nVersion: 1\n")
+    points = f"[{kinds.OVERLAP_GROUP}]\nnothing = own_policies:keep_none\n"
+    (tmp_path / "own-1.dist-info" / "entry_points.txt").write_text(points)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert kinds.overlap_names() == ["all", "nested", "flat", "nothing"]
+    assert decode(candidate_output(), overlap="nothing") == [[], []]
 
 
 def test_unknown_overlap_policy():

@@ -7,20 +7,19 @@ import random
 import threading
 import time
 from concurrent.futures import CancelledError, ThreadPoolExecutor
-from typing import get_args
 
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from pydantic import TypeAdapter
 
-from modeling_triaffine.model.decoding_triaffine import OVERLAPS
+from modeling_triaffine.model.kinds_triaffine import OVERLAPS
 from modeling_triaffine.serving import Batcher, Item, Limits, QueueFullError, Server
 from modeling_triaffine.serving.batching import GivenUpError
-from modeling_triaffine.serving.schema import EntitiesOfText, EntitiesOfTexts, Health, Options, PredictionRequest
+from modeling_triaffine.serving.schema import EntitiesOfText, EntitiesOfTexts, Health, PredictionRequest
 from modeling_triaffine.version import __version__
 from tests.helpers.portable import near
-from tests.helpers.served_model import TEXTS, WAIT, client_of
+from tests.helpers.served_model import TEXTS, WAIT, as_pipeline, by_words, client_of
 from tests.helpers.tiny import LABELS
 
 JSON_BODY = {"Content-Type": "application/json"}
@@ -54,7 +53,7 @@ def items(*texts, **options):
 
 
 def batcher_of(finder, texts=64, characters=1000, waiting=100):
-    return Batcher(finder, texts, characters, waiting)
+    return Batcher(as_pipeline(finder), texts, characters, waiting)
 
 
 def words(future):
@@ -213,7 +212,7 @@ def mixed_requests(number):
     def options():
         given = {
             "threshold": chance.choice([None, 0.1, 0.6, {"DNA": 0.3}, {"DNA": 0.8, "protein": 0.2}, {}]),
-            "overlap": chance.choice(OVERLAPS),
+            "overlap": chance.choice([*OVERLAPS]),
             "labels": chance.choice([None, [], ["DNA"], ["protein", "DNA"]]),
         }
         return {name: value for name, value in given.items() if chance.random() < 0.5}
@@ -258,7 +257,7 @@ def test_a_thousand_concurrent_requests_get_their_own_results():
             options = {name: value for name, value in body.items() if name != "texts"}
             return [expected({"text": text, **options}) for text in body["texts"]]
         item = Item(**body)
-        return item.kept(alone.found(item.text, item.threshold))
+        return item.kept(by_words(item.text, alone.found(item.text, item.threshold)))
 
     async def ask_all():
         messages = [[{"type": "http.request", "body": json.dumps(body).encode()}] for body in bodies]
@@ -401,7 +400,8 @@ def test_the_schema_describes_requests_and_responses(client):
     for answer in schema["components"]["schemas"]["EntitiesOfText"]["examples"]:
         EntitiesOfText.model_validate(answer, strict=True)
     assert all("description" in field for form in forms for field in form["properties"].values())
-    assert get_args(Options.model_fields["overlap"].annotation) == OVERLAPS
+    properties = [form["properties"] for form in forms]
+    assert [one["overlap"]["enum"] for one in properties if "overlap" in one] == [[*OVERLAPS]] * 2
 
 
 def test_health_names_the_model_and_its_limits(client):
