@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+TYPE_KEYS = ("type", "entity_group")  # of records, and of the pipeline's output
+
 
 @dataclass(frozen=True)
 class DrawnEntity:
@@ -43,6 +45,20 @@ def read_span(entity: Mapping[str, Any], where: str, longest: int | None = None)
     return start, end
 
 
+def read_type(entity: Mapping[str, Any], where: str) -> str:
+    """The label of an entity: its `type`, or the `entity_group` of a pipeline's output; `where` names it in the error.
+
+    Raises:
+        ValueError: it has not exactly one of both, a string that is not empty.
+    """
+    types = [entity[key] for key in TYPE_KEYS if key in entity]
+    if len(types) != 1 or not isinstance(types[0], str) or not types[0]:
+        raise ValueError(
+            f"{where}: exactly one of type and entity_group is required, a non-empty string; got {dict(entity)!r}."
+        )
+    return types[0]
+
+
 def read_entities(entities: Iterable[Mapping[str, Any]], text: str, show: Callable[[str], str]) -> list[DrawnEntity]:
     """The distinct entities of a text, by start, then longest first, then by label; `show` gives the label as shown.
 
@@ -52,7 +68,6 @@ def read_entities(entities: Iterable[Mapping[str, Any]], text: str, show: Callab
     found: set[DrawnEntity] = set()
     for index, entity in enumerate(entities):
         start, end = read_span(entity, f"Entity {index}", len(text))
-        if "entity_group" not in entity:
-            raise ValueError(f"Entity {index} has no entity_group: {dict(entity)!r}.")
-        found.add(DrawnEntity(start, end, show(str(entity["entity_group"])), entity.get("score")))
+        label = show(read_type(entity, f"Entity {index}"))
+        found.add(DrawnEntity(start, end, label, entity.get("score")))
     return sorted(found, key=lambda entity: (entity.start, -entity.end, entity.label))

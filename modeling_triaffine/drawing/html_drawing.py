@@ -71,8 +71,8 @@ def draw_entities_html(
 
     Args:
         text: any text; markup is escaped, line breaks are kept.
-        entities: dicts with `entity_group`, `start`, `end` (characters, exclusive) and optionally `score`, as returned
-            by the pipeline. They may nest, cross and share a span, in any order.
+        entities: dicts with `entity_group` or `type`, `start`, `end` (characters, exclusive) and optionally `score`, as
+            returned by the pipeline. They may nest, cross and share a span, in any order.
         labels: the labels of the model, in whose order colours are assigned; other labels follow in alphabetical order.
         embedded: for static pages with several drawings: without legend, keyboard focus, and style, which
             [`drawing_style`] gives once for all.

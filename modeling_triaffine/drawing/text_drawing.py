@@ -78,8 +78,8 @@ def draw_entities(text: str, entities: Iterable[Mapping[str, Any]], width: int =
 
     Args:
         text: Any text; line breaks are kept.
-        entities: Dicts with `entity_group`, `start` and `end` (characters, exclusive), as returned by the pipeline.
-            They may nest, cross and share a span, in any order; duplicates are drawn once.
+        entities: Dicts with `entity_group` or `type`, `start` and `end` (characters, exclusive), as returned by the
+            pipeline. They may nest, cross and share a span, in any order; duplicates are drawn once.
         width: Maximum number of columns, at least 10. The text is wrapped at spaces; a word longer than a line is
             split. If a label would exceed the width, all lines are shortened by the length of the longest label. Only a
             label longer than half the width exceeds it.

@@ -195,7 +195,7 @@ def _draw_sentence(sentence: SentenceErrors) -> DrawnSentence:
     starts = list(accumulate((len(word) + 1 for word in words), initial=0))  # in the words joined by spaces
 
     def draw(mentions: Sequence[Mention]) -> list[dict[str, Any]]:
-        return [{"entity_group": one.type, "start": starts[one.start], "end": starts[one.end] - 1} for one in mentions]
+        return [{"type": one.type, "start": starts[one.start], "end": starts[one.end] - 1} for one in mentions]
 
     def name(mention: Mention | None) -> str | None:
         return f"{' '.join(words[mention.start : mention.end])} ({mention.type})" if mention else None

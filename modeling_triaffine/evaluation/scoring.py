@@ -25,13 +25,12 @@ from typing import Any, TypeVar
 
 from ..data.schema import Span
 from ..data.statistics import contains, nesting_depths
-from ..drawing.entities import read_span
+from ..drawing.entities import TYPE_KEYS, read_span, read_type
 from .scores import PARTS, Counts, Entity, Scores
 
 Key = TypeVar("Key", int, str)
 Sentences = Sequence[Sequence[Mapping[str, Any]]]  # the entities of each sentence, as `score_entities` takes them
 
-TYPE_KEYS = ("type", "entity_group")
 # The smallest length of each bucket and its name; widths double because long entities are rare.
 LENGTH_BUCKETS = {1: "1", 2: "2", 3: "3-4", 5: "5-8", 9: "9-16", 17: "17+"}
 
@@ -185,9 +184,4 @@ def _count_rows(
 
 def _read_entity(entity: Mapping[str, Any], where: str) -> Entity:
     start, end = read_span(entity, where)
-    types = [entity[key] for key in TYPE_KEYS if key in entity]
-    if len(types) != 1 or not isinstance(types[0], str) or not types[0]:
-        raise ValueError(
-            f"{where}: exactly one of type and entity_group is required, a non-empty string; got {dict(entity)!r}."
-        )
-    return start, end, types[0]
+    return start, end, read_type(entity, where)

@@ -16,10 +16,11 @@ from huggingface_hub.errors import StrictDataclassError
 from ..evaluation.reliability import Calibration
 from ..evaluation.scores import Scores, check_row, summary_metrics
 from ..files import write_text
+from ..model.kinds_triaffine import TextEntity
 from ..parsing import DataError, decode_object
 
 SUMMARY_FILE = "run_summary.json"
-ENTITY = {"entity_group": str, "score": int | float, "word": str, "start": int, "end": int}
+ENTITY = {name: int | float if kind is float else kind for name, kind in get_type_hints(TextEntity).items()}
 
 
 @strict

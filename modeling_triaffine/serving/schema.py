@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from fastapi import HTTPException
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, WithJsonSchema
+from pydantic_core import PydanticCustomError
 from starlette.responses import Response
 from starlette.types import Scope
 
@@ -40,7 +41,12 @@ Threshold = Annotated[
 
 
 def _known_policy(name: str) -> str:
-    overlap_policy(name)
+    try:
+        overlap_policy(name)
+    except ValueError as error:
+        raise PydanticCustomError(
+            "overlap", "Input should be {names}", {"names": ", ".join(overlap_names())}
+        ) from error
     return name
 
 

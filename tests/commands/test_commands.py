@@ -90,7 +90,10 @@ print(sorted({"torch", "transformers", "datasets", "numpy", "huggingface_hub"} &
         (["predict"], ["Missing option '--model'", "`triaffine-ner predict --help`"]),
         (["predict", "--modle", "x"], ["--modle", "Did you mean --model?"]),
         (["predict", "--model", "x", "--batch_size", "0"], ["'--batch-size'", "1."]),
-        (["predict", "--model", "x", "--overlap", "some"], ["'--overlap': 'some'", "'all', 'nested', 'flat'"]),
+        (
+            ["predict", "--model", "x", "--overlap", "some"],
+            ["'--overlap': `overlap` is 'some'", "'all', 'nested', 'flat'"],
+        ),
         (["predict", "--model", "x", "--threshold", "DNA=high"], ["'--threshold'", "'DNA=high'", "DNA=0.6"]),
         (["predict", "--model", "x", "--threshold", "1.5"], ["'--threshold'", "'1.5'", "from 0 to 1"]),
         (["predict", "--threshold", "a=1", "--threshold=b=1"], ["--threshold", "twice", "protein=0.4,DNA=0.6"]),

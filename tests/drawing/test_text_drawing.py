@@ -159,7 +159,7 @@ def test_joiners_of_words_and_emoji_stay_in_tables_and_pages():
     assert clean(text) == html_text(text) == markdown_text(text) == text
 
 
-@given(st.text(max_size=60), st.text(max_size=8))
+@given(st.text(max_size=60), st.text(min_size=1, max_size=8))
 def test_no_control_characters_reach_the_terminal(text, label):
     entities = [{"entity_group": label, "start": 0, "end": len(text)}] if text else []
     for line in draw_entities(text, entities, width=20).split("\n"):
@@ -225,7 +225,7 @@ def test_lines_stay_within_the_width_and_outer_entities_below_inner_ones(drawing
 @pytest.mark.parametrize(
     ("given_entity", "message"),
     [
-        pytest.param({"start": 0, "end": 1}, "has no entity_group", id="no-label"),
+        pytest.param({"start": 0, "end": 1}, "exactly one of type and entity_group", id="no-label"),
         pytest.param({"entity_group": "X"}, "integers start and end", id="no-span"),
         pytest.param({"entity_group": "X", "start": 2, "end": 2}, "'start': 2, 'end': 2", id="empty"),
         pytest.param({"entity_group": "X", "start": -1, "end": 2}, "'start': -1", id="negative"),
