@@ -70,8 +70,10 @@ def likeliest_labels(explanation: Explanation) -> list[int]:
 
 
 def describe_span(explanation: Explanation) -> str:
-    """The predicted labels and the rank of the span, in one line."""
-    rank = f"rank {explanation.rank} of the sentence’s {explanation.num_spans} spans by their likeliest entity label"
+    """The predicted labels, and how many spans are more likely entities, in one line."""
+    likelier = explanation.rank - 1
+    more = "none is" if likelier == 0 else "1 is" if likelier == 1 else f"{likelier} are"
+    rank = f"of the sentence’s {explanation.num_spans} spans, {more} more likely to be an entity"
     if explanation.is_candidate is False:
         return f"{NONE_LABEL} (not a candidate) · {rank}"
     probabilities = {label.label: probability_text(label.final.probability) for label in explanation.labels}

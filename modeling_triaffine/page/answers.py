@@ -30,7 +30,13 @@ HINT = '<p class="hint">{}</p>'
 NOTHING_YET = HINT.format("The entities of the text will be drawn here.")
 NO_TEXT = HINT.format("There is no text yet: type or paste one, or choose an example.")
 NOTHING_FOUND = HINT.format("No entities were found.")
-CHOOSE_ONE = HINT.format("Choose an entity, in the drawing or in the table, to see why it was found.")
+CHOOSE_ONE = HINT.format(
+    "Choose an entity, in the drawing or in the table, to see why it was found. On the keyboard, arrows move between "
+    "entities, and Enter chooses."
+)
+TEXT_HAS_CHANGED = (
+    '<div role="status"><p>The text has changed since these entities were found. Find the entities again.</p></div>'
+)
 NOT_AT_HAND = HINT.format("This result has expired: find the entities again, then choose one.")
 
 

@@ -10,9 +10,9 @@ from gradio.processing_utils import save_bytes_to_cache
 
 from ..files import SURROGATES
 from ..model.kinds_triaffine import overlap_names, overlap_policy
-from .answers import CHOOSE_ONE, NOTHING_YET, Marked, explain_entity, find_entities
+from .answers import CHOOSE_ONE, NOTHING_YET, TEXT_HAS_CHANGED, Marked, explain_entity, find_entities
 from .models import Models
-from .style import CHOOSE_ENTITY, SHOW_DRAWING, SHOW_EXPLANATION
+from .style import CHOOSE_ENTITY, COMPARE_TEXT, HIDE_RESULT, SHOW_EXPLANATION, SHOW_RESULT
 
 logger = logging.getLogger(__name__)
 
@@ -61,12 +61,16 @@ def build_page(
         gr.HTML(f"<h1>{TITLE}</h1><p>{INTRODUCTION}</p>", elem_classes="page-head")
         with gr.Row(elem_classes="page-areas"):
             with gr.Column(elem_classes="page-inputs"):
-                model, text = _text_inputs(offered)
+                text = gr.Textbox(
+                    label="Text", lines=5, max_lines=10, placeholder="Type or paste a text …", elem_id="text"
+                )
                 button = gr.Button("Find entities", variant="primary", elem_id="find")
+                model = _model_choice(offered)
                 keep, least, overlap = _options()
                 sample = gr.Textbox(visible=False)
                 samples = gr.Dataset(components=[sample], label="Examples", elem_id="examples", **_samples(shown))
             with gr.Column(elem_classes="page-results"):
+                gr.HTML(TEXT_HAS_CHANGED, elem_id="outdated")
                 drawing = _sheet("drawing", NOTHING_YET, js_on_load=CHOOSE_ENTITY)
                 explanation = _sheet("explanation", visible=False)
                 table = _sheet("table", js_on_load=CHOOSE_ENTITY, visible=False)
@@ -84,10 +88,11 @@ def build_page(
         outputs = [drawing, explanation, table, download, marked]
         # A click while the last one is being answered counts after it; by default it would be lost.
         in_turn: dict[str, Any] = {"trigger_mode": "always_last", **IN_TURN}
-        gr.on(asked, fn=None, js=SHOW_DRAWING, **PRIVATE)  # to the progress bar
+        gr.on(asked, fn=None, js=HIDE_RESULT, **PRIVATE)
+        text.change(fn=None, js=COMPARE_TEXT, **PRIVATE)
         find = _finding(offered, download.GRADIO_CACHE)
         found = gr.on(asked, find, inputs, outputs, show_progress_on=drawing, **in_turn)
-        found.then(fn=None, js=SHOW_DRAWING, **PRIVATE)  # the page may be long enough to scroll only now
+        found.then(fn=None, js=SHOW_RESULT, **PRIVATE)
         for sheet in (drawing, table):
             chosen = sheet.explain(explain, marked, explanation, **in_turn)
             chosen.then(fn=None, js=SHOW_EXPLANATION, **PRIVATE)
@@ -95,17 +100,17 @@ def build_page(
     return page
 
 
-def _text_inputs(offered: Models) -> tuple[gr.Dropdown, gr.Textbox]:
-    model = gr.Dropdown(
+def _model_choice(offered: Models) -> gr.Dropdown:
+    """The list of models; hidden if there is nothing to choose. Its list opens with the focus, so text comes first."""
+    return gr.Dropdown(
         offered.names,
         value=offered.names[0],
         label="Model",
         info="From the list, or any folder or Hub id" if offered.free_choice else None,
         allow_custom_value=offered.free_choice,
+        visible=offered.free_choice or len(offered.names) > 1,
         elem_id="model",
     )
-    text = gr.Textbox(label="Text", lines=5, max_lines=10, placeholder="Type or paste a text …", elem_id="text")
-    return model, text
 
 
 def _options() -> tuple[gr.Radio, gr.Slider, gr.Radio]:

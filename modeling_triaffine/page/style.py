@@ -16,7 +16,12 @@ STYLE = """
   background: var(--block-background-fill); border: 1px solid var(--border-color-primary);
   border-radius: var(--block-radius); padding: 4px 6px; color: var(--body-text-color); overflow: hidden;
 }
-#drawing { min-height: 110px; }  /* room for the progress bar */
+#drawing { min-height: 110px; }  /* room for the progress bar, which has the place for itself */
+.page-results[data-state=asked] .sheet > :not([data-testid=status-tracker]) { visibility: hidden; }
+.page-results[data-state=old] .sheet { border-style: dashed; border-color: var(--color-accent); }
+.page-results:not([data-state=old]) #outdated { position: absolute; }  /* without a gap of its own */
+.page-results:not([data-state=old]) #outdated p { display: none; }
+#outdated p { margin: 0; font-weight: 600; color: var(--body-text-color); }
 .sheet .nested-entities > .text { font-size: 1.05rem; }
 /* Scrolling boxes have a shadow at each side with hidden content. */
 .long .text, .entity-table.long, .explanation pre {
@@ -104,14 +109,47 @@ function choose(event) {
   trigger('explain', {start: Number(start), end: Number(end)});
 }
 element.addEventListener('click', choose);
+
+// The Tab key stops once in the drawing and once in the table; arrows move on from there.
+const stops = () => [...element.querySelectorAll('[data-start][tabindex]')];
+function stopAt(one) {
+  stops().forEach((other) => { other.tabIndex = other === one ? 0 : -1; });
+}
+function prepare() {
+  const all = stops();
+  all.filter((one) => one.matches('.entity')).forEach((one) => one.setAttribute('role', 'button'));
+  if (all.filter((one) => one.tabIndex === 0).length > 1) stopAt(all[0]);
+}
+new MutationObserver(prepare).observe(element, {childList: true, subtree: true});
+element.addEventListener('focusin', (event) => {
+  if (event.target.matches('[data-start][tabindex]')) stopAt(event.target);
+});
 element.addEventListener('keydown', (event) => {
   if (event.key === 'Enter' || event.key === ' ') choose(event);
+  const all = stops(), place = all.indexOf(event.target);
+  const places = {ArrowRight: place + 1, ArrowDown: place + 1, ArrowLeft: place - 1, ArrowUp: place - 1,
+                  Home: 0, End: all.length - 1};
+  if (place < 0 || !(event.key in places)) return;
+  event.preventDefault();
+  all[places[event.key]]?.focus();
 });
 """
 
 # Scrolls to an element whose top is out of sight, with some of what is above it.
-_SHOW = """() => {
+_SHOW = """
   const top = document.querySelector('%s').getBoundingClientRect().top;
   if (top < 0 || top > innerHeight / 2) scrollBy({top: top - innerHeight / 4, behavior: 'smooth'});
-}"""
-SHOW_DRAWING, SHOW_EXPLANATION = _SHOW % "#drawing", _SHOW % "#explanation"
+"""
+# The area of results knows the text that it is of, and its state: asked, current, or old, for another text.
+_COMPARE = """
+  const results = document.querySelector('.page-results'), text = document.querySelector('#text textarea').value;
+  const compare = () => { results.dataset.state = text === results.asked ? 'current' : 'old'; };
+"""
+SHOW_EXPLANATION = f"() => {{{_SHOW % '#explanation'}}}"
+_FORGET = "results.querySelectorAll('[aria-current]').forEach((one) => one.removeAttribute('aria-current'));"
+_ASK = "results.asked = text; results.dataset.state = 'asked';"
+# To the progress bar; no earlier result is behind it.
+HIDE_RESULT = f"() => {{{_COMPARE} {_ASK} {_FORGET} {_SHOW % '#drawing'}}}"
+# The page may be long enough to scroll only now.
+SHOW_RESULT = f"() => {{{_COMPARE} compare(); {_SHOW % '#drawing'}}}"
+COMPARE_TEXT = f"() => {{{_COMPARE} if ((results.dataset.state ?? 'asked') !== 'asked') compare(); }}"

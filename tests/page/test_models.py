@@ -20,6 +20,7 @@ from modeling_triaffine.page.app import save_json
 from modeling_triaffine.page.models import Models
 from tests.helpers.demo_page import HOSTILE, PATIENCE, TEXT, find, save_model
 
+FIELDS = ("text", "model")
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
@@ -91,6 +92,13 @@ def test_given_examples_replace_those_of_the_card(models):
     configuration = str(build_page([models["tiny"]], examples=["one of mine"], device="cpu").get_config_file())
     assert "one of mine" in configuration
     assert "protein binds gene" not in configuration
+
+
+@pytest.mark.parametrize(("names", "free", "is_shown"), [(1, False, False), (1, True, True), (2, False, True)])
+def test_a_list_of_models_is_shown_where_there_is_a_choice(models, names, free, is_shown):
+    page = build_page([*models.values()][:names], free_choice=free, device="cpu")
+    fields = [one["props"] for one in page.get_config_file()["components"] if one["props"].get("elem_id") in FIELDS]
+    assert [(field["elem_id"], field["visible"]) for field in fields] == [("text", True), ("model", is_shown)]
 
 
 def test_errors_are_one_line():

@@ -237,6 +237,48 @@ def test_a_chosen_entity_is_explained_and_the_next_one_takes_its_place(visited, 
             assert marked.first.get_attribute("data-start") == str(entity["start"])
 
 
+def test_the_tab_key_stops_once_in_the_drawing_and_once_in_the_table(visited):
+    find(visited, TEXT)
+    for part, role in (("drawing", "button"), ("table", "row")):
+        stops = visited.locator(f"#{part} [data-start][tabindex]")
+        words = stops.all_text_contents()
+        assert len(words) > 2
+        assert visited.locator(f"#{part}").get_by_role(role).filter(has_not_text="Start").count() == len(words)
+        visited.wait_for_function(f"document.querySelectorAll('#{part} [tabindex=\"0\"]').length == 1")
+        visited.locator(f"#{part} [tabindex='0']").focus()
+        places = []
+        for key in ("End", "ArrowLeft", "Home", "ArrowUp", "ArrowDown", "ArrowRight"):
+            visited.keyboard.press(key)
+            places.append(stops.evaluate_all("(all) => all.indexOf(document.activeElement)"))
+        assert places == [len(words) - 1, len(words) - 2, 0, 0, 1, 2]
+        visited.keyboard.press("Tab")
+        visited.keyboard.press("Shift+Tab")
+        assert stops.evaluate_all("(all) => all.indexOf(document.activeElement)") == 2
+        visited.keyboard.press("Enter")
+        visited.wait_for_function(f"document.querySelector('#{part} [tabindex=\"0\"][aria-current]') !== null")
+
+
+def test_a_result_is_hidden_while_the_next_is_found_and_marked_when_the_text_is_another(visited):
+    find(visited, TEXT)
+    note = visited.locator("#outdated [role=status] p")
+    assert not note.is_visible()
+    visited.fill("#text textarea", f"{TEXT} " * 60)
+    note.wait_for()
+    assert "changed" in note.inner_text()
+    visited.fill("#text textarea", TEXT)
+    note.wait_for(state="hidden")
+    visited.fill("#text textarea", f"{TEXT} " * 60)
+    note.wait_for()
+    visited.click("#find")
+    for seen in ("hidden", "visible"):
+        visited.wait_for_function(
+            "(seen) => getComputedStyle(document.querySelector('#drawing .nested-entities')).visibility == seen",
+            arg=seen,
+        )
+    assert visited.text_content("#drawing .text").strip() == (f"{TEXT} " * 60).strip()
+    assert not note.is_visible()
+
+
 def explanation_rows(explanation) -> list[list[list[str]]]:
     """The rows of each part of the table as texts, without its heading."""
     table = ElementTree.fromstring(show_explanation(explanation)).find("table")
