@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..data.formats import FORMATS
-from ..model.kinds_triaffine import OVERLAPS, overlap_policy
+from ..model.kinds_triaffine import OVERLAPS, overlap_names, overlap_policy
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -86,7 +86,7 @@ Overlap = Annotated[
     str,
     typer.Option(
         parser=read_overlap,
-        autocompletion=lambda: list(OVERLAPS),
+        autocompletion=overlap_names,
         help=f"Entities that overlap: {', '.join(f'{policy.meaning} ({name})' for name, policy in OVERLAPS.items())}.",
         metavar="POLICY",
     ),

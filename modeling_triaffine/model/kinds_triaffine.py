@@ -8,6 +8,7 @@ those of Yuan et al. (Findings of ACL 2022).
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
 from operator import itemgetter
 from typing import TypedDict, TypeVar
 
@@ -146,7 +147,16 @@ def overlap_policy(name: str) -> OverlapPolicy:
         if name not in installed:
             known = ", ".join(map(repr, [*OVERLAPS, *installed]))
             raise ValueError(f"`overlap` is {name!r}; choose one of {known}.")
-        register_overlap_policy(name, installed[name]())
+        try:
+            keep = installed[name].load()
+        except Exception as error:
+            dist = installed[name].dist
+            owner = f"the package {dist.name}" if dist else installed[name].value
+            raise ValueError(
+                f"`overlap` is {name!r}, a policy of {owner}, which cannot be loaded ({type(error).__name__}: "
+                f"{error}). Correct or uninstall it."
+            ) from error
+        register_overlap_policy(name, keep)
     return OVERLAPS[name]
 
 
@@ -155,10 +165,8 @@ def overlap_names() -> list[str]:
     return list(dict.fromkeys([*OVERLAPS, *_installed_policies()]))
 
 
-def _installed_policies() -> dict[str, Callable[[], Keep]]:
-    from importlib.metadata import entry_points  # takes long
-
-    return {point.name: point.load for point in entry_points(group=OVERLAP_GROUP)}
+def _installed_policies() -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=OVERLAP_GROUP)}
 
 
 def _keep_all(entities: list[WordEntity]) -> list[WordEntity]:

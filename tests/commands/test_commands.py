@@ -23,6 +23,7 @@ from modeling_triaffine.data.writing_texts import PREDICTION_WRITERS
 from modeling_triaffine.errors import INTERRUPTED, PIPE_CLOSED
 from modeling_triaffine.evaluation.prediction import predict_words, score_raw_text
 from modeling_triaffine.evaluation.uncertainty import MEASURES
+from modeling_triaffine.model import kinds_triaffine
 from modeling_triaffine.model.kinds_triaffine import ATTENTIONS
 from modeling_triaffine.model.options_triaffine import MODEL_OPTIONS
 from modeling_triaffine.model.text_triaffine import SENTENCE_SPLITTERS
@@ -250,6 +251,26 @@ def test_prediction_with_thresholds_by_label(saved_model, command, tmp_path):
     refused = command(*options, "--threshold", "virus=0.5")
     assert refused.code == 2
     assert all(name in refused.err for name in ("virus", *labels))
+
+
+def test_prediction_by_the_overlap_policy_of_another_package(marking_model, command, tmp_path, monkeypatch):
+    monkeypatch.setattr(kinds_triaffine, "OVERLAPS", dict(kinds_triaffine.OVERLAPS))
+    (tmp_path / "first_policies.py").write_text("def first(entities):\n    return entities[:1]\n")
+    points = f"[{kinds_triaffine.OVERLAP_GROUP}]\nfirst = first_policies:first\nbroken = first_policies:second\n"
+    (tmp_path / "own-1.dist-info").mkdir()
+    (tmp_path / "own-1.dist-info" / "METADATA").write_text("Name: own\nVersion: 1\n")
+    (tmp_path / "own-1.dist-info" / "entry_points.txt").write_text(points)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "texts.txt").write_text("The gene binds protein. It is DNA and gene!")
+    options = ["predict", "--model", marking_model, tmp_path / "texts.txt"]
+    (every,), (kept,) = (
+        map(json.loads, command(*options, *policy).out.splitlines()) for policy in ([], ["--overlap", "first"])
+    )
+    assert kept["entities"] == every["entities"][:1]
+    assert len(every["entities"]) > 1
+    broken = command(*options, "--overlap", "broken")
+    assert broken.code == 2
+    assert "'broken', a policy of the package own, which cannot be loaded" in " ".join(broken.err.split())
 
 
 def test_prediction_in_a_pipe(saved_model, tmp_path, monkeypatch):
