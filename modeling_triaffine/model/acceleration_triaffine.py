@@ -1,4 +1,4 @@
-"""Operations that the package `modeling_triaffine`, if it is installed, replaces by faster ones with the same numbers.
+"""Operations that the package, where it is imported, replaces by faster ones with the same numbers.
 
 The other files call those of `ACCELERATION`: here torch's own, in the package those of its folder `acceleration`, which
 it sets when it registers the model with transformers.

@@ -268,8 +268,7 @@ def _find_processor(model: Any, processor: Any, tokenizer: Any) -> Any:
     if processor is None and _is_processor(tokenizer):
         processor, tokenizer = tokenizer, None
     if processor is None and model.config.name_or_path:
-        options = getattr(model, "origin", {})  # remote code saved by earlier versions has none
-        processor = TriaffineProcessor.from_pretrained(model.config.name_or_path, **options)
+        processor = TriaffineProcessor.from_pretrained(model.config.name_or_path, **model.origin)
     if not _is_processor(processor):
         raise ValueError(
             f"NestedNERPipeline: `processor` is {shortened(processor)}; give the TriaffineProcessor saved with the "

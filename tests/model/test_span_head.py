@@ -8,6 +8,7 @@ import torch
 from torch.torch_version import TorchVersion
 
 from modeling_triaffine.model.configuration_triaffine import TriaffineConfig
+from modeling_triaffine.model.kinds_triaffine import ATTENTIONS, SCORINGS
 from modeling_triaffine.model.span_head_triaffine import TriaffineSpanHead, smooth_boundaries
 from modeling_triaffine.model.triaffine_ops import gather_spans, span_mask
 
@@ -136,6 +137,12 @@ class Numpy:
             beta /= beta.sum(axis, keepdims=True)
             final[:, label] = (beta * t).sum(axis) + bias[label]
         return final
+
+
+def test_every_kind_is_derived():
+    """But the published code's form of (a), which `golden/` has; a new kind needs its equation in [`Numpy`]."""
+    assert {attention for attention, _ in FACTORS} == ATTENTIONS.keys() - {"none"}
+    assert {scoring for _, scoring in FACTORS} == SCORINGS.keys() - {"biaffine", "biaffine_shared"}
 
 
 @pytest.mark.parametrize("rank", [None, 3], ids=["full", "rank3"])
