@@ -37,11 +37,11 @@ logger = logging.get_logger(__name__)
 # each before those that it imports; a model card has it, with the first line of each file.
 REMOTE_CODE_FILES = (
     "pipeline_triaffine.py",
+    "decoding_triaffine.py",
     "processing_triaffine.py",
     "text_triaffine.py",
     "batches_triaffine.py",
     "vocabularies_triaffine.py",
-    "decoding_triaffine.py",
     "modeling_triaffine.py",
     "words_triaffine.py",
     "span_head_triaffine.py",
