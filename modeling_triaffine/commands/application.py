@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperCommand
 
 from ..version import __version__
+from .options import Once, parameter_infos
 
 PROGRAM = "triaffine-ner"
 COMPLETION = "_TRIAFFINE_NER_COMPLETE"  # set by the shell when it requests completions
@@ -65,7 +66,14 @@ def add_command(application: typer.Typer, name: str, summary: str) -> None:
     """Adds the function `command` of a module, whose docstring is the help."""
     module = importlib.import_module(f".{name.replace('-', '_')}", __package__)
     text = _keep_indented(inspect.cleandoc(module.__doc__ or ""))
-    settings = {"cls": Command, "help": text, "short_help": summary, **getattr(module, "SETTINGS", {})}
+    readers = {name: getattr(info, "parser", None) for name, info in parameter_infos(module.command).items()}
+    once = {f"--{name.replace('_', '-')}": read.remedy for name, read in readers.items() if isinstance(read, Once)}
+    settings = {
+        "cls": type("Command", (Command,), {"once": once}),
+        "help": text,
+        "short_help": summary,
+        **getattr(module, "SETTINGS", {}),
+    }
     application.command(name, **settings)(module.command)
 
 
@@ -98,7 +106,13 @@ def _describe(error: typer.TyperException) -> str:
 
 
 class Command(TyperCommand):
-    """A command that takes `--batch_size` for `--batch-size`, and `--seeds 1 2` for `--seeds 1 --seeds 2`."""
+    """A command that takes `--batch_size` for `--batch-size`, and `--seeds 1 2` for `--seeds 1 --seeds 2`.
+
+    Attributes:
+        once: options that may be given once only, with what to do instead.
+    """
+
+    once: dict[str, str] = {}  # noqa: RUF012 - replaced in the class of each command
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         return super().parse_args(ctx, list(self._normalized(args)))
@@ -115,8 +129,8 @@ class Command(TyperCommand):
                 name, equals, value = argument.partition("=")
                 dashed = name.replace("_", "-")
                 option, values = dashed if dashed in known else name, 0
-                if option == "--threshold" and option in given_before:  # of two, click would drop the first
-                    raise typer.BadParameter("given twice; give one, such as --threshold protein=0.4,DNA=0.6")
+                if option in given_before and option in self.once:
+                    raise typer.BadParameter(f"{option} is given twice; {self.once[option]}")
                 given_before.add(option)
                 yield option + equals + value
             else:

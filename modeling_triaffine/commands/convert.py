@@ -9,14 +9,22 @@ format cannot represent.
 """
 
 import sys
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
+from ..model.options_triaffine import PROCESSOR_OPTIONS
+from .choices import choice
 from .options import Format
 
-Targets = Literal["json_lines", "iob2", "brat", "pubtator", "bioc", "bioc_json"]
-SentenceSplitters = Literal["punctuation", "lines", "none"]
+TARGETS = {
+    "json_lines": "words",
+    "iob2": "words in columns",
+    "brat": "texts",
+    "pubtator": "texts",
+    "bioc": "texts in XML",
+    "bioc_json": "the same in JSON",
+}
 
 
 def command(
@@ -24,11 +32,15 @@ def command(
         str, typer.Argument(help="Corpus: a file, a folder of documents, or a folder with train, dev and test.")
     ],
     output: Annotated[str, typer.Argument(help="Folder to write, new or empty.")],
-    to: Annotated[Targets, typer.Option(help="Format to write.")] = "json_lines",
+    to: Annotated[str, choice("Format to write", TARGETS)] = "json_lines",
     corpus_format: Format = None,
     sentences: Annotated[
-        SentenceSplitters | None,
-        typer.Option(help="How to split the texts of the corpus into sentences.  [default: punctuation]"),
+        str | None,
+        choice(
+            "Where sentences end in the texts of the corpus",
+            PROCESSOR_OPTIONS["sentence_splitter"].meanings,
+            unset="punctuation",
+        ),
     ] = None,
     columns: Annotated[
         list[str] | None,

@@ -9,14 +9,15 @@ tensors and settings are read. It lacks the names of its labels and the context 
 """
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
+from ..model.options_triaffine import MODEL_OPTIONS
+from .choices import choice
 from .options import check_new
 
-PublishedCorpora = Literal["ace04", "ace05", "genia", "kbp17"]
-Contexts = Literal["none", "previous_sentence", "document"]
+PUBLISHED_CORPORA = {"ace04": "ACE 2004", "ace05": "ACE 2005", "genia": "GENIA", "kbp17": "TAC KBP 2017"}
 
 
 def command(
@@ -24,14 +25,15 @@ def command(
     encoder: Annotated[str, typer.Option(help="Folder or Hub name of its encoder.")],
     output: Annotated[Path, typer.Option(help="New folder for model and processor.")],
     corpus: Annotated[
-        PublishedCorpora | None, typer.Option(help="Corpus it was trained on, which determines labels and context.")
+        str | None, choice("Corpus it was trained on, which determines labels and context", PUBLISHED_CORPORA)
     ] = None,
     labels: Annotated[
         list[str] | None,
         typer.Option(help="Instead of --corpus: its entity labels in order.", metavar="LABEL …"),
     ] = None,
     context: Annotated[
-        Contexts | None, typer.Option(help="Context around a sentence.  [default: that of --corpus, else none]")
+        str | None,
+        choice("Context around a sentence", MODEL_OPTIONS["context"].meanings, unset="that of --corpus, else none"),
     ] = None,
     vocabularies: Annotated[
         Path | None, typer.Option(help="Folder with word2id.json, pos2id.json and char2id.json.")

@@ -12,10 +12,11 @@ import json
 import re
 import shutil
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
+from .choices import choice
 from .options import Device, Model
 
 
@@ -27,7 +28,7 @@ def command(
         tuple[int, int] | None,
         typer.Option(help="Instead of --span: its characters, the end exclusive.", metavar="START END"),
     ] = None,
-    form: Annotated[Literal["table", "json"], typer.Option("--format", help="What to print.")] = "table",
+    form: Annotated[str, choice("What to print", {"table": "", "json": ""}, "--format")] = "table",
     output: Annotated[Path | None, typer.Option(help="File for a drawing: .svg, .png or .pdf.")] = None,
     device: Device = None,
 ) -> None:

@@ -1,14 +1,15 @@
-"""Options that several commands share, and their checks.
+"""Options that several commands share, and their checks."""
 
-The choices repeat names of other folders, whose import would take seconds; a test compares them.
-"""
-
-from typing import TYPE_CHECKING, Annotated, Any
+import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
 import typer
+from typer.models import ArgumentInfo, OptionInfo
 
 from ..data.formats import FORMATS
-from ..model.kinds_triaffine import OVERLAPS, overlap_names, overlap_policy
+from ..model.kinds_triaffine import OVERLAPS, overlap_names
+from .choices import choice
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -43,6 +44,26 @@ BatchSize = Annotated[int, typer.Option(min=1, help="Sentences processed togethe
 TextColumn = Annotated[str, typer.Option(help="Field of a JSON line with the text.")]
 
 
+class Once:
+    """Reads a value that may be given once only, as typer's `parser`: of two, click would drop the first.
+
+    Args:
+        remedy: what to do instead, as the end of an error.
+    """
+
+    def __init__(self, read: Callable[[str], Any], remedy: str):
+        self.read, self.remedy = read, remedy
+
+    def __call__(self, text: str) -> Any:
+        return self.read(text)
+
+
+def parameter_infos(command: Any) -> dict[str, ArgumentInfo | OptionInfo]:
+    """What the function of a command declares for typer, by parameter."""
+    annotations = {name: parameter.annotation for name, parameter in inspect.signature(command).parameters.items()}
+    return {name: get_args(one)[1] for name, one in annotations.items() if get_origin(one) is Annotated}
+
+
 def read_threshold(text: str) -> float | dict[str, float]:
     """A number, or numbers by label: "0.5" or "protein=0.4,DNA=0.6"; raises typer.BadParameter for anything else."""
     from ..model.checks_triaffine import check_threshold
@@ -57,15 +78,6 @@ def read_threshold(text: str) -> float | dict[str, float]:
         raise typer.BadParameter(problem) from None
 
 
-def read_overlap(name: str) -> str:
-    """The name of a policy for overlaps; raises typer.BadParameter for another one."""
-    try:
-        overlap_policy(name)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from None
-    return name
-
-
 Int8 = Annotated[
     bool, typer.Option("--int8", help="Compute the encoder's linear layers in int8, on a CPU. Needs the extra onnx.")
 ]
@@ -76,7 +88,7 @@ Bf16 = Annotated[
 Threshold = Annotated[
     Any,
     typer.Option(
-        parser=read_threshold,
+        parser=Once(read_threshold, "give one, such as --threshold protein=0.4,DNA=0.6"),
         help="Minimum probability of an entity, for all labels or by label: protein=0.4,DNA=0.6.  [default: the "
         "model's own thresholds, else the most probable label]",
         metavar="PROBABILITY",
@@ -84,29 +96,19 @@ Threshold = Annotated[
 ]
 Overlap = Annotated[
     str,
-    typer.Option(
-        parser=read_overlap,
-        autocompletion=overlap_names,
-        help=f"Entities that overlap: {', '.join(f'{policy.meaning} ({name})' for name, policy in OVERLAPS.items())}.",
+    choice(
+        "Which entities are kept of those that overlap",
+        lambda: {name: OVERLAPS[name].meaning if name in OVERLAPS else "" for name in overlap_names()},
         metavar="POLICY",
     ),
 ]
-
-
-def read_format(name: str) -> str:
-    """The name of a known format, of this package or of another one; raises typer.BadParameter for anything else."""
-    if name not in FORMATS:
-        raise typer.BadParameter(f"{name!r} is not one of {', '.join(sorted(FORMATS))}.")
-    return name
-
-
 Format = Annotated[
     str | None,
-    typer.Option(
+    choice(
+        "Format of the corpus",
+        lambda: dict.fromkeys(sorted(FORMATS), ""),
         "--format",
-        parser=read_format,
-        autocompletion=lambda: sorted(FORMATS),
-        help=f"Format of the corpus: {', '.join(sorted(FORMATS))}.  [default: recognized by content and name]",
+        unset="recognized by content and name",
         metavar="FORMAT",
     ),
 ]

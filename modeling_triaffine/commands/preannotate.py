@@ -12,10 +12,11 @@ import sys
 from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .choices import choice
 from .options import (
     BatchSize,
     Device,
@@ -33,9 +34,9 @@ if TYPE_CHECKING:
     from ..data.writing_texts import TextDocument
     from ..evaluation.uncertainty import ReadText
 
-Tools = Literal["label_studio", "brat", "doccano", "inception"]
-Orders = Literal["input", "uncertain"]
-Measures = Literal["margin", "entropy"]
+TOOLS = dict.fromkeys(("label_studio", "brat", "doccano", "inception"), "")
+ORDERS = {"input": "as in the input", "uncertain": "the least sure first"}
+MEASURES = {"margin": "the smallest margin between labels", "entropy": "the sum of entropies"}
 FOLDERS = ("brat", "inception")
 """Tools that import a folder; the others import a file."""
 
@@ -43,15 +44,10 @@ FOLDERS = ("brat", "inception")
 def command(
     texts: Annotated[str, typer.Argument(help="File of texts, folder of .txt files, or - for standard input.")],
     model: Model,
-    to: Annotated[Tools, typer.Option(help="Annotation tool.")],
+    to: Annotated[str, choice("Annotation tool", TOOLS)],
     output: Annotated[Path, typer.Option(help="File to write; for brat and inception, a new folder.")],
-    sort: Annotated[
-        Orders, typer.Option(help="Order of the texts: as in the input, or the least sure first.")
-    ] = "input",
-    measure: Annotated[
-        Measures,
-        typer.Option(help="Measure of uncertainty: the smallest margin between labels, or the sum of entropies."),
-    ] = "margin",
+    sort: Annotated[str, choice("Order of the texts", ORDERS)] = "input",
+    measure: Annotated[str, choice("Measure of uncertainty", MEASURES)] = "margin",
     budget: Annotated[
         int | None, typer.Option(min=1, help="Number of texts to write.  [default: all]", metavar="N")
     ] = None,

@@ -14,10 +14,11 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
+from .choices import choice
 from .options import (
     BatchSize,
     Bf16,
@@ -39,8 +40,13 @@ def command(
     input: Annotated[str, typer.Argument(help="File of texts, or - for standard input.")] = "-",
     output: Annotated[Path | None, typer.Option(help="File to write.  [default: standard output]")] = None,
     form: Annotated[
-        Literal["text", "jsonl"] | None,
-        typer.Option("--format", help="Format of the input.  [default: by its name]"),
+        str | None,
+        choice(
+            "Format of the input",
+            {"text": "a text a line", "jsonl": "a JSON object a line"},
+            "--format",
+            unset="by its name",
+        ),
     ] = None,
     text_column: TextColumn = "text",
     entities_column: Annotated[str, typer.Option(help="Field to add.")] = "entities",

@@ -1,52 +1,90 @@
-"""The help of options, from their declarations, and a list of all options of all commands."""
+"""A list of all options of all commands, for their documentation."""
 
-import textwrap
-from collections.abc import Iterable
-from typing import Any
+import inspect
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from types import NoneType
+from typing import Any, get_args, get_origin
+
+from typer.models import ArgumentInfo, OptionInfo
 
 from ..model.options_triaffine import Option
+from .application import COMMANDS
+from .option_help import described_choices
+from .options import parameter_infos
 
-WIDTH = 120
-COLUMN = 35  # where descriptions begin
-METAVARS = {int: "N", float: "NUMBER", bool: "BOOL", str: "TEXT", object: "VALUE"}
-
-
-def describe(option: Option) -> str:
-    """The meaning of an option, its choices, and its default."""
-    text = option.doc
-    if option.meanings:
-        text += f": {listed([f'{name} ({meaning})' if meaning else name for name, meaning in option.meanings.items()])}"
-    default = as_written(option.default) if option.default is not None else option.unset
-    if option.required:
-        return f"{text}. Required."
-    return f"{text} (default: {default})." if default and option.default is not False else f"{text}."
+UNSET = "  [default: "  # in the help of an option without a value of its own
 
 
-def listed(names: list[str]) -> str:
-    """`a, b or c`."""
-    return " or ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+@dataclass(frozen=True)
+class CommandReference:
+    """A command, with all that it takes.
+
+    Attributes:
+        summary: its line in the list of commands.
+        help: what it does, with examples.
+        arguments: what it takes without a name, in order.
+        options: what it takes by name, as typed behind the dashes.
+    """
+
+    name: str
+    summary: str
+    help: str
+    arguments: tuple[Option, ...]
+    options: tuple[Option, ...]
 
 
-def as_written(value: Any) -> str:
-    """A value as on a command line: true, 3e-5, triaffine."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    return f"{value:g}".replace("e-0", "e-") if isinstance(value, float) else str(value)
+def describe_commands() -> list[CommandReference]:
+    """All commands, with default, bounds, choices and meaning of all their options; imports torch and transformers."""
+    from ..training.command_line import training_options
+
+    described = []
+    for name, summary in COMMANDS.items():
+        module = import_module(f".{name.replace('-', '_')}", __package__)
+        arguments, options = command_options(module.command)
+        options = tuple(training_options().values()) if name == "train" else options
+        described.append(CommandReference(name, summary, inspect.cleandoc(module.__doc__ or ""), arguments, options))
+    return described
 
 
-def format_options(options: Iterable[Option]) -> str:
-    """The options below the headings of their sections, in the order in which the sections first come."""
-    sections: dict[str, list[str]] = {}
-    for option in options:
-        sections.setdefault(option.section, []).append(_entry(option))
-    return "\n".join(f"{section}\n{''.join(entries)}" for section, entries in sections.items())
+def command_options(command: Any) -> tuple[tuple[Option, ...], tuple[Option, ...]]:
+    """The arguments and the options of a command's function."""
+    parameters = inspect.signature(command).parameters
+    arguments: list[Option] = []
+    options: list[Option] = []
+    for name, info in parameter_infos(command).items():
+        into = arguments if isinstance(info, ArgumentInfo) else options
+        into.append(_read_parameter(parameters[name], info))
+    return tuple(arguments), tuple(options)
 
 
-def _entry(option: Option) -> str:
-    value = option.metavar or ("CHOICE" if option.meanings else METAVARS[option.type])
-    value = f"[{value}]" if option.bare else f"{value} …" if option.many else value
-    is_flag = option.type is bool and not option.default
-    name = f"  --{option.name}" + ("" if is_flag else f" {value}")
-    lines = textwrap.wrap(describe(option), WIDTH - COLUMN, break_on_hyphens=False)
-    first = f"{name:<{COLUMN}}{lines[0]}" if len(name) < COLUMN - 1 else f"{name}\n{'':<{COLUMN}}{lines[0]}"
-    return "\n".join([first, *(f"{'':<{COLUMN}}{line}" for line in lines[1:])]) + "\n"
+def _read_parameter(parameter: inspect.Parameter, info: ArgumentInfo | OptionInfo) -> Option:
+    annotation = get_args(parameter.annotation)[0]
+    doc, _, unset = (info.help or "").partition(UNSET)
+    meanings: Mapping[str, str] = getattr(info.parser, "known", dict)()
+    if meanings:
+        doc = doc.removesuffix(f": {described_choices(meanings)}.")
+    kinds = [kind for kind in get_args(annotation) or [annotation] if kind is not NoneType]
+    many = next((kind for kind in kinds if get_origin(kind) in (list, tuple)), None)
+    plain = get_args(many)[0] if many else kinds[0]
+    default = None if parameter.default is inspect.Parameter.empty else parameter.default
+    # typer takes what comes first in `typer.Option("--format", …)` for a default.
+    given = map(str, (info.default, *(info.param_decls or ())))
+    spellings = [name for name in given if name.startswith("-")]
+    return Option(
+        (spellings or [parameter.name.replace("_", "-")])[0].lstrip("-").partition("/")[0],
+        str if meanings or plain is Path else plain if plain in (int, float, bool, str) else object,
+        str(default) if isinstance(default, Path) else default,
+        doc.removesuffix("."),
+        meanings,
+        least=-math.inf if info.min is None else info.min,
+        most=math.inf if info.max is None else info.max,
+        optional=default is None,
+        unset=unset.removesuffix("]"),
+        metavar=info.metavar or "",
+        many=many is not None,
+        required=parameter.default is inspect.Parameter.empty,
+    )

@@ -20,7 +20,7 @@ from typer.core import TyperCommand
 
 from ..errors import ending_plainly
 from ..training.options import SECTIONS, TRAIN_OPTIONS
-from .reference import format_options
+from .option_help import format_options
 
 USAGE = "[--recipe NAME] --train_file PATH --output_dir FOLDER [OPTIONS]"
 

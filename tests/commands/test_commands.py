@@ -9,13 +9,13 @@ import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from typing import get_args
 
 import pytest
 
 from modeling_triaffine import NestedNERPipeline, TriaffineForNestedNER, TriaffineProcessor
 from modeling_triaffine.commands import convert, convert_published, main, preannotate, train
 from modeling_triaffine.commands.application import COMMANDS, COMPLETION
+from modeling_triaffine.commands.reference import describe_commands
 from modeling_triaffine.conversion import CORPORA
 from modeling_triaffine.data import WRITERS
 from modeling_triaffine.data.formats.genia import SPLIT_STARTS
@@ -26,11 +26,10 @@ from modeling_triaffine.evaluation.uncertainty import MEASURES
 from modeling_triaffine.model import kinds_triaffine
 from modeling_triaffine.model.kinds_triaffine import ATTENTIONS
 from modeling_triaffine.model.options_triaffine import MODEL_OPTIONS
-from modeling_triaffine.model.text_triaffine import SENTENCE_SPLITTERS
 from modeling_triaffine.publishing.upload import NotPublishedError
 from modeling_triaffine.training.command_line import parse_training_plan
 from modeling_triaffine.training.faults import OutOfMemoryError
-from modeling_triaffine.training.options import DataArguments, ModelArguments, TrainingOptions
+from modeling_triaffine.training.options import INHERITED, DataArguments, ModelArguments, TrainingOptions
 from tests.helpers.portable import near
 from tests.helpers.tiny import save_tiny_model, tiny_model, tiny_pipeline, tiny_processor
 
@@ -93,7 +92,7 @@ print(sorted({"torch", "transformers", "datasets", "numpy", "huggingface_hub"} &
         (["predict", "--model", "x", "--batch_size", "0"], ["'--batch-size'", "1."]),
         (
             ["predict", "--model", "x", "--overlap", "some"],
-            ["'--overlap': `overlap` is 'some'", "'all', 'nested', 'flat'"],
+            ["'--overlap': 'some'", "'all', 'nested', 'flat'"],
         ),
         (["predict", "--model", "x", "--threshold", "DNA=high"], ["'--threshold'", "'DNA=high'", "DNA=0.6"]),
         (["predict", "--model", "x", "--threshold", "1.5"], ["'--threshold'", "'1.5'", "from 0 to 1"]),
@@ -151,16 +150,33 @@ def test_the_shell_completes(command, monkeypatch, words, found):
 
 
 def test_choices_are_those_of_the_other_folders():
-    """`commands/` repeats them, so that help needs no imports."""
-    behind = {
-        convert.Targets: WRITERS,
-        convert.SentenceSplitters: SENTENCE_SPLITTERS,
-        convert_published.PublishedCorpora: CORPORA,
-        convert_published.Contexts: MODEL_OPTIONS["context"].choices,
-        preannotate.Tools: PREDICTION_WRITERS,
-        preannotate.Measures: MEASURES,
-    }
-    assert [get_args(choices) for choices in behind] == [tuple(names) for names in behind.values()]
+    """`commands/` names them with what they mean, so that help needs no imports."""
+    behind = [
+        (convert.TARGETS, WRITERS),
+        (convert_published.PUBLISHED_CORPORA, CORPORA),
+        (preannotate.TOOLS, PREDICTION_WRITERS),
+        (preannotate.MEASURES, MEASURES),
+    ]
+    assert [[*choices] for choices, _ in behind] == [[*names] for _, names in behind]
+
+
+def test_all_options_of_all_commands_are_listed_with_default_bounds_choices_and_meaning():
+    described = {one.name: one for one in describe_commands()}
+    assert [*described] == [*COMMANDS]
+    for one in described.values():
+        for known in (*one.arguments, *one.options):
+            assert known.doc or known.section == INHERITED, f"{one.name} {known.name}"
+            assert known.default is None or known.type is object or not known.problem(known.default), known
+    options = {name: {known.name: known for known in one.options} for name, one in described.items()}
+    assert options["train"]["attention"].meanings == {name: kind.meaning for name, kind in ATTENTIONS.items()}
+    assert options["train"]["mlp_dropout"].bounds == "at least 0 and below 1"
+    assert "gradient_checkpointing" in options["train"]
+    assert options["preannotate"]["sort"].meanings["uncertain"] == "the least sure first"
+    assert options["predict"]["batch-size"].bounds == "at least 1"
+    assert options["predict"]["format"].unset == "by its name"
+    assert options["predict"]["model"].required
+    assert options["statistics"]["splits"].many
+    assert [known.name for known in described["convert"].arguments] == ["corpus", "output"]
 
 
 # ---- train: its help
