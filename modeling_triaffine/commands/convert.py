@@ -15,7 +15,7 @@ import typer
 
 from ..model.options_triaffine import PROCESSOR_OPTIONS
 from .choices import choice
-from .options import Format
+from .options import Corpus, Format
 
 TARGETS = {
     "json_lines": "words",
@@ -28,9 +28,7 @@ TARGETS = {
 
 
 def command(
-    corpus: Annotated[
-        str, typer.Argument(help="Corpus: a file, a folder of documents, or a folder with train, dev and test.")
-    ],
+    corpus: Corpus,
     output: Annotated[str, typer.Argument(help="Folder to write, new or empty.")],
     to: Annotated[str, choice("Format to write", TARGETS)] = "json_lines",
     corpus_format: Format = None,

@@ -33,7 +33,9 @@ def check_device(name: str | None) -> str | None:
 
 
 Model = Annotated[str, typer.Option(help="Folder or Hub name of a trained model.", metavar="MODEL")]
-Corpus = Annotated[str, typer.Argument(help="Corpus: a file, or a folder with train, dev and test.")]
+Corpus = Annotated[
+    list[str], typer.Argument(help="Corpus: a file, a folder with train, dev and test, or several files of one form.")
+]
 Device = Annotated[
     str | None,
     typer.Option(
@@ -145,7 +147,9 @@ def check_new(option: str, path: Any) -> None:
         raise ValueError(f"{option} {path} exists already. Give the name of a new folder.")
 
 
-def load_split(corpus: str, corpus_format: str | None, split: str | None, processor: Any) -> tuple[str, "Dataset"]:
+def load_split(
+    corpus: str | list[str], corpus_format: str | None, split: str | None, processor: Any
+) -> tuple[str, "Dataset"]:
     """Name and records of a split, by default of the validation split, or of the only one.
 
     Texts of a corpus without sentences or words of its own are split into those of the model's `processor`.
@@ -169,7 +173,8 @@ def load_split(corpus: str, corpus_format: str | None, split: str | None, proces
     default = next(iter(splits)) if len(splits) == 1 else "validation"
     name = split_name(split) if split else default
     if name not in splits:
-        raise ValueError(f"{corpus} has no split {name!r}. Give --split {' or '.join(splits)}.")
+        given = corpus if isinstance(corpus, str) else " ".join(corpus)
+        raise ValueError(f"{given} has no split {name!r}. Give --split {' or '.join(splits)}.")
     return name, splits[name]
 
 

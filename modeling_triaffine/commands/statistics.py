@@ -1,6 +1,7 @@
 """Counts sentences, words and entities of a corpus, in a column for each split and one for all.
 
     triaffine-ner statistics corpus/
+    triaffine-ner statistics "gum/*.conllu"
     triaffine-ner statistics GENIAcorpus3.02.xml --splits train validation --max-candidates 30
     triaffine-ner statistics train.json --json > statistics.json
 
@@ -35,7 +36,7 @@ QUANTILES = {"median": 0.5, "95 %": 0.95, "most": 1.0}
 
 
 def command(
-    path: Corpus,
+    paths: Corpus,
     corpus_format: Format = None,
     splits: Annotated[
         list[str] | None, typer.Option(help="Splits to count.  [default: all]", metavar="SPLIT …")
@@ -45,7 +46,7 @@ def command(
         bool, typer.Option("--json", help="Print all distributions as JSON instead of a table.")
     ] = False,
 ) -> None:
-    columns = statistics_by_split(path, corpus_format, splits, max_candidates)
+    columns = statistics_by_split(paths, corpus_format, splits, max_candidates)
     print(json.dumps(columns, indent=2) if as_json else table(columns))
     for name, statistics in columns.items():
         if statistics["long_sentences"] and (name != "total" or len(columns) == 1):
@@ -55,7 +56,7 @@ def command(
 
 
 def statistics_by_split(
-    path: str, corpus_format: str | None, names: list[str] | None, max_candidates: int
+    paths: list[str], corpus_format: str | None, names: list[str] | None, max_candidates: int
 ) -> dict[str, Statistics]:
     """Split → statistics, with a `total` of several splits."""
     from datasets import concatenate_datasets
@@ -63,10 +64,12 @@ def statistics_by_split(
     from ..data import corpus_statistics, load_nested_ner
     from ..data.windows import Windows
 
-    corpus = load_nested_ner(path, corpus_format)
+    corpus = load_nested_ner(paths, corpus_format)
     splits = list(map(split_name, names)) if names else list(corpus)
     if unknown := set(splits) - set(corpus):
-        raise ValueError(f"{path} has no split {', '.join(sorted(unknown))}. Give --splits {' '.join(corpus)}.")
+        raise ValueError(
+            f"{' '.join(paths)} has no split {', '.join(sorted(unknown))}. Give --splits {' '.join(corpus)}."
+        )
     parts = {split: corpus[split] for split in splits}
     if len(parts) > 1:
         parts["total"] = concatenate_datasets(list(parts.values()))

@@ -1,14 +1,12 @@
 """Which format a file or folder has: by its documents, by the keys of its JSON, by its first lines, or by its name."""
 
 import logging
-from collections import Counter
-from collections.abc import Collection
 from pathlib import Path
 
 from .corpus_format import IN_LIST, CorpusFormat
 from .formats import FORMATS, FormatError
 from .json_records import record_keys
-from .reading import read_head, stem, visible_paths
+from .reading import read_head, visible_paths
 from .schema import OF_TABLES, CorpusError
 
 logger = logging.getLogger(__name__)
@@ -26,7 +24,7 @@ def detect_format(path: Path) -> CorpusFormat:
         CorpusError: the file is empty, or of no known format.
     """
     if path.is_dir():
-        return format_of_folder(path, known_formats())
+        return _format_of_folder(path)
     name = path.name.lower().removesuffix(".gz")
     if name.endswith(TABLES):
         raise CorpusError.at(path, "", "tables are not read", OF_TABLES)
@@ -67,14 +65,6 @@ def read_as(path: Path, known: CorpusFormat, given: str | None) -> str:
     return f"{form} for {why}; --format (format=) names another"
 
 
-def format_of(path: Path, name: str | None) -> CorpusFormat:
-    """The format of this name; None detects the format of `path`."""
-    if name is None:
-        return detect_format(path)
-    known = format_named(name)
-    return format_of_folder(path, [known]) if path.is_dir() else known
-
-
 def format_named(name: str) -> CorpusFormat:
     """The format of this name.
 
@@ -97,50 +87,21 @@ def known_formats() -> list[CorpusFormat]:
     return formats
 
 
-def files_of(path: Path, known: CorpusFormat) -> list[Path]:
-    """The files of a split in the order of their names: a file alone, or those with suffixes of the format.
-
-    Raises:
-        CorpusError: two of them differ in the suffix alone, so that their documents would have the same names.
-    """
-    if known.documents is not None:
-        return known.documents(path)
-    if path.is_file():
-        return [path]
-    files = (file for file in sorted(path.iterdir()) if file.is_file() and not file.name.startswith("."))
-    by_stem: dict[str, Path] = {}
-    for file in files:
-        if file.name.lower().removesuffix(".gz").endswith(known.suffixes):
-            other = by_stem.setdefault(stem(file), file)
-            if other != file:
-                problem = f"{other.name} and {file.name} would give their documents the same names"
-                raise CorpusError.at(path, "", problem, "Rename one of them")
-    return list(by_stem.values())
-
-
 def has_documents(path: Path, known: CorpusFormat) -> bool:
     return known.documents is not None and bool(known.documents(path))
 
 
-def format_of_folder(folder: Path, formats: Collection[CorpusFormat]) -> CorpusFormat:
-    for known in formats:
+def _format_of_folder(folder: Path) -> CorpusFormat:
+    for known in known_formats():
         if has_documents(folder, known):
             return known
-    for known in formats:
-        files = [] if known.documents is not None else files_of(folder, known)
-        if files and (len(formats) == 1 or detect_format(files[0]) is known):
-            return known
-    problem = "is a folder without documents of a known format"
-    remedy = "Give each split's file, or the folder as the only path"
-    raise CorpusError.at(folder, "", problem + lacking(folder), remedy)
-
-
-def lacking(folder: Path) -> str:
-    """What a folder without documents may lack, to end a sentence."""
-    counts = Counter(file.suffix.lower() for file in visible_paths(folder) if file.is_file())
-    missing = "; for brat, its .txt files ({}) need .ann files beside them" if counts[".txt"] else ""
-    packed = "; ZIP archives in it ({}) are to be unpacked first" if counts[".zip"] else ""
-    return missing.format(counts[".txt"]) + packed.format(counts[".zip"])
+    for file in visible_paths(folder):
+        try:
+            if file.is_file():
+                return detect_format(file)
+        except CorpusError:  # a file that is no part of the corpus
+            continue
+    raise CorpusError.at(folder, "", "there are no files of a known format in it", "Give a corpus file or its folder")
 
 
 def _fit(known: CorpusFormat, head: str, keys: frozenset[str]) -> int:

@@ -21,12 +21,12 @@ from huggingface_hub.utils.sha import sha_fileobj
 from ..model import text_triaffine
 from .alignment import WordSplitter
 from .corpus_format import CorpusFormat
-from .detection import files_of, format_of, read_as
+from .detection import known_formats, read_as
 from .documents import DEFAULT_SENTENCE_SPLITTER, Document, sentences_of, text_of
 from .formats import FORMATS
 from .reading import read_head
 from .schema import FEATURES, CorpusError, Record, RecordChecker, Text
-from .splits import PathLike, find_splits
+from .splits import CorpusPath, Part, PathLike, find_splits
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ NOT_AN_OPTION = {
 
 
 def load_nested_ner(
-    path: PathLike | Mapping[str, PathLike],
+    path: CorpusPath,
     format: str | None = None,
     *,
     labels: Iterable[str] | None = None,
@@ -61,11 +61,10 @@ def load_nested_ner(
 
     Args:
         path: a folder: its files or folders named `train`, `dev` (or `validation`, `valid`, `val`, `eval`) and `test`
-            are the splits; a folder with documents alone, or with other files of the `format`, is `train`. A file:
-            GENIA's XML has its own splits, counted over the whole corpus; any other file is `train`. Or a mapping of
-            splits to files or folders of documents.
-        format: one of `FORMATS` (see docs/corpora.md); None detects it from name and content. If no file in a folder
-            has a suffix of that format (of any, if it is not given), `train`, `dev`, `test` may have any suffix.
+            are the splits; if there are none, all files of one form in it are `train`, each a document. A file: GENIA's
+            XML has its own splits, counted over the whole corpus; any other file is `train`. A pattern such as
+            "gum/*.conllu", or a list: as the files in a folder. Or a mapping of splits to any of these.
+        format: one of `FORMATS` (see docs/corpora.md); None detects it from content and name.
         labels: the entity types allowed; None allows any.
         word_splitter: text → [(start, end)] of its words in characters. Only for formats that keep the text as written
             (GENIA and all that count characters); use `retokenize` for the others.
@@ -102,15 +101,14 @@ def load_nested_ner(
     if columns is not None and not isinstance(columns, Mapping):
         raise TypeError(f"`columns` is {columns!r}. Give a mapping, such as {{'tokens': 0, 'entities': [1, 2]}}.")
     splits: dict[str, Dataset] | dict[str, IterableDataset] = {}
-    for split, file in find_splits(path, format).items():
-        corpus_format = format_of(file, format)
-        _check_options(file, corpus_format, options)
-        source = _CorpusFile(file, corpus_format.name, allowed, options, format)
+    for split, part in find_splits(path, format).items():
+        _check_options(part, options)
+        source = _Source(part.path, part.files, part.format.name, allowed, options, format)
         splits.update(_stream(source, split) if streaming else _prepare(source, split, cache_dir))
     return IterableDatasetDict(splits) if streaming else DatasetDict(splits)
 
 
-def load_texts(path: PathLike | Mapping[str, PathLike], format: str | None = None) -> dict[str, list[Text]]:
+def load_texts(path: CorpusPath, format: str | None = None) -> dict[str, list[Text]]:
     """The texts of a corpus as they were written, by split: `doc_id`, `text`, and `entities` by characters.
 
     Entities that no sentence of words can represent are included, unless they are discontinuous; these are counted and
@@ -124,48 +122,51 @@ def load_texts(path: PathLike | Mapping[str, PathLike], format: str | None = Non
         CorpusError: a file's format has words only; or as of [`load_nested_ner`].
     """
     splits: dict[str, list[Text]] = {}
-    for split, file in find_splits(path, format).items():
-        corpus_format = format_of(file, format)
-        if not corpus_format.keeps_text:
-            problem = f"the format {corpus_format.name!r} has words, but not the text that they were cut from"
-            with_text = ", ".join(name for name, known in FORMATS.items() if known.keeps_text)
-            raise CorpusError.at(file, "", problem, f"Give the corpus in a format that keeps the text: {with_text}")
-        check = RecordChecker(file, read_as=partial(read_as, file, corpus_format, format))
-        for document in documents_of(file, corpus_format, check):
+    for split, part in find_splits(path, format).items():
+        if not part.format.keeps_text:
+            problem = f"the format {part.format.name!r} has words, but not the text that they were cut from"
+            with_text = ", ".join(known.name for known in known_formats() if known.keeps_text)
+            remedy = f"Give the corpus in a format that keeps the text: {with_text}"
+            raise CorpusError.at(part.path, "", problem, remedy)
+        check = RecordChecker(part.path, read_as=partial(read_as, part.path, part.format, format))
+        for document in documents_of(part, check):
             splits.setdefault(split or document.split or "train", []).append(text_of(document, check))
         if check.entities_dropped:
             _warn(check.report())
     return splits
 
 
-def formats_of(path: PathLike | Mapping[str, PathLike], format: str | None = None) -> list[CorpusFormat]:
+def formats_of(path: CorpusPath, format: str | None = None) -> list[CorpusFormat]:
     """The format of every file of a corpus."""
-    return [format_of(file, format) for file in find_splits(path, format).values()]
+    return [part.format for part in find_splits(path, format).values()]
 
 
-def has_texts(path: PathLike | Mapping[str, PathLike], format: str | None = None) -> bool:
+def has_texts(path: CorpusPath, format: str | None = None) -> bool:
     """Whether [`load_texts`] reads every file of a corpus, because their formats keep the text."""
     return all(known.keeps_text for known in formats_of(path, format))
 
 
-def documents_of(
-    path: Path, known: CorpusFormat, check: RecordChecker, columns: Mapping[str, Any] | None = None
-) -> Iterator[Document]:
-    """All documents of a split, a folder of documents or one or several files, which messages then name.
+def documents_of(part: Part, check: RecordChecker, columns: Mapping[str, Any] | None = None) -> Iterator[Document]:
+    """All documents of a split; of copies in several folders, the first.
 
     Raises:
         CorpusError: a file cannot be read; the message says which format it was taken for.
     """
-    options = {} if columns is None else {"columns": columns}
+    documents = _documents_of(part, check, {} if columns is None else {"columns": columns})
+    return _without_copies(documents, check) if len(part.files) > 1 else documents
+
+
+def _documents_of(part: Part, check: RecordChecker, options: Mapping[str, Any]) -> Iterator[Document]:
+    known = part.format
     try:
         if known.documents is not None:
-            yield from known.read(path, check, **options)
+            yield from known.read(part.path, check, **options)
             return
-        for file in files_of(path, known):
-            check.path = file
+        for file in part.files:
+            check.path, check.folder, check.is_document = file, part.path, part.has_documents
             read_head(file)  # an empty file is reported as such, not as invalid content
             yield from known.read(file, check, **options)
-        check.path = path
+        check.path = part.path
     except (CorpusError, OSError, ImportError):
         raise
     except Exception as error:
@@ -175,7 +176,26 @@ def documents_of(
         raise check.error("", problem, "Tell its authors, or name another format with format=… (--format)") from error
 
 
-def _check_options(file: Path, known: CorpusFormat, options: Mapping[str, Any]) -> None:
+def _without_copies(documents: Iterator[Document], check: RecordChecker) -> Iterator[Document]:
+    """The documents but for those that are in another folder, too, under the same name and with the same content."""
+    first_ones: dict[tuple[str, int], tuple[str, int]] = {}
+    for document in documents:
+        folder, _, name = document.id.rpartition("/")
+        words = [(one.fields.get("tokens"), one.fields.get("entities")) for one in document.sentences or ()]
+        text = hash(document.text or repr([tokens for tokens, _ in words]))
+        annotated = hash(repr((words, [(one.fragments, one.type) for one in document.annotations])))
+        first_folder, first_annotated = first_ones.setdefault((name, text), (folder, annotated))
+        example = f"{document.id}, as in {first_folder or 'the folder itself'}"
+        if folder != first_folder and annotated == first_annotated:
+            check.note("copies of documents in another folder left out", example=example)
+            continue
+        if folder != first_folder:
+            check.note("documents in two folders with other entities, both read", example=example)
+        yield document
+
+
+def _check_options(part: Part, options: Mapping[str, Any]) -> None:
+    known = part.format
     taken = {
         "word_splitter": known.keeps_text,
         "sentence_splitter": not known.marks_sentences,
@@ -184,14 +204,15 @@ def _check_options(file: Path, known: CorpusFormat, options: Mapping[str, Any]) 
     for option in options:
         if not taken[option]:
             why, remedy = NOT_AN_OPTION[option]
-            raise CorpusError.at(file, "", f"the format {known.name!r} {why}", remedy)
+            raise CorpusError.at(part.path, "", f"the format {known.name!r} {why}", remedy)
 
 
 @dataclass(frozen=True)
-class _CorpusFile:
-    """A file or folder of documents, and how it is read."""
+class _Source:
+    """The files of a split, and how they are read."""
 
     path: Path
+    files: tuple[Path, ...]
     format_name: str  # not the format itself, so that a streaming data set can be pickled for a worker process
     labels: tuple[str, ...] | None
     options: Mapping[str, Any]
@@ -210,7 +231,7 @@ class _CorpusFile:
         cut = {"sentence_splitter": DEFAULT_SENTENCE_SPLITTER, **self.options}
         columns = cut.pop("columns", None)
         found = False
-        for document in documents_of(self.path, self.format, check, columns):
+        for document in documents_of(Part(self.path, self.files, self.format), check, columns):
             for record in sentences_of(document, check, **cut):
                 found = True
                 yield record
@@ -228,7 +249,7 @@ class _CorpusFile:
         readers = {*Path(__file__).parent.rglob("*.py"), Path(text_triaffine.__file__)}
         reader = getattr(sys.modules.get(self.format.read.__module__), "__file__", None)  # of another package
         readers |= {Path(reader)} if reader else set()
-        for source in (*files_of(self.path, self.format), *sorted(readers)):
+        for source in (*self.files, *sorted(readers)):
             name = source.relative_to(self.path) if source.is_relative_to(self.path) else source.name
             with source.open("rb") as file:
                 digest.update(os.fsencode(name) + b"\0" + sha_fileobj(file))
@@ -239,7 +260,7 @@ class _CorpusFile:
             return str(generate_random_fingerprint())
 
 
-def _prepare(source: _CorpusFile, split: str | None, cache_dir: PathLike | None) -> dict[str, Dataset]:
+def _prepare(source: _Source, split: str | None, cache_dir: PathLike | None) -> dict[str, Dataset]:
     """The splits of one file, from the cache if possible."""
     check = source.checker()
     name = split or "train"
@@ -280,7 +301,7 @@ def _report(dataset: Dataset, check: RecordChecker) -> None:
     _warn(dataset.info.description)
 
 
-def _stream(source: _CorpusFile, split: str | None) -> dict[str, IterableDataset]:
+def _stream(source: _Source, split: str | None) -> dict[str, IterableDataset]:
 
     def whole(name: str, report: bool) -> IterableDataset:
         options = {"source": source, "report": report}
@@ -297,7 +318,7 @@ def _stream(source: _CorpusFile, split: str | None) -> dict[str, IterableDataset
     }
 
 
-def _streamed(source: _CorpusFile, report: bool) -> Iterator[Record]:
+def _streamed(source: _Source, report: bool) -> Iterator[Record]:
     check = source.checker(unique_ids=False)
     yield from source.records(check)
     if report:

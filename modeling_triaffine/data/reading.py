@@ -65,6 +65,12 @@ def stem(path: Path) -> str:
     return Path(path.name[:-3] if path.name.lower().endswith(".gz") else path.name).stem
 
 
+def document_name(path: Path, check: RecordChecker) -> str:
+    """The name of a file for ids: its [`stem`], with the folders in which it lies in its corpus."""
+    inside = check.folder is not None and check.folder in path.parents
+    return path.relative_to(check.folder or "").with_name(stem(path)).as_posix() if inside else stem(path)
+
+
 def read_head(path: Path) -> str:
     """The first characters of a file, from which its format is detected.
 

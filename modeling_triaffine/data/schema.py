@@ -149,6 +149,7 @@ class RecordChecker:
         read_as: says which form the file was taken for, and why, at the end of errors.
 
     Attributes:
+        folder, is_document: of a split of several files, the folder around them, and whether each is a document.
         counts: what was dropped, ignored or changed, in words ("duplicate entities dropped") → how often. Readers add
             to it by `drop` and `note`.
         sentences, entities_kept, entities_dropped: totals; the entities in the file are the sum of the last two.
@@ -163,6 +164,8 @@ class RecordChecker:
     ):
         self.path = path
         self.read_as = read_as
+        self.folder: Path | None = None
+        self.is_document = False
         self.labels = None if labels is None else frozenset(labels)
         self.counts: Counter[str] = Counter()
         self.sentences = self.entities_kept = self.entities_dropped = 0

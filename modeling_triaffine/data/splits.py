@@ -1,23 +1,21 @@
-"""The splits of a corpus: files and folders by their names, or as they are given."""
+"""The splits of a corpus, by one rule: train, dev (validation) or test is in the name of a file or folder, or is given.
 
+`find_splits` finds the files of each; `loading.py` reads them.
+"""
+
+import filecmp
+import glob
 import logging
 import os
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from .corpus_format import CorpusFormat
-from .detection import (
-    detect_format,
-    files_of,
-    format_named,
-    format_of,
-    format_of_folder,
-    has_documents,
-    known_formats,
-    lacking,
-)
-from .reading import visible_paths
+from .detection import detect_format, format_named, has_documents, known_formats
+from .reading import stem, visible_paths
 from .schema import OF_TABLES, TO_DATASET, CorpusError
 
 logger = logging.getLogger(__name__)
@@ -30,49 +28,75 @@ SPLIT_OF_NAME = {
 """Name of a file, folder or key of `path` → its split. CoNLL-2002 and 2003 call theirs testa and testb."""
 
 SPLIT_IN_NAME = re.compile(rf"(?<![a-z0-9])({'|'.join(SPLIT_OF_NAME)})(?:set)?(?![a-z0-9])")
-
-SHARD = re.compile(r"-\d+-of-(?!0*1(?!\d))\d+")
-"""What the names of the parts of a split have, if there are several."""
+SHARD = re.compile(r"-\d+-of-0*(\d+)")
+"""What the names of the parts of a split have, with their number."""
 
 OF_SAVED_DATA = ("dataset_dict.json", "state.json")
 """Files in folders that `save_to_disk` of `datasets` writes: of all splits, and of one."""
 
+EACH_BY_ITSELF = (
+    "Give one of them by itself (training takes --train_file, --validation_file and --test_file; Python a mapping, "
+    '{"train": …})'
+)
+SHOWN = 3
+
 PathLike = str | os.PathLike[str]
+Paths = PathLike | Sequence[PathLike]
+CorpusPath = Paths | Mapping[str, Paths]
+"""A corpus: a file, a folder or a pattern such as "gum/*.conllu"; several of them; or a mapping of splits to these."""
 
 
-def find_splits(path: PathLike | Mapping[str, PathLike], format: str | None) -> dict[str | None, Path]:
-    """Split → its file or folder. The split is None if `path` is a single one, whose format decides about splits.
+@dataclass(frozen=True)
+class Part:
+    """The files of a split, all of one format; `path` is what messages name: the file, or the folder around them."""
+
+    path: Path
+    files: tuple[Path, ...]
+    format: CorpusFormat
+
+    @property
+    def has_documents(self) -> bool:
+        """Whether each file is a document, since there are several which are no parts of one file."""
+        return len(self.files) > 1 and not all(SHARD.search(file.name) for file in self.files)
+
+
+def find_splits(path: CorpusPath, format: str | None) -> dict[str | None, Part]:
+    """Split → its files. The split is None if `path` names none: its format decides, or it is all `train`.
 
     Raises:
-        FileNotFoundError: there is no such file, or the folder has no splits.
+        FileNotFoundError: there is no such file, or a folder has nothing to read.
         CorpusError: the splits are ambiguous.
         TypeError: `path` is data in memory.
     """
     if not isinstance(path, Mapping):
-        given = _existing(path)
-        return _splits_of_folder(given, format) if given.is_dir() else {None: given}
-    splits: dict[str | None, Path] = {}
-    for name, file in path.items():
+        return _splits_of(_existing(path), format)
+    splits: dict[str | None, Part] = {}
+    for name, given in path.items():
         split = SPLIT_OF_NAME.get(name, name)
         if split in splits:
-            raise ValueError(f"Two files are given for the split {split!r}. Give one file for each split.")
-        splits[split] = part = _existing(file)
-        if part.is_dir():
-            _warn_of_other_files(part, _left_out(part, format_of(part, format)))
+            raise ValueError(f"Two files are given for the split {split!r}. Give one, or a list of both.")
+        splits[split] = _part_of(_existing(given), format)
     if not splits:
         raise ValueError('No file is given. Give at least one, as in {"train": "train.jsonl"}.')
     return splits
 
 
-def only_split(
-    path: PathLike | Mapping[str, PathLike], format: str | None, split: str
-) -> PathLike | Mapping[str, PathLike]:
+def only_split(path: CorpusPath, format: str | None, split: str) -> CorpusPath:
     """The corpus without its other splits, as far as these are other files."""
-    file = find_splits(path, format).get(split)
-    return path if file is None else {split: file}
+    part = find_splits(path, format).get(split)
+    return path if part is None else {split: part.path if part.path.is_dir() else list(part.files)}
 
 
-def _existing(given: PathLike) -> Path:
+def _existing(given: object) -> list[Path]:
+    """The files and folders of a path, a pattern, or several of either."""
+    several = given if isinstance(given, (list, tuple)) else [given]
+    found = [path for one in several for path in _matching(one)]
+    if not found:
+        raise ValueError("No file is given. Give the path of a corpus file or folder.")
+    return found
+
+
+def _matching(given: object) -> list[Path]:
     if not isinstance(given, (str, os.PathLike)):
         raise TypeError(
             f"A corpus is a file or folder, but the data is of type {type(given).__name__}. Data in memory is for "
@@ -80,171 +104,273 @@ def _existing(given: PathLike) -> Path:
         )
     path = Path(given).expanduser()
     if not path.exists():
-        raise FileNotFoundError(
-            f"{path}: no such file. Give the path of a corpus file, or of a folder with train, dev, test."
-        )
+        matching = sorted(map(Path, glob.glob(str(path), recursive=True)))
+        if not matching:
+            raise FileNotFoundError(
+                f"{path}: no such file. Give the path of a corpus file, or of a folder with train, dev, test."
+            )
+        return matching
     if any((path / name).is_file() for name in OF_SAVED_DATA):
         remedy = "Load it with datasets.load_from_disk, and write it with write_nested_ner (docs/corpora.md)"
         raise CorpusError.at(path, "", "it is a data set saved by save_to_disk", remedy)
-    return path
+    return [path]
 
 
-def _splits_of_folder(folder: Path, format: str | None) -> dict[str | None, Path]:
-    """The files and folders that have names of splits, otherwise the folder itself if it has documents.
-
-    A folder of files beside the file of its split is left out: the parts of a split may stay beside what joins them.
-    """
-    formats = known_formats() if format is None else [format_named(format)]
-    found = _parts_named_as_splits(folder, formats)
-    found |= _folders_named_as_splits(folder, formats, {_split_named(part) for part in found})
-    if not found and (format is not None or not any(has_documents(folder, known) for known in formats)):
-        # Files of other suffixes are of the format that is given, or of the one that their content shows.
-        found = _parts_named_as_splits(folder, formats, any_suffix=True)
-    splits: dict[str | None, Path] = {}
-    for part in found:
-        split = _split_named(part)
-        if split in splits:
-            problem = f"both {splits[split].name} and {part.name} could be its {split} split"
-            raise CorpusError.at(folder, "", problem, "Remove one, or give a mapping: {split: file}")
-        splits[split] = part
-    candidates = [known for known in formats if known in found.values()] if splits else formats
-    of_documents = [known for known in candidates if has_documents(folder, known)]
-    for known in of_documents:
-        _check_documents(folder, known, list(splits.values()))
-    if splits:
-        _warn_of_other_files(folder, _others_beside(folder, found))
-        return {split: splits[split] for split in dict.fromkeys(SPLIT_OF_NAME.values()) if split in splits}
-    of_files = [] if format is None else files_of(folder, formats[0])  # parts of one split, unless their names say more
-    if of_documents or (of_files and not any(map(_split_named, of_files))):
-        _warn_of_other_files(folder, _left_out(folder, (of_documents or formats)[0]))
-        return {None: folder}
-    raise FileNotFoundError(
-        f"{folder}: has no documents, and no file named train, dev (validation, valid) or test. It contains "
-        f"{sorted(file.name for file in folder.iterdir())[:10]}; give one of them or a mapping {{split: file}}"
-        f"{lacking(folder)}. {OF_TABLES}."
-    )
+# ---- The rule ----
 
 
-def _parts_named_as_splits(
-    folder: Path, formats: Sequence[CorpusFormat], any_suffix: bool = False
-) -> dict[Path, CorpusFormat]:
-    """Files and folders of documents that have names of splits → their formats.
+def _splits_of(paths: Sequence[Path], format: str | None) -> dict[str | None, Part]:
+    """The splits that the names of several files, or of what is in a folder, tell; otherwise all as one."""
+    folder = _folder_of(paths)
+    if len(paths) == 1 and not folder.is_dir():
+        return {None: _part_of(paths, format)}
+    entries = paths if len(paths) > 1 else sorted(part for part in folder.iterdir() if not part.name.startswith("."))
+    named = _named_splits(folder, entries, format)
+    if not named:
+        part = _part_of(paths, format)
+        _check_for_splits(part)
+        return {None: part}
+    in_order = [split for split in dict.fromkeys(SPLIT_OF_NAME.values()) if split in named]
+    splits: dict[str | None, Part] = {split: named[split] for split in in_order}
+    _tell_of_others(folder, entries, list(splits.values()))
+    _tell_of_copies(folder, splits)
+    return splits
 
-    If there are none, those whose names differ in the split alone, such as news-train.tsv and news-dev.tsv.
+
+def _named_splits(folder: Path, entries: Sequence[Path], format: str | None) -> dict[str, Part]:
+    """The splits among the entries of a folder.
+
+    Names that are the name of a split alone come first; otherwise names that differ in it alone, such as
+    news-train.tsv and news-dev.tsv. A file comes before a folder, a whole file before its parts.
 
     Raises:
-        CorpusError: there are several such series of files, or a split has several.
+        CorpusError: a split has several, or all that have names of splits are of no known form.
     """
-    series: dict[str, dict[Path, CorpusFormat]] = {}
-    shards: list[Path] = []
-    for part in sorted(folder.iterdir()):
-        known = next((known for known in formats if _split_named(part) and _is_split(part, known, any_suffix)), None)
-        if known is not None and not part.name.startswith("."):  # of which archives of some systems hold copies
-            if known.documents is None and SHARD.search(part.name):
-                shards.append(part)
-            else:
-                series.setdefault(_series_and_suffix(part)[0], {})[part] = known
-    named = series.get("*", {})
-    if shard := next((part for part in shards if _split_named(part) not in map(_split_named, named)), None):
-        if len(formats) > 1:
-            detect_format(shard)  # parts of tables would be read no better in a folder of their own
-        problem = f"{shard.name} is one of several parts of a split"
-        raise CorpusError.at(folder, "", problem, "Put the parts of every split into a folder, such as train/")
-    if named:
-        return named
-    sizes = {name: len({*map(_split_named, parts)}) for name, parts in series.items()}
-    most = max(sizes.values(), default=0)
-    if most < 2:
-        return {}
-    first, *others = [name for name, size in sizes.items() if size == most]
-    if all(part.is_file() for part in series[first]) and any(has_documents(folder, known) for known in formats):
-        return {}  # names of documents may contain "test"
-    if others:
-        problem = f"both {first} and {others[0]}, with a split for *, could be its files"
-        raise CorpusError.at(folder, "", problem, "Keep one of them in the folder, or give a mapping: {split: file}")
-    return series[first]
+    series: dict[str, dict[str, list[Part]]] = defaultdict(lambda: defaultdict(list))
+    unread: CorpusError | None = None
+    for entry in entries:
+        split, name, _ = _named(entry)
+        if split is None or (format and entry.is_file() and not _is_of(entry, format)):
+            continue
+        try:
+            part = _part_of([entry], format)
+        except FileNotFoundError:  # an empty folder
+            continue
+        except CorpusError as error:
+            unread = unread or (error if name == "*" and entry.is_file() else None)
+            continue
+        if not _is_one_document(entry, part.format):
+            series[name][split].append(part)
+    chosen = series[_chosen_series(folder, series)]
+    if not chosen and unread is not None and not any(has_documents(folder, known) for known in known_formats()):
+        raise unread
+    return {split: _one_part(folder, split, parts) for split, parts in chosen.items()}
 
 
-def _folders_named_as_splits(
-    folder: Path, formats: Collection[CorpusFormat], others: Collection[str | None]
-) -> dict[Path, CorpusFormat]:
-    """Folders that have names of splits but for the `others`, with several files each → their formats."""
-    folders = [part for part in sorted(folder.iterdir()) if part.is_dir() and part.name.lower() in SPLIT_OF_NAME]
-    folders = [part for part in folders if _split_named(part) not in others]
-    full = [part for part in folders if any(files_of(part, known) for known in formats)]
-    return {part: format_of_folder(part, formats) for part in full}
-
-
-def _split_named(part: Path) -> str | None:
-    """The split that a name contains, if it contains one only."""
-    names = SPLIT_IN_NAME.findall(part.name.lower())
-    return SPLIT_OF_NAME[names[0]] if len(names) == 1 else None
-
-
-def _series_and_suffix(part: Path) -> tuple[str, str]:
-    """The name without its suffix and with * for the split; and the suffix from the first dot on, without `.gz`.
+def _named(entry: Path) -> tuple[str | None, str, str]:
+    """The split that a name contains, if it contains one only; the name with * for the split; and its suffix.
 
     The dots before the split do not count: v1.0-dev-de.tsv → v1.0-*-de, .tsv.
     """
-    before, split, after = SPLIT_IN_NAME.sub("*", part.name.lower().removesuffix(".gz"), count=1).partition("*")
-    name, dot, suffix = after.partition(".") if split else before.partition(".")
-    return (before + split + name if split else name), dot + suffix
+    name = SHARD.sub("", entry.name.lower().removesuffix(".gz"))
+    names = SPLIT_IN_NAME.findall(name)
+    if len(names) != 1:
+        return None, name, ""
+    before, _, after = SPLIT_IN_NAME.sub("*", name, count=1).partition("*")
+    rest, dot, suffix = after.partition(".")
+    return SPLIT_OF_NAME[names[0]], f"{before}*{rest}", dot + suffix
 
 
-def _is_split(part: Path, known: CorpusFormat, any_suffix: bool) -> bool:
-    _, suffix = _series_and_suffix(part)
-    if known.documents is None:
-        return part.is_file() and (any_suffix or suffix in known.suffixes)
-    named = not suffix if part.is_dir() else suffix in known.lists
-    return named and has_documents(part, known)
+def _chosen_series(folder: Path, series: Mapping[str, Mapping[str, object]]) -> str:
+    sizes = {name: len(splits) for name, splits in series.items()}
+    most = [name for name, size in sizes.items() if size > 1 and size == max(sizes.values())]
+    if "*" in sizes or not most:
+        return "*"
+    if len(most) > 1:
+        problem = f"both {most[0]} and {most[1]}, with a split for *, could be its files"
+        raise CorpusError.at(folder, "", problem, EACH_BY_ITSELF)
+    return most[0]
 
 
-def _others_beside(folder: Path, splits: Mapping[Path, CorpusFormat]) -> list[Path]:
-    """What is not read although its name or suffix is that of a split, or although it is in the folder of a split."""
-    suffixes = {_series_and_suffix(split)[1] for split, known in splits.items() if known.documents is None} - {""}
-    others = [
-        part
-        for part in sorted(folder.iterdir())
-        if part not in splits and not part.name.startswith(".")
-        if _series_and_suffix(part)[0] == "*"
-        or (part.is_file() and part.name.lower().removesuffix(".gz").endswith(tuple(suffixes)))
+def _one_part(folder: Path, split: str, parts: Sequence[Part]) -> Part:
+    """The part that comes first, or all shards of a split together. An ending of the format comes before others."""
+    ranks = [
+        (part.path.is_dir(), bool(_num_shards(part.path)), _named(part.path)[2] not in part.format.suffixes)
+        for part in parts
     ]
-    return others + [file for split, known in splits.items() for file in _left_out(split, known)]
+    first, *others = [part for part, rank in zip(parts, ranks, strict=True) if rank == min(ranks)]
+    number = _num_shards(first.path)
+    if number and number != len(others) + 1:
+        problem = f"{first.path.name} is one of {number} parts of a split, of which {len(others) + 1} are there"
+        raise CorpusError.at(folder, "", problem, "Add the others, or join them")
+    if others and not number:
+        problem = f"both {first.path.name} and {others[0].path.name} could be its {split} split"
+        raise CorpusError.at(folder, "", problem, EACH_BY_ITSELF)
+    return Part(folder, tuple(part.path for part in (first, *others)), first.format) if others else first
 
 
-def _left_out(split: Path, known: CorpusFormat) -> list[Path]:
-    """What is in a split's folder, or in one inside it, but is none of its files."""
-    if known.documents is not None or split.is_file():
-        return []
-    files = {*files_of(split, known)}
-    return [file for file in visible_paths(split) if file.is_file() and file not in files]
+def _num_shards(path: Path) -> int:
+    """Of how many parts of a split a file is one; 0 of a whole file."""
+    found = SHARD.search(path.name)
+    return int(found[1]) if found and int(found[1]) > 1 else 0
 
 
-def _warn_of_other_files(folder: Path, others: Sequence[Path]) -> None:
-    if others:
-        names = ", ".join(part.relative_to(folder).as_posix() for part in others[:3])
-        logger.warning("%s: files and folders not read, which are in no split: %d (%s).", folder, len(others), names)
+def _is_one_document(entry: Path, known: CorpusFormat) -> bool:
+    """Whether an entry is one of many documents, whose name says nothing about splits."""
+    return known.documents is not None and entry.is_file() and not entry.name.endswith(known.lists or "\0")
 
 
-def _check_documents(folder: Path, known: CorpusFormat, splits: list[Path]) -> None:
-    """Warns of documents that are in no split; raises CorpusError if the splits are ambiguous."""
-    assert known.documents is not None
-    documents = [file for file in known.documents(folder) if file.name.endswith(known.suffixes)]  # not their texts
-    remedy = "Give a mapping: {split: folder or file}"
-    if not splits:
-        inside = [parent for file in documents for parent in file.relative_to(folder).parents]
-        named_inside = {SPLIT_OF_NAME[part.name]: part for part in inside if part.name in SPLIT_OF_NAME}
-        if len(named_inside) > 1:
-            problem = f"its folder {min(named_inside.values()).as_posix()} could be a split"
-            raise CorpusError.at(folder, "", problem, "Give the folder that contains the splits, or a mapping")
-        named = [file.name for file in documents if file.parent == folder and file.stem in SPLIT_OF_NAME]
-        if named:
-            raise CorpusError.at(folder, "", f"{named[0]} could be a document or a split", remedy)
-    elif any(split.is_dir() for split in splits):
-        outside = [file.name for file in documents if not any(split in file.parents for split in splits)]
-        if outside:
-            raise CorpusError.at(folder, "", f"{outside[0]} is outside of the folders of its splits", remedy)
-    else:
-        listed = {file.name for split in splits for file in known.documents(split)}
-        if outside := sorted({file.name for file in documents} - listed):
-            logger.warning("%s: documents on no list ignored: %d (%s).", folder, len(outside), outside[0])
+# ---- The files of one split ----
+
+
+def _part_of(paths: Sequence[Path], format: str | None) -> Part:
+    """All files of one format among these and in these folders, searched recursively."""
+    folder = _folder_of(paths)
+    formats = known_formats() if format is None else [format_named(format)]
+    if len(paths) == 1 and not folder.is_dir():
+        known = formats[0] if format else detect_format(folder)
+        return Part(folder, tuple(known.documents(folder) if known.documents else paths), known)
+    there = [file for path in paths for file in visible_paths(path) if file.is_file()]
+    for known in formats if len(paths) == 1 else ():
+        if known.documents is not None and (files := known.documents(folder)):
+            return Part(folder, tuple(files), known)
+    by_format: dict[str, list[Path]] = defaultdict(list)
+    for file in there:
+        if (known_name := _format_in_folder(file, format)) is not None:
+            by_format[known_name].append(file)
+    if len(by_format) > 1:
+        forms = ", ".join(f"{name!r} ({len(files)}: {_shown(folder, files)})" for name, files in by_format.items())
+        problem = f"it has files of several forms, {forms}"
+        remedy = f"Give the folder of one, or name one: --format (format=) {next(iter(by_format))}"
+        raise CorpusError.at(folder, "", problem, remedy)
+    for name, files in by_format.items():
+        _check_names(folder, files)
+        _tell(folder, "files of no known form left out", [file for file in there if file not in files])
+        return Part(folder, tuple(files), format_named(name))
+    raise _nothing_found(folder)
+
+
+def _format_in_folder(file: Path, format: str | None) -> str | None:
+    """The format of one of the files in a folder; None if it is of no known form, or not of the one that is named."""
+    if format is not None:
+        return format if _is_of(file, format) else None
+    try:
+        detected = detect_format(file)
+    except CorpusError:
+        return None
+    return detected.name if detected.documents is None else None
+
+
+def _is_of(file: Path, format: str) -> bool:
+    """Whether a file is of this format by its suffix, its content, or as a list of documents."""
+    known = format_named(format)
+    name = file.name.lower().removesuffix(".gz")
+    if name.endswith(known.suffixes or "\0"):
+        return True
+    if known.documents is not None:
+        return name.endswith(known.lists or "\0") and has_documents(file, known)
+    try:
+        return detect_format(file).read == known.read
+    except CorpusError:
+        return False
+
+
+def _folder_of(paths: Sequence[Path]) -> Path:
+    """The path that messages name: the only one, or the folder around several."""
+    return paths[0] if len(paths) == 1 else Path(os.path.commonpath([path.absolute() for path in paths]))
+
+
+def _check_names(folder: Path, files: Sequence[Path]) -> None:
+    """Raises CorpusError if two differ in the suffix alone, so that their documents would have the same names."""
+    by_name: dict[Path, Path] = {}
+    for file in files:
+        other = by_name.setdefault(file.with_name(stem(file)), file)
+        if other != file:
+            problem = f"{other.name} and {file.name} would give their documents the same names"
+            raise CorpusError.at(folder, "", problem, "Rename one of them")
+
+
+def _check_for_splits(part: Part) -> None:
+    """Raises CorpusError if names of some of the files, or of folders around them, are those of splits."""
+    files = [file for file in part.files if part.path in file.parents]
+    around = {parent for file in files for parent in file.relative_to(part.path).parents}
+    inside = {
+        SPLIT_OF_NAME[folder.name.lower()]: folder for folder in sorted(around) if folder.name.lower() in SPLIT_OF_NAME
+    }
+    if len(inside) > 1:
+        first = min(inside.values())
+        problem = f"its folder {first.as_posix()} could be a split"
+        raise CorpusError.at(
+            part.path, "", problem, f"Give the folder that contains the splits, {part.path / first.parent}"
+        )
+    named = [file for file in files if _named(file)[0] and not _is_one_document(file, part.format)]
+    named += [file for file in files if file.stem in SPLIT_OF_NAME and file.name.endswith(part.format.suffixes)]
+    if named:
+        problem = f"{named[0].name} could be a split, but no name tells those of the other files"
+        raise CorpusError.at(part.path, "", problem, EACH_BY_ITSELF)
+
+
+def _nothing_found(folder: Path) -> Exception:
+    names = sorted(file.name for file in folder.iterdir())[:10] if folder.is_dir() else []
+    counts = Counter(file.suffix.lower() for file in visible_paths(folder) if file.is_file())
+    lacking = f"; for brat, its .txt files ({counts['.txt']}) need .ann files beside them" if counts[".txt"] else ""
+    packed = f"; ZIP archives in it ({counts['.zip']}) are to be unpacked first" if counts[".zip"] else ""
+    return FileNotFoundError(
+        f"{folder}: it is a folder without documents or files of a known format. It contains {names}{lacking}{packed}. "
+        f"Give a corpus file, or a folder with train, dev (validation, valid) and test. {OF_TABLES}."
+    )
+
+
+# ---- What is told ----
+
+
+def _tell_of_others(folder: Path, entries: Sequence[Path], parts: Sequence[Part]) -> None:
+    """Tells of files that are in no split, though they have a split's name, or the suffix of a format that is read."""
+    read = {file for part in parts for file in part.files}
+    listed = {file.name for part in parts if part.path.is_file() and part.format.documents for file in part.files}
+    suffixes = tuple({suffix for part in parts for suffix in _suffixes_of(part)} - {""}) or "\0"
+    others = []
+    for entry in entries:
+        inside = any(part.path == entry for part in parts)
+        for file in visible_paths(entry):
+            alike = file.name.lower().removesuffix(".gz").endswith(suffixes) or _named(file)[1] == "*"
+            if file.is_file() and file not in read and file.name not in listed and alike and not inside:
+                others.append(file)
+    _tell(folder, "files in no split left out", others)
+
+
+def _suffixes_of(part: Part) -> Iterable[str]:
+    """The suffixes of a split's files, without those of texts beside their annotations."""
+    if part.format.documents is not None:
+        return part.format.suffixes
+    return (Path(file.name.lower().removesuffix(".gz")).suffix for file in part.files)
+
+
+def _tell_of_copies(folder: Path, splits: Mapping[str | None, Part]) -> None:
+    """Tells of files that two splits have in common."""
+    sizes: dict[tuple[str, int], tuple[str | None, Path]] = {}
+    copies = []
+    for split, part in splits.items():
+        for file in part.files if len(part.files) > 1 else ():
+            other, first = sizes.setdefault((file.name, file.stat().st_size), (split, file))
+            if other != split and file.stat().st_size and filecmp.cmp(first, file, shallow=False):
+                copies.append(file)
+    _tell(folder, "files that are the same in another split", copies)
+
+
+def _tell(folder: Path, what: str, files: Sequence[Path]) -> None:
+    if files:
+        logger.warning("%s: %s: %d (%s).", folder, what, len(files), _shown(folder, files))
+
+
+def _shown(folder: Path, files: Iterable[Path]) -> str:
+    """The folders of files with their numbers, and the names of those in the folder itself."""
+    by_place: dict[Path, list[Path]] = defaultdict(list)
+    for file in files:
+        by_place[file if file.parent == folder else file.parent].append(file)
+    names = []
+    for place, inside in by_place.items():
+        path = place if len(inside) > 1 else inside[0]
+        name = path.relative_to(folder).as_posix() if path.is_relative_to(folder) else path.as_posix()
+        names.append(f"{name}/: {len(inside)}" if len(inside) > 1 else name)
+    return ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")

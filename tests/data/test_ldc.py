@@ -110,7 +110,10 @@ class TestLists:
             "train": {"NEWS_1"},
             "validation": {"CNN_3.4"},
         }
-        assert f"{corpus}: documents on no list ignored: 1 (NEWS_2.apf.xml)." in caplog.messages
+        assert (
+            f"{corpus}: files in no split left out: 2 (nw/adj/NEWS_2.apf.xml, nw/timex2norm/NEWS_2.apf.xml)."
+            in caplog.messages
+        )
         streamed = load_nested_ner({"test": corpus / "dev.txt"}, "ace", streaming=True)
         assert list(streamed["test"]) == list(loaded["validation"])
 

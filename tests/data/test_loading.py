@@ -49,14 +49,13 @@ class TestSplits:
 
     def test_folder_without_splits(self, tmp_path, caplog):
         write(tmp_path / "corpus.jsonl", RECORD)
-        with pytest.raises(FileNotFoundError, match=r"\['corpus\.jsonl'\]"):
-            load(tmp_path)
         (tmp_path / "notes.md").write_text("not a sentence")
-        assert list(load(tmp_path, "json_lines")) == ["train"]
-        assert caplog.messages[0].endswith("1 (notes.md).")
+        for named in ("json_lines", None):
+            assert list(load(tmp_path, named)) == ["train"]
+            assert caplog.messages.pop().endswith("files of no known form left out: 1 (notes.md).")
         write(tmp_path / "other-test.jsonl", RECORD)
         for named in ("json_lines", None):
-            with pytest.raises(FileNotFoundError, match=r"or test\. .*'other-test\.jsonl'.*\{split: file\}\. If it"):
+            with pytest.raises(CorpusError, match=r"other-test\.jsonl could be a split, .*--train_file, .* mapping"):
                 load(tmp_path, named)
 
     @pytest.mark.parametrize("name", ["en_x-ud-{}.jsonl", "wl.{}.jsonl", "v1.0-{}-de.jsonl", "{}Set_2.JSONL"])
@@ -83,14 +82,17 @@ class TestSplits:
             write(tmp_path / f"{name}.jsonl", RECORD)
         assert list(load(tmp_path)) == ["train", "test"]
         (tmp_path / "train-00000-of-00001.jsonl").rename(tmp_path / "train-00000-of-00010.jsonl")
-        with pytest.raises(CorpusError, match=r"train-00000-of-00010\.jsonl is one of several parts of a split\. Put"):
+        with pytest.raises(CorpusError, match=r"train-00000-of-00010\.jsonl is one of 10 parts of a split, of which 1"):
             load(tmp_path)
+        (tmp_path / "train-00000-of-00010.jsonl").rename(tmp_path / "train-00000-of-00002.jsonl")
+        write(tmp_path / "train-00001-of-00002.jsonl", changed(id="a:1"))
+        assert load(tmp_path)["train"]["id"][:] == ["a:0", "a:1"]
         (tmp_path / "train").mkdir()
         write(tmp_path / "train" / "train-00000-of-00002.jsonl", RECORD)
         write(tmp_path / "train" / "train-00001-of-00002.jsonl", changed(id="a:1"))
         assert len(load({"train": tmp_path / "train"})["train"]) == 2
         write(tmp_path / "train.jsonl", RECORD)
-        assert list(load(tmp_path)) == ["train"], "the parts may stay beside the file that they were joined in"
+        assert len(load(tmp_path)["train"]) == 1, "the parts may stay beside the file that they were joined in"
 
     def test_folders_of_files(self, tmp_path):
         texts = [{"text": f"Orsk {name}.", "entities": [[0, 4, "City"]]} for name in "ab"]
@@ -129,12 +131,13 @@ class TestSplits:
         write_files(tmp_path, {name: row.format(name) for name in names})
         corpus = load(tmp_path)
         assert {split: rows["tokens"][:] for split, rows in corpus.items()} == {
-            "train": [["train.conll"]], "validation": [["dev/a.conll"], ["dev/b.conll"]]
-        }  # fmt: skip
+            "train": [["train.conll"]],
+            "validation": [["dev/a.conll"], ["dev/b.conll"], ["dev/c.txt"], ["dev/in/d.conll"]],
+        }
+        assert corpus["validation"]["doc_id"][:] == ["a", "b", "c", "in/d"], "every file is a document"
         load({"dev": tmp_path / "dev"})
-        first, second = caplog.messages
-        assert first.endswith("3 (train, dev/c.txt, dev/in/d.conll).")
-        assert second.endswith("2 (c.txt, in/d.conll).")
+        (message,) = caplog.messages
+        assert message.endswith("files in no split left out: 1 (train/a.conll).")
 
     @pytest.mark.parametrize("names", [["train.txt", "valid.txt", "test.txt"], ["e.train", "e.testa", "e.testb"]])
     @pytest.mark.parametrize(("named", "tag"), [("iob2", "B-X"), (None, "B-X"), (None, "I-X")])
@@ -147,7 +150,7 @@ class TestSplits:
             split: [[name, "slept"]] for split, name in zip(("train", "validation", "test"), names, strict=True)
         }
         (tmp_path / "train.conll").write_text("known\tB-X\n")
-        assert list(load(tmp_path, named)) == ["train"], "the format's own endings come first"
+        assert load(tmp_path, named)["train"]["tokens"][:] == [["known"]], "the format's own endings come first"
 
     @pytest.mark.parametrize(
         ("name", "problem"),
@@ -176,7 +179,7 @@ class TestSplits:
 
     @pytest.mark.parametrize("given", [Dataset.from_list([RECORD]), {"train": Dataset.from_list([RECORD])}, [RECORD]])
     def test_data_in_memory(self, given):
-        with pytest.raises(TypeError, match=r"is of type (Dataset|list)\. .* adapt_dataset, .*from_list"):
+        with pytest.raises(TypeError, match=r"is of type (Dataset|dict)\. .* adapt_dataset, .*from_list"):
             load(given)
 
     @pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.parquet", "a.arrow", "a.xlsx", "in/train.csv"])
@@ -197,7 +200,7 @@ class TestSplits:
                 load(path)
 
     def test_folder_as_a_split(self, tmp_path):
-        with pytest.raises(CorpusError, match="folder without documents"):
+        with pytest.raises(FileNotFoundError, match="folder without documents"):
             load({"train": tmp_path})
 
 
@@ -313,3 +316,85 @@ class TestStreaming:
     def test_survives_a_worker(self, tmp_path):
         rows = load(write(tmp_path / "a.jsonl", RECORD), streaming=True)["train"]
         assert next(iter(pickle.loads(pickle.dumps(rows))))["id"] == "a:0"
+
+
+class TestManyFiles:
+    """A folder, a list or a pattern of files of one form is one split, and each file a document."""
+
+    COLUMNS = "{}\tB-X\n\nslept\tO\n"
+
+    @pytest.fixture
+    def folder(self, tmp_path):
+        write_files(tmp_path, {f"{name}.tsv": self.COLUMNS.format(name) for name in ("b", "in/a", "in/c")})
+        return tmp_path
+
+    @pytest.mark.parametrize("given", [".", "**/*.tsv", ["b.tsv", "in/*.tsv"], ["b.tsv", "in"]])
+    def test_are_documents(self, folder, given):
+        path = [folder / one for one in given] if isinstance(given, list) else folder / given
+        for corpus in (path, {"train": path}):
+            rows = load(corpus)["train"]
+            assert rows["doc_id"][:] == ["b", "b", "in/a", "in/a", "in/c", "in/c"]
+            assert (rows["sent_id"][:], rows["tokens"][2]) == ([0, 1] * 3, ["in/a"])
+
+    def test_keep_the_documents_that_they_name(self, folder):
+        (folder / "b.tsv").write_text("# newdoc id = x\nOrsk\tB-X\n\n# newdoc id = y\nslept\tO\n")
+        assert load(folder)["train"]["doc_id"][:2] == ["x", "y"]
+
+    def test_of_conllu_have_their_texts(self, tmp_path):
+        write_files(tmp_path, {f"{name}.conllu": SAMPLES["conllu"]["a.conllu"] for name in "ab"})
+        assert [text["doc_id"] for text in load_texts(tmp_path)["train"]] == ["a", "b"]
+
+    def test_with_names_of_splits_are_splits(self, tmp_path):
+        names = ("x-dev", "x-test", "x-train")
+        write_files(tmp_path, {f"{name}.tsv": self.COLUMNS.format(name) for name in names})
+        for path in (tmp_path, tmp_path / "*.tsv", [tmp_path / f"{name}.tsv" for name in names]):
+            assert list(load(path)) == ["train", "validation", "test"]
+
+    def test_a_pattern_that_nothing_matches(self, tmp_path):
+        with pytest.raises(FileNotFoundError, match=r"\*\.conllu: no such file"):
+            load(tmp_path / "*.conllu")
+        with pytest.raises(ValueError, match="No file is given"):
+            load([])
+
+    def test_of_two_forms_side_by_side(self, folder):
+        write_files(folder, {"lines/a.jsonl": json.dumps(RECORD), "README.md": "not a form"})
+        facts = r"several forms, 'iob2' \(3: b\.tsv, in/: 2\), 'json_lines' \(1: lines/a\.jsonl\)\. .* --format .*iob2"
+        with pytest.raises(CorpusError, match=facts):
+            load(folder)
+        assert len(load(folder, "iob2")["train"]) == 6
+        assert len(load(folder / "lines")["train"]) == 1
+
+    def test_folders_of_splits_further_down(self, tmp_path):
+        write_files(tmp_path, {f"v1/{split}/a.tsv": "Orsk\tB-X\n" for split in ("train", "dev")})
+        with pytest.raises(CorpusError, match=rf"its folder v1/dev could be a split\. .*, {tmp_path}/v1\."):
+            load(tmp_path)
+
+
+DOCUMENTS = {"x.txt": "The mayor of Orsk.", "x.ann": "T1\tCity 13 17\tOrsk\n", "y.txt": "No one.", "y.ann": ""}
+
+
+class TestCopies:
+    """The same documents in several folders of a corpus as it is downloaded."""
+
+    def test_are_read_once(self, tmp_path, caplog):
+        for folder in ("all", "sample"):
+            write_files(tmp_path / folder, DOCUMENTS)
+        write_files(tmp_path / "sample", {"z.txt": "The mayor of Orsk.", "z.ann": ""})
+        assert load(tmp_path)["train"]["doc_id"][:] == ["all/x", "all/y", "sample/z"]
+        assert "copies of documents in another folder left out: 2 (sample/x, as in all | " in caplog.messages[0]
+
+    def test_of_columns(self, tmp_path):
+        write_files(tmp_path, {f"{name}.tsv": "Orsk\tB-X\n" for name in ("all/a", "all/b", "one/a")})
+        assert load(tmp_path)["train"]["doc_id"][:] == ["all/a", "all/b"]
+
+    def test_with_other_entities_are_told(self, tmp_path, caplog):
+        write_files(tmp_path / "anna", DOCUMENTS)
+        write_files(tmp_path / "bert", {**DOCUMENTS, "x.ann": "T1\tTown 13 17\tOrsk\n"})
+        assert load(tmp_path)["train"]["doc_id"][:] == ["anna/x", "anna/y", "bert/x"]
+        assert "documents in two folders with other entities, both read: 1 (bert/x, as in anna)" in caplog.messages[0]
+
+    def test_in_two_splits_are_told(self, tmp_path, caplog):
+        for folder in ("train", "test"):
+            write_files(tmp_path / folder, DOCUMENTS)
+        assert [len(rows) for rows in load(tmp_path).values()] == [2, 2]
+        assert caplog.messages[0].endswith("files that are the same in another split: 3 (test/: 3).")

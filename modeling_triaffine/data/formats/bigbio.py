@@ -20,7 +20,7 @@ from ..corpus_format import CorpusFormat, Keys
 from ..documents import Annotation, Document
 from ..json_records import JsonObject, json_values
 from ..passages import Passage, document_of_passages
-from ..reading import stem
+from ..reading import document_name
 from ..schema import RecordChecker
 
 NEEDED = ("passages", "entities")
@@ -30,7 +30,7 @@ IGNORED = ("events", "coreferences", "relations")
 def read_bigbio(path: Path, check: RecordChecker) -> Iterator[Document]:
     """Reads one document a record; a CorpusError names the line or record and the field."""
     for number, (raw, where) in enumerate(json_values(path, check)):
-        yield bigbio_document(raw, f"{stem(path)}:{number}", where, check)
+        yield bigbio_document(raw, f"{document_name(path, check)}:{number}", where, check)
 
 
 def bigbio_document(raw: object, default_id: str, where: str, check: RecordChecker) -> Document:

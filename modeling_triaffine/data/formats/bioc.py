@@ -20,7 +20,7 @@ from ..corpus_format import CorpusFormat, Keys
 from ..documents import Annotation, Document
 from ..json_records import JsonObject, json_values
 from ..passages import Passage, document_of_passages
-from ..reading import read_head, stem, xml_elements
+from ..reading import document_name, read_head, xml_elements
 from ..schema import RecordChecker
 
 TYPE = "type"
@@ -33,7 +33,7 @@ def read_bioc(path: Path, check: RecordChecker) -> Iterator[Document]:
     documents = _xml_documents if read_head(path).startswith("<") else _json_documents
     for number, (raw, place) in enumerate(documents(path, check)):
         document = JsonObject(raw, place, check, remedy="A document has the fields id and passages")
-        doc_id = str(document.fields.get("id") or f"{stem(path)}:{number}")
+        doc_id = str(document.fields.get("id") or f"{document_name(path, check)}:{number}")
         document.where = f"{place} (document {doc_id})"
         yield _bioc_document(document, doc_id)
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from ..alignment import LOST_ACROSS_SENTENCES
 from ..corpus_format import CorpusFormat
 from ..documents import Document, Sentence, document_of_sentences
-from ..reading import numbered_paragraphs, stem
+from ..reading import document_name, numbered_paragraphs
 from ..schema import Entity, RecordChecker
 from .iob2 import NODE, TAG, SentenceIds, decode_tags
 
@@ -86,7 +86,7 @@ def _places(forms: Sequence[str], text: str) -> list[int] | None:
 
 def _sentences(path: Path, check: RecordChecker) -> Iterator[tuple[str, str, Sentence]]:
     """What separates each sentence from the one before, its text, and its words."""
-    ids = SentenceIds(stem(path))
+    ids = SentenceIds(document_name(path, check), check.is_document)
     brackets = _Brackets(check)
     for paragraph in numbered_paragraphs(path, check):
         rows, gap, comment = [], " ", ""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import missing_extra
 from ..corpus_format import CorpusFormat
 from ..documents import Annotation, Document, Sentence, in_context
-from ..reading import open_corpus, stem
+from ..reading import document_name, open_corpus
 from ..schema import RecordChecker
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def read_docbin(path: Path, check: RecordChecker, columns: Mapping[str, Any] | N
         words = [words for part in parts if (words := [token for token in part if not token.text.isspace()])]
         sentences = [_sentence(tokens, f"{where}, sentence {n}") for n, tokens in enumerate(words)]
         yield Document(
-            f"{stem(path)}:{number}",
+            f"{document_name(path, check)}:{number}",
             where,
             doc.text,
             annotations,

@@ -24,7 +24,7 @@ from typing import Any
 
 from ..corpus_format import CorpusFormat
 from ..documents import Document, Sentence, document_of_words
-from ..reading import HEAD_SIZE, numbered_paragraphs, read_head, stem
+from ..reading import HEAD_SIZE, document_name, numbered_paragraphs, read_head
 from ..schema import OF_TABLES, Entity, RecordChecker
 
 NODE = re.compile(r"[0-9]{1,9}(?:[-.][0-9]{1,9})?")
@@ -52,12 +52,12 @@ def comment_field(line: str) -> tuple[str, str]:
 class SentenceIds:
     """Gives sentences the ids in the comments before them, and numbers them where there are none.
 
-    Before the first document begins, every sentence is a document of its own.
+    Before the first document begins, every sentence is a document of its own, unless the file is one.
     """
 
-    def __init__(self, stem: str):
+    def __init__(self, stem: str, is_document: bool = False):
         self.unnamed = (f"{stem}:{number}" for number in count())
-        self.doc_id = self.id = ""
+        self.doc_id, self.id = stem if is_document else "", ""
         self.sent_id = 0
 
     def start(self, doc_id: str = "") -> None:
@@ -150,7 +150,7 @@ def read_iob2(path: Path, check: RecordChecker, columns: Mapping[str, Any] | Non
 
 
 def _sentences(path: Path, layout: Layout, check: RecordChecker) -> Iterator[Sentence]:
-    ids = SentenceIds(stem(path))
+    ids = SentenceIds(document_name(path, check), check.is_document)
     for paragraph in numbered_paragraphs(path, check):
         rows: list[tuple[int, list[str]]] = []
         for number, line in paragraph:

@@ -13,7 +13,7 @@ from pathlib import Path
 from ..corpus_format import IN_LIST, CorpusFormat, Keys
 from ..documents import Document, Sentence, document_of_words
 from ..json_records import JsonObject, json_values
-from ..reading import stem
+from ..reading import document_name
 from ..schema import RecordChecker
 
 CONTEXT_NAMES = {"ltokens": "left_tokens", "rtokens": "right_tokens"}
@@ -32,8 +32,10 @@ def read_json_lines(path: Path, check: RecordChecker) -> Iterator[Document]:
     for number, (raw, where) in enumerate(json_values(path, check)):
         record = JsonObject(raw, where, check, remedy="A record has the fields tokens and entities")
         record.require(NEEDED, "a sentence of words", NOT_OF_WORDS)
-        names = {"id": f"{path.name}:{where}", "doc_id": path.name, "sent_id": number}
-        yield document_of_words(path.name, [Sentence({**names, **record.fields}, where)])
+        inside = check.folder is not None and check.folder in path.parents
+        name = path.relative_to(check.folder or "").as_posix() if inside else path.name
+        names = {"id": f"{name}:{where}", "doc_id": name, "sent_id": number}
+        yield document_of_words(name, [Sentence({**names, **record.fields}, where)])
 
 
 def read_published_json(path: Path, check: RecordChecker) -> Iterator[Document]:
@@ -42,7 +44,7 @@ def read_published_json(path: Path, check: RecordChecker) -> Iterator[Document]:
         record = JsonObject(raw, where, check, remedy="A record has the fields tokens and entities")
         record.require(NEEDED, "a sentence of words", NOT_OF_WORDS)
         kept = {CONTEXT_NAMES.get(key, key): value for key, value in record.fields.items() if key not in NOT_FOR_NER}
-        name = f"{stem(path)}:{number}"
+        name = f"{document_name(path, check)}:{number}"
         yield document_of_words(name, [Sentence({**kept, "id": name, "doc_id": name, "sent_id": 0}, where)])
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from ..corpus_format import CorpusFormat, Keys
 from ..documents import Document, Sentence, document_of_words
 from ..json_records import JsonObject, json_values
-from ..reading import stem
+from ..reading import document_name
 from ..schema import Entity, RecordChecker
 from .word_spans import entities_of_words
 
@@ -29,7 +29,7 @@ def read_mrc(path: Path, check: RecordChecker) -> Iterator[Document]:
     for number, (_, of_sentence) in enumerate(groupby(records, _sentence_of_question)):
         first, *others = of_sentence
         words = first.value("context", str).split()
-        identifier = f"{stem(path)}:{number}"
+        identifier = f"{document_name(path, check)}:{number}"
         entities = [entity for record in (first, *others) for entity in _of_question(record, len(words))]
         fields = {"id": identifier, "tokens": words, "entities": entities}
         yield document_of_words(identifier, [Sentence(fields, first.where)])

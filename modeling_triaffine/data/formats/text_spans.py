@@ -9,7 +9,7 @@ from pathlib import Path
 from ..corpus_format import CorpusFormat, Keys
 from ..documents import Annotation, Document
 from ..json_records import JsonObject, json_values
-from ..reading import stem
+from ..reading import document_name
 from ..schema import RecordChecker, names_of
 
 SPANS = ("entities", "spans", "label", "labels", "denotations")
@@ -79,7 +79,7 @@ def read_text_spans(path: Path, check: RecordChecker) -> Iterator[Document]:
                     check.note("texts read again, with the _input_hash of one before", example=where)
                 hashes.add(text_hash)
             form = form_of(record)
-            yield annotated_text(record, f"{stem(path)}:{number}", form)
+            yield annotated_text(record, f"{document_name(path, check)}:{number}", form)
     if texts and check.counts[WITHOUT_SPANS] - without_before == texts:
         problem = f"no text has spans, in none of the fields {', '.join(map(repr, form.spans))}"
         remedy = "Give the spans one of these names; move a file without gold entities, of a test, out of the corpus"

@@ -17,7 +17,7 @@ from ...parsing import shown
 from ..corpus_format import CorpusFormat, Keys
 from ..documents import Document, Sentence, document_of_words
 from ..json_records import JsonObject, json_values
-from ..reading import stem
+from ..reading import document_name
 from ..schema import Entity, RecordChecker
 
 SPANS, SPANS_OF_SENTENCES = "ner", "ners"
@@ -30,7 +30,7 @@ def read_inclusive_spans(path: Path, check: RecordChecker) -> Iterator[Document]
         words = next((field for field in WORDS if field in record.fields), SENTENCE)
         record.note_other_fields(words, SPANS, SPANS_OF_SENTENCES, "doc_key")
         key = record.fields.get("doc_key")
-        doc_id = f"{stem(path)}:{number}" if key is None else str(key)
+        doc_id = f"{document_name(path, check)}:{number}" if key is None else str(key)
         sentences = []
         for sent_id, (tokens, entities) in enumerate(WORDS[words](record)):
             if not tokens:
