@@ -137,7 +137,7 @@ def test_interrupted_while_a_command_is_imported(command, monkeypatch):
     [
         ("pred", ["predict"]),
         ("predict --ba", ["--batch-size"]),
-        ("predict --overlap ", ["all", "nested", "flat"]),
+        ("predict --overlap ", [*kinds_triaffine.OVERLAPS]),
         ("train --triaffine_r", ["--triaffine_rank"]),
         ("train --cross_span_axis ", ["key", "query"]),
     ],
