@@ -160,13 +160,12 @@ def load_split(
     from ..data import load_nested_ner
     from ..data.loading import formats_of
     from ..data.splits import only_split
-    from ..model.text_triaffine import word_splitter
 
     part = only_split(corpus, corpus_format, split_name(split or "validation"))
     splitters: dict[str, Any] = {}
     formats = formats_of(part, corpus_format)
     if not any(known.has_own_words for known in formats):
-        splitters["word_splitter"] = word_splitter(processor.word_splitter)
+        splitters["word_splitter"] = processor.split_words
     if not any(known.marks_sentences for known in formats):
         splitters["sentence_splitter"] = processor.sentence_splitter
     splits = load_nested_ner(part, corpus_format, **splitters)

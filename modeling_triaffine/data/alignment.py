@@ -15,8 +15,9 @@ from typing import Any
 
 from datasets import Dataset, DatasetDict
 
-from ..model.text_triaffine import INVISIBLE_SPACES, check_words
-from .schema import CONTEXT_FIELDS, Entity, as_records
+from ..model.text_triaffine import FINER_SPLITTERS, INVISIBLE_SPACES, LONGEST_STRING, check_words
+from ..model.text_triaffine import word_splitter as named_word_splitter
+from .schema import CONTEXT_FIELDS, Entity, as_records, describe_losses, describe_remedies
 
 logger = logging.getLogger(__name__)
 
@@ -79,6 +80,16 @@ def align_entities(
     return aligned, lost
 
 
+def kept_by(text: str, entity: Entity) -> Iterator[str]:
+    """The named splitters, of the fewest words first, with which an entity of the text begins and ends with words."""
+    first = max(0, entity["start"] - LONGEST_STRING)
+    around = text[first : entity["end"] + LONGEST_STRING]
+    moved = Entity(start=entity["start"] - first, end=entity["end"] - first, type=entity["type"])
+    for name in FINER_SPLITTERS:
+        if align_entities(around, [moved], named_word_splitter(name)(around))[0]:
+            yield name
+
+
 def by_sentence(entities: Iterable[Entity], sizes: Sequence[int]) -> tuple[list[list[Entity]], list[Entity]]:
     """Entities by words of a document → those of each sentence by its own words, and those that cross its end.
 
@@ -127,6 +138,8 @@ class RetokenizationReport:
         entities: entities before.
         lost: entities that do not align with the new words, or are on the same words as another of their type.
         lost_by_type: the same by type.
+        entities_by_type: entities before, by type.
+        kept_by: the named splitters that would keep more of those lost, with how many.
         pos_dropped: sentences whose part-of-speech tags, which belong to the old words, were dropped.
     """
 
@@ -135,13 +148,17 @@ class RetokenizationReport:
     lost: int = 0
     lost_by_type: dict[str, int] = field(default_factory=dict)
     pos_dropped: int = 0
+    entities_by_type: dict[str, int] = field(default_factory=dict)
+    kept_by: dict[str, int] = field(default_factory=dict)
 
     def __str__(self) -> str:
         by_type = ", ".join(f"{kind} {count}" for kind, count in sorted(self.lost_by_type.items()))
         share = 100 * self.lost / max(self.entities, 1)
+        much = describe_losses(self.lost_by_type, self.entities_by_type)
         return (
             f"{self.sentences} sentences retokenized: {self.lost} of {self.entities} entities lost ({share:.2f} %"
-            f"{': ' + by_type if by_type else ''}); part-of-speech tags dropped in {self.pos_dropped} sentences."
+            f"{': ' + by_type if by_type else ''}){describe_remedies(self.kept_by)}; {much + '; ' if much else ''}"
+            f"part-of-speech tags dropped in {self.pos_dropped} sentences."
         )
 
 
@@ -189,8 +206,15 @@ def _retokenize_split(dataset: Dataset, word_splitter: WordSplitter) -> tuple[Da
         lost=(before - after).total(),
         lost_by_type=dict(before - after),
         pos_dropped=sum(1 for tags in dataset["pos"] if tags) if "pos" in dataset.column_names else 0,
+        entities_by_type=dict(before),
     )
     if report.lost:
+        for record in dataset:
+            text, by_characters = join_tokens(record["tokens"], record["entities"])
+            _, lost = align_entities(text, by_characters, split_words(text, word_splitter))
+            for entity in lost:
+                for name in kept_by(text, entity):
+                    report.kept_by[name] = report.kept_by.get(name, 0) + 1
         logger.warning("%s", report)
     return cut, report
 

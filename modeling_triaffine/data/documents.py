@@ -26,7 +26,15 @@ from ..model.text_triaffine import (
 )
 from ..model.text_triaffine import sentence_splitter as named_sentence_splitter
 from ..model.text_triaffine import word_splitter as named_word_splitter
-from .alignment import LOST_ACROSS_SENTENCES, LOST_IN_A_WORD, WordSplitter, align_entities, by_sentence, split_words
+from .alignment import (
+    LOST_ACROSS_SENTENCES,
+    LOST_IN_A_WORD,
+    WordSplitter,
+    align_entities,
+    by_sentence,
+    kept_by,
+    split_words,
+)
 from .reading import BYTE_ORDER_MARK
 from .schema import CorpusError, Entity, Record, RecordChecker, Text
 
@@ -254,12 +262,13 @@ def _aligned(
     words = [word for sentence in words_by_sentence for word in sentence]
     aligned, lost = align_entities(document.text or "", found, words)
     for entity in lost:
-        check.drop(LOST_IN_A_WORD, example=_example(document, entity))
+        keeping = kept_by(document.text or "", entity)
+        check.drop(LOST_IN_A_WORD, 1, _example(document, entity), entity["type"], keeping)
     entities, crossing = by_sentence(aligned, list(map(len, words_by_sentence)))
     for entity in crossing:
         start, end = words[entity["start"]][0], words[entity["end"] - 1][1]
         example = _example(document, Entity(start=start, end=end, type=entity["type"]))
-        check.drop(LOST_ACROSS_SENTENCES, example=example)
+        check.drop(LOST_ACROSS_SENTENCES, 1, example, entity["type"])
     return entities
 
 
@@ -278,7 +287,7 @@ def _contiguous(document: Document, check: RecordChecker) -> Iterator[Entity]:
         parts = _joined(text, annotation.fragments)
         entity = Entity(start=parts[0][0], end=parts[-1][1], type=annotation.type)
         if len(parts) > 1:
-            check.drop("discontinuous entities dropped", example=_example(document, entity))
+            check.drop("discontinuous entities dropped", 1, _example(document, entity), entity["type"])
         elif not text[entity["start"] : entity["end"]].translate(INVISIBLE_SPACES).strip():
             check.drop("entities of white space dropped", example=f"{annotation.where}: {annotation.name}")
         else:

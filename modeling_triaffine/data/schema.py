@@ -15,6 +15,7 @@ from typing import Any, TypedDict, TypeVar
 from datasets import ClassLabel, Dataset, Features, IterableDataset, IterableDatasetDict, List, Value
 
 from ..model.configuration_triaffine import NONE_LABEL
+from ..model.text_triaffine import FINER_SPLITTERS
 from ..parsing import shown
 
 FEATURES = Features(
@@ -47,6 +48,7 @@ ENTITY_FIELDS = ("start", "end", "type")
 CONTEXT_FIELDS = ("left_tokens", "right_tokens")
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 MAX_EXAMPLES = 3
+MUCH_LOST = 0.05
 TO_DATASET = (
     "Make a data set of one record for each text or sentence with datasets.Dataset.from_list; "
     "docs/corpora.md (Tables) shows how to group the rows of a table"
@@ -169,6 +171,9 @@ class RecordChecker:
         self.labels = None if labels is None else frozenset(labels)
         self.counts: Counter[str] = Counter()
         self.sentences = self.entities_kept = self.entities_dropped = 0
+        self._labels_kept: Counter[str] = Counter()
+        self._labels_dropped: Counter[str] = Counter()
+        self._kept_by: dict[str, Counter[str]] = {}
         self._examples: dict[str, list[str]] = {}
         self._spellings = {unicodedata.normalize("NFC", label): label for label in self.labels or ()}
         self._places_of_ids: dict[str, str] | None = {} if unique_ids else None
@@ -176,9 +181,19 @@ class RecordChecker:
     def error(self, where: str, problem: str, remedy: str) -> CorpusError:
         return CorpusError.at(self.path, where, problem, f"{remedy}. {self.read_as()}" if self.read_as else remedy)
 
-    def drop(self, why: str, number: int = 1, example: str = "") -> None:
-        """Counts entities of the file that are in no record."""
+    def drop(
+        self, why: str, number: int = 1, example: str = "", label: str | None = None, kept_by: Iterable[str] = ()
+    ) -> None:
+        """Counts entities of the file that are in no record.
+
+        Args:
+            label: their type, if it is known.
+            kept_by: word splitters that would keep them, the one of the fewest words first.
+        """
         self.entities_dropped += number
+        if label is not None:
+            self._labels_dropped[label] += number
+        self._kept_by.setdefault(why, Counter()).update(dict.fromkeys(kept_by, number))
         self.note(why, number, example)
 
     def note(self, what: str, number: int = 1, example: str = "") -> None:
@@ -196,8 +211,14 @@ class RecordChecker:
         kept = (
             f"sentences: {self.sentences}; entities kept: {self.entities_kept} of {found}; " if self.sentences else ""
         )
-        noted = "; ".join(f"{what}: {count}{self._shown_examples(what)}" for what, count in sorted(self.counts.items()))
-        return f"{Path(self.path).name}: {kept}{noted}."
+        noted = [
+            f"{what}: {count}{self._shown_examples(what)}{describe_remedies(self._kept_by.get(what, {}))}"
+            for what, count in sorted(self.counts.items())
+        ]
+        losses = describe_losses(self._labels_dropped, self._labels_kept + self._labels_dropped)
+        if losses and self.sentences:  # of texts, the entities kept are not counted
+            noted.append(losses)
+        return f"{Path(self.path).name}: {kept}{'; '.join(noted)}."
 
     def _shown_examples(self, what: str) -> str:
         examples = self._examples.get(what, [])
@@ -234,6 +255,7 @@ class RecordChecker:
         )
         self.sentences += 1
         self.entities_kept += len(record["entities"])
+        self._labels_kept.update(entity["type"] for entity in record["entities"])
         return record
 
     def _sentence_number(self, fields: Mapping[str, Any], where: str) -> int:
@@ -353,6 +375,26 @@ class RecordChecker:
         if not fields.keys() <= set(known):
             for name in fields.keys() - set(known):
                 self.note(f"{what} '{name}' ignored")
+
+
+def describe_remedies(kept_by: Mapping[str, int]) -> str:
+    """The word splitters that would keep more entities than those of fewer words, each with how many."""
+    best: list[str] = []
+    for name in FINER_SPLITTERS:
+        if kept_by.get(name, 0) > max((kept_by[other] for other in best), default=0):
+            best.append(name)
+    kept = ", ".join(f"--word_splitter {name} would keep {kept_by[name]}" for name in best)
+    return f", of which {kept}" if kept else ""
+
+
+def describe_losses(lost: Mapping[str, int], entities: Mapping[str, int]) -> str:
+    """The labels that lose more than 5 % of their entities, with those that lose all; empty if none does."""
+    much = [label for label in sorted(lost) if lost[label] > MUCH_LOST * entities[label]]
+    shown = ", ".join(
+        f"{label} {lost[label]} of {entities[label]}{' (all)' if lost[label] == entities[label] else ''}"
+        for label in much
+    )
+    return f"labels that lose more than {100 * MUCH_LOST:g} %: {shown}" if much else ""
 
 
 def names_of(fields: Mapping[str, Any]) -> str:

@@ -234,8 +234,11 @@ class ProcessorOptions:
         "Where words of texts end",
         {
             "punctuation": "at white space, punctuation and symbols",
+            "letters_and_digits": "also between letters and digits",
             "syllables": "in Korean also at every syllable",
+            "characters": "at every character",
             "whitespace": "at white space alone",
+            "subwords": "with the sub-words of a pretrained encoder",
         },
         metavar="HOW",
     )

@@ -36,6 +36,7 @@ from .text_triaffine import (
     MAX_SENTENCE_WORDS,
     Offsets,
     Piece,
+    Splitter,
     TextSplitter,
     clean_text,
     in_windows,
@@ -83,7 +84,8 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         max_subwords: sub-words that the encoder reads at once, special tokens included. A longer sentence is laid out
             as windows of this width that overlap by half; a word is read from the window in which it is most central.
         context: sentences of raw text that the encoder reads beside each: "none", "previous_sentence" or "document".
-        word_splitter: how raw text is split into words, see [`text_triaffine.word_splitter`].
+        word_splitter: how raw text is split into words: one of `text_triaffine.WORD_SPLITTERS`, or a pre-tokenizer in
+            JSON; see [`text_triaffine.word_splitter`].
         sentence_splitter: "punctuation", "lines" or "none".
         max_sentence_words: longer sentences of raw text are scored in windows of a quarter as many words, which share
             a quarter of theirs with the next. An entity of up to so many words (16 of the default) is complete in at
@@ -121,7 +123,8 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         check_kind("TriaffineProcessor", "sentence_splitter", sentence_splitter, str, "the name of one")
         check_kind("TriaffineProcessor", "vocabulary_parts", vocabulary_parts, (list, tuple), "a list of parts")
         check_parts("vocabulary_parts", vocabulary_parts)
-        make_word_splitter(word_splitter), make_sentence_splitter(sentence_splitter)  # raise for an unknown choice
+        # These raise for an unknown choice.
+        make_word_splitter(word_splitter, tokenizer), make_sentence_splitter(sentence_splitter)
         self.max_subwords = max_subwords
         self.context = context
         self.word_splitter = word_splitter
@@ -185,14 +188,18 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
             raise ValueError("TriaffineProcessor: there is no text and no sentence in the list given.")
         return BatchFeature(self.pad(features), tensor_type=None if return_tensors == "pt" else return_tensors)
 
+    @property
+    def split_words(self) -> Splitter:
+        """The splitter of raw text into words that `word_splitter` names."""
+        return make_word_splitter(self.word_splitter, self.tokenizer)
+
     def split_text(self, text: str) -> Iterator[Piece]:
         """The sentences of a raw text, long ones in windows; a text without words is one empty sentence."""
         of_words: Iterable[Iterable[Offsets]]
         if self.text_splitter is not None:
             of_words = sentences_by(self.text_splitter, text)
         else:
-            sentences, words = make_sentence_splitter(self.sentence_splitter), make_word_splitter(self.word_splitter)
-            of_words = split_text(text, sentences, words)
+            of_words = split_text(text, make_sentence_splitter(self.sentence_splitter), self.split_words)
         pieces = in_windows(of_words, self.max_sentence_words)
         first = next(pieces, Piece([]))
         yield first

@@ -7,6 +7,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain, islice, pairwise
 from operator import index
 from typing import Any, NamedTuple
@@ -36,19 +37,28 @@ _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}
 LONGEST_RUN, LONGEST_STRING = 8, 512
 
 
-def _isolating(letters: str) -> pre_tokenizers.PreTokenizer:
-    """Splits at white space and around the `letters` and all marks, also hyphens and slashes, at which entities end."""
+def _isolating(*patterns: str, letters: str = _UNSPACED) -> pre_tokenizers.PreTokenizer:
+    """Splits at white space and around what matches one of the patterns; `letters` are in no long string."""
     string = rf"[^{letters}\p{{Tibetan}}]{{{LONGEST_STRING + 1},}}"
-    words = rf"{string}|([\p{{P}}\p{{S}}])\1{{{LONGEST_RUN},}}|[\p{{P}}\p{{S}}{letters}]"
-    return pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Split(Regex(words), "isolated")])
+    run = rf"([\p{{P}}\p{{S}}])\1{{{LONGEST_RUN},}}"
+    words = Regex("|".join([string, run, *patterns]))
+    return pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Split(words, "isolated")])
 
 
+_SYLLABLES = rf"{_UNSPACED}\p{{Hangul}}"
+# Marks are words of their own, also hyphens and slashes, at which entities end.
 _PRE_TOKENIZERS: dict[str, pre_tokenizers.PreTokenizer] = {
-    "punctuation": _isolating(_UNSPACED),
-    "syllables": _isolating(rf"{_UNSPACED}\p{{Hangul}}"),
+    "punctuation": _isolating(rf"[\p{{P}}\p{{S}}{_UNSPACED}]"),
+    "letters_and_digits": _isolating(rf"[\p{{P}}\p{{S}}{_UNSPACED}]", r"\p{N}+"),
+    "syllables": _isolating(rf"[\p{{P}}\p{{S}}{_SYLLABLES}]", letters=_SYLLABLES),
+    "characters": _isolating(r"\X"),
     "whitespace": pre_tokenizers.WhitespaceSplit(),
 }
-WORD_SPLITTERS = tuple(_PRE_TOKENIZERS)
+SUBWORDS = "subwords"
+
+WORD_SPLITTERS = (*_PRE_TOKENIZERS, SUBWORDS)
+# Those that cut the default's words, the fewest words first.
+FINER_SPLITTERS = ("letters_and_digits", "syllables", "characters")
 # Zero-width spaces and byte order marks, frequent in web pages, and the direction marks around names in right-to-left
 # text → spaces; offsets stay. (Joiners, U+200C and U+200D, are parts of words.)
 _DIRECTION_MARKS = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
@@ -97,30 +107,54 @@ def clean_text(text: str) -> str:
     return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
 
 
-def word_splitter(choice: str | dict[str, Any]) -> Splitter:
+def word_splitter(choice: str | dict[str, Any], tokenizer: Any = None) -> Splitter:
     """The word splitter that a processor's option selects.
 
-    choice: "punctuation" (splits at white space, also of zero width, punctuation and symbols), "syllables" (and Hangul
-    into its syllables), "whitespace", or any pre-tokenizer of the `tokenizers` library in JSON
-    (`json.loads(pre_tokenizer.__getstate__())`). The first two keep a mark repeated more than `LONGEST_RUN` times, and
-    a string of more than `LONGEST_STRING` characters without spaces, as one word.
+    Args:
+        choice: "punctuation" splits at white space, also of zero width, punctuation and symbols; "letters_and_digits"
+            also around digits, "syllables" also Hangul into its syllables. "characters" makes every character with its
+            accents a word, "subwords" every sub-word of the encoder. All keep a mark repeated more than `LONGEST_RUN`
+            times, and a string of more than `LONGEST_STRING` characters without spaces, as one word, but for
+            "whitespace", which splits at white space alone. Or any pre-tokenizer of the
+            `tokenizers` library in JSON (`json.loads(pre_tokenizer.__getstate__())`).
+        tokenizer: that of the encoder, for "subwords".
     """
+    if choice == SUBWORDS and tokenizer is not None:
+        return partial(_subwords, tokenizer)
     if isinstance(choice, dict):
         pre_tokenizer = _from_json(choice)
     elif isinstance(choice, str) and choice in _PRE_TOKENIZERS:
         pre_tokenizer = _PRE_TOKENIZERS[choice]
     else:
+        problem = "needs the tokenizer of an encoder" if choice == SUBWORDS else "is unknown"
         raise ValueError(
-            f"`word_splitter` is {choice!r}; give {', '.join(map(repr, WORD_SPLITTERS))}, or the JSON form of a "
+            f"`word_splitter` {choice!r} {problem}; give {', '.join(map(repr, WORD_SPLITTERS))}, or the JSON form of a "
             "pre-tokenizer of the `tokenizers` library as a dict."
         )
 
     def split(text: str) -> list[Offsets]:
         clean = clean_text(text)
-        clean = clean.translate(INVISIBLE_SPACES) if choice in ("punctuation", "syllables") else clean
+        clean = clean if isinstance(choice, dict) or choice == "whitespace" else clean.translate(INVISIBLE_SPACES)
         return [offsets for _, offsets in pre_tokenizer.pre_tokenize_str(clean) if offsets[0] < offsets[1]]
 
     return split
+
+
+def _subwords(tokenizer: Any, text: str) -> list[Offsets]:
+    """The sub-words of each word of the default splitter, with the accents that the tokenizer drops or cuts off."""
+    whole = word_splitter(DEFAULT_WORD_SPLITTER)(text)
+    clean = clean_text(text)
+    options = {"add_special_tokens": False, "split_special_tokens": True, "return_offsets_mapping": True}
+    words = [clean[start:end] for start, end in whole]
+    offsets = tokenizer(words, verbose=False, **options)["offset_mapping"] if words else []
+    found: list[Offsets] = []
+    for (start, end), word, subwords in zip(whole, words, offsets, strict=True):
+        # Those that share a character, as the bytes of one do, begin together.
+        cuts = {first for first, last in subwords if 0 < first < last and not unicodedata.combining(word[first])}
+        if len(word) > LONGEST_STRING or (len(word) > LONGEST_RUN and len(set(word)) == 1):
+            cuts = set()
+        found += pairwise([start, *(start + cut for cut in sorted(cuts)), end])
+    return found
 
 
 def _from_json(state: dict[str, Any]) -> pre_tokenizers.PreTokenizer:

@@ -15,14 +15,14 @@ from typing import Any
 import torch
 from datasets import Dataset, DatasetDict
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import PretrainedConfig, PreTrainedTokenizerFast, set_seed
+from transformers import AutoTokenizer, PretrainedConfig, PreTrainedTokenizerFast, set_seed
 
 from ..data.windows import Windows, spans_of
 from ..model.configuration_triaffine import NONE_LABEL, TriaffineConfig
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.options_triaffine import MODEL_OPTIONS
 from ..model.processing_triaffine import TriaffineProcessor
-from ..model.text_triaffine import DEFAULT_WORD_SPLITTER
+from ..model.text_triaffine import DEFAULT_WORD_SPLITTER, SUBWORDS
 from ..model.text_triaffine import word_splitter as make_word_splitter
 from ..model.vocabularies_triaffine import number_names
 from .arguments import NestedNERTrainingArguments
@@ -123,7 +123,19 @@ def read_data(plan: TrainingPlan) -> Corpus:
         words = plan.model.word_splitter or processor.word_splitter
         sentences = sentences or processor.sentence_splitter
         pos_size = TriaffineConfig.from_pretrained(start).pos_embedding_size
-    return read_corpus(plan.data, make_word_splitter(words), bool(pos_size), sentences)
+    return read_corpus(plan.data, make_word_splitter(words, _tokenizer(start, words)), bool(pos_size), sentences)
+
+
+def _tokenizer(start: str | None, words: str | dict[str, Any]) -> Any:
+    """The tokenizer of the encoder to start from, if words are its sub-words."""
+    if words != SUBWORDS:
+        return None
+    if start is None:
+        raise ValueError(
+            f"--word_splitter {SUBWORDS} needs a pretrained encoder (--model_name_or_path): a new one learns its "
+            "sub-words from words."
+        )
+    return AutoTokenizer.from_pretrained(start, add_prefix_space=True, trust_remote_code=False)
 
 
 def build_model(

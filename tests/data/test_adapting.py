@@ -81,7 +81,8 @@ class TestAdapt:
         assert [(row["id"], spelled(row)) for row in adapted] == [("7:0", [("Orsk", "City")])]
         report = (
             "dataset: sentences: 1; entities kept: 1 of 2; entities with a boundary inside a word dropped: 1 "
-            "(row 0: X The [Or]sk. He ran.)."
+            "(row 0: X The [Or]sk. He ran.), of which --word_splitter characters would keep 1; "
+            "labels that lose more than 5 %: X 1 of 1 (all)."
         )
         assert (adapted.info.description, caplog.messages) == (report, [report])
 

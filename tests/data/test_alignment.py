@@ -99,7 +99,10 @@ class TestRetokenize:
         assert cut[1] == row(["x"], [], id="a:1", left_tokens=["a", "-", "b"])
         assert (report.sentences, report.entities, report.lost, report.pos_dropped) == (2, 3, 2, 1)
         assert report.lost_by_type == {"DNA": 2}
-        assert "2 of 3 entities lost (66.67 %: DNA 2)" in caplog.text
+        said = (
+            "2 of 3 entities lost (66.67 %: DNA 2), of which --word_splitter letters_and_digits would keep 2; labels "
+        )
+        assert f"{said}that lose more than 5 %: DNA 2 of 2 (all); part" in caplog.text
 
     def test_a_sentence_of_white_space_is_named(self):
         rows = [row(["a"], []), row(["\u00a0", " "], [], id="a:1")]

@@ -52,7 +52,8 @@ def test_what_no_sentence_holds_is_dropped(write):
     assert check.report() == (
         "a.spacy: sentences: 2; entities kept: 1 of 4; entities across sentences dropped: 1 "
         "(document 0: X the  mayor of [Orsk slept.  He] woke); entities of white space dropped: 1 (document 0: "
-        "spans[1]); spans without a label dropped: 1 (document 0: [the]  mayor of Orsk slep…)."
+        "spans[1]); spans without a label dropped: 1 (document 0: [the]  mayor of Orsk slep…); labels that "
+        "lose more than 5 %: X 1 of 1 (all)."
     )
 
 

@@ -118,7 +118,8 @@ class TestWordSplitter:
         assert triples(rows[0]) == [(2, 4, "cell_line")]
         assert rows.info.description == (
             "genia.xml: sentences: 1; entities kept: 1 of 2; entities with a boundary inside a word dropped: 1 "
-            "(article MEDLINE:1, sentence 0: protein the [Cd9]-like X 2 .)."
+            "(article MEDLINE:1, sentence 0: protein the [Cd9]-like X 2 .), of which "
+            "--word_splitter letters_and_digits would keep 1; labels that lose more than 5 %: protein 1 of 1 (all)."
         )
 
     def test_is_part_of_the_cache_key(self, load):

@@ -32,7 +32,8 @@ class TestEntities:
         _, check = cut(text, annotation((39, 41), kind="protein"))
         assert check.report() == (
             "a.txt: sentences: 1; entities kept: 0 of 1; entities with a boundary inside a word dropped: 1 "
-            "(a: protein … story of wild-type [CD]28-mediated growth.)."
+            "(a: protein … story of wild-type [CD]28-mediated growth.), of which "
+            "--word_splitter letters_and_digits would keep 1; labels that lose more than 5 %: protein 1 of 1 (all)."
         )
 
     def test_three_examples_stand_for_all(self):
@@ -80,6 +81,18 @@ class TestText:
         assert len(record["tokens"]) == size
         assert len(record["entities"]) == 1
         assert not check.report()
+
+    def test_what_would_keep_entities_inside_words_is_said_and_labels_that_vanish_are_named(self):
+        text = "Take 10mg, 20ml or ובית"
+        spans = {"Number": [(5, 7), (11, 13)], "Unit": [(7, 9)], "Place": [(20, 23)], "Word": [(0, 4), (0, 7)]}
+        annotations = [annotation(span, kind=kind) for kind, of_kind in spans.items() for span in of_kind]
+        _, check = cut(text, *annotations)
+        kept = ", of which --word_splitter letters_and_digits would keep 4, --word_splitter characters would keep 5"
+        assert kept in check.report()
+        much = "Number 2 of 2 (all), Place 1 of 1 (all), Unit 1 of 1 (all), Word 1 of 2."
+        assert check.report().endswith(f"labels that lose more than 5 %: {much}")
+        _, check = cut(text, *annotations, word_splitter=word_splitter("characters"))
+        assert check.report() == ""
 
     def test_lone_surrogate(self):
         with pytest.raises(CorpusError, match=r"field 'text' has '\\ud800'"):

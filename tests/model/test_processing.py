@@ -384,3 +384,12 @@ def test_options_of_a_push_reach_it_whole(encoder, tmp_path, monkeypatch):
     tiny_processor(encoder).save_pretrained(".", push_to_hub=True, tags=["genes"])
     options = {"private": True, "tags": ["genes"]}
     assert pushed == [(name, options) for name in ("owner/name", "owner/config", tmp_path.name)]
+
+
+def test_words_can_be_the_subwords_of_the_encoder(encoder, tmp_path):
+    processor = tiny_processor(encoder, word_splitter="subwords")
+    processor.save_pretrained(tmp_path)
+    text = "ab binds"
+    for one in (processor, TriaffineProcessor.from_pretrained(tmp_path)):
+        [piece] = one.split_text(text)
+        assert [text[start:end] for start, end in piece.offsets] == ["a", "b", "binds"]

@@ -22,6 +22,7 @@ from modeling_triaffine.model.text_triaffine import (
     whole_text,
     word_splitter,
 )
+from tests.helpers.tiny import tiny_tokenizer
 
 
 def pieces(text, offsets):
@@ -104,6 +105,34 @@ def test_hangul_is_split_into_syllables_on_request():
     text = "김민수는 (IL-2) 中文 don't\u200bgo"
     expected = [*"김민수는", "(", "IL", "-", "2", ")", *"中文", "don", "'", "t", "go"]
     assert pieces(text, word_splitter("syllables")(text)) == expected
+
+
+def test_words_can_end_between_letters_and_digits():
+    text = "Take 10mg or $3M at pH7.4, x²"
+    expected = ["Take", "10", "mg", "or", "$", "3", "M", "at", "pH", "7", ".", "4", ",", "x", "²"]
+    assert pieces(text, word_splitter("letters_and_digits")(text)) == expected
+
+
+def test_every_character_can_be_a_word_with_its_accents():
+    text = "ab\u0301 👩\u200d👧 ובית" + "." * 9
+    expected = ["a", "b\u0301", "👩\u200d👧", *"ובית", "." * 9]
+    assert pieces(text, word_splitter("characters")(text)) == expected
+
+
+def test_subwords_of_the_encoder_can_be_words():
+    """Each keeps the accents that the tokenizer drops; the bytes of a character are not taken apart."""
+    tokenizer = tiny_tokenizer()
+    split = word_splitter("subwords", tokenizer)
+    text = "unbinds IL-2 \u200b😀e\u0301 [SEP] " + "." * 20 + "/".join(["a"] * 300)
+    words = pieces(text, split(text))
+    whole = pieces(text, word_splitter("punctuation")(text))
+    assert "".join(words) == "".join(whole)
+    assert len(words) > len(whole)
+    assert words[-1] == whole[-1]
+    assert not any(word.startswith("\u0301") for word in words)
+    assert split("") == []
+    with pytest.raises(ValueError, match="'subwords' needs the tokenizer of an encoder"):
+        word_splitter("subwords")
 
 
 def test_zero_width_spaces_and_byte_order_marks_separate_words():

@@ -84,6 +84,7 @@ def test_an_encoder_of_another_script_is_warned_of(tmp_path, recipe, corpus, cap
     [
         ("sentence_splitter", "lines", "none", "A cat. It\nsat. No.", len, [3, 2, 1]),
         ("word_splitter", "syllables", "whitespace", "서울은 크다", lambda data: len(data["entities"][0]), [0, 1, 0]),
+        ("word_splitter", "subwords", "whitespace", "zq 4,", lambda data: len(data["tokens"][0]), [3, 4, 2]),
     ],
 )
 def test_a_splitter_is_saved_and_read_again(tmp_path, recipe, corpus, option, chosen, other, text, count, expected):
@@ -97,6 +98,12 @@ def test_a_splitter_is_saved_and_read_again(tmp_path, recipe, corpus, option, ch
     plans = [parse_training_plan([*files, *more]) for more in ([], trained, [*trained, f"--{option}", other])]
     assert [count(read_data(plan).given["train"]) for plan in plans] == expected
     assert getattr(build_model(plans[-1], DatasetDict(corpus), model.config.entity_labels)[1], option) == other
+
+
+def test_a_new_encoder_has_no_subwords_to_read_a_corpus_with(tmp_path, recipe):
+    given = ["--recipe", str(recipe), "--word_splitter", "subwords", "--output_dir", str(tmp_path / "out")]
+    with pytest.raises(ValueError, match="subwords needs a pretrained encoder"):
+        read_data(parse_training_plan(given))
 
 
 def test_a_trainer_takes_what_it_returns(tmp_path, recipe, corpus):
