@@ -12,7 +12,7 @@ from ..files import SURROGATES
 from ..model.kinds_triaffine import overlap_names, overlap_policy
 from .answers import CHOOSE_ONE, NOTHING_YET, TEXT_HAS_CHANGED, Marked, explain_entity, find_entities
 from .models import Models
-from .style import CHOOSE_ENTITY, COMPARE_TEXT, HIDE_RESULT, SHOW_EXPLANATION, SHOW_RESULT
+from .style import CHOOSE_ENTITY, CLOSE_LIST, COMPARE_TEXT, HIDE_RESULT, SHOW_EXPLANATION, SHOW_RESULT
 
 logger = logging.getLogger(__name__)
 
@@ -90,6 +90,7 @@ def build_page(
         in_turn: dict[str, Any] = {"trigger_mode": "always_last", **IN_TURN}
         gr.on(asked, fn=None, js=HIDE_RESULT, **PRIVATE)
         text.change(fn=None, js=COMPARE_TEXT, **PRIVATE)
+        page.load(fn=None, js=CLOSE_LIST, **PRIVATE)
         find = _finding(offered, download.GRADIO_CACHE)
         found = gr.on(asked, find, inputs, outputs, show_progress_on=drawing, **in_turn)
         found.then(fn=None, js=SHOW_RESULT, **PRIVATE)
@@ -101,7 +102,7 @@ def build_page(
 
 
 def _model_choice(offered: Models) -> gr.Dropdown:
-    """The list of models; hidden if there is nothing to choose. Its list opens with the focus, so text comes first."""
+    """The list of models; hidden if there is nothing to choose."""
     return gr.Dropdown(
         offered.names,
         value=offered.names[0],

@@ -153,3 +153,10 @@ HIDE_RESULT = f"() => {{{_COMPARE} {_ASK} {_FORGET} {_SHOW % '#drawing'}}}"
 # The page may be long enough to scroll only now.
 SHOW_RESULT = f"() => {{{_COMPARE} compare(); {_SHOW % '#drawing'}}}"
 COMPARE_TEXT = f"() => {{{_COMPARE} if ((results.dataset.state ?? 'asked') !== 'asked') compare(); }}"
+# Gradio leaves the list of models open, over what is below it, when the Tab key moves on.
+CLOSE_LIST = """() => {
+  document.addEventListener('keydown', (event) => {
+    if (event.key !== 'Tab' || !event.target.matches('#model input')) return;
+    event.target.dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape', bubbles: true}));
+  });
+}"""

@@ -258,6 +258,16 @@ def test_the_tab_key_stops_once_in_the_drawing_and_once_in_the_table(visited):
         visited.wait_for_function(f"document.querySelector('#{part} [tabindex=\"0\"][aria-current]') !== null")
 
 
+def test_the_list_of_models_closes_behind_the_tab_key(visited):
+    visited.focus("#find")
+    chosen = visited.input_value("#model input")
+    visited.keyboard.press("Tab")
+    visited.wait_for_selector("[role=listbox]")
+    visited.keyboard.press("Tab")
+    visited.wait_for_selector("[role=listbox]", state="hidden")
+    assert visited.input_value("#model input") == chosen
+
+
 def test_a_result_is_hidden_while_the_next_is_found_and_marked_when_the_text_is_another(visited):
     find(visited, TEXT)
     note = visited.locator("#outdated [role=status] p")
