@@ -13,7 +13,7 @@ from ..model.configuration_triaffine import TriaffineConfig
 from ..model.modeling_triaffine import NestedNEROutput
 from ..model.pipeline_triaffine import NestedNERPipeline, require_cpu, require_float32
 from ..model.processing_triaffine import TriaffineProcessor
-from ..model.repository_triaffine import find_file
+from ..model.repository_triaffine import ORIGIN_OPTIONS, find_file
 from .onnx_export import graph_inputs, open_session, run_session
 
 # As `triaffine-ner export` writes them. Graphs of more than 1.5 GB have their weights in a second file.
@@ -87,15 +87,16 @@ class OnnxNestedNER(NestedNERPipeline):
             import onnxruntime  # noqa: F401 - the extra is named before anything is read
         except ImportError as error:
             raise missing_extra("OnnxNestedNER needs onnxruntime", "onnx") from error
-        path = find_file(model, GRAPHS[quantize], {})
+        origin = {name: options.pop(name) for name in ORIGIN_OPTIONS if name in options}
+        path = find_file(model, GRAPHS[quantize], origin)
         if path is None:
             option = f" --{quantize}" if quantize else ""
             raise FileNotFoundError(
                 f"{model} has no {GRAPHS[quantize]}; write it with `triaffine-ner export{option} --model … --output …`."
             )
-        find_file(model, GRAPHS[quantize] + WEIGHTS, {})  # from the Hub it must lie beside the graph
-        graph = OnnxModel(path, TriaffineConfig.from_pretrained(model))
-        super().__init__(graph, TriaffineProcessor.from_pretrained(model), device=device, **options)
+        find_file(model, GRAPHS[quantize] + WEIGHTS, origin)  # from the Hub it must lie beside the graph
+        graph = OnnxModel(path, TriaffineConfig.from_pretrained(model, **origin))
+        super().__init__(graph, TriaffineProcessor.from_pretrained(model, **origin), device=device, **options)
 
     def save_pretrained(self, save_directory: str | os.PathLike[str], **kwargs: Any) -> None:
         """Raises ValueError: a graph is a file, which is copied or uploaded with its folder."""

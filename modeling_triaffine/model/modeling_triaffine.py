@@ -101,7 +101,12 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
 
     @classmethod
     def from_encoder(
-        cls, name_or_path: str, config: TriaffineConfig | None = None, **config_kwargs: Any
+        cls,
+        name_or_path: str,
+        config: TriaffineConfig | None = None,
+        *,
+        attn_implementation: str | None = None,
+        **config_kwargs: Any,
     ) -> "TriaffineForNestedNER":
         """An untrained model on a pretrained encoder, in float32.
 
@@ -111,18 +116,21 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         Args:
             name_or_path: folder or Hub name of any `AutoModel` encoder.
             config: its `encoder_config`, if any, is replaced by the pretrained encoder's.
-            config_kwargs: fields of [`TriaffineConfig`] if `config` is not given, at least the labels.
+            attn_implementation: of the encoder, as in transformers.
+            config_kwargs: fields of [`TriaffineConfig`] if `config` is not given, at least the labels; and where the
+                encoder is: `revision`, `subfolder`, `cache_dir`, `local_files_only`, `token`.
 
         Raises:
             ValueError: unknown or conflicting fields, or an encoder with missing or broken weights.
             FileNotFoundError, ConnectionError: there is no such encoder, or the Hub cannot be reached.
         """
+        origin = {name: config_kwargs.pop(name) for name in ORIGIN_OPTIONS if name in config_kwargs}
         unknown = sorted(set(config_kwargs) - {"num_labels", *(field.name for field in fields(TriaffineConfig))})
         if unknown:
             raise ValueError(f"from_encoder: TriaffineConfig has no field {', '.join(map(repr, unknown))}.")
-        check_available(name_or_path, {})
+        check_available(name_or_path, origin)
         # By default transformers asks whether to run the encoder's own code, and reads the answer from stdin.
-        encoder_config = AutoConfig.from_pretrained(name_or_path, trust_remote_code=False)
+        encoder_config = AutoConfig.from_pretrained(name_or_path, trust_remote_code=False, **origin)
         if config is None:
             config = TriaffineConfig(encoder_config=encoder_config, **config_kwargs)
         elif config_kwargs:
@@ -131,7 +139,11 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
             given = {key: value for key, value in config.to_dict().items() if key != "hidden_size"}
             config = TriaffineConfig(**{**given, "encoder_config": encoder_config})
         model = cls(config)
-        pretrained, report = AutoModel.from_pretrained(name_or_path, dtype=torch.float32, output_loading_info=True)
+        if attn_implementation is not None:
+            model.set_attn_implementation(attn_implementation)
+        pretrained, report = AutoModel.from_pretrained(
+            name_or_path, dtype=torch.float32, output_loading_info=True, **origin
+        )
         missing = sorted(set(report["missing_keys"]) & set(model.encoder.state_dict()))
         if missing:
             raise ValueError(f"from_encoder: {name_or_path} has no weights for {', '.join(missing)}; is it an encoder?")
@@ -334,7 +346,14 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
 
         Raises:
             ValueError: `word_index` or `num_words` is missing, as in the output of a tokenizer.
+            NotImplementedError: torch traces the model to export it, which `triaffine-ner export` does.
         """
+        is_exporting = getattr(torch.compiler, "is_exporting", bool)  # since torch 2.7
+        if torch.jit.is_tracing() or is_exporting():  # type: ignore[attr-defined]
+            raise NotImplementedError(
+                "torch cannot export this model as it is: sizes depend on the words of a batch. `triaffine-ner export "
+                "--model … --output …` writes an ONNX graph of it, which OnnxNestedNER and ONNX Runtime run."
+            )
         if word_index is None or num_words is None:
             raise ValueError(
                 "TriaffineForNestedNER needs `word_index` and `num_words`, which a tokenizer does not return: make its "

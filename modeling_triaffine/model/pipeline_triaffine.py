@@ -2,7 +2,7 @@
 
 import copy
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set, Sized
 from typing import Any
 
 import torch
@@ -12,7 +12,7 @@ from transformers.utils import logging
 
 from .acceleration_triaffine import ACCELERATION, multiplies_bfloat16
 from .batches_triaffine import BATCHES_AT_ONCE, Feature, run_by_length
-from .checks_triaffine import check_integer, check_threshold, shortened
+from .checks_triaffine import check_integer, check_threshold, listed, shortened
 from .decoding_triaffine import FoundInText, Threshold, find_entities
 from .kinds_triaffine import TextEntity, WordEntity, overlap_policy
 from .modeling_triaffine import TriaffineForNestedNER, evaluating
@@ -24,12 +24,13 @@ logger = logging.get_logger(__name__)
 
 DEFAULT_BATCH_SIZE = 16
 MAX_BATCH_SIZE = 2**20
-CALL_PARAMETERS = ("threshold", "overlap")
+CALL_PARAMETERS = ("threshold", "overlap", "ignore_labels")
+# Of transformers' pipeline for tokens: how the labels of a word's tokens become one. A span has one label anyway.
+AGGREGATIONS = ("simple", "first", "average", "max")
 # Keywords of `from_pretrained` for the model alone; `ORIGIN_OPTIONS` are for the processor, too.
-MODEL_OPTIONS = ("device_map", "attn_implementation")
+MODEL_OPTIONS = ("device_map", "attn_implementation", "force_download", "proxies", "use_safetensors", "variant")
 # Keywords of transformers' own pipeline for tokens, and what to use here.
 INSTEAD_OF = {
-    "ignore_labels": "leave out entities by their `entity_group`",
     **dict.fromkeys(("is_split_into_words", "delimiter"), "give `processor(words=…)` to the model"),
     "offset_mapping": "entities have character offsets anyway",
     "stride": "`max_subwords` and `max_sentence_words` of the processor set the windows of long sentences",
@@ -53,7 +54,8 @@ class NestedNERPipeline(ChunkPipeline):
         pos_tagger: tags the text for a model that was trained with parts of speech; see the processor's `pos_tagger`.
         text_splitter: splits texts into sentences and words in place of the model's rules; see the processor's
             `text_splitter`.
-        aggregation_strategy: only "simple": entities are spans, there are no tokens to aggregate.
+        ignore_labels: labels that are not found, as if the model did not have them; "O" has no effect.
+        aggregation_strategy: "simple", "first", "average" or "max", all the same: entities are spans of whole words.
         dtype: as in `from_pretrained`, if `model` is a name; also by its old name, `torch_dtype`. A processor without
             instructions for bfloat16 computes in float32 instead, which is faster there, and converts a model object.
         quantize: "int8" computes the encoder's linear layers in int8 on the CPU, all else in float32; needs the package
@@ -114,10 +116,10 @@ class NestedNERPipeline(ChunkPipeline):
             processor = processor or TriaffineProcessor.from_pretrained(model, **origin)
             options = {"dtype": dtype, **origin, **options}
             model = TriaffineForNestedNER.from_pretrained(model, **options)
-        elif origin or options:
+        elif options or origin.items() - getattr(model, "origin", {}).items():  # transformers' `pipeline` repeats some
             raise TypeError(
                 f"NestedNERPipeline: {', '.join(origin | options)} would change how a model is loaded, but `model` is "
-                "an object; pass them to its `from_pretrained`."
+                "an object; pass them to its `from_pretrained`, or to transformers' `pipeline` as `model_kwargs`."
             )
         processor = _find_processor(model, processor, tokenizer)
         processor.check_fits(model.config)
@@ -152,16 +154,17 @@ class NestedNERPipeline(ChunkPipeline):
     def _sanitize_parameters(
         self, aggregation_strategy: Any = None, is_stream: bool = False, in_words: bool = False, **parameters: Any
     ) -> Any:
-        if getattr(aggregation_strategy, "value", aggregation_strategy) not in (None, "simple"):
+        if getattr(aggregation_strategy, "value", aggregation_strategy) not in (None, *AGGREGATIONS):
             raise ValueError(
-                f"`aggregation_strategy` is {shortened(aggregation_strategy)}: the model scores whole spans, there are "
-                'no tokens to join by another rule. Leave it out, or take "simple", which has the same form of output.'
+                f"`aggregation_strategy` is {shortened(aggregation_strategy)}: the model scores whole spans, and has "
+                'no labels of tokens. Leave it out, or take "simple", which has the same form of output.'
             )
         _refuse_unknown(set(parameters) - set(CALL_PARAMETERS))
         check_threshold(parameters.get("threshold"), self.model.config.entity_labels)
         overlap_policy(parameters.get("overlap", "all"))
-        threshold, overlap = ({name: parameters[name]} if name in parameters else {} for name in CALL_PARAMETERS)
-        return {"is_stream": is_stream}, threshold, {"in_words": in_words, **overlap}
+        _check_ignored(parameters.get("ignore_labels"), self.model.config.entity_labels)
+        overlap = {name: parameters.pop(name) for name in ("overlap",) if name in parameters}
+        return {"is_stream": is_stream}, parameters, {"in_words": in_words, **overlap}
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickle and the hashes of data sets, which the number of calls so far must not change."""
@@ -237,7 +240,10 @@ class NestedNERPipeline(ChunkPipeline):
         yield {**last, "is_last": True}
 
     def _forward(  # type: ignore[override]
-        self, model_inputs: dict[str, Tensor], threshold: Threshold | None = None
+        self,
+        model_inputs: dict[str, Tensor],
+        threshold: Threshold | None = None,
+        ignore_labels: Collection[str] | None = None,
     ) -> list[list[WordEntity]]:
         # Decoded on the device of the scores, which only the entities leave.
         with evaluating(self.model):
@@ -249,7 +255,7 @@ class NestedNERPipeline(ChunkPipeline):
                 "`max_candidates` of the model's configuration raises this number; a smaller `max_sentence_words` "
                 "of the processor has more sentences scored in windows, each with as many places."
             )
-        return found
+        return [[one for one in of if one["type"] not in ignore_labels] for of in found] if ignore_labels else found
 
     def postprocess(  # type: ignore[override]
         self, found: tuple[str, FoundInText], overlap: str = "all", in_words: bool = False
@@ -301,10 +307,23 @@ def _is_processor(given: Any) -> bool:
     return hasattr(given, "check_fits")
 
 
+def _check_ignored(given: Any, labels: Sequence[str]) -> None:
+    """Raises ValueError unless `ignore_labels` is a list of labels, or None; "O" is that of no entity elsewhere."""
+    if given is None:
+        return
+    if isinstance(given, str) or not isinstance(given, Sequence | Set) or not {*given} <= {*labels, "O"}:
+        raise ValueError(
+            f"`ignore_labels` is {shortened(given)}; give a list of the model's labels {listed(labels, most=50)}."
+        )
+
+
 def _refuse_unknown(names: set[str]) -> None:
     """Raises TypeError for the first of the keywords, if any, with what to use instead."""
     for name in sorted(names):
-        known = "a call has `threshold`, `overlap` and `batch_size`; `device` and `dtype` are for making the pipeline"
+        known = (
+            "a call has `threshold`, `overlap`, `ignore_labels` and `batch_size`; `device` and `dtype` are for making "
+            "the pipeline"
+        )
         instead = INSTEAD_OF.get(name, known)
         raise TypeError(f"The pipeline has no keyword {name!r}: {instead}.")
 

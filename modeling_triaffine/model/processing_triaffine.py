@@ -23,6 +23,7 @@ from .checks_triaffine import check_integer, check_kind, reading, shortened
 from .options_triaffine import MODEL_OPTIONS
 from .repository_triaffine import (
     AUTO_MAP,
+    ORIGIN_OPTIONS,
     HubMixin,
     check_available,
     code_reference,
@@ -140,9 +141,12 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
 
     @classmethod
     def from_encoder(cls, name_or_path: str, **options: Any) -> "TriaffineProcessor":
-        """The processor for a pretrained encoder; `options` are the arguments of the class."""
-        check_available(name_or_path, {})
-        tokenizer = AutoTokenizer.from_pretrained(name_or_path, add_prefix_space=True, trust_remote_code=False)
+        """The processor for a pretrained encoder; `options` are the arguments of the class, and `ORIGIN_OPTIONS`."""
+        origin = {name: options.pop(name) for name in ORIGIN_OPTIONS if name in options}
+        check_available(name_or_path, origin)
+        tokenizer = AutoTokenizer.from_pretrained(
+            name_or_path, add_prefix_space=True, trust_remote_code=False, **origin
+        )
         return cls(tokenizer, **options)
 
     def __call__(

@@ -9,6 +9,7 @@ schedule-free optimizers, `eval()` puts the average into the model and `train()`
 optimizer's state. A checkpoint therefore has both, and resuming is exact.
 """
 
+import copy
 from collections.abc import Collection, Iterable
 from typing import Any
 
@@ -72,18 +73,51 @@ def build_parameter_groups(
 def check_optimization(trainer: Trainer) -> None:
     """Raises ValueError if the optimizer or the scheduler refuses its options, before the training starts."""
     arguments: Any = trainer.args
+    choose_optimizer(trainer, trainer.model)
     try:
-        trainer.get_optimizer_cls_and_kwargs(arguments, trainer.model)  # type: ignore[arg-type]
         probe = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
         get_scheduler(arguments.lr_scheduler_type, probe, 0, 1, arguments.lr_scheduler_kwargs or {})
-    except (TypeError, ValueError, ImportError) as error:
-        optimizer, scheduler = (
-            str(getattr(name, "value", name)) for name in (arguments.optim, arguments.lr_scheduler_type)
-        )
+    except (TypeError, ValueError) as error:
         raise ValueError(
-            f"The optimizer {optimizer} (--optim_args) or the scheduler {scheduler} (--lr_scheduler_kwargs) cannot be "
-            f"made: {str(error).rstrip('.')}."
+            f"lr_scheduler_kwargs is {arguments.lr_scheduler_kwargs!r}, which the scheduler "
+            f"{_name(arguments.lr_scheduler_type)} does not take: {str(error).rstrip('.')}."
         ) from error
+
+
+def choose_optimizer(trainer: Trainer, model: Any) -> tuple[Any, dict[str, Any]]:
+    """The class of the optimizer that the arguments choose, and its options.
+
+    Raises:
+        ValueError: it cannot be made with `optim_args`, or these have no effect on it.
+    """
+    arguments: Any = trainer.args
+    given, name = arguments.optim_args, _name(arguments.optim)
+    try:
+        chosen = trainer.get_optimizer_cls_and_kwargs(arguments, model)
+    except (AttributeError, ImportError, TypeError, ValueError) as error:
+        if not given or isinstance(error, ImportError):
+            raise ValueError(f"The optimizer {name} cannot be made: {str(error).rstrip('.')}.") from error
+        raise ValueError(
+            f"optim_args is {given!r}, with which the optimizer {name} cannot be made ({error}). Give names and values "
+            "that it takes as text, such as 'momentum=0.9,nesterov=true'."
+        ) from error
+    if given and chosen == _without_options(trainer, model):
+        raise ValueError(f"optim_args is {given!r}, which has no effect on the optimizer {name}. Leave it out.")
+    return chosen
+
+
+def _without_options(trainer: Trainer, model: Any) -> Any:
+    """The optimizer that the arguments choose without `optim_args`; None if it needs them."""
+    arguments = copy.copy(trainer.args)
+    arguments.optim_args = None
+    try:
+        return trainer.get_optimizer_cls_and_kwargs(arguments, model)
+    except (ImportError, TypeError, ValueError):
+        return None
+
+
+def _name(option: Any) -> str:
+    return str(getattr(option, "value", option))
 
 
 def averaging(optimizer_class: type[Optimizer], decay: float) -> type[Optimizer]:

@@ -45,7 +45,7 @@ from .callbacks import TrainingCallback
 from .checkpoints import FILES, find_checkpoint, list_files, remove_damaged
 from .faults import check_writable, explaining_faults, loss_error, weights_error
 from .new_labels import Teacher, drop_calibration
-from .optimization import averaging, build_parameter_groups, has_average
+from .optimization import averaging, build_parameter_groups, choose_optimizer, has_average
 from .own_metrics import EntityPrediction, prefix_metrics
 from .search_trainer import SearchTrainer
 from .sharding import check_sharding, choose_sharded_layers
@@ -159,8 +159,7 @@ class NestedNERTrainer(SearchTrainer):
         """AdamW (or `args.optim`) with the groups of `optimization.py`."""
         if self.optimizer is None:
             trained: Any = self.model if model is None else model
-            chosen = self.optimizer_cls_and_kwargs or self.get_optimizer_cls_and_kwargs(self.args, trained)
-            optimizer_class, options = chosen
+            optimizer_class, options = self.optimizer_cls_and_kwargs or choose_optimizer(self, trained)
             if self._own("ema_decay") is not None:
                 optimizer_class = averaging(optimizer_class, self._own("ema_decay"))
             groups = build_parameter_groups(

@@ -62,6 +62,9 @@ PIPELINE = {
     "num_workers": 0,
     "threshold": 0.2,
     "aggregation_strategy": "simple",
+    "ignore_labels": ["O"],
+    "local_files_only": True,
+    "cache_dir": ("cache", TypeError),
 }
 PROCESSOR = {
     "return_tensors": "np",
@@ -113,6 +116,36 @@ def test_pipeline(name, saved_model):
 
     found = try_keyword(find, PIPELINE, name, saved_model)
     assert found is None or isinstance(found, list)
+
+
+# Where a model's files are, and how its attention is computed, beside its name.
+BESIDE_A_NAME = {
+    **{"local_files_only": True, "cache_dir": "cache", "revision": "main", "subfolder": "", "token": None},
+    "attn_implementation": "eager",
+}
+
+
+@pytest.mark.parametrize("name", BESIDE_A_NAME)
+def test_beside_a_name(name, saved_model, encoder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    given = {name: BESIDE_A_NAME[name]}
+    model = TriaffineForNestedNER.from_encoder(encoder, num_labels=3, triaffine_dim=4, **given)
+    expected = "eager" if name == "attn_implementation" else "sdpa"
+    assert model.encoder.config._attn_implementation == expected
+    pipeline = NestedNERPipeline(model=str(saved_model), **given)
+    assert pipeline.model.encoder.config._attn_implementation == expected
+    if name in ("cache_dir", "attn_implementation"):  # the others transformers' own function takes beside the name
+        found = transformers.pipeline("ner", model=str(saved_model), model_kwargs={**given})
+        assert found.model.encoder.config._attn_implementation == expected
+    if name != "attn_implementation":
+        TriaffineProcessor.from_encoder(encoder, **given)
+
+
+@pytest.mark.parametrize("maker", [TriaffineForNestedNER.from_encoder, TriaffineProcessor.from_encoder])
+def test_an_encoder_is_looked_for_where_the_keywords_say(maker, tmp_path):
+    """In a cache that has none: the names of encoders would otherwise be looked up in the default one."""
+    with pytest.raises(OSError, match="find them in the cached files"):
+        maker("someone/encoder", cache_dir=str(tmp_path / "cache"), local_files_only=True)
 
 
 @pytest.mark.parametrize("name", PROCESSOR)

@@ -203,10 +203,11 @@ CALLS = [
 ] + [
     ({"overlap": "longest"}, ValueError, "`overlap` is 'longest'"),
     *(({"batch_size": value}, ValueError, "`batch_size` is ") for value in (0, "2", 1.5)),
-    *(({"aggregation_strategy": value}, ValueError, "`aggregation_strategy`") for value in ("max", "none", 3)),
+    *(({"aggregation_strategy": value}, ValueError, "`aggregation_strategy`") for value in ("none", 3)),
+    *(({"ignore_labels": value}, ValueError, "`ignore_labels` is .*DNA") for value in ("DNA", ["PER"], 3)),
     *(
         ({name: True}, TypeError, f"'{name}'")
-        for name in ("ignore_labels", "is_split_into_words", "stride", "offset_mapping", "delimiter", "treshold")
+        for name in ("is_split_into_words", "stride", "offset_mapping", "delimiter", "treshold")
     ),
     *(({name: "x"}, TypeError, name) for name in ("revision", "device_map", "attn_implementation", "config")),
 ]
@@ -219,6 +220,44 @@ def test_a_keyword_that_cannot_work_is_refused_by_name(finder, options, kind, fa
     if "batch_size" not in options:
         with pytest.raises(kind, match=fact):
             NestedNERPipeline(model=finder.model, processor=finder.processor, **options)
+
+
+@pytest.mark.parametrize("strategy", ["simple", "first", "average", "max", None])
+def test_entities_are_of_whole_words_whatever_joins_tokens(finder, strategy):
+    assert finder(TEXTS, threshold=0.2, aggregation_strategy=strategy) == near(finder(TEXTS, threshold=0.2))
+
+
+def test_labels_are_ignored_as_if_the_model_did_not_have_them(encoder):
+    finder = tiny_pipeline(encoder, multi_label=True)
+    text, options = TEXTS[2], {"threshold": 0.0}  # every label of every candidate
+    found = finder(text, **options)
+    assert {entity["entity_group"] for entity in found} == {"DNA", "protein"}
+    without = [entity for entity in found if entity["entity_group"] != "DNA"]
+    assert finder(text, ignore_labels=["DNA", "O"], **options) == near(without)
+    assert finder(text, ignore_labels=[], **options) == near(found)
+    made = NestedNERPipeline(model=finder.model, processor=finder.processor, ignore_labels=("DNA",))
+    assert made(text, **options) == near(without)
+    # An ignored entity takes no place from others.
+    flat = finder(text, overlap="flat", ignore_labels=["DNA"], **options)
+    assert flat
+    assert {one["entity_group"] for one in flat} == {"protein"}
+
+
+EXPORTS = {
+    "torch.export": lambda model, batch: torch.export.export(model, (), batch),
+    "torch.jit.trace": lambda model, batch: torch.jit.trace(model, tuple(batch.values())),
+    "torch.onnx.export": lambda model, batch: torch.onnx.export(model, (), "x.onnx", kwargs=batch),
+}
+
+
+@pytest.mark.parametrize("export", EXPORTS.values(), ids=EXPORTS)
+def test_torchs_own_exports_name_the_one_that_works(finder, export, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    batch = finder.processor("The gene binds.")
+    names = ("input_ids", "attention_mask", "word_index", "num_words")
+    with pytest.raises(Exception, match="`triaffine-ner export"):  # torch.onnx wraps errors in its own
+        export(finder.model, {name: batch[name] for name in names})
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_model_in_training_predicts_without_dropout_and_goes_on_training(encoder):
