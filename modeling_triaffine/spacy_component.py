@@ -27,7 +27,8 @@ import numpy as np
 from .errors import missing_extra
 from .model.checks_triaffine import check_threshold
 from .model.kinds_triaffine import overlap_policy
-from .model.pipeline_triaffine import DEFAULT_BATCH_SIZE, NestedNERPipeline
+from .model.options_triaffine import PredictionOptions
+from .model.pipeline_triaffine import NestedNERPipeline
 
 try:
     from spacy import util
@@ -78,7 +79,7 @@ class TriaffineNER(Pipe):
         name: str = "triaffine_ner",
         model: str | None = None,
         device: str | None = None,
-        batch_size: int = DEFAULT_BATCH_SIZE,
+        batch_size: int = PredictionOptions.batch_size,
         threshold: float | dict[str, float] | None = None,
         overlap: str = "all",
         spans_key: str = "sc",

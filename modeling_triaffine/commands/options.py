@@ -9,6 +9,7 @@ from typer.models import ArgumentInfo, OptionInfo
 
 from ..data.formats import FORMATS
 from ..model.kinds_triaffine import OVERLAPS, overlap_names
+from ..model.options_triaffine import PREDICTION_OPTIONS
 from .choices import choice
 
 if TYPE_CHECKING:
@@ -32,6 +33,16 @@ def check_device(name: str | None) -> str | None:
     return name
 
 
+def declared(name: str, read: Any = None, example: str = "") -> Any:
+    """A declared option of prediction as one of typer's, whose value `read` parses."""
+    known = PREDICTION_OPTIONS[name]
+    unset = f"  [default: {known.unset}]" if known.unset else ""
+    text = f"{known.doc}{f': {example}' if example else ''}.{unset}"
+    if read is not None:
+        return typer.Option(parser=read, help=text, metavar=known.metavar)
+    return typer.Option(min=known.least, max=known.most, help=text, metavar=known.metavar or "N")
+
+
 Model = Annotated[str, typer.Option(help="Folder or Hub name of a trained model.", metavar="MODEL")]
 Corpus = Annotated[
     list[str], typer.Argument(help="Corpus: a file, a folder with train, dev and test, or several files of one form.")
@@ -42,7 +53,7 @@ Device = Annotated[
         callback=check_device, help="cpu, cuda, cuda:1, …  [default: a GPU if there is one]", metavar="DEVICE"
     ),
 ]
-BatchSize = Annotated[int, typer.Option(min=1, help="Sentences processed together.", metavar="N")]
+BatchSize = Annotated[int, declared("batch_size")]
 TextColumn = Annotated[str, typer.Option(help="Field of a JSON line with the text.")]
 
 
@@ -89,11 +100,10 @@ Bf16 = Annotated[
 ]
 Threshold = Annotated[
     Any,
-    typer.Option(
-        parser=Once(read_threshold, "give one, such as --threshold protein=0.4,DNA=0.6"),
-        help="Minimum probability of an entity, for all labels or by label: protein=0.4,DNA=0.6.  [default: the "
-        "model's own thresholds, else the most probable label]",
-        metavar="PROBABILITY",
+    declared(
+        "threshold",
+        Once(read_threshold, "give one, such as --threshold protein=0.4,DNA=0.6"),
+        "0.5 or protein=0.4,DNA=0.6",
     ),
 ]
 Overlap = Annotated[

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..model.options_triaffine import PredictionOptions
 from .choices import choice
 from .options import (
     BatchSize,
@@ -54,7 +55,7 @@ def command(
     text_column: TextColumn = "text",
     threshold: Threshold = None,
     overlap: Overlap = "all",
-    batch_size: BatchSize = 16,
+    batch_size: BatchSize = PredictionOptions.batch_size,
     device: Device = None,
     splitter: Splitter = None,
 ) -> None:

@@ -18,6 +18,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ..model.options_triaffine import PredictionOptions
 from .choices import choice
 from .options import (
     BatchSize,
@@ -52,7 +53,7 @@ def command(
     entities_column: Annotated[str, typer.Option(help="Field to add.")] = "entities",
     threshold: Threshold = None,
     overlap: Overlap = "all",
-    batch_size: BatchSize = 16,
+    batch_size: BatchSize = PredictionOptions.batch_size,
     device: Device = None,
     splitter: Splitter = None,
     int8: Int8 = False,

@@ -17,6 +17,7 @@ from typing import Annotated
 import typer
 
 from ..errors import exit_with_message
+from ..model.options_triaffine import PredictionOptions
 from .options import BatchSize, Bf16, Model, Overlap, Threshold
 
 REJECTED = 3
@@ -32,7 +33,7 @@ def command(
     entities_column: Annotated[str, typer.Option(help="Column to add.")] = "entities",
     threshold: Threshold = None,
     overlap: Overlap = "all",
-    batch_size: BatchSize = 16,
+    batch_size: BatchSize = PredictionOptions.batch_size,
     bf16: Bf16 = False,
     max_characters: Annotated[int, typer.Option(min=1, help="Reject longer texts.", metavar="N")] = 100_000,
     chunk_size: Annotated[int, typer.Option(min=1, help="Rows that an actor processes at a time.", metavar="N")] = 256,

@@ -13,6 +13,7 @@ from ..model.configuration_triaffine import TriaffineConfig
 from ..model.decoding_triaffine import FoundInText, final_scores, find_entities
 from ..model.kinds_triaffine import TextEntity, WordEntity
 from ..model.modeling_triaffine import evaluating
+from ..model.options_triaffine import PredictionOptions
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.text_triaffine import Offsets
 from ..model.triaffine_ops import label_probabilities
@@ -65,7 +66,7 @@ def read_texts(
     pipeline: NestedNERPipeline,
     texts: Iterable[str],
     measure: str = "margin",
-    batch_size: int = 16,
+    batch_size: int = PredictionOptions.batch_size,
     threshold: Any = None,
     overlap: str = "all",
 ) -> list[ReadText]:

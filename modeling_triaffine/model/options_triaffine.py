@@ -251,3 +251,23 @@ class ProcessorOptions:
 
 
 PROCESSOR_OPTIONS = options_of(ProcessorOptions)
+
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class PredictionOptions:
+    """What pipeline, commands, server and spaCy component take beside a policy for overlaps (`kinds_triaffine.py`)."""
+
+    threshold: float | None = option(
+        None,
+        "Least probability of an entity, for all labels or by label",
+        least=0,
+        most=1,
+        unset="the model's own thresholds, else the likeliest label of each span",
+        metavar="PROBABILITY",
+    )
+    batch_size: int = _size(
+        16, "Sentences of average length that run through the model together; fewer if they are long", most=2**20
+    )
+
+
+PREDICTION_OPTIONS = options_of(PredictionOptions)

@@ -12,18 +12,17 @@ from transformers.utils import logging
 
 from .acceleration_triaffine import ACCELERATION, multiplies_bfloat16
 from .batches_triaffine import BATCHES_AT_ONCE, Feature, run_by_length
-from .checks_triaffine import check_integer, check_threshold, listed, shortened
+from .checks_triaffine import check_threshold, listed, shortened
 from .decoding_triaffine import FoundInText, Threshold, find_entities
 from .kinds_triaffine import TextEntity, WordEntity, overlap_policy
 from .modeling_triaffine import TriaffineForNestedNER, evaluating
+from .options_triaffine import PREDICTION_OPTIONS, PredictionOptions
 from .processing_triaffine import PosTagger, TriaffineProcessor
 from .repository_triaffine import ORIGIN_OPTIONS, complete_import
 from .text_triaffine import TextSplitter
 
 logger = logging.get_logger(__name__)
 
-DEFAULT_BATCH_SIZE = 16
-MAX_BATCH_SIZE = 2**20
 CALL_PARAMETERS = ("threshold", "overlap", "ignore_labels")
 # Of transformers' pipeline for tokens: how the labels of a word's tokens become one. A span has one label anyway.
 AGGREGATIONS = ("simple", "first", "average", "max")
@@ -133,7 +132,7 @@ class NestedNERPipeline(ChunkPipeline):
             kwargs["device"] = require_cpu(kwargs.get("device"), 'quantize="int8"')
             model = (copy.deepcopy(model) if is_object else model).float().cpu()
             quantizer(model.encoder)
-        batch_size = DEFAULT_BATCH_SIZE if batch_size is None else batch_size
+        batch_size = PredictionOptions.batch_size if batch_size is None else batch_size
         super().__init__(model=model, processor=processor, batch_size=batch_size, **kwargs)
         if self.device.type == "cpu" and self.model.dtype == torch.bfloat16 and not multiplies_bfloat16():
             logger.warning("This processor has no instructions for bfloat16; the model computes in float32.")
@@ -198,7 +197,8 @@ class NestedNERPipeline(ChunkPipeline):
         postprocess_params: dict[str, Any],
     ) -> Iterator[Any]:
         """Entities text by text. Sentences of several texts run together, in the order of their length."""
-        check_integer("NestedNERPipeline", "batch_size", batch_size, 1, MAX_BATCH_SIZE)
+        if problem := PREDICTION_OPTIONS["batch_size"].problem(batch_size):
+            raise ValueError(f"NestedNERPipeline: `batch_size` is {shortened(batch_size)}; {problem}")
         # A stream has results after its first batch; with batches of 1 it never waits.
         batches = 1 if preprocess_params["is_stream"] else BATCHES_AT_ONCE
         sentences = (sentence for number, text in enumerate(inputs) for sentence in self.preprocess(text, number))

@@ -14,6 +14,7 @@ from starlette.types import Scope
 
 from ..files import SURROGATES
 from ..model.kinds_triaffine import OVERLAPS, overlap_names, overlap_policy
+from ..model.options_triaffine import PREDICTION_OPTIONS
 
 logger = logging.getLogger(__name__)
 
@@ -55,14 +56,16 @@ Overlap = Annotated[
 ]
 
 
+_THRESHOLD = PREDICTION_OPTIONS["threshold"]
+
+
 class Options(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     threshold: Threshold = Field(
         None,
-        description="A probability t: all spans whose best entity label has at least t, even if no entity is likelier; "
-        "{label: t}: a threshold by label, others as with null; null: the thresholds in the model's configuration, or "
-        "else the likeliest label of each span.",
+        description=f"{_THRESHOLD.doc}, {{label: t}}: all spans whose best entity label has it, even if no entity is "
+        f"likelier. Labels without one, or all with null: {_THRESHOLD.unset}.",
     )
     labels: list[str] | None = Field(None, description="Labels of the entities to return; null: all.")
     overlap: Overlap = Field(

@@ -12,6 +12,7 @@ from transformers.utils import logging
 
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.decoding_triaffine import Threshold
+from ..model.options_triaffine import PredictionOptions
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.repository_triaffine import check_index, find_file
@@ -43,7 +44,7 @@ class Tagging:
     revision: str | None = None
     threshold: Threshold | None = None
     overlap: str = "all"
-    batch_size: int = 16
+    batch_size: int = PredictionOptions.batch_size
     bf16: bool = False
 
 
