@@ -40,6 +40,7 @@ from .text_triaffine import (
     Splitter,
     TextSplitter,
     clean_text,
+    composed,
     in_windows,
     neighbouring_words,
     sentences_by,
@@ -289,7 +290,7 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         if not any(map(len, sentences)):
             return [(np.zeros(0, dtype=np.int64),) * 2] * len(sentences)
         cleaned = [
-            [self._word_prefix + clean_text(word[:MAX_CHARACTERS_OF_SUBWORDS]) for word in sentence]
+            [self._word_prefix + clean_text(composed(word)[:MAX_CHARACTERS_OF_SUBWORDS]) for word in sentence]
             for sentence in sentences
         ]
         encoded = self.tokenizer(
@@ -315,6 +316,7 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
     def _word_parts(self, words: Sequence[str], tags: Sequence[str]) -> Feature:
         """Ids of the optional word parts; `tags` are used if parts of speech are among them."""
         parts: Feature = {}
+        words = list(map(composed, words))
         if "words" in self.vocabulary_parts:
             known = self.vocabularies["words"]
             parts["word_ids"] = _ids((word if word in known else word.lower() for word in words), known)

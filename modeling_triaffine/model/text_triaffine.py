@@ -107,6 +107,31 @@ def clean_text(text: str) -> str:
     return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
 
 
+def composed(text: str) -> str:
+    """The text in Unicode's normal form C, as models are trained; macOS and some tools write accents apart (NFD)."""
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
+
+
+def _of_composed(splitter: Splitter, text: str) -> list[Offsets]:
+    """The words of the composed text, as offsets of the text as written."""
+    if unicodedata.is_normalized("NFC", text):
+        return splitter(text)
+    starts = [place for place, character in enumerate(text) if not place or not _goes_on(character)]
+    pieces: list[str] = []
+    places: list[int] = []  # of each character of the composed text
+    for start, end in pairwise([*starts, len(text)]):
+        pieces.append(composed(text[start:end]))
+        places += (min(start + place, end) for place in range(len(pieces[-1])))
+    places.append(len(text))
+    words = ((places[start], places[end]) for start, end in splitter("".join(pieces)))
+    return [(start, end) for start, end in words if start < end]
+
+
+def _goes_on(character: str) -> bool:
+    """Whether a character may be composed with the one before: accents, signs, vowels and finals of Hangul."""
+    return unicodedata.category(character)[0] == "M" or "\u1160" <= character <= "\u11ff"
+
+
 def word_splitter(choice: str | dict[str, Any], tokenizer: Any = None) -> Splitter:
     """The word splitter that a processor's option selects.
 
@@ -120,7 +145,7 @@ def word_splitter(choice: str | dict[str, Any], tokenizer: Any = None) -> Splitt
         tokenizer: that of the encoder, for "subwords".
     """
     if choice == SUBWORDS and tokenizer is not None:
-        return partial(_subwords, tokenizer)
+        return partial(_of_composed, partial(_subwords, tokenizer))
     if isinstance(choice, dict):
         pre_tokenizer = _from_json(choice)
     elif isinstance(choice, str) and choice in _PRE_TOKENIZERS:
@@ -137,7 +162,7 @@ def word_splitter(choice: str | dict[str, Any], tokenizer: Any = None) -> Splitt
         clean = clean if isinstance(choice, dict) or choice == "whitespace" else clean.translate(INVISIBLE_SPACES)
         return [offsets for _, offsets in pre_tokenizer.pre_tokenize_str(clean) if offsets[0] < offsets[1]]
 
-    return split
+    return partial(_of_composed, split)
 
 
 def _subwords(tokenizer: Any, text: str) -> list[Offsets]:

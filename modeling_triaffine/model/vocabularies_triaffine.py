@@ -9,12 +9,11 @@ from typing import Any
 
 from .checks_triaffine import check_kind, reading
 from .repository_triaffine import find_file
+from .text_triaffine import composed
 
 VOCABULARIES_FILE = "vocabularies.json"
 VOCABULARY_PARTS = ("words", "pos", "chars")
 PADDING, UNKNOWN = "[PAD]", "[UNK]"
-# Fields of a record with the names of a vocabulary; those of "chars" are the characters of its tokens.
-FIELDS = {"words": "tokens", "pos": "pos"}
 
 
 def check_parts(name: str, parts: Sequence[Any]) -> None:
@@ -29,9 +28,12 @@ def count_vocabularies(
     """The vocabularies of these parts, of names that occur at least `min_count` times, by decreasing frequency."""
     counts: dict[str, Counter[str]] = {part: Counter() for part in parts}
     for record in records:
+        words = list(map(composed, record["tokens"]))
         for part, count in counts.items():
-            # A string counts as its characters.
-            count.update("".join(record["tokens"]) if part == "chars" else record[FIELDS[part]])
+            if part == "pos":
+                count.update(record["pos"])
+            else:  # a string counts as its characters
+                count.update("".join(words) if part == "chars" else words)
     return {
         part: number_names(sorted((name for name in of if of[name] >= min_count), key=lambda name: (-of[name], name)))
         for part, of in counts.items()

@@ -22,7 +22,7 @@ from ..model.configuration_triaffine import NONE_LABEL, TriaffineConfig
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.options_triaffine import MODEL_OPTIONS
 from ..model.processing_triaffine import TriaffineProcessor
-from ..model.text_triaffine import DEFAULT_WORD_SPLITTER, SUBWORDS
+from ..model.text_triaffine import DEFAULT_WORD_SPLITTER, SUBWORDS, composed
 from ..model.text_triaffine import word_splitter as make_word_splitter
 from ..model.vocabularies_triaffine import number_names
 from .arguments import NestedNERTrainingArguments
@@ -318,7 +318,7 @@ def _read_vectors(model: ModelArguments, fields: dict[str, Any], dataset: Datase
         if model.keep_all_word_vectors:
             raise ValueError("--keep_all_word_vectors needs a file of vectors; give it as --word_vectors.")
         return None
-    words = {word for split in dataset.values() for tokens in split["tokens"] for word in tokens}
+    words = {composed(word) for split in dataset.values() for tokens in split["tokens"] for word in tokens}
     try:
         vectors = read_word_vectors(model.word_vectors, words, model.keep_all_word_vectors)
     except FileNotFoundError:

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import unicodedata
 from collections import deque
 from concurrent.futures import ProcessPoolExecutor
 from itertools import islice, pairwise
@@ -364,3 +365,19 @@ def test_call_overrides_what_was_chosen_before(encoder, finder):
     strict = NestedNERPipeline(model=finder.model, processor=finder.processor, threshold=0.999, overlap="flat")
     assert strict(TEXTS[0]) == []
     assert strict(TEXTS[0], threshold=None, overlap="all") == near(finder(TEXTS[0]))
+
+
+def test_decomposed_text_scores_as_composed_text_with_its_own_offsets(encoder):
+    """Sub-words, characters and static vectors are those of the composed words."""
+    composed = "gene Ü é binds ガ"
+    written = unicodedata.normalize("NFD", composed)
+    processor = tiny_processor(encoder)
+    processor.build_vocabularies([{"tokens": written.split()}], ["words", "chars"])
+    sizes = {"word_vocab_size": 7, "word_embedding_size": 4, "char_vocab_size": len(processor.vocabularies["chars"])}
+    assert len(processor.vocabularies["words"]) == 7
+    model = tiny_model(encoder, **sizes, char_embedding_size=4, char_lstm_hidden_size=4)
+    pipeline = NestedNERPipeline(model=model, processor=processor)
+    found, expected = pipeline([written, composed], threshold=0.0)
+    assert all(entity["word"] == written[entity["start"] : entity["end"]] for entity in found)
+    assert [unicodedata.normalize("NFC", entity["word"]) for entity in found] == [one["word"] for one in expected]
+    assert [entity["score"] for entity in found] == pytest.approx([one["score"] for one in expected])

@@ -113,6 +113,18 @@ def test_words_can_end_between_letters_and_digits():
     assert pieces(text, word_splitter("letters_and_digits")(text)) == expected
 
 
+@pytest.mark.parametrize("choice", ["punctuation", "letters_and_digits", "syllables", "characters", "whitespace"])
+def test_decomposed_text_has_the_words_of_composed_text(choice):
+    """As macOS and some tools write it; the offsets are of the text as written."""
+    text = "Ünïté à 10mg, ≠ ガギ 김민수는 Việt \u0958 क़लम"
+    composed, written = (unicodedata.normalize(form, text) for form in ("NFC", "NFD"))
+    assert len(written) > len(composed)
+    words = pieces(written, word_splitter(choice)(written))
+    expected = pieces(composed, word_splitter(choice)(composed))
+    assert [unicodedata.normalize("NFC", word) for word in words] == expected
+    assert "".join(words) == "".join(written.split())
+
+
 def test_every_character_can_be_a_word_with_its_accents():
     text = "ab\u0301 👩\u200d👧 ובית" + "." * 9
     expected = ["a", "b\u0301", "👩\u200d👧", *"ובית", "." * 9]
