@@ -54,7 +54,7 @@ def command(
         from ..evaluation.figures import draw_figures  # a missing matplotlib is an error before the model runs
     path = corpus or data or ""
     named = load_model(model, device)
-    name, records = load_split(path, corpus_format, split, named.processor)
+    name, records, _ = load_split(path, corpus_format, split, named.processor)
     analysis = analyse(
         named,
         records,

@@ -52,7 +52,7 @@ def command(
 
     goal = _goal(precision, recall)
     pipeline = NestedNERPipeline(model=model, device=device)
-    name, records = load_split(corpus, corpus_format, split, pipeline.processor)
+    name, records, _ = load_split(corpus, corpus_format, split, pipeline.processor)
     check_unscored(folder, name, records["entities"])
     in_context = with_context(records, pipeline.processor)
     if unknown := unknown_labels(in_context, pipeline.model.config):

@@ -32,9 +32,6 @@ def command(
     bf16: Bf16 = False,
     output: Annotated[Path | None, typer.Option(help="File for all scores as JSON; null for –.")] = None,
 ) -> None:
-    from ..data import load_texts
-    from ..data.loading import has_texts
-    from ..data.splits import only_split
     from ..evaluation.prediction import predict_words, score_raw_text, unknown_labels, with_context
     from ..evaluation.scores import format_scores
     from ..evaluation.scoring import score_entities
@@ -42,15 +39,14 @@ def command(
     from ..model.pipeline_triaffine import NestedNERPipeline
 
     pipeline = NestedNERPipeline(model=model, device=device, batch_size=batch_size, **precision(int8, bf16))
-    name, corpus = load_split(data, corpus_format, split, pipeline.processor)
+    name, corpus, files = load_split(data, corpus_format, split, pipeline.processor)
     records = with_context(corpus, pipeline.processor)
     if unknown := unknown_labels(records, pipeline.model.config):
         print(f"The model has no label {', '.join(unknown)}; such entities count as missing.", file=sys.stderr)
     found = predict_words(pipeline.model, pipeline.processor, records, batch_size)
     scores = {"given_words": score_entities(found, [record["entities"] for record in records])}
-    part = only_split(data, corpus_format, name)
-    if raw_text or (raw_text is None and has_texts(part, corpus_format)):
-        scores["raw_text"] = score_raw_text(pipeline, load_texts(part, corpus_format).get(name, []))
+    if raw_text or (raw_text is None and files.keeps_text):
+        scores["raw_text"] = score_raw_text(pipeline, files.texts(name).get(name, []))
     for kind, of_words in scores.items():
         print(f"{kind.replace('_', ' ').capitalize()}:\n{format_scores(of_words)}\n")
     if output is not None:

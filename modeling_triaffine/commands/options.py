@@ -15,6 +15,8 @@ from .choices import choice
 if TYPE_CHECKING:
     from datasets import Dataset
 
+    from ..data.loading import CorpusFiles
+
 
 def check_device(name: str | None) -> str | None:
     """The name; raises ValueError unless there is such a device."""
@@ -159,32 +161,25 @@ def check_new(option: str, path: Any) -> None:
 
 def load_split(
     corpus: str | list[str], corpus_format: str | None, split: str | None, processor: Any
-) -> tuple[str, "Dataset"]:
-    """Name and records of a split, by default of the validation split, or of the only one.
+) -> tuple[str, "Dataset", "CorpusFiles"]:
+    """Name and records of a split, by default of the validation split, or of the only one; and the files behind.
 
     Texts of a corpus without sentences or words of its own are split into those of the model's `processor`.
 
     Raises:
         ValueError: the corpus has no such split.
     """
-    from ..data import load_nested_ner
-    from ..data.loading import formats_of
-    from ..data.splits import only_split
+    from ..data.loading import CorpusFiles
 
-    part = only_split(corpus, corpus_format, split_name(split or "validation"))
-    splitters: dict[str, Any] = {}
-    formats = formats_of(part, corpus_format)
-    if not any(known.has_own_words for known in formats):
-        splitters["word_splitter"] = processor.split_words
-    if not any(known.marks_sentences for known in formats):
-        splitters["sentence_splitter"] = processor.sentence_splitter
-    splits = load_nested_ner(part, corpus_format, **splitters)
+    files = CorpusFiles(corpus, corpus_format, only=split_name(split or "validation"))
+    words = None if files.has_own_words else processor.split_words
+    splits = files.sentences(words, None if files.marks_sentences else processor.sentence_splitter)
     default = next(iter(splits)) if len(splits) == 1 else "validation"
     name = split_name(split) if split else default
     if name not in splits:
         given = corpus if isinstance(corpus, str) else " ".join(corpus)
         raise ValueError(f"{given} has no split {name!r}. Give --split {' or '.join(splits)}.")
-    return name, splits[name]
+    return name, splits[name], files
 
 
 def split_name(given: str) -> str:

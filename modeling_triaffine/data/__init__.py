@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .adapting import adapt_dataset
-    from .alignment import RetokenizationReport, WordSplitter, align_entities, retokenize
+    from .alignment import WordSplitter, align_entities, retokenize
     from .context import add_context
     from .corpus_format import CorpusFormat, Keys
     from .detection import detect_format
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "adapting": ("adapt_dataset",),
-    "alignment": ("RetokenizationReport", "WordSplitter", "align_entities", "retokenize"),
+    "alignment": ("WordSplitter", "align_entities", "retokenize"),
     "context": ("add_context",),
     "corpus_format": ("CorpusFormat", "Keys"),
     "detection": ("detect_format",),
@@ -51,7 +51,6 @@ __all__ = [
     "Keys",
     "Record",
     "RecordChecker",
-    "RetokenizationReport",
     "Sentence",
     "Text",
     "WordSplitter",

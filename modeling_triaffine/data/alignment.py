@@ -9,9 +9,8 @@ import logging
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import Any
+from typing import Any, TypeVar
 
 from datasets import Dataset, DatasetDict
 
@@ -129,47 +128,15 @@ def join_sentences(sentences: Iterable[tuple[str, str, Iterable[Entity]]]) -> tu
     return "".join(pieces), entities
 
 
-@dataclass
-class RetokenizationReport:
-    """What retokenizing a data set lost.
-
-    Attributes:
-        sentences: sentences of the data set.
-        entities: entities before.
-        lost: entities that do not align with the new words, or are on the same words as another of their type.
-        lost_by_type: the same by type.
-        entities_by_type: entities before, by type.
-        kept_by: the named splitters that would keep more of those lost, with how many.
-        pos_dropped: sentences whose part-of-speech tags, which belong to the old words, were dropped.
-    """
-
-    sentences: int = 0
-    entities: int = 0
-    lost: int = 0
-    lost_by_type: dict[str, int] = field(default_factory=dict)
-    pos_dropped: int = 0
-    entities_by_type: dict[str, int] = field(default_factory=dict)
-    kept_by: dict[str, int] = field(default_factory=dict)
-
-    def __str__(self) -> str:
-        by_type = ", ".join(f"{kind} {count}" for kind, count in sorted(self.lost_by_type.items()))
-        share = 100 * self.lost / max(self.entities, 1)
-        much = describe_losses(self.lost_by_type, self.entities_by_type)
-        return (
-            f"{self.sentences} sentences retokenized: {self.lost} of {self.entities} entities lost ({share:.2f} %"
-            f"{': ' + by_type if by_type else ''}){describe_remedies(self.kept_by)}; {much + '; ' if much else ''}"
-            f"part-of-speech tags dropped in {self.pos_dropped} sentences."
-        )
+AnyDataset = TypeVar("AnyDataset", Dataset, DatasetDict)
 
 
-def retokenize(
-    dataset: Dataset | DatasetDict, word_splitter: WordSplitter
-) -> tuple[Dataset, RetokenizationReport] | tuple[DatasetDict, dict[str, RetokenizationReport]]:
-    """Splits a data set into the words of another splitter.
+def retokenize(dataset: AnyDataset, word_splitter: WordSplitter) -> AnyDataset:
+    """Splits a data set of words alone into the words of another splitter.
 
     The tokens of a record, joined by single spaces, are the text that is split; the same holds for its context.
     Entities are aligned by characters; those that cannot be aligned are counted. Part-of-speech tags belong to the old
-    words and are dropped and counted: tag the new words if the model uses tags. For GENIA prefer
+    words and are dropped and counted: tag the new words if the model uses tags. For a corpus with its text prefer
     `load_nested_ner(path, word_splitter=…)`, which splits the sentences as they were written.
 
     Args:
@@ -177,21 +144,16 @@ def retokenize(
         word_splitter: text → [(start, end)] in characters.
 
     Returns:
-        The data set and a `RetokenizationReport`; for a `DatasetDict`, one report for each split.
+        A data set of the same kind; what was lost is logged as one warning for each split and kept in
+        `info.description`.
 
     Raises:
         TypeError: the data set is a streaming one.
         ValueError: a column is missing, or a sentence consists of white space and so has no words; the message names
             it.
     """
-    if not isinstance(dataset, DatasetDict):
-        return _retokenize_split(dataset, word_splitter)
-    parts = {split: _retokenize_split(part, word_splitter) for split, part in dataset.items()}
-    reports = {split: report for split, (_, report) in parts.items()}
-    return DatasetDict({split: part for split, (part, _) in parts.items()}), reports
-
-
-def _retokenize_split(dataset: Dataset, word_splitter: WordSplitter) -> tuple[Dataset, RetokenizationReport]:
+    if isinstance(dataset, DatasetDict):
+        return DatasetDict({split: retokenize(part, word_splitter) for split, part in dataset.items()})
     dataset = as_records(dataset, ("tokens", "entities"), "retokenize")
     cut = dataset.map(
         retokenize_record,
@@ -200,23 +162,29 @@ def _retokenize_split(dataset: Dataset, word_splitter: WordSplitter) -> tuple[Da
         desc="Retokenizing",
     )
     before, after = (Counter(e["type"] for entities in part["entities"] for e in entities) for part in (dataset, cut))
-    report = RetokenizationReport(
-        sentences=len(dataset),
-        entities=before.total(),
-        lost=(before - after).total(),
-        lost_by_type=dict(before - after),
-        pos_dropped=sum(1 for tags in dataset["pos"] if tags) if "pos" in dataset.column_names else 0,
-        entities_by_type=dict(before),
+    if lost := before - after:
+        cut.info.description = _describe_retokenization(dataset, word_splitter, before, lost)
+        logger.warning("%s", cut.info.description)
+    return cut
+
+
+def _describe_retokenization(
+    dataset: Dataset, word_splitter: WordSplitter, before: Counter[str], lost: Counter[str]
+) -> str:
+    """One line on the entities lost, by type, and on the named splitters that would keep some of them."""
+    remedies: Counter[str] = Counter()
+    for record in dataset:
+        text, by_characters = join_tokens(record["tokens"], record["entities"])
+        _, not_aligned = align_entities(text, by_characters, split_words(text, word_splitter))
+        remedies.update(name for entity in not_aligned for name in kept_by(text, entity))
+    by_type = ", ".join(f"{kind} {count}" for kind, count in sorted(lost.items()))
+    much = describe_losses(lost, before)
+    tagged = sum(1 for tags in dataset["pos"] if tags) if "pos" in dataset.column_names else 0
+    return (
+        f"{len(dataset)} sentences retokenized: {lost.total()} of {before.total()} entities lost "
+        f"({100 * lost.total() / before.total():.2f} %: {by_type}){describe_remedies(remedies)}; "
+        f"{much + '; ' if much else ''}part-of-speech tags dropped in {tagged} sentences."
     )
-    if report.lost:
-        for record in dataset:
-            text, by_characters = join_tokens(record["tokens"], record["entities"])
-            _, lost = align_entities(text, by_characters, split_words(text, word_splitter))
-            for entity in lost:
-                for name in kept_by(text, entity):
-                    report.kept_by[name] = report.kept_by.get(name, 0) + 1
-        logger.warning("%s", report)
-    return cut, report
 
 
 def retokenize_record(record: dict[str, Any], word_splitter: WordSplitter) -> dict[str, Any]:

@@ -3,11 +3,13 @@
 Contains the cache key, streaming, and the report of what was dropped. The formats are listed in `formats.py`.
 """
 
+from __future__ import annotations
+
 import hashlib
 import logging
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -91,21 +93,13 @@ def load_nested_ner(
         >>> corpus["train"][0]["entities"]  # doctest: +SKIP
         [{'start': 0, 'end': 2, 'type': 'DNA'}, {'start': 4, 'end': 6, 'type': 'protein'}]
     """
-    if isinstance(labels, str):
-        raise TypeError(f"`labels` is the string {labels!r}. Give a list of types, such as [{labels!r}].")
-    allowed = None if labels is None else tuple(sorted(set(labels)))
-    given = {"word_splitter": word_splitter, "sentence_splitter": sentence_splitter, "columns": columns}
-    options = {name: value for name, value in given.items() if value is not None}
-    if word_splitter is not None and not callable(word_splitter):
-        raise TypeError(f"`word_splitter` is {word_splitter!r}. Give a function, such as {NAMED_SPLITTER}.")
-    if columns is not None and not isinstance(columns, Mapping):
-        raise TypeError(f"`columns` is {columns!r}. Give a mapping, such as {{'tokens': 0, 'entities': [1, 2]}}.")
-    splits: dict[str, Dataset] | dict[str, IterableDataset] = {}
-    for split, part in find_splits(path, format).items():
-        _check_options(part, options)
-        source = _Source(part.path, part.files, part.format.name, allowed, options, format)
-        splits.update(_stream(source, split) if streaming else _prepare(source, split, cache_dir))
-    return IterableDatasetDict(splits) if streaming else DatasetDict(splits)
+    files = CorpusFiles(path, format, labels=labels, columns=columns)
+    if not streaming:
+        return DatasetDict(files.sentences(word_splitter, sentence_splitter, cache_dir, keep=False))
+    splits: dict[str, IterableDataset] = {}
+    for split, source in files.sources(word_splitter, sentence_splitter):
+        splits |= _stream(source, split)
+    return IterableDatasetDict(splits)
 
 
 def load_texts(path: CorpusPath, format: str | None = None) -> dict[str, list[Text]]:
@@ -121,29 +115,96 @@ def load_texts(path: CorpusPath, format: str | None = None) -> dict[str, list[Te
     Raises:
         CorpusError: a file's format has words only; or as of [`load_nested_ner`].
     """
-    splits: dict[str, list[Text]] = {}
-    for split, part in find_splits(path, format).items():
-        if not part.format.keeps_text:
-            problem = f"the format {part.format.name!r} has words, but not the text that they were cut from"
-            with_text = ", ".join(known.name for known in known_formats() if known.keeps_text)
-            remedy = f"Give the corpus in a format that keeps the text: {with_text}"
-            raise CorpusError.at(part.path, "", problem, remedy)
-        check = RecordChecker(part.path, read_as=partial(read_as, part.path, part.format, format))
-        for document in documents_of(part, check):
-            splits.setdefault(split or document.split or "train", []).append(text_of(document, check))
-        if check.entities_dropped:
-            _warn(check.report())
-    return splits
+    return CorpusFiles(path, format).texts()
 
 
-def formats_of(path: CorpusPath, format: str | None = None) -> list[CorpusFormat]:
-    """The format of every file of a corpus."""
-    return [part.format for part in find_splits(path, format).values()]
+class CorpusFiles:
+    """The files of a corpus, which are read once, whatever is made of them: sentences of one or other words, and texts.
 
+    Args:
+        path, format, labels, columns: as of [`load_nested_ner`].
+        only: the split to read, if others are other files.
 
-def has_texts(path: CorpusPath, format: str | None = None) -> bool:
-    """Whether [`load_texts`] reads every file of a corpus, because their formats keep the text."""
-    return all(known.keeps_text for known in formats_of(path, format))
+    Attributes:
+        keeps_text: whether all files keep the text as written.
+        marks_sentences, has_own_words: whether any file does.
+    """
+
+    def __init__(
+        self,
+        path: CorpusPath,
+        format: str | None = None,
+        *,
+        labels: Iterable[str] | None = None,
+        columns: Mapping[str, Any] | None = None,
+        only: str | None = None,
+    ):
+        if isinstance(labels, str):
+            raise TypeError(f"`labels` is the string {labels!r}. Give a list of types, such as [{labels!r}].")
+        if columns is not None and not isinstance(columns, Mapping):
+            raise TypeError(f"`columns` is {columns!r}. Give a mapping, such as {{'tokens': 0, 'entities': [1, 2]}}.")
+        parts = find_splits(path, format)
+        self.parts = {only: parts[only]} if only in parts else parts
+        self._format, self._columns = format, columns
+        self._labels = None if labels is None else tuple(sorted(set(labels)))
+        self._documents: dict[str | None, tuple[list[Document], RecordChecker]] = {}
+        formats = [part.format for part in self.parts.values()]
+        self.keeps_text = all(known.keeps_text for known in formats)
+        self.marks_sentences = any(known.marks_sentences for known in formats)
+        self.has_own_words = any(known.has_own_words for known in formats)
+
+    def sources(
+        self, word_splitter: WordSplitter | None = None, sentence_splitter: str | None = None
+    ) -> Iterator[tuple[str | None, _Source]]:
+        """Split → its files with these options; CorpusError if a format does not have one of them."""
+        if word_splitter is not None and not callable(word_splitter):
+            raise TypeError(f"`word_splitter` is {word_splitter!r}. Give a function, such as {NAMED_SPLITTER}.")
+        given = {"word_splitter": word_splitter, "sentence_splitter": sentence_splitter, "columns": self._columns}
+        options = {name: value for name, value in given.items() if value is not None}
+        for split, part in self.parts.items():
+            _check_options(part, options)
+            yield split, _Source(part.path, part.files, part.format.name, self._labels, options, self._format)
+
+    def sentences(
+        self,
+        word_splitter: WordSplitter | None = None,
+        sentence_splitter: str | None = None,
+        cache_dir: PathLike | None = None,
+        keep: bool = True,
+    ) -> dict[str, Dataset]:
+        """The splits; see [`load_nested_ner`]. With `keep`, texts stay in memory for what else is made of them."""
+        splits: dict[str, Dataset] = {}
+        for split, source in self.sources(word_splitter, sentence_splitter):
+            kept = partial(self._kept, split, source) if keep and source.format.keeps_text else None
+            splits |= _prepare(source, split, cache_dir, kept)
+        return splits
+
+    def texts(self, only: str | None = None) -> dict[str, list[Text]]:
+        """The texts as written, by split, or those of one split; see [`load_texts`]."""
+        splits: dict[str, list[Text]] = {}
+        for split, source in self.sources():
+            if only is not None and split not in (only, None):
+                continue
+            if not source.format.keeps_text:
+                problem = f"the format {source.format_name!r} has words, but not the text that they were cut from"
+                with_text = ", ".join(known.name for known in known_formats() if known.keeps_text)
+                remedy = f"Give the corpus in a format that keeps the text: {with_text}"
+                raise CorpusError.at(source.path, "", problem, remedy)
+            check = source.checker()
+            for document in self._kept(split, source, check):
+                splits.setdefault(split or document.split or "train", []).append(text_of(document, check))
+            if check.entities_dropped:
+                _warn(check.report())
+        return splits
+
+    def _kept(self, split: str | None, source: _Source, check: RecordChecker) -> list[Document]:
+        """The documents of a split, read at the first call; `check` counts what the reader does not read."""
+        if split not in self._documents:
+            reading = source.checker()
+            self._documents[split] = list(source.documents(reading)), reading
+        documents, reading = self._documents[split]
+        check.add(reading)
+        return documents
 
 
 def documents_of(part: Part, check: RecordChecker, columns: Mapping[str, Any] | None = None) -> Iterator[Document]:
@@ -226,12 +287,17 @@ class _Source:
         how = partial(read_as, self.path, self.format, self.format_given)
         return RecordChecker(self.path, self.labels, unique_ids, how)
 
-    def records(self, check: RecordChecker) -> Iterator[Record]:
-        """The sentences; raises CorpusError if there are none."""
+    def documents(self, check: RecordChecker) -> Iterator[Document]:
+        return documents_of(Part(self.path, self.files, self.format), check, self.options.get("columns"))
+
+    def records(
+        self, check: RecordChecker, documents: Callable[[RecordChecker], Iterable[Document]] | None = None
+    ) -> Iterator[Record]:
+        """The sentences of the `documents`, by default as they are read; raises CorpusError if there are none."""
         cut = {"sentence_splitter": DEFAULT_SENTENCE_SPLITTER, **self.options}
-        columns = cut.pop("columns", None)
+        cut.pop("columns", None)
         found = False
-        for document in documents_of(Part(self.path, self.files, self.format), check, columns):
+        for document in (documents or self.documents)(check):
             for record in sentences_of(document, check, **cut):
                 found = True
                 yield record
@@ -260,7 +326,12 @@ class _Source:
             return str(generate_random_fingerprint())
 
 
-def _prepare(source: _Source, split: str | None, cache_dir: PathLike | None) -> dict[str, Dataset]:
+def _prepare(
+    source: _Source,
+    split: str | None,
+    cache_dir: PathLike | None,
+    documents: Callable[[RecordChecker], Iterable[Document]] | None = None,
+) -> dict[str, Dataset]:
     """The splits of one file, from the cache if possible."""
     check = source.checker()
     name = split or "train"
@@ -269,7 +340,7 @@ def _prepare(source: _Source, split: str | None, cache_dir: PathLike | None) -> 
         whole = Dataset.from_generator(
             source.records,
             features=FEATURES,
-            gen_kwargs={"check": check},
+            gen_kwargs={"check": check, "documents": documents},
             cache_dir=None if cache_dir is None else str(cache_dir),
             split=NamedSplit(name),
             fingerprint=fingerprint,

@@ -203,6 +203,13 @@ class RecordChecker:
         if example and len(examples) < MAX_EXAMPLES:
             examples.append(example)
 
+    def add(self, other: RecordChecker) -> None:
+        """Adds what another checker has counted."""
+        self.entities_dropped += other.entities_dropped
+        for what, number in other.counts.items():
+            self.note(what, number)
+            self._examples[what] += other._examples[what][: MAX_EXAMPLES - len(self._examples[what])]
+
     def report(self) -> str:
         """One line on what was kept and what was not; empty if nothing was dropped or noted."""
         if not self.counts:

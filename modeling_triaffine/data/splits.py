@@ -81,12 +81,6 @@ def find_splits(path: CorpusPath, format: str | None) -> dict[str | None, Part]:
     return splits
 
 
-def only_split(path: CorpusPath, format: str | None, split: str) -> CorpusPath:
-    """The corpus without its other splits, as far as these are other files."""
-    part = find_splits(path, format).get(split)
-    return path if part is None else {split: part.path if part.path.is_dir() else list(part.files)}
-
-
 def _existing(given: object) -> list[Path]:
     """The files and folders of a path, a pattern, or several of either."""
     several = given if isinstance(given, (list, tuple)) else [given]

@@ -9,37 +9,16 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from typing import NamedTuple
 
 from datasets import Dataset, DatasetDict, concatenate_datasets
 
-from ..data import CorpusFormat, Text, WordSplitter, load_nested_ner, load_texts, retokenize
-from ..data.loading import formats_of, has_texts
+from ..data import Text, WordSplitter, retokenize
+from ..data.loading import CorpusFiles
 from ..data.parts_of_speech import add_parts_of_speech, spacy_tagger
-from ..data.splits import only_split
 from ..model.processing_triaffine import PosTagger
 from .options import DataArguments
 
 logger = logging.getLogger(__name__)
-
-
-class Source(NamedTuple):
-    """A corpus, or the file of one split, as `load_nested_ner` takes it, and the formats of its files."""
-
-    path: str | Mapping[str, str]
-    formats: list[CorpusFormat]
-
-    @property
-    def keeps_text(self) -> bool:
-        return all(known.keeps_text for known in self.formats)
-
-    @property
-    def marks_sentences(self) -> bool:
-        return any(known.marks_sentences for known in self.formats)
-
-    @property
-    def has_own_words(self) -> bool:
-        return any(known.has_own_words for known in self.formats)
 
 
 @dataclass(frozen=True)
@@ -51,11 +30,13 @@ class Corpus:
         given: the splits in the words of the corpus, on which the model is scored.
         cut: the same sentences in the words of raw text; `given` itself if the corpus has no words of its own, or if
             only those are trained on.
+        files: those that they were read from, of which the last with a split has its texts.
     """
 
     words: str
     given: DatasetDict
     cut: DatasetDict
+    files: tuple[CorpusFiles, ...] = ()
 
     def change(self, function: Callable[[DatasetDict], DatasetDict]) -> "Corpus":
         """The corpus with `function` applied to its splits."""
@@ -106,16 +87,16 @@ def read_corpus(
         reads_tags: whether the model reads parts of speech, which belong to the words of the corpus.
         sentence_splitter: that of the model, by name.
     """
-    files = {"validation": data.validation_file, "test": data.test_file}
+    own = {"validation": data.validation_file, "test": data.test_file}
     paths: list[str | Mapping[str, str]] = [data.train_file] if data.train_file else []
-    paths += [{split: file} for split, file in files.items() if file]
-    sources = [Source(path, formats_of(path, data.data_format)) for path in paths]
-    words = _choose_words(sources, data, reads_tags)
-    load = partial(_load_splits, sources, data, sentence_splitter)
-    given = load(None if words == "corpus" else word_splitter, retokenized=False)
-    if words == "corpus" or not any(source.has_own_words for source in sources):
-        return Corpus(words, given, given)
-    return Corpus(words, given, load(word_splitter, retokenized=True))
+    paths += [{split: file} for split, file in own.items() if file]
+    files = tuple(CorpusFiles(path, data.data_format) for path in paths)
+    words = _choose_words(files, data, reads_tags)
+    load = partial(_load_splits, files, data, sentence_splitter)
+    given = load(None if words == "corpus" else word_splitter, in_own_words=True)
+    if words == "corpus" or not any(source.has_own_words for source in files):
+        return Corpus(words, given, given, files)
+    return Corpus(words, given, load(word_splitter, in_own_words=False), files)
 
 
 def limit_splits(splits: DatasetDict, data: DataArguments) -> DatasetDict:
@@ -127,17 +108,17 @@ def limit_splits(splits: DatasetDict, data: DataArguments) -> DatasetDict:
     return DatasetDict(limited)
 
 
-def texts_to_score(data: DataArguments, split: str, records: Dataset) -> list[Text] | None:
+def texts_to_score(corpus: Corpus, data: DataArguments, split: str, records: Dataset) -> list[Text] | None:
     """The texts of the split that has the sentences `records`; None if the corpus has words only.
 
     If the number of sentences is limited, only texts that are complete within the limit.
     """
     own_file = {"validation": data.validation_file, "test": data.test_file}[split]
-    path: str | Mapping[str, str] = {split: own_file} if own_file else data.train_file or ""
-    part = only_split(path, data.data_format, split)
-    if not has_texts(part, data.data_format):
+    named = tuple(source for source in corpus.files if split in source.parts)
+    sources = named or (() if own_file else corpus.files)  # a file of its own, or one with several splits in it
+    if not sources or not sources[-1].keeps_text:
         return None
-    texts = load_texts(part, data.data_format).get(split, [])
+    texts = sources[-1].texts(split).get(split, [])
     limit = _limits(data)[split]
     if limit is None or len(records) < limit:
         return texts
@@ -155,7 +136,7 @@ def tagger(pipeline: str) -> PosTagger:
         raise ValueError(f"--pos_tagger: {error}") from None
 
 
-def _choose_words(sources: Sequence[Source], data: DataArguments, reads_tags: bool) -> str:
+def _choose_words(sources: Sequence[CorpusFiles], data: DataArguments, reads_tags: bool) -> str:
     """Resolves `--words auto` for these files, and warns of choices that lower the scores on raw text."""
     if not any(source.has_own_words for source in sources):
         return "text"
@@ -177,22 +158,20 @@ def _choose_words(sources: Sequence[Source], data: DataArguments, reads_tags: bo
 
 
 def _load_splits(
-    sources: Sequence[Source],
+    files: Sequence[CorpusFiles],
     data: DataArguments,
     sentence_splitter: str | None,
     word_splitter: WordSplitter | None,
-    retokenized: bool,
+    in_own_words: bool,
 ) -> DatasetDict:
     splits: dict[str, Dataset] = {}
-    for source in sources:
+    for source in files:
         sentences = None if source.marks_sentences else sentence_splitter
-        load = partial(load_nested_ner, source.path, data.data_format, sentence_splitter=sentences)
-        if source.keeps_text and (retokenized or not source.has_own_words):
-            splits |= load(word_splitter=word_splitter)
-        elif retokenized and word_splitter:
-            splits |= retokenize(load(), word_splitter)[0]
+        if source.keeps_text:
+            splits |= source.sentences(None if in_own_words and source.has_own_words else word_splitter, sentences)
         else:
-            splits |= load()
+            given = DatasetDict(source.sentences(None, sentences))
+            splits |= given if in_own_words or word_splitter is None else retokenize(given, word_splitter)
     if data.pos_tagger is not None:
         splits = {split: add_parts_of_speech(records, tagger(data.pos_tagger)) for split, records in splits.items()}
     return DatasetDict(splits)

@@ -235,7 +235,7 @@ def _score_raw_text(
     if model is None or not run.trainer.is_world_process_zero():
         return None
     split = evaluation.split
-    texts = texts_to_score(run.plan.data, split, run.corpus.given[split])
+    texts = texts_to_score(run.corpus, run.plan.data, split, run.corpus.given[split])
     if not texts:
         why = "has words only" if texts is None else "has no text within the sentences that are scored"
         logger.info("Raw text is not scored: the %s data %s.", split, why)

@@ -8,8 +8,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from datasets import DatasetDict
-
 from ..data.alignment import detokenize
 from ..data.statistics import nested_spans
 from ..evaluation.scoring import score_entities, scores_by_length, without_labels
@@ -74,7 +72,7 @@ def summarize_run(
         evaluation=evaluation,
         training_sentences=len(records),
         labels=describe_labels(records, model.config.entity_labels, SPELLINGS if examples else 0),
-        examples=_predict_examples(trainer, corpus.given, model, plan.data),
+        examples=_predict_examples(trainer, corpus, model, plan.data),
         parameters=sum(weights.numel() for weights in model.parameters()),
     )
 
@@ -132,13 +130,14 @@ def _as_written(record: Mapping[str, Any], texts: Mapping[str, str]) -> str:
 
 
 def _predict_examples(
-    trainer: NestedNERTrainer, dataset: DatasetDict, model: TriaffineForNestedNER, data: DataArguments
+    trainer: NestedNERTrainer, corpus: Corpus, model: TriaffineForNestedNER, data: DataArguments
 ) -> list[Example]:
     """Validation sentences that are not training sentences, as raw text, with the model's predictions."""
+    dataset = corpus.given
     if "validation" not in dataset or data.card_examples == 0:
         return []
     records = dataset["validation"].select_columns(["doc_id", "tokens", "entities"])
-    documents = {one["doc_id"]: one["text"] for one in texts_to_score(data, "validation", records) or ()}
+    documents = {one["doc_id"]: one["text"] for one in texts_to_score(corpus, data, "validation", records) or ()}
     known = set(map(tuple, dataset["train"]["tokens"]))
     new = [record for record in records if tuple(record["tokens"]) not in known]
     texts = choose_sentences(new, data.card_examples, documents)

@@ -93,16 +93,15 @@ class TestRetokenize:
         def glued(text):
             return [(0, len(text))] if text.startswith("IL") else at_punctuation(text)
 
-        cut, report = retokenize(Dataset.from_list(rows, features=FEATURES), glued)
+        cut = retokenize(Dataset.from_list(rows, features=FEATURES), glued)
         assert cut.features == FEATURES
         assert cut[0] == row(["IL-2 gene"], [entity(0, 1, "protein")])
         assert cut[1] == row(["x"], [], id="a:1", left_tokens=["a", "-", "b"])
-        assert (report.sentences, report.entities, report.lost, report.pos_dropped) == (2, 3, 2, 1)
-        assert report.lost_by_type == {"DNA": 2}
+        assert caplog.messages == [cut.info.description]
         said = (
             "2 of 3 entities lost (66.67 %: DNA 2), of which --word_splitter letters_and_digits would keep 2; labels "
         )
-        assert f"{said}that lose more than 5 %: DNA 2 of 2 (all); part" in caplog.text
+        assert f"{said}that lose more than 5 %: DNA 2 of 2 (all); part" in cut.info.description
 
     def test_a_sentence_of_white_space_is_named(self):
         rows = [row(["a"], []), row(["\u00a0", " "], [], id="a:1")]
@@ -118,26 +117,20 @@ class TestRetokenize:
         cut = retokenize_record(record, at_punctuation)
         assert (cut["left_tokens"], cut["right_tokens"]) == ([], ["b", "-", "c"])
 
-    def test_splits_are_reported_apart(self):
-        part = Dataset.from_list([row(["a-b"], [entity(0, 1)])], features=FEATURES)
-        cut, reports = retokenize(DatasetDict(train=part, test=part), at_punctuation)
-        assert cut["test"][0]["tokens"] == ["a", "-", "b"]
-        assert cut["test"][0]["entities"] == [entity(0, 3)]
-        assert {split: report.lost for split, report in reports.items()} == {"train": 0, "test": 0}
-
-    @pytest.mark.parametrize("form", ["numpy", "pandas", "torch"])
-    def test_any_format_is_read(self, form):
-        rows = Dataset.from_list([row(["a-b"], [entity(0, 1)], pos=["X"])], features=FEATURES)
-        (plain, same), (formatted, report) = (
-            retokenize(part, at_punctuation) for part in (rows, rows.with_format(form))
+    def test_of_splits_and_of_data_in_any_form(self):
+        part = Dataset.from_list([row(["a-b"], [entity(0, 1)], pos=["X"])], features=FEATURES)
+        cut = retokenize(
+            DatasetDict(train=part, **{form: part.with_format(form) for form in ("numpy", "pandas", "torch")}),
+            at_punctuation,
         )
-        assert (list(formatted), report) == (list(plain), same)
+        assert cut["train"][0] == row(["a", "-", "b"], [entity(0, 3)])
+        assert all(list(rows) == list(cut["train"]) for rows in cut.values())
+        assert not cut["train"].info.description
 
     def test_a_data_set_of_tokens_and_entities_alone_or_of_no_rows(self):
-        cut, report = retokenize(Dataset.from_list([{"tokens": ["a-b"], "entities": [entity(0, 1)]}]), at_punctuation)
+        cut = retokenize(Dataset.from_list([{"tokens": ["a-b"], "entities": [entity(0, 1)]}]), at_punctuation)
         assert list(cut) == [{"tokens": ["a", "-", "b"], "entities": [entity(0, 3)]}]
-        assert (report.entities, report.lost, report.pos_dropped) == (1, 0, 0)
-        assert len(retokenize(Dataset.from_list([row(["a"], [])], features=FEATURES).select([]), white_space)[0]) == 0
+        assert len(retokenize(Dataset.from_list([row(["a"], [])], features=FEATURES).select([]), white_space)) == 0
         with pytest.raises(ValueError, match=r"needs the columns \['entities'\]"):
             retokenize(Dataset.from_list([{"tokens": ["a"]}]), white_space)
 

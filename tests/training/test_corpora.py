@@ -1,6 +1,8 @@
 """In whose words a run reads its data, and which texts it scores."""
 
 import json
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -8,6 +10,7 @@ import pytest
 from datasets import DatasetDict
 
 from modeling_triaffine.commands.options import load_split
+from modeling_triaffine.data import FORMATS, Document
 from modeling_triaffine.model.text_triaffine import word_splitter
 from modeling_triaffine.training.corpora import Corpus, limit_splits, read_corpus, texts_to_score
 from modeling_triaffine.training.options import DataArguments
@@ -129,16 +132,41 @@ def test_texts_of_a_limited_split_are_those_read_completely(tmp_path: Path):
     texts = ["One. Two.", "Three. Four."]
     file.write_text("".join(json.dumps({"id": text, "text": text, "label": []}) + "\n" for text in texts))
     data = DataArguments(validation_file=str(file), max_eval_samples=3)
-    records = limit_splits(read_corpus(data, SPLITTER, False).given, data)["validation"]
-    assert [text["text"] for text in texts_to_score(data, "validation", records)] == texts[:1]
+    corpus = read_corpus(data, SPLITTER, False)
+    records = limit_splits(corpus.given, data)["validation"]
+    assert [text["text"] for text in texts_to_score(corpus, data, "validation", records)] == texts[:1]
     for limit in (None, 9):
         everything = DataArguments(validation_file=str(file), max_eval_samples=limit)
-        assert [text["text"] for text in texts_to_score(everything, "validation", records)] == texts
+        assert [text["text"] for text in texts_to_score(corpus, everything, "validation", records)] == texts
     one = DataArguments(validation_file=str(file), max_eval_samples=1)
-    assert texts_to_score(one, "validation", limit_splits({"validation": records}, one)["validation"]) == []
+    assert texts_to_score(corpus, one, "validation", limit_splits({"validation": records}, one)["validation"]) == []
 
 
 def test_a_corpus_of_words_has_no_texts_to_score(tmp_path: Path):
     (tmp_path / "dev.jsonl").write_text(json.dumps(WORDS[0]))
     data = DataArguments(validation_file=str(tmp_path / "dev.jsonl"))
-    assert texts_to_score(data, "validation", read_corpus(data, SPLITTER, False).given["validation"]) is None
+    corpus = read_corpus(data, SPLITTER, False)
+    assert texts_to_score(corpus, data, "validation", corpus.given["validation"]) is None
+
+
+@pytest.mark.parametrize("words", ["text", "both"])
+def test_a_corpus_is_read_once(tmp_path: Path, monkeypatch, words):
+    known = FORMATS["conllu"]
+    readings = []
+
+    def read(path: Path, check: object) -> Iterator[Document]:
+        readings.append(path)
+        return known.read(path, check)
+
+    monkeypatch.setitem(FORMATS._loaded, "conllu", replace(known, read=read))
+    (tmp_path / "dev.conllu").write_text(f"# {words}\n{CONLLU}")
+    data = DataArguments(validation_file=str(tmp_path / "dev.conllu"), words=words)
+    corpus = read_corpus(data, SPLITTER, False)
+    for _time in range(2):
+        (text,) = texts_to_score(corpus, data, "validation", corpus.given["validation"])
+    assert text["text"] == "CD28-mediated"
+    assert [list(part["validation"]["tokens"]) for part in (corpus.given, corpus.cut)] == [
+        [["CD28", "-mediated"]],
+        [CUT],
+    ]
+    assert len(readings) == 1
