@@ -11,7 +11,6 @@ import typer
 from typer.core import TyperCommand
 
 from ..version import __version__
-from .options import Once, parameter_infos
 
 PROGRAM = "triaffine-ner"
 COMPLETION = "_TRIAFFINE_NER_COMPLETE"  # set by the shell when it requests completions
@@ -64,6 +63,8 @@ def build_application(name: str | None = None) -> Any:
 
 def add_command(application: typer.Typer, name: str, summary: str) -> None:
     """Adds the function `command` of a module, whose docstring is the help."""
+    from .options import Once, parameter_infos  # which the list of commands does not need
+
     module = importlib.import_module(f".{name.replace('-', '_')}", __package__)
     text = _keep_indented(inspect.cleandoc(module.__doc__ or ""))
     readers = {name: getattr(info, "parser", None) for name, info in parameter_infos(module.command).items()}

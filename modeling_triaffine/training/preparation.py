@@ -45,9 +45,8 @@ SPECIAL_TOKENS = {
 SENTENCES_LOOKED_UP = 1000  # sentences whose words are looked up in the encoder's vocabulary
 MANY_UNKNOWN = 0.05
 MOST_SHARED = 0.02  # of the sentences of a split, those that are training sentences, too, without a warning
-# Word part of the processor → option for the size of its embeddings.
-EMBEDDING_SIZES = {"words": "word_embedding_size", "pos": "pos_embedding_size", "chars": "char_embedding_size"}
-VOCABULARY_SIZES = {"words": "word_vocab_size", "pos": "pos_vocab_size", "chars": "char_vocab_size"}
+# Word part of the processor → as in the names of its options, such as word_embedding_size and word_vocab_size.
+PARTS = {"words": "word", "pos": "pos", "chars": "char"}
 NEEDED = ("tokens", "entities")  # columns of a corpus
 # Options of `triaffine-ner train` that need the whole run, and what to use instead.
 OF_A_RUN = {
@@ -233,7 +232,7 @@ def _load_trained(name_or_path: str, wanted: dict[str, Any]) -> tuple[TriaffineF
     """Loads a trained model; raises ValueError if its configuration differs from the `wanted` fields."""
     config = TriaffineConfig.from_pretrained(name_or_path)
     for name, value in wanted.items():
-        if name in MODEL_OPTIONS and name not in VOCABULARY_SIZES.values() and getattr(config, name) != value:
+        if name in MODEL_OPTIONS and not name.endswith("_vocab_size") and getattr(config, name) != value:
             raise ValueError(
                 f"{name} is {value!r}, but the model in {name_or_path} was trained with {getattr(config, name)!r}. "
                 f"Leave {name} out, or start a new model."
@@ -267,7 +266,7 @@ def _start_new(
         fields["max_span_width"] = widest_entity(dataset["train"]["entities"])
     vectors = _read_vectors(plan.model, fields, dataset)
     _build_vocabularies(processor, fields, vectors, dataset["train"])
-    fields |= {VOCABULARY_SIZES[part]: len(processor.vocabularies[part]) for part in processor.vocabulary_parts}
+    fields |= {f"{PARTS[part]}_vocab_size": len(processor.vocabularies[part]) for part in processor.vocabulary_parts}
     if encoder is not None:
         model = TriaffineForNestedNER.from_encoder(encoder, **fields)
     else:
@@ -343,7 +342,7 @@ def _build_vocabularies(
     processor: TriaffineProcessor, fields: dict[str, Any], vectors: WordVectors | None, training_data: Dataset
 ) -> None:
     """Builds the vocabularies that the model's word parts need; with vectors, only words with a vector are known."""
-    parts = [part for part, size in EMBEDDING_SIZES.items() if fields.get(size)]
+    parts = [part for part, name in PARTS.items() if fields.get(f"{name}_embedding_size")]
     if "pos" in parts and not ("pos" in training_data.column_names and any(training_data["pos"])):
         raise ValueError(
             "pos_embedding_size is set, but no training sentence has parts of speech. Add them to the data, tag them "
