@@ -20,7 +20,7 @@ from transformers.utils import logging
 
 from .batches_triaffine import PADDING_VALUES, Feature, lay_out, pad_features, stack_arrays
 from .checks_triaffine import check_integer, check_kind, reading, shortened
-from .options_triaffine import MODEL_OPTIONS
+from .options_triaffine import MODEL_OPTIONS, ModelOptions, ProcessorOptions
 from .repository_triaffine import (
     AUTO_MAP,
     ORIGIN_OPTIONS,
@@ -108,10 +108,10 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
     def __init__(
         self,
         tokenizer: Any,
-        max_subwords: int = 192,
-        context: str = "none",
+        max_subwords: int = ModelOptions.max_subwords,
+        context: str = ModelOptions.context,
         word_splitter: str | dict[str, Any] = DEFAULT_WORD_SPLITTER,
-        sentence_splitter: str = "punctuation",
+        sentence_splitter: str = ProcessorOptions.sentence_splitter,
         max_sentence_words: int = MAX_SENTENCE_WORDS,
         vocabulary_parts: Sequence[str] = (),
     ):

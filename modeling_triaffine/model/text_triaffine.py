@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 from tokenizers import Regex, Tokenizer, pre_tokenizers
 
 from .checks_triaffine import shortened
+from .options_triaffine import ProcessorOptions
 
-DEFAULT_WORD_SPLITTER = "punctuation"
+DEFAULT_WORD_SPLITTER = ProcessorOptions.word_splitter
 # Longer sentences are scored in windows.
 MAX_SENTENCE_WORDS = 256
 

@@ -71,9 +71,13 @@ def test_the_arguments_are_read_by_transformers_own_parser(tmp_path):
 
 def test_choices_are_those_of_the_code_behind_them():
     """Which imports libraries that help does without."""
-    assert OWN_OPTIONS["flat_annotation"].choices == FLAT_ANNOTATIONS
-    assert OWN_OPTIONS["word_splitter"].choices == tuple(WORD_SPLITTERS)
-    assert OWN_OPTIONS["sentence_splitter"].choices == tuple(SENTENCE_SPLITTERS)
+    behind = {
+        "flat_annotation": FLAT_ANNOTATIONS,
+        "word_splitter": WORD_SPLITTERS,
+        "sentence_splitter": SENTENCE_SPLITTERS,
+    }
+    for name, known in behind.items():
+        assert OWN_OPTIONS[name].choices == tuple(known), f"declare the choices of {name} where the option is declared"
     assert OWN_OPTIONS["tokenizer_vocab_size"].least == len(SPECIAL_TOKENS) + len(pre_tokenizers.ByteLevel.alphabet())
 
 
