@@ -3,11 +3,7 @@
     triaffine-ner publish --model outputs/mine --repo-id owner/name
 
 The repository has the weights, code that loads them with transformers alone, tokenizer and processor, the model card,
-and a handler for Inference Endpoints. It is private unless --public is given. Several models can share the code in one
-repository, to be published first:
-
-    triaffine-ner publish --code-only --repo-id owner/code
-    triaffine-ner publish --model outputs/mine --repo-id owner/name --code-repo owner/code
+and a handler for Inference Endpoints. It is private unless --public is given.
 
 An edited card is kept. Only these files and licenses are uploaded; all others stay behind and are named.
 """
@@ -27,17 +23,11 @@ if TYPE_CHECKING:
 def command(
     repo_id: Annotated[str, typer.Option(help="Repository to publish to.", metavar="OWNER/NAME")],
     model: Annotated[
-        str | None,
+        str,
         typer.Option(
             "--model", "--checkpoint", help="Folder or Hub name of a trained model with its processor.", metavar="MODEL"
         ),
-    ] = None,
-    code_only: Annotated[
-        bool, typer.Option("--code-only", help="Publish the code alone, to be shared by models.")
-    ] = False,
-    code_repo: Annotated[
-        str | None, typer.Option(help="Repository with the code, instead of a copy.", metavar="OWNER/NAME")
-    ] = None,
+    ],
     public: Annotated[bool, typer.Option("--public", help="Make a new repository public.  [default: private]")] = False,
     branch: Annotated[
         str | None, typer.Option(help="Branch to publish to, created if missing.  [default: main]")
@@ -51,20 +41,16 @@ def command(
         Path | None, typer.Option(help="With --dry-run: new folder for the repository.", metavar="FOLDER")
     ] = None,
 ) -> None:
-    if (model is None) == (not code_only):
-        raise ValueError("Give either --model MODEL or --code-only. See `triaffine-ner publish --help`.")
     if output and not dry_run:
         raise ValueError("--output is for a --dry-run. Leave it out, or add --dry-run.")
     if output:
         check_new("--output", output)
-    if code_only and code_repo:
-        raise ValueError("--code-only publishes the code itself. Leave --code-repo out.")
     from ..publishing.repository import write_repository
     from ..publishing.upload import full_name
 
     with tempfile.TemporaryDirectory() as staging:
         name = repo_id if dry_run else full_name(repo_id)
-        repository = assemble(model, Path(staging), name, code_repo, new_card)
+        repository = assemble(model, Path(staging), name, new_card)
         print(repository.describe())
         if not dry_run:
             upload(repository, public=public, new_card=new_card, branch=branch, message=message)
@@ -75,16 +61,14 @@ def command(
             print(f"Written to {output}; nothing was uploaded.")
 
 
-def assemble(model: str | None, staging: Path, repo_id: str, code_repo: str | None, new_card: bool) -> "Repository":
-    """The repository of a model, which is loaded as a check; without one, that of the code."""
+def assemble(model: str, staging: Path, repo_id: str, new_card: bool) -> "Repository":
+    """The repository of a model, which is loaded as a check."""
     from ..model.modeling_triaffine import TriaffineForNestedNER
-    from ..publishing.repository import assemble_code_repository, assemble_repository
+    from ..publishing.repository import assemble_repository
     from ..publishing.upload import fetch_checkpoint
 
-    if model is None:
-        return assemble_code_repository(staging, repo_id)
     folder = fetch_checkpoint(model)
-    repository = assemble_repository(folder, staging, repo_id, code_repository=code_repo, new_card=new_card)
+    repository = assemble_repository(folder, staging, repo_id, new_card=new_card)
     TriaffineForNestedNER.from_pretrained(folder)  # raises if it cannot be loaded
     return repository
 

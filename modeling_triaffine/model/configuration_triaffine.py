@@ -28,7 +28,6 @@ from .repository_triaffine import (
     AUTO_MAP,
     CUSTOM_PIPELINES,
     HubMixin,
-    code_reference,
     complete_import,
     save_remote_code,
 )
@@ -191,20 +190,6 @@ class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
     def has_chars(self) -> bool:
         return self.char_lstm_hidden_size > 0
 
-    @property
-    def code_repository(self) -> str | None:
-        """The Hub repository with the remote code; None if the code is beside the configuration."""
-        references = getattr(self, "auto_map", {}).values()
-        return next((reference.split("--")[0] for reference in references if "--" in reference), None)
-
-    def refer_to_code(self, repository: str | None) -> None:
-        """Refers to the remote code in a Hub repository, or (None) to the files that `save_pretrained` writes."""
-        self.auto_map = {name: code_reference(reference, repository) for name, reference in AUTO_MAP.items()}
-        self.custom_pipelines = PipelineTasks(
-            (task, {**entry, "impl": code_reference(str(entry["impl"]), repository)})
-            for task, entry in CUSTOM_PIPELINES.items()
-        )
-
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path: Any, *args: Any, **options: Any) -> Any:
         """As in transformers; ValueError or OSError, in one paragraph, for a damaged config.json."""
@@ -232,13 +217,12 @@ class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
 
     @classmethod
     def register_for_auto_class(cls, auto_class: Any = "AutoConfig") -> None:
-        """Does nothing: transformers would add a reference of its own to those of `refer_to_code`."""
+        """Does nothing: transformers would add a reference of its own to those of `save_pretrained`."""
 
     def save_pretrained(self, save_directory: Any, push_to_hub: bool = False, **options: Any) -> None:
-        """Writes config.json, and beside it the remote code unless that is in a Hub repository."""
-        self.refer_to_code(self.code_repository)
-        if self.code_repository is None:
-            save_remote_code(save_directory, self._name_or_path)
+        """Writes config.json, and beside it the remote code, to which it refers."""
+        self.auto_map, self.custom_pipelines = dict(AUTO_MAP), PipelineTasks(CUSTOM_PIPELINES)
+        save_remote_code(save_directory, self._name_or_path)
         super().save_pretrained(save_directory, push_to_hub, **options)
 
     def validate_labels(self) -> None:

@@ -26,7 +26,6 @@ from .repository_triaffine import (
     ORIGIN_OPTIONS,
     HubMixin,
     check_available,
-    code_reference,
     complete_import,
     describe_missing,
     find_file,
@@ -378,15 +377,10 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
     def register_for_auto_class(cls, auto_class: Any = "AutoProcessor") -> None:
         """Does nothing: transformers would add references of its own, to the tokenizer as well."""
 
-    def refer_to_code(self, repository: str | None) -> None:
-        """Refers to the remote code in a Hub repository, or (None) to the files that `save_pretrained` writes."""
-        self.auto_map = {"AutoProcessor": code_reference(AUTO_MAP["AutoProcessor"], repository)}
-
     def save_pretrained(self, save_directory: str | os.PathLike[str], push_to_hub: bool = False, **options: Any) -> Any:
         """Writes the tokenizer, the options, the vocabularies and the remote code that reads them."""
-        if "--" not in getattr(self, "auto_map", {}).get("AutoProcessor", ""):
-            self.refer_to_code(None)
-            save_remote_code(save_directory, self.tokenizer.name_or_path)
+        self.auto_map = {"AutoProcessor": AUTO_MAP["AutoProcessor"]}
+        save_remote_code(save_directory, self.tokenizer.name_or_path)
         if self.vocabulary_parts:
             Path(save_directory).mkdir(parents=True, exist_ok=True)
             # In ASCII: corpora may contain lone surrogates, which UTF-8 cannot encode.

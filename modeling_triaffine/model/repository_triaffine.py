@@ -165,11 +165,6 @@ def find_pipeline_class(model: Any) -> Any:
     return get_class_from_dynamic_module(reference, model.config.name_or_path, **options)
 
 
-def code_reference(reference: str, repository: str | None) -> str:
-    """`module.Class` as transformers reads it: in a file beside the configuration, or in a Hub repository."""
-    return reference if repository is None else f"{repository}--{reference}"
-
-
 def save_remote_code(folder: str | os.PathLike[str], origin: str = "") -> None:
     """Writes the remote code, and the files for Inference Endpoints, to `folder`.
 

@@ -1,7 +1,7 @@
 """Publishing a model: the summary of its run, its card, and its repository on the Hub."""
 
 from .model_card import build_model_card
-from .repository import Repository, assemble_code_repository, assemble_repository, write_repository
+from .repository import Repository, assemble_repository, write_repository
 from .run_summary import SUMMARY_FILE, RunSummary
 from .upload import publish_folder, push_model, upload_repository
 
@@ -9,7 +9,6 @@ __all__ = [
     "SUMMARY_FILE",
     "Repository",
     "RunSummary",
-    "assemble_code_repository",
     "assemble_repository",
     "build_model_card",
     "publish_folder",

@@ -1,11 +1,9 @@
 """Recognizes the cards that publishing may replace: its own unless edited, and drafts without text.
 
-A card written by publishing ends with a comment, invisible on the Hub, with a digest of the text above it. Another one
-notes the front matter of a draft that it has replaced, for the cards that will replace it.
+A card written by publishing ends with a comment, invisible on the Hub, with a digest of the text above it.
 """
 
 import hashlib
-import json
 import re
 from typing import Any
 
@@ -14,8 +12,6 @@ from huggingface_hub import ModelCard
 
 MARK = "<!-- Written by modeling_triaffine ({digest}): it writes this card anew, unless somebody has edited it. -->"
 MARK_PATTERN = re.compile(re.escape(MARK).replace(re.escape("{digest}"), "([0-9a-f]{16})") + r"\s*\Z")
-NOTE = "<!-- From the draft of this card: {} -->"
-NOTE_PATTERN = re.compile(re.escape(NOTE).replace(re.escape("{}"), "(.*)"))
 # The Hub's website writes a card of front matter only if the user chooses a license for a new repository.
 FRONT_MATTER = re.compile(r"\A\s*---\s*\n(.*?\n)?---\s*(\n|\Z)", re.DOTALL)
 # The template that transformers pushes if there is no card.
@@ -52,33 +48,24 @@ def is_draft(text: str) -> bool:
 
 
 def merge_cards(card: str, earlier: str) -> str:
-    """A marked card with the front matter of the draft that `earlier` is or has replaced, marked again.
+    """A marked card with what somebody chose in the earlier one, marked again: the front matter of a draft, a license.
 
     The Hub's website writes such a draft with the license chosen there.
 
     Lists are concatenated; other fields of the draft override those of the card.
     """
-    fields = _of_draft(card) | _of_draft(earlier)
-    if not fields:
-        return card
-    merged = ModelCard(NOTE_PATTERN.sub("", MARK_PATTERN.sub("", card)))
+    fields = _front_matter(earlier)
+    if not is_draft(earlier):
+        fields = {"license": fields.get("license") if is_ours(earlier) else None}
+    merged = ModelCard(MARK_PATTERN.sub("", card))
     for name, value in fields.items():
         own = merged.data.get(name)
         if isinstance(own, list):
             items = value if isinstance(value, list) else [value]
             merged.data[name] = own + [item for item in items if item and item not in own]
-        else:
+        elif value and (own is None or is_draft(earlier)):
             merged.data[name] = value
-    note = json.dumps(fields, default=str).replace(">", "\\u003e")  # which would end the comment
-    return mark_card(f"{str(merged).rstrip()}\n\n{NOTE.format(note)}")
-
-
-def _of_draft(text: str) -> dict[str, Any]:
-    """The fields of a draft, or those that the card which replaced it notes."""
-    if is_draft(text):
-        return {name: value for name, value in _front_matter(text).items() if value}
-    note = NOTE_PATTERN.search(text) if is_ours(text) else None
-    return json.loads(note[1]) if note else {}
+    return mark_card(str(merged)) if any(fields.values()) else card
 
 
 def _front_matter(text: str) -> dict[str, Any]:

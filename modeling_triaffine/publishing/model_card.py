@@ -63,7 +63,7 @@ def build_model_card(
     """The card of one model repository.
 
     Args:
-        config: the model's `TriaffineConfig`: labels, parts of the model, the repository of its code.
+        config: the model's `TriaffineConfig`: labels and parts of the model.
         model_name: the repository's Hub id, `"user/name"`, for title, usage and results.
         summary: what is known of the run. Without one, the card says "Not known" instead of numbers.
         tags: further tags.
@@ -71,11 +71,9 @@ def build_model_card(
             settings.
 
     Raises:
-        ValueError: the name of the model, base model or code repository cannot be that of a Hub repository.
+        ValueError: the name of the model or the base model cannot be that of a Hub repository.
     """
     run = summary or RunSummary()
-    if config.code_repository is not None:
-        check_repo_id("code_repository", config.code_repository)
     labels = _named_labels(config, run)
     shown = _choose_example(run.examples)
     drawn = shown if shown.entities else ILLUSTRATION
@@ -105,7 +103,7 @@ def build_model_card(
 
 
 def renew_card(own: str, config: TriaffineConfig, **facts: Any) -> str:
-    """The marked text of [`build_model_card`], with the front matter of the draft that `own` is or has replaced."""
+    """The marked text of [`build_model_card`], with what was chosen in `own` (see `merge_cards`)."""
     return merge_cards(mark_card(str(build_model_card(config, **facts))), own)
 
 

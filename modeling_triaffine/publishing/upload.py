@@ -26,7 +26,7 @@ from transformers.utils.hub import cached_file
 
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import TriaffineProcessor
-from ..model.repository_triaffine import HUB_PATIENCE, REMOTE_CODE_FILES
+from ..model.repository_triaffine import HUB_PATIENCE
 from ..version import __version__
 from .card_mark import card_text, is_draft, merge_cards
 from .model_card import CARD_NAME
@@ -38,7 +38,6 @@ from .repository import (
     PROCESSOR_FILE,
     Repository,
     assemble_repository,
-    has_code_only,
     is_edited_file,
     is_made,
     is_part,
@@ -101,7 +100,6 @@ def publish_folder(
     checkpoint: Path,
     repo_id: str,
     *,
-    code_repository: str | None = None,
     new_card: bool = False,
     tags: Sequence[str] | str | None = None,
     with_processor: bool = True,
@@ -115,7 +113,6 @@ def publish_folder(
             checkpoint,
             Path(staging),
             name,
-            code_repository=code_repository,
             new_card=new_card,
             tags=tags,
             with_processor=with_processor,
@@ -138,7 +135,7 @@ def upload_repository(
 
     Unknown files on the Hub stay. So do a card, a handler or requirements that were edited there, unless those of
     `repository` were edited, too, or `new_card` is set. The front matter of a card without text is merged into the new
-    one, and those that replace it later. A model without a processor keeps the processor on the Hub.
+    one, and its license stays. A model without a processor keeps the processor on the Hub.
 
     Args:
         private: whether a new repository is private; None: as the owner's settings say. An existing one is not changed.
@@ -153,15 +150,12 @@ def upload_repository(
     """
     repo_id = repository.repo_id
     api = HfApi(token=token, library_name="modeling_triaffine", library_version=__version__)
-    if repository.code_repository is not None:
-        _check_code_repository(api, repository.code_repository)
     with errors_of_hub(repo_id):
         api.create_repo(repo_id, private=private, exist_ok=True)
         if revision is not None and not revision.startswith("refs/pr"):
             api.create_branch(repo_id, branch=revision, exist_ok=True)
         info = api.model_info(repo_id, revision=revision)
         there = _names(info)
-        _refuse_mixture(repository, there)
         added = _without_edited(api, repository, info, new_card)
         removed = _outdated(repository, there)
         additions = [CommitOperationAdd(name, content) for name, content in added.items()]
@@ -279,26 +273,6 @@ def _not_logged_in(repo_id: str) -> str:
 
 def _names(info: ModelInfo) -> set[str]:
     return {file.rfilename for file in info.siblings or []}
-
-
-def _check_code_repository(api: HfApi, code_repository: str) -> None:
-    """Raises ValueError unless the repository has all the code, without which the model could not be loaded."""
-    with errors_of_hub(code_repository):
-        missing = sorted(set(REMOTE_CODE_FILES) - _names(api.model_info(code_repository)))
-    if missing:
-        raise ValueError(
-            f"The code repository {code_repository} lacks {', '.join(missing)}. Publish the code first: "
-            f"triaffine-ner publish --code-only --repo-id {code_repository}."
-        )
-
-
-def _refuse_mixture(repository: Repository, there: set[str]) -> None:
-    """Raises ValueError if a model would replace shared code, or shared code a model."""
-    is_code, replaces_code = has_code_only(repository.files), has_code_only(there)
-    replaces_model = not there.isdisjoint({CONFIG_FILE, PROCESSOR_FILE})
-    if (is_code and replaces_model) or (replaces_code and not is_code):
-        kind = "a model" if replaces_model else "the code that models in other repositories refer to"
-        raise ValueError(f"{repository.repo_id} has {kind}, which would be replaced. Give another name.")
 
 
 def _outdated(repository: Repository, there: set[str]) -> list[str]:

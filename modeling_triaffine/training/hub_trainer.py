@@ -55,7 +55,7 @@ class HubTrainer(Trainer):
             token: default: `args.hub_token`, or the token of `hf auth login`.
             revision: branch; default: `args.hub_revision`.
             private: whether a new repository is private; default: `args.hub_private_repo`, or True.
-            options: those of `create_model_card`, and of [`publishing.publish_folder`], such as `code_repository`.
+            options: those of `create_model_card`, and of [`publishing.publish_folder`], such as `private`.
 
         Returns:
             The `CommitInfo`; None on all processes but the first.

@@ -98,7 +98,7 @@ print(sorted({"torch", "transformers", "datasets", "numpy", "huggingface_hub"} &
         (["predict", "--model", "x", "--threshold", "1.5"], ["'--threshold'", "'1.5'", "from 0 to 1"]),
         (["predict", "--threshold", "a=1", "--threshold=b=1"], ["--threshold", "twice", "protein=0.4,DNA=0.6"]),
         (["explain", "--model", "x", "--text", "y"], ["--span", "--offsets"]),
-        (["publish", "--repo-id", "a/b"], ["--model", "--code-only"]),
+        (["publish", "--repo-id", "a/b"], ["Missing option '--model'"]),
         (["convert", "x", "y", "--columns", "tokens=1,2"], ["--columns", "'tokens=1,2'"]),
         (["train", "--train-fil", "x", "--output_dir", "y"], ["--train-fil", "Did you mean --train_file?"]),
         (["train", "--model_name", "x", "--output_dir", "y"], ["--model_name", "Did you mean --model_name_or_path?"]),

@@ -21,7 +21,6 @@ def make_config(*labels: str, **changes: Any) -> SimpleNamespace:
     encoder = SimpleNamespace(model_type="bert", num_hidden_layers=6, hidden_size=384)
     choices = {"attention": "triaffine", "scoring": "triaffine", "cross_span": True, "triaffine_dim": 320}
     choices |= {"triaffine_rank": None, "max_candidates": 30, "max_span_width": None, "encoder_config": encoder}
-    choices |= {"code_repository": None}
     return SimpleNamespace(entity_labels=list(names[:-1]), **{**choices, **changes})
 
 

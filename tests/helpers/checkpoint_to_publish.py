@@ -17,7 +17,7 @@ from tests.helpers.tiny import save_tiny_model
 if TYPE_CHECKING:
     from tests.helpers.hub_server import LoopbackHub
 
-NAME, CODE = "owner/name", "owner/code"
+NAME = "owner/name"
 MODEL_FILES = {"config.json", "model.safetensors", "processor_config.json", "tokenizer.json", "tokenizer_config.json"}
 MODEL_FILES |= {"vocabularies.json", "README.md", "run_summary.json"}
 CODE_FILES = {*REMOTE_CODE_FILES, "handler.py", "requirements.txt"}

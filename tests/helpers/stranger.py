@@ -44,9 +44,8 @@ def load(name, save_to=None, by_all_names=False, **options):
     if save_to:
         model.save_pretrained(save_to)
         processor.save_pretrained(save_to)
-    edition = getattr(type(model), "EDITION", None)
     labels = list(config.id2label.values())
-    return {"scores": scores.double().tolist(), "found": found, "labels": labels, "edition": edition}
+    return {"scores": scores.double().tolist(), "found": found, "labels": labels}
 
 
 def find(name, **options):
@@ -132,4 +131,4 @@ def expected_answer(folder: Path) -> dict[str, Any]:
         scores = model(**processor(TEXT)).logits.double().tolist()
     found = NestedNERPipeline(model=model, processor=processor)(TEXT, threshold=0.2)
     assert found
-    return {"scores": scores, "found": found, "labels": list(model.config.id2label.values()), "edition": None}
+    return {"scores": scores, "found": found, "labels": list(model.config.id2label.values())}

@@ -13,11 +13,10 @@ def checkpoint(encoder, tmp_path) -> Path:
 
 @pytest.fixture
 def publish(checkpoint, command) -> Callable[..., str]:
-    """Publishes a model, or without one (None) the code, which must succeed; what was printed."""
+    """Publishes a model, which must succeed; what was printed."""
 
     def run(*options: object, name: str = NAME, model: object = checkpoint) -> str:
-        what = ("--code-only",) if model is None else ("--model", model)
-        result = command("publish", *what, "--repo-id", name, *options)
+        result = command("publish", "--model", model, "--repo-id", name, *options)
         assert result.code == 0, result.err
         return result.out
 

@@ -191,14 +191,6 @@ def test_nested_output_is_preferred_and_what_the_code_prints(capsys: pytest.Capt
     assert "The loop prints" not in section(make_card(make_summary(examples=[Example("Bare.")])), "Use")
 
 
-def test_code_in_a_repository_of_its_own():
-    card = make_card(config=make_config(code_repository="someone/code"))
-    use = section(card, "Use")
-    assert "[someone/code](https://huggingface.co/someone/code)" in use
-    assert "pin `code_revision`" in use
-    assert "publish the model with its code first" in section(card, "Demo page and endpoint")
-
-
 # ---- What was measured ----
 
 
@@ -278,7 +270,6 @@ def test_metadata_survives_any_text_but_for_white_space(sentence: str, dataset: 
     [
         ({"model_name": "/home/tester/model"}, r"`model_name` is '/home/tester/model'.*Give an id"),
         ({"summary": RunSummary(base_model="../encoder")}, r"`base_model` is '../encoder'"),
-        ({"config": make_config(code_repository="a b")}, r"`code_repository` is 'a b'"),
     ],
 )
 def test_errors_name_the_argument(change: dict[str, Any], message: str):

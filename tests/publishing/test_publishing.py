@@ -17,7 +17,6 @@ from modeling_triaffine.model.handler import EndpointHandler
 from modeling_triaffine.model.repository_triaffine import (
     AUTO_MAP,
     CUSTOM_PIPELINES,
-    REMOTE_CODE_FILES,
     REQUIREMENTS,
 )
 from modeling_triaffine.publishing import push_model
@@ -25,7 +24,6 @@ from modeling_triaffine.publishing.card_mark import is_edited, mark_card
 from modeling_triaffine.publishing.model_card import TAGS
 from modeling_triaffine.training.run import prepare_run, train_and_save
 from tests.helpers.checkpoint_to_publish import (
-    CODE,
     CODE_FILES,
     LEFT_BEHIND,
     MODEL_FILES,
@@ -53,23 +51,17 @@ pytest_plugins = ("tests.helpers.hub_server",)
 
 
 def test_published_models_load_where_only_transformers_is_installed(checkpoint, online, publish, tmp_path):
-    """A second push updates, a pinned revision stays; two models share code, pinned or not; endpoint; offline.
+    """A second push updates, a pinned revision stays; endpoint; offline.
 
     What a stranger saves is code of its own, and whole.
     """
-
-    publish(model=None, name=CODE)
     publish()
-    shared, old = (online.repositories[name].branches["main"] for name in (CODE, NAME))
-    publish("--code-repo", CODE, name="owner/old")
+    old = online.repositories[NAME].branches["main"]
     first = expected_answer(checkpoint)
     train_on(checkpoint)
     publish()
-    publish("--code-repo", CODE, name="owner/new")
     second = expected_answer(checkpoint)
     assert first["scores"] != near(second["scores"])
-    edited = files_of(online, CODE)["modeling_triaffine.py"] + b"\n\nTriaffineForNestedNER.EDITION = 2\n"
-    api_of(online).upload_file(path_or_fileobj=edited, path_in_repo="modeling_triaffine.py", repo_id=CODE)
 
     requests: list[dict[str, Any]] = [
         {"inputs": TEXT, "parameters": {"threshold": 0.2}},
@@ -79,19 +71,16 @@ def test_published_models_load_where_only_transformers_is_installed(checkpoint, 
     answers = ask_a_stranger(
         tmp_path,
         ("load", {"name": str(checkpoint), "save_to": str(of_folder), "by_all_names": True}),
-        ("load", {"name": NAME}),
+        ("load", {"name": NAME, "save_to": str(again)}),
         ("load", {"name": NAME, "revision": old}),
-        ("load", {"name": "owner/old", "code_revision": shared}),
-        ("load", {"name": "owner/new", "save_to": str(again)}),
         ("load", {"name": str(again)}),
         ("serve", {"name": NAME, "requests": requests}),
         ("go_offline", {}),
         ("load", {"name": NAME}),
-        ("load", {"name": "owner/new"}),
         environment=online.environment(),
     )
-    newest, served = {**second, "edition": 2}, [second["found"], [second["found"], []]]
-    assert answers == near([second, second, first, first, newest, newest, served, None, second, newest])
+    served = [second["found"], [second["found"], []]]
+    assert answers == near([second, second, first, second, served, None, second])
 
     saved, saved_again = (
         {path.name: path.read_bytes() for path in folder.iterdir() if path.name in MODEL_FILES | CODE_FILES}
@@ -175,19 +164,12 @@ def test_update_removes_what_is_no_part_any_more_and_nothing_else(online, publis
         api_of(online).upload_file(path_or_fileobj=content, path_in_repo=name, repo_id=NAME)
     before = len(online.repositories[NAME].commits)
 
-    publish(model=None, name=CODE)
-    printed = publish("--code-repo", CODE)
-    assert f"The code is that in {CODE}." in printed
-    assert f"Removed files of older versions: {', '.join(sorted({*outdated, *CODE_FILES}))}." in printed
+    printed = publish()
+    assert f"Removed files of older versions: {', '.join(sorted(outdated))}." in printed
     assert "Published for everybody: " in printed  # as it was: nobody asked to close it
     files = files_of(online)
-    assert set(files) == MODEL_FILES | set(unknown)
+    assert set(files) == MODEL_FILES | CODE_FILES | set(unknown)
     assert len(online.repositories[NAME].commits) == before + 1
-    references = json.loads(files["config.json"])
-    assert {reference.split("--")[0] for reference in references["auto_map"].values()} == {CODE}
-    assert references["custom_pipelines"]["token-classification"]["impl"].startswith(f"{CODE}--")
-    assert json.loads(files["processor_config.json"])["auto_map"]["AutoProcessor"].startswith(f"{CODE}--")
-    assert set(files_of(online, CODE)) == {*REMOTE_CODE_FILES, "LICENSE", "README.md"}
 
 
 def test_licences_are_uploaded_and_not_removed(checkpoint, online, publish, tmp_path):
@@ -207,20 +189,19 @@ def test_licences_are_uploaded_and_not_removed(checkpoint, online, publish, tmp_
 
 
 def test_what_an_endpoint_reads_is_kept_if_it_is_not_ours(checkpoint, online, publish):
-    """A handler with one line changed is the owner's; requirements that another version wrote are not."""
+    """A handler with one line changed is the owner's, and so are requirements with a client of theirs."""
     handler, requirements = checkpoint / "handler.py", checkpoint / "requirements.txt"
     written = {path.name: path.read_bytes() for path in (handler, requirements)}
     own = written["handler.py"].replace(b'("threshold", "overlap", ', b'("threshold", ')
     assert own != written["handler.py"]
     handler.write_bytes(own)
-    requirements.write_text("torch\ntransformers>=5.3\n")
     printed = publish()
     assert "handler.py was edited and is kept" in printed
     assert "requirements.txt was" not in printed
     assert files_of(online)["handler.py"] == own
     assert files_of(online)["requirements.txt"] == written["requirements.txt"]
 
-    requirements.write_text("torch\ntransformers>=5.3\nmyclient\n")
+    requirements.write_text(f"{REQUIREMENTS}myclient\n")
     assert "requirements.txt was edited" in publish()
     assert b"myclient" in files_of(online)["requirements.txt"]
 
@@ -234,17 +215,6 @@ def test_what_an_endpoint_reads_is_kept_if_it_is_not_ours(checkpoint, online, pu
     handler.write_bytes(written["handler.py"].replace(b"\n", b"\r\n"))
     assert "was edited" not in publish()
     assert written.items() <= files_of(online).items()
-
-
-def test_reference_to_shared_code_stays(online, publish):
-    """A model that was loaded from a repository without code is published without code, from there or from memory."""
-    publish(model=None, name=CODE)
-    publish("--code-repo", CODE)
-    publish(model=NAME, name="owner/copy")
-    TriaffineForNestedNER.from_pretrained(NAME).push_to_hub("owner/pushed")
-    for name in ("owner/copy", "owner/pushed"):
-        assert set(files_of(online, name)) == MODEL_FILES
-    assert files_of(online, "owner/copy")["model.safetensors"] == files_of(online)["model.safetensors"]
 
 
 def test_branch_is_made_and_a_private_repository_stays_so(online, publish):
@@ -320,21 +290,22 @@ def test_edited_card_is_kept(checkpoint, online, publish, caplog):
 def test_a_draft_of_a_card_is_replaced(checkpoint, online, publish, caplog, draft):
     """The Hub's website makes one of front matter where a licence is chosen for a new repository: that stays.
 
-    Also when the model is published again, there or, as it is on the Hub, elsewhere.
+    The licence stays when the model is published again, there or, as it is on the Hub, elsewhere.
     """
     api_of(online).create_repo(NAME)
     api_of(online).upload_file(path_or_fileobj=draft.encode(), path_in_repo="README.md", repo_id=NAME)
     (checkpoint / "README.md").write_bytes(draft.encode())
     assert "was edited" not in publish()
+    tags = ModelCard(files_of(online)["README.md"].decode()).data.tags
+    assert tags == [*TAGS, *(["medicine"] if "mit" in draft else [])]
     (checkpoint / "README.md").unlink()
     publish("--new-card")
     publish(model=NAME, name="owner/other")
     other = ModelCard(files_of(online, "owner/other")["README.md"].decode())
     card = ModelCard(files_of(online)["README.md"].decode())
     assert (card.data.model_name, other.data.model_name) == (NAME, "owner/other")
-    assert (card.data.license, card.data.tags) == (other.data.license, other.data.tags)
+    assert card.data.license == other.data.license == ("mit" if "mit" in draft else None)
     assert f"The draft of a card in {NAME} is replaced; its history keeps it." in caplog.text
-    assert (card.data.license, card.data.tags[len(TAGS) :]) == (("mit", ["medicine"]) if "mit" in draft else (None, []))
     assert not is_edited(str(card))
 
 

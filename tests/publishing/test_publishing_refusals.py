@@ -9,16 +9,12 @@ from huggingface_hub import HfApi, constants
 from huggingface_hub.errors import GatedRepoError
 from transformers import AutoModelForTokenClassification
 
-from modeling_triaffine.model.repository_triaffine import REMOTE_CODE_FILES
 from modeling_triaffine.publishing.repository import format_size
 from modeling_triaffine.publishing.upload import NotPublishedError, errors_of_hub, publish_folder, saved_before
 from tests.helpers.checkpoint_to_publish import (
-    CODE,
     CODE_FILES,
     MODEL_FILES,
     NAME,
-    api_of,
-    files_of,
     train_on,
 )
 from tests.helpers.portable import near
@@ -41,8 +37,6 @@ pytest_plugins = ("tests.helpers.hub_server",)
         (lambda checkpoint: ["--output", checkpoint, "--dry-run"], "exists already. Give the name of a new folder"),
         (lambda checkpoint: ["--output", checkpoint.parent / "new"], "add --dry-run"),
         (lambda checkpoint: ["--repo-id", "a//b"], "'a//b', which cannot be a repository"),
-        (lambda checkpoint: ["--code-repo", NAME], "cannot be both the model's repository and its code repository"),
-        (lambda checkpoint: ["--code-repo", CODE], f"The Hub has no model {CODE}"),
         (lambda checkpoint: ["--checkpoint", "owner/nothing"], "There is no folder owner/nothing. The Hub has no"),
     ],
 )
@@ -57,25 +51,6 @@ def test_mistakes_are_explained_and_nothing_is_written(checkpoint, online, comma
     assert online.repositories == {}
     after = {path for path in checkpoint.parent.rglob("*") if "hub_cache" not in path.parts}
     assert after - before == made
-
-
-def test_code_and_models_do_not_replace_each_other(checkpoint, online, command, publish):
-    publish(model=None, name=CODE)
-    shared = files_of(online, CODE)
-    lacking = "owner/lacking"
-    api_of(online).create_repo(lacking)
-    result = command("publish", "--checkpoint", checkpoint, "--repo-id", NAME, "--code-repo", lacking)
-    assert f"{lacking} lacks {min(REMOTE_CODE_FILES)}" in result.err
-    assert f"--code-only --repo-id {lacking}" in result.err
-    result = command("publish", "--checkpoint", checkpoint, "--repo-id", CODE)
-    assert f"{CODE} has the code that models in other repositories refer to" in result.err
-    assert files_of(online, CODE) == shared
-
-    publish("--code-repo", CODE)
-    model = files_of(online)
-    result = command("publish", "--code-only", "--repo-id", NAME)
-    assert f"{NAME} has a model" in result.err
-    assert files_of(online) == model
 
 
 def test_errors_of_the_hub_are_explained_in_one_paragraph(checkpoint, online, command, monkeypatch):
@@ -164,8 +139,6 @@ def test_dry_run_needs_no_hub(checkpoint, publish, tmp_path, monkeypatch):
     assert all(f"  {path.name} " in printed for path in folder.iterdir())
     assert {path.name for path in folder.iterdir()} == MODEL_FILES | CODE_FILES
     assert expected_answer(folder) == near(expected_answer(checkpoint))
-    publish("--dry-run", "--output", "code", model=None, name=CODE)
-    assert {path.name for path in (tmp_path / "code").iterdir()} == {*REMOTE_CODE_FILES, "LICENSE", "README.md"}
 
 
 def test_weights_in_several_files_stay_whole(encoder, publish, tmp_path):
