@@ -7,7 +7,6 @@ tries more files, and longer texts.
 import json
 import shutil
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,9 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from modeling_triaffine import NestedNERPipeline, TriaffineForNestedNER
-from modeling_triaffine.data import FORMATS, CorpusError
+from modeling_triaffine.data import CorpusError
 from tests.conftest import EXAMPLES
-from tests.helpers.corpora import SAMPLES, cas_json, read, write_files
+from tests.helpers.corpora import read, write_files
+from tests.helpers.format_cases import CASES
 from tests.helpers.tiny import save_tiny_model, tiny_pipeline
 
 FUZZED = settings(suppress_health_check=list(HealthCheck), database=None, derandomize=True)
@@ -55,32 +55,11 @@ def damage(draw) -> Callable[[bytes], bytes]:
     return damaged
 
 
-def doc_bin(folder: Path) -> Path:
-    spacy = pytest.importorskip("spacy")
-    doc = spacy.blank("en")("the mayor of Orsk slept.")
-    doc.spans["sc"] = [doc.char_span(0, 17, "Person"), doc.char_span(13, 17, "City")]
-    spacy.tokens.DocBin(docs=[doc]).to_disk(folder / "a.spacy")
-    return folder / "a.spacy"
-
-
-def cas(folder: Path) -> Path:
-    pytest.importorskip("cassis")
-    return write_files(folder, {"a.json": cas_json((0, 17, "Person"), (13, 17, "City"))})
-
-
-SEEDS: dict[str, Callable[[Path], Path]] = {name: partial(write_files, files=files) for name, files in SAMPLES.items()}
-SEEDS |= {"docbin": doc_bin, "cas": cas}
-
-
-def test_every_format_is_fuzzed():
-    assert set(SEEDS) == set(FORMATS) - {"genia_all_types"}  # which reads what "genia" reads
-
-
-@pytest.fixture(scope="module", params=SEEDS)
+@pytest.fixture(scope="module", params=CASES)
 def seed(request, tmp_path_factory) -> tuple[str, Path, dict[Path, bytes]]:
     """Name of a format, a good file or folder of it, and what its files hold."""
     folder = tmp_path_factory.mktemp(request.param)
-    path = SEEDS[request.param](folder)
+    path = write_files(folder, CASES[request.param].sample())
     return request.param, path, {file: file.read_bytes() for file in sorted(folder.iterdir()) if file.is_file()}
 
 
@@ -93,7 +72,7 @@ def test_the_seed_is_good(seed):
 @pytest.mark.parametrize("name", ["TF-8", "shift_jis", "hex", "idna"])
 @pytest.mark.parametrize("form", ["genia", "ace"])
 def test_an_encoding_that_xml_parsers_do_not_know_is_an_error(tmp_path, form, name):
-    path = SEEDS[form](tmp_path)
+    path = write_files(tmp_path, CASES[form].sample())
     for file in tmp_path.iterdir():
         content = file.read_text().replace('<?xml version="1.0" encoding="UTF-8"?>', '<?xml version="1.0"?>')
         file.write_text(content.replace('<?xml version="1.0"?>', f'<?xml version="1.0" encoding="{name}"?>'))

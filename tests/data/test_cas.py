@@ -3,7 +3,8 @@
 import pytest
 
 from modeling_triaffine.data import CorpusError, detect_format, load_nested_ner
-from tests.helpers.corpora import CAS_LAYER, NESTED, SAMPLES, TEXT, TOKENS, cas_json, read, spelled, write_files
+from tests.helpers.corpora import CAS_LAYER, NESTED, TEXT, TOKENS, cas_json, read, spelled, write_files
+from tests.helpers.format_cases import SAMPLES
 
 cassis = pytest.importorskip("cassis")
 

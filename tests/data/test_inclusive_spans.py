@@ -8,13 +8,13 @@ from tests.helpers.corpora import (
     NESTED,
     QUESTIONS,
     RECORD,
-    SAMPLES,
     TOKENS,
     read,
     spelled,
     write_files,
     write_json,
 )
+from tests.helpers.format_cases import SAMPLES
 
 SPANS = DOCUMENT["ner"][0]
 RECORDS = {

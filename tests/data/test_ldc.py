@@ -3,7 +3,8 @@
 import pytest
 
 from modeling_triaffine.data import FORMATS, CorpusError, load_nested_ner
-from tests.helpers.corpora import NESTED, SAMPLES, ace_annotations, ere_annotations, read, spelled, write_files
+from tests.helpers.corpora import NESTED, ace_annotations, ere_annotations, read, spelled, write_files
+from tests.helpers.format_cases import SAMPLES
 
 SOURCE = """<DOC>
 <DOCID> NEWS_1 </DOCID>

@@ -9,8 +9,9 @@ from datasets import Dataset, DatasetDict
 
 from modeling_triaffine.data import FEATURES, CorpusError, load_texts
 from modeling_triaffine.data import load_nested_ner as load
-from tests.helpers.corpora import PUBLISHED, RECORD, SAMPLES, write_files
+from tests.helpers.corpora import PUBLISHED, RECORD, write_files
 from tests.helpers.corpora import write_json as write
+from tests.helpers.format_cases import SAMPLES
 
 
 def changed(**fields):

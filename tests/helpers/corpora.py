@@ -164,26 +164,6 @@ def ere_annotations(mentions=NESTED, source=TEXT, others="", name="a"):
     )
 
 
-SAMPLES = {
-    "json_lines": {"a.jsonl": json.dumps(RECORD)},
-    "published_json": {"a.json": json.dumps([PUBLISHED])},
-    "inclusive_spans": {"a.jsonl": json.dumps(DOCUMENT)},
-    "mrc": {"a.json": json.dumps(QUESTIONS, indent=2)},
-    "text_spans": {"a.jsonl": json.dumps(TEXT_RECORD)},
-    "bigbio_kb": {"a.jsonl": json.dumps(BIGBIO_RECORD)},
-    "bioc": {"a.xml": BIOC_XML},
-    "pubtator": {"a.pubtator": PUBTATOR},
-    "label_studio": {"a.json": json.dumps([task(region(0, 17, "Person"), region(13, 17, "City"))], indent=1)},
-    "iob2": {"a.conll": COLUMNS},
-    "conllu": {"a.conllu": conllu("(1-Person", "", "", "(2-City)1)", "", "", words=TOKENS)},
-    "genia": {"a.xml": genia(article(f"The mayor of {cons('G#cell_line', 'Orsk')} slept ."))},
-    "brat": {"a.txt": TEXT, "a.ann": "T1\tPerson 0 17\tThe mayor of Orsk\nT2\tCity 13 17\tOrsk\n"},
-    "ace": {"a.sgm": ACE_SOURCE, "a.apf.xml": ace_annotations()},
-    "ere": {"a.txt": TEXT, "a.rich_ere.xml": ere_annotations()},
-}
-"""Format → files with the sentence `TEXT` and the entities `NESTED` (in GENIA, whose types are fixed, one)."""
-
-
 def write_files(folder, files):
     """Writes files, name → content, and returns the one that a reader opens."""
     for name, content in files.items():

@@ -1,0 +1,26 @@
+"""BioC in XML and JSON."""
+
+import json
+
+from ..corpora import BIOC_DOCUMENT, BIOC_XML
+from . import JSON_VALUES, XML, FormatCase
+
+FILES = {"a.xml": BIOC_XML}
+BAD = {
+    "another root": ("<annotations></annotations>", "", "<annotations>", "<collection>"),
+    "no type": (BIOC_XML.replace('key="type">City', 'key="kind">City'), "document 0 (document a)", "'type'", "'kind'"),
+    "no offset": (BIOC_XML.replace("<offset>0</offset>", ""), "document 0", "'passages[0].offset'"),
+    "offset": (BIOC_XML.replace('offset="13"', 'offset="x"'), "document 0", "locations[0].offset' is 'x' (str)"),
+    "truncated": (BIOC_XML[:-30], "line 7"),
+    "deep": (f"<document>{'<passage>' * 5000}{'</passage>' * 5000}</document>", "", "nested", "<passage>"),
+    "bomb": ('<!DOCTYPE a [<!ENTITY e "eeee">]><collection>&e;</collection>', "line 1", "'e'"),
+    "no passages": (
+        json.dumps({"documents": [{"id": "a", "text": "b"}]}),
+        "line 1, documents[0]",
+        "'passages'",
+        "'id', 'text'",
+    ),
+    "json cut": (json.dumps({"documents": [BIOC_DOCUMENT]}, indent=1)[:-30], "", "line "),
+    "no documents": (json.dumps({"documents": 3}), "line 1", "'documents' is 3 (int)"),
+}
+CASE = FormatCase(FILES, bad=BAD, anything=JSON_VALUES.map(json.dumps) | XML)

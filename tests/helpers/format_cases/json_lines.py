@@ -1,0 +1,51 @@
+"""Sentences of words, one a line."""
+
+import json
+
+from ..corpora import RECORD
+from . import JSON_VALUES, FormatCase, after
+
+
+def changed(**fields):
+    return {**RECORD, "id": "a:1", **fields}
+
+
+def without(name):
+    return {key: value for key, value in changed().items() if key != name}
+
+
+def entity(start, end, kind="City"):
+    return {"entities": [{"start": start, "end": end, "type": kind}]}
+
+
+FILES = {"a.jsonl": json.dumps(RECORD)}
+BAD = {
+    "not an object": ([1], "[1] (list)"),
+    "missing tokens": (without("tokens"), "'tokens'"),
+    "missing entities": (without("entities"), "'entities'"),
+    "id a number": (changed(id=3), "'id' is 3 (int)"),
+    "sent_id true": (changed(sent_id=True), "'sent_id' is True (bool)"),
+    "sent_id large": (changed(sent_id=2**31), f"'sent_id' is {2**31}"),
+    "no tokens": (changed(tokens=[], pos=[], entities=[]), "'tokens'"),
+    "null token": (changed(tokens=["a", None]), "'tokens[1]' is null"),
+    "empty token": (changed(tokens=["a", ""]), "'tokens[1]' is ''"),
+    "half a surrogate": (changed(tokens=["a", "\ud800"], pos=[], entities=[]), "'tokens' has '\\ud800'"),
+    "tags": (changed(pos=["DET"]), "'pos' has 1 tags for 6 tokens"),
+    "entity no object": (changed(entities=[[0, 1, "City"]]), "'entities[0]'"),
+    "entity without type": (changed(entities=[{"start": 0, "end": 1}]), "'entities[0].type'"),
+    "entity past the end": (changed(**entity(2, 7)), "'entities[0]' runs from 2 to 7"),
+    "entity backwards": (changed(**entity(3, 2)), "'entities[0]' runs from 3 to 2"),
+    "entity named None": (changed(**entity(0, 1, "None")), "'entities[0].type' is 'None'"),
+    "white space around a label": (changed(**entity(0, 1, " City")), "'entities[0].type' is ' City'"),
+    "line end in a label": (changed(**entity(0, 1, "P\nQ")), "'entities[0].type' is 'P\\nQ'", "'\\n'"),
+    "unknown label": (changed(**entity(0, 1, "X")), "'entities[0].type' is 'X'", "'City', 'Person'"),
+    "duplicate id": (RECORD, "'id': 'a:0'", "line 1"),
+    "context": (changed(left_tokens="so"), "'left_tokens' is 'so' (str)"),
+}
+CASE = FormatCase(
+    FILES,
+    bad=BAD,
+    put=after(RECORD),
+    place="line 2",
+    anything=JSON_VALUES.map(lambda values: "\n".join(map(json.dumps, values))),
+)
