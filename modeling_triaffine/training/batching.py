@@ -17,6 +17,7 @@ from torch.utils.data import Sampler
 from tqdm import tqdm
 
 from ..data.collator import encode_records
+from ..data.schema import CONTEXT_FIELDS
 from ..model.batches_triaffine import batches_by_length, feature_size
 from ..model.processing_triaffine import TriaffineProcessor
 
@@ -150,6 +151,30 @@ class EvaluationBatchSampler(Sampler[list[int]]):
 
     def __iter__(self) -> Iterator[list[int]]:
         return iter(self.batches)
+
+
+@dataclass
+class CaseAugmentation(Sequence[dict[str, Any]]):
+    """Training records of which a share is changed, half of them to capitals, half to lower case.
+
+    Which these are is decided by seed, epoch and row, so that a resumed training sees the same.
+    """
+
+    records: Sequence[dict[str, Any]]
+    share: float
+    sampler: TrainingBatchSampler
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def __getitem__(self, row: Any) -> Any:
+        record = self.records[row]
+        draw = np.random.default_rng([self.sampler.seed, self.sampler.epoch, row]).random()
+        if draw >= self.share:
+            return record
+        change = str.upper if draw < self.share / 2 else str.lower
+        changed = {name: list(map(change, record[name])) for name in ("tokens", *CONTEXT_FIELDS) if record.get(name)}
+        return {**record, **changed}
 
 
 def record_name(record: Mapping[str, Any]) -> str:

@@ -239,6 +239,14 @@ class TrainingOptions:
     max_grad_norm: float = option(
         0.1, "Clip gradients to this norm; 0: never", least=0, metavar="NORM", in_card="always"
     )
+    case_augmentation: float = option(
+        0.0,
+        "Share of the training sentences, drawn anew in every epoch, of which half are read in capitals and half in "
+        "lower case, such as 0.1: for such texts and an encoder that tells capitals apart",
+        least=0,
+        most=1,
+        metavar="SHARE",
+    )
     seed: int = _count(42, "Seed of all random numbers", least=0, in_card="always")
     bf16: bool = option(False, "Mixed precision on a GPU, or a CPU with instructions for bfloat16")
     fp16: bool = option(False, "Mixed precision on a GPU")

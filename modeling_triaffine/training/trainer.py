@@ -10,7 +10,7 @@ import copy
 import dataclasses
 import logging
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -34,6 +34,7 @@ from ..model.repository_triaffine import broken_weights
 from .arguments import WITHOUT_EFFECT, NestedNERTrainingArguments, check_arguments, without_effect
 from .batching import (
     RECORD_IDS,
+    CaseAugmentation,
     EvaluationBatchSampler,
     RecordCollator,
     Size,
@@ -218,7 +219,10 @@ class NestedNERTrainer(SearchTrainer):
         )
         self._callback.sampler = sampler
         collate_records = dataclasses.replace(self.collate_records, with_ids=True)
-        loader: DataLoader[Any] = self.accelerator.prepare(self._dataloader(windows, sampler, collate_records))
+        records: Sequence[Any] = windows
+        if share := self._own("case_augmentation"):
+            records = CaseAugmentation(windows, share, sampler)
+        loader: DataLoader[Any] = self.accelerator.prepare(self._dataloader(records, sampler, collate_records))
         return loader
 
     def set_initial_training_values(self, args: TrainingArguments, dataloader: DataLoader[Any], *others: Any) -> Any:
@@ -260,10 +264,10 @@ class NestedNERTrainer(SearchTrainer):
         return self._windows_by_dataset[key]
 
     def _dataloader(
-        self, windows: Windows, batch_sampler: Sampler[list[int]], collate_records: RecordCollator
+        self, records: Sequence[Any], batch_sampler: Sampler[list[int]], collate_records: RecordCollator
     ) -> DataLoader[Any]:
         return DataLoader(
-            cast("Dataset[Any]", windows),
+            cast("Dataset[Any]", records),
             batch_sampler=batch_sampler,
             collate_fn=collate_records,
             num_workers=self.args.dataloader_num_workers,
