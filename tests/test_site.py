@@ -6,10 +6,12 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import modeling_triaffine
+from modeling_triaffine.data.formats import BUILT_IN
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -40,10 +42,42 @@ def test_a_public_name_has_a_docstring_and_a_place_in_the_reference(site, name):
     assert f'id="modeling_triaffine.{name}"' in (site / "reference" / "python.html").read_text(encoding="utf-8")
 
 
+def test_sections_that_messages_of_the_package_name_exist(site):
+    texts = "".join(path.read_text(encoding="utf-8") for path in Path(modeling_triaffine.__file__).parent.rglob("*.py"))
+    named = set(re.findall(r"docs/(\w+)\.md#([\w-]+)", texts))
+    assert ("corpora", "dev-sets") in named
+    for page, section in named:
+        assert f'id="{section}"' in (site / f"{page}.html").read_text(encoding="utf-8")
+
+
+def load(name: str) -> Any:
+    """A module of the site, whose folder is no package."""
+    specification = importlib.util.spec_from_file_location(name, REPOSITORY / "docs" / "_site" / f"{name}.py")
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+PAGES = load("write_pages").PAGES
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_written_pages_are_up_to_date(name):
+    """`python docs/_site/write_pages.py` writes them."""
+    assert (REPOSITORY / "docs" / name).read_text(encoding="utf-8") == PAGES[name]()
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_the_table_of_formats_says_what_each_is(name):
+    row = re.search(rf"(?m)^\| \[`{name}`\]\(#[\w-]+\) (.*)\|$", PAGES["corpora.md"]())
+    tools, nested, raw_text, example = (cell.strip() for cell in row[1].lstrip("|").split(" | "))
+    assert tools
+    assert {nested, raw_text} <= {"yes", "no"}
+    assert len(example) > len("``")
+
+
 def test_links_of_the_repository_are_found():
-    specification = importlib.util.spec_from_file_location("hooks", REPOSITORY / "docs" / "_site" / "hooks.py")
-    hooks = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(hooks)
+    hooks = load("hooks")
 
     assert hooks.target("docs/results.md", "../benchmarks/results/accuracy.svg") == "benchmarks/results/accuracy.svg"
     assert hooks.target("README.md", "docs/results.md") == "docs/results.md"

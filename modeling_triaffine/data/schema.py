@@ -51,11 +51,11 @@ MAX_EXAMPLES = 3
 MUCH_LOST = 0.05
 TO_DATASET = (
     "Make a data set of one record for each text or sentence with datasets.Dataset.from_list; "
-    "docs/corpora.md (Tables) shows how to group the rows of a table"
+    "docs/corpora.md#a-table-spreadsheet-or-dataframe shows how to group the rows of a table"
 )
 OF_TABLES = (
-    "If it is a table of entities, docs/corpora.md (Tables) converts it with pandas; if it is a data set, (Datasets "
-    "from the Hub) with adapt_dataset"
+    "If it is a table of entities, docs/corpora.md#a-table-spreadsheet-or-dataframe converts it with pandas; if it is "
+    "a data set, adapt_dataset does"
 )
 
 Kind = TypeVar("Kind", str, int, list[Any])

@@ -361,7 +361,7 @@ def check_splits(training: NestedNERTrainingArguments, dataset: DatasetDict) -> 
     if training.do_train and training.eval_strategy != "no" and "validation" not in dataset:
         raise ValueError(
             "There is no validation data to choose the best checkpoint; give --validation_file, or hold out a part of "
-            "the training data (docs/corpora.md, Corpora without dev). To train without, add --eval_strategy no."
+            "the training data (docs/corpora.md#dev-sets). To train without, add --eval_strategy no."
         )
     needed = {"validation": training.do_eval and not training.do_train, "test": training.do_predict}
     for split, is_needed in needed.items():

@@ -76,6 +76,6 @@ ACE = format_of_pairs(
     name="ace",
     description="ACE as distributed by LDC, a folder of .sgm and .apf.xml",
     recognizes=lambda head: head.startswith("<") and "<source_file" in head,
-    tools="LDC",
+    tools="LDC's ACE 2004 and 2005",
     example='<entity_mention ID="1-1"><extent><charseq START="13" END="16">Orsk</charseq></extent></entity_mention>',
 )

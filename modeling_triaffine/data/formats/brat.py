@@ -105,6 +105,6 @@ BRAT = CorpusFormat(
     has_own_words=False,
     suffixes=ANNOTATION_SUFFIXES,  # by these alone, which lead to its text
     documents=brat_documents,
-    tools="brat, shared tasks of BioNLP, doccano2brat and other converters",
+    tools="brat, shared tasks of BioNLP, converters of other tools",
     example="T1\tPerson 0 17\tThe mayor of Orsk",
 )

@@ -202,5 +202,5 @@ CONLLU = CorpusFormat(
     suffixes=(".conllu",),
     recognizes=lambda head: bool(re.search(r"(?m)^1\t(?:[^\t\n]*\t){8}[^\t\n]*$", head)) and "Entity=(" in head,
     tools="GUM, CorefUD, NorNE, Stanza",
-    example="4\\tOrsk\\tOrsk\\tPROPN\\tNNP\\t_\\t2\\tnmod\\t_\\tEntity=(2-place-new)1)",
+    example="4\tOrsk\tOrsk\tPROPN\tNNP\t_\t2\tnmod\t_\tEntity=(2-place-new)1)",
 )

@@ -80,6 +80,6 @@ ERE = format_of_pairs(
     name="ere",
     description="ERE as distributed by LDC, a folder of .rich_ere.xml and texts",
     recognizes=lambda head: "<deft_ere" in head,
-    tools="LDC",
+    tools="LDC's TAC KBP and DEFT ERE",
     example='<entity_mention id="m-1" offset="13" length="4"><mention_text>Orsk</mention_text></entity_mention>',
 )

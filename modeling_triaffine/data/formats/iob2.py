@@ -288,6 +288,6 @@ IOB2 = CorpusFormat(
     suffixes=(".conll", ".iob", ".iob2", ".bio", ".tsv"),
     recognizes=lambda head: bool(re.search(r"[\t ][BISU]-", head)) and _layout(head, None) is not None,
     columns="the columns, counted from 0: {'tokens': 0, 'entities': [1, 2], 'pos': 3}",
-    tools="GermEval 2014, DaN+, Wojood, shared tasks of CoNLL",
-    example="Orsk\\tI-Person\\tB-City",
+    tools="CoNLL columns: CoNLL-2003, GermEval 2014, DaN+, Wojood",
+    example="Orsk\tI-Person\tB-City",
 )

@@ -68,5 +68,5 @@ PUBTATOR = CorpusFormat(
     suffixes=(".pubtator", ".pubtator.txt"),
     recognizes=lambda head: bool(re.match(r"[^|\t\n]+\|t\|", head)),
     tools="PubTator, BioCreative",
-    example="227508\\t0\\t8\\tNaloxone\\tChemical\\tD009270",
+    example="227508\t0\t8\tNaloxone\tChemical\tD009270",
 )
