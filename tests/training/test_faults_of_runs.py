@@ -86,9 +86,12 @@ def break_program() -> None:
 def break_fifth_loss() -> None:
     original, calls = NestedNERTrainer.compute_loss, []
 
-    def compute_loss(self, *arguments, **options):
+    def compute_loss(self, model, *arguments, **options):
+        loss = original(self, model, *arguments, **options)
+        if not model.training:  # an evaluation, which computes the loss, too
+            return loss
         calls.append(1)
-        return original(self, *arguments, **options) * (float("nan") if len(calls) == 5 else 1)
+        return loss * (float("nan") if len(calls) == 5 else 1)
 
     NestedNERTrainer.compute_loss = compute_loss
 
