@@ -42,8 +42,8 @@ def test_the_folder_is_good(model_folder):
 
 
 CONFIGURATIONS: list[tuple[Any, str]] = [
-    ({"mlp_dropout": "0.1"}, "`mlp_dropout` is '0.1'; give"),  # other fields: test_configuration.py
-    ({"aux_loss_weight": float("nan")}, "`aux_loss_weight` is nan; give a number of at least 0"),
+    ({"mlp_dropout": "0.1"}, "`mlp_dropout` is '0.1'; it must be a number"),  # other fields: test_configuration.py
+    ({"aux_loss_weight": float("nan")}, "`aux_loss_weight` is nan; it must be at least 0"),
     ({"id2label": ["DNA", "None"]}, "list"),
     ({"id2label": {"0": ["DNA"], "1": "protein", "2": "None"}}, r"`id2label` is \['DNA'\]; give every label's name"),
     ({"label2id": [1]}, "`label2id`"),
@@ -61,7 +61,7 @@ CONFIGURATIONS: list[tuple[Any, str]] = [
     ({"dtype": 5}, "`dtype` is 5; give the name of one of torch's dtypes"),
     ({"auto_map": {"AutoConfig": 5}}, "config"),
     ({"auto_map": [5]}, r"`auto_map` is \[5\]"),
-    ({"lstm_layers": 400}, "`lstm_layers` is 400; give a whole number from 1 to 16"),
+    ({"lstm_layers": 400}, "`lstm_layers` is 400; it must be from 1 to 16"),
     ([], "config.json"),
 ]
 PROCESSORS: list[tuple[Any, str]] = [
