@@ -548,3 +548,22 @@ def test_prediction_leaves_the_model_in_its_mode_and_is_without_dropout(encoder)
     first, second = (predict_words(model, processor, records, threshold=0.0) for _ in range(2))
     assert first == near(second)
     assert model.training
+
+
+def test_several_files_are_one_corpus(command, tmp_path):
+    """Named one by one, as a shell expands a pattern, or by a pattern in quotes."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for name in ("a", "b"):
+        (folder / f"{name}.tsv").write_text(f"{name}\tB-X\n\nslept\tO\n")
+    one_by_one = [folder / "a.tsv", folder / "b.tsv"]
+    for number, corpus in enumerate((one_by_one, [folder / "*.tsv"])):
+        counted = json.loads(command("statistics", *corpus, "--json").out)
+        assert counted["train"]["sentences"] == 4
+        out = tmp_path / f"out{number}"
+        assert command("convert", *corpus, out, "--to", "json_lines").code == 0
+        names = [json.loads(line)["doc_id"] for line in (out / "train.jsonl").read_text().splitlines()]
+        assert names == ["a", "a", "b", "b"]
+    (folder / "b-test.tsv").write_text("b\tB-X\n")
+    failed = command("statistics", folder)
+    assert (failed.code, "b-test.tsv could be a split" in failed.err, "--test_file" in failed.err) == (2, True, True)
