@@ -186,7 +186,7 @@ class TestSplits:
     @pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.parquet", "a.arrow", "a.xlsx", "in/train.csv"])
     def test_tables(self, tmp_path, name):
         path = write_files(tmp_path, {name: "id,text,start\n1,a,0\n"})
-        with pytest.raises((CorpusError, FileNotFoundError), match=r"table of entities, docs/corpora.md \(Tables\)"):
+        with pytest.raises((CorpusError, FileNotFoundError), match=r"table of entities, docs/corpora.md#a-table"):
             load(tmp_path / "in" if name.startswith("in/") else path)
 
     def test_data_sets_saved_by_datasets(self, tmp_path):
