@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 import modeling_triaffine
+from modeling_triaffine.commands.reference import describe_commands
 from modeling_triaffine.data.formats import BUILT_IN
+from modeling_triaffine.model.options_triaffine import MODEL_OPTIONS
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -65,6 +67,19 @@ PAGES = load("write_pages").PAGES
 def test_written_pages_are_up_to_date(name):
     """`python docs/_site/write_pages.py` writes them."""
     assert (REPOSITORY / "docs" / name).read_text(encoding="utf-8") == PAGES[name]()
+
+
+def test_every_option_can_be_found_by_its_name(site):
+    names = ("commands", "configuration", "options")
+    pages = {name: (site / "reference" / f"{name}.html").read_text(encoding="utf-8") for name in names}
+    for command in describe_commands():
+        assert f'<h2 id="{command.name}">' in pages["commands"]
+        for option in command.options:
+            if option.name in MODEL_OPTIONS:
+                assert f'<h3 id="{option.name}">' in pages["configuration"]
+            else:
+                page = pages["options" if command.name == "train" else "commands"]
+                assert re.search(rf"<code>--{option.name}\b", page), f"{command.name} --{option.name}"
 
 
 @pytest.mark.parametrize("name", BUILT_IN)

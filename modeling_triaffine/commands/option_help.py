@@ -41,11 +41,16 @@ def format_options(options: Iterable[Option]) -> str:
     return "\n".join(f"{section}\n{''.join(entries)}" for section, entries in sections.items())
 
 
-def _entry(option: Option) -> str:
+def as_typed(option: Option) -> str:
+    """The option and what stands for its value: `--threshold PROBABILITY`."""
     value = option.metavar or ("CHOICE" if option.meanings else METAVARS[option.type])
     value = f"[{value}]" if option.bare else f"{value} …" if option.many else value
     is_flag = option.type is bool and not option.default
-    name = f"  --{option.name}" + ("" if is_flag else f" {value}")
+    return f"--{option.name}" + ("" if is_flag else f" {value}")
+
+
+def _entry(option: Option) -> str:
+    name = f"  {as_typed(option)}"
     lines = textwrap.wrap(describe(option), WIDTH - COLUMN, break_on_hyphens=False)
     first = f"{name:<{COLUMN}}{lines[0]}" if len(name) < COLUMN - 1 else f"{name}\n{'':<{COLUMN}}{lines[0]}"
     return "\n".join([first, *(f"{'':<{COLUMN}}{line}" for line in lines[1:])]) + "\n"

@@ -95,7 +95,7 @@ def _read_field(one: Any, annotation: Any) -> Option:
         one.name,
         str if choices else known,
         None if one.default is MISSING else getattr(one.default, "value", one.default),
-        " ".join(one.metadata.get("help", "").split()),
+        " ".join(one.metadata.get("help", "").replace("%%", "%").split()).removesuffix("."),  # written for argparse
         dict.fromkeys(choices, ""),
         optional=NoneType in kinds,
         section=INHERITED,
