@@ -2,7 +2,7 @@
 
 The command line and a recipe (`command_line.py`, `recipes.py`) define a run; `preparation.py` builds data and model,
 `run.py` trains, scores and saves with the trainer (`trainer.py`, whose optimizer is in `optimization.py`).
-`callbacks.py` acts at its events, `checkpoints.py` finds undamaged checkpoints, and `faults.py` explains what can stop
+`callbacks.py` acts at its events, `checkpoints.py` finds complete checkpoints, and `faults.py` explains what can stop
 a training. `ablations.py` trains the paper's ablations and tabulates their scores.
 
 The public names are imported when they are first used: `options.py`, which declares the options, needs no library.

@@ -1,4 +1,4 @@
-"""What can stop a training without an error in the program: numbers, memory, disk, a damaged checkpoint.
+"""What can stop a training without an error in the program: numbers, memory, disk, an incomplete checkpoint.
 
 Each is raised as a [`TrainingFault`], whose message is one paragraph: what happened, and what to do.
 """
@@ -53,7 +53,7 @@ class SavingError(TrainingFault, OSError):
 
 
 class DamagedCheckpointError(TrainingFault, ValueError):
-    """A file of the checkpoint to resume from is missing, cut off or unreadable."""
+    """The checkpoint to resume from is incomplete."""
 
 
 class ResumeError(TrainingFault, ValueError):

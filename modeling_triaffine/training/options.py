@@ -16,7 +16,7 @@ START, DATA, TRAINING, SCORES = "Start", "Data", "Training", "Scores and card"
 MODEL, RARE = "Model: the fields of TriaffineConfig", "Rarely needed"
 INHERITED = "Inherited from transformers' TrainingArguments"
 SECTIONS = (START, DATA, TRAINING, SCORES, MODEL, RARE, INHERITED)
-LATEST = "latest"  # --resume_from_checkpoint: the latest undamaged checkpoint in the output folder
+LATEST = "latest"  # --resume_from_checkpoint: the latest complete checkpoint in the output folder
 FOLLOWS: Any = None  # the default of what follows from other options
 BOOLEANS = {
     **dict.fromkeys(("true", "yes", "t", "y", "1"), True),
@@ -188,7 +188,7 @@ class TrainingOptions:
     )
     resume_from_checkpoint: str | None = option(
         None,
-        f"Resume from this checkpoint; without PATH or with {LATEST!r}, from the latest undamaged one in --output_dir, "
+        f"Resume from this checkpoint; without PATH or with {LATEST!r}, from the latest complete one in --output_dir, "
         "or from scratch if there is none",
         metavar="PATH",
         bare=LATEST,

@@ -1,7 +1,7 @@
 """NestedNERTrainer: transformers' Trainer, adapted to nested NER.
 
 It adds three learning rates, batches of similar length, a loss averaged over the sentences of an update, evaluation by
-entities, and resuming from undamaged checkpoints only. Everything else is inherited: precision, accumulation,
+entities, and resuming from complete checkpoints only. Everything else is inherited: precision, accumulation,
 distributed training, logging and trackers, checkpoints and their rotation, the choice of the best one.
 """
 
@@ -43,7 +43,7 @@ from .batching import (
     record_name,
 )
 from .callbacks import TrainingCallback
-from .checkpoints import FILES, find_checkpoint, list_files, remove_damaged
+from .checkpoints import find_checkpoint, remove_incomplete
 from .faults import check_writable, explaining_faults, loss_error, weights_error
 from .new_labels import Teacher, drop_calibration
 from .optimization import averaging, build_parameter_groups, choose_optimizer, has_average
@@ -444,12 +444,12 @@ class NestedNERTrainer(SearchTrainer):
         """Trains; see `transformers.Trainer.train`.
 
         Args:
-            resume_from_checkpoint: folder of a checkpoint; True or "latest" for the latest undamaged one in
+            resume_from_checkpoint: folder of a checkpoint; True or "latest" for the latest complete one in
                 `args.output_dir`, or to start from scratch if there is none.
 
         Raises:
             TrainingFault: the loss is not finite (a FloatingPointError), memory is exhausted (a RuntimeError), the
-                output folder cannot be written to (an OSError), or the checkpoint is damaged (a ValueError).
+                output folder cannot be written to (an OSError), or the checkpoint is incomplete (a ValueError).
         """
         output_dir = self.args.output_dir
         if self.args.should_save:
@@ -458,7 +458,7 @@ class NestedNERTrainer(SearchTrainer):
         self.is_resumed, self.run_summary = checkpoint is not None, None
         self.accelerator.wait_for_everyone()  # all have found the same one
         if self.args.should_save:
-            remove_damaged(output_dir, checkpoint)
+            remove_incomplete(output_dir, checkpoint)
         if checkpoint is not None:
             logger.info("Resuming from %s.", checkpoint)
         if self.model_init is None:
@@ -482,16 +482,12 @@ class NestedNERTrainer(SearchTrainer):
         if is_checkpoint and self.args.should_save:
             # An overwritten checkpoint counts as incomplete until the Trainer writes the new state.
             (Path(str(output_dir)) / TRAINER_STATE_NAME).unlink(missing_ok=True)
-            state.stateful_callbacks.pop(FILES, None)
         with self._explaining_faults():
             super().save_model(output_dir, _internal_call)
 
     def _save_rng_state(self, output_dir: str) -> None:
-        """Lists the files of all processes in the state, which the Trainer saves next."""
         super()._save_rng_state(output_dir)
-        self.accelerator.wait_for_everyone()
-        state: Any = self.state
-        state.stateful_callbacks[FILES] = list_files(output_dir)
+        self.accelerator.wait_for_everyone()  # the Trainer writes the state next, which makes the checkpoint complete
 
     def _save(self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None) -> None:
         super()._save(output_dir, state_dict)
