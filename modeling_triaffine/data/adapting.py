@@ -3,7 +3,7 @@
 import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from datasets import ClassLabel, Dataset, DatasetDict, LargeList, List, concatenate_datasets
@@ -13,7 +13,7 @@ from .alignment import WordSplitter
 from .context import AnyDataset
 from .documents import DEFAULT_SENTENCE_SPLITTER, Document, Sentence, document_of_words, sentences_of
 from .formats.bigbio import BIGBIO, bigbio_document
-from .formats.iob2 import BETWEEN_TAGS, RULE, TAG, decode_tags
+from .formats.tags import RULE, STANDARD, TagScheme, decode_tags, scheme_of
 from .formats.text_spans import TextForm, annotated_text
 from .json_records import JsonObject
 from .schema import FEATURES, RecordChecker, as_records
@@ -22,6 +22,8 @@ logger = logging.getLogger(__name__)
 
 FIELDS = {"tokens": {"tokens", "entities", "pos", "id", "doc_id"}, "text": {"text", "entities", "id"}}
 """The fields that can have columns, by the one that is the sentence or text."""
+HEAD_ROWS = 1000
+"""Rows from which it is seen how the tags of a column are written."""
 PART_SIZE = 10_000
 """Sentences that are in memory as Python's objects, which take several times as much as a data set."""
 TAGS_OR_SPANS = (
@@ -130,7 +132,9 @@ def _columns_named(columns: Mapping[str, Any], known: Sequence[str]) -> list[str
 def _of_words(dataset: Dataset, columns: Any, name: str, check: RecordChecker) -> Iterator[Document]:
     numbers: Counter[str] = Counter()
     given = columns["entities"]
+    named = [given] if isinstance(given, str) else given
     features = dataset.features
+    schemes = {column: _scheme(dataset, column, features[column]) for column in named}
     for number, (row, where) in enumerate(_rows(dataset, check)):
         identifier = _value(row, columns, "id", f"{name}:{number}")
         doc_id = _value(row, columns, "doc_id", identifier)
@@ -138,8 +142,8 @@ def _of_words(dataset: Dataset, columns: Any, name: str, check: RecordChecker) -
         num_tokens = len(check.typed(raw, "tokens", list, where))
         raw["entities"] = [
             entity
-            for column in ([given] if isinstance(given, str) else given)
-            for entity in _entities(row[column], column, features[column], num_tokens, where, check)
+            for column in named
+            for entity in _entities(row[column], column, schemes[column], num_tokens, where, check)
         ]
         fields = {**raw, "pos": row[columns["pos"]] if "pos" in columns else []}
         yield document_of_words(doc_id, [Sentence(fields, where)])
@@ -193,21 +197,32 @@ def _readable(value: Any, feature: Any) -> Any:
     return value
 
 
+def _scheme(dataset: Dataset, column: str, feature: Any) -> TagScheme | None:
+    """How the tags of a column are written; None for a column of spans."""
+    of_words = getattr(feature, "feature", None)
+    if getattr(of_words, "dtype", "null") == "null" or isinstance(of_words, Mapping):
+        return None
+    if isinstance(of_words, ClassLabel):
+        return scheme_of(of_words.names) or STANDARD
+    cells = chain.from_iterable(row or () for row in dataset[:HEAD_ROWS][column])
+    return scheme_of(cell for cell in cells if isinstance(cell, str)) or STANDARD
+
+
 def _entities(
-    values: Any, column: str, feature: Any, num_tokens: int, where: str, check: RecordChecker
+    values: Any, column: str, scheme: TagScheme | None, num_tokens: int, where: str, check: RecordChecker
 ) -> Sequence[Any]:
     """The entities in a column of tags, or its spans, which are checked later."""
     if not isinstance(values, list):
         raise check.error(where, f"field '{column}' is {shown(values)}", "It must be a list of tags or of spans")
-    has_tags = getattr(getattr(feature, "feature", None), "dtype", "null") != "null"  # even if this list is empty
-    if not has_tags and all(isinstance(value, Mapping) for value in values):
+    if scheme is None and all(isinstance(value, Mapping) for value in values):
         return [_span(value) for value in values]
-    if wrong := [tag for tag in values if not (isinstance(tag, str) and TAG.fullmatch(tag))]:
+    scheme = scheme or STANDARD
+    if wrong := [tag for tag in values if not (isinstance(tag, str) and scheme.fits(tag))]:
         raise check.error(where, f"field '{column}' has {shown(wrong[0])}", TAGS_OR_SPANS)
     if len(values) != num_tokens:
         problem = f"field '{column}' has {len(values)} tags for {num_tokens} tokens"
         raise check.error(where, problem, "Give one tag for each token")
-    return list(decode_tags(map(BETWEEN_TAGS.split, values), check))
+    return list(decode_tags((scheme.read(tag) or () for tag in values), check, scheme.note))
 
 
 def _span(value: Mapping[str, Any]) -> Mapping[str, Any]:

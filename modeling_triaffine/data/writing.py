@@ -18,7 +18,8 @@ from datasets import Dataset
 
 from ..files import new_folder
 from .alignment import join_sentences, join_tokens
-from .formats.iob2 import BETWEEN_TAGS, DOCUMENT_START, POS_NAME, TAGS_NAME, TOKENS_NAME
+from .formats.iob2 import DOCUMENT_START, POS_NAME, TAGS_NAME, TOKENS_NAME
+from .formats.tags import BETWEEN_TAGS, OUTSIDE
 from .reading import BYTE_ORDER_MARK
 from .schema import CONTEXT_FIELDS, FEATURES, RecordChecker
 from .writing_texts import TextDocument, write_bioc_json, write_bioc_xml, write_brat, write_pubtator
@@ -187,6 +188,8 @@ def _check_columns(record: Mapping[str, Any], rows: Sequence[Sequence[str]]) -> 
         raise _not_representable(record, f"{rows[0][0]} as its first token, which would begin a document", "iob2")
     if joined := [entity["type"] for entity in record["entities"] if BETWEEN_TAGS.search(entity["type"])]:
         raise _not_representable(record, f"the type {joined[0]!r}, which would be several tags", "iob2")
+    if any(entity["type"] == OUTSIDE for entity in record["entities"]):
+        raise _not_representable(record, f"the type {OUTSIDE!r}, which would be no type", "iob2")
     for row in rows:
         for value in row:
             if re.search(r"[\t\r\n]", value):

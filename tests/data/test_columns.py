@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modeling_triaffine.data import CorpusError, RecordChecker, load_nested_ner
-from modeling_triaffine.data.formats.iob2 import decode_tags
+from modeling_triaffine.data import CorpusError, RecordChecker, load_nested_ner, load_texts
+from modeling_triaffine.data.formats.tags import STANDARD, decode_tags
+from modeling_triaffine.model.text_triaffine import word_splitter
 from tests.helpers.corpora import conllu, read, spelled, triples, write_files
 
 NESTED = [("the mayor of Orsk", "Person"), ("Orsk", "City")]
@@ -135,6 +136,74 @@ class TestIob2:
         assert triples(record) == [(0, 1, "A"), (1, 3, "A"), (3, 4, "B"), (4, 5, "A"), (6, 7, "x-y")]
         assert "tags I- that begin an entity read as B-: 2" in check.report()
 
+    @pytest.mark.parametrize(
+        "write",
+        [
+            lambda prefix, kind: f"{prefix}_{kind}",
+            lambda prefix, kind: f"{prefix.lower()}-{kind}",
+            lambda prefix, kind: f"{prefix.lower()}_{kind}",
+            lambda prefix, kind: f"{kind}-{prefix}",
+            lambda prefix, kind: f"{kind}_{prefix}",
+            lambda prefix, kind: f"{kind}-{prefix.lower()}",
+        ],
+        ids=["B_LOC", "b-LOC", "b_LOC", "LOC-B", "LOC_B", "LOC-b"],
+    )
+    @pytest.mark.parametrize("name", ["a.conll", "a.txt"])
+    def test_prefixes_written_otherwise(self, tmp_path, write, name):
+        tags = [write("B", "LOC"), write("I", "LOC"), write("B", "LOC"), "O", write("B", "art-x_y")]
+        (record,), check = read(write_files(tmp_path, {name: "".join(f"w {tag}\n" for tag in tags)}))
+        assert triples(record) == [(0, 2, "LOC"), (2, 3, "LOC"), (4, 5, "art-x_y")]
+        assert not check.counts
+
+    def test_prefixes_without_types(self, tmp_path):
+        (record,), check = read(write_files(tmp_path, {"a.conll": "".join(f"w {tag}\n" for tag in "BIOBBE")}))
+        assert triples(record) == [(0, 2, "entity"), (3, 4, "entity"), (4, 6, "entity")]
+        assert check.counts == {"entities of tags without types, read as 'entity'": 3}
+
+    @pytest.mark.parametrize("name", ["a.conll", "a.txt"])
+    @pytest.mark.parametrize("between", ["\t", " "])
+    def test_types_without_prefixes(self, tmp_path, name, between):
+        """As in Few-NERD, KIND and the output of Stanford NER."""
+        lines = ["Orsk LOC", "Omsk LOC", "a O", "b person-actor", "c LOC", "", "# LOC", "# not", "d O"]
+        content = "\n".join(lines).replace(" ", between)
+        records, check = read(write_files(tmp_path, {name: content + "\n"}))
+        assert [triples(record) for record in records] == [
+            [(0, 2, "LOC"), (3, 4, "person-actor"), (4, 5, "LOC")],
+            [(0, 1, "LOC"), (1, 2, "not")],
+        ]
+        note = "entities of tags without B and I, adjacent words of one type being one entity"
+        assert check.counts == {note: 5}
+
+    def test_types_without_prefixes_in_several_columns(self, tmp_path):
+        """A column before them without O, such as parts of speech, has no types."""
+        (record,), check = read(write_files(tmp_path, {"a.conll": "a NN LOC O\nb VB O O\nc NN ORG LOC\nd X O O\n"}))
+        assert triples(record) == [(0, 1, "LOC"), (2, 3, "ORG"), (2, 3, "LOC")]
+        assert check.counts["values of column 1 ignored"] == 4
+
+    def test_tags_of_two_schemes_are_named(self, tmp_path):
+        with pytest.raises(
+            CorpusError, match=r"last column has 'B-LOC', 'LOC', 'O'\. A tag is O, or B-, I- and a type"
+        ):
+            read(write_files(tmp_path, {"a.conll": "a B-LOC\nb LOC\nc O\n"}))
+
+    def test_outside_is_no_type(self, tmp_path):
+        (record,), check = read(write_files(tmp_path, {"a.conll": "a B-LOC\nb I-O\nc B-O\nd B-LOC\n"}))
+        assert triples(record) == [(0, 1, "LOC"), (3, 4, "LOC")]
+        assert check.counts == {"tags I-O read as O": 1, "tags B-O read as O": 1}
+
+    @pytest.mark.parametrize("tag", ["B-LOC", "LOC"])
+    def test_lines_without_a_token_and_of_column_names(self, tmp_path, tag):
+        lines = ["Token\tTag", f"Orsk\t{tag}", "\tO", "\u200b", "a\tO", "", "Token\tO", "", "\ufeff"]
+        records, check = read(write_files(tmp_path, {"a.tsv": "\n".join(lines)}))
+        assert [record["tokens"] for record in records] == [["Orsk", "a"], ["Token"]]
+        assert check.counts["lines without a token dropped"] == 3
+        assert check.counts["lines of column names left out"] == 1
+
+    def test_lines_without_a_token_before_spaces(self, tmp_path):
+        records, check = read(write_files(tmp_path, {"a.conll": "Orsk B-LOC\n O\na O\n"}))
+        assert [record["tokens"] for record in records] == [["Orsk", "a"]]
+        assert check.counts == {"lines without a token dropped": 1}
+
     @given(
         entities=st.lists(st.tuples(st.integers(0, 2), st.integers(1, 4), st.sampled_from(["A", "x-y"])), max_size=5),
         scheme=st.sampled_from(["BIIB", "BIES", "BILU", "BMES"]),
@@ -148,7 +217,7 @@ class TestIob2:
             prefixes = only if length == 1 else first + inside * (length - 2) + last
             tags += [f"{prefix}-{kind}" for prefix in prefixes]
         check = RecordChecker("")
-        assert list(decode_tags([[tag] for tag in tags], check)) == expected
+        assert list(decode_tags(map(STANDARD.read, tags), check)) == expected
         assert not check.counts
 
     def test_tags_that_continue_nothing_are_counted(self, tmp_path):
@@ -177,6 +246,37 @@ class TestIob2:
     def test_wrong_columns(self, tmp_path, columns):
         with pytest.raises(ValueError, match=r"`columns` .*There are 3; name them as in {'tokens': 0"):
             read(write_files(tmp_path, {"a.conll": DANISH}), columns=columns)
+
+
+class TestColumnsWithText:
+    PLUS = """# global.columns = ID FORM MISC NER
+# newdoc id = d
+# text = In Orsk, dunno.
+1\tIn\t_\tO
+2\tOrsk\tSpaceAfter=No\tB-LOC
+3\t,\t_\tO
+4-5\tdunno\tSpaceAfter=No\t_
+4\tdo\t_\tO
+5\tknow\t_\tO
+6\t.\t_\tO
+"""
+
+    @pytest.mark.parametrize("comment", [True, False])
+    @pytest.mark.parametrize("name", ["a.conllup", "a.conllu", "a.conll"])
+    def test_the_text_is_that_of_the_comment_or_of_the_spaces(self, tmp_path, comment, name):
+        content = self.PLUS if comment else self.PLUS.replace("# text = In Orsk, dunno.\n", "")
+        file = write_files(tmp_path, {name: content + "\n1\tAh\t_\tO\n"})
+        (text,) = load_texts(file)["train"]
+        assert text["text"] == "In Orsk, dunno. Ah"
+        assert [text["text"][one["start"] : one["end"]] for one in text["entities"]] == ["Orsk"]
+        assert load_nested_ner(file)["train"]["tokens"][:] == [["In", "Orsk", ",", "do", "know", "."], ["Ah"]]
+        again = load_nested_ner(file, word_splitter=word_splitter("whitespace"))["train"]
+        assert again["tokens"][:] == [["In", "Orsk,", "dunno."], ["Ah"]]
+
+    def test_a_file_of_conllu_plus_without_tags_names_the_end_of_its_line(self, tmp_path):
+        line = "\t".join(["1", "Orsk", *"_" * 60, "1:PER"])
+        with pytest.raises(CorpusError, match=r"1:PER', with 63 columns, .*--format iob2"):
+            read(write_files(tmp_path, {"a.conllu": line + "\n"}))
 
 
 GUM = """# newdoc id = doc

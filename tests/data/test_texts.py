@@ -5,15 +5,15 @@ import json
 import pytest
 
 from modeling_triaffine.data import CorpusError, load_nested_ner, load_texts
-from modeling_triaffine.data.formats.conllu import written_text
+from modeling_triaffine.data.formats.written_words import Row, written_text
 from modeling_triaffine.model.text_triaffine import word_splitter
 from tests.helpers.corpora import TEXT, TEXT_RECORD, region, spelled, task, write_files
 
 
-def rows(*cells: str) -> list[list[str]]:
-    """Rows of CoNLL-U from "ID FORM" or "ID FORM MISC"."""
+def rows(*cells: str) -> list[Row]:
+    """Rows from "ID FORM" or "ID FORM MISC"."""
     split = [cell.split(" ") for cell in cells]
-    return [[number, form, *"_" * 7, *(misc or ["_"])] for number, form, *misc in split]
+    return [Row(number, form, "SpaceAfter=No" in "".join(misc)) for number, form, *misc in split]
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ TOKENS = st.lists(
 SPACED_TOKENS = st.lists(
     st.text(CHARACTERS | st.sampled_from(" \u2028\x85\x1c"), min_size=1, max_size=5), min_size=1, max_size=7
 )
-TYPES = st.sampled_from(["A", "B", "I-A", "O", "Person/Name", "Ⅳ"])
+TYPES = st.sampled_from(["A", "B", "I-A", "o", "Person/Name", "Ⅳ"])
 
 
 @st.composite
@@ -233,6 +233,10 @@ class TestFolder:
         (tmp_path / "file").write_text("x")
         with pytest.raises(FileExistsError, match="is not empty"):
             write_nested_ner({"train": [record("a")]}, tmp_path, "json_lines")
+
+    def test_a_type_that_means_no_entity(self, tmp_path):
+        with pytest.raises(ValueError, match=r"the type 'O', which would be no type, which iob2 cannot represent"):
+            write_nested_ner({"train": [record("a", (0, 1, "O"))]}, tmp_path / "out", "iob2")
 
     @pytest.mark.parametrize("format", ["iob2", "brat"])
     def test_nothing_is_left_of_what_failed(self, tmp_path, format):

@@ -35,6 +35,7 @@ BUILT_IN = {
     "genia_all_types": "genia:GENIA_ALL_TYPES",
     "inclusive_spans": "word_spans:INCLUSIVE_SPANS",
     "iob2": "iob2:IOB2",
+    "iob2_text": "iob2:IOB2_TEXT",
     "json_lines": "json_lines:JSON_LINES",
     "label_studio": "label_studio:LABEL_STUDIO",
     "mrc": "mrc:MRC",

@@ -16,7 +16,7 @@ counted. The text as written is the comment `# text`, or rebuilt from the forms 
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, groupby, pairwise
+from itertools import groupby
 from pathlib import Path
 
 from ..alignment import LOST_ACROSS_SENTENCES
@@ -24,12 +24,15 @@ from ..corpus_format import CorpusFormat
 from ..documents import Document, Sentence, document_of_sentences
 from ..reading import document_name, numbered_paragraphs
 from ..schema import Entity, RecordChecker
-from .iob2 import NODE, TAG, SentenceIds, decode_tags
+from .iob2 import NODE, SentenceIds
+from .tags import STANDARD, Tag, decode_tags
+from .written_words import NO_SPACE, Row, written_text
 
 COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
 ID, FORM, UPOS, MISC = (COLUMNS.index(name) for name in ("ID", "FORM", "UPOS", "MISC"))
 TAG_NAMES = ("ner", "ne", "name")
 """Names in MISC of tags, in any case."""
+SHOWN = 40
 BRACKET = re.compile(r"(\()?([^()]+)(\))?")
 PART_OF_SEVERAL = re.compile(r"\[([0-9]+)/[0-9]+\]$")
 """The end of an entity's name if it is one part of a discontinuous entity: [1/2]."""
@@ -39,49 +42,6 @@ def read_conllu(path: Path, check: RecordChecker) -> Iterator[Document]:
     """Reads the documents one by one: sentences joined by spaces, paragraphs (`# newpar`) by an empty line."""
     for doc_id, sentences in groupby(_sentences(path, check), key=lambda sentence: sentence[2].fields["doc_id"]):
         yield document_of_sentences(str(doc_id), sentences)
-
-
-def written_text(rows: Sequence[Sequence[str]], comment: str = "") -> tuple[str, list[tuple[int, int]]]:
-    """A sentence as written and the characters of each of its words, (start, end).
-
-    The text is the `comment`, if the forms occur in it in their order with nothing but white space between them,
-    otherwise the forms, with a space after each that has no `SpaceAfter=No`. The words of a multi-word token have its
-    characters in common, unless their forms joined are the token's.
-    """
-    surfaces: list[tuple[str, str, list[str]]] = []  # form, space after it, forms of the words in it
-    covered = 0
-    for row in rows:
-        _, _, last = row[ID].partition("-")
-        if _is_word(row) and int(row[ID]) <= covered:
-            surfaces[-1][2].append(row[FORM])
-        elif _is_word(row) or last:
-            covered = int(last) if last else covered
-            space = "" if "SpaceAfter=No" in row[MISC].split("|") else " "
-            surfaces.append((row[FORM], space, [] if last else [row[FORM]]))
-    forms = [form for form, _, _ in surfaces]
-    starts = _places(forms, comment)
-    text = comment
-    if starts is None:
-        *starts, _ = accumulate((len(form) + len(space) for form, space, _ in surfaces), initial=0)
-        text = "".join(form + space for form, space, _ in surfaces).rstrip()
-    words: list[tuple[int, int]] = []
-    for start, (form, _, inside) in zip(starts, surfaces, strict=True):
-        cuts = list(accumulate(map(len, inside), initial=start))
-        apart = "".join(inside) == form
-        words += pairwise(cuts) if apart else [(start, start + len(form))] * len(inside)
-    return text, words
-
-
-def _places(forms: Sequence[str], text: str) -> list[int] | None:
-    """Where the forms begin in the text; None if it has other characters besides them and white space."""
-    starts, end = [], 0
-    for form in forms:
-        start = text.find(form, end)
-        if start < 0 or text[end:start].strip():
-            return None
-        starts.append(start)
-        end = start + len(form)
-    return None if text[end:].strip() else starts
 
 
 def _sentences(path: Path, check: RecordChecker) -> Iterator[tuple[str, str, Sentence]]:
@@ -101,7 +61,8 @@ def _sentences(path: Path, check: RecordChecker) -> Iterator[tuple[str, str, Sen
         words = [row for _, row in rows if _is_word(row)]
         entities = [*brackets.entities_of(rows), *decode_tags(map(_tags, words), check)]
         if words:
-            text, offsets = written_text([row for _, row in rows], comment)
+            written = (Row(row[ID], row[FORM], NO_SPACE in row[MISC].split("|")) for _, row in rows)
+            text, offsets = written_text([*written], comment)
             pos = [row[UPOS] for row in words]
             fields = {"tokens": [row[FORM] for row in words], "pos": [] if set(pos) == {"_"} else pos}
             yield gap, text, Sentence({**ids.next_sentence(), **fields, "entities": entities}, rows[0][0], offsets)
@@ -112,17 +73,19 @@ def _is_word(row: Sequence[str]) -> bool:
     return row[ID].isdecimal()
 
 
-def _tags(row: Sequence[str]) -> list[str]:
-    """The tags in MISC, none or one."""
+def _tags(row: Sequence[str]) -> list[Tag]:
+    """The tags in MISC."""
     pairs = (pair.partition("=") for pair in row[MISC].split("|"))
-    return [value for name, _, value in pairs if name.lower() in TAG_NAMES and TAG.fullmatch(value)]
+    return [tag for name, _, value in pairs if name.lower() in TAG_NAMES for tag in STANDARD.read(value) or ()]
 
 
 def _row(line: str, where: str, check: RecordChecker) -> list[str]:
     row = line.split("\t")
     if len(row) != len(COLUMNS) or not NODE.fullmatch(row[ID]):
-        problem = f"{line[:40]!r} is not a line of CoNLL-U"
-        raise check.error(where, problem, f"A line has an id and {len(COLUMNS) - 1} more columns, separated by tabs")
+        shown = f"{line[: SHOWN // 2]}…{line[-SHOWN:]}" if len(line) > 2 * SHOWN else line
+        problem = f"{shown!r}, with {len(row)} columns, is not a line of CoNLL-U"
+        rule = f"A line has an id and {len(COLUMNS) - 1} more columns, separated by tabs"
+        raise check.error(where, problem, f"{rule}; columns with tags are read with format='iob2' (--format iob2)")
     return row
 
 

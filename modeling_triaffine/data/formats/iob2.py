@@ -1,4 +1,4 @@
-"""Reads columns of tags (IOB2, BIOES, BILOU, BMES), one for every level of nesting, as in GermEval 2014 and DaN+.
+"""Reads columns of tags, one for every level of nesting, as in GermEval 2014 and DaN+.
 
     the	B-Person	O
     mayor	I-Person	O
@@ -6,8 +6,9 @@
     Orsk	I-Person	B-City
 
 One token per line, blank lines between sentences, columns separated by tabs, or by spaces if there are no tabs. The tag
-columns are the last adjacent columns that contain nothing but tags; the tokens are in the first column, or in the
-second if the first one numbers them; multi-word tokens (1-2) and empty nodes (1.1) are then left out. A comment
+columns are the last adjacent columns that contain nothing but tags of one scheme (`tags.py`); the tokens are in the
+first column, or in the second if the first one numbers them; multi-word tokens (1-2) and empty nodes (1.1) are then
+left out. A line of column names is left out and counted, and so are lines without a token. A comment
 `# global.columns = ID FORM UPOS NER:1 NER:2`, as in CoNLL-U Plus, or the option `columns` overrides this. Other columns
 are ignored and reported, also columns of chunks (CoNLL-2003's third). A word has a tag for every entity around it where
 lines have different numbers of tags and O stands alone, as in Wojood, or tags are joined, as in `B-Person|B-City`: I-
@@ -17,30 +18,33 @@ continues an entity of its type. Comments come before the tokens of a sentence. 
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count, groupby
 from pathlib import Path
 from typing import Any
 
+from ...model.text_triaffine import INVISIBLE_SPACES
 from ..corpus_format import CorpusFormat
-from ..documents import Document, Sentence, document_of_words
+from ..documents import Document, Sentence, document_of_sentences, document_of_words
 from ..reading import HEAD_SIZE, document_name, numbered_paragraphs, read_head
-from ..schema import OF_TABLES, Entity, RecordChecker
+from ..schema import OF_TABLES, CorpusError, Entity, RecordChecker
+from .tags import OUTSIDE, RULE, STANDARD, WITH_PREFIXES, WITHOUT_PREFIXES, TagScheme, decode_tags, scheme_of
+from .written_words import NO_SPACE, Row, written_text
 
 NODE = re.compile(r"[0-9]{1,9}(?:[-.][0-9]{1,9})?")
 """The id of a word, of a multi-word token (1-2) or of an empty node (1.1)."""
-TAG = re.compile(r"(?:O\|)*(?:O|[BIMELSU]-.+)", re.DOTALL)
-"""One tag, or several of one word, joined by |."""
-BETWEEN_TAGS = re.compile(r"\|(?=[BIMELSU]-|O(?:\||\Z))")
-INSIDE, LAST, SINGLE = "IM", "EL", "SU"
-"""Prefixes of tags beside B: of words inside an entity, of its last word, and of its only word."""
-RULE = "A tag is O, or B-, I- and a type (IOB2), also with E-, S- (BIOES), L-, U- (BILOU) or M- (BMES)"
 NO_WORD = re.compile(r"[0-9]+[-.][0-9]+")
 """The id of a multi-word token (1-2) or of an empty node (1.1)."""
 DOCUMENT_START = re.compile(r"-DOCSTART-(?!\S)")
 NUMBERS_NAME, TOKENS_NAME, POS_NAME, TAGS_NAME = "ID", "FORM", "UPOS", "NER"
 CHUNKS = frozenset({"NP", "VP", "PP", "ADVP", "ADJP", "SBAR", "PRT", "CONJP", "INTJ", "LST", "UCP", "NC", "VC", "PC"})
 """The chunk types of CoNLL-2000 and of German CoNLL-2003, whose tags look like those of entities."""
+NAMES_OF_TOKENS = frozenset({"form", "text", "token", "tokens", "word", "words"})
+NAMES_OF_TAGS = frozenset({"bio", "entity", "iob", "label", "labels", "ner", "ner_tag", "ner_tags", "tag", "tags"})
+"""What a line of column names, if there is one, calls its first and last column."""
+TEXT_COMMENT = "text"
+SHOWN_VALUES = 5
 
 
 def comment_field(line: str) -> tuple[str, str]:
@@ -89,7 +93,7 @@ class SentenceIds:
 class Layout:
     """How a line is split into columns, and the index of the columns with tokens, tags, ids and parts of speech.
 
-    The width is 0 if a token has any number of tags after it.
+    The width is 0 if a token has any number of tags after it. `names` is the line of column names, if there is one.
     """
 
     separator: str
@@ -98,6 +102,9 @@ class Layout:
     entities: tuple[int, ...]
     pos: int | None = None
     numbers: int | None = None
+    schemes: tuple[TagScheme, ...] = (STANDARD,)
+    types: frozenset[str] = frozenset()
+    names: tuple[str, ...] = ()
 
     def split(self, line: str) -> list[str]:
         return _split(line, self.separator)
@@ -111,13 +118,39 @@ class Layout:
         if not line.startswith("#"):
             return False
         row = self.split(line)
-        return not self.fits(row) or not all(map(TAG.fullmatch, self.tags(row)))
+        return not self.fits(row) or not all(map(self.is_likely, self.schemes_of(row), self.tags(row)))
+
+    def is_likely(self, scheme: TagScheme, cell: str) -> bool:
+        """Whether a cell is a tag, and where anything may be one, one that occurred."""
+        return scheme.fits(cell) and (scheme is not WITHOUT_PREFIXES or cell in self.types)
 
     def fits(self, row: Sequence[str]) -> bool:
         return len(row) == self.width if self.width else len(row) > 1
 
     def tags(self, row: Sequence[str]) -> Sequence[str]:
         return [row[column] for column in self.entities] if self.width else row[1:]
+
+    def schemes_of(self, row: Sequence[str]) -> Sequence[TagScheme]:
+        return self.schemes if self.width else (STANDARD,) * (len(row) - 1)
+
+    def has_token(self, line: str) -> bool:
+        """Whether a line has a token before its tags, or is none of these columns but has something to be seen."""
+        row = self.split(line)
+        if self.fits(row):
+            return bool(row[self.tokens])
+        without_first = self.separator == " " and len(row) == self.width - 1 and line.startswith(" ")
+        return bool(line.translate(INVISIBLE_SPACES).strip()) and not without_first
+
+    def written(self, rows: Iterable[Sequence[str]]) -> list[Row]:
+        """What the lines of a sentence say of its text."""
+        return [
+            Row(
+                row[self.numbers] if self.numbers is not None else str(number),
+                row[self.tokens],
+                any(NO_SPACE in cell.split("|") for cell in row[self.tokens + 1 :]),
+            )
+            for number, row in enumerate(rows, start=1)
+        ]
 
     def ignored(self) -> list[int]:
         return sorted({*range(self.width)} - {self.tokens, self.pos, self.numbers, *self.entities})
@@ -132,37 +165,69 @@ def read_iob2(path: Path, check: RecordChecker, columns: Mapping[str, Any] | Non
     Raises:
         ValueError: `columns` has another form, or there is no such column.
     """
-    head = read_head(path)
-    layout = _layout(head, columns)
-    if layout is None and head.startswith("#FORMAT=WebAnno"):
-        problem = "WebAnno's TSV is not read"
-        raise check.error("", problem, "Import it into INCEpTION, and export UIMA CAS in JSON or XMI")
+    for doc_id, sentences in _documents(path, check, columns):
+        yield document_of_words(doc_id, [sentence for _, _, sentence in sentences])
+
+
+def read_iob2_text(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None = None) -> Iterator[Document]:
+    """The same with the text of each sentence, joined by spaces: its comment `# text`, or what `SpaceAfter=No` says."""
+    for doc_id, sentences in _documents(path, check, columns):
+        yield document_of_sentences(doc_id, sentences)
+
+
+def _documents(
+    path: Path, check: RecordChecker, columns: Mapping[str, Any] | None
+) -> Iterator[tuple[str, Iterator[tuple[str, str, Sentence]]]]:
+    layout = _layout(read_head(path), columns)
     if layout is None:
-        problem = "there are no columns of tags (O, B-type, I-type) in its first lines"
-        remedy = "Remove a line of column names, or give columns={'tokens': 0, 'entities': [1, 2]}, counted from 0"
-        lines = [line for line in head.splitlines() if not line.startswith(("#", "-DOCSTART-"))]
-        if len({"\t" in line for line in lines if len(line.split()) > 1}) == 2:
-            problem += ", some of which are separated by tabs, others only by spaces"
-            remedy = "Separate the columns of all lines by tabs"
-        raise check.error("", problem, f"{remedy}. {OF_TABLES}")
-    for doc_id, sentences in groupby(_sentences(path, layout, check), key=lambda sentence: sentence.fields["doc_id"]):
-        yield document_of_words(str(doc_id), sentences)
+        raise _without_tags(read_head(path), check)
+    for doc_id, sentences in groupby(_sentences(path, layout, check), key=lambda found: found[2].fields["doc_id"]):
+        yield str(doc_id), sentences
 
 
-def _sentences(path: Path, layout: Layout, check: RecordChecker) -> Iterator[Sentence]:
+def _without_tags(head: str, check: RecordChecker) -> CorpusError:
+    """The error for a file without columns of tags, which says what it has in their place."""
+    if head.startswith("#FORMAT=WebAnno"):
+        problem = "WebAnno's TSV is not read"
+        return check.error("", problem, "Import it into INCEpTION, and export UIMA CAS in JSON or XMI")
+    problem = "there are no columns of tags (O, B-type, I-type) in its first lines"
+    remedy = f"{RULE}. Name the columns with columns={{'tokens': 0, 'entities': [1, 2]}}, counted from 0"
+    lines = [line for line in head.splitlines() if not line.startswith(("#", "-DOCSTART-")) and line.strip()]
+    if len({"\t" in line for line in lines if len(line.split()) > 1}) == 2:
+        problem += ", some of which are separated by tabs, others only by spaces"
+        remedy = "Separate the columns of all lines by tabs"
+    elif lines:
+        last = dict.fromkeys(line.split()[-1] for line in lines)
+        shown = ", ".join(repr(value[:20]) for value in [*last][:SHOWN_VALUES])
+        problem += f", whose last column has {shown}{', …' if len(last) > SHOWN_VALUES else ''}"
+    return check.error("", problem, f"{remedy}. {OF_TABLES}")
+
+
+def _sentences(path: Path, layout: Layout, check: RecordChecker) -> Iterator[tuple[str, str, Sentence]]:
+    """What separates each sentence from the one before, its text, and its words."""
     ids = SentenceIds(document_name(path, check), check.is_document)
+    comment, names = "", layout.names
     for paragraph in numbered_paragraphs(path, check):
         rows: list[tuple[int, list[str]]] = []
         for number, line in paragraph:
             if not rows and layout.is_comment(line):
-                ids.read_comment(line)
+                name, value = ids.read_comment(line)
+                comment = value if name == TEXT_COMMENT else comment
             elif not rows and DOCUMENT_START.match(line):
                 ids.start()
+            elif names and tuple(layout.split(line)) == names:
+                names = ()
+                check.note("lines of column names left out", example=f"line {number}")
+            elif not layout.has_token(line):
+                check.note("lines without a token dropped", example=f"line {number}")
             else:
                 rows.append((number, layout.split(line)))
-        rows = [(number, row) for number, row in rows if layout.is_word(row)]
-        if rows:
-            yield Sentence({**ids.next_sentence(), **_sentence(rows, layout, check)}, f"line {rows[0][0]}")
+        words = [(number, row) for number, row in rows if layout.is_word(row)]
+        if words:
+            fields = {**ids.next_sentence(), **_sentence(words, layout, check)}
+            text, offsets = written_text(layout.written(row for _, row in rows), comment)
+            comment = ""
+            yield " ", text, Sentence(fields, f"line {words[0][0]}", offsets)
 
 
 def _sentence(rows: Sequence[tuple[int, list[str]]], layout: Layout, check: RecordChecker) -> dict[str, Any]:
@@ -171,44 +236,27 @@ def _sentence(rows: Sequence[tuple[int, list[str]]], layout: Layout, check: Reco
             problem = f"there are {len(row)} columns, {layout.width or '2 or more'} in the lines before"
             remedy = "Give every token all columns, separated in the same way"
             raise check.error(f"line {number}", problem, remedy)
-        for column, tag in zip(layout.entities or range(1, len(row)), layout.tags(row), strict=True):
-            if not TAG.fullmatch(tag):
-                problem = f"column {column} is {tag!r}, which is not a tag"
+        columns = layout.entities or range(1, len(row))
+        for column, scheme, tag in zip(columns, layout.schemes_of(row), layout.tags(row), strict=True):
+            if not scheme.fits(tag):
+                problem = f"column {column} is {tag!r}, which is not a tag as those before"
                 raise check.error(f"line {number}", problem, f"{RULE}; name the columns of tags with columns=…")
     for column in layout.ignored():
         check.note(f"values of column {column} ignored", len(rows))
     by_column = list(zip(*(row[: layout.width or 1] for _, row in rows), strict=True))
     pos = [] if layout.pos is None else list(by_column[layout.pos])
-    levels = [[BETWEEN_TAGS.split(row[column]) for _, row in rows] for column in layout.entities]
-    levels = levels or [[row[1:] for _, row in rows]]
-    entities = [entity for tags_of_words in levels for entity in decode_tags(tags_of_words, check)]
+    entities: list[Entity] = []
+    for column, scheme in zip(layout.entities, layout.schemes, strict=layout.width > 0):
+        entities += decode_tags((scheme.read(row[column]) or () for _, row in rows), check, scheme.note)
+    if not layout.width:
+        entities += decode_tags(
+            ([tag for cell in row[1:] for tag in STANDARD.read(cell) or ()] for _, row in rows), check
+        )
     return {
         "tokens": list(by_column[layout.tokens]),
         "pos": [] if set(pos) == {"_"} else pos,
         "entities": sorted(entities, key=lambda entity: (entity["start"], -entity["end"])),
     }
-
-
-def decode_tags(tags_of_words: Iterable[Sequence[str]], check: RecordChecker) -> Iterator[Entity]:
-    """The entities of words with any number of tags each; a tag continues the earliest of the entities of its type.
-
-    A tag that continues no entity begins one and is counted.
-    """
-    going_on: list[tuple[int, str]] = []
-    for position, tags in enumerate([*tags_of_words, ()]):
-        tagged: list[tuple[int, str]] = []
-        finished: list[tuple[int, str]] = []
-        for prefix, _, kind in (tag.partition("-") for tag in tags if tag != "O"):
-            continues = prefix in INSIDE + LAST
-            known = min((entity for entity in going_on if continues and entity[1] == kind), default=None)
-            if known is not None:
-                going_on.remove(known)
-            elif continues:
-                check.note(f"tags {prefix}- that begin an entity read as {'B' if prefix in INSIDE else 'S'}-")
-            (finished if prefix in LAST + SINGLE else tagged).append(known or (position, kind))
-        yield from (Entity(start=start, end=position, type=kind) for start, kind in going_on)
-        yield from (Entity(start=start, end=position + 1, type=kind) for start, kind in finished)
-        going_on = tagged
 
 
 def _split(line: str, separator: str) -> list[str]:
@@ -222,11 +270,27 @@ def _layout(head: str, columns: Mapping[str, Any] | None) -> Layout | None:
         lines = lines[:-1]
     tokens = [line for line in lines if line.strip() and not line.startswith("#") and not DOCUMENT_START.match(line)]
     separator = "\t" if any("\t" in line for line in tokens) else " "
+    rows = [_split(line, separator) for line in tokens]
+    names: Sequence[str] = ()
+    if len(rows) > 1 and rows[0][0].lower() in NAMES_OF_TOKENS and rows[0][-1].lower() in NAMES_OF_TAGS:
+        names, *rows = rows
     if columns is not None:
-        return _layout_given(columns, separator, len(_split(tokens[0], separator))) if tokens else None
-    comments = dict(comment_field(line) for line in lines if line.startswith("#"))
-    named = _layout_named(comments.get("global.columns", "").split())
-    return named or _layout_detected([_split(line, separator) for line in tokens], separator)
+        layout = _layout_given(columns, separator, len(rows[0])) if rows else None
+    else:
+        comments = dict(comment_field(line) for line in lines if line.startswith("#"))
+        named = _layout_named(comments.get("global.columns", "").split())
+        layout = named or _layout_detected(rows, separator)
+    return layout and replace(layout, **_schemes(layout, rows), names=tuple(names))
+
+
+def _schemes(layout: Layout, rows: Sequence[Sequence[str]]) -> dict[str, Any]:
+    """The schemes of the columns with tags, and the values without a prefix that occur in them."""
+    cells = [layout.tags(row) for row in rows if layout.width and layout.fits(row) and layout.is_word(row)]
+    columns = [set(column) for column in zip(*cells, strict=True)] or [set[str]() for _ in layout.entities]
+    found = [scheme_of(column) for column in columns if column != {OUTSIDE}]
+    used = next((scheme for scheme in found if scheme is not None), STANDARD)
+    schemes = [(scheme_of(column) if column != {OUTSIDE} else used) or used for column in columns]
+    return {"schemes": tuple(schemes), "types": frozenset().union(*columns)}
 
 
 def _layout_given(columns: Mapping[str, Any], separator: str, width: int) -> Layout:
@@ -260,9 +324,13 @@ def _layout_detected(rows: Sequence[Sequence[str]], separator: str) -> Layout | 
     if len(set(map(len, rows))) > 1 and all(_has_tags_of_its_own(row) for row in rows):
         return Layout(separator, width=0, tokens=0, entities=())
     by_column = list(zip(*(row for row in rows if len(row) == width), strict=True))
-    has_tags = [all(map(TAG.fullmatch, column)) for column in by_column]
-    first = stop = max((column + 1 for column in range(1, width) if has_tags[column]), default=0)
-    while first > 1 and has_tags[first - 1]:
+    schemes = [scheme_of(column) for column in by_column]
+    if any(
+        scheme in WITH_PREFIXES and {*column} > {OUTSIDE} for scheme, column in zip(schemes, by_column, strict=True)
+    ):
+        schemes = [None if scheme is WITHOUT_PREFIXES else scheme for scheme in schemes]
+    first = stop = max((column + 1 for column in range(1, width) if schemes[column]), default=0)
+    while first > 1 and schemes[first - 1]:
         first -= 1
     ids = by_column[0] if first > 1 else ()
     numbers = 0 if "1" in ids[:2] and all(map(NODE.fullmatch, ids)) else None
@@ -275,19 +343,42 @@ def _layout_detected(rows: Sequence[Sequence[str]], separator: str) -> Layout | 
 
 def _has_tags_of_its_own(row: Sequence[str]) -> bool:
     """Whether a row is a token and the tags of the entities around it: O alone, or any number of others."""
-    return len(row) > 1 and all(map(TAG.fullmatch, row[1:])) and (len(row) == 2 or "O" not in row[1:])
+    return len(row) > 1 and all(map(STANDARD.fits, row[1:])) and (len(row) == 2 or "O" not in row[1:])
+
+
+def _recognizes(head: str, with_text: bool) -> bool:
+    """Whether the first lines have columns with a tag other than O; and the text of sentences, or not."""
+    if _has_text(head) is not with_text:
+        return False
+    layout = _layout(head, None)
+    return layout is not None and (not layout.width or not layout.types <= {OUTSIDE})
+
+
+def _has_text(head: str) -> bool:
+    return bool(re.search(rf"(?m)^# *{TEXT_COMMENT} *=|[\t |]{NO_SPACE}", head))
 
 
 IOB2 = CorpusFormat(
     name="iob2",
-    description="columns of IOB2, BIOES or BILOU tags, one for each level of nesting",
+    description="columns of tags (IOB2, BIOES, BILOU, or types alone), one for each level of nesting",
     read=read_iob2,
     keeps_text=False,
     marks_sentences=True,
     has_own_words=True,
     suffixes=(".conll", ".iob", ".iob2", ".bio", ".tsv"),
-    recognizes=lambda head: bool(re.search(r"[\t ][BISU]-", head)) and _layout(head, None) is not None,
+    recognizes=partial(_recognizes, with_text=False),
     columns="the columns, counted from 0: {'tokens': 0, 'entities': [1, 2], 'pos': 3}",
-    tools="CoNLL columns: CoNLL-2003, GermEval 2014, DaN+, Wojood",
+    tools="CoNLL columns: CoNLL-2003, GermEval 2014, DaN+, Wojood, Few-NERD, KIND",
     example="Orsk\tI-Person\tB-City",
+)
+IOB2_TEXT = replace(
+    IOB2,
+    name="iob2_text",
+    description="columns of tags with the text, in comments `# text =` or by `SpaceAfter=No`",
+    read=read_iob2_text,
+    keeps_text=True,
+    suffixes=(),
+    recognizes=partial(_recognizes, with_text=True),
+    tools="CoNLL-U Plus",
+    example="# text = Orsk slept.",
 )
