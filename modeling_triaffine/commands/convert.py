@@ -43,7 +43,7 @@ def command(
     columns: Annotated[
         list[str] | None,
         typer.Option(
-            help="Columns of IOB2, counted from 0: tokens=0 entities=1,2 pos=3; spans of a DocBin: entities=GROUP; "
+            help="Columns of IOB2, counted from 0: tokens=0 entities=1,2 pos=3; DocBin: entities=GROUP, or ents; "
             "layer of UIMA CAS: entities=LAYER:FEATURE.  [default: from the file]",
             metavar="NAME=NUMBER …",
         ),

@@ -76,9 +76,29 @@ def test_long_sentences_stay_whole(write, sentences, sizes):
 def test_entities_of_the_document_where_there_is_no_group(write):
     records, check = read(write(("Orsk", {}), ents=[(0, 1, "City")]), "docbin")
     assert spelled(records[0]) == [("Orsk", "City")]
-    records, check = read(write(("Orsk", {"x": [(0, 1, "Y")]}), ents=[(0, 1, "City")]), "docbin")
+    file = write(("Orsk", {"x": [(0, 1, "Y")], "empty": []}), ents=[(0, 1, "City")])
+    for columns in (None, {"entities": "ents"}, {"entities": "empty"}):
+        records, check = read(file, "docbin", columns=columns)
+        assert spelled(records[0]) == [("Orsk", "City")]
+        assert check.counts == {"spans of the group 'x' ignored": 1}
+    records, check = read(file, "docbin", columns={"entities": "x"})
     assert spelled(records[0]) == [("Orsk", "Y")]
-    assert "entities of doc.ents besides the span group ignored: 1" in check.report()
+    assert check.counts == {"entities of doc.ents besides the span group ignored": 1}
+
+
+@pytest.mark.parametrize("group", ["incorrect_spans", "coref_clusters_1", "coref_head_clusters_1", "span_candidates"])
+@pytest.mark.parametrize("entities", [[], [(0, 1, "City")]])
+def test_groups_that_are_no_entities_are_read_only_if_they_are_named(write, group, entities):
+    file = write(("Orsk", {"sc": entities, group: [(0, 1, "No")]}), ("Omsk", {group: []}))
+    records, check = read(file, "docbin")
+    assert [spelled(record) for record in records] == [[("Orsk", kind) for _, _, kind in entities], []]
+    assert check.counts == {f"spans of the group {group!r} ignored": 1}
+    assert spelled(read(file, "docbin", columns={"entities": group})[0][0]) == [("Orsk", "No")]
+
+
+def test_the_only_group_of_a_file_without_other_entities(write):
+    file = write(("Orsk", {"x": [(0, 1, "Y")], "incorrect_spans": [(0, 1, "Z")]}))
+    assert spelled(read(file, "docbin")[0][0]) == [("Orsk", "Y")]
 
 
 def test_entities_of_a_document_without_the_group_of_another_are_dropped(write):

@@ -1,12 +1,14 @@
 """Reads spaCy's DocBin (`.spacy`): documents of tokens with entities in a span group, or flat ones in `doc.ents`.
 
 Tokens are spaCy's without those of white space; sentences are those of the documents, otherwise those into which raw
-text is split. The span group is "sc", the only one there is, or the one named by `columns={"entities": …}`; `doc.ents`
-is read if there is none. Needs the extra `spacy`; no pipeline is loaded.
+text is split. Entities are the span group "sc", or those named by `columns={"entities": …}`; where they have no spans,
+`doc.ents` (which "ents" names); and where there are none, the only other group. Groups that are no entities, such as
+`incorrect_spans`, are read only if they are named. Needs the extra `spacy`; no pipeline is loaded.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
     from spacy.tokens import Doc, Token
 
 SPAN_GROUP = "sc"  # spaCy's default name
+ENTS = "ents"  # names doc.ents
+NO_ENTITIES = re.compile("incorrect|reject|negative|candidate|coref|cluster", re.IGNORECASE)
+"""In the names of span groups that are not gold: rejected spans, candidates of a span finder, coreference clusters."""
 
 
 def read_docbin(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None = None) -> Iterator[Document]:
@@ -29,10 +34,10 @@ def read_docbin(path: Path, check: RecordChecker, columns: Mapping[str, Any] | N
     Spans without a label are dropped and counted.
 
     Args:
-        columns: {"entities": name or names of span groups}; None takes the only one.
+        columns: {"entities": name or names of span groups, or "ents"}; None finds them.
 
     Raises:
-        CorpusError: the file is not a DocBin, or there are several span groups.
+        CorpusError: the file is not a DocBin, has no such span group, or several and nothing else.
         ImportError: spaCy is not installed.
     """
     docs = _documents(path, check)
@@ -93,19 +98,33 @@ def _documents(path: Path, check: RecordChecker) -> list[Doc]:
 def _groups(docs: Sequence[Doc], columns: Mapping[str, Any] | None, check: RecordChecker) -> list[str]:
     """The names of the span groups with the entities; empty if they are in `doc.ents`."""
     there = sorted({group for doc in docs for group in doc.spans})
+    filled = [group for group in there if any(doc.spans.get(group) for doc in docs)]
+    has_ents = any(doc.ents for doc in docs)
+    found = f"its span groups are {', '.join(map(repr, there))}" if there else "it has no span groups"
+    remedy = f"Name the one with the entities: columns={{'entities': name}}, or {ENTS!r} for doc.ents"
     if columns is not None:
-        if columns.keys() != {"entities"}:
-            raise ValueError(
-                f"`columns` names {sorted(columns)}; for a DocBin, name the span group: {{'entities': 'sc'}}."
-            )
-        given = columns["entities"]
-        groups = [given] if isinstance(given, str) else list(given)
+        groups = _named(columns)
+        if set(groups) - {*there, ENTS}:
+            raise check.error("", found, remedy)
+        if groups == [ENTS]:
+            groups = []
+    elif SPAN_GROUP in filled or has_ents:
+        groups = [SPAN_GROUP]
     else:
-        groups = [SPAN_GROUP] if SPAN_GROUP in there else there
-    if not set(groups) <= set(there) or (columns is None and len(groups) > 1):
-        problem = f"its span groups are {', '.join(map(repr, there))}" if there else "it has no span groups"
-        raise check.error("", problem, "Name the one with the entities: columns={'entities': name}")
+        groups = [group for group in filled if not NO_ENTITIES.search(group)]
+        if len(groups) > 1:
+            raise check.error("", found, remedy)
+    groups = groups if not has_ents or {*groups} & {*filled} else []
+    for group in sorted({*filled} - {*groups}):
+        check.note(f"spans of the group {group!r} ignored", sum(len(doc.spans.get(group, ())) for doc in docs))
     return groups
+
+
+def _named(columns: Mapping[str, Any]) -> list[str]:
+    if columns.keys() != {"entities"}:
+        raise ValueError(f"`columns` names {sorted(columns)}; for a DocBin, name the span group: {{'entities': 'sc'}}.")
+    given = columns["entities"]
+    return [given] if isinstance(given, str) else list(given)
 
 
 DOCBIN = CorpusFormat(
@@ -116,7 +135,7 @@ DOCBIN = CorpusFormat(
     marks_sentences=False,  # not every file does
     has_own_words=True,
     suffixes=(".spacy",),
-    columns="the span group: {'entities': 'sc'}",
+    columns="the span group, or ents: {'entities': 'sc'}",
     tools="spaCy",
     example='doc.spans["sc"] = [doc.char_span(13, 17, "City")]',
 )
