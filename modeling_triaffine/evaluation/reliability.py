@@ -1,27 +1,34 @@
 """The result of a calibration as plain data and as tables; `calibration.py` computes it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import field
+from typing import Annotated, Any
 
-from huggingface_hub.dataclasses import strict
+from pydantic import AfterValidator, ConfigDict, StrictBool, StrictFloat, StrictInt, StrictStr
+from pydantic.dataclasses import dataclass
 
 from ..drawing.tables import Cell, Code, Table
-from .scores import RATIO_NAMES, percent, percentages
+from .scores import RATIO_NAMES, check_row, percent, percentages
 
 
-@strict
-@dataclass
+def _checked(row: dict[str, Any]) -> dict[str, Any]:
+    check_row(row, "row")
+    return row
+
+
+CheckedRow = Annotated[dict[str, Any], AfterValidator(_checked)]  # as `Counts.scores` returns it
+
+
+@dataclass(config=ConfigDict(extra="forbid"))
 class Bin:
     """Predictions of similar probability: their number, mean probability, and share of correct ones (`right`)."""
 
-    count: int
-    probability: float | int
-    right: float | int
+    count: StrictInt
+    probability: StrictFloat
+    right: StrictFloat
 
 
-@strict
-@dataclass
+@dataclass(config=ConfigDict(extra="forbid"))
 class LabelCalibration:
     """The scores of a label on the calibration sentences.
 
@@ -30,14 +37,13 @@ class LabelCalibration:
         threshold: None if the label keeps the default, for this `reason`.
     """
 
-    before: dict[str, Any]
-    after: dict[str, Any]
-    threshold: float | int | None = None
-    reason: str | None = None
+    before: CheckedRow
+    after: CheckedRow
+    threshold: StrictFloat | None = None
+    reason: StrictStr | None = None
 
 
-@strict
-@dataclass
+@dataclass(config=ConfigDict(extra="forbid"))
 class Calibration:
     """The temperature and thresholds of a model, and their effect on the calibration sentences.
 
@@ -49,14 +55,14 @@ class Calibration:
         diagram: whether a reliability diagram was saved with the model.
     """
 
-    split: str
-    sentences: int
-    goal: str
-    temperature: float | int
-    labels: dict[str, LabelCalibration] = field(default_factory=dict)
+    split: StrictStr
+    sentences: StrictInt
+    goal: StrictStr
+    temperature: StrictFloat
+    labels: dict[StrictStr, LabelCalibration] = field(default_factory=dict)
     bins_before: list[Bin] = field(default_factory=list)
     bins_after: list[Bin] = field(default_factory=list)
-    diagram: bool = False
+    diagram: StrictBool = False
 
     @property
     def thresholds(self) -> dict[str, float]:

@@ -1,19 +1,33 @@
 """The facts of a training run, saved as JSON beside the model, from which its card is written.
 
 A summary is public: it has published names only, never folders of a machine. `training/run_facts.py` collects the
-facts, `model_card.py` builds the card.
+facts, `model_card.py` builds the card. pydantic checks the fields, of Python and of a file alike.
 """
 
-import dataclasses
 import json
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import field
 from pathlib import Path
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
-from huggingface_hub.dataclasses import strict
-from huggingface_hub.errors import StrictDataclassError
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    InstanceOf,
+    SerializerFunctionWrapHandler,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+    TypeAdapter,
+    ValidationError,
+    model_serializer,
+    model_validator,
+)
+from pydantic.dataclasses import dataclass
 
-from ..evaluation.reliability import Calibration
+from ..evaluation.reliability import Calibration, CheckedRow
 from ..evaluation.scores import Scores, check_row, summary_metrics
 from ..files import write_text
 from ..model.kinds_triaffine import TextEntity
@@ -23,48 +37,71 @@ SUMMARY_FILE = "run_summary.json"
 ENTITY = {name: int | float if kind is float else kind for name, kind in get_type_hints(TextEntity).items()}
 
 
-@strict
-@dataclass
+def _as_scores(value: Any) -> Any:
+    """Scores of a file, or made here, if they are complete and from 0 to 1."""
+    if not isinstance(value, Mapping):
+        return value
+    scores = value if isinstance(value, Scores) else Scores(value)
+    scores.check("scores")
+    return scores
+
+
+def _check_recall(row: dict[str, Any]) -> dict[str, Any]:
+    check_row(row, "candidate_recall", ("recall", "found", "gold"))
+    return row
+
+
+CheckedScores = Annotated[InstanceOf[Scores], BeforeValidator(_as_scores)]
+
+
+@dataclass(config=ConfigDict(extra="forbid"))
 class Epoch:
     """Losses, and scores on the validation data, of an evaluation during training.
 
     Attributes:
         epoch: number of epochs so far; a fraction if validated within an epoch.
-        update: number of updates so far; None in the summaries of older versions.
+        update: number of updates so far.
         training_loss: mean of the losses logged since the previous row; None without any.
         kept: whether the run ended with these weights.
         scores: the scores on the validation data, by `summary_metrics`; in JSON, beside the other facts.
     """
 
-    epoch: float | int
-    training_loss: float | int | None = None
-    validation_loss: float | int | None = None
-    kept: bool = False
-    update: int | None = None
-    scores: dict[str, float | int | None] = field(default_factory=dict)
+    epoch: StrictFloat
+    training_loss: StrictFloat | None = None
+    validation_loss: StrictFloat | None = None
+    kept: StrictBool = False
+    update: StrictInt | None = None
+    scores: dict[StrictStr, StrictFloat | None] = field(default_factory=dict)
 
+    @model_validator(mode="before")
     @classmethod
-    def from_json(cls, row: dict[str, Any]) -> "Epoch":
-        """The row from JSON, where the scores are beside the other facts."""
+    def _take_scores(cls, row: Any) -> Any:
+        """In a file, the scores are beside the other facts."""
+        if not isinstance(row, dict):
+            return row
         scores = {name: value for name, value in row.items() if name in summary_metrics()}
-        return cls(**{name: value for name, value in row.items() if name not in scores}, scores=scores)
+        return {**{name: value for name, value in row.items() if name not in scores}, "scores": scores}
+
+    @model_serializer(mode="wrap")
+    def _put_scores_beside(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        facts: dict[str, Any] = serialize(self)
+        scores = facts.pop("scores")
+        return {**facts, **scores}
 
 
-@strict
-@dataclass
+@dataclass(config=ConfigDict(extra="forbid"))
 class Label:
     """A label in the training data: the number of its entities, and some of them as examples."""
 
-    count: int
-    examples: list[str] = field(default_factory=list)
+    count: StrictInt
+    examples: list[StrictStr] = field(default_factory=list)
 
 
-@strict
-@dataclass
+@dataclass(config=ConfigDict(extra="forbid"))
 class Example:
     """A sentence with its predicted entities, as the pipeline returns them."""
 
-    text: str
+    text: StrictStr
     entities: list[dict[str, Any]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -74,8 +111,7 @@ class Example:
                 raise ValueError(f"{entity!r:.200} is not an entity of a text of {len(self.text)} characters")
 
 
-@strict
-@dataclass
+@dataclass(config=ConfigDict(extra="forbid"))
 class Evaluation:
     """Scores of the trained model; ratios are fractions in [0, 1], lengths are in words.
 
@@ -92,26 +128,16 @@ class Evaluation:
         ValueError: scores are incomplete or outside [0, 1].
     """
 
-    split: str
-    sentences: int
-    scores: Scores
-    by_length: dict[str, dict[str, int | float]] = field(default_factory=dict)
-    candidate_recall: dict[str, int | float] | None = None
-    raw_text: Scores | None = None
-    unscored: list[str] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.scores.check("scores")
-        if self.raw_text is not None:
-            self.raw_text.check("raw_text")
-        for length, row in self.by_length.items():
-            check_row(row, f"by_length[{length!r}]")
-        if self.candidate_recall is not None:
-            check_row(self.candidate_recall, "candidate_recall", ("recall", "found", "gold"))
+    split: StrictStr
+    sentences: StrictInt
+    scores: CheckedScores
+    by_length: dict[StrictStr, CheckedRow] = field(default_factory=dict)
+    candidate_recall: Annotated[dict[str, Any], AfterValidator(_check_recall)] | None = None
+    raw_text: CheckedScores | None = None
+    unscored: list[StrictStr] = field(default_factory=list)
 
 
-@strict
-@dataclass
+@dataclass(config=ConfigDict(extra="forbid"))
 class RunSummary:
     """Facts of a run; unknown ones have their defaults. `RunSummary()` is that of a model without a known run.
 
@@ -131,31 +157,26 @@ class RunSummary:
         parameters: number of parameters of the model.
     """
 
-    base_model: str | None = None
-    from_scratch: bool = False
-    dataset: str | None = None
-    language: str | list[str] | None = None
-    license: str | None = None
-    recipe: str | None = None
-    settings: dict[str, Any] = field(default_factory=dict)
+    base_model: StrictStr | None = None
+    from_scratch: StrictBool = False
+    dataset: StrictStr | None = None
+    language: StrictStr | list[StrictStr] | None = None
+    license: StrictStr | None = None
+    recipe: StrictStr | None = None
+    settings: dict[StrictStr, Any] = field(default_factory=dict)
     training_table: list[Epoch] = field(default_factory=list)
     evaluation: Evaluation | None = None
-    training_sentences: int | None = None
-    labels: dict[str, Label] = field(default_factory=dict)
+    training_sentences: StrictInt | None = None
+    labels: dict[StrictStr, Label] = field(default_factory=dict)
     examples: list[Example] = field(default_factory=list)
-    hardware: dict[str, str | int | float] = field(default_factory=dict)
-    versions: dict[str, str] = field(default_factory=dict)
-    training_seconds: float | int | None = None
-    resumed: bool = False
-    processes: int = 1
-    gpus: int = 0
-    parameters: int | None = None
+    hardware: dict[StrictStr, StrictStr | StrictInt | StrictFloat] = field(default_factory=dict)
+    versions: dict[StrictStr, StrictStr] = field(default_factory=dict)
+    training_seconds: StrictFloat | None = None
+    resumed: StrictBool = False
+    processes: StrictInt = 1
+    gpus: StrictInt = 0
+    parameters: StrictInt | None = None
     calibration: Calibration | None = None
-
-    def __post_init__(self) -> None:
-        for name, label in (self.calibration.labels if self.calibration else {}).items():
-            for part, row in (("before", label.before), ("after", label.after)):
-                check_row(row, f"calibration.labels[{name!r}].{part}")
 
     @property
     def is_trained(self) -> bool:
@@ -163,9 +184,7 @@ class RunSummary:
 
     def to_json(self) -> str:
         """The summary as JSON, with null for NaN and infinity."""
-        facts = json.loads(json.dumps(dataclasses.asdict(self)), parse_constant=lambda _: None)
-        for row in facts["training_table"]:
-            row |= row.pop("scores")
+        facts = json.loads(json.dumps(SUMMARY.dump_python(self)), parse_constant=lambda _: None)
         return json.dumps(facts, indent=2, ensure_ascii=False) + "\n"
 
     def save(self, folder: str | Path) -> Path:
@@ -185,31 +204,24 @@ class RunSummary:
         if not path.is_file():
             return None
         try:
-            summary: RunSummary = _from_json(cls, decode_object(path.read_bytes()), "")
-        except ValueError as error:
-            problem = error.problem if isinstance(error, DataError) else " ".join(str(error).split())
+            return SUMMARY.validate_python(decode_object(path.read_bytes()))
+        except (DataError, ValidationError) as error:
+            problem = error.problem if isinstance(error, DataError) else _first_problem(error)
             raise ValueError(
                 f"{path} is not a summary of a training run: {problem}. Restore the file as the training wrote it, or "
                 "delete it for a model card without numbers."
             ) from error
-        return summary
 
 
-def _from_json(kind: Any, value: Any, where: str) -> Any:
-    """A value of the type `kind` from JSON, its dataclasses from objects; errors begin with the place, `where`."""
-    inner = get_args(kind)
-    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
-        try:
-            types = get_type_hints(kind)
-            fields = {name: _from_json(types.get(name), part, name) for name, part in value.items()}
-            return kind.from_json(fields) if kind is Epoch else kind(**fields)
-        except (ValueError, TypeError, AttributeError, StrictDataclassError) as error:
-            raise ValueError(f"{where}: {error}" if where else str(error)) from error
-    if get_origin(kind) is list and isinstance(value, list):
-        return [_from_json(inner[0], part, f"{where}[{number}]") for number, part in enumerate(value)]
-    if get_origin(kind) is dict and isinstance(value, dict):
-        return {name: _from_json(inner[1], part, f"{where}[{name!r}]") for name, part in value.items()}
-    if kind is Scores and isinstance(value, dict):
-        return Scores(value)
-    optional = [one for one in inner if dataclasses.is_dataclass(one) or one is Scores]
-    return _from_json(optional[0], value, where) if optional and value is not None else value
+def _first_problem(invalid: ValidationError) -> str:
+    """The first error of a file: its place, what is expected there, and what is there."""
+    error = invalid.errors()[0]
+    place = ".".join(map(str, error["loc"]))
+    if error["type"] == "value_error":  # of a function here, which names the value
+        return f"{place}: {error['msg'].removeprefix('Value error, ')}"
+    if error["type"] == "missing":
+        return f"{place} is missing"
+    return f"{place} is {error['input']!r:.200}: {error['msg']}"
+
+
+SUMMARY: TypeAdapter[RunSummary] = TypeAdapter(RunSummary)
