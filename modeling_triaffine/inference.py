@@ -6,8 +6,9 @@ import torch
 from torch import Tensor
 
 from .model.batches_triaffine import Feature
-from .model.configuration_triaffine import NONE_LABEL, TriaffineConfig
+from .model.configuration_triaffine import TriaffineConfig
 from .model.decoding_triaffine import entity_mask
+from .model.kinds_triaffine import NONE_LABEL
 from .model.modeling_triaffine import NestedNEROutput, TriaffineForNestedNER
 from .model.processing_triaffine import TriaffineProcessor
 from .model.span_head_triaffine import SpanHeadOutput

@@ -46,6 +46,19 @@ def test_the_import_loads_no_library():
     assert run(program) == "set()\n"
 
 
+@pytest.mark.parametrize(
+    ("folder", "used"),
+    [
+        ("evaluation", "score_entities([[]], [[]])"),
+        ("drawing", "draw_entities_html('a', [])"),
+        ("data.schema", "RecordChecker('file')"),
+    ],
+)
+def test_what_computes_nothing_needs_no_library_that_does(folder, used):
+    heavy = "{'torch', 'transformers', 'datasets'} & set(sys.modules)"
+    assert run(f"import sys; from modeling_triaffine.{folder} import *; {used}; print({heavy})") == "set()\n"
+
+
 def test_every_public_name_is_there():
     for name in modeling_triaffine.__all__:
         assert getattr(modeling_triaffine, name) is not None

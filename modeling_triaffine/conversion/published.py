@@ -18,7 +18,8 @@ import torch
 from torch import Tensor
 from transformers import AutoConfig
 
-from ..model.configuration_triaffine import NONE_LABEL, TriaffineConfig
+from ..model.configuration_triaffine import TriaffineConfig
+from ..model.kinds_triaffine import NONE_LABEL
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.vocabularies_triaffine import PADDING, UNKNOWN, number_names

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from .corpus_format import CorpusFormat, Keys
     from .detection import detect_format
     from .documents import Annotation, Document, Sentence
+    from .features import ENTITY_FEATURES, FEATURES
     from .formats import FORMATS, register_format
     from .loading import load_nested_ner, load_texts
-    from .schema import ENTITY_FEATURES, FEATURES, CorpusError, Entity, Record, RecordChecker, Text
+    from .schema import CorpusError, Entity, Record, RecordChecker, Text
     from .splitting import spacy_splitter
     from .statistics import corpus_statistics
     from .writing import WRITERS, write_nested_ner
@@ -29,9 +30,10 @@ _NAMES = {
     "corpus_format": ("CorpusFormat", "Keys"),
     "detection": ("detect_format",),
     "documents": ("Annotation", "Document", "Sentence"),
+    "features": ("ENTITY_FEATURES", "FEATURES"),
     "formats": ("FORMATS", "register_format"),
     "loading": ("load_nested_ner", "load_texts"),
-    "schema": ("ENTITY_FEATURES", "FEATURES", "CorpusError", "Entity", "Record", "RecordChecker", "Text"),
+    "schema": ("CorpusError", "Entity", "Record", "RecordChecker", "Text"),
     "splitting": ("spacy_splitter",),
     "statistics": ("corpus_statistics",),
     "writing": ("WRITERS", "write_nested_ner"),

@@ -12,11 +12,12 @@ from ..parsing import shown
 from .alignment import WordSplitter
 from .context import AnyDataset
 from .documents import DEFAULT_SENTENCE_SPLITTER, Document, Sentence, document_of_words, sentences_of
+from .features import FEATURES, as_records
 from .formats.bigbio import BIGBIO, bigbio_document
 from .formats.tags import RULE, STANDARD, TagScheme, decode_tags, scheme_of
 from .formats.text_spans import TextForm, annotated_text
 from .json_records import JsonObject
-from .schema import FEATURES, RecordChecker, as_records
+from .schema import RecordChecker
 
 logger = logging.getLogger(__name__)
 

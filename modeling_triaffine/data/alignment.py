@@ -16,7 +16,8 @@ from datasets import Dataset, DatasetDict
 
 from ..model.text_triaffine import FINER_SPLITTERS, INVISIBLE_SPACES, LONGEST_STRING, check_words
 from ..model.text_triaffine import word_splitter as named_word_splitter
-from .schema import CONTEXT_FIELDS, Entity, as_records, describe_losses, describe_remedies
+from .features import as_records
+from .schema import CONTEXT_FIELDS, Entity, describe_losses, describe_remedies
 
 logger = logging.getLogger(__name__)
 

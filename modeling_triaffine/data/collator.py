@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from ..model.batches_triaffine import PADDING_VALUES
-from ..model.configuration_triaffine import NONE_LABEL
+from ..model.kinds_triaffine import NONE_LABEL
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.triaffine_ops import span_mask
 from .schema import ENTITY_FIELDS

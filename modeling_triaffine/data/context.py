@@ -12,7 +12,8 @@ from datasets.fingerprint import Hasher
 
 from ..model.options_triaffine import MODEL_OPTIONS
 from ..model.text_triaffine import neighbouring_words
-from .schema import CONTEXT_FIELDS, FEATURES, as_records
+from .features import FEATURES, as_records
+from .schema import CONTEXT_FIELDS
 
 AnyDataset = TypeVar("AnyDataset", Dataset, DatasetDict)
 

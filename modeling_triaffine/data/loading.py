@@ -25,9 +25,10 @@ from .alignment import WordSplitter
 from .corpus_format import CorpusFormat
 from .detection import known_formats, read_as
 from .documents import DEFAULT_SENTENCE_SPLITTER, Document, sentences_of, text_of
+from .features import FEATURES
 from .formats import FORMATS
 from .reading import read_head
-from .schema import FEATURES, CorpusError, Record, RecordChecker, Text
+from .schema import CorpusError, Record, RecordChecker, Text
 from .splits import CorpusPath, Part, PathLike, find_splits
 
 logger = logging.getLogger(__name__)

@@ -1,4 +1,4 @@
-"""The one schema of all corpora: its features, the checks that every record passes, and the error if one fails.
+"""The one schema of all corpora: its rows, the checks that every record passes, and the error if one fails.
 
 Knows nothing about file formats: a reader passes what it finds to a `RecordChecker` and yields what that returns.
 """
@@ -12,39 +12,10 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypedDict, TypeVar
 
-from datasets import ClassLabel, Dataset, Features, IterableDataset, IterableDatasetDict, List, Value
-
-from ..model.configuration_triaffine import NONE_LABEL
+from ..model.kinds_triaffine import NONE_LABEL
 from ..model.text_triaffine import FINER_SPLITTERS
 from ..parsing import shown
 
-FEATURES = Features(
-    {
-        "id": Value("string"),
-        "doc_id": Value("string"),
-        "sent_id": Value("int32"),
-        "tokens": List(Value("string")),
-        "pos": List(Value("string")),
-        "entities": List({"start": Value("int32"), "end": Value("int32"), "type": Value("string")}),
-        "left_tokens": List(Value("string")),
-        "right_tokens": List(Value("string")),
-    }
-)
-"""The columns of every reader. `left_tokens` and `right_tokens` are null if the corpus has no context and a (possibly
-empty) list if it brings its own: `add_context` fills in the former and keeps the latter."""
-
-ENTITY_FEATURES = List(
-    {
-        "start": Value("int64"),
-        "end": Value("int64"),
-        "entity_group": Value("string"),
-        "score": Value("float64"),
-        "word": Value("string"),
-    }
-)
-"""A column of the entities that the pipeline finds, for `Dataset.map(…, features=…)`."""
-
-ENTITY_FIELDS = ("start", "end", "type")
 CONTEXT_FIELDS = ("left_tokens", "right_tokens")
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 MAX_EXAMPLES = 3
@@ -84,6 +55,10 @@ class Record(TypedDict):
     right_tokens: list[str] | None
 
 
+RECORD_FIELDS = tuple(Record.__annotations__)
+ENTITY_FIELDS = tuple(Entity.__annotations__)
+
+
 class Text(TypedDict):
     """A text as written; its entities count characters."""
 
@@ -100,45 +75,6 @@ class CorpusError(ValueError):
         """`where` is a place in the file ("line 3"), or empty for the file as a whole."""
         place = f"{path}, {where}" if where else str(path)
         return cls(f"{place}: {problem}. {remedy}.")
-
-
-def as_records(dataset: object, columns: Iterable[str], function: str) -> Dataset:
-    """The data set with rows of Python types, whatever its format, and types of entities by name.
-
-    `function` is named in messages.
-
-    Raises:
-        TypeError: it is not a `Dataset`.
-        ValueError: one of the `columns` is missing.
-    """
-    if not isinstance(dataset, Dataset):
-        streamed = isinstance(dataset, (IterableDataset, IterableDatasetDict))
-        remedy = "Load the corpus without streaming=True" if streamed else TO_DATASET
-        raise TypeError(
-            f"{function} needs a Dataset or DatasetDict, but the data is of type {type(dataset).__name__}. {remedy}."
-        )
-    if missing := [name for name in columns if name not in dataset.column_names]:
-        raise ValueError(
-            f"{function} needs the columns {missing}, but the data set has {dataset.column_names}. adapt_dataset "
-            "converts texts with spans, tags and other forms."
-        )
-    return name_types(dataset.with_format(None))
-
-
-def name_types(dataset: Dataset) -> Dataset:
-    """The data set with the names of its entities' types, where these are the numbers of a `ClassLabel`."""
-    entities = dataset.features.get("entities")
-    fields = getattr(entities, "feature", None)
-    if not isinstance(fields, dict) or not isinstance(fields.get("type"), ClassLabel):
-        return dataset
-    names = fields["type"].names
-
-    def name_them(record: dict[str, Any]) -> dict[str, Any]:
-        rows = record["entities"] or []
-        return {"entities": [{**row, "type": None if row["type"] is None else names[row["type"]]} for row in rows]}
-
-    features = Features({**dataset.features, "entities": type(entities)({**fields, "type": Value("string")})})
-    return dataset.map(name_them, features=features, desc="Names of types")
 
 
 class RecordChecker:
@@ -244,8 +180,8 @@ class RecordChecker:
             CorpusError: a field is missing or of the wrong type, an entity is outside of the sentence or has an
                 unknown type, `pos` and `tokens` differ in length, or the id occurred before.
         """
-        fields = self.mapping(raw, where, "the record", f"A record has the fields {', '.join(FEATURES)}")
-        self._count_ignored(fields, tuple(FEATURES), "field")
+        fields = self.mapping(raw, where, "the record", f"A record has the fields {', '.join(RECORD_FIELDS)}")
+        self._count_ignored(fields, RECORD_FIELDS, "field")
         tokens = self._strings(fields, "tokens", where)
         if not tokens:
             raise self.error(where, "field 'tokens' is empty", "Remove the record: a sentence needs at least one word")

@@ -10,8 +10,6 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from datasets import Dataset
-
 from ..model.text_triaffine import MAX_SENTENCE_WORDS, belongs, in_windows
 from .schema import CONTEXT_FIELDS, Span
 
@@ -48,6 +46,8 @@ class Windows(Sequence[dict[str, Any]]):
     """
 
     def __init__(self, records: Sequence[Mapping[str, Any]], processor: TriaffineProcessor | None = None):
+        from datasets import Dataset
+
         self.records = records
         self.places: list[Window | int] = []
         self._context, self._reach, self._max_words = "none", 0, MAX_SENTENCE_WORDS

@@ -18,10 +18,11 @@ from datasets import Dataset
 
 from ..files import new_folder
 from .alignment import join_sentences, join_tokens
+from .features import FEATURES
 from .formats.iob2 import DOCUMENT_START, POS_NAME, TAGS_NAME, TOKENS_NAME
 from .formats.tags import BETWEEN_TAGS, OUTSIDE
 from .reading import BYTE_ORDER_MARK
-from .schema import CONTEXT_FIELDS, FEATURES, RecordChecker
+from .schema import CONTEXT_FIELDS, RecordChecker
 from .writing_texts import TextDocument, write_bioc_json, write_bioc_xml, write_brat, write_pubtator
 
 NOT_ONE_WORD = re.compile(rf"\s|^{BYTE_ORDER_MARK}")

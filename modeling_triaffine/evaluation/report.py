@@ -17,7 +17,7 @@ from ..drawing.safe_text import REPLACEMENT, clean, markdown_text
 from ..drawing.tables import Table
 from ..drawing.templates import render_html
 from ..files import SURROGATES
-from ..model.configuration_triaffine import NONE_LABEL
+from ..model.kinds_triaffine import NONE_LABEL
 from .analysis import Analysis, Comparison
 from .cases import Case
 from .error_analysis import GOLD_OUTCOMES, PREDICTED_OUTCOMES, Mention, SentenceErrors, outcome_name

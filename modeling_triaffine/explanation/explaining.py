@@ -6,7 +6,8 @@ from typing import Any
 
 from ..inference import model_inputs, rank_of_span, read_labels, read_probabilities
 from ..model.batches_triaffine import Feature
-from ..model.configuration_triaffine import NONE_LABEL, TriaffineConfig
+from ..model.configuration_triaffine import TriaffineConfig
+from ..model.kinds_triaffine import NONE_LABEL
 from ..model.modeling_triaffine import evaluating
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.processing_triaffine import TriaffineProcessor

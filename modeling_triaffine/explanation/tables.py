@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ..drawing.safe_text import LONGEST_LABEL, clean, shorten, text_width
 from ..drawing.tables import Table
-from ..model.configuration_triaffine import NONE_LABEL
+from ..model.kinds_triaffine import NONE_LABEL
 from .explaining import Candidate, Explanation, StageScore, TextSpan
 
 MOST_WORDS, MOST_CANDIDATES = 20, 8

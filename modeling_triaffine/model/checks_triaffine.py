@@ -1,7 +1,7 @@
 """Checks of versions, and of values read from files: errors name the field, the value and what is allowed.
 
 The configuration, which transformers reads first, imports this file first: it also checks the versions of torch and
-transformers, before anything that needs newer ones is imported.
+transformers, before anything that needs newer ones is imported. It imports torch only where a check needs it.
 """
 
 import contextlib
@@ -11,7 +11,6 @@ from importlib.metadata import PackageNotFoundError, version
 from numbers import Real
 from typing import Any
 
-import torch
 from packaging.version import Version
 
 LOWEST_VERSIONS = {"torch": "2.6.0", "transformers": "5.20.0"}
@@ -48,6 +47,8 @@ def check_kind(where: str, name: str, value: Any, kind: type | tuple[type, ...],
 
 def check_dtype(where: str, name: str, value: Any) -> None:
     """Raises ValueError unless `value` is a torch dtype or the name of one."""
+    import torch
+
     if not isinstance(getattr(torch, value, None) if isinstance(value, str) else value, torch.dtype):
         raise ValueError(f"{where}: `{name}` is {shortened(value)}; give the name of one of torch's dtypes.")
 
@@ -90,9 +91,13 @@ def reading(place: str, files: str = "the file") -> Iterator[None]:
     """
     try:
         yield
-    except (OSError, ImportError, MemoryError, torch.OutOfMemoryError):
+    except (OSError, ImportError, MemoryError):
         raise
     except Exception as error:  # fields of a wrong type can raise anything, deep in other libraries
+        import torch
+
+        if isinstance(error, torch.OutOfMemoryError):
+            raise
         text = " ".join(str(error).split())
         if not isinstance(error, ValueError) or isinstance(error, json.JSONDecodeError | UnicodeError):
             text = f"{files} cannot be parsed ({type(error).__name__}: {text}); restore it."

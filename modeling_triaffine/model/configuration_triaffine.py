@@ -22,7 +22,7 @@ from huggingface_hub.dataclasses import strict
 from huggingface_hub.errors import StrictDataclassError
 from transformers import AutoConfig, PretrainedConfig
 
-from .kinds_triaffine import ATTENTIONS, SCORINGS, AttentionKind, ScoringKind, names_of
+from .kinds_triaffine import ATTENTIONS, NONE_LABEL, SCORINGS, AttentionKind, ScoringKind, names_of
 from .options_triaffine import MODEL_OPTIONS, ModelOptions, Option, option, options_of
 from .repository_triaffine import (
     AUTO_MAP,
@@ -32,7 +32,6 @@ from .repository_triaffine import (
     save_remote_code,
 )
 
-NONE_LABEL = "None"
 # Only the caller who loads a model sets these: in a file, they could name attention code on the Hub, or a pickle.
 LOADING_FIELDS = (
     *("attn_implementation", "_attn_implementation", "_attn_implementation_internal"),

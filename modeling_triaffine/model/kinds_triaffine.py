@@ -12,6 +12,9 @@ from importlib.metadata import EntryPoint, entry_points
 from operator import itemgetter
 from typing import TypedDict, TypeVar
 
+NONE_LABEL = "None"
+"""The last label of every model: no entity."""
+
 
 @dataclass(frozen=True)
 class AttentionKind:

@@ -14,7 +14,7 @@ from ..drawing.safe_text import LONGEST_LABEL, shorten
 from ..drawing.templates import render_html
 from ..explanation import Explanation, format_explanation
 from ..explanation.tables import Row, describe_span, likeliest_labels, make_stages, number_text, probability_text
-from ..model.configuration_triaffine import NONE_LABEL
+from ..model.kinds_triaffine import NONE_LABEL
 
 # Columns; the style of the page hides those beyond NARROW on narrow screens.
 MOST_LABELS, NARROW = 6, 3

@@ -7,7 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..model.configuration_triaffine import NONE_LABEL, TriaffineConfig
+from ..model.configuration_triaffine import TriaffineConfig
+from ..model.kinds_triaffine import NONE_LABEL
 from ..model.modeling_triaffine import NestedNEROutput, TriaffineForNestedNER
 from ..model.span_head_triaffine import smooth_boundaries
 from ..model.triaffine_ops import label_probabilities

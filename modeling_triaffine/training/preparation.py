@@ -18,7 +18,8 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import AutoTokenizer, PretrainedConfig, PreTrainedTokenizerFast, set_seed
 
 from ..data.windows import Windows, spans_of
-from ..model.configuration_triaffine import NONE_LABEL, TriaffineConfig
+from ..model.configuration_triaffine import TriaffineConfig
+from ..model.kinds_triaffine import NONE_LABEL
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.options_triaffine import MODEL_OPTIONS
 from ..model.processing_triaffine import TriaffineProcessor

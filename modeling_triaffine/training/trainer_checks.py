@@ -11,7 +11,8 @@ from torch.utils.data import ConcatDataset, IterableDataset, Subset
 from torch.utils.data import Dataset as TorchDataset
 from transformers import PreTrainedModel, TrainingArguments
 
-from ..data.schema import ENTITY_FIELDS, as_records, name_types
+from ..data.features import as_records, name_types
+from ..data.schema import ENTITY_FIELDS
 from ..evaluation.scores import Scores
 from ..model.configuration_triaffine import TriaffineConfig
 from ..parsing import shown

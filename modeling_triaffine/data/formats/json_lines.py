@@ -1,6 +1,6 @@
 """Reads sentences of words with spans by words: this project's JSON lines, and the published experiments' lists.
 
-- `JSON_LINES`, this project's own form: one sentence a line with the fields of `schema.FEATURES`, of which only
+- `JSON_LINES`, this project's own form: one sentence a line with the fields of `features.FEATURES`, of which only
   `tokens` and `entities` are required. A file without ids is one document, its sentences in order.
 - `PUBLISHED_JSON`: one list of records with `tokens`, `pos`, `entities`, `ltokens` and `rtokens`, the form of ACE, KBP
   and GENIA in the triaffine experiments and in related work (locate-and-label and its successors). A record has its own

@@ -1,0 +1,75 @@
+"""The schema as the `datasets` library holds it: the columns of every corpus, and rows of Python types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from datasets import ClassLabel, Dataset, Features, IterableDataset, IterableDatasetDict, List, Value
+
+from .schema import TO_DATASET
+
+FEATURES = Features(
+    {
+        "id": Value("string"),
+        "doc_id": Value("string"),
+        "sent_id": Value("int32"),
+        "tokens": List(Value("string")),
+        "pos": List(Value("string")),
+        "entities": List({"start": Value("int32"), "end": Value("int32"), "type": Value("string")}),
+        "left_tokens": List(Value("string")),
+        "right_tokens": List(Value("string")),
+    }
+)
+"""The columns of every reader. `left_tokens` and `right_tokens` are null if the corpus has no context and a (possibly
+empty) list if it brings its own: `add_context` fills in the former and keeps the latter."""
+
+ENTITY_FEATURES = List(
+    {
+        "start": Value("int64"),
+        "end": Value("int64"),
+        "entity_group": Value("string"),
+        "score": Value("float64"),
+        "word": Value("string"),
+    }
+)
+"""A column of the entities that the pipeline finds, for `Dataset.map(…, features=…)`."""
+
+
+def as_records(dataset: object, columns: Iterable[str], function: str) -> Dataset:
+    """The data set with rows of Python types, whatever its format, and types of entities by name.
+
+    `function` is named in messages.
+
+    Raises:
+        TypeError: it is not a `Dataset`.
+        ValueError: one of the `columns` is missing.
+    """
+    if not isinstance(dataset, Dataset):
+        streamed = isinstance(dataset, (IterableDataset, IterableDatasetDict))
+        remedy = "Load the corpus without streaming=True" if streamed else TO_DATASET
+        raise TypeError(
+            f"{function} needs a Dataset or DatasetDict, but the data is of type {type(dataset).__name__}. {remedy}."
+        )
+    if missing := [name for name in columns if name not in dataset.column_names]:
+        raise ValueError(
+            f"{function} needs the columns {missing}, but the data set has {dataset.column_names}. adapt_dataset "
+            "converts texts with spans, tags and other forms."
+        )
+    return name_types(dataset.with_format(None))
+
+
+def name_types(dataset: Dataset) -> Dataset:
+    """The data set with the names of its entities' types, where these are the numbers of a `ClassLabel`."""
+    entities = dataset.features.get("entities")
+    fields = getattr(entities, "feature", None)
+    if not isinstance(fields, dict) or not isinstance(fields.get("type"), ClassLabel):
+        return dataset
+    names = fields["type"].names
+
+    def name_them(record: dict[str, Any]) -> dict[str, Any]:
+        rows = record["entities"] or []
+        return {"entities": [{**row, "type": None if row["type"] is None else names[row["type"]]} for row in rows]}
+
+    features = Features({**dataset.features, "entities": type(entities)({**fields, "type": Value("string")})})
+    return dataset.map(name_them, features=features, desc="Names of types")
