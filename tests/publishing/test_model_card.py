@@ -68,7 +68,7 @@ def test_without_a_run_nothing_is_claimed():
         assert section(card, part, "###") == "Not known."
     assert section(card, "Labels") == "3: `protein`, `cell_type`, `DNA`"
     opening = card.text.split("\n## ")[0]
-    assert "There is no record of a training with this model" in opening
+    assert "There is no record of how this model was trained" in opening
     assert "an illustration, not an output of this model" in opening
     assert not re.search(r"\d\.\d|%", re.sub(r"https?://\S+|2110\.07480|threshold=0\.9", "", card.text))
     assert re.findall(r"^## (.*)", card.text, re.MULTILINE) == SECTIONS
@@ -76,10 +76,10 @@ def test_without_a_run_nothing_is_claimed():
 
 def test_a_trained_model_without_scores_says_so():
     card = make_card(make_summary(evaluation=None, training_table=[]))
-    assert section(card, "Scores") == "No scores of this model are on record."
+    assert section(card, "Scores") == "No scores of this model were recorded."
     assert (
         section(card, "Epochs", "###")
-        == "There is no table to show: the training had no validation data, or several sets of it."
+        == "There is no table, because the run had no validation data, or several validation sets."
     )
     assert "model-index" not in card.data.to_dict()
     assert "1 h 2 min 5 s" in section(card, "Hardware and versions", "###")

@@ -424,8 +424,8 @@ def test_the_card_of_a_trainer_tells_of_its_training(tmp_path):
     trainer.save_model(tmp_path / "saved")
     trainer.create_model_card()
     card = (tmp_path / "README.md").read_text()
-    assert all(fact in card for fact in ("see the table of [its epochs](#epochs)", "`min_steps`", "`learning_rate`"))
-    assert "no record of a training" not in card
+    assert all(fact in card for fact in ("see the table of [epochs](#epochs)", "`min_steps`", "`learning_rate`"))
+    assert "no record of how this model was trained" not in card
     summary = RunSummary.load(tmp_path / "saved")
     assert summary.is_trained
     assert [(row.update, row.kept) for row in summary.training_table] == [(1, False), (2, True)]
