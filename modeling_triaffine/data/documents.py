@@ -44,6 +44,7 @@ SHOWN_INSIDE = 40
 JOINERS = "\u200c\u200d"  # parts of ordinary words, in Persian or Hindi, and of emoji
 # Not compared between a tool's quote and the text: white space, for which some tools write backslash and n, and marks
 # of the byte order.
+_OMITTED = re.compile(r"\[(?:\.\.\.|…)\]|\.\.\.|…")
 _NOT_COMPARED = re.compile(rf"[\s{BYTE_ORDER_MARK}]+|\\[nrt]")
 
 
@@ -321,8 +322,9 @@ def _counted_in_characters(document: Document, check: RecordChecker) -> Document
     """The document with offsets that count characters of its text, whatever its tool counted.
 
     If the offsets are wrong as they stand, and another way of counting makes all of them match the tool's quotes, that
-    way is used.
+    way is used. Annotations without characters are left out and counted.
     """
+    document = _with_characters(document, check)
     if document.text is None:
         return document
     check.check_encodable(document.text, "text", document.where)
@@ -336,11 +338,29 @@ def _counted_in_characters(document: Document, check: RecordChecker) -> Document
             if _problem(candidate, check) is None:
                 check.note("texts with other character counts converted", example=document.where)
                 return candidate
-    raise problem
+    if (problem := _problem(document, check, quotes_of_parts=False)) is not None:
+        raise problem
+    return document
 
 
-def _problem(document: Document, check: RecordChecker) -> CorpusError | None:
-    """The error of the first annotation that is outside of the text or differs from its tool's quote, if any."""
+def _with_characters(document: Document, check: RecordChecker) -> Document:
+    """The document without annotations, and fragments of annotations, that end where they start."""
+    annotations = []
+    for annotation in document.annotations:
+        fragments = tuple((start, end) for start, end in annotation.fragments if start != end)
+        if fragments:
+            annotations.append(replace(annotation, fragments=fragments))
+        else:
+            check.drop("entities without characters dropped", 1, f"{annotation.where}: {annotation.name}")
+    return replace(document, annotations=annotations)
+
+
+def _problem(document: Document, check: RecordChecker, quotes_of_parts: bool = True) -> CorpusError | None:
+    """The error of the first annotation that is outside of the text or differs from its tool's quote, if any.
+
+    Args:
+        quotes_of_parts: also look at the quotes of discontinuous entities, which are dropped, whatever they quote.
+    """
     text = document.text or ""
     for annotation in document.annotations:
         try:
@@ -349,8 +369,9 @@ def _problem(document: Document, check: RecordChecker) -> CorpusError | None:
                 check.entity(raw, annotation.name, len(text), annotation.where, "characters")
         except CorpusError as error:
             return error
-        found = " ".join(text[start:end] for start, end in annotation.fragments)
-        if annotation.quote is not None and _bare(found) != _bare(annotation.quote):
+        if not quotes_of_parts and len(_joined(text, annotation.fragments)) > 1:
+            continue
+        if annotation.quote is not None and not _quotes(annotation.quote, text, annotation.fragments):
             start, end = annotation.fragments[0][0], annotation.fragments[-1][1]
             problem = (
                 f"field '{annotation.name}' quotes {annotation.quote!r}, but from {start} to {end} the text is "
@@ -389,6 +410,15 @@ def _from_utf16(document: Document) -> Document:
         for annotation in document.annotations
     ]
     return replace(document, annotations=annotations)
+
+
+def _quotes(quote: str, text: str, fragments: Sequence[Offsets]) -> bool:
+    """Whether a quote is the text of the fragments; of several, perhaps with marks between, or with all between."""
+    found = {_bare("".join(text[start:end] for start, end in fragments))}
+    if len(fragments) > 1:
+        found.add(_bare(text[min(fragments)[0] : max(end for _, end in fragments)]))
+        return bool(found & {_bare(quote), _bare(_OMITTED.sub("", quote))})
+    return _bare(quote) in found
 
 
 def _bare(text: str) -> str:

@@ -54,6 +54,8 @@ class TestDocuments:
         assert list(corpus) == ["train", "validation"]
         assert spelled(corpus["train"][0]) == [("The mayor of Orsk", "Person"), ("Orsk", "City")]
         assert set(corpus["train"]["doc_id"]) == {"a"}
+        assert "text-bound annotations of .a2 ignored: 1 (a.a2)" in corpus["train"].info.description
+        assert "of .a2 ignored: 1" in read(tmp_path / "train" / "a.a1")[1].report()
 
     def test_byte_order_mark_and_windows_line_ends(self, tmp_path):
         text = TEXT.replace("\n", "\r\n")
@@ -88,6 +90,22 @@ class TestLines:
         assert spelled(records[0])[-1] == ("slept", "Sleep")
         counts = {"relations": 1, "events": 1, "attributes": 2, "equivalences": 1, "normalizations": 1, "notes": 2}
         assert check.counts == {f"{what} ignored": number for what, number in counts.items()}
+
+    @pytest.mark.parametrize(
+        "quote", ["mayor [...] Orsk", "mayor Orsk", "mayor ... Orsk", "mayor … Orsk", "mayor of Orsk", "something else"]
+    )
+    def test_discontinuous_entities_are_dropped_whatever_they_quote(self, tmp_path, quote):
+        write(tmp_path, annotations=f"{NESTED}T3\tRole 4 9;13 17\t{quote}\n")
+        records, check = read(tmp_path)
+        assert spelled(records[0]) == [("The mayor of Orsk", "Person"), ("Orsk", "City")]
+        assert check.counts == {"discontinuous entities dropped": 1}
+
+    @pytest.mark.parametrize("line", ["T3\tRole 4 4\t\n", "T3\tRole 4 4\n", "T3\tRole 4 4;9 9\t\n"])
+    def test_annotations_without_characters_are_dropped(self, tmp_path, line):
+        write(tmp_path, annotations=NESTED + line)
+        records, check = read(tmp_path)
+        assert spelled(records[0]) == [("The mayor of Orsk", "Person"), ("Orsk", "City")]
+        assert check.report().endswith("entities without characters dropped: 1 (a.ann, line 3: T3).")
 
 
 class TestLoading:

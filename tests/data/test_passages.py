@@ -151,3 +151,26 @@ def test_pubtator_as_published(tmp_path):
     found = [entity for record in records for entity in spelled(record)]
     assert found == [("Naloxone", "Chemical"), ("clonidine", "Chemical"), ("Clonidine", "Chemical")]
     assert check.counts == {"relations ignored": 1}
+
+
+@pytest.mark.parametrize("quote", ["mayor Orsk", "mayor of Orsk", "Orsk mayor", "mayor [...] Orsk", "other"])
+def test_fragments_and_zero_lengths_of_bioc(tmp_path, quote):
+    annotations = [
+        located("Person", "The mayor of Orsk", (0, 17)),
+        located("Role", quote, (4, 5), (13, 4)),
+        located("Point", "", (4, 0)),
+    ]
+    document = {**BIOC_DOCUMENT, "passages": [{"offset": 0, "text": TEXT, "annotations": annotations}]}
+    (record,), check = read(write_json(tmp_path / "a.json", document))
+    assert spelled(record) == [("The mayor of Orsk", "Person")]
+    assert check.counts == {"discontinuous entities dropped": 1, "entities without characters dropped": 1}
+
+
+@pytest.mark.parametrize(
+    "span", [[{"begin": 4, "end": 9}, {"begin": 13, "end": 17}], [[4, 9], [13, 17]], [{"start": 13, "end": 17}, [4, 9]]]
+)
+def test_fragments_of_pubannotation(tmp_path, span):
+    denotations = [{"span": span, "obj": "Role"}, {"span": [{"begin": 13, "end": 17}], "obj": "City"}]
+    (record,), check = read(write_json(tmp_path / "a.json", {"text": TEXT, "denotations": denotations}))
+    assert spelled(record) == [("Orsk", "City")]
+    assert check.counts == {"discontinuous entities dropped": 1}

@@ -3,7 +3,8 @@
     T1	Person 0 17	the mayor of Orsk
     T2	City 13 17	Orsk
 
-The shared tasks of BioNLP have the given entities in `.a1`, which is read alike, and the events to be found in `.a2`.
+The shared tasks of BioNLP have the given entities in `.a1`, which is read alike, and what is to be found in `.a2`,
+whose text-bound annotations are counted.
 Text-bound annotations (T) are the entities; offsets count characters and are checked against the text that brat quotes.
 brat ends a fragment at every line end: fragments separated by white space alone are one entity. Truly discontinuous
 entities are dropped and counted, since the span from their first to their last fragment is not what was annotated.
@@ -22,7 +23,10 @@ from ..schema import RecordChecker
 
 TEXT_SUFFIX, ANNOTATION_SUFFIX = ".txt", ".ann"
 ANNOTATION_SUFFIXES = (ANNOTATION_SUFFIX, ".a1")
+SOLUTION_SUFFIX = ".a2"
 TYPE_AND_OFFSETS = re.compile(r"(\S+) ([0-9]{1,15} [0-9]{1,15}(?:;[0-9]{1,15} [0-9]{1,15})*)")
+EMPTY = re.compile(r"\S+ ([0-9]+) \1")
+"""An annotation without characters, which quotes nothing."""
 ID = re.compile(r"[*#A-Z][0-9]*\t")
 OTHER_ANNOTATIONS = {
     "R": "relations",
@@ -39,7 +43,12 @@ def read_brat(path: Path, check: RecordChecker) -> Iterator[Document]:
     """Reads the documents of a folder, searched recursively, or that of one `.ann`, in the order of their names."""
     files = brat_documents(path)
     annotated = [file for file in files if file.suffix in ANNOTATION_SUFFIXES]
-    for lonely in sorted({*files} - {*annotated} - {file.with_suffix(TEXT_SUFFIX) for file in annotated}):
+    for solution in (file for file in files if file.suffix == SOLUTION_SUFFIX):
+        lines = numbered_lines(solution, check, name_in_corpus(solution, path))
+        if ignored := sum(line.startswith("T") for _, line in lines):
+            check.note(f"text-bound annotations of {SOLUTION_SUFFIX} ignored", ignored, solution.name)
+    texts = {file for file in files if file.suffix == TEXT_SUFFIX}
+    for lonely in sorted(texts - {file.with_suffix(TEXT_SUFFIX) for file in annotated}):
         check.note(f"texts without {ANNOTATION_SUFFIX} ignored", example=lonely.name)
     for file in annotated:
         yield _read_document(file, name_in_corpus(file, path), check)
@@ -47,8 +56,10 @@ def read_brat(path: Path, check: RecordChecker) -> Iterator[Document]:
 
 def brat_documents(path: Path) -> list[Path]:
     """The texts and annotations in a folder, or of one of its files; empty if nothing is annotated."""
-    files = visible_paths(path) if path.is_dir() else [path, path.with_suffix(TEXT_SUFFIX)]
-    files = [file for file in files if file.suffix in (TEXT_SUFFIX, *ANNOTATION_SUFFIXES) and file.is_file()]
+    beside = [path, *(path.with_suffix(suffix) for suffix in (TEXT_SUFFIX, SOLUTION_SUFFIX))]
+    files = visible_paths(path) if path.is_dir() else beside
+    known = (TEXT_SUFFIX, *ANNOTATION_SUFFIXES, SOLUTION_SUFFIX)
+    files = [file for file in files if file.suffix in known and file.is_file()]
     return files if any(file.suffix in ANNOTATION_SUFFIXES for file in files) else []
 
 
@@ -84,6 +95,7 @@ def _is_cut(annotation: Annotation) -> bool:
 
 def _text_bound(line: str, where: str, check: RecordChecker) -> Annotation:
     name, *fields = line.split("\t", 2)
+    fields = [*fields, ""] if len(fields) == 1 and EMPTY.fullmatch(fields[0]) else fields
     found = TYPE_AND_OFFSETS.fullmatch(fields[0]) if len(fields) == 2 else None
     if found is None:
         problem = f"{line[:60]!r} is not a text-bound annotation"

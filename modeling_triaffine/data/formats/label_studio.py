@@ -58,7 +58,8 @@ def _regions(annotation: JsonObject) -> Iterator[Annotation]:
         kind = region.fields.get("type")
         if kind == "labels":
             value = region.object("value", "A region has a value")
-            yield from entity_of_each_type(value, "start", "end", value.value("labels", list))
+            offsets = value.value("start", int), value.value("end", int)
+            yield from entity_of_each_type(value, [offsets], value.value("labels", list))
         else:
             annotation.check.note(f"results of type {kind!r} ignored")
 

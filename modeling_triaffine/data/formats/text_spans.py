@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ...model.text_triaffine import Offsets
 from ..corpus_format import CorpusFormat, Keys
 from ..documents import Annotation, Document
 from ..json_records import JsonObject, json_values
@@ -18,6 +19,8 @@ LAST = "end_idx"
 START = ("start", "start_offset", "start_idx", "begin", "span.begin")
 END = ("end", "end_offset", LAST, "span.end")
 TYPE = ("label", "type", "labels", "obj", "entity_group")  # the last is of the pipeline, and of predict
+LISTED = ("span",)
+"""A list with [start, end], or with several fragments, as of PubAnnotation's discontinuous entities."""
 BOOKKEEPING = {"id", "token_start", "token_end", "input_hash", "source"}
 """Fields of a span that only matter to the tool that wrote it."""
 OF_TEXT = Keys.of("text")
@@ -147,12 +150,35 @@ def _annotations(record: JsonObject, form: TextForm) -> Iterator[Annotation]:
 
 
 def _entities_of_span(span: JsonObject, form: TextForm) -> Iterator[Annotation]:
-    start, end, kind = (_name_among(names, span) for names in (form.start, form.end, form.type))
-    for ignored in span.fields.keys() - BOOKKEEPING - _first_keys(start, end, kind, _quote_of(span, end)):
+    kind = _name_among(form.type, span)
+    listed = next((name for name in LISTED if isinstance(span.fields.get(name), list)), None)
+    if listed:
+        fragments, used = _listed_offsets(span, listed, form.inclusive_end), [listed]
+    else:
+        start, end = used = [_name_among(names, span) for names in (form.start, form.end)]
+        last = form.inclusive_end or end == LAST
+        fragments = [(span.value(start, int), span.value(end, int) + last)]
+    quote = "entity" if LAST in used and "entity" in span.fields else "text"
+    for ignored in span.fields.keys() - BOOKKEEPING - _first_keys(*used, kind, quote):
         span.check.note(f"span field '{ignored}' ignored")
     found = span.get(kind)
     types = found if isinstance(found, list) else [span.value(kind, str)]
-    yield from entity_of_each_type(span, start, end, types, form.inclusive_end)
+    yield from entity_of_each_type(span, fragments, types, quote)
+
+
+def _listed_offsets(span: JsonObject, name: str, inclusive_end: bool) -> list[Offsets]:
+    """The offsets in a list: [start, end], or one fragment each, as [start, end] or an object with these."""
+    listed = span.value(name, list)
+    pairs = [listed] if all(type(one) is int for one in listed) else listed
+    fragments = []
+    for index, pair in enumerate(pairs):
+        if isinstance(pair, list) and [type(one) for one in pair] == [int, int]:
+            start, end = pair
+        else:
+            part = JsonObject(pair, span.where, span.check, f"{span.name_of(name)}[{index}]")
+            start, end = (part.value(_name_among(names, part), int) for names in (START, END))
+        fragments.append((start, end + inclusive_end))
+    return fragments
 
 
 def _first_keys(*paths: str) -> set[str]:
@@ -167,19 +193,13 @@ def _name_among(names: Sequence[str], span: JsonObject) -> str:
 
 
 def entity_of_each_type(
-    span: JsonObject, start: str, end: str, types: Sequence[str], inclusive_end: bool = False
+    span: JsonObject, fragments: Sequence[Offsets], types: Sequence[str], quote: str = "text"
 ) -> Iterator[Annotation]:
-    """One entity for every type of a span, whose offsets are the fields `start` and `end`."""
+    """One entity for every type of a span; `quote` is its field with the covered text."""
     if not types:
         span.check.drop("spans without a type dropped", example=f"{span.where}: {span.name}")
-    offsets = span.value(start, int), span.value(end, int) + (inclusive_end or end == LAST)
     for kind in types:
-        yield span.annotation([offsets], kind, _quote_of(span, end))
-
-
-def _quote_of(span: JsonObject, end: str) -> str:
-    """The field that quotes the text of a span, whose last offset is the field `end`."""
-    return "entity" if end == LAST and "entity" in span.fields else "text"
+        yield span.annotation(fragments, kind, quote)
 
 
 TEXT_SPANS = CorpusFormat(
