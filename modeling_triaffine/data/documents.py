@@ -35,6 +35,7 @@ from .alignment import (
     kept_by,
     split_words,
 )
+from .counting import in_characters, positions, possible_counts
 from .reading import BYTE_ORDER_MARK
 from .schema import CorpusError, Entity, Record, RecordChecker, Text
 
@@ -131,16 +132,20 @@ def document_of_sentences(
     return Document(id, where, "".join(pieces), has_sentences=True, sentences=placed, split=split)
 
 
-def text_of(document: Document, check: RecordChecker) -> Text:
+def text_of(document: Document, check: RecordChecker, trim: bool = True) -> Text:
     """The text as written with its contiguous entities, whatever words it will be cut into.
+
+    Args:
+        trim: take entities without white space at their boundaries.
 
     Raises:
         CorpusError: an annotation is outside of the text, or its text differs from the tool's quote.
     """
     document = _counted_in_characters(document, check)
     text = document.text or ""
-    entities = [without_space(text, entity) for entity in _by_characters(document, check)]
-    return Text(doc_id=document.id, text=text, entities=entities)
+    entities = [without_space(text, entity) if trim else entity for entity in _by_characters(document, check)]
+    borders = [border for border in document.borders if 0 < border < len(text)]
+    return Text(doc_id=document.id, text=text, entities=entities, borders=borders)
 
 
 def sentences_of(
@@ -164,7 +169,7 @@ def sentences_of(
         CorpusError: an annotation is outside of the text, or its text differs from the tool's quote; a sentence is
             invalid.
     """
-    document = _counted_in_characters(document, check)
+    document = _without_mark(_counted_in_characters(document, check))
     in_own_words = document.sentences is not None and (word_splitter is None or document.text is None)
     if in_own_words:
         sentences = _given_sentences(document, sentence_splitter)
@@ -321,23 +326,22 @@ def _example(document: Document, entity: Entity) -> str:
 def _counted_in_characters(document: Document, check: RecordChecker) -> Document:
     """The document with offsets that count characters of its text, whatever its tool counted.
 
-    If the offsets are wrong as they stand, and another way of counting makes all of them match the tool's quotes, that
-    way is used. Annotations without characters are left out and counted.
+    If the offsets are wrong as they stand, and another count makes all of them match the tool's quotes, it is used.
+    Annotations without characters are left out and counted.
     """
     document = _with_characters(document, check)
     if document.text is None:
         return document
     check.check_encodable(document.text, "text", document.where)
-    candidates = _ways_of_counting(document)
-    as_it_stands = next(candidates)
-    problem = _problem(as_it_stands, check)
+    problem = _problem(document, check)
     if problem is None:
-        return as_it_stands
+        return document
     if all(annotation.quote for annotation in document.annotations):
-        for candidate in candidates:
-            if _problem(candidate, check) is None:
+        for count, mark_counts in possible_counts(document.text):
+            converted = _converted(document, count, mark_counts)
+            if converted is not None and _problem(converted, check) is None:
                 check.note("texts with other character counts converted", example=document.where)
-                return candidate
+                return converted
     if (problem := _problem(document, check, quotes_of_parts=False)) is not None:
         raise problem
     return document
@@ -353,6 +357,24 @@ def _with_characters(document: Document, check: RecordChecker) -> Document:
         else:
             check.drop("entities without characters dropped", 1, f"{annotation.where}: {annotation.name}")
     return replace(document, annotations=annotations)
+
+
+def _converted(document: Document, count: str, mark_counts: bool = True) -> Document | None:
+    """The document with offsets in characters, which were in `count`; None if one is inside of a character."""
+    at = positions(document.text or "", count, mark_counts)
+    annotations = []
+    for annotation in document.annotations:
+        fragments = [in_characters(offsets, at) for offsets in annotation.fragments]
+        if None in fragments:
+            return None
+        annotations.append(replace(annotation, fragments=tuple(filter(None, fragments))))
+    return replace(document, annotations=annotations)
+
+
+def _without_mark(document: Document) -> Document:
+    """The document with a space for a byte order mark, which is no part of the first word."""
+    marked = document.text is not None and document.text.startswith(BYTE_ORDER_MARK)
+    return replace(document, text=f" {(document.text or '')[1:]}") if marked else document
 
 
 def _problem(document: Document, check: RecordChecker, quotes_of_parts: bool = True) -> CorpusError | None:
@@ -379,37 +401,6 @@ def _problem(document: Document, check: RecordChecker, quotes_of_parts: bool = T
             )
             return check.error(annotation.where, problem, "Give the text as it was annotated")
     return None
-
-
-def _ways_of_counting(document: Document) -> Iterator[Document]:
-    """The document under each way in which tools count characters; first as it stands.
-
-    They differ in whether a byte order mark counts, and whether a line end of two characters and (in JavaScript) a
-    character beyond U+FFFF count as one or two.
-    """
-    text = document.text or ""
-    texts = [" " + text[1:], text[1:]] if text.startswith(BYTE_ORDER_MARK) else [text]
-    texts += [other.replace("\r\n", "\n") for other in texts if "\r\n" in other]
-    for other in texts:
-        yield replace(document, text=other)
-    for other in texts:
-        yield _from_utf16(replace(document, text=other))
-
-
-def _from_utf16(document: Document) -> Document:
-    """The document with offsets converted from UTF-16 units to characters; those beyond the end stay beyond it."""
-    text = document.text or ""
-    characters = [n for n, character in enumerate(text) for _ in range(1 + (ord(character) > 0xFFFF))]
-    characters += [len(text), len(text) + 1]
-
-    def position(offset: int) -> int:
-        return characters[min(offset, len(characters) - 1)]
-
-    annotations = [
-        replace(annotation, fragments=tuple((position(start), position(end)) for start, end in annotation.fragments))
-        for annotation in document.annotations
-    ]
-    return replace(document, annotations=annotations)
 
 
 def _quotes(quote: str, text: str, fragments: Sequence[Offsets]) -> bool:

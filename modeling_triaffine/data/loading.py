@@ -104,9 +104,9 @@ def load_nested_ner(
 
 
 def load_texts(path: CorpusPath, format: str | None = None) -> dict[str, list[Text]]:
-    """The texts of a corpus as they were written, by split: `doc_id`, `text`, and `entities` by characters.
+    """The texts of a corpus as they were written, by split: `doc_id`, `text`, `entities` by characters, and `borders`.
 
-    Entities that no sentence of words can represent are included, unless they are discontinuous; these are counted and
+    `borders` are positions that no sentence crosses, such as those of BioC's passages. Entities that no sentence of words can represent are included, unless they are discontinuous; these are counted and
     logged as one warning for each file.
 
     Args:
@@ -180,8 +180,12 @@ class CorpusFiles:
             splits |= _prepare(source, split, cache_dir, kept)
         return splits
 
-    def texts(self, only: str | None = None) -> dict[str, list[Text]]:
-        """The texts as written, by split, or those of one split; see [`load_texts`]."""
+    def texts(self, only: str | None = None, to_convert: bool = False) -> dict[str, list[Text]]:
+        """The texts as written, by split, or those of one split; see [`load_texts`].
+
+        Those `to_convert` have white space at the boundaries of entities as annotated, and all is reported that is not
+        in them, also what is no entity.
+        """
         splits: dict[str, list[Text]] = {}
         for split, source in self.sources():
             if only is not None and split not in (only, None):
@@ -193,8 +197,10 @@ class CorpusFiles:
                 raise CorpusError.at(source.path, "", problem, remedy)
             check = source.checker()
             for document in self._kept(split, source, check):
-                splits.setdefault(split or document.split or "train", []).append(text_of(document, check))
-            if check.entities_dropped:
+                splits.setdefault(split or document.split or "train", []).append(
+                    text_of(document, check, trim=not to_convert)
+                )
+            if check.entities_dropped or to_convert:
                 _warn(check.report())
         return splits
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...model.text_triaffine import Offsets
+from ...parsing import shown
 from ..corpus_format import CorpusFormat, Keys
 from ..documents import Annotation, Document
 from ..json_records import JsonObject, json_values
@@ -23,6 +24,8 @@ LISTED = ("span",)
 """A list with [start, end], or with several fragments, as of PubAnnotation's discontinuous entities."""
 BOOKKEEPING = {"id", "token_start", "token_end", "input_hash", "source"}
 """Fields of a span that only matter to the tool that wrote it."""
+BORDERS = "borders"
+"""Positions that no sentence crosses, of `load_texts` and `convert`."""
 OF_TEXT = Keys.of("text")
 WITHOUT_SPANS = "texts without a field of spans read as without entities"
 FURTHER_ANNOTATIONS = "further annotations of a task ignored"
@@ -116,13 +119,22 @@ def form_of(record: JsonObject) -> TextForm:
 
 def annotated_text(record: JsonObject, default_id: str, form: TextForm) -> Document:
     """The text of one record with its spans; `default_id` names it if it has no id."""
-    identifier = record.get(form.id)
+    identifier, text = record.get(form.id), record.value(form.text, str)
     return Document(
         id=default_id if identifier in (None, "") else str(identifier),
         where=record.where,
-        text=record.value(form.text, str),
+        text=text,
         annotations=list(_annotations(record, form)),
+        borders=_borders(record, len(text)),
     )
+
+
+def _borders(record: JsonObject, size: int) -> list[int]:
+    """The positions in a text of `size` characters that no sentence crosses, in order."""
+    borders: list[int] = record.value(BORDERS, list) if record.fields.get(BORDERS) is not None else []
+    if not all(type(border) is int and 0 <= border <= size for border in borders):
+        raise record.error(BORDERS, f"is {shown(borders)}", "It lists positions in the text, counted in characters")
+    return sorted(borders)
 
 
 def _annotations(record: JsonObject, form: TextForm) -> Iterator[Annotation]:
@@ -132,7 +144,7 @@ def _annotations(record: JsonObject, form: TextForm) -> Iterator[Annotation]:
         problem = f"there are spans in the fields {' and '.join(map(repr, filled))}"
         raise record.check.error(record.where, problem, "Put them into one of them")
     key = next(iter(filled or present), None)
-    known = _first_keys(form.text, form.id, "answer", *([key] if key else []))
+    known = _first_keys(form.text, form.id, "answer", BORDERS, *([key] if key else []))
     for name in record.fields.keys() - known:
         if record.fields[name] not in (None, [], {}) and not name.startswith("_"):
             record.check.note(f"field '{name}' ignored")
