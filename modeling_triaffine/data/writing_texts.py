@@ -1,12 +1,15 @@
 """Writes texts with their entities, and scores if these are predictions: brat, PubTator, BioC, annotation tools' forms.
 
 A text that a form cannot represent (a tab in a document's name, white space in a type) is an error, a ValueError that
-names the document. Offsets count characters.
+names the document; what it changes or leaves out is counted. Offsets count characters.
 """
 
 import json
 import re
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
@@ -19,13 +22,20 @@ from .formats.cas import make_cas
 SOURCE = "triaffine-ner"
 FROM_NAME, TO_NAME = "label", "text"
 """Names of Label Studio's tags `<Labels>` and `<Text>`, as its templates have them."""
-NOT_IN_XML = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+XML_DECLARATION = '<?xml version="1.0" encoding="utf-8"?>'
+NOT_IN_XML = re.compile("[^\t\r\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+LINE_ENDS = "line ends written as spaces"
+LINE_ENDS_OF_ENTITIES = "line ends at the boundaries of entities"
+PASSAGES = "borders of passages"
 
 
 class TextDocument(NamedTuple):
     """A text to be written; `sentences` (their words) and further `fields` are for forms that have room for them.
 
     entities: {"start", "end" (exclusive, in characters), "type", and, of predictions, "score"}.
+    borders: positions that no sentence crosses.
     """
 
     doc_id: str
@@ -33,17 +43,42 @@ class TextDocument(NamedTuple):
     entities: Sequence[Mapping[str, Any]]
     sentences: Sequence[Sequence[Offsets]] = ()
     fields: Mapping[str, Any] = {}
+    borders: Sequence[int] = ()
+
+    def passages(self) -> list[Offsets]:
+        """What is between the borders, without the spaces between two passages; at least one."""
+        parts = list(pairwise((0, *self.borders, len(self.text))))
+        last = parts.pop()
+        return [*((start, end) for start, end in parts if self.text[start:end].strip(" ")), last]
 
 
 Documents = Iterable[TextDocument]
 
 
-def write_brat(documents: Documents, folder: Path) -> None:
+# ---- Forms of corpora: what one cannot hold of a text is returned, in words, with how often ----
+
+
+def write_text_spans(documents: Documents, path: Path) -> Counter[str]:
+    """Writes one object a line, which holds everything."""
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        for document in documents:
+            if not document.doc_id:
+                raise _not_representable(document, "no name", "text_spans")
+            spans = [{"start": e["start"], "end": e["end"], "label": e["type"]} for e in document.entities]
+            fields = {"id": document.doc_id, "text": document.text, "entities": spans}
+            borders = {"borders": list(document.borders)} if document.borders else {}
+            file.write(json.dumps({**fields, **borders}, ensure_ascii=False) + "\n")
+    return Counter()
+
+
+def write_brat(documents: Documents, folder: Path) -> Counter[str]:
     """Writes a `.txt` and an `.ann` for every document; a score is a note on its entity."""
     folder.mkdir(exist_ok=True)
+    lost = Counter[str]()
     for document in documents:
         file = _new_file(folder, document, TEXT_SUFFIX, "brat")
-        text = document.text.replace("\r\n", " \n").replace("\r", "\n")  # brat counts a line end as one character
+        text = document.text
+        lost[PASSAGES] += len(document.passages()) - 1
         lines = []
         for number, entity in enumerate(document.entities, start=1):
             start, end, kind = entity["start"], entity["end"], entity["type"]
@@ -52,7 +87,9 @@ def write_brat(documents: Documents, folder: Path) -> None:
                 remedy = f"Rename it, for instance to {name!r}: brat's types are letters, digits, - and _"
                 raise _not_representable(document, f"the type {kind!r}, with white space", "brat", remedy)
             # A line end ends a fragment; in the quote it is a space.
-            pieces = [(start + piece.start(), start + piece.end()) for piece in re.finditer(r"[^\n]+", text[start:end])]
+            lines_inside = re.finditer(r"[^\r\n]+", text[start:end])
+            pieces = [(start + piece.start(), start + piece.end()) for piece in lines_inside]
+            lost[LINE_ENDS_OF_ENTITIES] += (pieces[0][0], pieces[-1][1]) != (start, end)
             offsets = ";".join(f"{first} {last}" for first, last in pieces)
             quote = " ".join(text[first:last] for first, last in pieces)
             lines.append(f"T{number}\t{kind} {offsets}\t{quote}\n")
@@ -60,35 +97,50 @@ def write_brat(documents: Documents, folder: Path) -> None:
                 lines.append(f"#{number}\tAnnotatorNotes T{number}\tscore {entity['score']:.4f}\n")
         file.write_text(text, encoding="utf-8", newline="")
         file.with_suffix(ANNOTATION_SUFFIX).write_text("".join(lines), encoding="utf-8", newline="\n")
+    return +lost
 
 
-def write_pubtator(documents: Documents, path: Path) -> None:
-    """Writes every document's first line as its title, and the others, joined by spaces, as its abstract."""
+def write_pubtator(documents: Documents, path: Path) -> Counter[str]:
+    """Writes title and abstract, which are separated by the first border of passages or line end, as one line each."""
+    lost = Counter[str]()
     with path.open("w", encoding="utf-8", newline="\n") as file:
         for document in documents:
             doc_id = document.doc_id
-            title, _, abstract = document.text.removesuffix("\n").partition("\n")
-            flat = abstract.replace("\n", " ")
-            values = [doc_id, title, flat, *(entity["type"] for entity in document.entities)]
-            if not doc_id or "|" in doc_id or any(re.search(r"[\t\r\n]", value) for value in values):
-                raise _not_representable(document, "a tab or a line end, or '|' in its name", "pubtator")
-            file.write(f"{doc_id}|t|{title}\n{doc_id}|a|{flat}\n")
+            if wrong := [one for one in (doc_id, *(e["type"] for e in document.entities)) if re.search("[\t\r\n]", one)]:
+                raise _not_representable(document, f"a tab or a line end in {wrong[0]!r}", "pubtator")
+            if not doc_id or "|" in doc_id:
+                raise _not_representable(document, "no name, or '|' in its name", "pubtator")
+            text, changed = re.subn(r"[\r\n]", " ", document.text)
+            begin = _abstract_of(document)
+            lost[LINE_ENDS] += changed
+            lost[PASSAGES] += max(0, len(document.passages()) - 1 - (begin in document.borders))
+            file.write(f"{doc_id}|t|{text[: begin - 1] if begin else text}\n{doc_id}|a|{text[begin:] if begin else ''}\n")
             for entity in document.entities:
                 start, end = entity["start"], entity["end"]
-                quote = f"{title} {flat}"[start:end]
+                quote = text[start:end].replace("\t", " ")
                 file.write(f"{doc_id}\t{start}\t{end}\t{quote}\t{entity['type']}\n")
             file.write("\n")
+    return +lost
 
 
-def write_bioc_json(documents: Documents, path: Path) -> None:
-    """Writes one collection, every document with one passage."""
+def _abstract_of(document: TextDocument) -> int:
+    """Where the abstract begins, after one character of white space; 0 without one."""
+    text = document.text
+    borders = [border for border in document.borders if text[border - 1] in " \r\n" and border < len(text)]
+    line_end = re.search(r"\r?\n(?=.)", text, re.DOTALL)
+    return borders[0] if borders else line_end.end() if line_end else 0
+
+
+def write_bioc_json(documents: Documents, path: Path) -> Counter[str]:
+    """Writes one collection, every document with its passages."""
     collection = {"source": SOURCE, "date": "", "key": "", "infons": {}, "documents": [*map(_bioc, documents)]}
     with path.open("w", encoding="utf-8", newline="\n") as file:
         json.dump(collection, file, ensure_ascii=False, indent=1)
+    return Counter()
 
 
-def write_bioc_xml(documents: Documents, path: Path) -> None:
-    """Writes one collection, every document with one passage."""
+def write_bioc_xml(documents: Documents, path: Path) -> Counter[str]:
+    """Writes one collection, every document with its passages."""
     collection = ElementTree.Element("collection")
     for tag, text in (("source", SOURCE), ("date", ""), ("key", "")):
         ElementTree.SubElement(collection, tag).text = text
@@ -99,24 +151,31 @@ def write_bioc_xml(documents: Documents, path: Path) -> None:
         if document.doc_id != document.doc_id.strip():
             raise _not_representable(document, "white space around its name", "bioc, unlike bioc_json,")
         collection.append(_bioc_element("document", _bioc(document)))
-    ElementTree.ElementTree(collection).write(path, encoding="utf-8", xml_declaration=True)
+    content = ElementTree.tostring(collection, encoding="unicode").replace("\r", "&#13;")  # else read as a line feed
+    path.write_text(f"{XML_DECLARATION}\n{content}", encoding="utf-8", newline="")
+    return Counter()
 
 
 def _bioc(document: TextDocument) -> dict[str, Any]:
     """A document of BioC as JSON has it."""
     if not document.doc_id:
         raise _not_representable(document, "no name", "bioc")
-    annotations = [
-        {
+    passages: list[dict[str, Any]] = [
+        {"infons": {}, "offset": start, "text": document.text[start:end], "sentences": [], "annotations": []}
+        for start, end in document.passages()
+    ]
+    starts = [passage["offset"] for passage in passages]
+    for number, entity in enumerate(document.entities, start=1):
+        score = {"score": f"{entity['score']:.4f}"} if "score" in entity else {}
+        annotation = {
             "id": f"T{number}",
-            "infons": {"type": entity["type"], **({"score": f"{entity['score']:.4f}"} if "score" in entity else {})},
+            "infons": {"type": entity["type"], **score},
             "locations": [{"offset": entity["start"], "length": entity["end"] - entity["start"]}],
             "text": document.text[entity["start"] : entity["end"]],
         }
-        for number, entity in enumerate(document.entities, start=1)
-    ]
-    passage = {"infons": {}, "offset": 0, "text": document.text, "sentences": [], "annotations": annotations}
-    return {"id": document.doc_id, "infons": {}, "passages": [{**passage, "relations": []}], "relations": []}
+        passages[max(0, bisect_right(starts, entity["start"]) - 1)]["annotations"].append(annotation)
+    passages = [{**passage, "relations": []} for passage in passages]
+    return {"id": document.doc_id, "infons": {}, "passages": passages, "relations": []}
 
 
 def _bioc_element(tag: str, fields: Mapping[str, Any]) -> ElementTree.Element:
@@ -137,6 +196,11 @@ def _bioc_element(tag: str, fields: Mapping[str, Any]) -> ElementTree.Element:
 
 
 # ---- Predictions for annotation tools ----
+
+
+def write_brat_predictions(documents: Documents, folder: Path) -> None:
+    """Writes brat's files with line ends of one character, which programs that translate line ends count alike."""
+    write_brat((one._replace(text=one.text.replace("\r\n", " \n").replace("\r", "\n")) for one in documents), folder)
 
 
 def write_label_studio(documents: Documents, path: Path) -> None:
@@ -226,7 +290,7 @@ def _not_representable(document: TextDocument, what: str, form: str, remedy: str
 
 PREDICTION_WRITERS: dict[str, Callable[[Documents, Path], None]] = {
     "label_studio": write_label_studio,
-    "brat": write_brat,
+    "brat": write_brat_predictions,
     "doccano": write_doccano,
     "inception": write_inception,
 }
