@@ -1,15 +1,17 @@
-"""Converts a corpus of any supported format to JSON lines, IOB2 columns, brat, PubTator or BioC.
+"""Converts a corpus of any supported format to JSON lines, IOB2 columns, brat, PubTator, BioC or JSON of texts.
 
     triaffine-ner convert annotated/ corpus/ --to json_lines
+    triaffine-ner convert annotated/ corpus/ --to bioc
     triaffine-ner convert germeval.tsv corpus/ --to brat --columns tokens=1 entities=2,3
     triaffine-ner convert inception/ corpus/ --to bioc --columns entities=webanno.custom.Term:kind
 
 Writes a file or folder for each split, and reports on standard error what was dropped in reading and what the new
-format cannot represent.
+format cannot represent. From a format of texts to one of texts, the text stays as it is, with all offsets.
 """
 
 import sys
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
 
@@ -20,11 +22,18 @@ from .options import Corpus, Format
 TARGETS = {
     "json_lines": "words",
     "iob2": "words in columns",
+    "text_spans": "texts in JSON lines",
     "brat": "texts",
     "pubtator": "texts",
     "bioc": "texts in XML",
     "bioc_json": "the same in JSON",
 }
+
+FROM_WORDS = (
+    "The corpus has words without their text: each text is its words joined by spaces, one sentence per line. To read "
+    "the same words and sentences back: --word_splitter whitespace --sentence_splitter lines in training, "
+    'load_nested_ner(…, word_splitter=word_splitter("whitespace"), sentence_splitter="lines") in Python.'
+)
 
 
 def command(
@@ -50,14 +59,26 @@ def command(
     ] = None,
 ) -> None:
     named = dict(map(parse_column, columns)) if columns else None
-    from ..data import load_nested_ner, write_nested_ner
+    from ..data import WRITERS, write_nested_ner
+    from ..data.loading import CorpusFiles
 
-    splits = load_nested_ner(corpus, corpus_format, sentence_splitter=sentences, columns=named)
+    files = CorpusFiles(corpus, corpus_format, columns=named)
+    of_texts = WRITERS[to].of_texts is not None
+    splits: Mapping[str, Any]
+    if of_texts and files.keeps_text:
+        if sentences is not None:
+            raise ValueError(f"--sentences {sentences}: {to} has whole texts, no sentences. Leave --sentences out.")
+        splits = files.texts(to_convert=True)
+    else:
+        splits = files.sentences(sentence_splitter=sentences)
     not_held = write_nested_ner(splits, output, to)
+    unit = "texts" if of_texts and files.keeps_text else "sentences"
     for split, records in splits.items():
-        entities = sum(len(found) for found in records["entities"])
+        entities = sum(len(record["entities"]) for record in records)
         lost = "".join(f"; {what} not kept: {count}" for what, count in not_held[split].items())
-        print(f"{split}: {len(records)} sentences with {entities} entities written{lost}.", file=sys.stderr)
+        print(f"{split}: {len(records)} {unit} with {entities} entities written{lost}.", file=sys.stderr)
+    if of_texts and not files.keeps_text:
+        print(FROM_WORDS, file=sys.stderr)
 
 
 def parse_column(text: str) -> tuple[str, int | list[int] | str]:

@@ -1,6 +1,6 @@
-"""What offsets count: characters, UTF-16 units or bytes, a line end of `\\r\\n` as two or as one; and all as characters.
+"""What offsets count: characters, UTF-16 units or bytes, a line end of `\\r\\n` as two or as one.
 
-Tools write offsets as their language counts. The texts stay as they are, offsets are converted.
+Tools write offsets as their language counts. They are converted to characters; texts stay as they are.
 """
 
 from bisect import bisect_left, bisect_right

@@ -106,8 +106,9 @@ def load_nested_ner(
 def load_texts(path: CorpusPath, format: str | None = None) -> dict[str, list[Text]]:
     """The texts of a corpus as they were written, by split: `doc_id`, `text`, `entities` by characters, and `borders`.
 
-    `borders` are positions that no sentence crosses, such as those of BioC's passages. Entities that no sentence of words can represent are included, unless they are discontinuous; these are counted and
-    logged as one warning for each file.
+    `borders` are positions that no sentence crosses, such as those of BioC's passages. Entities that no sentence of
+    words can represent are included, unless they are discontinuous; these are counted and logged as one warning for
+    each file.
 
     Args:
         path: as of [`load_nested_ner`].

@@ -1,7 +1,8 @@
 """Data sets → corpora on disk: JSON lines, columns of IOB2 tags, and the forms of texts (`writing_texts.py`).
 
-Reading what was written gives the same records. If a format cannot represent a record, that is an error where it would
-be read as a different one (a tab in a token of tab-separated columns), and counted otherwise (brat has no tags).
+Texts are written as they are; sentences of words are joined to texts for these forms. Reading what was written gives
+the same records. If a format cannot represent a record, that is an error where it would be read as a different one (a
+tab in a token of tab-separated columns), and counted otherwise (brat has no tags).
 """
 
 import json
@@ -12,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from datasets import Dataset
 
@@ -23,7 +24,15 @@ from .formats.iob2 import DOCUMENT_START, POS_NAME, TAGS_NAME, TOKENS_NAME
 from .formats.tags import BETWEEN_TAGS, OUTSIDE
 from .reading import BYTE_ORDER_MARK
 from .schema import CONTEXT_FIELDS, RecordChecker
-from .writing_texts import TextDocument, write_bioc_json, write_bioc_xml, write_brat, write_pubtator
+from .writing_texts import (
+    LINE_ENDS,
+    TextDocument,
+    write_bioc_json,
+    write_bioc_xml,
+    write_brat,
+    write_pubtator,
+    write_text_spans,
+)
 
 NOT_ONE_WORD = re.compile(rf"\s|^{BYTE_ORDER_MARK}")
 """In a token: what changes or splits it when the text is split at white space."""
@@ -32,20 +41,32 @@ Records = Iterable[Mapping[str, Any]]
 """Sentences in the form of the schema, as a `Dataset` gives them."""
 
 
+class Writer(NamedTuple):
+    """How a split is written: the suffix of its file, and the functions for sentences of words and for texts.
+
+    The functions return what is not in the file, in words, with how often.
+    """
+
+    suffix: str
+    of_words: Callable[[Records, Path], Counter[str]]
+    of_texts: Callable[[Iterable[TextDocument], Path], Counter[str]] | None = None
+
+
 def write_nested_ner(
     splits: Mapping[str, Records], folder: str | os.PathLike[str], format: str
 ) -> dict[str, Counter[str]]:
     """Writes a corpus for `load_nested_ner(folder)`. The folder is atomic: it appears when all is written.
 
     Args:
-        splits: split → records; a `DatasetDict` is such a mapping.
+        splits: split → sentences of words; a `DatasetDict` is such a mapping. Or split → texts, of [`load_texts`],
+            which stay as they are, with all their offsets.
         folder: a new or empty folder.
-        format: "json_lines": `train.jsonl` …; "iob2": `train.conll` …, with a column for every level of nesting and
-            further columns for crossing entities; "brat": folders `train` … with a `.txt` and an `.ann` for every
-            document; "pubtator": `train.pubtator` …, the first sentence as the title; "bioc": `train.xml` …, or
-            "bioc_json": `train.json` …. The last four are texts, words separated by spaces, one sentence per line: to
-            get the same words and sentences again, read them with `word_splitter("whitespace")` and
-            `sentence_splitter="lines"`.
+        format: for words, "json_lines": `train.jsonl` …, or "iob2": `train.conll` …, with a column for every level of
+            nesting and further columns for crossing entities. For texts, "text_spans": `train.jsonl` …; "brat": folders
+            `train` … with a `.txt` and an `.ann` for every document; "pubtator": `train.pubtator` …, with line ends
+            written as spaces; "bioc": `train.xml` …, or "bioc_json": `train.json` …. Of words, these make texts: words
+            separated by spaces, one sentence per line. To get the same words and sentences again, read them with
+            `word_splitter("whitespace")` and `sentence_splitter="lines"`.
 
     Returns:
         Split → what is not in the result (what the format cannot represent, duplicates, other fields), in words, → how
@@ -71,15 +92,36 @@ def write_nested_ner(
         raise FileExistsError(
             f"{folder} is not empty. Give a new folder, so that no other corpus is mixed with this one."
         )
-    suffix, write = WRITERS[format]
+    writer = WRITERS[format]
     lost = {}
     with new_folder(folder) as unfinished:
         for split, records in splits.items():
             records = records.with_format(None) if isinstance(records, Dataset) else records
-            check = RecordChecker(f"split {split!r}")
-            checked = (check(record, f"sentence {number}") for number, record in enumerate(records))
-            lost[split] = write(checked, unfinished / f"{split}{suffix}") + check.counts
+            lost[split] = _write_split(records, unfinished / f"{split}{writer.suffix}", writer, f"split {split!r}")
     return lost
+
+
+def _write_split(records: Records, path: Path, writer: Writer, name: str) -> Counter[str]:
+    check = RecordChecker(name)
+    rows = iter(records)
+    first = next(rows, None)
+    rows = rows if first is None else chain([first], rows)
+    if first is None or "text" not in first or "tokens" in first:
+        checked = (check(record, f"sentence {number}") for number, record in enumerate(rows))
+        return writer.of_words(checked, path) + check.counts
+    if writer.of_texts is None:
+        of_texts = ", ".join(known for known, one in WRITERS.items() if one.of_texts)
+        raise ValueError(f"{name} has texts, but the format has words. Choose one of {of_texts}, or give sentences.")
+    texts = (_checked_text(text, f"text {number}", check) for number, text in enumerate(rows))
+    return writer.of_texts(texts, path) + check.counts
+
+
+def _checked_text(row: Mapping[str, Any], where: str, check: RecordChecker) -> TextDocument:
+    """Raises CorpusError unless the row is a `Text` whose entities are inside of it."""
+    doc_id, text = check.typed(row, "doc_id", str, where), check.typed(row, "text", str, where)
+    found = check.typed(row, "entities", list, where)
+    entities = [check.entity(one, f"entities[{n}]", len(text), where, "characters") for n, one in enumerate(found)]
+    return TextDocument(doc_id, text, entities, borders=row.get("borders") or ())
 
 
 def write_json_lines(records: Records, path: Path) -> Counter[str]:
@@ -117,7 +159,9 @@ def write_iob2(records: Records, path: Path) -> Counter[str]:
     return +(lost + _lost_in_text(records))
 
 
-def write_texts(records: Records, path: Path, write: Callable[[Iterable[TextDocument], Path], None]) -> Counter[str]:
+def write_joined(
+    records: Records, path: Path, write: Callable[[Iterable[TextDocument], Path], Counter[str]]
+) -> Counter[str]:
     """Writes documents in a form of texts: their sentences one per line, words separated by spaces.
 
     Raises:
@@ -126,14 +170,14 @@ def write_texts(records: Records, path: Path, write: Callable[[Iterable[TextDocu
     documents: dict[str, list[Mapping[str, Any]]] = {}
     for record in records:
         documents.setdefault(record["doc_id"], []).append(record)
-    write((_text_document(doc_id, sentences) for doc_id, sentences in documents.items()), path)
+    lost = write((_text_document(doc_id, sentences) for doc_id, sentences in documents.items()), path)
+    has_lines = lost.pop(LINE_ENDS, 0) == 0
     in_order = list(chain.from_iterable(documents.values()))
-    lost = Counter[str]()
     for number, record in _numbered(in_order):
         lost["ids"] += record["id"] != f"{record['doc_id']}:{number}"
         lost["sentences with part-of-speech tags"] += bool(record["pos"])
         lost["tokens with white space in them"] += sum(1 for token in record["tokens"] if NOT_ONE_WORD.search(token))
-        lost["ends of sentences"] += write is write_pubtator and number > 1
+        lost["ends of sentences"] += not has_lines and number > 1
     return +(lost + _lost_in_text(in_order))
 
 
@@ -143,7 +187,7 @@ def _text_document(doc_id: str, sentences: Sequence[Mapping[str, Any]]) -> TextD
             raise _not_representable(sentence, "a token with a line end in it", "a text of one sentence per line")
     lines = (join_tokens(sentence["tokens"], sentence["entities"]) for sentence in sentences)
     text, entities = join_sentences(("\n", *line) for line in lines)
-    return TextDocument(doc_id, f"{text}\n", entities)
+    return TextDocument(doc_id, text, entities)
 
 
 def _lost_in_text(records: Records) -> Counter[str]:
@@ -203,12 +247,18 @@ def _not_representable(record: Mapping[str, Any], what: str, format: str) -> Val
     )
 
 
-WRITERS: dict[str, tuple[str, Callable[[Records, Path], Counter[str]]]] = {
-    "json_lines": (".jsonl", write_json_lines),
-    "iob2": (".conll", write_iob2),
-    "brat": ("", partial(write_texts, write=write_brat)),
-    "pubtator": (".pubtator", partial(write_texts, write=write_pubtator)),
-    "bioc": (".xml", partial(write_texts, write=write_bioc_xml)),
-    "bioc_json": (".json", partial(write_texts, write=write_bioc_json)),
+WRITERS = {
+    "json_lines": Writer(".jsonl", write_json_lines),
+    "iob2": Writer(".conll", write_iob2),
+    **{
+        name: Writer(suffix, partial(write_joined, write=write), write)
+        for name, suffix, write in (
+            ("text_spans", ".jsonl", write_text_spans),
+            ("brat", "", write_brat),
+            ("pubtator", ".pubtator", write_pubtator),
+            ("bioc", ".xml", write_bioc_xml),
+            ("bioc_json", ".json", write_bioc_json),
+        )
+    },
 }
-"""Format → the suffix of a split's file, and the function that writes it."""
+"""Format → how it is written."""

@@ -106,7 +106,9 @@ def write_pubtator(documents: Documents, path: Path) -> Counter[str]:
     with path.open("w", encoding="utf-8", newline="\n") as file:
         for document in documents:
             doc_id = document.doc_id
-            if wrong := [one for one in (doc_id, *(e["type"] for e in document.entities)) if re.search("[\t\r\n]", one)]:
+            if wrong := [
+                one for one in (doc_id, *(e["type"] for e in document.entities)) if re.search("[\t\r\n]", one)
+            ]:
                 raise _not_representable(document, f"a tab or a line end in {wrong[0]!r}", "pubtator")
             if not doc_id or "|" in doc_id:
                 raise _not_representable(document, "no name, or '|' in its name", "pubtator")
@@ -114,7 +116,9 @@ def write_pubtator(documents: Documents, path: Path) -> Counter[str]:
             begin = _abstract_of(document)
             lost[LINE_ENDS] += changed
             lost[PASSAGES] += max(0, len(document.passages()) - 1 - (begin in document.borders))
-            file.write(f"{doc_id}|t|{text[: begin - 1] if begin else text}\n{doc_id}|a|{text[begin:] if begin else ''}\n")
+            file.write(
+                f"{doc_id}|t|{text[: begin - 1] if begin else text}\n{doc_id}|a|{text[begin:] if begin else ''}\n"
+            )
             for entity in document.entities:
                 start, end = entity["start"], entity["end"]
                 quote = text[start:end].replace("\t", " ")

@@ -1,25 +1,28 @@
 """Writers: what was written is read again as the same records, and what a format cannot hold is told."""
 
 import functools
+from collections import Counter
+from itertools import permutations
 
 import pytest
 from datasets import Dataset, DatasetDict
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from modeling_triaffine.data import FEATURES, WRITERS, load_nested_ner, write_nested_ner
+from modeling_triaffine.data import FEATURES, WRITERS, load_nested_ner, load_texts, write_nested_ner
+from modeling_triaffine.data.loading import CorpusFiles
 from modeling_triaffine.data.writing import write_iob2, write_json_lines
 from modeling_triaffine.data.writing_texts import PREDICTION_WRITERS, TextDocument
-from modeling_triaffine.model.text_triaffine import word_splitter
+from modeling_triaffine.model.text_triaffine import INVISIBLE_SPACES, word_splitter
 from tests.helpers.corpora import cas_json, read, spelled, triples, write_files
 
 EXACTLY = {"word_splitter": word_splitter("whitespace"), "sentence_splitter": "lines"}
 """How texts are read to have the words and sentences that were written."""
-TEXT_FORMS = ["brat", "bioc", "bioc_json", "pubtator"]
+TEXT_FORMS = [name for name, writer in WRITERS.items() if writer.of_texts]
 
 
 def write(form, records, path):
-    return WRITERS[form][1](records, path)
+    return WRITERS[form].of_words(records, path)
 
 
 def record(tokens, *entities, number=0, doc_id="a", **fields):
@@ -164,7 +167,7 @@ class TestTexts:
     def test_a_sentence_is_a_line(self, tmp_path):
         records = [record("the mayor", (0, 2, "X")), record("of Orsk", (1, 2, "Y"), (0, 2, "Z"), number=1)]
         write("brat", records, tmp_path / "b")
-        assert (tmp_path / "b" / "a.txt").read_text() == "the mayor\nof Orsk\n"
+        assert (tmp_path / "b" / "a.txt").read_text() == "the mayor\nof Orsk"
         assert (
             tmp_path / "b" / "a.ann"
         ).read_text() == "T1\tX 0 9\tthe mayor\nT2\tY 13 17\tOrsk\nT3\tZ 10 17\tof Orsk\n"
@@ -187,7 +190,6 @@ class TestTexts:
         [
             ("brat", record("a", (0, 1, "two words")), "'two_words'"),
             ("brat", record(["a\nb"]), "line end"),
-            ("pubtator", record(["a\tb"]), "tab"),
             ("pubtator", record("a", (0, 1, "b\tc")), "tab"),
             ("pubtator", record("a", (0, 1, "b\nc")), "line end"),
             ("pubtator", record("a", doc_id="x|y"), "'x|y'"),
@@ -196,6 +198,7 @@ class TestTexts:
             ("bioc", record("a", doc_id="x "), "'x '"),
             ("bioc", record("a", doc_id=""), "''"),
             ("bioc_json", record("a", doc_id=""), "''"),
+            ("text_spans", record("a", doc_id=""), "''"),
         ],
     )
     def test_what_texts_cannot_hold(self, tmp_path, form, broken, problem):
@@ -226,6 +229,80 @@ class TestTexts:
             "sentences with part-of-speech tags": 1,
             "tokens with white space in them": 2,
         }
+
+
+# Byte order marks, line ends, decomposed letters, emoji (two UTF-16 units), words without spaces between them.
+WRITTEN = st.text(st.sampled_from('aB\r\n\t  .#|\\"<&e\u0301é😀市长\u200b\ufeff\x85\u2028'), min_size=1, max_size=12)
+
+
+@st.composite
+def texts(draw):
+    """Texts with entities that begin and end with a visible character, or with a space."""
+    documents = []
+    for doc_id in draw(st.lists(st.sampled_from(["a", "b.c", "d/e", "f g"]), unique=True, min_size=1, max_size=2)):
+        text = draw(WRITTEN)
+        spans = [(start, end) for end in range(1, len(text) + 1) for start in range(end)]
+        fitting = [span for span in spans if (inside := text[slice(*span)]).strip() and inside == inside.strip("\r\n")]
+        visible = [span for span in fitting if text[slice(*span)].translate(INVISIBLE_SPACES).strip()]
+        chosen = draw(st.lists(st.tuples(st.sampled_from(visible), TYPES), max_size=4)) if visible else []
+        entities = [{"start": start, "end": end, "type": kind} for (start, end), kind in chosen]
+        documents.append({"doc_id": doc_id, "text": text, "entities": entities, "borders": []})
+    return documents
+
+
+def as_written(path):
+    """The texts of a file or folder, by name, as `convert` takes them; entities in one order."""
+    (found,) = CorpusFiles(path).texts(to_convert=True).values()
+    return {one["doc_id"]: {**one, "entities": sorted(map(str, one["entities"]))} for one in found}
+
+
+class TestWrittenTexts:
+    @pytest.mark.parametrize(("first", "second"), permutations(TEXT_FORMS, 2))
+    @settings(max_examples=15)
+    @given(documents=texts())
+    def test_stay_as_they_are_from_form_to_form(self, tmp_path_factory, first, second, documents):
+        folder = tmp_path_factory.mktemp("written")
+        lost = write_nested_ner({"train": documents}, folder / "one", first)["train"]
+        again = CorpusFiles(folder / "one").texts(to_convert=True)
+        lost += write_nested_ner(again, folder / "two", second)["train"]
+        expected = {one["doc_id"]: {**one, "entities": sorted(map(str, one["entities"]))} for one in documents}
+        if "pubtator" in (first, second):
+            lost.pop("borders of passages", None)  # of title and abstract
+            line_ends = sum(one["text"].count(end) for one in documents for end in "\r\n")
+            assert lost == +Counter({"line ends written as spaces": line_ends})
+            flat = str.maketrans("\r\n", "  ")
+            expected = {name: {**one, "text": one["text"].translate(flat)} for name, one in expected.items()}
+        else:
+            assert not lost
+        found = {name: {**one, "borders": []} for name, one in as_written(folder / "two").items()}
+        assert found == expected
+
+    @pytest.mark.parametrize("form", ["bioc", "bioc_json", "text_spans", "pubtator"])
+    def test_passages_stay(self, tmp_path, form):
+        text = "The mayor Of Orsk"
+        city = {"start": 13, "end": 17, "type": "City"}
+        document = {"doc_id": "1", "text": text, "entities": [city], "borders": [9, 10]}
+        assert write_nested_ner({"train": [document]}, tmp_path / "a", form) == {"train": {}}
+        assert load_texts(tmp_path / "a")["train"] == [document]
+        assert len(load_nested_ner(tmp_path / "a")["train"]) == 2
+        assert write_nested_ner({"train": [document]}, tmp_path / "b", "brat") == {"train": {"borders of passages": 1}}
+
+    def test_brat_has_no_line_end_at_the_boundary_of_an_entity(self, tmp_path):
+        document = {"doc_id": "a", "text": "a\r\nb", "entities": [{"start": 0, "end": 3, "type": "X"}], "borders": []}
+        lost = write_nested_ner({"train": [document]}, tmp_path / "a", "brat")["train"]
+        assert lost == {"line ends at the boundaries of entities": 1}
+        assert (tmp_path / "a" / "train" / "a.txt").read_bytes() == b"a\r\nb"
+        assert (tmp_path / "a" / "train" / "a.ann").read_text() == "T1\tX 0 1\ta\n"
+
+    def test_are_none_for_forms_of_words(self, tmp_path):
+        document = {"doc_id": "a", "text": "a", "entities": [], "borders": []}
+        with pytest.raises(ValueError, match=r"'train' has texts, .* text_spans, brat"):
+            write_nested_ner({"train": [document]}, tmp_path / "a", "iob2")
+
+    def test_must_hold_their_entities(self, tmp_path):
+        document = {"doc_id": "a", "text": "a", "entities": [{"start": 0, "end": 2, "type": "X"}], "borders": []}
+        with pytest.raises(ValueError, match=r"^split 'train', text 0: .*entities\[0\]' runs from 0 to 2"):
+            write_nested_ner({"train": [document]}, tmp_path / "a", "brat")
 
 
 class TestFolder:
@@ -283,7 +360,7 @@ class TestFolder:
             write_nested_ner({"../train": rows}, tmp_path / "new", "json_lines")
 
     def test_unknown_format(self, tmp_path):
-        with pytest.raises(ValueError, match=r"'genia'.*json_lines, iob2, brat"):
+        with pytest.raises(ValueError, match=r"'genia'.*json_lines, iob2, text_spans, brat"):
             write_nested_ner({"train": []}, tmp_path / "new", "genia")
         assert not (tmp_path / "new").exists()
 
@@ -302,6 +379,23 @@ class TestConvert:
         for result in (first, second):
             assert "train: 1 sentences with 1 entities written.\n" in result.err
             assert not result.out
+
+    def test_texts_stay_byte_for_byte_and_words_get_a_line(self, tmp_path, run):
+        """Entities that no words could hold, and line ends, too."""
+        text = "Somatic-cell\r\n😀 市长 CD28-positive \n".encode()
+        annotations = "T1\tX 0 7\tSomatic\nT2\tX 16 17\t市\nT3\tX 19 21\tCD\nT4\tX 19 24\tCD28-\n"
+        write_files(tmp_path / "in" / "train", {"a/b.txt": text, "a/b.ann": annotations})
+        assert "train: 1 texts with 4 entities written.\n" in run(tmp_path / "in", tmp_path / "1", "--to", "bioc").err
+        run(tmp_path / "1", tmp_path / "2", "--to", "text_spans")
+        result = run(tmp_path / "2", tmp_path / "3", "--to", "brat")
+        assert "words" not in result.err
+        for suffix in (".txt", ".ann"):
+            again, first = ((tmp_path / folder / "train" / "a" / f"b{suffix}").read_bytes() for folder in ("3", "in"))
+            assert again == first
+        run(tmp_path / "in", tmp_path / "words")
+        assert "words joined by spaces" in run(tmp_path / "words", tmp_path / "joined", "--to", "brat").err
+        result = run(tmp_path / "in", tmp_path / "4", "--to", "brat", "--sentences", "lines")
+        assert (result.code, "--sentences lines: brat has whole texts" in result.err) == (2, True)
 
     def test_another_layer_of_a_cas(self, tmp_path, run):
         pytest.importorskip("cassis")

@@ -55,7 +55,9 @@ def _pubtator_document(lines: list[tuple[int, str]], check: RecordChecker) -> Do
         raise check.error(first, f"the document {doc_id!r} has no title", f"Begin it with '{doc_id}|t|'")
     where = f"{first} (document {doc_id})"
     title, abstract = texts["t"], texts.get("a", "")
-    return Document(doc_id, where, f"{title} {abstract}", annotations, borders=[len(title) + 1])
+    if not abstract:
+        return Document(doc_id, where, title, annotations)
+    return Document(doc_id, where, f"{title} {abstract}", annotations, borders=[len(title), len(title) + 1])
 
 
 PUBTATOR = CorpusFormat(
