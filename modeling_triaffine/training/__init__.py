@@ -1,9 +1,10 @@
 """Training: the trainer, its arguments and parameter groups, recipes, and what a run of `triaffine-ner train` does.
 
-The command line and a recipe (`command_line.py`, `recipes.py`) define a run; `preparation.py` builds data and model,
-`run.py` trains, scores and saves with the trainer (`trainer.py`, whose optimizer is in `optimization.py`).
-`callbacks.py` acts at its events, `checkpoints.py` finds complete checkpoints, and `faults.py` explains what can stop
-a training. `ablations.py` trains the paper's ablations and tabulates their scores.
+The command line and a recipe (`command_line.py`, `recipes.py`) define a run (`run.py`): `corpora.py` reads its data,
+`start.py` makes or loads its model, the trainer (`trainer.py`, whose optimizer is in `optimization.py`) trains and
+scores it, and `facts.py` collects what its card says. `callbacks.py` acts at the trainer's events, `checkpoints.py`
+finds complete checkpoints, and `faults.py` explains what can stop a training. `ablations.py` trains the paper's
+ablations and tabulates their scores.
 
 The public names are imported when they are first used: `options.py`, which declares the options, needs no library.
 """
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .arguments import NestedNERTrainingArguments
     from .own_metrics import EntityPrediction
-    from .preparation import start_from_recipe
+    from .start import start_from_recipe
     from .trainer import NestedNERTrainer
 
 __all__ = ["EntityPrediction", "NestedNERTrainer", "NestedNERTrainingArguments", "start_from_recipe"]
@@ -23,7 +24,7 @@ _MODULES = {
     "EntityPrediction": "own_metrics",
     "NestedNERTrainer": "trainer",
     "NestedNERTrainingArguments": "arguments",
-    "start_from_recipe": "preparation",
+    "start_from_recipe": "start",
 }
 
 

@@ -15,10 +15,18 @@ from datasets import Dataset, DatasetDict, concatenate_datasets
 from ..data import Text, WordSplitter, retokenize
 from ..data.loading import CorpusFiles
 from ..data.parts_of_speech import add_parts_of_speech, spacy_tagger
-from ..model.processing_triaffine import PosTagger
+from ..data.windows import Windows, spans_of
+from ..model.configuration_triaffine import TriaffineConfig
+from ..model.kinds_triaffine import NONE_LABEL
+from ..model.processing_triaffine import PosTagger, TriaffineProcessor
+from .arguments import NestedNERTrainingArguments
 from .options import DataArguments
+from .trainer_checks import check_types, entity_types
 
 logger = logging.getLogger(__name__)
+
+NEEDED = ("tokens", "entities")  # columns of a corpus
+MOST_SHARED = 0.02  # of the sentences of a split, those that are training sentences, too, without a warning
 
 
 @dataclass(frozen=True)
@@ -125,6 +133,86 @@ def texts_to_score(corpus: Corpus, data: DataArguments, split: str, records: Dat
     names = list(records["doc_id"])
     complete = set(names) - {names[-1]}
     return [text for text in texts if text["doc_id"] in complete]
+
+
+def label_names(records: Dataset) -> list[str]:
+    """Returns the labels of a training corpus: its entity types in alphabetical order, and None."""
+    return [*sorted(set().union(*entity_types(records, "The training data"))), NONE_LABEL]
+
+
+def check_splits(training: NestedNERTrainingArguments, dataset: DatasetDict) -> None:
+    """Raises ValueError if a split to train or score on is missing."""
+    if training.do_train and "train" not in dataset:
+        raise ValueError("There is no training data; give --train_file, or --no_do_train to score a trained model.")
+    if training.do_train and training.eval_strategy != "no" and "validation" not in dataset:
+        raise ValueError(
+            "There is no validation data to choose the best checkpoint; give --validation_file, or hold out a part of "
+            "the training data (docs/corpora.md#dev-sets). To train without, add --eval_strategy no."
+        )
+    needed = {"validation": training.do_eval and not training.do_train, "test": training.do_predict}
+    for split, is_needed in needed.items():
+        if is_needed and split not in dataset:
+            option = {"validation": "do_eval", "test": "do_predict"}[split]
+            raise ValueError(f"There is no {split} data to score (--{option}); give --{split}_file.")
+
+
+def check_entities(config: TriaffineConfig, processor: TriaffineProcessor, dataset: DatasetDict) -> None:
+    """Raises ValueError for entity types that the model has no label for.
+
+    Warns of entities that it cannot find, and of training sentences that it would be scored on.
+    """
+    for split, records in dataset.items():
+        check_types(records, f"The {split} data", config)
+    _warn_of_missed_entities(config, processor, dataset)
+    _warn_of_shared_sentences(dataset)
+
+
+def _warn_of_shared_sentences(dataset: DatasetDict) -> None:
+    training = set(map(tuple, dataset["train"]["tokens"])) if "train" in dataset else set()
+    for split, records in dataset.items():
+        rows = zip(records["tokens"], records["entities"], strict=True) if split != "train" else ()
+        sentences = [tuple(tokens) for tokens, entities in rows if entities]
+        shared = sum(sentence in training for sentence in sentences)
+        if shared > MOST_SHARED * len(sentences):
+            logger.warning(
+                "%d of the %d %s sentences with entities are also training sentences, so scores will be higher than on "
+                "new text.",
+                *(shared, len(sentences), split),
+            )
+
+
+def _warn_of_missed_entities(config: TriaffineConfig, processor: TriaffineProcessor, dataset: DatasetDict) -> None:
+    """Warns of entities that cannot be found.
+
+    These are of a second type on a span, in no window of a long sentence, beyond the candidates, or too wide.
+    """
+    most, width = config.max_candidates, config.max_span_width
+    for split, records in dataset.items():
+        spans = list(map(spans_of, records))
+        windows = Windows(records, processor)
+        if long := windows.describe_long():
+            logger.warning("The %s data: %s", split, long)
+        typed = [{(e["start"], e["end"], e["type"]) for e in entities} for entities in records["entities"]]
+        second = sum(map(len, typed)) - sum(map(len, spans))
+        if second and not config.multi_label:
+            logger.warning(
+                "The %s data has %d entities on the span of another entity. A span has one label, so at most one of "
+                "them is trained on and found; to let a span have several, train with --multi_label true.",
+                *(split, second),
+            )
+        beyond = sum(max(0, len(spans_of(window)) - most) for window in windows)
+        if beyond and config.cross_span:
+            logger.warning(
+                "The %s data has %d entity spans more than the %d candidates of a sentence, which cannot be found. "
+                "Raise --max_candidates.",
+                *(split, beyond, most),
+            )
+        wide = 0 if width is None else sum(end - start > width for of_sentence in spans for start, end in of_sentence)
+        if wide:
+            logger.warning(
+                "The %s data has %d entity spans (%.2f %%) of more than %d words, which are not scored.",
+                *(split, wide, 100 * wide / sum(map(len, spans)), width),
+            )
 
 
 @cache

@@ -14,7 +14,7 @@ from ..publishing.model_card import CARD_NAME, renew_card, repository_name
 from ..publishing.run_summary import SUMMARY_FILE, RunSummary
 from ..publishing.upload import errors_of_hub, publish_folder, saved_before
 from .arguments import NestedNERTrainingArguments
-from .training_facts import summarize_training
+from .facts import summarize_training
 
 # Keywords of `Trainer.create_model_card` → the facts of a summary. `dataset_tags` are names on the Hub, before a title.
 FACTS = {"language": "language", "license": "license", "finetuned_from": "base_model"}

@@ -21,31 +21,32 @@ from ..data.collator import DataCollatorForNestedNER
 from ..data.demo import write_demo_corpus
 from ..evaluation.prediction import Entities, score_raw_text
 from ..evaluation.scores import Scores, format_scores
+from ..evaluation.scoring import score_entities, scores_by_length, without_labels
 from ..files import write_text
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.options_triaffine import Option
 from ..model.pipeline_triaffine import NestedNERPipeline
-from ..model.processing_triaffine import TriaffineProcessor
 from ..publishing.model_card import CARD_NAME, renew_card, repository_name
 from ..publishing.run_summary import SUMMARY_FILE, Evaluation, RunSummary
 from ..publishing.upload import NotPublishedError
 from .checkpoints import find_checkpoint, list_checkpoints
 from .command_line import TrainingPlan, parse_training_plan, training_options
-from .corpora import Corpus, limit_splits, texts_to_score
+from .corpora import Corpus, check_entities, check_splits, label_names, limit_splits, texts_to_score
+from .facts import main_settings, summarize_plan, summarize_run
 from .faults import TrainingFault, check_writable, explaining_faults
 from .optimization import check_optimization
-from .preparation import build_model, check_entities, check_splits, label_names, load_teacher, read_data
 from .progress import quieten, report_progress
 from .recipes import TRAINING_FILE, format_training, recipe_library
-from .run_facts import PREFIXES, evaluate, summarize_plan, summarize_run
 from .sharding import whole_model
+from .start import Start, build_start, find_origin, read_splits
 from .trainer import NestedNERTrainer
-from .training_facts import main_settings
 
 logger = logging.getLogger(__name__)
 
 # The recipe that has data of its own, and the name of the data.
 DEMO, DEMO_NAME = "demo", "made-up demo corpus"
+# Split → prefix of its metrics' names.
+PREFIXES = {"validation": "eval", "test": "test"}
 RESULTS_FILE = "all_results.json"
 # Difference of F1 between given words and raw text that is warned of.
 NOTABLE_LOSS = 0.02
@@ -82,7 +83,8 @@ def prepare_run(arguments: Sequence[str]) -> Run:
     _choose_checkpoint(plan)
     with plan.training.main_process_first():
         _provide_corpus(plan)
-        corpus = read_data(plan)
+        origin = find_origin(plan)
+        corpus = read_splits(plan, origin)
     labels = label_names(corpus.given["train"]) if "train" in corpus.given else []
     corpus = corpus.change(partial(limit_splits, data=plan.data))
     check_splits(plan.training, corpus.given)
@@ -92,15 +94,14 @@ def prepare_run(arguments: Sequence[str]) -> Run:
         logger.info("%s", corpus.describe_words())
     to_score = {split: records for split, records in corpus.given.items() if split != "train"}
     splits = DatasetDict({**corpus.to_train_on(), **to_score})  # raw text may lack the entities of a type
-    model, processor = build_model(plan, splits, labels)
-    check_entities(model.config, processor, splits)
+    start = build_start(plan, origin, splits, labels)
+    config = start.model.config
+    check_entities(config, start.processor, splits)
     with plan.training.main_process_first():
-        add = partial(add_context, context=model.config.context, max_tokens=model.config.max_subwords)
+        add = partial(add_context, context=config.context, max_tokens=config.max_subwords)
         corpus = corpus.change(add)
     dataset = corpus.to_train_on()
-    trainer = _build_trainer(plan, dataset, model, processor)
-    trainer.teacher = load_teacher(plan, model, labels)
-    run = Run(plan, dataset, trainer, corpus)
+    run = Run(plan, dataset, _build_trainer(plan, dataset, start), corpus)
     # An error in the card's facts is raised before training.
     _model_card(run, summarize_plan(run.plan, run.trainer, run.corpus.words))
     return run
@@ -183,9 +184,8 @@ def _provide_corpus(plan: TrainingPlan) -> None:
             plan.options[option] = value
 
 
-def _build_trainer(
-    plan: TrainingPlan, dataset: DatasetDict, model: TriaffineForNestedNER, processor: TriaffineProcessor
-) -> NestedNERTrainer:
+def _build_trainer(plan: TrainingPlan, dataset: DatasetDict, start: Start) -> NestedNERTrainer:
+    model, processor, teacher = start
     label2id: Any = model.config.label2id
     collator = DataCollatorForNestedNER(processor, label2id, plan.data.flat_annotation, model.config.multi_label)
     try:
@@ -204,6 +204,7 @@ def _build_trainer(
         raise
     except (RuntimeError, ImportError) as error:  # the Trainer's errors for a tracker that is not installed
         raise ValueError(f"The trainer cannot be set up: {error} See --report_to.") from error
+    trainer.teacher = teacher
     report_progress(trainer)
     return trainer
 
@@ -223,6 +224,23 @@ def _score(run: Run, split: str, metrics: dict[str, float]) -> tuple[list[Entiti
     if finds_nothing and run.trainer.is_world_process_zero():
         logger.warning("The model predicts no entity in the %s data: %s", split, _why_nothing_is_predicted(run))
     return output.predictions, evaluation
+
+
+def evaluate(trainer: NestedNERTrainer, split: str, output: Any) -> Evaluation:
+    """All scores of a split in given words, from the `output` of the trainer's `predict`."""
+    references, metrics = output.label_ids, output.metrics
+    unscored = trainer.unscored_labels(references)
+    predictions = without_labels(output.predictions, unscored)
+    scores = score_entities(predictions, references)
+    recall, gold = metrics.get(f"{PREFIXES[split]}_candidate_recall"), scores["gold"]
+    return Evaluation(
+        split=split,
+        sentences=len(references),
+        scores=scores,
+        by_length=scores_by_length(predictions, references),
+        candidate_recall=None if recall is None else {"found": round(recall * gold), "gold": gold, "recall": recall},
+        unscored=unscored,
+    )
 
 
 def _score_raw_text(

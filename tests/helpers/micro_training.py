@@ -12,7 +12,7 @@ from transformers import TrainingArguments
 from modeling_triaffine import NestedNERTrainer, TriaffineConfig, TriaffineForNestedNER, TriaffineProcessor
 from modeling_triaffine.data import FEATURES
 from modeling_triaffine.training import NestedNERTrainingArguments
-from modeling_triaffine.training.preparation import learn_tokenizer
+from modeling_triaffine.training.start import learn_tokenizer
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

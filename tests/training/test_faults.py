@@ -14,8 +14,8 @@ from transformers import TrainerCallback
 from modeling_triaffine.training import NestedNERTrainingArguments
 from modeling_triaffine.training.batching import RECORD_IDS, RecordCollator
 from modeling_triaffine.training.checkpoints import find_checkpoint
+from modeling_triaffine.training.facts import describe_settings
 from modeling_triaffine.training.faults import OutOfMemoryError, TrainingFault
-from modeling_triaffine.training.training_facts import describe_settings
 from tests.helpers.faults import (
     RECORDS,
     UPDATES,

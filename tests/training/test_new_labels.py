@@ -12,8 +12,7 @@ from modeling_triaffine.commands import main
 from modeling_triaffine.evaluation.prediction import predict_words, score_raw_text
 from modeling_triaffine.model.span_head_triaffine import smooth_boundaries
 from modeling_triaffine.training.new_labels import START_BELOW, Teacher, extend_labels, span_probabilities
-from modeling_triaffine.training.run import prepare_run
-from modeling_triaffine.training.run_facts import evaluate
+from modeling_triaffine.training.run import evaluate, prepare_run
 from tests.helpers.micro_training import micro_records, write_corpus, write_lines
 from tests.helpers.tiny import tiny_model, tiny_processor
 

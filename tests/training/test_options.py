@@ -12,7 +12,7 @@ from modeling_triaffine.model.text_triaffine import SENTENCE_SPLITTERS, WORD_SPL
 from modeling_triaffine.training import NestedNERTrainingArguments
 from modeling_triaffine.training.command_line import CommandLineError, make_plan, training_options
 from modeling_triaffine.training.options import OWN_OPTIONS, read_value
-from modeling_triaffine.training.preparation import SPECIAL_TOKENS
+from modeling_triaffine.training.start import SPECIAL_TOKENS
 
 
 @pytest.mark.parametrize(

@@ -20,10 +20,11 @@ from modeling_triaffine.publishing.model_card import build_model_card, repositor
 from modeling_triaffine.publishing.run_summary import SUMMARY_FILE, RunSummary
 from modeling_triaffine.training import progress
 from modeling_triaffine.training.command_line import CommandLineError, parse_training_plan
+from modeling_triaffine.training.corpora import label_names
 from modeling_triaffine.training.faults import OutOfMemoryError
-from modeling_triaffine.training.preparation import label_names, learn_tokenizer
 from modeling_triaffine.training.recipes import RecipeError, load_recipe
 from modeling_triaffine.training.run import Run, prepare_run, train_and_save
+from modeling_triaffine.training.start import learn_tokenizer
 from tests.helpers.cards import cells, section
 from tests.helpers.faults import assert_same_weights
 from tests.helpers.micro_training import (

@@ -13,9 +13,9 @@ from modeling_triaffine import NestedNERTrainer, TriaffineForNestedNER, start_fr
 from modeling_triaffine.data import write_nested_ner
 from modeling_triaffine.model.options_triaffine import MODEL_OPTIONS
 from modeling_triaffine.training.command_line import CommandLineError, parse_training_plan
-from modeling_triaffine.training.preparation import build_model, read_data
 from modeling_triaffine.training.recipes import RecipeError
 from modeling_triaffine.training.run import prepare_run
+from modeling_triaffine.training.start import build_start, find_origin, read_splits
 from tests.helpers.encoders import save_encoder
 from tests.helpers.micro_training import micro_dataset, micro_records, write_recipe
 
@@ -96,14 +96,15 @@ def test_a_splitter_is_saved_and_read_again(tmp_path, recipe, corpus, option, ch
     files = ["--train_file", str(tmp_path / "train.jsonl"), "--output_dir", str(tmp_path / "out")]
     trained = ["--model_name_or_path", str(tmp_path / "model")]
     plans = [parse_training_plan([*files, *more]) for more in ([], trained, [*trained, f"--{option}", other])]
-    assert [count(read_data(plan).given["train"]) for plan in plans] == expected
-    assert getattr(build_model(plans[-1], DatasetDict(corpus), model.config.entity_labels)[1], option) == other
+    assert [count(read_splits(plan, find_origin(plan)).given["train"]) for plan in plans] == expected
+    start = build_start(plans[-1], find_origin(plans[-1]), DatasetDict(corpus), model.config.entity_labels)
+    assert getattr(start.processor, option) == other
 
 
 def test_a_new_encoder_has_no_subwords_to_read_a_corpus_with(tmp_path, recipe):
     given = ["--recipe", str(recipe), "--word_splitter", "subwords", "--output_dir", str(tmp_path / "out")]
     with pytest.raises(ValueError, match="subwords needs a pretrained encoder"):
-        read_data(parse_training_plan(given))
+        read_splits(plan := parse_training_plan(given), find_origin(plan))
 
 
 def test_a_trainer_takes_what_it_returns(tmp_path, recipe, corpus):

@@ -1,23 +1,22 @@
-"""Turns a plan into the inputs of a trainer: the splits of the data, the labels, and a model with its processor.
+"""What a run starts with: a model, new or trained, and its processor.
 
 `run.py` carries out a whole run with them; [`start_from_recipe`] hands them to a trainer in Python.
 
 The user's mistakes are found here, before the training starts, and raised as ValueError or OSError.
 """
 
-import dataclasses
 import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from os import PathLike
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from datasets import Dataset, DatasetDict
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import AutoTokenizer, PretrainedConfig, PreTrainedTokenizerFast, set_seed
 
-from ..data.windows import Windows, spans_of
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.kinds_triaffine import NONE_LABEL
 from ..model.modeling_triaffine import TriaffineForNestedNER
@@ -28,10 +27,10 @@ from ..model.text_triaffine import word_splitter as make_word_splitter
 from ..model.vocabularies_triaffine import number_names
 from .arguments import NestedNERTrainingArguments
 from .command_line import TrainingPlan, make_plan
-from .corpora import Corpus, read_corpus, tagger
+from .corpora import NEEDED, Corpus, check_entities, label_names, read_corpus, tagger
 from .new_labels import Teacher, continue_with_labels
 from .options import DataArguments, ModelArguments
-from .trainer_checks import as_dataset, check_types, entity_types
+from .trainer_checks import as_dataset
 from .word_vectors import WordVectors, read_word_vectors
 
 logger = logging.getLogger(__name__)
@@ -45,13 +44,11 @@ SPECIAL_TOKENS = {
 }
 SENTENCES_LOOKED_UP = 1000  # sentences whose words are looked up in the encoder's vocabulary
 MANY_UNKNOWN = 0.05
-MOST_SHARED = 0.02  # of the sentences of a split, those that are training sentences, too, without a warning
 # Word part of the processor → as in the names of its options, such as word_embedding_size and word_vocab_size.
 PARTS = {"words": "word", "pos": "pos", "chars": "char"}
-NEEDED = ("tokens", "entities")  # columns of a corpus
 # Options of `triaffine-ner train` that need the whole run, and what to use instead.
 OF_A_RUN = {
-    **{field.name: "the data sets are given to the trainer" for field in dataclasses.fields(DataArguments)},
+    **{field.name: "the data sets are given to the trainer" for field in fields(DataArguments)},
     "resume_from_checkpoint": "pass it to `trainer.train`",
     "keep_labels": "use `triaffine-ner train`",
 }
@@ -88,9 +85,9 @@ def start_from_recipe(
             raise ValueError(f"start_from_recipe does not take {name!r}: {OF_A_RUN[name]}.")
     plan = make_plan({"recipe": recipe, "output_dir": output_dir, **options})
     splits = _check_corpus(corpus)
-    model, processor = build_model(plan, splits, label_names(splits["train"]))
-    check_entities(model.config, processor, splits)
-    return model, processor, plan.training
+    start = build_start(plan, find_origin(plan), splits, label_names(splits["train"]))
+    check_entities(start.model.config, start.processor, splits)
+    return start.model, start.processor, plan.training
 
 
 def _check_corpus(corpus: Any) -> DatasetDict:
@@ -112,36 +109,62 @@ def _check_corpus(corpus: Any) -> DatasetDict:
     )
 
 
-def read_data(plan: TrainingPlan) -> Corpus:
+@dataclass(frozen=True)
+class Origin:
+    """What a run starts from; of a trained model, configuration and processor, which decide how its corpus is read.
+
+    Attributes:
+        name: folder or Hub name of a trained model, of a checkpoint or of an encoder; None for a new encoder.
+    """
+
+    name: str | None
+    config: TriaffineConfig | None = None
+    processor: TriaffineProcessor | None = None
+
+
+class Start(NamedTuple):
+    """What a training starts with; `teacher` with --keep_labels only."""
+
+    model: TriaffineForNestedNER
+    processor: TriaffineProcessor
+    teacher: Teacher | None = None
+
+
+def find_origin(plan: TrainingPlan) -> Origin:
+    """Returns what the run starts from, without the weights; raises ValueError or OSError if it cannot be read."""
+    name = plan.training.resume_from_checkpoint or plan.model.model_name_or_path
+    if name is None or not _is_trained_model(name):
+        return Origin(name)
+    return Origin(name, TriaffineConfig.from_pretrained(name), TriaffineProcessor.from_pretrained(name))
+
+
+def read_splits(plan: TrainingPlan, origin: Origin) -> Corpus:
     """Reads the splits of a run, using the splitters of the model that it starts from."""
-    start = plan.training.resume_from_checkpoint or plan.model.model_name_or_path
-    words: str | dict[str, Any] = plan.model.word_splitter or DEFAULT_WORD_SPLITTER
+    words: str | dict[str, Any] | None = plan.model.word_splitter
     sentences: str | None = plan.model.sentence_splitter
     pos_size = plan.config.get("pos_embedding_size")
-    if start is not None and _is_trained_model(start):
-        processor = TriaffineProcessor.from_pretrained(start)
-        words = plan.model.word_splitter or processor.word_splitter
-        sentences = sentences or processor.sentence_splitter
-        pos_size = TriaffineConfig.from_pretrained(start).pos_embedding_size
-    return read_corpus(plan.data, make_word_splitter(words, _tokenizer(start, words)), bool(pos_size), sentences)
+    if origin.config is not None and origin.processor is not None:
+        words = words or origin.processor.word_splitter
+        sentences = sentences or origin.processor.sentence_splitter
+        pos_size = origin.config.pos_embedding_size
+    words = words or DEFAULT_WORD_SPLITTER
+    return read_corpus(plan.data, make_word_splitter(words, _tokenizer(origin, words)), bool(pos_size), sentences)
 
 
-def _tokenizer(start: str | None, words: str | dict[str, Any]) -> Any:
+def _tokenizer(origin: Origin, words: str | dict[str, Any]) -> Any:
     """The tokenizer of the encoder to start from, if words are its sub-words."""
     if words != SUBWORDS:
         return None
-    if start is None:
+    if origin.name is None:
         raise ValueError(
             f"--word_splitter {SUBWORDS} needs a pretrained encoder (--model_name_or_path): a new one learns its "
             "sub-words from words."
         )
-    return AutoTokenizer.from_pretrained(start, add_prefix_space=True, trust_remote_code=False)
+    return AutoTokenizer.from_pretrained(origin.name, add_prefix_space=True, trust_remote_code=False)
 
 
-def build_model(
-    plan: TrainingPlan, dataset: DatasetDict, labels: list[str]
-) -> tuple[TriaffineForNestedNER, TriaffineProcessor]:
-    """Returns the model that the run starts from, new or trained, and its processor.
+def build_start(plan: TrainingPlan, origin: Origin, dataset: DatasetDict, labels: list[str]) -> Start:
+    """Returns the model that the run starts with, new or trained, its processor, and its teacher if it has one.
 
     Args:
         labels: the labels of the training data; the last is None.
@@ -150,38 +173,29 @@ def build_model(
         ValueError, OSError: the plan does not fit the data or the model.
     """
     set_seed(plan.training.seed)
-    checkpoint = plan.training.resume_from_checkpoint
-    start = checkpoint or plan.model.model_name_or_path
-    is_trained = start is not None and _is_trained_model(start)
+    keeps_labels = plan.model.keep_labels
     if plan.training.do_train and labels == [NONE_LABEL]:
         raise ValueError(
             "The training data has no entities, so there is no label to learn. Check --train_file and --data_format."
         )
-    if plan.model.keep_labels and not (is_trained and plan.training.do_train and plan.model.model_name_or_path):
+    if keeps_labels and not (origin.config and plan.training.do_train and plan.model.model_name_or_path):
         raise ValueError("--keep_labels is for training a trained model further; give it as --model_name_or_path.")
-    if start is not None and is_trained:
-        model, processor = _load_trained(start, _required(plan))
-        if plan.training.do_train and start != checkpoint:
-            model = continue_with_labels(model, labels, plan.model.keep_labels)
-        if plan.model.word_vectors and start != checkpoint:
-            logger.warning("--word_vectors is for new models; the one in %s keeps its own vectors.", start)
-    else:
-        if not plan.training.do_train:
-            raise ValueError("There is no trained model to score without training; give one as --model_name_or_path.")
+    if origin.config is not None:
+        model, processor = _load_trained(plan, origin, labels)
+    elif plan.training.do_train:
         model, processor = _start_new(plan, dataset, labels)
+    else:
+        raise ValueError("There is no trained model to score without training; give one as --model_name_or_path.")
     processor.word_splitter = plan.model.word_splitter or processor.word_splitter
     processor.sentence_splitter = plan.model.sentence_splitter or processor.sentence_splitter
     if plan.data.pos_tagger is not None:
         processor.pos_tagger = tagger(plan.data.pos_tagger)  # for raw text
-    return model, processor
+    return Start(model, processor, _load_teacher(plan, model, labels) if keeps_labels else None)
 
 
-def load_teacher(plan: TrainingPlan, model: TriaffineForNestedNER, labels: Sequence[str]) -> Teacher | None:
-    """With --keep_labels, the [`Teacher`] made of the model that the run started from, else None."""
-    if not plan.model.keep_labels:
-        return None
-    assert plan.model.model_name_or_path is not None  # as `build_model` has checked
-    old: Any = _load_trained(plan.model.model_name_or_path, {})[0]
+def _load_teacher(plan: TrainingPlan, model: TriaffineForNestedNER, labels: Sequence[str]) -> Teacher:
+    """The [`Teacher`] made of the model that the run, now perhaps at a checkpoint, began with."""
+    old: Any = TriaffineForNestedNER.from_pretrained(plan.model.model_name_or_path, dtype=torch.float32)
     return Teacher(old.to(plan.training.device), model, labels)
 
 
@@ -206,11 +220,6 @@ def learn_tokenizer(sentences: Iterable[list[str]], vocab_size: int) -> PreTrain
     return made
 
 
-def label_names(records: Dataset) -> list[str]:
-    """Returns the labels of a training corpus: its entity types in alphabetical order, and None."""
-    return [*sorted(set().union(*entity_types(records, "The training data"))), NONE_LABEL]
-
-
 def _is_trained_model(name_or_path: str) -> bool:
     try:
         config, _ = PretrainedConfig.get_config_dict(name_or_path)
@@ -223,23 +232,29 @@ def _is_trained_model(name_or_path: str) -> bool:
     return config.get("model_type") == TriaffineConfig.model_type
 
 
-def _required(plan: TrainingPlan) -> dict[str, Any]:
-    """The fields given for the model, without those that the data decided when the model was built."""
+def _load_trained(
+    plan: TrainingPlan, origin: Origin, labels: list[str]
+) -> tuple[TriaffineForNestedNER, TriaffineProcessor]:
+    """Loads a trained model, with new labels if the data has any; raises ValueError for options that do not fit it."""
+    name, config = origin.name, origin.config
+    assert config is not None
+    assert origin.processor is not None
+    # When the model was built, the data decided on these.
     decided = {"max_span_width": plan.model.learn_span_width, "word_embedding_size": plan.model.word_vectors}
-    return {name: value for name, value in plan.config.items() if value or not decided.get(name)}
-
-
-def _load_trained(name_or_path: str, wanted: dict[str, Any]) -> tuple[TriaffineForNestedNER, TriaffineProcessor]:
-    """Loads a trained model; raises ValueError if its configuration differs from the `wanted` fields."""
-    config = TriaffineConfig.from_pretrained(name_or_path)
-    for name, value in wanted.items():
-        if name in MODEL_OPTIONS and not name.endswith("_vocab_size") and getattr(config, name) != value:
+    for option, value in plan.config.items():
+        is_given = (value or not decided.get(option)) and option in MODEL_OPTIONS
+        if is_given and not option.endswith("_vocab_size") and getattr(config, option) != value:
             raise ValueError(
-                f"{name} is {value!r}, but the model in {name_or_path} was trained with {getattr(config, name)!r}. "
-                f"Leave {name} out, or start a new model."
+                f"{option} is {value!r}, but the model in {name} was trained with {getattr(config, option)!r}. Leave "
+                f"{option} out, or start a new model."
             )
-    model = TriaffineForNestedNER.from_pretrained(name_or_path, config=config, dtype=torch.float32)
-    return model, TriaffineProcessor.from_pretrained(name_or_path)
+    model = TriaffineForNestedNER.from_pretrained(name, config=config, dtype=torch.float32)
+    if not plan.training.resume_from_checkpoint:
+        if plan.training.do_train:
+            model = continue_with_labels(model, labels, plan.model.keep_labels)
+        if plan.model.word_vectors:
+            logger.warning("--word_vectors is for new models; the one in %s keeps its own vectors.", name)
+    return model, origin.processor
 
 
 def _start_new(
@@ -353,78 +368,3 @@ def _build_vocabularies(
         processor.build_vocabularies(training_data, parts)
     if vectors is not None:
         processor.vocabularies["words"] = number_names(vectors.vectors)
-
-
-def check_splits(training: NestedNERTrainingArguments, dataset: DatasetDict) -> None:
-    """Raises ValueError if a split to train or score on is missing."""
-    if training.do_train and "train" not in dataset:
-        raise ValueError("There is no training data; give --train_file, or --no_do_train to score a trained model.")
-    if training.do_train and training.eval_strategy != "no" and "validation" not in dataset:
-        raise ValueError(
-            "There is no validation data to choose the best checkpoint; give --validation_file, or hold out a part of "
-            "the training data (docs/corpora.md#dev-sets). To train without, add --eval_strategy no."
-        )
-    needed = {"validation": training.do_eval and not training.do_train, "test": training.do_predict}
-    for split, is_needed in needed.items():
-        if is_needed and split not in dataset:
-            option = {"validation": "do_eval", "test": "do_predict"}[split]
-            raise ValueError(f"There is no {split} data to score (--{option}); give --{split}_file.")
-
-
-def check_entities(config: TriaffineConfig, processor: TriaffineProcessor, dataset: DatasetDict) -> None:
-    """Raises ValueError for entity types that the model has no label for.
-
-    Warns of entities that it cannot find, and of training sentences that it would be scored on.
-    """
-    for split, records in dataset.items():
-        check_types(records, f"The {split} data", config)
-    _warn_of_missed_entities(config, processor, dataset)
-    _warn_of_shared_sentences(dataset)
-
-
-def _warn_of_shared_sentences(dataset: DatasetDict) -> None:
-    training = set(map(tuple, dataset["train"]["tokens"])) if "train" in dataset else set()
-    for split, records in dataset.items():
-        rows = zip(records["tokens"], records["entities"], strict=True) if split != "train" else ()
-        sentences = [tuple(tokens) for tokens, entities in rows if entities]
-        shared = sum(sentence in training for sentence in sentences)
-        if shared > MOST_SHARED * len(sentences):
-            logger.warning(
-                "%d of the %d %s sentences with entities are also training sentences, so scores will be higher than on "
-                "new text.",
-                *(shared, len(sentences), split),
-            )
-
-
-def _warn_of_missed_entities(config: TriaffineConfig, processor: TriaffineProcessor, dataset: DatasetDict) -> None:
-    """Warns of entities that cannot be found.
-
-    These are of a second type on a span, in no window of a long sentence, beyond the candidates, or too wide.
-    """
-    most, width = config.max_candidates, config.max_span_width
-    for split, records in dataset.items():
-        spans = list(map(spans_of, records))
-        windows = Windows(records, processor)
-        if long := windows.describe_long():
-            logger.warning("The %s data: %s", split, long)
-        typed = [{(e["start"], e["end"], e["type"]) for e in entities} for entities in records["entities"]]
-        second = sum(map(len, typed)) - sum(map(len, spans))
-        if second and not config.multi_label:
-            logger.warning(
-                "The %s data has %d entities on the span of another entity. A span has one label, so at most one of "
-                "them is trained on and found; to let a span have several, train with --multi_label true.",
-                *(split, second),
-            )
-        beyond = sum(max(0, len(spans_of(window)) - most) for window in windows)
-        if beyond and config.cross_span:
-            logger.warning(
-                "The %s data has %d entity spans more than the %d candidates of a sentence, which cannot be found. "
-                "Raise --max_candidates.",
-                *(split, beyond, most),
-            )
-        wide = 0 if width is None else sum(end - start > width for of_sentence in spans for start, end in of_sentence)
-        if wide:
-            logger.warning(
-                "The %s data has %d entity spans (%.2f %%) of more than %d words, which are not scored.",
-                *(split, wide, 100 * wide / sum(map(len, spans)), width),
-            )

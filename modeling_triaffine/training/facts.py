@@ -1,33 +1,109 @@
-"""Collects the facts of a training run for its summary: those known before it, and those of the finished run."""
+"""Collects the facts of a run for its summary: of a training, which its trainer knows, and of a whole run."""
 
 import dataclasses
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from transformers import Trainer
+
 from ..data.alignment import detokenize
 from ..data.statistics import nested_spans
-from ..evaluation.scoring import score_entities, scores_by_length, without_labels
+from ..evaluation.scores import summary_metrics
+from ..machine import describe_hardware, describe_versions
 from ..model.modeling_triaffine import TriaffineForNestedNER
+from ..model.options_triaffine import MODEL_OPTIONS
 from ..model.pipeline_triaffine import NestedNERPipeline
-from ..publishing.run_summary import Evaluation, Example, Label, RunSummary
+from ..publishing.run_summary import Epoch, Evaluation, Example, Label, RunSummary
 from .command_line import TrainingPlan
 from .corpora import Corpus, texts_to_score
-from .options import DataArguments
-from .trainer import NestedNERTrainer
-from .training_facts import describe_settings, summarize_training
+from .options import OWN_OPTIONS, DataArguments
 
 SPELLINGS = 3  # shown of each label
 LONGEST_SPELLING = 60  # characters
-# Split → prefix of its metrics' names.
-PREFIXES = {"validation": "eval", "test": "test"}
 LONGEST_SENTENCE = 70  # characters that fit into a line of the drawing
 
 
-def summarize_plan(plan: TrainingPlan, trainer: NestedNERTrainer, words: str) -> RunSummary:
+def summarize_training(trainer: Trainer) -> RunSummary:
+    """The summary of the trainer's last training, without scores; `RunSummary()` before it."""
+    arguments, state = trainer.args, trainer.state
+    seconds = next((entry["train_runtime"] for entry in state.log_history if "train_runtime" in entry), None)
+    if seconds is None:
+        return RunSummary()
+    best_step = state.best_global_step if arguments.load_best_model_at_end else None
+    return RunSummary(
+        settings=describe_settings(trainer),
+        training_table=read_training_table(state.log_history, best_step or state.global_step),
+        hardware=describe_hardware(),
+        versions=describe_versions(),
+        training_seconds=seconds,
+        resumed=getattr(trainer, "is_resumed", False),
+        processes=arguments.world_size,
+        gpus=arguments.world_size if arguments.device.type == "cuda" else 0,
+    )
+
+
+def describe_settings(trainer: Trainer) -> dict[str, Any]:
+    """The main settings of the training, and those of the model that differ from their defaults."""
+    config: Any = trainer.model.config  # type: ignore[union-attr]
+    of_training = main_settings(trainer.args)
+    if trainer.args.auto_find_batch_size and trainer.state.train_batch_size:
+        of_training["per_device_train_batch_size"] = trainer.state.train_batch_size
+    of_model = {
+        name: getattr(config, name)
+        for name, option in MODEL_OPTIONS.items()
+        if option.in_card != "never" and getattr(config, name) != option.default
+    }
+    settings = {
+        **of_training,
+        "min_steps": getattr(trainer.args, "min_steps", None) or None,
+        "mixed_precision": trainer.accelerator.mixed_precision,
+        **of_model,
+    }
+    return {name: value.value if isinstance(value, Enum) else value for name, value in settings.items()}
+
+
+def main_settings(arguments: Any) -> dict[str, Any]:
+    """The options of the training that a card always shows."""
+    shown = [name for name, option in OWN_OPTIONS.items() if option.in_card == "always"]
+    return {name: getattr(arguments, name, None) for name in (*shown, "optim")}  # whose default depends on torch
+
+
+def read_training_table(log_history: Iterable[Mapping[str, Any]], kept_step: int) -> list[Epoch]:
+    """The evaluations of a training, from the Trainer's log.
+
+    Args:
+        log_history: `state.log_history` of a `NestedNERTrainer`.
+        kept_step: the update whose weights the training ended with.
+    """
+    rows: list[Epoch] = []
+    losses: list[float] = []  # logged since the previous evaluation
+    for entry in log_history:
+        if "train_runtime" in entry:
+            break
+        if "loss" in entry:
+            losses.append(entry["loss"])
+        if "eval_loss" not in entry:
+            continue
+        rows.append(
+            Epoch(
+                epoch=round(entry["epoch"], 2),
+                update=entry["step"],
+                training_loss=sum(losses) / len(losses) if losses else None,
+                validation_loss=entry["eval_loss"],
+                kept=entry["step"] == kept_step,
+                scores={name: entry.get(f"eval_{name}") for name in summary_metrics()},
+            )
+        )
+        losses = []
+    return rows
+
+
+def summarize_plan(plan: TrainingPlan, trainer: Trainer, words: str) -> RunSummary:
     """What trainer and plan say: base model, data, settings, and the training if it is over; `words` as in [`Corpus`].
 
     Raises:
@@ -53,7 +129,7 @@ def summarize_plan(plan: TrainingPlan, trainer: NestedNERTrainer, words: str) ->
 
 def summarize_run(
     plan: TrainingPlan,
-    trainer: NestedNERTrainer,
+    trainer: Trainer,
     corpus: Corpus,
     model: TriaffineForNestedNER,
     evaluation: Evaluation | None,
@@ -74,23 +150,6 @@ def summarize_run(
         labels=describe_labels(records, model.config.entity_labels, SPELLINGS if examples else 0),
         examples=_predict_examples(trainer, corpus, model, plan.data),
         parameters=sum(weights.numel() for weights in model.parameters()),
-    )
-
-
-def evaluate(trainer: NestedNERTrainer, split: str, output: Any) -> Evaluation:
-    """All scores of a split in given words, from the `output` of the trainer's `predict`."""
-    references, metrics = output.label_ids, output.metrics
-    unscored = trainer.unscored_labels(references)
-    predictions = without_labels(output.predictions, unscored)
-    scores = score_entities(predictions, references)
-    recall, gold = metrics.get(f"{PREFIXES[split]}_candidate_recall"), scores["gold"]
-    return Evaluation(
-        split=split,
-        sentences=len(references),
-        scores=scores,
-        by_length=scores_by_length(predictions, references),
-        candidate_recall=None if recall is None else {"found": round(recall * gold), "gold": gold, "recall": recall},
-        unscored=unscored,
     )
 
 
@@ -130,7 +189,7 @@ def _as_written(record: Mapping[str, Any], texts: Mapping[str, str]) -> str:
 
 
 def _predict_examples(
-    trainer: NestedNERTrainer, corpus: Corpus, model: TriaffineForNestedNER, data: DataArguments
+    trainer: Trainer, corpus: Corpus, model: TriaffineForNestedNER, data: DataArguments
 ) -> list[Example]:
     """Validation sentences that are not training sentences, as raw text, with the model's predictions."""
     dataset = corpus.given

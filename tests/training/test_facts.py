@@ -5,8 +5,7 @@ import transformers
 
 from modeling_triaffine.machine import describe_hardware, describe_versions
 from modeling_triaffine.publishing.run_summary import Epoch, Label
-from modeling_triaffine.training.run_facts import choose_sentences, describe_labels
-from modeling_triaffine.training.training_facts import read_training_table
+from modeling_triaffine.training.facts import choose_sentences, describe_labels, read_training_table
 from modeling_triaffine.version import __version__
 from tests.helpers.cards import epoch_scores
 
