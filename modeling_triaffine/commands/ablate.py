@@ -4,9 +4,9 @@
 
 All other options are those of `triaffine-ner train` (--num_train_epochs 3, --max_train_samples 2000). Finished runs are
 not repeated, and an interrupted one is resumed. After each run, the tables in the output folder are updated: table.md,
-table.csv, table.json and, with matplotlib, table.svg. They have the options that differ between variants, and mean and
-standard deviation over seeds of F1 in percent: of all, flat and nested entities, on the test data with --do_predict,
-else on the validation data.
+table.csv, table.json and, with matplotlib, table.svg. They list the options that differ between variants, and
+F1 in percent (mean and standard deviation over seeds) for all, flat and nested entities, on the test data with
+--do_predict, otherwise on the validation data.
 """
 
 from pathlib import Path
@@ -36,7 +36,7 @@ def command(
         for variant in names:
             code = train_variant(variant, seed, output_dir, context.args)
             if code:
-                return code  # the training has printed the reason
+                return code  # the run has printed the reason
             write_tables(output_dir)
     print((output_dir / "table.md").read_text(encoding="utf-8"), end="")
     return 0

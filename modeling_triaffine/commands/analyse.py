@@ -4,9 +4,9 @@
     triaffine-ner analyse --model outputs/demo/model --data outputs/demo/corpus --candidates 5 30 --sentences test-000-1
 
 Prints tables in Markdown: scores by label, by length, flat and nested, and by depth of nesting; errors by label, and
-the sentences with most errors; recall of the candidates and F1 by their number m; with --compare, a paired bootstrap
-test against another model; with --sentences, the scores of their spans. --output writes the tables, with figures if
-matplotlib is installed, to a new folder: report.html (a single file), report.md and report.json.
+the sentences with the most errors; recall of the candidates and F1 by their number m; with --compare, a paired
+bootstrap test against another model; with --sentences, the scores of their spans. --output writes the tables, with
+figures if matplotlib is installed, to a new folder: report.html (a single file), report.md and report.json.
 """
 
 from pathlib import Path
@@ -24,7 +24,7 @@ def command(
     model: Model,
     corpus: Annotated[str | None, typer.Argument(help="Corpus: a file, or a folder with train, dev and test.")] = None,
     data: Annotated[
-        str | None, typer.Option(help="The corpus, if an argument would be taken for a value of an option.")
+        str | None, typer.Option(help="The corpus, where an argument would be read as a value of an option.")
     ] = None,
     split: Split = None,
     corpus_format: Format = None,

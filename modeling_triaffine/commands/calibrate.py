@@ -4,9 +4,9 @@
     triaffine-ner calibrate --model outputs/genia my_sentences.jsonl --precision 0.9
 
 Each label gets the threshold with the best F1 on these sentences; with --precision, the one with the highest recall at
-this precision, and with --recall vice versa. Prediction uses them unless it is given another threshold. Calibrate on
-other sentences than those of the training and of the scores in the model card. The card shows thresholds and expected
-calibration error, with the extra `plot` also a diagram.
+this precision, and with --recall vice versa. Prediction uses them unless you pass another threshold. Calibrate on
+sentences that were used neither for training nor for the scores in the model card. The card shows thresholds and
+expected calibration error and, with the extra `plot`, a diagram.
 """
 
 import os

@@ -3,9 +3,9 @@ r"""Converts a checkpoint of the published implementation to a model of this pac
     triaffine-ner convert-published best_epoch.pth --corpus genia --encoder dmis-lab/biobert-v1.1 \
         --vocabularies data/genia91 --output outputs/published-genia
 
-Reads the full model (SpanAttModelV3) and the ablations (SpanModel). The checkpoint is a pickled model, of which only
-tensors and settings are read. It lacks the names of its labels and the context it was trained with (give --corpus, or
---labels and --context), and the words of its embeddings (--vocabularies).
+Converts the full model (SpanAttModelV3) and the ablations (SpanModel). The checkpoint is a pickled model; only its
+tensors and settings are read. It does not contain the names of its labels and the context it was trained with (pass
+--corpus, or --labels and --context), or the words of its embeddings (pass --vocabularies).
 """
 
 from pathlib import Path
@@ -21,15 +21,15 @@ PUBLISHED_CORPORA = {"ace04": "ACE 2004", "ace05": "ACE 2005", "genia": "GENIA",
 
 
 def command(
-    checkpoint: Annotated[Path, typer.Argument(help="The .pth file of a published training.")],
-    encoder: Annotated[str, typer.Option(help="Folder or Hub name of its encoder.")],
+    checkpoint: Annotated[Path, typer.Argument(help="The .pth file that the published code saved.")],
+    encoder: Annotated[str, typer.Option(help="Folder or Hub name of the checkpoint's encoder.")],
     output: Annotated[Path, typer.Option(help="New folder for model and processor.")],
     corpus: Annotated[
         str | None, choice("Corpus it was trained on, which determines labels and context", PUBLISHED_CORPORA)
     ] = None,
     labels: Annotated[
         list[str] | None,
-        typer.Option(help="Instead of --corpus: its entity labels in order.", metavar="LABEL …"),
+        typer.Option(help="Instead of --corpus: the checkpoint's entity labels, in order.", metavar="LABEL …"),
     ] = None,
     context: Annotated[
         str | None,

@@ -3,8 +3,8 @@
     triaffine-ner evaluate --model outputs/demo/model outputs/demo/corpus --split test
     triaffine-ner evaluate --model outputs/genia GENIAcorpus3.02.xml --output scores.json
 
-Prints precision, recall and F1: of all entities, by label, and of parts such as nested ones. On raw text, the model
-splits sentences and words itself, and an entity is correct if its characters and label are.
+Prints precision, recall and F1 for all entities, by label, and for groups such as nested entities. On raw text, the
+model splits sentences and words itself, and an entity is correct if its characters and label are correct.
 """
 
 import json
@@ -26,11 +26,11 @@ def command(
     device: Device = None,
     raw_text: Annotated[
         bool | None,
-        typer.Option("--raw-text/--no-raw-text", help="Score raw text, too.  [default: if the corpus has its text]"),
+        typer.Option("--raw-text/--no-raw-text", help="Also score raw text.  [default: if the corpus has its text]"),
     ] = None,
     int8: Int8 = False,
     bf16: Bf16 = False,
-    output: Annotated[Path | None, typer.Option(help="File for all scores as JSON; null for –.")] = None,
+    output: Annotated[Path | None, typer.Option(help="File for all scores as JSON, with null for –.")] = None,
 ) -> None:
     from ..evaluation.prediction import predict_words, score_raw_text, unknown_labels, with_context
     from ..evaluation.scores import format_scores

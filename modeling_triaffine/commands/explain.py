@@ -1,11 +1,11 @@
-r"""Explains the scores of a span by the model's attention: which words and candidates they come from, by label.
+r"""Explains the scores of a span by the model's attention: which words and candidates contribute to them, by label.
 
     triaffine-ner explain --model outputs/demo/model --text "The mayor of Port Velmar resigned." \
         --span "Port Velmar" --output explanation.svg
 
 Prints tables whose columns add up: the contributions of the inside words and the label's bias to the logit before the
 cross-span stage, those of the candidates and the bias to the logit after it. Each contribution has its attention
-weight. --format json prints everything as JSON; --output draws it (.svg, .png, .pdf; needs matplotlib).
+weight. --format json prints everything as JSON; --output saves a figure (.svg, .png, .pdf; needs matplotlib).
 """
 
 import json
@@ -26,10 +26,10 @@ def command(
     span: Annotated[str | None, typer.Option(help="The span as written, which must occur once in the text.")] = None,
     offsets: Annotated[
         tuple[int, int] | None,
-        typer.Option(help="Instead of --span: its characters, the end exclusive.", metavar="START END"),
+        typer.Option(help="Instead of --span: its character offsets, end exclusive.", metavar="START END"),
     ] = None,
     form: Annotated[str, choice("What to print", {"table": "", "json": ""}, "--format")] = "table",
-    output: Annotated[Path | None, typer.Option(help="File for a drawing: .svg, .png or .pdf.")] = None,
+    output: Annotated[Path | None, typer.Option(help="File for a figure: .svg, .png or .pdf.")] = None,
     device: Device = None,
 ) -> None:
     if (span is None) == (offsets is None):

@@ -1,4 +1,4 @@
-"""Exports a trained model to ONNX, and compares the scores of both.
+"""Exports a trained model to ONNX, and compares its scores with those of the original.
 
     triaffine-ner export --model outputs/demo/model --output outputs/demo/onnx
 
@@ -18,7 +18,7 @@ from .options import Model, check_new
 def command(
     model: Model,
     output: Annotated[Path, typer.Option(help="New folder to write.")],
-    int8: Annotated[bool, typer.Option("--int8", help="Also write model_int8.onnx, the encoder in int8.")] = False,
+    int8: Annotated[bool, typer.Option("--int8", help="Also write model_int8.onnx, with the encoder in int8.")] = False,
 ) -> None:
     check_new("--output", output)
     # torch's exporter warns of its own internals.

@@ -47,7 +47,7 @@ def declared(name: str, read: Any = None, example: str = "") -> Any:
 
 Model = Annotated[str, typer.Option(help="Folder or Hub name of a trained model.", metavar="MODEL")]
 Corpus = Annotated[
-    list[str], typer.Argument(help="Corpus: a file, a folder with train, dev and test, or several files of one form.")
+    list[str], typer.Argument(help="Corpus: a file, a folder with train, dev and test, or several files of one format.")
 ]
 Device = Annotated[
     str | None,
@@ -56,7 +56,7 @@ Device = Annotated[
     ),
 ]
 BatchSize = Annotated[int, declared("batch_size")]
-TextColumn = Annotated[str, typer.Option(help="Field of a JSON line with the text.")]
+TextColumn = Annotated[str, typer.Option(help="Field of a JSON line that has the text.")]
 
 
 class Once:
@@ -94,11 +94,13 @@ def read_threshold(text: str) -> float | dict[str, float]:
 
 
 Int8 = Annotated[
-    bool, typer.Option("--int8", help="Compute the encoder's linear layers in int8, on a CPU. Needs the extra onnx.")
+    bool, typer.Option("--int8", help="Compute the encoder's linear layers in int8, on a CPU; needs the extra onnx.")
 ]
 Bf16 = Annotated[
     bool,
-    typer.Option("--bf16", help="Compute in bfloat16: on a GPU, or a CPU with instructions for it, else in float32."),
+    typer.Option(
+        "--bf16", help="Compute in bfloat16, on a GPU or a CPU with instructions for it; otherwise in float32."
+    ),
 ]
 Threshold = Annotated[
     Any,
@@ -111,7 +113,7 @@ Threshold = Annotated[
 Overlap = Annotated[
     str,
     choice(
-        "Which entities are kept of those that overlap",
+        "Which overlapping entities to keep",
         lambda: {name: OVERLAPS[name].meaning if name in OVERLAPS else "" for name in overlap_names()},
         metavar="POLICY",
     ),
@@ -129,7 +131,7 @@ Format = Annotated[
 Splitter = Annotated[
     str | None,
     typer.Option(
-        help="spaCy pipeline that splits texts into sentences: xx_sent_ud_sm.  [default: the model's rules]",
+        help="spaCy pipeline that splits texts into sentences, such as xx_sent_ud_sm.  [default: the model's rules]",
         metavar="PIPELINE",
     ),
 ]

@@ -1,11 +1,11 @@
-"""Writes the predictions of a model for an annotation tool, on request those it is least sure of first.
+"""Writes the predictions of a model for an annotation tool, optionally with the least certain ones first.
 
     triaffine-ner preannotate texts.txt --model outputs/demo/model --to label_studio --output tasks.json
     triaffine-ner preannotate texts.txt --model outputs/demo/model --to brat --output a --sort uncertain --budget 99
 
 Reads a plain file with one text per line, JSON lines with the text under "text", or a folder of .txt files; texts
 without words are left out. Scores are written if the tool supports them. `train`, `evaluate` and `convert` read the
-exports of the tools: docs/annotation_loop.md.
+exports of the tools; see docs/annotation_loop.md.
 """
 
 import sys
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ..evaluation.uncertainty import ReadText
 
 TOOLS = dict.fromkeys(("label_studio", "brat", "doccano", "inception"), "")
-ORDERS = {"input": "as in the input", "uncertain": "the least sure first"}
+ORDERS = {"input": "as in the input", "uncertain": "least certain first"}
 MEASURES = {"margin": "the smallest margin between labels", "entropy": "the sum of entropies"}
 FOLDERS = ("brat", "inception")
 """Tools that import a folder; the others import a file."""

@@ -4,8 +4,9 @@
     echo "The mayor of Port Velmar resigned." | triaffine-ner predict --model outputs/demo/model
 
 A plain file has one text per line. In JSON lines (.jsonl, .ndjson, .json), each line is an object with the text under
-"text"; its other fields are kept. The output is each object with "entities": [{"entity_group", "score", "word",
-"start", "end"}], offsets in characters. The output file appears when it is complete and replaces an older one. In a
+"text"; its other fields are kept. The output is each of these objects with
+"entities": [{"entity_group", "score", "word", "start", "end"}], offsets in characters. The output file appears when it
+is complete and replaces an older one. In a
 pipe, results appear batch by batch; with --batch-size 1, as soon as a line has been read. The model may also be a
 folder that `triaffine-ner export` wrote.
 """

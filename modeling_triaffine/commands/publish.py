@@ -5,7 +5,7 @@
 The repository has the weights, code that loads them with transformers alone, tokenizer and processor, the model card,
 and a handler for Inference Endpoints. It is private unless --public is given.
 
-An edited card is kept. Only these files and licenses are uploaded; all others stay behind and are named.
+An edited card is kept. Only these files and licenses are uploaded; the command lists all files that it leaves out.
 """
 
 import tempfile

@@ -6,10 +6,10 @@
 POST /predict takes {"text": "…"} or {"texts": ["…", …]}, optionally with "threshold", "overlap" and "labels", or
 {"items": [{"text": "…", "threshold": …}, …]} with options for each text, and returns {"entities": …}. POST / takes
 requests of huggingface_hub.InferenceClient. GET /health returns the name of the model, GET /openapi.json the schema.
-/label-studio and /inception are backends of these tools.
-Requests that arrive while the model is busy are batched. At SIGTERM the server completes its requests, then ends.
+/label-studio and /inception are backends for these annotation tools.
+Requests that arrive while the model is busy are batched. On SIGTERM, the server completes its requests and exits.
 
-If the environment variable TRIAFFINE_API_KEYS has keys, separated by commas, clients must send one of them.
+If the environment variable TRIAFFINE_API_KEYS contains keys, separated by commas, clients must send one of them.
 """
 
 from typing import Annotated, Any
@@ -32,7 +32,7 @@ def command(
     max_texts: Annotated[int, limit("Texts of a request; more: status 422.")] = 256,
     max_text_characters: Annotated[int, limit("Characters of a text; more: status 422.")] = 20_000,
     label_studio_seconds: Annotated[
-        int, limit("Seconds for a request of Label Studio, which waits for 100; tasks beyond get no prediction.")
+        int, limit("Seconds for a Label Studio request (it waits for 100); later tasks get no prediction.")
     ] = 90,
     max_waiting: Annotated[int, limit("Waiting requests; more: status 503.")] = 256,
     max_batch_texts: Annotated[int, limit("Texts in a batch; a larger request runs alone.")] = 64,
@@ -42,9 +42,7 @@ def command(
     splitter: Splitter = None,
     int8: Int8 = False,
     bf16: Bf16 = False,
-    threads: Annotated[
-        int | None, limit("Threads of the model.  [default: OMP_NUM_THREADS, else one per core]")
-    ] = None,
+    threads: Annotated[int | None, limit("Threads of the model.  [default: OMP_NUM_THREADS, or one per core]")] = None,
     stop_seconds: Annotated[int, limit("Seconds after SIGTERM to complete requests.")] = 30,
     access_log: Annotated[bool, typer.Option("--access-log", help="Log each request to standard output.")] = False,
 ) -> None:

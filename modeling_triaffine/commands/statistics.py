@@ -5,7 +5,7 @@
     triaffine-ner statistics GENIAcorpus3.02.xml --splits train validation --max-candidates 30
     triaffine-ner statistics train.json --json > statistics.json
 
-Warns of long sentences, which models read in windows, and of sentences with more entities than a model has candidates.
+Warns about long sentences, which models read in windows, and about sentences with more entities than candidates.
 """
 
 import json

@@ -7,8 +7,8 @@ columns of the file and "entities": [{"start", "end", "entity_group", "score", "
 to rejected.jsonl, with file, row (from 1), reason and record. After an interruption, the same command continues with
 the files that have no output yet.
 
-Runs on the Ray cluster of RAY_ADDRESS or of this machine, else on this machine alone. The exit code is 0 if every row
-is tagged, 3 if some are rejected, 2 for a mistake in the options.
+Runs on the Ray cluster that RAY_ADDRESS names or that this machine belongs to, otherwise on this machine alone. The
+exit code is 0 if every row is tagged, 3 if some are rejected, and 2 if an option is invalid.
 """
 
 from pathlib import Path
@@ -43,7 +43,7 @@ def command(
     actors: Annotated[
         int | None, typer.Option(min=1, help="Processes with the model.  [default: as many as fit]", metavar="N")
     ] = None,
-    cpus_per_actor: Annotated[float, typer.Option(help="CPUs, and so threads, of each actor.", metavar="N")] = 1,
+    cpus_per_actor: Annotated[float, typer.Option(help="CPUs (and threads) of each actor.", metavar="N")] = 1,
     gpus_per_actor: Annotated[
         float | None,
         typer.Option(help="GPUs of each actor; 0.5: two share one.  [default: 1 if there are any]", metavar="N"),

@@ -5,9 +5,9 @@ r"""Trains a model on a corpus, scores it, and saves it with its card.
         --max_candidates 40
     accelerate launch --num_processes 2 -m modeling_triaffine.commands.train --recipe …  (several GPUs)
 
-The command line overrides the recipe, and the recipe the defaults below. An empty value (--word_vectors=) restores the
-default. Options may be written with underscores or dashes. To resume an interrupted training, repeat the command with
---resume_from_checkpoint.
+The command line overrides the recipe, and the recipe overrides the defaults below. An empty value (--word_vectors=)
+restores the default. Options may be written with underscores or dashes. To resume an interrupted run, repeat the
+command with --resume_from_checkpoint.
 
 --help-all lists all options, including those inherited from transformers' TrainingArguments.
 """
@@ -67,8 +67,10 @@ def command(context: typer.Context) -> None:
             train_and_save(run)
         except (TrainingFault, NotPublishedError):
             raise
-        except (ValueError, OSError) as error:  # a mistake of the user is found before the training
-            raise RuntimeError("Training stopped at an error that is none of its options, data or machine.") from error
+        except (ValueError, OSError) as error:  # a mistake of the user is found before the run starts
+            raise RuntimeError(
+                "Training stopped because of an error that is not due to its options, data or machine."
+            ) from error
 
 
 if __name__ == "__main__":

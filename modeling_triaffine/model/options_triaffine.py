@@ -136,22 +136,24 @@ class ModelOptions:
         unset="none, for full tensors",
         metavar="N|none",
     )
-    max_candidates: int = _size(30, "Candidate spans of a sentence (m) that enter the cross-span stage", most=2**12)
+    max_candidates: int = _size(
+        30, "Number m of candidate spans per sentence that enter the cross-span stage", most=2**12
+    )
     max_span_width: int | None = _size(
         None, "Widest span that is scored, in words", most=2**16, unset="none, for all spans", metavar="N|none"
     )
     multi_label: bool = option(
-        False, "Whether each label of a span has a probability of its own, so that a span can have several"
+        False, "Whether each label of a span has its own probability, so that a span can have several labels"
     )
     attention: str = option(
         "triaffine",
-        "How the words inside a span are weighed (section 3)",
+        "How the words inside a span are weighted (section 3)",
         {name: kind.meaning for name, kind in ATTENTIONS.items()},
         metavar="KIND",
     )
     scoring: str = option(
         "triaffine",
-        "What a span is scored by (section 4)",
+        "What a span is scored from (section 4)",
         {name: kind.meaning for name, kind in SCORINGS.items()},
         metavar="KIND",
     )
@@ -162,14 +164,12 @@ class ModelOptions:
         {"key": "the related spans, as in the paper", "query": "the scored spans, as in the published code"},
         metavar="AXIS",
     )
-    cross_span_residual: bool = option(
-        False, "Whether the final scores are those of the span stage plus the cross-span ones"
-    )
+    cross_span_residual: bool = option(False, "Whether the final scores are the sum of the span and cross-span scores")
     share_triaffine: bool = option(
         True, "Whether the cross-span stage reuses the tensors W, V and the label bias of the span stage"
     )
     triaffine_init_std: float | int = option(
-        0.01, "Standard deviation of full tensors at the start", least=1e-9, below=math.inf
+        0.01, "Standard deviation of full tensors at initialization", least=1e-9, below=math.inf
     )
     aux_loss_weight: float | int = option(1.0, "Weight of the span stage's loss", least=0, below=math.inf)
     loss_reduction: str = option(
@@ -179,25 +179,25 @@ class ModelOptions:
         metavar="WAY",
     )
     boundary_smoothing: float | int = option(
-        0.0, "Share ε of an entity's probability that the spans around it get in training; 0: off", least=0, below=1
+        0.0, "Share ε of an entity's probability that neighboring spans get in training; 0: off", least=0, below=1
     )
     boundary_smoothing_distance: int = _size(
-        1, "How many words (D), head and tail together, the boundaries of those spans may be off", most=2**6
+        1, "Distance D of those spans: words by which head and tail together may differ", most=2**6
     )
     context: str = option(
         "none",
-        "Neighbouring sentences that the encoder reads beside a sentence",
+        "Neighboring sentences that the encoder reads as context",
         {"none": "", "previous_sentence": "", "document": "as many as fit, on both sides"},
         metavar="CONTEXT",
     )
     max_subwords: int = _size(
-        192, "Sub-words the encoder reads at once, specials included; longer sentences are windowed", most=2**16
+        192, "Sub-words that the encoder reads at once, with special tokens; longer sentences are windowed", most=2**16
     )
     subword_pooling: str = option(
         "max", "How a word's sub-words become one vector", {"max": "", "first": "", "mean": ""}, metavar="WAY"
     )
     mix_layers: bool = option(
-        False, "Whether a word is a learned average of all encoder layers instead of the last one"
+        False, "Whether word vectors are a learned average of all encoder layers, not the last layer"
     )
     word_vocab_size: int = _vocabulary("static word vectors")
     word_embedding_size: int = _part("Width of static word vectors")
@@ -259,15 +259,13 @@ class PredictionOptions:
 
     threshold: float | None = option(
         None,
-        "Least probability of an entity, for all labels or by label",
+        "Minimum probability of an entity, for all labels or by label",
         least=0,
         most=1,
-        unset="the model's own thresholds, else the likeliest label of each span",
+        unset="the model's own thresholds, or the most likely label of each span",
         metavar="PROBABILITY",
     )
-    batch_size: int = _size(
-        16, "Sentences of average length that run through the model together; fewer if they are long", most=2**20
-    )
+    batch_size: int = _size(16, "Sentences of average length in a forward pass; fewer if they are long", most=2**20)
 
 
 PREDICTION_OPTIONS = options_of(PredictionOptions)

@@ -117,7 +117,7 @@ def _model_choice(offered: Models) -> gr.Dropdown:
 def _options() -> tuple[gr.Radio, gr.Slider, gr.Radio]:
     with gr.Accordion("Options", open=False, elem_id="options"):
         keep = gr.Radio([LIKELIEST, AT_LEAST], value=LIKELIEST, label="A span is an entity if its", elem_id="keep")
-        least = gr.Slider(0.05, 1, 0.5, step=0.05, label="Least probability", visible=False, elem_id="threshold")
+        least = gr.Slider(0.05, 1, 0.5, step=0.05, label="Minimum probability", visible=False, elem_id="threshold")
         policies = [((overlap_policy(name).meaning or name).capitalize(), name) for name in overlap_names()]
         overlap = gr.Radio(policies, value=policies[0][1], label="Entities that overlap", elem_id="overlap")
     return keep, least, overlap

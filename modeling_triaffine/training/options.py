@@ -1,4 +1,4 @@
-"""The options of a training, each declared once, and how their values are read. Imports neither torch nor transformers.
+"""The options of a run, each declared once, and how their values are read. Imports neither torch nor transformers.
 
 `arguments.py` makes a subclass of transformers' `TrainingArguments` of them; the options of the model are in
 `model/options_triaffine.py`. Help, completion, command line, recipes and cards read the declarations.
@@ -45,12 +45,12 @@ def _count(default: int | None, doc: str, least: int = 1, **facts: Any) -> Any:
 
 @dataclass
 class ModelArguments:
-    """What a training starts from."""
+    """What a run starts from."""
 
     model_name_or_path: str | None = option(
         None,
         "Pretrained encoder, or a trained model to train further (new labels are added): a folder or a name on the Hub",
-        unset="the one that the recipe names, else the encoder in its config.json, trained from scratch with a "
+        unset="the one that the recipe names, or the encoder in its config.json, trained from scratch with a "
         "tokenizer learned from the training data",
         metavar="MODEL",
         section=START,
@@ -59,8 +59,8 @@ class ModelArguments:
     )
     keep_labels: bool = option(
         False,
-        "Training a trained model further, keep its labels that the training data does not annotate: the model's own "
-        "probabilities of them are learned together with the labels of the data",
+        "When you train a model further, keep those of its labels that the training data does not annotate: their "
+        "original probabilities are learned together with the labels of the data",
         section=START,
     )
     word_splitter: str | None = _splitter("word_splitter")
@@ -84,12 +84,12 @@ class ModelArguments:
     keep_all_word_vectors: bool = option(
         False,
         "Keep all vectors of the file, for words that the data does not have. They are weights: each number takes 4 "
-        "bytes in the model and 16 in training",
+        "bytes in the model and 16 during training",
         section=RARE,
     )
     tokenizer_vocab_size: int = _count(
         8000,
-        "Size of the vocabulary of a tokenizer that is learned from the training data",
+        "Vocabulary size of a tokenizer that is learned from the training data",
         least=261,  # the special tokens and all bytes
         section=RARE,
     )
@@ -118,9 +118,9 @@ class DataArguments:
     )
     words: str = option(
         "auto",
-        "Words to train on. Entities are aligned by characters, and lost ones counted",
+        "Words to train on. Entities are aligned by characters, and lost entities are counted",
         {
-            "auto": "corpus for a model that reads the corpus' parts of speech, else text if the corpus has its text, "
+            "auto": "corpus if the model reads the corpus's parts of speech, else text if the corpus has its text, "
             "else both",
             "corpus": "those of the corpus",
             "text": "those of raw text",
@@ -130,11 +130,11 @@ class DataArguments:
     )
     flat_annotation: str | None = option(
         None,
-        "Spans that are left out of the loss, for training data without nested entities, so that the model can learn "
+        "Spans to leave out of the loss, for training data without nested entities, so that the model can learn "
         "to find them",
         {
-            "outermost": "those inside an entity, of which only the outermost are annotated",
-            "innermost": "those around one",
+            "outermost": "those inside an entity, if only outermost entities are annotated",
+            "innermost": "those around an entity",
             "any": "both",
         },
         unset="none; all entities are annotated",
@@ -167,7 +167,7 @@ class DataArguments:
     )
     card_examples: int = _count(
         3,
-        "Number of validation sentences in the model card; 0 if the corpus' text must not be published",
+        "Number of validation sentences in the model card; 0 if the corpus's text must not be published",
         least=0,
         section=SCORES,
     )
@@ -200,8 +200,8 @@ class TrainingOptions:
     num_train_epochs: float = option(15.0, "Passes over the training data", in_card="always")
     min_steps: int = _count(
         0,
-        "Least number of updates: small training data gets more epochs, with about as many evaluations and checkpoints "
-        "as without, unless --num_train_epochs or --max_steps is given",
+        "Minimum number of updates: small training data gets more epochs, with about as many evaluations and "
+        "checkpoints as without, unless --num_train_epochs or --max_steps is given",
         least=0,
     )
     per_device_train_batch_size: int = _count(8, "Sentences in a batch of each process", in_card="always")
@@ -216,10 +216,10 @@ class TrainingOptions:
     embeddings_learning_rate: float = _rate(5e-4, "word, part-of-speech and character embeddings and of the BiLSTM")
     learning_rate: float = _rate(3e-5, "everything else, the triaffine head")
     lr_scheduler_type: str = option(
-        "linear", "Schedule of the learning rates, by transformers' name of it", metavar="NAME", in_card="always"
+        "linear", "Schedule of the learning rates, by its name in transformers", metavar="NAME", in_card="always"
     )
     warmup_steps: float = option(
-        0, "Updates of linear warm-up, or below 1 their fraction of all", least=0, in_card="always"
+        0, "Updates of linear warm-up or, if below 1, their fraction of all updates", least=0, in_card="always"
     )
     weight_decay: float = option(
         0.01,
@@ -241,8 +241,8 @@ class TrainingOptions:
     )
     case_augmentation: float = option(
         0.0,
-        "Share of the training sentences, drawn anew in every epoch, of which half are read in capitals and half in "
-        "lower case, such as 0.1: for such texts and an encoder that tells capitals apart",
+        "Share of the training sentences, drawn anew in every epoch, to read half in capitals and half in lower case, "
+        "such as 0.1; for such texts and a cased encoder",
         least=0,
         most=1,
         metavar="SHARE",
@@ -268,13 +268,12 @@ class TrainingOptions:
     )
     load_best_model_at_end: bool = option(
         True,
-        "End with the checkpoint of the best --metric_for_best_model; without validation, with the last",
+        "End with the checkpoint that has the best --metric_for_best_model; without validation, with the last",
         section=SCORES,
     )
     metric_for_best_model: str | None = option(
         "f1",
-        "Validation metric that decides which checkpoint is the best, such as f1, precision, nested_f1, f1_LABEL or "
-        "loss",
+        "Validation metric that determines the best checkpoint, such as f1, precision, nested_f1, f1_LABEL or loss",
         metavar="NAME",
         section=SCORES,
     )
@@ -282,7 +281,9 @@ class TrainingOptions:
     hub_model_id: str | None = option(
         None, "Repository to publish to", metavar="OWNER/NAME", section=SCORES, is_of_one_run=True
     )
-    max_steps: int = option(-1, "Updates, instead of a number of epochs; -1: by epochs", least=-1, section=RARE)
+    max_steps: int = option(
+        -1, "Number of updates, instead of epochs; -1: use --num_train_epochs", least=-1, section=RARE
+    )
     per_device_eval_batch_size: int = _count(8, "Sentences in a batch of evaluation", section=RARE)
     adam_beta1: float = option(0.9, "Decay of AdamW's first moment", least=0, below=1, section=RARE)
     adam_beta2: float = option(0.999, "Decay of AdamW's second moment", least=0, below=1, section=RARE)
@@ -290,7 +291,7 @@ class TrainingOptions:
     data_seed: int | None = _count(
         None, "Seed of the order of the training data", least=0, unset="as --seed", section=RARE
     )
-    dataloader_num_workers: int = _count(0, "Processes that prepare batches; 0: the training's own", 0, section=RARE)
+    dataloader_num_workers: int = _count(0, "Processes that prepare batches; 0: the main process", 0, section=RARE)
     do_train: bool = option(True, "Train; off with --no_do_train", section=RARE)
     do_eval: bool = option(True, "Score the final model on the validation data; off with --no_do_eval", section=RARE)
     save_steps: float = option(
@@ -300,7 +301,7 @@ class TrainingOptions:
         metavar="N",
         section=RARE,
     )
-    save_total_limit: int | None = option(1, "Number of checkpoints to keep, the best one aside", section=RARE)
+    save_total_limit: int | None = option(1, "Number of checkpoints to keep, in addition to the best one", section=RARE)
     logging_steps: float = option(50, "Updates between two logs of loss and learning rate", metavar="N", section=RARE)
     logging_nan_inf_filter: bool = option(False, "Leave NaN and infinite losses out of the logs", section=RARE)
     train_sampling_strategy: str = option(

@@ -171,7 +171,7 @@ def test_all_options_of_all_commands_are_listed_with_default_bounds_choices_and_
     assert options["train"]["attention"].meanings == {name: kind.meaning for name, kind in ATTENTIONS.items()}
     assert options["train"]["mlp_dropout"].bounds == "at least 0 and below 1"
     assert "gradient_checkpointing" in options["train"]
-    assert options["preannotate"]["sort"].meanings["uncertain"] == "the least sure first"
+    assert options["preannotate"]["sort"].meanings["uncertain"] == "least certain first"
     assert options["predict"]["batch-size"].bounds == "from 1 to 1048576"
     assert options["predict"]["format"].unset == "by its name"
     assert options["predict"]["model"].required
