@@ -15,12 +15,16 @@ BESIDE_THE_CORE := conversion/test_onnx.py data/test_docbin.py data/test_parts_o
     model/test_encoders.py model/test_lora.py page serving tagging test_documents.py test_space.py \
     test_spacy_component.py test_benchmarks.py test_site.py test_notebook.py training/test_word_embeddings.py
 
-.PHONY: demo install test suite test-lowest nightly portability docs lint style types format clean
+.PHONY: demo install quick test suite test-lowest nightly portability docs lint style types format clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python -m modeling_triaffine.demo
 
 install: $(VENV)/.installed-test
+
+# After each edit: whether what is said in one place is missed in another. Only files with such tests are imported.
+quick: $(VENV)/.installed-test
+	$(BIN)/python -m pytest -q -m contract $$(grep -rl --include='*.py' 'mark\.contract' tests)
 
 # mypy needs a minute the first time: it takes what time the tests leave.
 test: $(VENV)/.installed-test style

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -98,10 +99,9 @@ def shared() -> Path:
 @pytest.fixture(scope="session", autouse=True)
 def datasets_cache(tmp_path_factory) -> None:
     """What `datasets` prepares stays out of the user's cache, here and in processes that tests start."""
-    import datasets
-
-    datasets.config.HF_DATASETS_CACHE = tmp_path_factory.mktemp("datasets")
-    os.environ["HF_DATASETS_CACHE"] = str(datasets.config.HF_DATASETS_CACHE)
+    os.environ["HF_DATASETS_CACHE"] = str(tmp_path_factory.mktemp("datasets"))
+    if "datasets" in sys.modules:  # it has read the variable; many tests do without it, and it takes a second to import
+        sys.modules["datasets"].config.HF_DATASETS_CACHE = Path(os.environ["HF_DATASETS_CACHE"])
 
 
 @pytest.fixture(scope="session")

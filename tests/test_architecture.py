@@ -2,10 +2,13 @@
 
 import ast
 import sys
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
+
+pytestmark = pytest.mark.contract
 
 PACKAGE = Path(__file__).resolve().parents[1] / "modeling_triaffine"
 # From the lowest up. Folders of one layer do not import each other.
@@ -21,6 +24,7 @@ LAYERS = (
 SHARED_FILES = {"errors", "files", "hosting", "inference", "machine", "parsing", "version"}
 
 
+@cache
 def imports_of(file: Path) -> list[str]:
     """Modules of this package that a file imports, wherever in it, with their names from the package's root."""
     package = file.parent.relative_to(PACKAGE.parent).parts

@@ -115,6 +115,7 @@ def test_snippets_run(document, trained, workspace, hub, client, monkeypatch):
     assert result.returncode == 0, result.stderr[-5000:]
 
 
+@pytest.mark.contract
 def test_the_two_commands_are_targets():
     named = set(re.findall(r"^make (\w+)", (REPOSITORY / "README.md").read_text(encoding="utf-8"), re.MULTILINE))
     assert {"demo", "test"} <= named
@@ -122,6 +123,7 @@ def test_the_two_commands_are_targets():
     assert named <= targets
 
 
+@pytest.mark.contract
 def test_documents_lead_to_what_is_there():
     """Links and pictures within the project; and every document can be reached."""
     reached = {REPOSITORY / "README.md"}

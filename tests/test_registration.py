@@ -39,6 +39,7 @@ def test_models_load_in_any_order_of_imports(saved_model, order):
     assert [module.split(".")[0] for module in modules] == ["modeling_triaffine"] * 5
 
 
+@pytest.mark.contract
 def test_the_import_loads_no_library():
     program = (
         "import modeling_triaffine, sys; dir(modeling_triaffine); print({'torch', 'transformers'} & set(sys.modules))"
@@ -59,6 +60,7 @@ def test_what_computes_nothing_needs_no_library_that_does(folder, used):
     assert run(f"import sys; from modeling_triaffine.{folder} import *; {used}; print({heavy})") == "set()\n"
 
 
+@pytest.mark.contract
 def test_every_public_name_is_there():
     for name in modeling_triaffine.__all__:
         assert getattr(modeling_triaffine, name) is not None

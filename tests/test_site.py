@@ -63,6 +63,7 @@ def load(name: str) -> Any:
 PAGES = load("write_pages").PAGES
 
 
+@pytest.mark.contract
 @pytest.mark.parametrize("name", PAGES)
 def test_written_pages_are_up_to_date(name):
     """`python docs/_site/write_pages.py` writes them."""
@@ -82,6 +83,7 @@ def test_every_option_can_be_found_by_its_name(site):
                 assert re.search(rf"<code>--{option.name}\b", page), f"{command.name} --{option.name}"
 
 
+@pytest.mark.contract
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_the_table_of_formats_says_what_each_is(name):
     row = re.search(rf"(?m)^\| \[`{name}`\]\(#[\w-]+\) (.*)\|$", PAGES["corpora.md"]())

@@ -1,6 +1,5 @@
-"""The Space of the demo page: what it shows, what it says without a model, what it installs."""
+"""The Space of the demo page: what it shows, and what it says without a model."""
 
-import configparser
 import runpy
 from pathlib import Path
 
@@ -28,17 +27,6 @@ def test_the_space_shows_its_models_alone(monkeypatch):
     monkeypatch.setattr(page, "serve_page", lambda built, host: served.append((built, host)))
     runpy.run_path(str(SPACE / "app.py"), run_name="__main__")
     assert served == [(["owner/one", "owner/two"], "0.0.0.0")]
-
-
-def test_the_space_installs_what_the_package_needs():
-    setup = configparser.ConfigParser()
-    setup.read(REPOSITORY / "setup.cfg")
-    needed = set(lines(setup["options"]["install_requires"]))
-    assert set(lines((SPACE / "requirements.txt").read_text())) == needed
-
-
-def lines(text: str) -> list[str]:
-    return [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#")]
 
 
 def test_the_front_matter_of_the_space():

@@ -1,4 +1,4 @@
-"""The lowest versions that the package allows are those that `make test-lowest` runs and the model's code checks."""
+"""What the package requires: the lowest versions are those that `make test-lowest` runs and the model checks."""
 
 import ast
 import configparser
@@ -16,6 +16,7 @@ from modeling_triaffine.model.checks_triaffine import LOWEST_VERSIONS, check_ver
 REPOSITORY = Path(__file__).resolve().parents[1]
 
 
+@pytest.mark.contract
 def test_lowest_versions_are_those_that_are_run():
     setup = configparser.ConfigParser()
     setup.read(REPOSITORY / "setup.cfg")
@@ -28,6 +29,15 @@ def test_lowest_versions_are_those_that_are_run():
     assert {name: Version(lowest) for name, lowest in LOWEST_VERSIONS.items()} == {
         name: Version(allowed[name]) for name in ("torch", "transformers")
     }
+
+
+@pytest.mark.contract
+def test_the_space_installs_what_the_package_needs():
+    setup = configparser.ConfigParser()
+    setup.read(REPOSITORY / "setup.cfg")
+    lines = (REPOSITORY / "examples" / "space" / "requirements.txt").read_text().splitlines()
+    installed = {line.strip() for line in lines if line.strip() and not line.startswith("#")}
+    assert installed == set(setup["options"]["install_requires"].split())
 
 
 @pytest.mark.parametrize("package", LOWEST_VERSIONS)

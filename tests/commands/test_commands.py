@@ -44,6 +44,7 @@ def as_lines(*records):
 # ---- help and mistakes
 
 
+@pytest.mark.contract
 def test_help_lists_every_command(command):
     result = command("--help")
     assert result.code == 0
@@ -58,6 +59,7 @@ def test_the_package_is_the_program():
     assert result.stdout.startswith("triaffine-ner ")
 
 
+@pytest.mark.contract
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_of_a_command_has_an_example(command, name):
     result = command(name, "--help")
@@ -132,6 +134,7 @@ def test_interrupted_while_a_command_is_imported(command, monkeypatch):
     assert (result.code, result.out, result.err.count("\n")) == (INTERRUPTED, "", 1)
 
 
+@pytest.mark.contract
 @pytest.mark.parametrize(
     ("words", "found"),
     [
@@ -149,6 +152,7 @@ def test_the_shell_completes(command, monkeypatch, words, found):
     assert command().out.split() == found
 
 
+@pytest.mark.contract
 def test_choices_are_those_of_the_other_folders():
     """`commands/` names them with what they mean, so that help needs no imports."""
     behind = [
@@ -160,6 +164,7 @@ def test_choices_are_those_of_the_other_folders():
     assert [[*choices] for choices, _ in behind] == [[*names] for _, names in behind]
 
 
+@pytest.mark.contract
 def test_all_options_of_all_commands_are_listed_with_default_bounds_choices_and_meaning():
     described = {one.name: one for one in describe_commands()}
     assert [*described] == [*COMMANDS]
@@ -182,6 +187,7 @@ def test_all_options_of_all_commands_are_listed_with_default_bounds_choices_and_
 # ---- train: its help
 
 
+@pytest.mark.contract
 def test_the_help_of_train_has_every_option_of_this_package_and_all_help_those_of_transformers(command):
     short, everything = command("train", "--help").out, command("train", "--help-all").out
     own = {name for holder in OWN_OPTIONS for name in holder.__annotations__} | {*MODEL_OPTIONS, "recipe"}
@@ -191,6 +197,7 @@ def test_the_help_of_train_has_every_option_of_this_package_and_all_help_those_o
     assert "--label_smoothing_factor" not in everything
 
 
+@pytest.mark.contract
 def test_help_says_what_choices_and_none_mean_and_which_is_the_default(command):
     text = " ".join(command("train", "--help").out.split())
     assert f"or none ({ATTENTIONS['none'].meaning}) (default: triaffine)." in text

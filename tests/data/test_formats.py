@@ -30,12 +30,17 @@ from tests.helpers.format_cases import CASES, SAMPLES
 SINGLE_FILES = [name for name, files in SAMPLES.items() if len(files) == 1]
 
 
+@pytest.mark.contract
 def test_every_format_has_its_case():
     lacking = set(FORMATS) - set(CASES) - {"genia_all_types"}  # which reads what "genia" reads
     assert not lacking, f"write tests/helpers/format_cases/{min(lacking)}.py, with a FormatCase as the others have"
 
 
-@pytest.mark.parametrize("format", CASES)
+# Those that import spaCy are not quick.
+QUICK = [pytest.param(name, marks=[] if name == "docbin" else pytest.mark.contract) for name in CASES]
+
+
+@pytest.mark.parametrize("format", QUICK)
 def test_a_format_has_what_it_says(tmp_path, format):
     known = FORMATS[format]
     path = write_files(tmp_path, CASES[format].sample())
@@ -69,6 +74,7 @@ def test_formats_are_detected_by_content(tmp_path, format, name):
     assert read(path)[0][0]["tokens"] == TOKENS
 
 
+@pytest.mark.contract
 @pytest.mark.parametrize("format", sorted(set(SINGLE_FILES)))
 def test_exactly_one_format_recognizes_a_sample_best(format):
     (content,) = SAMPLES[format].values()
@@ -118,6 +124,7 @@ SIMILAR_JSON = {
 }
 
 
+@pytest.mark.contract
 @pytest.mark.parametrize(("format", "value"), SIMILAR_JSON.values(), ids=SIMILAR_JSON)
 def test_similar_json(tmp_path, format, value):
     assert detect_format(write_files(tmp_path, {"a.json": json.dumps(value)})).name == format

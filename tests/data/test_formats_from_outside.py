@@ -113,6 +113,7 @@ def test_a_format_that_cannot_be_loaded(install, tmp_path, caplog, command, entr
     assert "broken-reader 0.3" in command("statistics", path, "--format", "broken").err
 
 
+@pytest.mark.contract
 def test_a_name_of_this_package_cannot_be_taken(install, tmp_path):
     install(broken(tmp_path, "brat = json:loads"))
     assert FORMATS["brat"].read.__module__.endswith("formats.brat")
@@ -120,6 +121,7 @@ def test_a_name_of_this_package_cannot_be_taken(install, tmp_path):
         register_format(FORMATS["brat"])
 
 
+@pytest.mark.contract
 def test_a_format_of_a_script(install, tmp_path):
     """A second registration replaces the first: cells of a notebook are run again."""
     install(tmp_path / "nothing")

@@ -429,6 +429,7 @@ def test_ratios_that_tables_show_as_dashes_are_null():
         assert counts(row) == counts(with_nulls), name
 
 
+@pytest.mark.contract
 def test_metrics_have_the_names_that_are_told_beforehand():
     scores = score_entities(PREDICTED, GOLD)
     metrics = scores.metrics()

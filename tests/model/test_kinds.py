@@ -10,6 +10,8 @@ from modeling_triaffine.model.factors_triaffine import ATTENTION_MODULES, BIAFFI
 from modeling_triaffine.model.kinds_triaffine import ATTENTIONS, SCORINGS
 from modeling_triaffine.model.span_head_triaffine import TriaffineSpanHead
 
+pytestmark = pytest.mark.contract
+
 PAIRS = list(itertools.product(ATTENTIONS, SCORINGS))
 SIZES = {"num_labels": 3, "hidden_size": 6, "triaffine_dim": 4, "max_candidates": 2}
 

@@ -27,6 +27,7 @@ class Examples:
 OPTIONS = options_of(Examples)
 
 
+@pytest.mark.contract
 @pytest.mark.parametrize(
     ("name", "allowed", "refused"),
     [
@@ -47,16 +48,19 @@ def test_an_option_allows_its_type_within_its_bounds(name, allowed, refused):
         assert OPTIONS[name].problem(value) == f"it must be {expected}."
 
 
+@pytest.mark.contract
 @pytest.mark.parametrize("value", ["c", "", None, 3, ["a"]])
 def test_an_option_allows_its_choices(value):
     assert OPTIONS["way"].problem(value) == "choose one of 'a', 'b'."
     assert not any(map(OPTIONS["way"].problem, "ab"))
 
 
+@pytest.mark.contract
 def test_only_declared_fields_are_options():
     assert [*OPTIONS] == ["whole", "share", "count", "switch", "name", "way"]
 
 
+@pytest.mark.contract
 def test_every_option_of_the_model_is_a_field_of_the_configuration_with_its_default():
     assert [*MODEL_OPTIONS] == [field.name for field in dataclasses.fields(ModelOptions)]
     config = TriaffineConfig()
@@ -65,6 +69,7 @@ def test_every_option_of_the_model_is_a_field_of_the_configuration_with_its_defa
     }
 
 
+@pytest.mark.contract
 def test_the_declarations_load_no_library():
     program = (
         "import modeling_triaffine.model.options_triaffine, sys;"

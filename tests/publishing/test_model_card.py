@@ -54,6 +54,7 @@ def without_code(text: str) -> str:
 # ---- The whole ----
 
 
+@pytest.mark.contract
 def test_the_text_of_a_card():
     """As recorded; after a wanted change, write `text` to the file, and read what changed in it."""
     text = make_card(make_summary()).text.lstrip()

@@ -14,6 +14,8 @@ from modeling_triaffine.training.command_line import CommandLineError, make_plan
 from modeling_triaffine.training.options import OWN_OPTIONS, read_value
 from modeling_triaffine.training.start import SPECIAL_TOKENS
 
+pytestmark = pytest.mark.contract
+
 
 @pytest.mark.parametrize(
     ("name", "value", "read"),

@@ -15,6 +15,7 @@ LIBRARY = REPOSITORY / "hub_configs"
 RECIPES = sorted(path.parent for path in LIBRARY.glob("*/training.yaml"))
 
 
+@pytest.mark.contract
 @pytest.mark.parametrize("folder", RECIPES, ids=lambda folder: folder.name)
 def test_the_cards_of_the_recipes_are_up_to_date(folder: Path):
     written = (folder / "README.md").read_text(encoding="utf-8")
