@@ -21,11 +21,19 @@ def encode_records(processor: TriaffineProcessor, records: Sequence[Mapping[str,
 
     Their other fields, such as `entities` and `id`, stay beside what the model reads, for a collator.
     """
+    features = encode_words(processor, records)
+    return [with_fields(feature, record) for feature, record in zip(features, records, strict=True)]
+
+
+def encode_words(processor: TriaffineProcessor, records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """What the model reads of records, without their other fields."""
     optional = {name: [record.get(name) for record in records] for name in ("pos", "left_tokens", "right_tokens")}
-    features = processor.encode([record["tokens"] for record in records], **optional)
-    for feature, record in zip(features, records, strict=True):
-        feature.update({name: value for name, value in record.items() if name not in PADDING_VALUES})
-    return features
+    return processor.encode([record["tokens"] for record in records], **optional)
+
+
+def with_fields(feature: Mapping[str, Any], record: Mapping[str, Any]) -> dict[str, Any]:
+    """A record's feature with its other fields."""
+    return {**feature, **{name: value for name, value in record.items() if name not in PADDING_VALUES}}
 
 
 class DataCollatorForNestedNER:

@@ -13,11 +13,13 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
+from datasets import Dataset
 from torch.utils.data import Sampler
 from tqdm import tqdm
 
-from ..data.collator import encode_records
+from ..data.collator import encode_records, encode_words, with_fields
 from ..data.schema import CONTEXT_FIELDS
+from ..data.windows import Windows
 from ..model.batches_triaffine import batches_by_length, feature_size
 from ..model.processing_triaffine import TriaffineProcessor
 
@@ -32,15 +34,45 @@ RECORD_IDS = "record_ids"
 Size = tuple[int, int]
 
 
-def measure_records(
-    processor: TriaffineProcessor, records: Sequence[Mapping[str, Any]], show_progress: bool = True
-) -> list[Size]:
-    """(sub-words with context, words) of each record, as the processor encodes it."""
-    sizes = []
-    waiting = iter(tqdm(records, desc="Counting sub-words", leave=False, disable=not show_progress))
-    while chunk := list(islice(waiting, RECORDS_AT_ONCE)):
-        sizes += [feature_size(feature) for feature in encode_records(processor, chunk)]
-    return sizes
+class EncodedRecord(dict[str, Any]):
+    """A record with what the model reads of it."""
+
+
+class EncodedRecords(Sequence[Any]):
+    """Records as the model reads them, encoded once and kept in memory: about 1 kB for a sentence of 40 sub-words.
+
+    (Arrow's files need longer to give an encoded sentence than the tokenizer to encode it.) Those of a user's
+    transform, which may differ each time they are read, are encoded when they are read, by [`RecordCollator`].
+
+    Attributes:
+        sizes: (sub-words with context, words) of each record.
+    """
+
+    def __init__(self, processor: TriaffineProcessor, windows: Windows, show_progress: bool = True):
+        self.windows = windows
+        self.sizes: list[Size] = []
+        self._features: list[dict[str, Any]] = []
+        is_fixed = not isinstance(windows.records, Dataset) or windows.records.format["type"] != "custom"
+        waiting = iter(tqdm(windows, desc="Encoding sentences", leave=False, disable=not show_progress))
+        while chunk := list(islice(waiting, RECORDS_AT_ONCE)):
+            features = encode_words(processor, chunk)
+            self.sizes += map(feature_size, features)
+            if is_fixed:
+                self._features += (_with_arrays(feature, np.int32) for feature in features)  # in half of the memory
+
+    def __len__(self) -> int:
+        return len(self.windows)
+
+    def __getitem__(self, row: Any) -> Any:
+        record = self.windows[row]
+        if not self._features:
+            return record
+        return EncodedRecord(with_fields(_with_arrays(self._features[row], np.int64), record))
+
+
+def _with_arrays(feature: Mapping[str, Any], dtype: type) -> dict[str, Any]:
+    """The feature with copies of its arrays, of this type: a collator may write into what it is given."""
+    return {name: value.astype(dtype) if isinstance(value, np.ndarray) else value for name, value in feature.items()}
 
 
 class TrainingBatchSampler(Sampler[list[int]]):
@@ -168,7 +200,7 @@ class CaseAugmentation(Sequence[dict[str, Any]]):
         return len(self.records)
 
     def __getitem__(self, row: Any) -> Any:
-        record = self.records[row]
+        record = self.records[row]  # encoded; what is changed is encoded anew
         draw = np.random.default_rng([self.sampler.seed, self.sampler.epoch, row]).random()
         if draw >= self.share:
             return record
@@ -184,7 +216,7 @@ def record_name(record: Mapping[str, Any]) -> str:
 
 @dataclass
 class RecordCollator:
-    """Encodes a batch of records when it is needed, so that memory does not hold an encoded copy of the corpus.
+    """Makes a batch of records, those encoded that are not [`EncodedRecord`] yet.
 
     `collator`, usually a `DataCollatorForNestedNER`, builds the batch; `with_ids` adds the id of each record, or its
     words if it has none.
@@ -195,7 +227,8 @@ class RecordCollator:
     with_ids: bool = False
 
     def __call__(self, records: list[dict[str, Any]]) -> dict[str, Any]:
-        batch = self.collator(encode_records(self.processor, records))
+        encoded = iter(encode_records(self.processor, [one for one in records if not isinstance(one, EncodedRecord)]))
+        batch = self.collator([one if isinstance(one, EncodedRecord) else next(encoded) for one in records])
         if self.with_ids:
             batch[RECORD_IDS] = [record_name(record) for record in records]
         return batch

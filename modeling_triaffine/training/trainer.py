@@ -35,11 +35,10 @@ from .arguments import WITHOUT_EFFECT, NestedNERTrainingArguments, check_argumen
 from .batching import (
     RECORD_IDS,
     CaseAugmentation,
+    EncodedRecords,
     EvaluationBatchSampler,
     RecordCollator,
-    Size,
     TrainingBatchSampler,
-    measure_records,
     record_name,
 )
 from .callbacks import TrainingCallback
@@ -53,6 +52,8 @@ from .sharding import check_sharding, choose_sharded_layers
 from .trainer_checks import Records, as_datasets, check_best_metric, check_datasets, plain_records
 
 logger = logging.getLogger(__name__)
+
+DATASETS_KEPT = 8  # whose encoded records stay in memory
 
 
 class NestedNERTrainer(SearchTrainer):
@@ -75,7 +76,7 @@ class NestedNERTrainer(SearchTrainer):
             one, leave it out: every training then starts from a new model, as `hyperparameter_search` needs it.
         args: a [`NestedNERTrainingArguments`], or plain `TrainingArguments` for one learning rate.
         processing_class: the [`TriaffineProcessor`] of the model, saved with it.
-        train_dataset, eval_dataset: records with `tokens` and `entities`, encoded batch by batch: data sets, or lists
+        train_dataset, eval_dataset: records with `tokens` and `entities`, encoded once: data sets, or lists
             of records. Several validation sets are a dictionary, as in `transformers.Trainer`.
         options: further arguments of `transformers.Trainer`. The default collator is [`DataCollatorForNestedNER`];
             `compute_metrics` is called with an [`EntityPrediction`], and adds to the scores of entities.
@@ -129,7 +130,7 @@ class NestedNERTrainer(SearchTrainer):
         self._update: list[tuple[torch.Tensor, list[str]]] = []  # loss and ids of each batch of the update
         self._sentences: torch.Tensor | int = 0  # of the update, in all processes
         self._batch: list[Any] = []  # the current batch: its numbers of sentences and sub-words, its first sentence
-        self._windows_by_dataset: dict[str, tuple[Windows, list[Size]]] = {}
+        self._encoded_by_dataset: dict[str, EncodedRecords] = {}
         super().__init__(
             model,
             args,
@@ -207,9 +208,9 @@ class NestedNERTrainer(SearchTrainer):
         if self.train_dataset is None:
             raise ValueError("NestedNERTrainer: training needs a train_dataset.")
         seed = self.args.seed if self.args.data_seed is None else self.args.data_seed
-        windows, sizes = self._windows(plain_records(self.train_dataset, "train_dataset"))
+        encoded = self._encode(plain_records(self.train_dataset, "train_dataset"))
         sampler = TrainingBatchSampler(
-            sizes,
+            encoded.sizes,
             batch_size=self._train_batch_size,
             seed=seed,
             max_subwords=self._own("max_subwords_per_batch"),
@@ -219,9 +220,9 @@ class NestedNERTrainer(SearchTrainer):
         )
         self._callback.sampler = sampler
         collate_records = dataclasses.replace(self.collate_records, with_ids=True)
-        records: Sequence[Any] = windows
+        records: Sequence[Any] = encoded
         if share := self._own("case_augmentation"):
-            records = CaseAugmentation(windows, share, sampler)
+            records = CaseAugmentation(encoded, share, sampler)
         loader: DataLoader[Any] = self.accelerator.prepare(self._dataloader(records, sampler, collate_records))
         return loader
 
@@ -240,28 +241,29 @@ class NestedNERTrainer(SearchTrainer):
         dataset = own[eval_dataset] if isinstance(eval_dataset, str) else own if eval_dataset is None else eval_dataset
         if dataset is None:
             raise ValueError("NestedNERTrainer: evaluation needs an eval_dataset.")
-        windows, sizes = self._windows(plain_records(dataset, "the dataset to evaluate on"))
+        encoded = self._encode(plain_records(dataset, "the dataset to evaluate on"))
         sampler = EvaluationBatchSampler(
-            sizes,
+            encoded.sizes,
             self.args.eval_batch_size,
             self.args.world_size,
             self.args.process_index,
             max_subwords=self._own("max_subwords_per_batch"),
         )
-        return self._dataloader(windows, sampler, self.collate_records)
+        return self._dataloader(encoded, sampler, self.collate_records)
 
     def get_test_dataloader(self, test_dataset: datasets.Dataset) -> DataLoader[Any]:
         return self.get_eval_dataloader(test_dataset)
 
-    def _windows(self, dataset: datasets.Dataset) -> tuple[Windows, list[Size]]:
-        """The records, long ones in windows, with their (sub-words, words); counted once per dataset."""
-        key = dataset._fingerprint
-        if key not in self._windows_by_dataset:
+    def _encode(self, dataset: datasets.Dataset) -> EncodedRecords:
+        """The records, long ones in windows, encoded once per dataset."""
+        kept, key = self._encoded_by_dataset, dataset._fingerprint
+        if key not in kept:
             processor = self.collate_records.processor
-            windows = Windows(dataset, processor)
             show_progress = self.is_local_process_zero() and not self.args.disable_tqdm
-            self._windows_by_dataset[key] = windows, measure_records(processor, windows, show_progress)
-        return self._windows_by_dataset[key]
+            if len(kept) == DATASETS_KEPT:
+                del kept[next(iter(kept))]
+            kept[key] = EncodedRecords(processor, Windows(dataset, processor), show_progress)
+        return kept[key]
 
     def _dataloader(
         self, records: Sequence[Any], batch_sampler: Sampler[list[int]], collate_records: RecordCollator
@@ -361,7 +363,8 @@ class NestedNERTrainer(SearchTrainer):
         scored. What `compute_metrics` finds in an [`EntityPrediction`] is added, and replaces metrics of the same name.
         `prediction_loss_only` and `ignore_keys` have no effect.
         """
-        windows: Any = dataloader.dataset
+        encoded: Any = dataloader.dataset
+        windows = encoded.windows
         if len(windows) == 0:
             raise ValueError(f"{description}: the dataset is empty, so there is nothing to score.")
         with self._explaining_faults():
@@ -397,7 +400,7 @@ class NestedNERTrainer(SearchTrainer):
     def _predict_rows(self, dataloader: DataLoader[Any]) -> tuple[list[tuple[Entities, list[Span]]], float]:
         """Entities and candidates of every window of the records, over all processes, and the mean loss of one."""
         sampler: Any = dataloader.batch_sampler
-        windows: Any = dataloader.dataset
+        records: Any = dataloader.dataset
         model: Any = self.model
         self._use_averages()
         if not self.accelerator._models:  # the model is not on its device yet
@@ -407,7 +410,7 @@ class NestedNERTrainer(SearchTrainer):
         found: list[tuple[int, tuple[Entities, list[Span]]]] = []
         losses: list[float] = []
         for batch, rows, inputs in zip(sampler.batches, sampler.rows_that_count, dataloader, strict=True):
-            self._batch[:] = *inputs["input_ids"].shape, record_name(windows[batch[0]])
+            self._batch[:] = *inputs["input_ids"].shape, record_name(records[batch[0]])
             sentences, loss = self._predict_batch(model, inputs)
             # A batch that counts in another process has no rows here.
             found += zip(rows, sentences, strict=False)

@@ -17,10 +17,11 @@ from torch import nn
 from transformers import TrainingArguments
 
 from modeling_triaffine import NestedNERTrainer
+from modeling_triaffine.data.windows import Windows
 from modeling_triaffine.evaluation.prediction import sweep_candidates
 from modeling_triaffine.evaluation.scoring import score_entities
 from modeling_triaffine.training import NestedNERTrainingArguments
-from modeling_triaffine.training.batching import EvaluationBatchSampler, TrainingBatchSampler, measure_records
+from modeling_triaffine.training.batching import EncodedRecords, EvaluationBatchSampler, TrainingBatchSampler
 from modeling_triaffine.training.optimization import build_parameter_groups
 from tests.helpers.micro_training import micro_records, micro_trainer, trainer_like
 from tests.helpers.portable import near
@@ -189,7 +190,7 @@ def test_records_are_as_long_as_the_encoder_reads_them(tmp_path: Path) -> None:
         record["left_tokens"] = ["kappa", "gene"]
     trainer = micro_trainer(tmp_path, records)
     loader = trainer.get_train_dataloader()
-    sizes = measure_records(trainer.processing_class, trainer.train_dataset, show_progress=False)
+    sizes = EncodedRecords(trainer.processing_class, Windows(trainer.train_dataset), show_progress=False).sizes
     for rows, batch in zip(loader.batch_sampler, loader, strict=True):
         assert [sizes[row][1] for row in rows] == batch["num_words"].tolist()
         assert [sizes[row][0] for row in rows] == batch["attention_mask"].sum(1).tolist()
@@ -205,12 +206,55 @@ def test_columns_that_a_transform_adds_are_measured_trained_and_scored(tmp_path:
     data = datasets.Dataset.from_dict({"row": range(len(records))}).with_transform(add_columns)
     plain = micro_trainer(tmp_path, records, records[:3])
     trainer = trainer_like(plain, train_dataset=data, eval_dataset=data.select(range(3)))
-    sizes = [measure_records(plain.processing_class, one, show_progress=False) for one in (plain.train_dataset, data)]
+    both = plain.train_dataset, data
+    sizes = [EncodedRecords(plain.processing_class, Windows(one), show_progress=False).sizes for one in both]
     assert sizes[0] == sizes[1]
     scores, expected = (one.evaluate() for one in (trainer, plain))
     names = [name for name in expected if not name.endswith(("_runtime", "_second"))]
     assert {name: scores[name] for name in names} == near({name: expected[name] for name in names})
     assert math.isfinite(trainer.train().metrics["train_loss"])
+
+
+def test_each_sentence_is_encoded_once_whatever_a_collator_does_with_it(tmp_path: Path, monkeypatch) -> None:
+    trainer = micro_trainer(tmp_path, micro_records(8), micro_records(3, 1), num_train_epochs=3, eval_strategy="epoch")
+    processor, collate, encoded, seen = trainer.processing_class, trainer.data_collator, [], []
+    encode = processor.encode
+
+    def count(words: Any, *others: Any, **options: Any) -> Any:
+        encoded.extend(map(tuple, words))
+        return encode(words, *others, **options)
+
+    def collate_and_destroy(features: list[dict[str, Any]]) -> Any:
+        batch = collate(features)
+        seen.extend(batch["input_ids"][feature, :1].item() for feature in range(len(features)))
+        for feature in features:
+            feature["input_ids"][:] = 0
+        return batch
+
+    monkeypatch.setattr(processor, "encode", count)
+    trainer = trainer_like(trainer, data_collator=collate_and_destroy)
+    trainer.train()
+    assert len(encoded) == 8 + 3
+    assert len(seen) > 3 * 8
+    assert 0 not in seen
+
+
+def test_a_transform_that_differs_each_time_is_encoded_each_time(tmp_path: Path) -> None:
+    """As the augmentation of a user."""
+    records, calls = micro_records(2), []
+
+    def change(rows: dict[str, list[Any]]) -> dict[str, list[Any]]:
+        calls.extend(rows["row"])
+        return {
+            "tokens": [[f"w{len(calls)}", *records[row]["tokens"][1:]] for row in rows["row"]],
+            "entities": [records[row]["entities"] for row in rows["row"]],
+        }
+
+    data = datasets.Dataset.from_dict({"row": range(2)}).with_transform(change)
+    trainer = trainer_like(micro_trainer(tmp_path, records), train_dataset=data)
+    loader = trainer.get_train_dataloader()
+    (first,), (second,) = (list(loader) for _ in range(2))
+    assert not torch.equal(first["input_ids"], second["input_ids"])
 
 
 # ---- Updates ----
