@@ -74,6 +74,11 @@ class OnnxNestedNER(NestedNERPipeline):
     find_entities = OnnxNestedNER("outputs/demo/onnx")
     find_entities("The mayor of Port Velmar resigned.")
     ```
+
+    Examples:
+        >>> from modeling_triaffine import OnnxNestedNER
+        >>> find_entities = OnnxNestedNER("outputs/demo/onnx")
+        >>> entities = find_entities("The mayor of Port Velmar resigned.")
     """
 
     def __init__(

@@ -62,9 +62,12 @@ def adapt_dataset(
         TypeError: the data set is a streaming one, or no data set of `datasets`.
         ValueError: `columns` names unknown fields or columns.
 
-    >>> corpus = adapt_dataset(  # doctest: +SKIP
-    ...     load_dataset("GermanEval/germeval_14"), {"tokens": "tokens", "entities": ["ner_tags", "nested_ner_tags"]}
-    ... )
+    Examples:
+        >>> from datasets import Dataset
+        >>> from modeling_triaffine.data import adapt_dataset
+        >>> rows = Dataset.from_list([{"words": ["mayor", "of", "Orsk"], "ner": ["B-Person", "I-Person", "I-Person"]}])
+        >>> adapt_dataset(rows, {"tokens": "words", "entities": "ner"})[0]["entities"]
+        [{'start': 0, 'end': 3, 'type': 'Person'}]
     """
     allowed = None if labels is None else frozenset(labels)  # an iterator would be empty after the first split
     parts: Mapping[Any, Dataset] = dataset if isinstance(dataset, DatasetDict) else {None: dataset}

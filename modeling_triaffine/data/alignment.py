@@ -22,7 +22,16 @@ from .schema import CONTEXT_FIELDS, Entity, describe_losses, describe_remedies
 logger = logging.getLogger(__name__)
 
 WordSplitter = Callable[[str], Sequence[tuple[int, int]]]
-"""Text → its words as (start, end) in characters, end exclusive, in order and without overlaps."""
+"""Text → its words as (start, end) in characters, end exclusive, in order and without overlaps.
+
+Examples:
+    >>> from modeling_triaffine.data import WordSplitter
+    >>> def by_characters(text: str) -> list[tuple[int, int]]:
+    ...     return [(place, place + 1) for place, character in enumerate(text) if not character.isspace()]
+    >>> splitter: WordSplitter = by_characters
+    >>> splitter("a b")
+    [(0, 1), (2, 3)]
+"""
 
 LOST_IN_A_WORD = "entities with a boundary inside a word dropped"
 LOST_ACROSS_SENTENCES = "entities across sentences dropped"
@@ -60,10 +69,12 @@ def align_entities(
     Raises:
         ValueError: an entity is outside of the text.
 
-    >>> align_entities("CD28-mediated", [{"start": 0, "end": 4, "type": "protein"}], [(0, 4), (4, 5), (5, 13)])
-    ([{'start': 0, 'end': 1, 'type': 'protein'}], [])
-    >>> align_entities("CD28-mediated", [{"start": 0, "end": 4, "type": "protein"}], [(0, 13)])
-    ([], [{'start': 0, 'end': 4, 'type': 'protein'}])
+    Examples:
+        >>> from modeling_triaffine.data import align_entities
+        >>> align_entities("CD28-mediated", [{"start": 0, "end": 4, "type": "protein"}], [(0, 4), (4, 5), (5, 13)])
+        ([{'start': 0, 'end': 1, 'type': 'protein'}], [])
+        >>> align_entities("CD28-mediated", [{"start": 0, "end": 4, "type": "protein"}], [(0, 13)])
+        ([], [{'start': 0, 'end': 4, 'type': 'protein'}])
     """
     starts, ends = [start for start, _ in word_spans], [end for _, end in word_spans]
     aligned: list[Entity] = []
@@ -152,6 +163,15 @@ def retokenize(dataset: AnyDataset, word_splitter: WordSplitter) -> AnyDataset:
         TypeError: the data set is a streaming one.
         ValueError: a column is missing, or a sentence consists of white space and so has no words; the message names
             it.
+
+    Examples:
+        >>> from datasets import Dataset
+        >>> from modeling_triaffine.data import retokenize
+        >>> from modeling_triaffine.model.text_triaffine import word_splitter
+        >>> entity = {"start": 0, "end": 1, "type": "protein"}
+        >>> words = Dataset.from_list([{"tokens": ["CD28-mediated", "signals"], "entities": [entity]}])
+        >>> retokenize(words, word_splitter("punctuation"))[0]["tokens"]
+        ['CD28', '-', 'mediated', 'signals']
     """
     if isinstance(dataset, DatasetDict):
         return DatasetDict({split: retokenize(part, word_splitter) for split, part in dataset.items()})

@@ -56,6 +56,16 @@ class DataCollatorForNestedNER:
         ValueError: an argument of another type, or unknown value of `flat_annotation`; records that are not encoded
             yet; entities in some sentences of a batch only, without one of their fields, outside of their sentence, or
             of a type that is not a label.
+
+    Examples:
+        >>> from modeling_triaffine import DataCollatorForNestedNER, TriaffineConfig, TriaffineProcessor
+        >>> processor = TriaffineProcessor.from_pretrained("outputs/demo/model")
+        >>> config = TriaffineConfig.from_pretrained("outputs/demo/model")
+        >>> collate = DataCollatorForNestedNER(processor, config.label2id)
+        >>> features = processor.encode([["The", "mayor", "of", "Orsk"]])
+        >>> batch = collate([features[0] | {"entities": []}])
+        >>> batch["labels"].shape
+        torch.Size([1, 4, 4])
     """
 
     def __init__(

@@ -35,6 +35,13 @@ def add_context(dataset: AnyDataset, context: str, max_tokens: int) -> AnyDatase
         ValueError: `context` is none of these, `max_tokens` is negative, a column is missing, or `sent_id` in some
             rows of a document.
         TypeError: the data set is a streaming one.
+
+    Examples:
+        >>> from datasets import Dataset
+        >>> from modeling_triaffine.data import add_context
+        >>> columns = {"doc_id": ["1", "1"], "sent_id": [0, 1], "tokens": [["Rain", "."], ["Sun"]]}
+        >>> add_context(Dataset.from_dict(columns), "document", max_tokens=128)["left_tokens"][:]
+        [[], ['Rain', '.']]
     """
     if problem := MODEL_OPTIONS["context"].problem(context):
         raise ValueError(f"There is no context {context!r}; {problem}")

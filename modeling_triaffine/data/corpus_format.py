@@ -24,6 +24,11 @@ class Keys:
     Args:
         required: all of these are there. Of several forms that fit, the one that requires most is taken.
         forbidden: none of these is.
+
+    Examples:
+        >>> from modeling_triaffine.data import Keys
+        >>> Keys.of("text entities").fit(frozenset({"id", "text", "entities"}))
+        True
     """
 
     required: frozenset[str]
@@ -63,6 +68,11 @@ class CorpusFormat:
         nested: whether it can hold an entity inside another one.
         tools: what writes it, for the documentation.
         example: one line of it, for the documentation.
+
+    Examples:
+        >>> from modeling_triaffine.data import FORMATS
+        >>> FORMATS["brat"].keeps_text, FORMATS["iob2"].keeps_text
+        (True, False)
     """
 
     name: str

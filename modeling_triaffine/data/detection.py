@@ -22,6 +22,12 @@ def detect_format(path: Path) -> CorpusFormat:
 
     Raises:
         CorpusError: the file is empty, or of no known format.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> from modeling_triaffine.data import detect_format
+        >>> detect_format(Path("outputs/demo/corpus/train.jsonl")).name
+        'json_lines'
     """
     if path.is_dir():
         return _format_of_folder(path)

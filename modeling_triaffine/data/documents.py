@@ -55,6 +55,11 @@ class Annotation:
 
     A discontinuous entity has several fragments. Offsets are checked against the `quote`, the entity's text as the tool
     has it; None if it quotes nothing.
+
+    Examples:
+        >>> from modeling_triaffine.data import Annotation
+        >>> Annotation("T1", ((13, 17),), "City", quote="Orsk", where="line 1").type
+        'City'
     """
 
     name: str
@@ -74,6 +79,11 @@ class Sentence:
         where: its place in the file, for messages: "line 3".
         offsets: the characters of each word in the text of the document, if that has one. The words of a contraction
             have theirs in common.
+
+    Examples:
+        >>> from modeling_triaffine.data import Sentence
+        >>> Sentence({"tokens": ["Orsk"], "entities": [{"start": 0, "end": 1, "type": "City"}]}, "line 3").where
+        'line 3'
     """
 
     fields: Mapping[str, Any]
@@ -94,6 +104,12 @@ class Document:
         has_sentences: the corpus marks sentences: the given ones, or otherwise what is between two borders.
         sentences: with the words of the corpus; None if it has no words of its own.
         split: the split that it belongs to, if its file contains several.
+
+    Examples:
+        >>> from modeling_triaffine.data import Annotation, Document
+        >>> orsk = Annotation("T1", ((13, 17),), "City", quote="Orsk", where="line 1")
+        >>> Document("news-1", "news-1.ann", "The mayor of Orsk slept.", [orsk]).text[13:17]
+        'Orsk'
     """
 
     id: str

@@ -22,7 +22,13 @@ FEATURES = Features(
     }
 )
 """The columns of every reader. `left_tokens` and `right_tokens` are null if the corpus has no context and a (possibly
-empty) list if it brings its own: `add_context` fills in the former and keeps the latter."""
+empty) list if it brings its own: `add_context` fills in the former and keeps the latter.
+
+Examples:
+    >>> from modeling_triaffine.data import FEATURES
+    >>> list(FEATURES)[:4]
+    ['id', 'doc_id', 'sent_id', 'tokens']
+"""
 
 ENTITY_FEATURES = List(
     {
@@ -33,7 +39,15 @@ ENTITY_FEATURES = List(
         "word": Value("string"),
     }
 )
-"""A column of the entities that the pipeline finds, for `Dataset.map(…, features=…)`."""
+"""A column of the entities that the pipeline finds, for `Dataset.map(…, features=…)`.
+
+Examples:
+    >>> from datasets import Dataset, Features, Value
+    >>> from modeling_triaffine.data import ENTITY_FEATURES
+    >>> features = Features({"text": Value("string"), "entities": ENTITY_FEATURES})
+    >>> Dataset.from_list([{"text": "It rained.", "entities": []}], features=features)[0]["entities"]
+    []
+"""
 
 
 def as_records(dataset: object, columns: Iterable[str], function: str) -> Dataset:

@@ -90,9 +90,12 @@ def load_nested_ner(
         TypeError: `path` is data in memory, which [`adapt_dataset`] converts; an option is of another type.
 
     Examples:
-        >>> corpus = load_nested_ner("corpus")  # doctest: +SKIP
-        >>> corpus["train"][0]["entities"]  # doctest: +SKIP
-        [{'start': 0, 'end': 2, 'type': 'DNA'}, {'start': 4, 'end': 6, 'type': 'protein'}]
+        >>> from modeling_triaffine import load_nested_ner
+        >>> corpus = load_nested_ner("outputs/demo/corpus")
+        >>> sorted(corpus)
+        ['test', 'train', 'validation']
+        >>> corpus["train"][0]["entities"][0].keys() >= {"start", "end", "type"}
+        True
     """
     files = CorpusFiles(path, format, labels=labels, columns=columns)
     if not streaming:
@@ -116,6 +119,14 @@ def load_texts(path: CorpusPath, format: str | None = None) -> dict[str, list[Te
 
     Raises:
         CorpusError: a file's format has words only; or as of [`load_nested_ner`].
+
+    Examples:
+        >>> import json
+        >>> from pathlib import Path
+        >>> from modeling_triaffine.data import load_texts
+        >>> _ = Path("texts.jsonl").write_text(json.dumps({"text": "Orsk slept.", "entities": [[0, 4, "City"]]}))
+        >>> load_texts("texts.jsonl")["train"][0]["entities"]
+        [{'start': 0, 'end': 4, 'type': 'City'}]
     """
     return CorpusFiles(path, format).texts()
 

@@ -35,7 +35,13 @@ Span = tuple[int, int]
 
 
 class Entity(TypedDict):
-    """One entity by its positions `start` and `end` (exclusive), counted in words or in characters."""
+    """One entity by its positions `start` and `end` (exclusive), counted in words or in characters.
+
+    Examples:
+        >>> from modeling_triaffine.data import Entity
+        >>> Entity(start=0, end=2, type="Person")
+        {'start': 0, 'end': 2, 'type': 'Person'}
+    """
 
     start: int
     end: int
@@ -43,7 +49,13 @@ class Entity(TypedDict):
 
 
 class Record(TypedDict):
-    """One sentence, in the form of `FEATURES`."""
+    """One sentence, in the form of `FEATURES`.
+
+    Examples:
+        >>> from modeling_triaffine import load_nested_ner
+        >>> load_nested_ner("outputs/demo/corpus")["train"][0]["sent_id"]
+        0
+    """
 
     id: str
     doc_id: str
@@ -60,7 +72,13 @@ ENTITY_FIELDS = tuple(Entity.__annotations__)
 
 
 class Text(TypedDict):
-    """A text as written; its entities count characters, and so do `borders`, which no sentence crosses."""
+    """A text as written; its entities count characters, and so do `borders`, which no sentence crosses.
+
+    Examples:
+        >>> from modeling_triaffine.data import Text
+        >>> Text(doc_id="news-1", text="Orsk", borders=[], entities=[{"start": 0, "end": 4, "type": "City"}])["text"]
+        'Orsk'
+    """
 
     doc_id: str
     text: str
@@ -69,7 +87,19 @@ class Text(TypedDict):
 
 
 class CorpusError(ValueError):
-    """A corpus file cannot be read; the message says where, what is wrong and what to do."""
+    """A corpus file cannot be read; the message says where, what is wrong and what to do.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> from modeling_triaffine import load_nested_ner
+        >>> from modeling_triaffine.data import CorpusError
+        >>> _ = Path("damaged.jsonl").write_text('{"tokens": ["Orsk"], "entities": [{"start": 0}]}')
+        >>> try:
+        ...     load_nested_ner("damaged.jsonl")
+        ... except CorpusError as error:
+        ...     print("line 1" in str(error))
+        True
+    """
 
     @classmethod
     def at(cls, path: Path | str, where: str, problem: str, remedy: str) -> CorpusError:
@@ -92,6 +122,13 @@ class RecordChecker:
         counts: what was dropped, ignored or changed, in words ("duplicate entities dropped") → how often. Readers add
             to it by `drop` and `note`.
         sentences, entities_kept, entities_dropped: totals; the entities in the file are the sum of the last two.
+
+    Examples:
+        >>> from modeling_triaffine.data import RecordChecker
+        >>> check = RecordChecker("bars.txt")
+        >>> check.note("relations ignored")
+        >>> check.counts
+        Counter({'relations ignored': 1})
     """
 
     def __init__(

@@ -26,6 +26,14 @@ def spacy_splitter(model: Any, words: str | dict[str, Any] = DEFAULT_WORD_SPLITT
         ImportError: spaCy is not installed.
         OSError: the pipeline is not installed.
         ValueError: it marks no sentences; or there is no such word splitter.
+
+    Examples:
+        >>> import spacy
+        >>> from modeling_triaffine.data import spacy_splitter
+        >>> pipeline = spacy.blank("en")
+        >>> _ = pipeline.add_pipe("sentencizer")
+        >>> [[tuple(word) for word in sentence] for sentence in spacy_splitter(pipeline)("It rained. Orsk slept.")]
+        [[(0, 2), (3, 9), (9, 10)], [(11, 15), (16, 21), (21, 22)]]
     """
     pipeline = spacy_pipeline(model, "Splitting by spaCy", NOT_NEEDED)
     if not pipeline("A b").has_annotation("SENT_START"):

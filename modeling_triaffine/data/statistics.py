@@ -59,6 +59,12 @@ def corpus_statistics(records: Iterable[Any], max_candidates: int = 30) -> dict[
           `entity_depths`;
         - `max_candidates`, `sentences_above_max_candidates`, `spans_above_max_candidates` (out of reach) and
           `needed_candidates` (for all to be in reach). Windows of sentences of more than 256 words count as sentences.
+
+    Examples:
+        >>> from modeling_triaffine.data import corpus_statistics
+        >>> person, city = {"start": 0, "end": 4, "type": "Person"}, {"start": 3, "end": 4, "type": "City"}
+        >>> corpus_statistics([{"tokens": ["The", "mayor", "of", "Orsk"], "entities": [person, city]}])["nesting_depth"]
+        2
     """
     totals = Counter[str]()
     types, sentence_lengths, entity_lengths = Counter[str](), Counter[int](), Counter[int]()

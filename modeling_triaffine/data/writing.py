@@ -77,6 +77,14 @@ def write_nested_ner(
         ValueError: there is no such format, it cannot represent a record, or a record is not in the schema; the message
             names the record.
         FileExistsError: `folder` is not empty.
+
+    Examples:
+        >>> from modeling_triaffine.data import write_nested_ner
+        >>> record = {"id": "1:0", "doc_id": "1", "sent_id": 0, "tokens": ["Orsk"], "pos": [], "left_tokens": [],
+        ...           "right_tokens": [], "entities": [{"start": 0, "end": 1, "type": "City"}]}
+        >>> _ = write_nested_ner({"train": [record]}, "columns", "iob2")
+        >>> print(open("columns/train.conll", encoding="utf-8").read().split()[-2:])
+        ['Orsk', 'B-City']
     """
     if format not in WRITERS:
         raise ValueError(f"There is no writer of {format!r}. Choose one of {', '.join(WRITERS)}.")
@@ -261,4 +269,10 @@ WRITERS = {
         )
     },
 }
-"""Format → how it is written."""
+"""Format → how it is written.
+
+Examples:
+    >>> from modeling_triaffine.data import WRITERS
+    >>> list(WRITERS)
+    ['json_lines', 'iob2', 'text_spans', 'brat', 'pubtator', 'bioc', 'bioc_json']
+"""

@@ -85,6 +85,12 @@ def draw_entities_html(
 
     Raises:
         ValueError: an entity is malformed or outside the text.
+
+    Examples:
+        >>> from modeling_triaffine.drawing import draw_entities_html
+        >>> html = draw_entities_html("Orsk slept.", [{"type": "City", "start": 0, "end": 4}])
+        >>> 'data-label="City"' in html
+        True
     """
     ordered = read_entities(entities, text, clean_text)
     others = {entity.label for entity in ordered}.difference(labels)
@@ -102,7 +108,13 @@ def draw_entities_html(
 
 
 def drawing_style(label_count: int) -> str:
-    """CSS of drawings with that many labels; drawings that are not embedded include it."""
+    """CSS of drawings with that many labels; drawings that are not embedded include it.
+
+    Examples:
+        >>> from modeling_triaffine.drawing import draw_entities_html, drawing_style
+        >>> drawings = [draw_entities_html(text, [], embedded=True) for text in ("It rained.", "Orsk slept.")]
+        >>> page = f"<style>{drawing_style(label_count=0)}</style>" + "".join(drawings)
+    """
     style = _STYLE
     for kind in range(label_count):
         light, dark, text = PALETTE[kind % len(PALETTE)]

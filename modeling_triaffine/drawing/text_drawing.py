@@ -89,6 +89,14 @@ def draw_entities(text: str, entities: Iterable[Mapping[str, Any]], width: int =
 
     Raises:
         ValueError: The width is too small, or an entity is malformed or outside the text.
+
+    Examples:
+        >>> from modeling_triaffine.drawing import draw_entities
+        >>> person, city = {"type": "Person", "start": 0, "end": 17}, {"type": "City", "start": 13, "end": 17}
+        >>> print(draw_entities("The mayor of Orsk slept.", [person, city]))
+        The mayor of Orsk slept.
+                     ╰──╯ City
+        ╰───────────────╯ Person
     """
     if width < MIN_WIDTH:
         raise ValueError(f"`width` must be at least {MIN_WIDTH} columns, got {width}.")

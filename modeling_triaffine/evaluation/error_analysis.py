@@ -82,6 +82,12 @@ def confusion(predictions: Sentences, references: Sentences, labels: Iterable[st
 
     Raises:
         ValueError: As in [`score_entities`].
+
+    Examples:
+        >>> from modeling_triaffine.evaluation import confusion
+        >>> gold, predicted = {"start": 3, "end": 4, "type": "City"}, {"start": 3, "end": 4, "type": "River"}
+        >>> confusion([[predicted]], [[gold]])["types"]["City"]
+        {'City': 0, 'River': 1}
     """
     by_gold_label: dict[str, Counter[str]] = defaultdict(Counter)
     by_predicted_label: dict[str, Counter[str]] = defaultdict(Counter)

@@ -45,7 +45,16 @@ _ENTITIES = List({"start": Value("int64"), "end": Value("int64"), "type": Value(
 
 
 class NestedNERMetric(evaluate.Metric):
-    """Nested NER scores as an `evaluate.Metric`; takes the constructor arguments of that class."""
+    """Nested NER scores as an `evaluate.Metric`; takes the constructor arguments of that class.
+
+    Examples:
+        >>> from modeling_triaffine import NestedNERMetric
+        >>> gold = [[{"start": 0, "end": 3, "type": "Person"}, {"start": 1, "end": 2, "type": "City"}], []]
+        >>> metric = NestedNERMetric()
+        >>> metric.add_batch(predictions=[gold[0][:1], []], references=gold)
+        >>> metric.compute()["recall"]
+        0.5
+    """
 
     def _info(self) -> evaluate.MetricInfo:
         return evaluate.MetricInfo(

@@ -30,6 +30,12 @@ class Counts:
         found: Gold entities that are predicted. Differs from `correct` for flat and nested entities only, because
             an entity may be flat among the predictions and nested in gold.
         gold: All gold entities.
+
+    Examples:
+        >>> from modeling_triaffine.evaluation import Counts
+        >>> first, second = Counts(correct=1, predicted=2, gold=1), Counts(correct=1, predicted=2, gold=3)
+        >>> (first + second).precision
+        0.5
     """
 
     correct: int = 0
@@ -143,6 +149,13 @@ class Scores(dict[str, Any]):
 
     It has the seven numbers of `Counts.scores` for all entities, the same under the key of each other part of `PARTS`,
     and in `by_label[label]`.
+
+    Examples:
+        >>> from modeling_triaffine.evaluation import score_entities
+        >>> gold = [[{"start": 0, "end": 4, "type": "Person"}, {"start": 3, "end": 4, "type": "City"}]]
+        >>> scores = score_entities([gold[0][:1]], gold)
+        >>> scores["by_label"]["City"]["recall"], scores["nested"]["gold"]
+        (0.0, 2)
     """
 
     @classmethod
@@ -211,6 +224,12 @@ def format_scores(scores: Scores) -> str:
 
     Rows: all entities, each label (indented), and the other parts. The last two columns are the numbers of predicted
     and of gold entities.
+
+    Examples:
+        >>> from modeling_triaffine.evaluation import format_scores, score_entities
+        >>> gold = [[{"start": 0, "end": 4, "type": "Person"}]]
+        >>> print(format_scores(score_entities(gold, gold)).splitlines()[2])
+          Person     100.00  100.00  100.00          1     1
     """
     return f"{score_table('', scores.rows()).text()}\n\n{textwrap.fill(parts_note(), 100)}"
 

@@ -55,6 +55,12 @@ def score_entities(
 
     Raises:
         ValueError: The numbers of sentences differ, or an entity is ill-formed.
+
+    Examples:
+        >>> from modeling_triaffine.evaluation import score_entities
+        >>> gold = [[{"start": 0, "end": 4, "type": "Person"}, {"start": 3, "end": 4, "type": "City"}]]
+        >>> score_entities([gold[0][:1]], gold)["recall"]
+        0.5
     """
     pairs = list(paired_sentences(predictions, references))
     by_label: dict[str, Counts] = _count_rows(pairs, lambda *_: itemgetter(2))
@@ -71,6 +77,12 @@ def scores_by_length(predictions: Sentences, references: Sentences) -> dict[str,
 
     Raises:
         ValueError: As in `score_entities`.
+
+    Examples:
+        >>> from modeling_triaffine.evaluation import scores_by_length
+        >>> gold = [[{"start": 0, "end": 4, "type": "Person"}, {"start": 3, "end": 4, "type": "City"}]]
+        >>> {length: scores["recall"] for length, scores in scores_by_length([gold[0][:1]], gold).items()}
+        {'1': 0.0, '3-4': 1.0}
     """
 
     def bucket(entity: Entity) -> int:
@@ -90,6 +102,12 @@ def scores_by_depth(predictions: Sentences, references: Sentences) -> dict[str, 
 
     Raises:
         ValueError: As in `score_entities`.
+
+    Examples:
+        >>> from modeling_triaffine.evaluation import scores_by_depth
+        >>> gold = [[{"start": 0, "end": 4, "type": "Person"}, {"start": 3, "end": 4, "type": "City"}]]
+        >>> {depth: scores["recall"] for depth, scores in scores_by_depth([gold[0][:1]], gold).items()}
+        {'1': 1.0, '2': 0.0}
     """
 
     def depths(_side: set[Entity], gold: set[Entity]) -> Callable[[Entity], int]:
@@ -113,6 +131,11 @@ def candidate_recall(candidates: Sequence[Iterable[Span]], references: Sentences
 
     Raises:
         ValueError: As in `score_entities`.
+
+    Examples:
+        >>> from modeling_triaffine.evaluation import candidate_recall
+        >>> candidate_recall([[(0, 4), (1, 2)]], [[{"start": 0, "end": 4, "type": "Person"}]])["recall"]
+        1.0
     """
     check_same_sentences(candidates, references)
     counts = Counts()

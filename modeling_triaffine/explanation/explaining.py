@@ -20,7 +20,13 @@ MOST_PARTS = 8
 
 @dataclass(frozen=True)
 class TextSpan:
-    """A part of the text: `text[start:end]`, in characters, `end` exclusive."""
+    """A part of the text: `text[start:end]`, in characters, `end` exclusive.
+
+    Examples:
+        >>> from modeling_triaffine.explanation import TextSpan
+        >>> TextSpan("Orsk", start=13, end=17).text
+        'Orsk'
+    """
 
     text: str
     start: int
@@ -29,7 +35,13 @@ class TextSpan:
 
 @dataclass(frozen=True)
 class Candidate(TextSpan):
-    """A candidate of the sentence with its final label and the probability of this label."""
+    """A candidate of the sentence with its final label and the probability of this label.
+
+    Examples:
+        >>> from modeling_triaffine.explanation import Candidate
+        >>> Candidate("Orsk", start=13, end=17, label="City", probability=0.98).label
+        'City'
+    """
 
     label: str
     probability: float
@@ -42,6 +54,15 @@ class StageScore:
     attention: α of the inside words, or β of the candidates; sums to 1. contributions: attention times value, in
     logits, in the same order. Both are None if the stage has no attention (ablation (a)). probability: softmax over the
     labels, or with `multi_label` the sigmoid; in the final stage with the model's temperature.
+
+    Examples:
+        >>> from modeling_triaffine import NestedNERPipeline
+        >>> from modeling_triaffine.explanation import explain
+        >>> pipeline = NestedNERPipeline("outputs/demo/model")
+        >>> explanation = explain(pipeline, "The mayor of Port Velmar resigned.", (13, 24))
+        >>> stage = explanation.labels[0].span_stage
+        >>> abs(sum(stage.contributions) + stage.bias - stage.logit) < 1e-4
+        True
     """
 
     logit: float
@@ -53,7 +74,16 @@ class StageScore:
 
 @dataclass(frozen=True)
 class LabelExplanation:
-    """A label's scores before (p) and after (pᶜ) the cross-span stage; the latter None unless it is a candidate."""
+    """A label's scores before (p) and after (pᶜ) the cross-span stage; the latter None unless it is a candidate.
+
+    Examples:
+        >>> from modeling_triaffine import NestedNERPipeline
+        >>> from modeling_triaffine.explanation import explain
+        >>> pipeline = NestedNERPipeline("outputs/demo/model")
+        >>> explanation = explain(pipeline, "The mayor of Port Velmar resigned.", (13, 24))
+        >>> explanation.labels[-1].label  # no entity
+        'None'
+    """
 
     label: str
     span_stage: StageScore
@@ -80,6 +110,14 @@ class Explanation:
         cross_span_axis: "key": the span attends to the candidates; "query": the candidates attend to it; None without
             the stage.
         also_predicted: The other labels of the span, with `multi_label`.
+
+    Examples:
+        >>> from modeling_triaffine import NestedNERPipeline
+        >>> from modeling_triaffine.explanation import explain
+        >>> pipeline = NestedNERPipeline("outputs/demo/model")
+        >>> explanation = explain(pipeline, "The mayor of Port Velmar resigned.", (13, 24))
+        >>> explanation.span.text, explanation.rank <= explanation.num_spans
+        ('Port Velmar', True)
     """
 
     span: TextSpan
@@ -114,6 +152,14 @@ def explain(pipeline: NestedNERPipeline, text: str, span: tuple[int, int]) -> Ex
     Raises:
         ValueError: The span is outside the text, is not aligned with words (the error lists the nearest), crosses a
             sentence boundary, or is wider than `max_span_width`; or the pipeline runs an ONNX graph.
+
+    Examples:
+        >>> from modeling_triaffine import NestedNERPipeline
+        >>> from modeling_triaffine.explanation import explain
+        >>> pipeline = NestedNERPipeline("outputs/demo/model")
+        >>> explanation = explain(pipeline, "The mayor of Port Velmar resigned.", (13, 24))
+        >>> [word.text for word in explanation.words]
+        ['Port', 'Velmar']
     """
     model = pipeline.model
     if not hasattr(model, "represent_words"):

@@ -48,6 +48,13 @@ def plot_explanation(explanation: Explanation, path: str | os.PathLike[str] | No
     Raises:
         ImportError: matplotlib is not installed.
         ValueError: The path has another suffix.
+
+    Examples:
+        >>> from modeling_triaffine import NestedNERPipeline
+        >>> from modeling_triaffine.explanation import explain, plot_explanation
+        >>> pipeline = NestedNERPipeline("outputs/demo/model")
+        >>> explanation = explain(pipeline, "The mayor of Port Velmar resigned.", (13, 24))
+        >>> figure = plot_explanation(explanation, "explanation.svg")
     """
     suffix = "" if path is None else Path(path).suffix.lower()
     if path is not None and suffix not in FORMATS:

@@ -83,7 +83,16 @@ def describe_span(explanation: Explanation) -> str:
 
 
 def format_explanation(explanation: Explanation, width: int = 100) -> str:
-    """The explanation as text tables, with as many of the likeliest labels as fit into `width` columns."""
+    """The explanation as text tables, with as many of the likeliest labels as fit into `width` columns.
+
+    Examples:
+        >>> from modeling_triaffine import NestedNERPipeline
+        >>> from modeling_triaffine.explanation import explain, format_explanation
+        >>> pipeline = NestedNERPipeline("outputs/demo/model")
+        >>> explanation = explain(pipeline, "The mayor of Port Velmar resigned.", (13, 24))
+        >>> "Velmar" in format_explanation(explanation)
+        True
+    """
     order = likeliest_labels(explanation)
     stages = make_stages(explanation)
     shown = 1

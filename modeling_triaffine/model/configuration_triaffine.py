@@ -111,6 +111,12 @@ class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
     Raises:
         ValueError: a value out of its bounds (also when a field is set later), choices or sizes that do not fit
             together (also by `validate()`), labels without `"None"` as the last one.
+
+    Examples:
+        >>> from modeling_triaffine import TriaffineConfig
+        >>> config = TriaffineConfig(id2label={0: "Person", 1: "City", 2: "None"}, max_candidates=40)
+        >>> config.num_labels, config.max_candidates, config.scoring
+        (3, 40, 'triaffine')
     """
 
     model_type = "triaffine_ner"

@@ -67,6 +67,17 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
     ```python
     model = TriaffineForNestedNER.from_encoder("bert-base-cased", id2label={0: "protein", 1: "DNA", 2: "None"})
     ```
+
+    Examples:
+        >>> import torch
+        >>> from modeling_triaffine import TriaffineForNestedNER, TriaffineProcessor
+        >>> model = TriaffineForNestedNER.from_pretrained("outputs/demo/model").eval()
+        >>> processor = TriaffineProcessor.from_pretrained("outputs/demo/model")
+        >>> batch = processor(words=["The", "mayor", "of", "Orsk"])
+        >>> with torch.no_grad():
+        ...     output = model(**batch)
+        >>> output.span_logits.shape == (1, 4, 4, model.config.num_labels)
+        True
     """
 
     config: TriaffineConfig

@@ -78,6 +78,13 @@ class NestedNERPipeline(ChunkPipeline):
     for entity in pipeline("IL-2 gene expression and NF-kappa B activation through CD28"):
         print(entity["start"], entity["end"], entity["entity_group"], entity["word"])
     ```
+
+    Examples:
+        >>> from modeling_triaffine import NestedNERPipeline
+        >>> find_entities = NestedNERPipeline("outputs/demo/model", threshold=0.5, overlap="nested")
+        >>> text = "The mayor of Port Velmar resigned."
+        >>> all(text[entity["start"] : entity["end"]] == entity["word"] for entity in find_entities(text))
+        True
     """
 
     _load_processor: Any = True

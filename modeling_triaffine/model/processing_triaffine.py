@@ -99,6 +99,13 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
             each a list of words → the tags of each sentence. Not saved.
         text_splitter: function that splits raw text in place of `sentence_splitter` and `word_splitter`: a text → its
             sentences, each a list of the (start, end) of its words. Not saved.
+
+    Examples:
+        >>> from modeling_triaffine import TriaffineProcessor
+        >>> processor = TriaffineProcessor.from_pretrained("outputs/demo/model")
+        >>> batch = processor(["The mayor of Orsk slept. It rained."])
+        >>> batch["num_words"]
+        tensor([6, 3])
     """
 
     pos_tagger: PosTagger | None = None

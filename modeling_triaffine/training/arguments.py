@@ -80,6 +80,12 @@ class NestedNERTrainingArguments(TrainingOptions, TrainingArguments):
 
     Raises:
         ValueError: an option has no effect in [`NestedNERTrainer`], or its value is not possible.
+
+    Examples:
+        >>> from modeling_triaffine import NestedNERTrainingArguments
+        >>> arguments = NestedNERTrainingArguments("outputs/mine", encoder_learning_rate=5e-5, use_cpu=True)
+        >>> arguments.learning_rate, arguments.num_train_epochs
+        (3e-05, 15.0)
     """
 
     output_dir: str = TrainingOptions.output_dir  # never None, which transformers allows

@@ -19,6 +19,15 @@ class EntityPrediction(EvalPrediction):
         predictions: for each record a list of predicted entities {start, end (exclusive, in words), type, score}.
         references: for each record a list of gold entities {start, end, type}; also by transformers' name, `label_ids`.
         records: the data set, with `tokens`, `id` and all its other columns: `records[3]["tokens"]`.
+
+    Examples:
+        >>> from modeling_triaffine.training import EntityPrediction
+        >>> def compute_metrics(prediction: EntityPrediction) -> dict[str, float]:
+        ...     predicted, gold = prediction
+        ...     return {"per_sentence": sum(map(len, predicted)) / len(gold)}
+        >>> city = {"start": 0, "end": 1, "type": "City"}
+        >>> compute_metrics(EntityPrediction([[city], []], [[city], [city]], records=None))
+        {'per_sentence': 0.5}
     """
 
     def __init__(

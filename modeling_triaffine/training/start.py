@@ -77,8 +77,12 @@ def start_from_recipe(
         CommandLineError, RecipeError: there is no such recipe or option, or its value is invalid.
         ValueError: an option applies to whole runs only, `corpus` has another form, or there are no entities to learn.
 
-    >>> corpus = load_nested_ner("my_corpus/")  # doctest: +SKIP
-    >>> model, processor, arguments = start_from_recipe("genia-minilm", corpus, "outputs/mine")  # doctest: +SKIP
+    Examples:
+        >>> from modeling_triaffine import load_nested_ner, start_from_recipe
+        >>> corpus = load_nested_ner("outputs/demo/corpus")
+        >>> model, processor, arguments = start_from_recipe("demo", corpus, "outputs/mine", num_train_epochs=2)
+        >>> arguments.num_train_epochs
+        2.0
     """
     for name in options:
         if name in OF_A_RUN:

@@ -85,6 +85,16 @@ class NestedNERTrainer(SearchTrainer):
         ValueError: an option has no effect here, the processor does not fit the model, a data set is a stream or of
             another form, no evaluation computes `metric_for_best_model`, or the FSDP configuration would not save
             a whole model.
+
+    Examples:
+        >>> from modeling_triaffine import NestedNERTrainer, load_nested_ner, start_from_recipe
+        >>> corpus = load_nested_ner("outputs/demo/corpus")
+        >>> model, processor, arguments = start_from_recipe("demo", corpus, "outputs/trained", max_steps=1)
+        >>> data = {"train_dataset": corpus["train"], "eval_dataset": corpus["validation"]}
+        >>> trainer = NestedNERTrainer(model, arguments, processing_class=processor, **data)
+        >>> result = trainer.train()  # doctest: +ELLIPSIS
+        {...
+        >>> trainer.save_model()
     """
 
     args: NestedNERTrainingArguments

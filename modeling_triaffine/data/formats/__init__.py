@@ -113,6 +113,13 @@ class Formats(Mapping[str, "CorpusFormat"]):
 
 
 FORMATS = Formats()
+"""All known formats, by name.
+
+Examples:
+    >>> from modeling_triaffine.data import FORMATS
+    >>> FORMATS["text_spans"].nested
+    True
+"""
 
 
 def register_format(known: CorpusFormat) -> None:
@@ -120,5 +127,12 @@ def register_format(known: CorpusFormat) -> None:
 
     Raises:
         ValueError: there is a format of this name already.
+
+    Examples:
+        >>> from dataclasses import replace
+        >>> from modeling_triaffine.data import FORMATS, register_format
+        >>> register_format(replace(FORMATS["brat"], name="our_brat", description="brat by another name"))
+        >>> "our_brat" in FORMATS
+        True
     """
     FORMATS.register(known)

@@ -1,0 +1,77 @@
+"""Every public name has a place in the reference, and a docstring whose example runs where `make demo` has been run."""
+
+import doctest
+import re
+from pathlib import Path
+
+import griffe
+import pytest
+
+import modeling_triaffine
+from modeling_triaffine.data.demo import write_demo_corpus
+from tests.helpers.tiny import save_tiny_model
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+FOLDERS = ("data", "drawing", "evaluation", "explanation", "training")
+SENTENCES = 24  # of each split
+SLOW = ("OnnxNestedNER",)  # to export a model takes half a minute
+PACKAGE = griffe.load("modeling_triaffine", search_paths=[REPOSITORY], resolve_aliases=True)
+
+
+def public_names() -> list[str]:
+    """Those of the package, and those of the folders that it does not have itself."""
+    names = {name: name for name in modeling_triaffine.__all__ if not name.startswith("__")}
+    for folder in FOLDERS:
+        names |= {name: f"{folder}.{name}" for name in PACKAGE[folder].exports if name not in names}
+    return [*names.values()]
+
+
+def docstring(name: str) -> str:
+    found = PACKAGE[name]
+    while found.is_alias:
+        found = found.target
+    return found.docstring.value if found.docstring else ""
+
+
+@pytest.fixture(scope="module")
+def demo(encoder, tmp_path_factory) -> Path:
+    """The folder of a reader who has run `make demo`: a corpus, and a model, here of random weights."""
+    folder = tmp_path_factory.mktemp("reader")
+    write_demo_corpus(folder / "outputs" / "demo" / "corpus")
+    for path in (folder / "outputs" / "demo" / "corpus").iterdir():
+        path.write_text("".join(path.read_text(encoding="utf-8").splitlines(keepends=True)[:SENTENCES]))
+    save_tiny_model(folder / "outputs" / "demo" / "model", encoder)
+    return folder
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.nightly) if name in SLOW else name for name in public_names()]
+)
+def test_the_example_of_a_public_name_runs(name, demo, monkeypatch, capsys):
+    monkeypatch.chdir(demo)
+    if name in SLOW:
+        from modeling_triaffine.conversion.onnx_export import export_onnx
+
+        export_onnx("outputs/demo/model", "outputs/demo/onnx")
+    example = doctest.DocTestParser().get_doctest(docstring(name), {}, name, name, 0)
+    assert example.examples, f"The docstring of {name} has no example."
+    flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+    results = doctest.DocTestRunner(optionflags=flags).run(example)
+    assert results.failed == 0, capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", public_names())
+def test_a_public_name_is_in_the_reference(name):
+    page = (REPOSITORY / "docs" / "reference" / "python.md").read_text(encoding="utf-8")
+    assert re.search(rf"(?m)^::: modeling_triaffine\.{re.escape(name)}$", page)
+
+
+def test_no_public_name_of_the_package_is_without_a_docstring():
+    folders = [name for name, member in PACKAGE.modules.items() if member.is_package]
+    missing = [
+        f"{folder}.{name}"
+        for folder in folders
+        for name in PACKAGE[folder].exports or ()
+        if not docstring(f"{folder}.{name}")
+    ]
+    assert not missing
