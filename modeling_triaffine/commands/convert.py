@@ -53,8 +53,9 @@ def command(
         list[str] | None,
         typer.Option(
             help="Columns of IOB2, counted from 0: tokens=0 entities=1,2 pos=3; DocBin: entities=GROUP, or ents; "
-            "layer of UIMA CAS: entities=LAYER:FEATURE.  [default: from the file]",
-            metavar="NAME=NUMBER …",
+            "layer of UIMA CAS: entities=LAYER:FEATURE; fields of JSON: text=… entities=… start=… end=… type=… "
+            "inclusive_end=true, or tokens=… entities=… names=O,B-….  [default: from the file]",
+            metavar="NAME=VALUE …",
         ),
     ] = None,
 ) -> None:
@@ -81,12 +82,22 @@ def command(
         print(FROM_WORDS, file=sys.stderr)
 
 
-def parse_column(text: str) -> tuple[str, int | list[int] | str]:
-    """`entities=1,2` → ("entities", [1, 2]), `entities=sc` → ("entities", "sc"); ValueError for anything else."""
+def parse_column(text: str) -> tuple[str, Any]:
+    """A column by its number, `entities=1,2` → ("entities", [1, 2]), or by name, `entities=sc` → ("entities", "sc").
+
+    Raises:
+        ValueError: it is neither.
+    """
     name, _, value = text.partition("=")
     numbers = [int(number) for number in value.split(",") if number.isdecimal()]
-    if name == "entities" and value and not numbers:
+    if not name or not value or (numbers and (len(numbers) != value.count(",") + 1)):
+        raise ValueError(f"--columns: {text!r} is not of the form entities=1,2 or text=NAME.")
+    if name == "names":
+        return name, value.split(",")
+    if name == "inclusive_end":
+        return name, value.lower() in ("true", "yes", "1")
+    if not numbers:
         return name, value
-    if not name or len(numbers) != value.count(",") + 1 or (len(numbers) > 1 and name != "entities"):
+    if len(numbers) > 1 and name != "entities":
         raise ValueError(f"--columns: {text!r} is not of the form entities=1,2 or tokens=0.")
     return name, numbers if name == "entities" else numbers[0]

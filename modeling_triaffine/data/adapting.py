@@ -15,13 +15,14 @@ from .documents import DEFAULT_SENTENCE_SPLITTER, Document, Sentence, document_o
 from .features import FEATURES, as_records
 from .formats.bigbio import BIGBIO, bigbio_document
 from .formats.tags import RULE, STANDARD, TagScheme, decode_tags, scheme_of
+from .formats.text_spans import FIELDS as FIELDS_OF_TEXT
 from .formats.text_spans import TextForm, annotated_text
 from .json_records import JsonObject
 from .schema import RecordChecker
 
 logger = logging.getLogger(__name__)
 
-FIELDS = {"tokens": {"tokens", "entities", "pos", "id", "doc_id"}, "text": {"text", "entities", "id"}}
+FIELDS = {"tokens": {"tokens", "entities", "pos", "id", "doc_id"}, "text": FIELDS_OF_TEXT}
 """The fields that can have columns, by the one that is the sentence or text."""
 HEAD_ROWS = 1000
 """Rows from which it is seen how the tags of a column are written."""
@@ -47,8 +48,9 @@ def adapt_dataset(
         dataset: rows of tokens or of texts; a `DatasetDict` is converted split by split.
         columns: field → column. Either `tokens` or `text`; `entities`: for tokens, one or several columns of IOB2 or
             BIOES tags (strings or class labels) or a column of spans by tokens; for texts, a column of spans by
-            characters with start, end and label, in the forms of the format "text_spans". Optionally `id`, and for
-            tokens `pos` and `doc_id`; without `doc_id`, and for texts, every row is a document of its own. Or
+            characters with start, end and label, in the forms of the format "text_spans", or with the names given as
+            `start`, `end` and `type`, and `inclusive_end` if the end is that of the last character. Optionally `id`,
+            and for tokens `pos` and `doc_id`; without `doc_id`, and for texts, every row is a document of its own. Or
             "bigbio_kb", for a data set with that schema.
         labels: the entity types allowed; None allows any.
         word_splitter, sentence_splitter: how texts are split, see `load_nested_ner`.
@@ -116,11 +118,16 @@ def _columns_named(columns: Mapping[str, Any], known: Sequence[str]) -> list[str
     if not {content, "entities"} <= columns.keys() <= FIELDS[content]:
         raise ValueError(
             f"`columns` names {sorted(columns)}. Name `tokens` and `entities`, optionally `pos`, `id` and `doc_id`; or "
-            "`text` and `entities`, optionally `id`: every text is a document of its own, without tags."
+            "`text` and `entities`, optionally `id`, `start`, `end`, `type` and `inclusive_end`: every text is a "
+            "document of its own, without tags."
         )
     named: list[str] = []
     for field, value in columns.items():
-        if isinstance(value, str):
+        if content == "text" and field in ("start", "end", "type", "inclusive_end"):
+            continue  # of the entities
+        if isinstance(value, str) and content == "text" and value not in known:
+            named.append(value.partition(".")[0])
+        elif isinstance(value, str):
             named.append(value)
         elif isinstance(value, (list, tuple)) and (content, field) == ("tokens", "entities"):
             named += value
@@ -166,7 +173,7 @@ def _of_texts(dataset: Dataset, columns: Any, name: str, check: RecordChecker) -
         if isinstance(columns, str):
             yield bigbio_document(row, default_id, where, check)
         else:
-            form = TextForm(text=columns["text"], spans=(columns["entities"],), id=columns.get("id", "id"))
+            form = TextForm.named(columns)
             yield annotated_text(JsonObject(row, where, check), default_id, form)
 
 

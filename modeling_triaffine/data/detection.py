@@ -1,7 +1,9 @@
 """Which format a file or folder has: by its documents, by the keys of its JSON, by its first lines, or by its name."""
 
 import logging
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from .corpus_format import IN_LIST, CorpusFormat
 from .formats import FORMATS, FormatError
@@ -13,6 +15,18 @@ logger = logging.getLogger(__name__)
 
 TABLES = (".parquet", ".arrow", ".xlsx")
 SHOWN_KEYS = 12
+NAME_FIELDS = (
+    "Name its fields: --columns text=… entities=… start=… end=… type=… inclusive_end=true for texts with spans by "
+    "characters, --columns tokens=… entities=… for words with tags (columns={…} in Python); a field inside another one "
+    "is a path, as data.text"
+)
+
+
+def format_of_columns(columns: Mapping[str, Any]) -> str | None:
+    """The format of JSON whose fields are named; None if they are other columns."""
+    if "text" in columns:
+        return "text_spans"
+    return "word_tags" if isinstance(columns.get("tokens"), str) or "names" in columns else None
 
 
 def detect_format(path: Path) -> CorpusFormat:
@@ -130,10 +144,9 @@ def _not_detected(path: Path, head: str) -> CorpusError:
     if keys := sorted(record_keys(head)):
         found = ", ".join(map(repr, keys[:SHOWN_KEYS])) + (", …" if len(keys) > SHOWN_KEYS else "")
         problem = f"its JSON is of no known form; the keys of its first record are {found}"
-        remedy = "Name the form with format=… (--format) if it is one of these, or convert it with adapt_dataset"
-    else:
-        problem = f"its format cannot be detected; it begins with {head[:40]!r}"
-        of_tables = f"{OF_TABLES}. " if path.name.lower().endswith((".csv", ".csv.gz")) else ""
-        remedy = f"{of_tables}Name the format with format=… (--format)"
+        raise CorpusError.at(path, "", problem, NAME_FIELDS)
+    problem = f"its format cannot be detected; it begins with {head[:40]!r}"
+    of_tables = f"{OF_TABLES}. " if path.name.lower().endswith((".csv", ".csv.gz")) else ""
+    remedy = f"{of_tables}Name the format with format=… (--format)"
     known = "; ".join(f"{known.name!r} ({known.description})" for known in known_formats())
     return CorpusError.at(path, "", problem, f"{remedy}: {known}")

@@ -94,10 +94,14 @@ class JsonObject:
         return owner.fields.get(name)
 
     def _owner(self, path: str) -> tuple[JsonObject, str]:
-        """The object that has the field at the end of a path, and its name there; a number counts in a list."""
+        """The object that has the field at the end of a path, and its name there.
+
+        A number counts in a list, and * is the first field of an object.
+        """
         owner = self
         while path not in owner.fields and "." in path:
             name, _, path = path.partition(".")
+            name = next(iter(owner.fields), name) if name == "*" else name
             value = owner.fields.get(name)
             first, _, rest = path.partition(".")
             if isinstance(value, list) and first.isdecimal() and int(first) < len(value):
@@ -135,5 +139,5 @@ class JsonObject:
 
     def annotation(self, fragments: Sequence[Offsets], kind: str, quoted: str = "text") -> Annotation:
         """The entity that this object describes; the quote is its field `quoted`, if it has one."""
-        quote = self.value(quoted, str) if self.fields.get(quoted) else None
+        quote = self.value(quoted, str) if self.get(quoted) else None
         return Annotation(self.name, tuple(fragments), kind, quote, self.where)

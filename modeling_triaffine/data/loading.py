@@ -23,7 +23,7 @@ from huggingface_hub.utils.sha import sha_fileobj
 from ..model import text_triaffine
 from .alignment import WordSplitter
 from .corpus_format import CorpusFormat
-from .detection import known_formats, read_as
+from .detection import format_of_columns, known_formats, read_as
 from .documents import DEFAULT_SENTENCE_SPLITTER, Document, sentences_of, text_of
 from .features import FEATURES
 from .formats import FORMATS
@@ -74,8 +74,9 @@ def load_nested_ner(
         sentence_splitter: how texts are split into sentences: "punctuation" (the default, as in the pipeline), "lines"
             or "none". Only for formats that do not mark sentences.
         columns: the columns of "iob2", indices from 0: {"tokens": 0, "entities": [1, 2], "pos": 3}; the span group of
-            "docbin": {"entities": "sc"}; the layer and feature of "cas": {"entities": "layer:feature"}; None detects
-            them, and takes INCEpTION's built-in layer.
+            "docbin": {"entities": "sc"}; the layer and feature of "cas": {"entities": "layer:feature"}; the fields of
+            JSON, of texts {"text", "entities", "start", "end", "type", "inclusive_end"}, of words {"tokens",
+            "entities", "names"}. None detects them, and takes INCEpTION's built-in layer.
         streaming: return an `IterableDatasetDict` that reads while it is iterated. Memory is constant, except for JSON
             lists, which are parsed as a whole; repeated ids are not detected.
         cache_dir: where prepared data is kept; None is the default of the `datasets` library.
@@ -156,6 +157,8 @@ class CorpusFiles:
             raise TypeError(f"`labels` is the string {labels!r}. Give a list of types, such as [{labels!r}].")
         if columns is not None and not isinstance(columns, Mapping):
             raise TypeError(f"`columns` is {columns!r}. Give a mapping, such as {{'tokens': 0, 'entities': [1, 2]}}.")
+        if format is None and columns is not None:
+            format = format_of_columns(columns)
         parts = find_splits(path, format)
         self.parts = {only: parts[only]} if only in parts else parts
         self._format, self._columns = format, columns

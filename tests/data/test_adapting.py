@@ -118,7 +118,11 @@ class TestAdapt:
         span = {"first": 0, "stop": 4, "type": "A"}
         rows = Dataset.from_list([{"body": "Orsk", "words": ["Orsk"], "ents": [span]}])
         for content, problem, remedy in (
-            ({"text": "body"}, "field 'ents[0].start'", "Name it start or start_offset or start_idx or begin."),
+            (
+                {"text": "body"},
+                "field 'ents[0].start'",
+                "Name it start or start_offset or start_idx or start_position or begin.",
+            ),
             ({"tokens": "words"}, "field 'entities[0].start'", "Add it, an integer."),
         ):
             with pytest.raises(CorpusError) as caught:

@@ -1,8 +1,10 @@
 """JSON: sentences of words, texts with spans (Doccano, Prodigy, scripts), and Label Studio's tasks."""
 
 import pytest
+from datasets import Dataset
 
-from modeling_triaffine.data import CorpusError, load_nested_ner
+from modeling_triaffine.commands.convert import parse_column
+from modeling_triaffine.data import CorpusError, adapt_dataset, load_nested_ner
 from tests.helpers.corpora import NESTED, PUBLISHED, RECORD, read, region, spelled, task, write_json
 
 TEXT = "The mayor of Orsk slept. He woke."
@@ -214,3 +216,116 @@ class TestLabelStudio:
             "tasks without an annotation ignored": 1,
         }
         assert "record 0 (task 5): annotations[0].result[1]" in check.report()
+
+
+TEXTS = {
+    "start_position": {"text": TEXT, "entities": objects("start_position", "end_position", "entity_type")},
+    "full_text": {"full_text": TEXT, "spans": objects("start_position", "end_position", "entity_type")},
+    "content": {"content": TEXT, "entities": objects()},
+    "data": {"data": TEXT, "label": [[0, 17, "Person"], [13, 17, "City"]]},
+    "span and name": {
+        "text": TEXT,
+        "entities": [{"span": [0, 17], "name": "Person"}, {"span": [13, 17], "name": "City"}],
+    },
+    "span and entity_type": {
+        "text": TEXT,
+        "entities": [{"span": [0, 17], "entity_type": "Person"}, {"span": [13, 17], "entity_type": "City"}],
+    },
+    "points": {
+        "content": TEXT,
+        "annotation": [
+            {"label": ["Person"], "points": [{"start": 0, "end": 16, "text": "The mayor of Orsk"}]},
+            {"label": ["City"], "points": [{"start": 13, "end": 16, "text": "Orsk"}]},
+        ],
+        "extras": None,
+    },
+    "label, text and inclusive spans": {
+        "text": TEXT,
+        "label": {"Person": {"The mayor of Orsk": [[0, 16]]}, "City": {"Orsk": [[13, 16]]}},
+    },
+    "label and spans": {"text": TEXT, "labels": {"Person": [[0, 17]], "City": [[13, 17]]}},
+    "Argilla 2": {
+        "id": "7",
+        "fields": {"text": TEXT},
+        "responses": {"ner": [{"value": objects(), "user_id": "u"}]},
+        "suggestions": {"ner": {"value": objects(label="type")}},
+    },
+    "completions": {
+        "id": 1,
+        "data": {"text": TEXT},
+        "completions": [{"id": 1, "result": [region(0, 17, "Person"), region(13, 17, "City")]}],
+    },
+    "HyperText": {
+        "id": 2,
+        "data": {"text": TEXT},
+        "annotations": [
+            {
+                "result": [
+                    {
+                        "type": "hypertextlabels",
+                        "value": {"globalOffsets": {"start": start, "end": 17}, "hypertextlabels": [kind]},
+                    }
+                    for start, kind in ((0, "Person"), (13, "City"))
+                ]
+            }
+        ],
+    },
+    "sentences of characters": {
+        "sentences": [TEXT[:24], TEXT[25:]],
+        "ners": [[[0, 16, "Person"], [13, 16, "City"]], []],
+    },
+}
+
+
+@pytest.mark.parametrize("value", TEXTS.values(), ids=TEXTS)
+@pytest.mark.parametrize("as_list", [True, False])
+def test_common_forms_of_texts(tmp_path, value, as_list):
+    records, _ = read(write_json(tmp_path / "a.json", value, as_list=as_list))
+    assert [spelled(record) for record in records] == [NESTED, []]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"tokens": ["In", "Orsk"], "ner_tags": ["O", "B-City"]},
+        {"words": ["In", "Orsk"], "tags": ["O", "B-City"], "id": 3},
+        {"words": ["In", "Orsk"], "ner": ["O", "City"]},
+        {"tokens": ["In", "Orsk"], "text": "In Orsk", "labels": ["O", "City-B"]},
+        {"tokens": ["In", "Orsk"], "entity_mentions": [{"start": 1, "end": 2, "entity_type": "City", "text": "Orsk"}]},
+    ],
+)
+def test_common_forms_of_words(tmp_path, value):
+    (record,), _ = read(write_json(tmp_path / "a.jsonl", value))
+    assert record["tokens"] == ["In", "Orsk"]
+    assert spelled(record) == [("Orsk", "City")]
+
+
+def test_numbers_of_tags_need_names(tmp_path):
+    file = write_json(tmp_path / "a.jsonl", {"tokens": ["In", "Orsk"], "ner_tags": [0, 1]})
+    with pytest.raises(CorpusError, match=r"'ner_tags' has numbers, up to 1\. .*--columns names=O,B-City"):
+        read(file)
+    (entity,) = load_nested_ner(file, columns={"names": ["O", "B-City"]})["train"]["entities"][0]
+    assert entity == {"start": 1, "end": 2, "type": "City"}
+
+
+ODD = {"doc": {"body": TEXT}, "marks": [{"a": 0, "z": 16, "k": "Person"}, {"a": 13, "z": 16, "k": "City"}]}
+NAMES = {"text": "doc.body", "entities": "marks", "start": "a", "end": "z", "type": "k", "inclusive_end": True}
+
+
+def test_any_form_of_texts_by_the_names_of_its_fields(tmp_path):
+    file = write_json(tmp_path / "a.jsonl", ODD)
+    expected = [NESTED, []]
+    assert [spelled(record) for record in load_nested_ner(file, columns=NAMES)["train"]] == expected
+    assert [spelled(record) for record in adapt_dataset(Dataset.from_list([ODD]), NAMES)] == expected
+    given = ["text=doc.body", "entities=marks", "start=a", "end=z", "type=k", "inclusive_end=true"]
+    assert dict(map(parse_column, given)) == NAMES
+    with pytest.raises(ValueError, match=r"`columns` names \['marks', 'text'\]"):
+        load_nested_ner(file, columns={"text": "doc.body", "marks": "marks"})
+
+
+def test_an_unknown_form_ends_with_its_keys_and_the_option(tmp_path):
+    with pytest.raises(CorpusError) as caught:
+        read(write_json(tmp_path / "a.jsonl", ODD))
+    message = str(caught.value)
+    assert "the keys of its first record are 'doc', 'marks'. Name its fields: --columns text=… entities=…" in message
+    assert "Doccano" not in message

@@ -42,6 +42,7 @@ BUILT_IN = {
     "published_json": "json_lines:PUBLISHED_JSON",
     "pubtator": "pubtator:PUBTATOR",
     "text_spans": "text_spans:TEXT_SPANS",
+    "word_tags": "word_tags:WORD_TAGS",
 }
 """Name → module of this folder, and the format in it."""
 

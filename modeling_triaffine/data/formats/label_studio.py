@@ -11,6 +11,10 @@ from ..json_records import JsonObject, json_values
 from ..schema import RecordChecker
 from .text_spans import FURTHER_ANNOTATIONS, entity_of_each_type
 
+PLAIN, HYPERTEXT = "labels", "hypertextlabels"
+OLD_ANNOTATIONS = "completions"
+"""What versions before 1.0 call annotations."""
+
 
 def read_label_studio(path: Path, check: RecordChecker) -> Iterator[Document]:
     """Reads annotated tasks; a CorpusError names the task and the field."""
@@ -39,8 +43,9 @@ def _annotation_of(task: JsonObject) -> JsonObject | None:
     if task.fields.get("predictions"):
         note("predictions ignored", len(task.value("predictions", list)))
     remedy = "Export the tasks as JSON, together with their annotations"
-    task.require(["annotations"], "an exported task", remedy)
-    annotations = list(task.objects("annotations", remedy))
+    field = OLD_ANNOTATIONS if OLD_ANNOTATIONS in task.fields else "annotations"
+    task.require([field], "an exported task", remedy)
+    annotations = list(task.objects(field, remedy))
     made = [annotation for annotation in annotations if not annotation.fields.get("was_cancelled")]
     if len(made) < len(annotations):
         note("cancelled annotations ignored", len(annotations) - len(made))
@@ -56,10 +61,13 @@ def _annotation_of(task: JsonObject) -> JsonObject | None:
 def _regions(annotation: JsonObject) -> Iterator[Annotation]:
     for region in annotation.objects("result", "A result is an object"):
         kind = region.fields.get("type")
-        if kind == "labels":
-            value = region.object("value", "A region has a value")
-            offsets = value.value("start", int), value.value("end", int)
-            yield from entity_of_each_type(value, [offsets], value.value("labels", list))
+        value = region.object("value", "A region has a value") if kind in (PLAIN, HYPERTEXT) else region
+        if kind == PLAIN or (kind == HYPERTEXT and value.get("globalOffsets") is not None):
+            owner = value.object("globalOffsets", "It has start and end") if kind == HYPERTEXT else value
+            offsets = owner.value("start", int), owner.value("end", int)
+            yield from entity_of_each_type(value, [offsets], value.value(kind, list))
+        elif kind == HYPERTEXT:
+            annotation.check.drop("entities of HyperText without offsets in the text dropped", 1, region.where)
         else:
             annotation.check.note(f"results of type {kind!r} ignored")
 
@@ -76,6 +84,8 @@ LABEL_STUDIO = CorpusFormat(
     keys=(
         Keys.of("data annotations"),
         Keys.of("data predictions"),
+        Keys.of(f"data {OLD_ANNOTATIONS}"),
+        Keys.of(f"id {OLD_ANNOTATIONS}", forbidden="text sentence tokens passages"),
         Keys.of("id annotations", forbidden="text sentence tokens passages"),
     ),
     tools="Label Studio",

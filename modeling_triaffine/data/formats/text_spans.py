@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ...model.text_triaffine import Offsets
 from ...parsing import shown
@@ -17,11 +18,13 @@ from ..schema import RecordChecker, names_of
 SPANS = ("entities", "spans", "label", "labels", "denotations")
 LAST = "end_idx"
 """The offset of a span's last character, in data sets of CBLUE (CMeEE), which quote the span as `entity` or `text`."""
-START = ("start", "start_offset", "start_idx", "begin", "span.begin")
-END = ("end", "end_offset", LAST, "span.end")
-TYPE = ("label", "type", "labels", "obj", "entity_group")  # the last is of the pipeline, and of predict
-LISTED = ("span",)
+START = ("start", "start_offset", "start_idx", "start_position", "begin", "span.begin", "span.start")
+END = ("end", "end_offset", LAST, "end_position", "span.end")
+TYPE = ("label", "type", "labels", "obj", "entity_group", "entity_type", "name")  # entity_group: pipeline and predict
+LISTED = ("span", "points")
 """A list with [start, end], or with several fragments, as of PubAnnotation's discontinuous entities."""
+BY_LABEL = ("label", "labels")
+"""May be a dictionary: label → spans, or as in CLUENER label → text → spans, where the end is the last character."""
 BOOKKEEPING = {"id", "token_start", "token_end", "input_hash", "source"}
 """Fields of a span that only matter to the tool that wrote it."""
 BORDERS = "borders"
@@ -29,6 +32,8 @@ BORDERS = "borders"
 OF_TEXT = Keys.of("text")
 WITHOUT_SPANS = "texts without a field of spans read as without entities"
 FURTHER_ANNOTATIONS = "further annotations of a task ignored"
+FIELDS = frozenset({"text", "entities", "id", "start", "end", "type", "inclusive_end"})
+"""What `columns` may name."""
 REJECTED = ("reject", "ignore")
 """Values of Prodigy's `answer` for texts that should not be used."""
 
@@ -46,6 +51,7 @@ class TextForm:
         start, end, type: of a span that is an object; a list is [start, end, type].
         inclusive_end: whether the end is the offset of the last character, as it always is in `LAST`.
         id: the name of the text.
+        annotated_only: whether texts without any field of spans are those that nobody annotated, and not read.
     """
 
     keys: Keys = OF_TEXT
@@ -56,22 +62,49 @@ class TextForm:
     type: tuple[str, ...] = TYPE
     inclusive_end: bool = False
     id: str = "id"
+    annotated_only: bool = False
+
+    @classmethod
+    def named(cls, columns: Mapping[str, Any]) -> TextForm:
+        """The form that `columns` names; what it does not is as in other texts.
+
+        Raises:
+            ValueError: `columns` names other fields, or none for text and entities.
+        """
+        if not {"text", "entities"} <= columns.keys() <= FIELDS:
+            raise ValueError(
+                f"`columns` names {sorted(columns)}. Name `text` and `entities`, optionally `id`, and of the entities "
+                "`start`, `end`, `type` and inclusive_end=true, if the end is that of the last character."
+            )
+        of_span: dict[str, Any] = {name: (columns[name],) for name in ("start", "end", "type") if name in columns}
+        kept = {name: columns[name] for name in ("text", "id", "inclusive_end") if name in columns}
+        return cls(spans=(columns["entities"],), **kept, **of_span)
 
 
 TEXT_FORMS = (
     TextForm(),
     TextForm(Keys.of("sentence annotations"), text="sentence", spans=("annotations",)),
     TextForm(Keys.of("sentence entities"), text="sentence", spans=("entities",)),
+    TextForm(Keys.of("full_text"), text="full_text"),
+    *(TextForm(Keys.of(f"{text} {spans}"), text=text) for text in ("content", "data") for spans in SPANS),
+    TextForm(Keys.of("content annotation"), text="content", spans=("annotation",), inclusive_end=True),  # Dataturks
+    TextForm(
+        Keys.of("fields responses"), text="fields.text", spans=("responses.*.0.value",), annotated_only=True
+    ),  # Argilla 2
 )
 """The forms of texts with spans; a record is of the one that requires most of its keys."""
 
 
-def read_text_spans(path: Path, check: RecordChecker) -> Iterator[Document]:
+def read_text_spans(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None = None) -> Iterator[Document]:
     """Reads texts with spans by characters; a CorpusError names the line or record and the field.
 
     The names of the fields are those of `TEXT_FORMS`. A span is a list [start, end, type] or an object with start, end
     and type (a list of types: one entity each), and perhaps the covered `text`, which is checked.
+
+    Args:
+        columns: the names of the fields, see [`TextForm.named`]; None takes those of `TEXT_FORMS`.
     """
+    named = None if columns is None else TextForm.named(columns)
     texts, without_before = 0, check.counts[WITHOUT_SPANS]  # of other files of the split
     hashes: set[str] = set()
     for number, (raw, where) in enumerate(latest_annotations(json_values(path, check), check)):
@@ -84,7 +117,10 @@ def read_text_spans(path: Path, check: RecordChecker) -> Iterator[Document]:
                 if text_hash in hashes:
                     check.note("texts read again, with the _input_hash of one before", example=where)
                 hashes.add(text_hash)
-            form = form_of(record)
+            form = named or form_of(record)
+            if form.annotated_only and not any(isinstance(record.get(name), list) for name in form.spans):
+                check.note("texts without a response ignored", example=where)
+                continue
             yield annotated_text(record, f"{document_name(path, check)}:{number}", form)
     if texts and check.counts[WITHOUT_SPANS] - without_before == texts:
         problem = f"no text has spans, in none of the fields {', '.join(map(repr, form.spans))}"
@@ -151,6 +187,9 @@ def _annotations(record: JsonObject, form: TextForm) -> Iterator[Annotation]:
     if key is None:
         record.check.note(WITHOUT_SPANS, example=record.where)
         return
+    if key in BY_LABEL and isinstance(record.get(key), Mapping):
+        yield from _by_label(record.object(key, "It has the spans of each label"), form.inclusive_end)
+        return
     for index, raw in enumerate(record.value(key, list)):
         name = f"{key}[{index}]"
         if isinstance(raw, list):
@@ -162,20 +201,36 @@ def _annotations(record: JsonObject, form: TextForm) -> Iterator[Annotation]:
 
 
 def _entities_of_span(span: JsonObject, form: TextForm) -> Iterator[Annotation]:
-    kind = _name_among(form.type, span)
+    kind = name_among(form.type, span)
     listed = next((name for name in LISTED if isinstance(span.fields.get(name), list)), None)
     if listed:
         fragments, used = _listed_offsets(span, listed, form.inclusive_end), [listed]
     else:
-        start, end = used = [_name_among(names, span) for names in (form.start, form.end)]
+        start, end = used = [name_among(names, span) for names in (form.start, form.end)]
         last = form.inclusive_end or end == LAST
         fragments = [(span.value(start, int), span.value(end, int) + last)]
     quote = "entity" if LAST in used and "entity" in span.fields else "text"
+    quote = "points.0.text" if span.get("points.0.text") and len(fragments) == 1 else quote
     for ignored in span.fields.keys() - BOOKKEEPING - _first_keys(*used, kind, quote):
         span.check.note(f"span field '{ignored}' ignored")
     found = span.get(kind)
     types = found if isinstance(found, list) else [span.value(kind, str)]
     yield from entity_of_each_type(span, fragments, types, quote)
+
+
+def _by_label(labels: JsonObject, inclusive_end: bool) -> Iterator[Annotation]:
+    """The entities in a dictionary: label → spans, or label → text → spans with inclusive ends."""
+    for kind, found in labels.fields.items():
+        by_text: Mapping[str | None, Any] = found if isinstance(found, Mapping) else {None: found}
+        for quote, spans in by_text.items():
+            name = f"{labels.name}.{kind}" + ("" if quote is None else f".{quote}")
+            for span in spans if isinstance(spans, list) else [spans]:
+                if not isinstance(span, list) or [type(one) for one in span] != [int, int]:
+                    raise labels.check.error(
+                        labels.where, f"field '{name}' has {shown(span)}", "A span is [start, end]"
+                    )
+                fragment = span[0], span[1] + (inclusive_end or quote is not None)
+                yield Annotation(name, (fragment,), str(kind), quote, labels.where)
 
 
 def _listed_offsets(span: JsonObject, name: str, inclusive_end: bool) -> list[Offsets]:
@@ -188,7 +243,7 @@ def _listed_offsets(span: JsonObject, name: str, inclusive_end: bool) -> list[Of
             start, end = pair
         else:
             part = JsonObject(pair, span.where, span.check, f"{span.name_of(name)}[{index}]")
-            start, end = (part.value(_name_among(names, part), int) for names in (START, END))
+            start, end = (part.value(name_among(names, part), int) for names in (START, END))
         fragments.append((start, end + inclusive_end))
     return fragments
 
@@ -197,7 +252,7 @@ def _first_keys(*paths: str) -> set[str]:
     return {path.partition(".")[0] for path in paths}
 
 
-def _name_among(names: Sequence[str], span: JsonObject) -> str:
+def name_among(names: Sequence[str], span: JsonObject) -> str:
     if found := [name for name in names if name in span.fields or span.get(name) is not None]:
         return found[0]
     problem = f"is missing; the fields are {names_of(span.fields)}"
@@ -223,6 +278,7 @@ TEXT_SPANS = CorpusFormat(
     has_own_words=False,
     suffixes=(".jsonl", ".ndjson", ".json"),
     keys=tuple(form.keys for form in TEXT_FORMS),
-    tools="Doccano, Prodigy, PubAnnotation, Label Studio (JSON-MIN), scripts",
+    columns="the fields: {'text': …, 'entities': …, 'start': …, 'end': …, 'type': …, 'inclusive_end': True}",
+    tools="Doccano, Prodigy, PubAnnotation, Label Studio (JSON-MIN), Dataturks, Argilla, scripts",
     example='{"text": "The mayor of Orsk", "entities": [{"start": 13, "end": 17, "label": "City"}]}',
 )

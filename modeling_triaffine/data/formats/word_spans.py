@@ -5,7 +5,8 @@
     {"doc_key": "news-1", "sentences": [["He", "slept"], ["in", "Orsk"]], "ner": [[], [[3, 3, "City"]]]}
 
 The first form is GLiNER's, the second W2NER's, whose entities list their words, the third DyGIE++'s and PURE's: a
-document, whose words are numbered through its sentences; in `ners`, of biaffine-ner, through each sentence. Records
+document, whose words are numbered through its sentences; in `ners`, of biaffine-ner, through each sentence, and where
+the sentences are texts, by their characters. Records
 come as JSON lines or as one JSON list. Other fields (relations, clusters) are ignored and counted.
 """
 
@@ -15,7 +16,7 @@ from typing import Any
 
 from ...parsing import shown
 from ..corpus_format import CorpusFormat, Keys
-from ..documents import Document, Sentence, document_of_words
+from ..documents import Annotation, Document, Sentence, document_of_words
 from ..json_records import JsonObject, json_values
 from ..reading import document_name
 from ..schema import Entity, RecordChecker
@@ -31,6 +32,13 @@ def read_inclusive_spans(path: Path, check: RecordChecker) -> Iterator[Document]
         record.note_other_fields(words, SPANS, SPANS_OF_SENTENCES, "doc_key")
         key = record.fields.get("doc_key")
         doc_id = f"{document_name(path, check)}:{number}" if key is None else str(key)
+        if (
+            words == SENTENCES
+            and SPANS_OF_SENTENCES in record.fields
+            and all(isinstance(one, str) for one in record.value(SENTENCES, list))
+        ):
+            yield _of_characters(record, doc_id)
+            continue
         sentences = []
         for sent_id, (tokens, entities) in enumerate(WORDS[words](record)):
             if not tokens:
@@ -71,6 +79,23 @@ def _of_documents(record: JsonObject) -> Iterator[tuple[list[Any], list[Entity]]
                 raise record.error(f"{field}[{number}]", f"is {shown(value)}", "It must be a list")
         yield tokens, entities_of_words(record, of_sentence, f"{name}[{number}]", first, len(tokens))
         first += len(tokens) if name == SPANS else 0
+
+
+def _of_characters(record: JsonObject, doc_id: str) -> Document:
+    """A document whose sentences are texts, with inclusive spans by the characters of each."""
+    name = SPANS_OF_SENTENCES
+    sentences, spans = record.value(SENTENCES, list), record.value(name, list)
+    if len(sentences) != len(spans) or not all(isinstance(one, list) for one in spans):
+        raise record.error(name, f"is {shown(spans)}", f"Give a list for each of the {len(sentences)} sentences")
+    annotations, borders, first = [], [], 0
+    for number, (text, of_sentence) in enumerate(zip(sentences, spans, strict=True)):
+        field = f"{name}[{number}]"
+        for entity in entities_of_words(record, of_sentence, field, 0, len(text), "[first character, last one, type]"):
+            fragment = (first + entity["start"], first + entity["end"])
+            annotations.append(Annotation(field, (fragment,), entity["type"], None, record.where))
+        borders.append(first)
+        first += len(text) + 1
+    return Document(doc_id, record.where, "\n".join(sentences), annotations, borders[1:], has_sentences=True)
 
 
 def entities_of_words(

@@ -1,0 +1,28 @@
+"""Words with tags, or with entities by words."""
+
+import json
+
+from ..corpora import TOKENS
+from . import JSON_VALUES, FormatCase, after
+
+SENTENCE = {
+    "tokens": TOKENS,
+    "entity_mentions": [
+        {"start": 0, "end": 4, "entity_type": "Person"},
+        {"start": 3, "end": 4, "entity_type": "City"},
+    ],
+}
+BAD = {
+    "no tags": ({"tokens": ["a"]}, "'ner_tags'"),
+    "numbers": ({"tokens": ["a"], "tags": [7]}, "'tags' has numbers, up to 7", "names=O,"),
+    "fewer tags": ({"tokens": ["a", "b"], "ner_tags": ["O"]}, "1 tags for 2 tokens"),
+    "no tag": ({"tokens": ["a"], "ner_tags": [None]}, "'ner_tags' has null"),
+    "no type": ({"tokens": ["a"], "entity_mentions": [{"start": 0, "end": 1}]}, "entity_mentions[0].label"),
+}
+CASE = FormatCase(
+    {"a.jsonl": json.dumps(SENTENCE)},
+    bad=BAD,
+    put=after(SENTENCE),
+    place="line 2",
+    anything=JSON_VALUES.map(json.dumps),
+)
