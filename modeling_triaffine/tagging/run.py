@@ -100,7 +100,7 @@ def options_of_outputs(model: str, tagging: Tagging, reading: Reading) -> dict[s
         "model": model,
         "threshold": tagging.threshold,
         "overlap": tagging.overlap,
-        "bf16": tagging.bf16 or None,  # earlier versions had no such option
+        "bf16": tagging.bf16,
         "text_column": reading.text_column,
         "entities_column": reading.entities_column,
         "max_characters": reading.max_characters,

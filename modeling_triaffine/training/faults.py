@@ -168,6 +168,6 @@ def _describe_memory(error: BaseException, batch: Sequence[Any]) -> str:
     elif batch:
         where = f" at a batch of {batch[0]} sentences of up to {batch[1]} sub-words"
     return (
-        f"Out of memory{where} ({reason}). To reduce memory: {smaller}--{ACTIVATION_CHECKPOINTING}; --save_memory "
-        "(full triaffine tensors, one process); --bf16; or a new model with --triaffine_rank 64."
+        f"Out of memory{where} ({reason}). To reduce memory: {smaller}--{ACTIVATION_CHECKPOINTING}; --bf16; "
+        "or a new model with --triaffine_rank 64."
     )

@@ -4,6 +4,8 @@ The faults are real ones: numbers that overflow, an allocation beyond all memory
 `test_faults_of_runs.py`.
 """
 
+import math
+import re
 from dataclasses import fields
 
 import pytest
@@ -14,8 +16,9 @@ from transformers import TrainerCallback
 from modeling_triaffine.training import NestedNERTrainingArguments
 from modeling_triaffine.training.batching import RECORD_IDS, RecordCollator
 from modeling_triaffine.training.checkpoints import find_checkpoint
+from modeling_triaffine.training.command_line import training_options
 from modeling_triaffine.training.facts import describe_settings
-from modeling_triaffine.training.faults import OutOfMemoryError, TrainingFault
+from modeling_triaffine.training.faults import OutOfMemoryError, TrainingFault, loss_error
 from tests.helpers.faults import (
     RECORDS,
     UPDATES,
@@ -115,6 +118,13 @@ def test_memory_that_runs_out_is_explained_with_what_reduces_it(tmp_path, fail, 
     for option in ("max_subwords_per_batch", "gradient_accumulation_steps", "triaffine_rank", "bf16"):
         assert f"--{option}" in str(caught.value)
     assert any(field.name in str(caught.value) for field in fields(trainer.args) if "_checkpointing" in field.name)
+    assert {*re.findall(r"--(\w+)", str(caught.value))} <= training_options().keys()
+
+
+def test_what_a_loss_that_is_not_finite_advises_are_options() -> None:
+    named = re.findall(r"--(\w+)", str(loss_error(1, math.nan, ["a"], [])))
+    assert len(named) > 3
+    assert {*named} <= training_options().keys()
 
 
 def test_memory_that_one_sentence_exhausts_is_explained_with_its_name(tmp_path) -> None:
