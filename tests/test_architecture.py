@@ -48,7 +48,7 @@ def folders() -> list[str]:
 
 
 def test_every_folder_has_its_layer():
-    assert sorted(folder for layer in LAYERS for folder in layer) == folders()
+    assert sorted(folder for layer in LAYERS for folder in layer) == folders(), "name the folder in LAYERS"
 
 
 @pytest.mark.parametrize("folder", folders())

@@ -66,8 +66,8 @@ PAGES = load("write_pages").PAGES
 @pytest.mark.contract
 @pytest.mark.parametrize("name", PAGES)
 def test_written_pages_are_up_to_date(name):
-    """`python docs/_site/write_pages.py` writes them."""
-    assert (REPOSITORY / "docs" / name).read_text(encoding="utf-8") == PAGES[name]()
+    written = (REPOSITORY / "docs" / name).read_text(encoding="utf-8")
+    assert written == PAGES[name](), "run: python docs/_site/write_pages.py"
 
 
 def test_every_option_can_be_found_by_its_name(site):

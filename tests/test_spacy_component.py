@@ -291,7 +291,7 @@ def test_invalid_settings_are_errors(folder, tmp_path):
     with pytest.raises(ValueError, match="threshold"):
         spacy_pipeline(folder, threshold=2.0)
     with pytest.raises(ValueError, match="overlap"):
-        spacy_pipeline(folder, overlap="longest")
+        spacy_pipeline(folder, overlap="nonesuch")
 
 
 def test_a_missing_folder_is_never_taken_for_a_hub_name(folder, tmp_path, monkeypatch):

@@ -37,7 +37,7 @@ def test_the_space_installs_what_the_package_needs():
     setup.read(REPOSITORY / "setup.cfg")
     lines = (REPOSITORY / "examples" / "space" / "requirements.txt").read_text().splitlines()
     installed = {line.strip() for line in lines if line.strip() and not line.startswith("#")}
-    assert installed == set(setup["options"]["install_requires"].split())
+    assert installed == set(setup["options"]["install_requires"].split()), "change examples/space/requirements.txt"
 
 
 @pytest.mark.parametrize("package", LOWEST_VERSIONS)

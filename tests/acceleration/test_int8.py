@@ -91,7 +91,7 @@ def test_several_quantized_models_and_other_users_of_onnxruntime_work_in_one_pro
     onnxruntime.InferenceSession(_graph(np.ones((2, 3), np.float32), None), providers=["CPUExecutionProvider"])
 
 
-@pytest.mark.parametrize(("keywords", "fact"), [({"quantize": "int3"}, "int8"), ({"device": "cuda"}, "cuda")])
+@pytest.mark.parametrize(("keywords", "fact"), [({"quantize": "nonesuch"}, "int8"), ({"device": "cuda"}, "cuda")])
 def test_what_cannot_be_quantized_is_refused(model, encoder, keywords, fact):
     with pytest.raises(ValueError, match=fact):
         NestedNERPipeline(model=model, processor=tiny_processor(encoder), **{"quantize": "int8", **keywords})

@@ -140,7 +140,7 @@ def test_a_link_stays_and_what_it_leads_to_is_written(command, saved_model, tmp_
 
 MISTAKES = {
     "no tool": (["texts.txt", "--output", "x"], ["--to"]),
-    "another tool": (["texts.txt", "--output", "x", "--to", "prodigy"], ["'prodigy'", "'label_studio'"]),
+    "another tool": (["texts.txt", "--output", "x", "--to", "nonesuch"], ["'nonesuch'", "'label_studio'"]),
     "no file": (["none.txt", "--output", "x", "--to", "brat"], ["none.txt"]),
     "no texts": (["empty.txt", "--output", "x", "--to", "brat"], ["empty.txt", "no text"]),
     "folder without texts": (["folder", "--output", "x", "--to", "brat"], ["folder", ".txt"]),

@@ -160,5 +160,5 @@ class TestLoading:
     def test_splitters(self, tmp_path):
         write(tmp_path)
         assert len(load(tmp_path, sentence_splitter="none")["train"]) == 1
-        with pytest.raises(ValueError, match="`sentence_splitter` is 'words'; choose one of"):
-            load(tmp_path, sentence_splitter="words")
+        with pytest.raises(ValueError, match="`sentence_splitter` is 'nonesuch'; choose one of"):
+            load(tmp_path, sentence_splitter="nonesuch")

@@ -84,8 +84,8 @@ def test_flat_annotation_keeps_nested_entities_that_are_annotated(collate):
 
 
 def test_unknown_flat_annotation_is_an_error(encoder):
-    with pytest.raises(ValueError, match="flat_annotation is 'inner'"):
-        DataCollatorForNestedNER(tiny_processor(encoder), LABEL2ID, "inner")
+    with pytest.raises(ValueError, match="flat_annotation is 'nonesuch'"):
+        DataCollatorForNestedNER(tiny_processor(encoder), LABEL2ID, "nonesuch")
 
 
 def test_arguments_of_other_types_are_errors(encoder):

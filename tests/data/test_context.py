@@ -112,8 +112,8 @@ def test_sentences_of_a_document_are_all_numbered_or_none():
 
 
 def test_wrong_arguments():
-    with pytest.raises(ValueError, match="There is no context 'next'"):
-        add_context(MIXED, "next", 9)
+    with pytest.raises(ValueError, match="There is no context 'nonesuch'"):
+        add_context(MIXED, "nonesuch", 9)
     with pytest.raises(ValueError, match="max_tokens is -1"):
         add_context(MIXED, "document", -1)
     with pytest.raises(TypeError, match="type IterableDataset"):

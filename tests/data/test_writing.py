@@ -360,8 +360,8 @@ class TestFolder:
             write_nested_ner({"../train": rows}, tmp_path / "new", "json_lines")
 
     def test_unknown_format(self, tmp_path):
-        with pytest.raises(ValueError, match=r"'genia'.*json_lines, iob2, text_spans, brat"):
-            write_nested_ner({"train": []}, tmp_path / "new", "genia")
+        with pytest.raises(ValueError, match=r"'nonesuch'.*json_lines, iob2, text_spans, brat"):
+            write_nested_ner({"train": []}, tmp_path / "new", "nonesuch")
         assert not (tmp_path / "new").exists()
 
 

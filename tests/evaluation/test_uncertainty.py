@@ -77,5 +77,5 @@ def test_texts_are_read_as_the_pipeline_reads_them_and_unsure_whatever_the_batch
 
 
 def test_measures_are_named(saved_model):
-    with pytest.raises(ValueError, match=r"'variance'.*'margin'.*'entropy'"):
-        read_texts(NestedNERPipeline(model=str(saved_model)), ["a"], "variance")
+    with pytest.raises(ValueError, match=r"'nonesuch'.*'margin'.*'entropy'"):
+        read_texts(NestedNERPipeline(model=str(saved_model)), ["a"], "nonesuch")

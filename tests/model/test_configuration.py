@@ -71,8 +71,11 @@ def test_keys_of_json_become_numbers_and_label2id_alone_is_enough():
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        *(("attention", value) for value in ("biaffine", 3, None, ["triaffine"])),
-        *((name, "other") for name in ("scoring", "cross_span_axis", "loss_reduction", "subword_pooling", "context")),
+        *(("attention", value) for value in ("nonesuch", 3, None, ["triaffine"])),
+        *(
+            (name, "nonesuch")
+            for name in ("scoring", "cross_span_axis", "loss_reduction", "subword_pooling", "context")
+        ),
         *((name, value) for name in ("triaffine_dim", "max_candidates") for value in (0, 2.5, True, "8", 2**30, None)),
         *((name, value) for name in ("triaffine_rank", "max_span_width") for value in (0, -1, 1.0)),
         *(("mlp_dropout", value) for value in (1.0, -0.1, float("nan"), "0.1", True, None)),

@@ -68,10 +68,10 @@ PROCESSORS: list[tuple[Any, str]] = [
     ({"max_subwords": "192"}, "`max_subwords` is '192'; give a whole number from 8 to"),
     ({"max_subwords": 3}, "`max_subwords` is 3; give a whole number from 8 to"),
     ({"max_sentence_words": -1}, "`max_sentence_words` is -1"),
-    ({"context": "all"}, "`context` is 'all'"),
+    ({"context": "nonesuch"}, "`context` is 'nonesuch'"),
     ({"max_sentence_words": 10**9}, "`max_sentence_words` is 1000000000; give a whole number from 1 to"),
     ({"vocabulary_parts": 5}, "`vocabulary_parts` is 5; give a list"),
-    ({"vocabulary_parts": ["foo"]}, r"`vocabulary_parts` holds \['foo'\]; choose among words"),
+    ({"vocabulary_parts": ["nonesuch"]}, r"`vocabulary_parts` holds \['nonesuch'\]; choose among words"),
     ({"sentence_splitter": ["lines"]}, r"`sentence_splitter` is \['lines'\]"),
     ([], "processor_config.json"),
 ]

@@ -197,4 +197,4 @@ def test_an_installed_policy_is_found_by_its_name(monkeypatch, tmp_path):
 
 def test_unknown_overlap_policy():
     with pytest.raises(ValueError, match="'all', 'nested', 'flat'"):
-        decode(candidate_output(), overlap="longest")
+        decode(candidate_output(), overlap="nonesuch")

@@ -34,9 +34,10 @@ HEADS = heads()
 
 
 def test_every_kind_has_a_module_and_is_part_of_a_head():
-    assert ATTENTION_MODULES.keys() == {name for name, kind in ATTENTIONS.items() if kind.reads_words}
+    where = "a kind of kinds_triaffine.py needs its module in factors_triaffine.py"
+    assert ATTENTION_MODULES.keys() == {name for name, kind in ATTENTIONS.items() if kind.reads_words}, where
     for modules, reads_words in ((SCORING_MODULES, True), (BIAFFINE_MODULES, False)):
-        assert modules.keys() == {name for name, kind in SCORINGS.items() if kind.reads_words == reads_words}
+        assert modules.keys() == {name for name, kind in SCORINGS.items() if kind.reads_words == reads_words}, where
     attentions, scorings, _ = map(set, zip(*HEADS, strict=True))
     assert (attentions, scorings) == (set(ATTENTIONS), set(SCORINGS))
 

@@ -202,7 +202,7 @@ def test_a_collection_of_texts_gives_a_list_equal_to_single_texts_and_a_stream(f
 CALLS = [
     ({"threshold": value}, ValueError, "`threshold` is ") for value in ("0.5", True, float("nan"), 2, -0.1, [0.5])
 ] + [
-    ({"overlap": "longest"}, ValueError, "`overlap` is 'longest'"),
+    ({"overlap": "nonesuch"}, ValueError, "`overlap` is 'nonesuch'"),
     *(({"batch_size": value}, ValueError, "`batch_size` is ") for value in (0, "2", 1.5)),
     *(({"aggregation_strategy": value}, ValueError, "`aggregation_strategy`") for value in ("none", 3)),
     *(({"ignore_labels": value}, ValueError, "`ignore_labels` is .*DNA") for value in ("DNA", ["PER"], 3)),

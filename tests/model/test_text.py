@@ -165,9 +165,9 @@ def test_a_word_splitter_can_be_the_json_of_any_pre_tokenizer():
     with pytest.raises(ValueError, match="cannot read"):
         word_splitter({"type": "Nothing"})
     with pytest.raises(ValueError, match="word_splitter"):
-        word_splitter("spaces")
+        word_splitter("nonesuch")
     with pytest.raises(ValueError, match="sentence_splitter"):
-        sentence_splitter("commas")
+        sentence_splitter("nonesuch")
 
 
 @given(st.text(st.characters(exclude_categories=()), max_size=60))

@@ -414,7 +414,7 @@ def test_handler_explains_what_is_wrong_with_a_request(saved_model):
         ({"inputs": TEXT, "parameters": {"treshold": 0.5}}, "but not 'treshold'"),
         ({"inputs": TEXT, "parameters": {"threshold": "0.5"}}, "`threshold` is '0.5'"),
         ({"inputs": TEXT, "parameters": {"threshold": 2}}, "`threshold` is 2"),
-        ({"inputs": TEXT, "parameters": {"overlap": "none"}}, "`overlap` is 'none'"),
+        ({"inputs": TEXT, "parameters": {"overlap": "nonesuch"}}, "`overlap` is 'nonesuch'"),
         ({"inputs": TEXT, "parameters": {"aggregation_strategy": "none"}}, "`aggregation_strategy` is 'none'"),
     ):
         with pytest.raises(ValueError, match=message):

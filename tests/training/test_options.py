@@ -50,7 +50,7 @@ def test_values_are_read_as_yaml_python_and_the_command_line_give_them(name, val
         ("learning_rate", "fast", "learning_rate is 'fast'; it must be a number."),
         ("learning_rate", -1, "learning_rate is -1; it must be at least 0 and below inf"),
         ("seed", "7.5", "seed is 7.5; it must be a whole number."),
-        ("words", "all", "words is 'all'; choose one of 'auto', 'corpus', 'text', 'both'."),
+        ("words", "nonesuch", "words is 'nonesuch'; choose one of 'auto', 'corpus', 'text', 'both'."),
         ("do_train", "perhaps", "do_train is 'perhaps'; it must be true or false."),
         ("train_file", 3, "train_file is 3; it must be a string."),
         ("optim", "adamm", "optim is 'adamm'; choose one of 'adamw_torch', "),
