@@ -53,7 +53,7 @@ def quantize_linear_layers(module: nn.Module) -> None:
     """
     if hasattr(module, "merge_and_unload"):
         raise ValueError(
-            "The encoder has adapters of PEFT, and its layers cannot be quantized beside them. Merge them first: "
+            "The encoder has PEFT adapters, and its layers cannot be quantized next to them. Merge the adapters first: "
             "model.encoder = model.encoder.merge_and_unload()."
         )
     for parent in list(module.modules()):
@@ -90,7 +90,7 @@ class QuantizedLinear(nn.Module):
         self.session = _open_session(self.graph)
 
     def _save_to_state_dict(self, *arguments: Any) -> None:
-        raise ValueError("A model quantized to int8 cannot be saved; save it before it is quantized.")
+        raise ValueError("A model quantized to int8 cannot be saved; save it before you quantize it.")
 
     def forward(self, values: Tensor) -> Tensor:
         """values [..., in] → [..., out], in the precision of the values."""

@@ -107,7 +107,7 @@ def named_texts(source: str, text_column: str, output: Path) -> Iterator[tuple[s
     if path.is_dir():
         files = sorted(path.rglob("*.txt"))
         if not files:
-            raise ValueError(f"{source} has no .txt files. Give a folder of texts, or a file with one text a line.")
+            raise ValueError(f"{source} has no .txt files. Give a folder of texts, or a file with one text per line.")
         for file in files:
             content = file.read_bytes().removeprefix(BOM_UTF8)
             yield file.relative_to(path).as_posix().removesuffix(".txt"), decode(content, str(file))
@@ -119,7 +119,7 @@ def named_texts(source: str, text_column: str, output: Path) -> Iterator[tuple[s
         own = record.get("id")
         name = f"{stem}-{number:05}" if own is None else str(own)
         if name in names:
-            raise ValueError(f"{source}: the id {name!r} comes twice. Give every text its own id, or none.")
+            raise ValueError(f"{source}: the id {name!r} occurs twice. Give every text its own id, or none.")
         names.add(name)
         yield name, record[text_column]
 

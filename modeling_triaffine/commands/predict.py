@@ -45,7 +45,7 @@ def command(
         str | None,
         choice(
             "Format of the input",
-            {"text": "a text a line", "jsonl": "a JSON object a line"},
+            {"text": "one text per line", "jsonl": "one JSON object per line"},
             "--format",
             unset="by its name",
         ),

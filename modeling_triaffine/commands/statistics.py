@@ -98,6 +98,6 @@ def candidate_warning(name: str, statistics: Statistics) -> str:
     reachable = 1 - spans / statistics["entities"]
     return (
         f"{name}: {statistics['sentences_above_max_candidates']} sentences have more entities than max_candidates = "
-        f"{statistics['max_candidates']}; {spans} entities are out of reach, recall cannot exceed {reachable:.2%}. "
+        f"{statistics['max_candidates']}; {spans} entities cannot be found, so recall cannot exceed {reachable:.2%}. "
         f"With max_candidates = {most} all can be found."
     )

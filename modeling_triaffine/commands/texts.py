@@ -101,4 +101,6 @@ def _decode_json(line: bytes, where: str) -> dict[str, Any]:
         return decode_object(line)
     except DataError as error:
         problem = f"{where}: {error.problem}"
-        raise ValueError(f"{problem}. Every line must be a JSON object in UTF-8, without a list around them.") from None
+        raise ValueError(
+            f"{problem}. Every line must be a JSON object in UTF-8; the objects must not be inside a list."
+        ) from None

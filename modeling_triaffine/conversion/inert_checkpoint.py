@@ -64,7 +64,7 @@ def read_checkpoint(path: str | Path) -> Any:
             reason = "its pickle has calls or instructions that a saved model does not need"
         raise CheckpointError(
             f"{path} was not written by torch.save (of torch 1.6 or later), or is damaged: {reason.rstrip('.')}. Give "
-            "the .pth file of a published training; if it is one, download or save it again."
+            "a .pth file that the published code saved; if it is one, download or save it again."
         ) from None
 
 

@@ -79,8 +79,9 @@ def export_onnx(model: TriaffineForNestedNER, processor: TriaffineProcessor, pat
     differences = [np.abs(found[name] - expected[name].numpy()).max() for name in outputs if name.endswith("logits")]
     if not max(differences) <= TOLERANCE:
         raise ValueError(
-            f"The scores of the exported graph differ by up to {max(differences):.2g} from those of the model: torch "
-            f"mistranslates a part of it, probably of its encoder ({encoder}). This model cannot be exported."
+            f"The scores of the exported graph differ by up to {max(differences):.2g} from those of the model, "
+            f"because torch mistranslates a part of it, probably of its encoder ({encoder}). This model cannot be "
+            "exported."
         )
     return float(max(differences))
 

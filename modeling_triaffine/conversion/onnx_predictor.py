@@ -105,7 +105,10 @@ class OnnxNestedNER(NestedNERPipeline):
 
     def save_pretrained(self, save_directory: str | os.PathLike[str], **kwargs: Any) -> None:
         """Raises ValueError: a graph is a file, which is copied or uploaded with its folder."""
-        raise ValueError("OnnxNestedNER: the folder that `triaffine-ner export` wrote is the model; copy or upload it.")
+        raise ValueError(
+            "OnnxNestedNER cannot be saved: the model is the folder that `triaffine-ner export` wrote; "
+            "copy or upload it."
+        )
 
     def push_to_hub(self, repo_id: str, **options: Any) -> Any:
         """Raises ValueError, as `save_pretrained`."""

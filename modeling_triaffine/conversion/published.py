@@ -121,8 +121,8 @@ def convert_published(
     except RuntimeError as error:
         reason = textwrap.shorten(str(error), LONGEST_REASON, placeholder=" …")
         raise CheckpointError(
-            f"{checkpoint} cannot be converted. {reason} It was saved by other code than the published one, or trained "
-            "on another encoder than the one given."
+            f"{checkpoint} cannot be converted. {reason} It was not saved by the published code, or it was trained "
+            "with another encoder than the one given."
         ) from None
     processor = TriaffineProcessor.from_encoder(encoder, max_subwords=config.max_subwords, context=config.context)
     processor.vocabulary_parts = parts
@@ -230,8 +230,8 @@ def _check_encoder(root: InertObject, config: Any, encoder: str) -> None:
         ours = getattr(config, name, None)
         if name in noted and ours is not None and noted[name] != ours:
             raise ValueError(
-                f"The checkpoint's encoder has {name} {noted[name]!r}, but {encoder} has {ours!r}. Give the encoder of "
-                "the training."
+                f"The checkpoint's encoder has {name} {noted[name]!r}, but {encoder} has {ours!r}. Give the encoder "
+                "that the checkpoint was trained with."
             )
 
 
@@ -260,7 +260,8 @@ def _read_vocabularies(
         if missing or not fits or numbers != list(range(len(numbers))):
             raise ValueError(
                 f"{path} does not match the checkpoint, which has {rows} rows for {part}: it must have [PAD], [UNK] "
-                f"and a name for each number from 0, and has {len(numbers)} names. Give the file of the training."
+                f"and a name for each number from 0, and has {len(numbers)} names. Give the file that the checkpoint "
+                "was trained with."
             )
         by_row = sorted(numbered, key=numbered.__getitem__)
         names = dict.fromkeys([PADDING, UNKNOWN, *by_row])

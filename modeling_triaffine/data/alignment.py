@@ -82,7 +82,7 @@ def align_entities(
     for entity in entities_by_characters:
         start, end = entity["start"], entity["end"]
         if not 0 <= start < end <= len(text):
-            raise ValueError(f"Entity {dict(entity)} is outside of its text of {len(text)} characters.")
+            raise ValueError(f"Entity {dict(entity)} is outside its text of {len(text)} characters.")
         first, stop = bisect_right(ends, start), bisect_left(starts, end)  # the words that overlap the entity
         if first < stop and start <= starts[first] and ends[stop - 1] <= end:
             aligned.append(Entity(start=first, end=stop, type=entity["type"]))
@@ -214,7 +214,7 @@ def retokenize_record(record: dict[str, Any], word_splitter: WordSplitter) -> di
     words = split_words(text, word_splitter)
     if not words:
         name = record.get("id", record["tokens"])
-        raise ValueError(f"Sentence {name!r} consists of white space and has no words. Remove it.")
+        raise ValueError(f"Sentence {name!r} consists of white space only and has no words. Remove it.")
     entities, _ = align_entities(text, by_characters, words)
     distinct = {(entity["start"], entity["end"], entity["type"]): entity for entity in entities}
     tokens = [text[start:end] for start, end in words]

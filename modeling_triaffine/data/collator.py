@@ -90,7 +90,7 @@ class DataCollatorForNestedNER:
     def __call__(self, features: Sequence[dict[str, Any]]) -> dict[str, Tensor]:
         if "num_words" not in features[0]:
             raise ValueError(
-                "DataCollatorForNestedNER pads encoded sentences, and these are records: encode their words with "
+                "DataCollatorForNestedNER pads encoded sentences, but these are records. Encode their words with "
                 "TriaffineProcessor.encode and add their `entities`, or train with NestedNERTrainer, which does so."
             )
         batch = self.processor.pad(features)
@@ -99,7 +99,7 @@ class DataCollatorForNestedNER:
             batch["labels"] = self._label_matrix(features, batch["num_words"])
         elif len(unlabelled) < len(features):
             raise ValueError(
-                f"{_name(features, unlabelled[0])} has no `entities`, but others of its batch have: give it an empty "
+                f"{_name(features, unlabelled[0])} has no `entities`, but others in its batch have. Give it an empty "
                 "list if it has no entity, or leave it out."
             )
         return batch

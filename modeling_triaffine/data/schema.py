@@ -295,10 +295,12 @@ class RecordChecker:
             raise self.error(where, problem, "Give the entity's type, or remove the entity")
         if kind != kind.strip():
             problem = f"field '{name}.type' is {kind!r}, with white space around the type"
-            raise self.error(where, problem, "Remove it: labels that differ in it would be two labels")
+            raise self.error(
+                where, problem, "Remove it, because labels that differ only in white space would be two labels"
+            )
         if found := CONTROL.search(kind):
             problem = f"field '{name}.type' is {kind!r}, with the control character {found[0]!r}"
-            raise self.error(where, problem, "Remove it: no table or file of columns could hold the type")
+            raise self.error(where, problem, "Remove it, because no table or file of columns could contain the type")
         other = self._spellings.setdefault(unicodedata.normalize("NFC", kind), kind)
         if other != kind:
             problem = f"field '{name}.type' is {kind!a}, which differs from {other!a} in Unicode normalization alone"

@@ -98,7 +98,7 @@ def write_nested_ner(
     folder = Path(folder).expanduser()
     if folder.exists() and any(folder.iterdir()):
         raise FileExistsError(
-            f"{folder} is not empty. Give a new folder, so that no other corpus is mixed with this one."
+            f"{folder} is not empty. Give a new folder, so that this corpus is not mixed with another."
         )
     writer = WRITERS[format]
     lost = {}

@@ -128,6 +128,6 @@ def _find_sentences(records: Sequence[Record], ids: Sequence[str]) -> list[Recor
     if unknown:
         known = ", ".join(repr(name) for name in list(by_id)[:3])
         raise ValueError(
-            f"The split has no sentence {', '.join(map(repr, unknown))}; its {len(by_id)} ids start with {known}."
+            f"The split has no sentence {', '.join(map(repr, unknown))}; its {len(by_id)} ids begin with {known}."
         )
     return [by_id[name] for name in dict.fromkeys(ids)]

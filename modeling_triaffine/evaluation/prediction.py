@@ -121,7 +121,7 @@ def sweep_candidates(
         ValueError: the model has no cross-span stage, there is no m, or an m is below 1.
     """
     if not model.config.cross_span:
-        raise ValueError("The model has no cross-span stage (`cross_span` is false), and so no candidates.")
+        raise ValueError("The model has no cross-span stage (`cross_span` is false) and therefore no candidates.")
     if min(counts, default=0) < 1:
         raise ValueError(f"`counts` must be numbers of candidates, each at least 1, got {list(counts)}.")
     tried, config = sorted(set(counts)), model.head.config

@@ -124,15 +124,15 @@ def _sections(analysis: Analysis) -> Iterator[Section]:
     )
     yield Section(
         "Scores by length",
-        "Precision is over the predictions, recall over the gold entities with that number of words.",
+        "Precision is computed over the predictions, and recall over the gold entities, with that number of words.",
         [score_table("words", analysis.by_length.items(), "By length")],
         "by_length",
     )
     yield Section(parts_title(), parts_note(), [score_table("", parts, "Parts of all entities")])
     yield Section(
         "Scores by depth",
-        "The depth of a predicted or gold span is 1 if no gold entity contains it, else one more than that of the "
-        "deepest gold entity that does.",
+        "The depth of a predicted or gold span is 1 if no gold entity contains it; otherwise, it is one more than the "
+        "depth of the deepest gold entity that does.",
         [score_table("depth", analysis.by_depth.items(), "By nesting depth")],
         "by_depth",
     )
@@ -152,10 +152,10 @@ def _sections(analysis: Analysis) -> Iterator[Section]:
         yield _comparison_section(analysis, analysis.comparison)
     if analysis.cases:
         text = (
-            "The spans that are entities in gold, by p (before the cross-span stage) or by pᶜ (after it), with the "
-            "likeliest label of each stage and its probability. The rank orders the spans of the sentence by the "
-            "probability p of their likeliest entity label; a span without pᶜ is not a candidate. Word offsets start "
-            "at 0, the end is exclusive."
+            "The spans that are entities in the gold data, by p (before the cross-span stage) or by pᶜ (after it), "
+            "with the most likely label of each stage and its probability. Spans are ranked by the probability p of "
+            "their most likely entity label; a span without pᶜ is not a candidate. Word offsets start at 0; the end "
+            "is exclusive."
         )
         yield Section("Cases", text, [_case_table(case) for case in analysis.cases])
 
@@ -209,8 +209,9 @@ def _draw_sentence(sentence: SentenceErrors) -> DrawnSentence:
 
 def _candidates_section(candidates: Sequence[Mapping[str, Any]], max_candidates: int | None) -> Section:
     text = (
-        "The m spans most likely to be entities go through the cross-span stage, all others are dropped: the recall of "
-        "the candidates is an upper bound of the model's recall. The same model ran with each m, without retraining; "
+        "The m spans most likely to be entities go through the cross-span stage; all others are dropped, so the "
+        "recall of the candidates is an upper bound on the model's recall. The same model ran with each m, without "
+        "retraining; "
         f"its own m is {max_candidates}."
     )
     if {row["max_candidates"] for row in candidates}.issuperset(DEFAULT_COUNTS):

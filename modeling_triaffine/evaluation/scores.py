@@ -116,8 +116,8 @@ def _count_by_nesting(nested: bool) -> Callable[[AbstractSet[Entity], AbstractSe
 
 
 _NESTING = (
-    "Nested entities contain another one or lie inside one, all others are flat: as predicted for precision, as in "
-    "gold for recall."
+    "Nested entities contain another entity or lie inside one (another prediction for precision, another gold entity "
+    "for recall); all others are flat."
 )
 ALL = Part("", "all", count_matches)
 PARTS = (

@@ -49,15 +49,15 @@ def check_arguments(args: TrainingArguments) -> None:
     if args.push_to_hub and args.hub_strategy != HubStrategy.END:
         raise ValueError(
             f"hub_strategy is {HubStrategy(args.hub_strategy).value!r}, but uploads during training would replace the "
-            "published model by an unfinished one; set hub_strategy to 'end'."
+            "published model with an unfinished one; set hub_strategy to 'end'."
         )
     if args.fp16 and args.device.type == "cpu":
         raise ValueError("fp16 has no effect on a CPU. Leave it out, or choose bf16.")
     config: Any = args.accelerator_config
     if config.dispatch_batches or config.split_batches:
         raise ValueError(
-            "accelerator_config sets dispatch_batches or split_batches, which divide a batch among the processes. Here "
-            "every process makes batches of its own; leave both out."
+            "accelerator_config sets dispatch_batches or split_batches, which divide a batch among the processes. "
+            "Here every process makes its own batches; leave both out."
         )
 
 
@@ -167,8 +167,8 @@ class NestedNERTrainingArguments(TrainingOptions, TrainingArguments):
             raise ValueError("dataloader_persistent_workers needs workers; set dataloader_num_workers above 0.")
         if 0 < self.max_steps <= self.warmup_steps:
             raise ValueError(
-                f"warmup_steps is {self.warmup_steps:g}, but the training has {self.max_steps} updates (max_steps): "
-                "the learning rates would never be reached. Give fewer."
+                f"warmup_steps is {self.warmup_steps:g}, but the run has {self.max_steps} updates (max_steps), so the "
+                "learning rates would never be reached. Give fewer."
             )
 
     def _check_batches_by_subwords(self) -> None:
@@ -180,9 +180,11 @@ class NestedNERTrainingArguments(TrainingOptions, TrainingArguments):
         if self.auto_find_batch_size:
             raise ValueError(
                 "auto_find_batch_size sets the number of sentences in a batch, which max_subwords_per_batch replaces; "
-                "leave one of the two out."
+                "leave out one of the two."
             )
 
     def _check_parallelism(self) -> None:
         if self.ema_decay is not None and (self.deepspeed or self.fsdp):
-            raise ValueError("ema_decay averages whole weights, but deepspeed and fsdp shard them; leave one out.")
+            raise ValueError(
+                "ema_decay averages whole weights, but deepspeed and fsdp shard them; leave out one of the two."
+            )

@@ -78,8 +78,8 @@ class TrainingCallback(TrainerCallback):
             problem = "has averaged weights"
         if problem:
             raise ResumeError(
-                f"The checkpoint {problem}. Resume with the {'--optim' if missing else '--ema_decay'} of its training, "
-                "or start a new run with the checkpoint as model_name_or_path."
+                f"The checkpoint {problem}. Resume with the {'--optim' if missing else '--ema_decay'} of its run, or "
+                "start a new run with the checkpoint as model_name_or_path."
             )
 
     def _compare_learning_rates(self, optimizer: Any) -> None:
@@ -105,7 +105,8 @@ def _compare_epochs(state: TrainerState, batches: int, batches_in_update: int) -
     if state.epoch is not None and not math.isclose(now, state.epoch, abs_tol=1e-6):
         logger.warning(
             "The checkpoint is of update %d, epoch %.4g. With this training data, batch size and number of processes, "
-            "it counts as epoch %.4g of %d. Resume as it was trained, or use it as model_name_or_path of a new run.",
+            "it counts as epoch %.4g of %d. Resume it with the settings it was trained with, or use it as "
+            "model_name_or_path of a new run.",
             *(state.global_step, state.epoch, now, state.num_train_epochs),
         )
 
@@ -119,7 +120,7 @@ def _find_best_checkpoint(state: TrainerState, output_dir: str) -> None:
         state.best_model_checkpoint = here
     elif state.best_model_checkpoint is None or not os.path.isdir(state.best_model_checkpoint):
         logger.warning(
-            "The best checkpoint so far, of update %d, is missing: the best of the following ones replaces it.",
+            "The best checkpoint so far, of update %d, is missing; the best of the following ones replaces it.",
             state.best_global_step,
         )
         state.best_metric = state.best_global_step = state.best_model_checkpoint = None

@@ -74,8 +74,8 @@ def remove_incomplete(output_dir: str | Path, start: str | None) -> None:
             continue
         if is_complete(checkpoint):
             logger.warning(
-                "%s is later than the checkpoint that training starts from: the latest checkpoint may be one of an "
-                "abandoned course. Delete it, or name the checkpoint when you resume.",
+                "%s is later than the checkpoint that training starts from, so the latest checkpoint may belong to an "
+                "abandoned run. Delete it, or name the checkpoint when you resume.",
                 checkpoint,
             )
         else:

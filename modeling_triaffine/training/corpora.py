@@ -73,11 +73,11 @@ class Corpus:
             return "Words: those of raw text."
         changed, sentences = len(self._cut_differently()), len(self.given["train"])
         if not changed:
-            return "Words: those of the corpus, which raw text is split into, too."
+            return "Words: those of the corpus, which are also those of raw text."
         if self.words == "both":
             return (
-                f"Words: {sentences:,} training sentences in the words of the corpus, and {changed:,} of them again in "
-                "the words of raw text, where these differ. (--words text or corpus trains on one of the two.)"
+                f"Words: {sentences:,} training sentences in the words of the corpus, and {changed:,} of them again "
+                "in the words of raw text, because these differ. (--words text or corpus trains on one of the two.)"
             )
         return (
             f"Words: those of raw text, which differ from the corpus's in {changed:,} of {sentences:,} training "

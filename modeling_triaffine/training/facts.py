@@ -112,8 +112,8 @@ def summarize_plan(plan: TrainingPlan, trainer: Trainer, words: str) -> RunSumma
     encoder, dataset = plan.model.model_name_or_path, plan.data.dataset_name
     if dataset and (Path(dataset).is_absolute() or dataset.startswith((".", "~")) or "\\" in dataset):
         raise ValueError(
-            f"--dataset_name is {dataset!r}, which looks like a folder of this machine and tells readers of the model "
-            "card nothing. Give the dataset's id on the Hub, or its title."
+            f"--dataset_name is {dataset!r}, which looks like a folder on this machine and means nothing to readers "
+            "of the model card. Give the dataset's id on the Hub, or its title."
         )
     return dataclasses.replace(
         summarize_training(trainer),

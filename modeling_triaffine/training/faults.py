@@ -83,7 +83,8 @@ def loss_error(update: int, loss: float, sentences: Sequence[str], broken: Seque
     `sentences` are the ids in the batches at fault, `broken` the names of weights that were not finite before.
     """
     if broken:
-        cause = f"The cause is the previous update, or the model training started from: {describe_weights(broken)}."
+        weights = describe_weights(broken)
+        cause = f"The cause is the previous update, or the model that training started from: {weights}."
     else:
         more = f" and {len(sentences) - MAX_SENTENCES} more" if len(sentences) > MAX_SENTENCES else ""
         cause = (

@@ -38,7 +38,7 @@ def continue_with_labels(
             "keep. Leave the option out."
         )
     if new:
-        logger.warning("New labels, beside the model's %s: %s.", ", ".join(known), ", ".join(new))
+        logger.warning("New labels, in addition to the model's %s: %s.", ", ".join(known), ", ".join(new))
         model = extend_labels(model, new)
     if gone:
         fate = "learned from the model's own predictions" if keep_labels else "forgotten unless you add --keep_labels"
@@ -49,7 +49,7 @@ def continue_with_labels(
 def drop_calibration(config: TriaffineConfig) -> None:
     """Removes temperature and thresholds from the configuration of a model that is trained further, with a warning."""
     if config.label_thresholds or config.temperature != 1.0:
-        logger.warning("The model's calibration is dropped, since it is not valid after training. Calibrate again.")
+        logger.warning("The model's calibration is dropped, because it is not valid after training. Calibrate again.")
         config.temperature, config.label_thresholds = 1.0, None
 
 

@@ -54,7 +54,8 @@ def build_parameter_groups(
         part = name.split(".", 1)[0]
         if part in WRAPPERS:
             raise ValueError(
-                f"Parameter {name!r} has no learning rate: the model is wrapped as a whole. Give the model itself. To "
+                f"Parameter {name!r} has no learning rate, because the model is wrapped as a whole. Pass the model "
+                "itself. To "
                 "train adapters, wrap the encoder alone: model.encoder = peft.get_peft_model(model.encoder, config)."
             )
         groups[part if part in PARTS else "head", name in decaying].append(parameter)
@@ -130,7 +131,9 @@ def averaging(optimizer_class: type[Optimizer], decay: float) -> type[Optimizer]
         ValueError: `optimizer_class` averages weights itself.
     """
     if hasattr(optimizer_class, "eval"):
-        raise ValueError(f"ema_decay averages weights, as {optimizer_class.__name__} does itself; leave one out.")
+        raise ValueError(
+            f"ema_decay averages weights, which {optimizer_class.__name__} does itself; leave out one of the two."
+        )
 
     class AveragingOptimizer(optimizer_class):  # type: ignore[misc, valid-type]
         @torch.no_grad()

@@ -31,7 +31,9 @@ def build_recipe_card(folder: Path) -> ModelCard:
     """
     recipe = load_recipe(folder)
     if not recipe.purpose:
-        raise RecipeError(f"{folder / TRAINING_FILE} has no `purpose:`; add a sentence on what the recipe is for.")
+        raise RecipeError(
+            f"{folder / TRAINING_FILE} has no `purpose:`; add a sentence that says what the recipe is for."
+        )
     config = TriaffineConfig.from_pretrained(folder)
     encoder, name = recipe.training.get("model_name_or_path"), folder.resolve().name
     given = {**recipe.training, **recipe.config}

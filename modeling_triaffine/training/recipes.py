@@ -58,7 +58,8 @@ def find_recipe(name_or_folder: str) -> Path:
     near = difflib.get_close_matches(name_or_folder, known, n=1)
     hint = f" Did you mean {near[0]}?" if near else ""
     raise RecipeError(
-        f"There is no recipe {name_or_folder!r}: neither a folder of that name with a {TRAINING_FILE}, nor one of the "
+        f"There is no recipe {name_or_folder!r}: it is neither a folder of that name with a {TRAINING_FILE}, nor one "
+        "of the "
         f"recipes in {library}: {', '.join(known) or 'none'}.{hint}"
     )
 

@@ -145,7 +145,7 @@ def _choose_checkpoint(plan: TrainingPlan) -> None:
     training, folder = plan.training, Path(plan.training.output_dir)
     if training.push_to_hub and not training.do_train:
         raise ValueError(
-            "--push_to_hub publishes the model of a training, but with --no_do_train there is none. Publish a trained "
+            "--push_to_hub publishes the trained model, but with --no_do_train there is none. Publish an existing "
             "model with triaffine-ner publish."
         )
     if training.should_save:
@@ -176,7 +176,7 @@ def _provide_corpus(plan: TrainingPlan) -> None:
     if plan.training.should_save:
         with explaining_faults(plan.training.output_dir):
             write_demo_corpus(folder)
-    logger.info("No data is given: the recipe %s trains on the made-up corpus of this package, in %s.", DEMO, folder)
+    logger.info("No data is given: the recipe %s trains on this package's synthetic corpus, in %s.", DEMO, folder)
     of_demo = {"train_file": str(folder), "dataset_name": DEMO_NAME, "language": "en"}
     for option, value in of_demo.items():
         if getattr(data, option) is None:
@@ -219,7 +219,7 @@ def _score(run: Run, split: str, metrics: dict[str, float]) -> tuple[list[Entiti
     evaluation = evaluate(run.trainer, split, output)
     logger.info("Scores on the %s data, given words:\n%s", split, format_scores(evaluation.scores))
     if unscored := evaluation.unscored:
-        logger.info("Not scored, since the %s data does not annotate them: %s.", split, ", ".join(unscored))
+        logger.info("Not scored, because the %s data does not annotate them: %s.", split, ", ".join(unscored))
     finds_nothing = evaluation.scores["gold"] and not evaluation.scores["predicted"]
     if finds_nothing and run.trainer.is_world_process_zero():
         logger.warning("The model predicts no entity in the %s data: %s", split, _why_nothing_is_predicted(run))
@@ -262,7 +262,7 @@ def _score_raw_text(
     scores = score_raw_text(NestedNERPipeline(model=model, processor=processor), texts, evaluation.unscored)
     prefix = PREFIXES[split]
     metrics |= {f"{prefix}_raw_text_{name}": value for name, value in scores.metrics().items()}
-    logger.info("Scores on the %s data, raw text (right by characters):\n%s", split, format_scores(scores))
+    logger.info("Scores on the %s data, raw text (correct by characters):\n%s", split, format_scores(scores))
     loss = metrics[f"{prefix}_f1"] - scores["f1"]
     if run.corpus.words == "corpus" and loss > NOTABLE_LOSS:
         logger.warning(
@@ -275,7 +275,7 @@ def _score_raw_text(
 
 def _why_nothing_is_predicted(run: Run) -> str:
     if not run.plan.training.do_train:
-        return "check that it was trained long enough, on such sentences."
+        return "check that it was trained long enough, and on similar sentences."
     more = "--max_steps" if run.plan.training.max_steps > 0 else "--num_train_epochs"
     return f"{run.trainer.state.global_step} updates are too few. Raise {more} or the learning rates."
 

@@ -18,7 +18,7 @@ class SearchTrainer(HubTrainer):
     def _first_model(self, model: Any, model_init: Callable[..., Any] | None, seed: int) -> Any:
         """The model that is given, or one by `model_init`: labels and parts must be known before the training."""
         if (model is None) == (model_init is None):
-            raise ValueError("NestedNERTrainer: give either a model, or a function that makes one, model_init.")
+            raise ValueError("NestedNERTrainer: give either a model or model_init, a function that creates one.")
         if model is None:
             self.model_init: Any = model_init
             set_seed(seed)
@@ -69,8 +69,8 @@ class SearchTrainer(HubTrainer):
         """
         if self.model_init is None:
             raise ValueError(
-                "hyperparameter_search trains a new model in each trial: give the trainer a function that makes one, "
-                "model_init=..., in place of the model."
+                "hyperparameter_search trains a new model in each trial: instead of the model, give the trainer a "
+                "function that creates one, model_init=...."
             )
         if compute_objective is None:
             greater = self.args.metric_for_best_model is None or self.args.greater_is_better is not False

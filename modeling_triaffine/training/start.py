@@ -161,8 +161,8 @@ def _tokenizer(origin: Origin, words: str | dict[str, Any]) -> Any:
         return None
     if origin.name is None:
         raise ValueError(
-            f"--word_splitter {SUBWORDS} needs a pretrained encoder (--model_name_or_path): a new one learns its "
-            "sub-words from words."
+            f"--word_splitter {SUBWORDS} needs a pretrained encoder (--model_name_or_path), because a new one learns "
+            "its sub-words from words."
         )
     return AutoTokenizer.from_pretrained(origin.name, add_prefix_space=True, trust_remote_code=False)
 
@@ -230,7 +230,7 @@ def _is_trained_model(name_or_path: str) -> bool:
     except OSError as error:
         raise ValueError(
             f"There is no model {name_or_path!r}: it is neither a folder with a config.json, nor in the cache of this "
-            "machine, nor readable on the Hub. Give a model's folder, or its right name, as --model_name_or_path. "
+            "machine, nor readable on the Hub. Give a model's folder, or the correct name, as --model_name_or_path. "
             f"({str(error).splitlines()[0]})"
         ) from None
     return config.get("model_type") == TriaffineConfig.model_type
@@ -306,7 +306,7 @@ def _with_types_to_score(labels: Sequence[str], dataset: DatasetDict) -> list[st
         unseen = [f"{name} ({types[name]})" for name in sorted(types.keys() - {*labels})]
         if unseen:
             logger.warning(
-                "The %s data has entities of types that the training data does not have, which count as missed: %s.",
+                "The %s data has entities of types that the training data does not have; they count as missed: %s.",
                 *(split, ", ".join(unseen)),
             )
         names |= types.keys()
@@ -319,7 +319,8 @@ def warn_of_unknown_words(tokenizer: Any, sentences: Iterable[Sequence[str]]) ->
     unknown = sum(tokenizer.unk_token_id in ids for ids in tokenizer(words, add_special_tokens=False)["input_ids"])
     if unknown > MANY_UNKNOWN * len(words):
         logger.warning(
-            "%.0f %% of the training data's words are unknown to the encoder. Choose one of their language or script.",
+            "%.0f %% of the training data's words are unknown to the encoder. Choose an encoder for their language or "
+            "script.",
             100 * unknown / len(words),
         )
 
@@ -347,7 +348,7 @@ def _read_vectors(model: ModelArguments, fields: dict[str, Any], dataset: Datase
         ) from None
     logger.info("Word vectors: %s", vectors.report())
     if not vectors.vectors:
-        raise ValueError(f"{vectors.path} has no vector of any word of the data. Give one of their language.")
+        raise ValueError(f"{vectors.path} has no vector for any word of the data. Give a file for their language.")
     size = fields.get("word_embedding_size") or vectors.size
     if size != vectors.size:
         raise ValueError(

@@ -128,7 +128,7 @@ class NestedNERTrainer(SearchTrainer):
             args._n_gpu = 1
         evaluates_by_default = isinstance(args, NestedNERTrainingArguments)  # transformers' own refuse it
         if evaluates_by_default and eval_dataset is None and args.eval_strategy != "no":
-            logger.warning("There is no eval_dataset: no checkpoint is scored, and training ends with the last one.")
+            logger.warning("There is no eval_dataset, so no checkpoint is scored, and training ends with the last one.")
             args.eval_strategy, args.load_best_model_at_end = IntervalStrategy.NO, False
         label2id: Any = model.config.label2id
         collator = DataCollatorForNestedNER(processing_class, label2id, multi_label=model.config.multi_label)
@@ -151,15 +151,16 @@ class NestedNERTrainer(SearchTrainer):
         )
         if model_init is not None and (self.optimizer is not None or self.lr_scheduler is not None):
             raise ValueError(
-                "`optimizers` are of one model, and model_init makes others; give optimizer_cls_and_kwargs."
+                "`optimizers` belong to one model, but model_init creates others; give optimizer_cls_and_kwargs."
             )
         self.model_init = model_init
         if self.is_fsdp_enabled:
             check_sharding(self.accelerator.state.fsdp_plugin)
         if self.optimizer is not None and self._own("ema_decay") is not None:
             raise ValueError(
-                "ema_decay averages weights by the optimizer that this trainer creates, but `optimizers` gives another "
-                "one; leave one of the two out. `optim` and `optimizer_cls_and_kwargs` choose an optimizer's class."
+                "ema_decay averages weights in the optimizer that this trainer creates, but `optimizers` passes "
+                "another one; leave out one of the two. `optim` and `optimizer_cls_and_kwargs` choose an optimizer's "
+                "class."
             )
         self._callback = TrainingCallback(self._learning_rates, averages=self._own("ema_decay") is not None)
         self.add_callback(self._callback)
@@ -187,7 +188,7 @@ class NestedNERTrainer(SearchTrainer):
         """As the Trainer's; warns of a warm-up that is as long as the training."""
         if self.args.get_warmup_steps(num_training_steps) >= num_training_steps:
             logger.warning(
-                "The learning rates are never reached: the warm-up has %g updates (warmup_steps), the training %d. "
+                "The learning rates are never reached: the warm-up has %g updates (warmup_steps), the run %d. "
                 "Give fewer, or a fraction of all as a number below 1.",
                 *(self.args.warmup_steps, num_training_steps),
             )
@@ -443,7 +444,7 @@ class NestedNERTrainer(SearchTrainer):
             watch.remove()
         if not outputs:
             raise ValueError(
-                "prediction_step did not call the model, from whose output entities are read; let it do so."
+                "prediction_step did not call the model, whose output the entities are read from; call the model in it."
             )
         entities = find_entities(outputs[-1], self.model.config)
         candidates: list[list[Span]] = [[]] * len(entities)

@@ -26,14 +26,15 @@ def check_model(model: PreTrainedModel, is_trained: bool) -> None:
     """Raises ValueError for a model that cannot be saved as it is; warns of weights that training hardly changes."""
     if getattr(model, "_hf_peft_config_loaded", False):
         raise ValueError(
-            "The model has adapters of `add_adapter`, which checkpoints would lack. Wrap its encoder instead: "
+            "The model has adapters added by `add_adapter`, which checkpoints would not contain. Wrap its encoder "
+            "instead: "
             "model.encoder = peft.get_peft_model(model.encoder, config)."
         )
     config: Any = model.config
     config.validate_labels()  # names may have been changed one by one
     if is_trained and model.dtype in (torch.float16, torch.bfloat16):
         logger.warning(
-            "The model's weights are of %s, to which small updates add nothing or too much. Load it with "
+            "The model's weights are in %s, in which small updates are lost or rounded too much. Load it with "
             "dtype=torch.float32; bf16=True of the arguments then computes in bfloat16.",
             model.dtype,
         )
@@ -63,7 +64,7 @@ def as_dataset(records: Any, what: str) -> datasets.Dataset:
     kind = type(records).__name__
     if isinstance(records, Iterator | IterableDataset | datasets.IterableDataset):
         raise ValueError(
-            f"{what} is a stream ({kind}), but batches of similar length need all sentences: load the corpus without "
+            f"{what} is a stream ({kind}), but batches of similar length need all sentences. Load the corpus without "
             "streaming, or give list(stream), or the first sentences of it."
         )
     is_list = isinstance(records, Sequence | TorchDataset) and not isinstance(records, str)
@@ -132,8 +133,8 @@ def entity_types(records: datasets.Dataset, what: str) -> list[set[str]]:
         numbers = [entity["type"] for entity in entities if isinstance(entity.get("type"), int)] if is_list else []
         if numbers:
             raise ValueError(
-                f"{what} has an entity of type {numbers[0]}, a number, in row {row}, and no names of the numbers. Give "
-                "the names of types, or the numbers as a datasets.ClassLabel, which has their names."
+                f"{what} has an entity of type {numbers[0]}, a number, in row {row}, but no names for the numbers. "
+                "Give the names of the types, or a datasets.ClassLabel, which has the names."
             )
         if not is_list or any(entity.get(name) is None for entity in entities for name in ENTITY_FIELDS):
             raise ValueError(

@@ -68,7 +68,7 @@ class WordVectors:
         examples = ", ".join(map(repr, self.unknown[:MAX_EXAMPLES]))
         more = ", …" if len(self.unknown) > MAX_EXAMPLES else ""
         return (
-            f"{self.path} ({self.form}, {self.size} numbers a vector): {asked} distinct words, {self.exact} found as "
+            f"{self.path} ({self.form}, {self.size} numbers per vector): {asked} distinct words, {self.exact} found as "
             f"written, {self.lower_cased} in lower case, {self.composed} made of sub-words, {len(self.unknown)} unknown"
             f"{f' ({examples}{more})' if examples else ''}."
         )
@@ -176,7 +176,7 @@ def _read_text(path: Path, size: int, wanted: Collection[str] | None) -> Iterato
             if spaces < size:
                 raise ValueError(
                     f"{path}, line {number}: there are {spaces} numbers after the word instead of {size}. The file is "
-                    "damaged or cut off; download it again."
+                    "damaged or truncated; download it again."
                 )
             # Splitting off all numbers is slow, and needed for kept words and words with spaces only.
             word = line.split(b" ", 1)[0] if spaces == size else line.rsplit(b" ", size)[0]

@@ -224,7 +224,7 @@ def test_analysis_is_made_of_its_parts(analysis, encoder):
 
 
 def test_unknown_sentences_are_named(model, processor):
-    with pytest.raises(ValueError, match="no sentence 'x', 'y'; its 4 ids start with 's0', 's1', 's2'"):
+    with pytest.raises(ValueError, match="no sentence 'x', 'y'; its 4 ids begin with 's0', 's1', 's2'"):
         analyse(NamedModel("m", model, processor), micro_dataset(make_records()), "c", sentences=["s1", "x", "y"])
 
 

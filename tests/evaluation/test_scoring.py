@@ -388,7 +388,9 @@ def test_sentence_must_be_a_list(sentence):
 def test_table_rows_and_numbers():
     table, _, notes = format_scores(score_entities(PREDICTED, GOLD)).partition("\n\n")
     header, *rows = table.splitlines()
-    assert notes.startswith("Nested entities contain another one or lie inside one, all others are flat")
+    assert notes.startswith(
+        "Nested entities contain another entity or lie inside one (another prediction for precision"
+    )
     assert header.split() == ["precision", "recall", "F1", "predicted", "gold"]
     assert [row.split()[0] for row in rows][:6] == ["all", "LOC", "ORG", "PER", "flat", "nested"]
     assert rows[0].split() == ["all", "40.00", "40.00", "40.00", "5", "5"]

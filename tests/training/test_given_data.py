@@ -67,7 +67,7 @@ def test_all_forms_of_the_same_sentences(data, expected, tmp_path):
 
 
 REFUSED = {
-    "numbers": (NUMBERED, "an entity of type 0, a number, in row 0, and no names of the numbers.*ClassLabel"),
+    "numbers": (NUMBERED, "an entity of type 0, a number, in row 0, but no names for the numbers.*ClassLabel"),
     "stream of torch": (Stream(), r"is a stream \(Stream\).*list\(stream\)"),
     "stream of datasets": (class_labels().to_iterable_dataset(), r"is a stream \(IterableDataset\).*without streaming"),
     "generator": ((record for record in RECORDS), r"is a stream \(generator\)"),

@@ -87,16 +87,18 @@ def test_every_training_starts_from_a_new_model(tmp_path):
 
 def test_what_fits_no_new_models(tmp_path):
     trainer = searching_trainer(tmp_path)
-    with pytest.raises(ValueError, match="give either a model, or a function that makes one"):
+    with pytest.raises(ValueError, match="give either a model or model_init, a function that creates one"):
         NestedNERTrainer(trainer.model, trainer.args, processing_class=trainer.processing_class, model_init=len)
-    with pytest.raises(ValueError, match="`optimizers` are of one model"):
+    with pytest.raises(ValueError, match="`optimizers` belong to one model"):
         NestedNERTrainer(
             args=trainer.args,
             model_init=trainer.model_init,
             processing_class=trainer.processing_class,
             optimizers=(SGD([torch.zeros(1)], 0.1), None),
         )
-    with pytest.raises(ValueError, match=r"a function that makes one, model_init=.*in place of the model"):
+    with pytest.raises(
+        ValueError, match=r"instead of the model, give the trainer a function that creates one, model_init="
+    ):
         micro_trainer(tmp_path, micro_records(2)).hyperparameter_search(backend="optuna")
     config = copy.deepcopy(trainer.model.config)
     config.id2label = {0: "DNA", 1: "RNA", 2: "None"}

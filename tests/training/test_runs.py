@@ -349,7 +349,7 @@ def test_types_of_the_data_to_score_alone_count_as_missed(tmp_path: Path, prepar
     records = micro_records(3)
     records[1]["entities"][0]["type"] = "virus"
     run = prepare("--validation_file", write_lines(tmp_path / "other.jsonl", records), num_train_epochs=1)
-    expected = "The validation data has entities of types that the training data does not have, which count as missed"
+    expected = "The validation data has entities of types that the training data does not have; they count as missed"
     assert f"{expected}: virus (1)." in caplog.text
     assert run.trainer.model.config.entity_labels == ["DNA", "protein", "virus"]
     metrics = train_and_save(run)

@@ -76,7 +76,7 @@ def test_an_encoder_of_another_script_is_warned_of(tmp_path, recipe, corpus, cap
     (record,) = micro_records(1, 0)
     chinese = {"train": micro_dataset([{**record, "tokens": ["北"] * len(record["tokens"])}])}
     start_from_recipe(recipe, chinese, tmp_path, model_name_or_path=encoder, max_subwords=40)
-    assert "100 % of the training data's words are unknown to the encoder. Choose one of their" in caplog.text
+    assert "100 % of the training data's words are unknown to the encoder. Choose an encoder for their" in caplog.text
 
 
 @pytest.mark.parametrize(

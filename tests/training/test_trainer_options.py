@@ -136,7 +136,7 @@ def other_trainer(folder: Path, args: TrainingArguments | None = None, **options
     ("options", "message"),
     [
         ({"preprocess_logits_for_metrics": lambda *_: None}, "has no effect .* `compute_metrics` gets entities"),
-        ({"model_init": lambda: None}, "give either a model, or a function that makes one"),
+        ({"model_init": lambda: None}, "give either a model or model_init, a function that creates one"),
         ({"train_dataset": ["a b"]}, "train_dataset is a list of str; give a datasets.Dataset"),
         (
             {"train_dataset": micro_dataset(micro_records(1)).select([])},

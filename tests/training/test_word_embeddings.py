@@ -237,7 +237,7 @@ def test_trained_vectors_are_saved_with_the_model_and_kept_in_further_runs(tmp_p
     ("more", "message"),
     [
         (["--word_embedding_size", "4"], r"word_embedding_size is 4, but the vectors in .* have 3 numbers"),
-        (["--word_vectors", "words.txt"], r"words\.txt has no vector of any word of the data"),
+        (["--word_vectors", "words.txt"], r"words\.txt has no vector for any word of the data"),
         (["--word_vectors=", "--keep_all_word_vectors"], r"--keep_all_word_vectors needs a file"),
     ],
 )

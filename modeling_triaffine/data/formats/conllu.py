@@ -137,7 +137,7 @@ class _Brackets:
         brackets = BRACKET.findall(value)
         if "".join(map("".join, brackets)) != value or not all(opens or closes for opens, _, closes in brackets):
             problem = f"Entity is {value!r}, which cannot be parsed as brackets"
-            rule = "An entity opens as (name-type and closes as name), and its name has no brackets"
+            rule = "An entity opens as (name-type and closes as name), and its name contains no brackets"
             raise self.check.error(where, problem, rule)
         return brackets
 

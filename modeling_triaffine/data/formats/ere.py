@@ -18,7 +18,7 @@ from .ldc import TAG, AnnotationFiles, entity_mentions, format_of_pairs, numbers
 ERE_FILES = AnnotationFiles(
     (".rich_ere.xml", ".light_ere.xml", ".ere.xml"),
     source_suffix=".xml",
-    place="(with this or another suffix) in its folder or in `source` beside that",
+    place="(with this or another suffix) in its folder or in the folder `source` beside it",
 )
 QUOTE = re.compile(r"<quote\b.*?</quote\s*>", re.DOTALL | re.IGNORECASE)
 NOT_IN_ERE = {"filler": "fillers", "relation_mention": "relations", "event_mention": "events"}

@@ -144,7 +144,7 @@ def _sentences(path: Path, check: RecordChecker) -> Iterator[XmlSentence]:
             yield from _sentences_of(root, occurrences, check)
             root.clear()
     if root is not None and next(root.iter("sentence"), None) is not None:
-        raise check.error("", "a <sentence> is outside of every <article>", REMEDY)
+        raise check.error("", "a <sentence> is outside every <article>", REMEDY)
 
 
 def _sentences_of(article: Element, occurrences: Counter[str], check: RecordChecker) -> Iterator[XmlSentence]:

@@ -124,7 +124,7 @@ def read_text_spans(path: Path, check: RecordChecker, columns: Mapping[str, Any]
             yield annotated_text(record, f"{document_name(path, check)}:{number}", form)
     if texts and check.counts[WITHOUT_SPANS] - without_before == texts:
         problem = f"no text has spans, in none of the fields {', '.join(map(repr, form.spans))}"
-        remedy = "Give the spans one of these names; move a file without gold entities, of a test, out of the corpus"
+        remedy = "Give the spans one of these names, or move a test file without gold entities out of the corpus"
         raise check.error("", problem, remedy)
 
 
