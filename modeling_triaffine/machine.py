@@ -54,7 +54,7 @@ def describe_processor(cpuinfo: str) -> dict[str, str | int]:
 
 
 def describe_versions() -> dict[str, str]:
-    """Versions of this package, its source where git has it, Python, and the libraries a training uses."""
+    """Versions of this package, its source where git has it, Python, and the libraries that a run uses."""
     versions = {"modeling_triaffine": __version__, **source_revision(), "python": platform.python_version()}
     return versions | {name: metadata.version(name) for name in SOFTWARE}
 

@@ -91,7 +91,7 @@ def convert_published(
 
     Args:
         checkpoint: the `.pth` file of a published training. It is not executed.
-        encoder: folder or Hub name of the pretrained encoder of the training, for its configuration and tokenizer.
+        encoder: folder or Hub name of the encoder that it was trained with, for its configuration and tokenizer.
         labels: names of the entity labels in the order of their ids, without None ([`CORPORA`]).
         vocabularies: folder with the files in `VOCABULARY_FILES`; needed if the checkpoint has such embeddings.
         context: the context of a sentence in training ([`CORPORA`]).

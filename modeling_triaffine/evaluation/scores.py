@@ -1,6 +1,6 @@
 """The scores of entities and their parts, and how they are shown.
 
-`PARTS` declares the parts: tables, reports, cards, the metrics of a training, their names and their checks follow it.
+`PARTS` declares the parts: tables, reports, cards, the metrics of a run, their names and their checks follow it.
 `scoring.py` computes the scores.
 """
 
@@ -91,7 +91,7 @@ class Part:
     note: str = ""
 
     def metric(self, ratio: str) -> str:
-        """The name of a ratio among the metrics of a training."""
+        """The name of a ratio among the metrics of a run."""
         return f"{self.key}_{ratio}" if self.key else ratio
 
 

@@ -31,7 +31,7 @@ def _no_kernels(device: torch.device) -> None:
 
 def _no_quantizer(choice: str) -> NoReturn:
     raise ImportError(
-        f"`quantize` is {choice!r}, but the code saved beside a model computes in floating point only. Install the "
+        f"`quantize` is {choice!r}, but the code saved with a model computes in floating point only. Install the "
         "package, pip install 'modeling_triaffine[onnx]', and import modeling_triaffine before the model is loaded."
     )
 

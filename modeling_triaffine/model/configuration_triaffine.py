@@ -142,8 +142,8 @@ class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
             width = getattr(self.encoder_config, "hidden_size", None)
             if width is None:
                 _fail(
-                    f"`encoder_config` is of a {self.encoder_config.model_type!r} model, which has no `hidden_size`: "
-                    "it is no text encoder; give one, such as a BERT"
+                    f"`encoder_config` is of a {self.encoder_config.model_type!r} model, which has no `hidden_size`, "
+                    "so it is not a text encoder; give one, such as BERT"
                 )
             self.hidden_size = width if self.hidden_size is None else self.hidden_size
         self.id2label = _resolve_labels(self.id2label, self.label2id, num_labels)
@@ -251,7 +251,7 @@ class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
         if scoring.shares_boundaries and not attention.has_boundaries:
             own = names_of(SCORINGS, lambda kind: kind.reads_words and not kind.shares_boundaries)
             _fail(
-                f"{names} do not fit: the scoring uses the attention's boundary MLPs, which it does not have; take "
+                f"{names} do not fit: the scoring uses the attention's boundary MLPs, which it does not have; choose "
                 f"another attention, or one of the scorings {own}"
             )
         if self.cross_span and not scoring.reads_words:
@@ -269,7 +269,7 @@ class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
             if size > 0 and vocab == 0:
                 _fail(f"`{part}_embedding_size` is {size} but `{part}_vocab_size` is 0; give the vocabulary's size")
         if (self.char_embedding_size > 0) != (self.char_lstm_hidden_size > 0):
-            _fail("`char_embedding_size` and `char_lstm_hidden_size` are switched on together, or both are 0")
+            _fail("`char_embedding_size` and `char_lstm_hidden_size` must both be set, or both be 0")
 
     def validate_encoder(self) -> None:
         """The encoder must have the width of the words, and a position for each sub-word."""

@@ -161,7 +161,7 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         model.encoder.load_state_dict(pretrained.state_dict(), strict=False)  # it may have a pooler
         refuse_broken(f"The weights in {name_or_path}", model.encoder)
         if getattr(encoder_config, "is_encoder_decoder", False):  # BART runs, T5 does not
-            where = f"from_encoder: {name_or_path} does not run without a decoder's inputs; give an encoder alone"
+            where = f"from_encoder: {name_or_path} does not run without the inputs of a decoder; give an encoder only"
             with reading(where), evaluating(model):
                 model._hidden_of_random_subwords()
         model.match_low_rank_start()
@@ -231,7 +231,7 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         """Says which weights are newly initialized, because the files have them in other shapes, and scales them."""
         if names:
             logger.warning(
-                f"Newly initialized, because the file has other shapes: {listed(sorted(names))}. Train the model "
+                f"Newly initialized, because the shapes in the file differ: {listed(sorted(names))}. Train the model "
                 "before you use it."
             )
             self.match_low_rank_start(drawn=names)
@@ -362,13 +362,14 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         is_exporting = getattr(torch.compiler, "is_exporting", bool)  # since torch 2.7
         if torch.jit.is_tracing() or is_exporting():  # type: ignore[attr-defined]
             raise NotImplementedError(
-                "torch cannot export this model as it is: sizes depend on the words of a batch. `triaffine-ner export "
+                "torch cannot export this model as it is, because sizes depend on the words of a batch. "
+                "`triaffine-ner export "
                 "--model … --output …` writes an ONNX graph of it, which OnnxNestedNER and ONNX Runtime run."
             )
         if word_index is None or num_words is None:
             raise ValueError(
-                "TriaffineForNestedNER needs `word_index` and `num_words`, which a tokenizer does not return: make its "
-                "inputs with TriaffineProcessor (model(**processor(text))), or find entities in text with "
+                "TriaffineForNestedNER needs `word_index` and `num_words`, which a tokenizer does not return. Make "
+                "its inputs with TriaffineProcessor (model(**processor(text))), or find entities in text with "
                 "NestedNERPipeline."
             )
         if output_attentions is None:

@@ -151,7 +151,7 @@ class NestedNERPipeline(ChunkPipeline):
         if getattr(inputs, "ndim", 1) != 1:  # an array of arrays; a data frame, which iterates over its columns' names
             raise TypeError(
                 f"NestedNERPipeline reads one text or a flat collection of texts, not {type(inputs).__name__} of "
-                f"{inputs.ndim} dimensions: give one of its columns."  # type: ignore[attr-defined]
+                f"{inputs.ndim} dimensions; give one of its columns."  # type: ignore[attr-defined]
             )
         is_stream = not isinstance(inputs, Sized)
         found = super().__call__((text for text in inputs), is_stream=is_stream, **kwargs)
@@ -258,9 +258,9 @@ class NestedNERPipeline(ChunkPipeline):
         most = self.model.config.max_candidates
         if self.model.config.cross_span and any(len({(e["start"], e["end"]) for e in of}) >= most for of in found):
             logger.warning_once(
-                f"A sentence has entities at {most} places, as many as the model finds in one: more may be missed. "
-                "`max_candidates` of the model's configuration raises this number; a smaller `max_sentence_words` "
-                "of the processor has more sentences scored in windows, each with as many places."
+                f"A sentence has entities at {most} places, the most that the model finds in one sentence, so some may "
+                "be missed. Raise `max_candidates` in the model's configuration, or lower `max_sentence_words` of the "
+                "processor: more sentences are then scored in windows, each with as many places."
             )
         return [[one for one in of if one["type"] not in ignore_labels] for of in found] if ignore_labels else found
 
@@ -291,7 +291,7 @@ def _find_processor(model: Any, processor: Any, tokenizer: Any) -> Any:
     if tokenizer is not None and place not in {model.config.name_or_path, processor.tokenizer.name_or_path} - {""}:
         raise ValueError(
             f"NestedNERPipeline: `tokenizer` is {shortened(tokenizer)}, not the one that the model was saved with; "
-            "leave it out, the processor has its own (`processor=`)."
+            "leave it out, because the processor has its own (`processor=`)."
         )
     return processor
 
@@ -328,8 +328,8 @@ def _refuse_unknown(names: set[str]) -> None:
     """Raises TypeError for the first of the keywords, if any, with what to use instead."""
     for name in sorted(names):
         known = (
-            "a call has `threshold`, `overlap`, `ignore_labels` and `batch_size`; `device` and `dtype` are for making "
-            "the pipeline"
+            "a call takes `threshold`, `overlap`, `ignore_labels` and `batch_size`; `device` and `dtype` are set when "
+            "the pipeline is created"
         )
         instead = INSTEAD_OF.get(name, known)
         raise TypeError(f"The pipeline has no keyword {name!r}: {instead}.")

@@ -123,7 +123,9 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
     ):
         super().__init__(tokenizer)
         if not getattr(tokenizer, "is_fast", False):
-            raise ValueError("TriaffineProcessor needs a fast tokenizer: only these map sub-words to words.")
+            raise ValueError(
+                "TriaffineProcessor needs a fast tokenizer, because only fast ones map sub-words to words."
+            )
         if problem := MODEL_OPTIONS["context"].problem(context):
             raise ValueError(f"`context` is {context!r}; {problem}")
         for name, value in (("max_subwords", max_subwords), ("max_sentence_words", max_sentence_words)):
@@ -196,7 +198,7 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
             sentences = [given] if not len(given) or isinstance(given[0], str) else given
             features = self.encode(sentences, pos, left_tokens, right_tokens)
         if not features:
-            raise ValueError("TriaffineProcessor: there is no text and no sentence in the list given.")
+            raise ValueError("TriaffineProcessor: the list contains no text or sentence.")
         return BatchFeature(self.pad(features), tensor_type=None if return_tensors == "pt" else return_tensors)
 
     @property
@@ -346,7 +348,7 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         """Raises ValueError if the processor does not match the model of this configuration."""
         if self.max_subwords != config.max_subwords:
             raise ValueError(
-                f"The processor lays out windows of {self.max_subwords} sub-words, the model reads windows of "
+                f"The processor builds windows of {self.max_subwords} sub-words, but the model reads windows of "
                 f"{config.max_subwords}; build the processor with max_subwords={config.max_subwords}."
             )
         read = {"words": config.has_words, "pos": config.has_pos, "chars": config.has_chars}
@@ -354,20 +356,21 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         parts = [part for part, is_read in read.items() if is_read]
         if missing := [part for part in parts if part not in self.vocabulary_parts]:
             raise ValueError(
-                f"The model reads {', '.join(missing)} beside sub-words, the processor has no vocabulary of them: take "
-                "the processor that was saved with the model."
+                f"The model reads {', '.join(missing)} in addition to sub-words, but the processor has no vocabulary "
+                "for them; use the processor that was saved with the model."
             )
         if larger := [part for part in parts if len(self.vocabularies.get(part, ())) > rows[part]]:
             raise ValueError(
-                f"The processor's vocabulary of {', '.join(larger)} has more entries than the model has vectors of "
-                "them: take the processor that was saved with the model."
+                f"The processor's vocabulary of {', '.join(larger)} has more entries than the model has vectors; use "
+                "the processor that was saved with the model."
             )
         subwords = getattr(config.encoder_config, "vocab_size", None)
         highest = max(self.tokenizer.get_vocab().values(), default=0)
         if subwords is not None and highest >= subwords:
             raise ValueError(
-                f"The tokenizer gives sub-words ids up to {highest}, the encoder has vectors of {subwords} sub-words: "
-                f"take the tokenizer that was saved with the model, or call resize_token_embeddings({highest + 1})."
+                f"The tokenizer gives sub-words ids up to {highest}, but the encoder has vectors for {subwords} "
+                "sub-words; use the tokenizer that was saved with the model, or call "
+                f"resize_token_embeddings({highest + 1})."
             )
 
     def to_dict(self) -> dict[str, Any]:
@@ -435,7 +438,7 @@ def fill_in_tags(
     untagged = [number for number, words in enumerate(sentences) if len(words) and not len(tags[number])]
     found = list(tagger([sentences[number] for number in untagged])) if untagged else []
     if len(found) != len(untagged):
-        raise ValueError(f"The part-of-speech tagger was given {len(untagged)} sentences and tagged {len(found)}.")
+        raise ValueError(f"The part-of-speech tagger was given {len(untagged)} sentences but tagged {len(found)}.")
     for number, of_sentence in zip(untagged, found, strict=True):
         tags[number] = of_sentence
     for words, of_sentence in zip(sentences, tags, strict=True):
@@ -449,7 +452,8 @@ def fill_in_tags(
 def _tag_unknown(sentences: list[Sequence[str]]) -> list[list[str]]:
     """The tagger of a processor without one."""
     logger.warning_once(
-        "The model was trained with parts of speech, the text comes without: its words are tagged unknown. Give the "
+        "The model was trained with parts of speech, but the text has none, so its words are tagged as unknown. Give "
+        "the "
         "tags with the words, or a tagger: `pos_tagger` of the processor or the pipeline."
     )
     return [[UNKNOWN] * len(words) for words in sentences]
@@ -479,8 +483,8 @@ def _first_id(tokenizer: Any, *names: str) -> int:
         if (number := getattr(tokenizer, name, None)) is not None:
             return number
     raise ValueError(
-        f"TriaffineProcessor: the tokenizer has none of {', '.join(names)}; give it such a special token, the "
-        "encoder's input is built with it."
+        f"TriaffineProcessor: the tokenizer has none of {', '.join(names)}; add such a special token, because the "
+        "encoder's input needs it."
     )
 
 

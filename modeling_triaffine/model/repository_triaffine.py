@@ -263,7 +263,8 @@ def describe_missing(name_or_path: str | os.PathLike[str], name: str, options: d
         if isinstance(config, dict) and "encoder_config" not in config:
             return (
                 f"{name_or_path} is a model of type {config.get('model_type')!r}, such as `triaffine-ner train "
-                "--model_name_or_path` starts from, not one that is trained to find entities. Give a trained model."
+                "--model_name_or_path` starts from, not a model that was trained to find entities. Give a trained "
+                "model."
             )
     return (
         f"{name_or_path} has no {name}: the model was saved there without its processor. Save the processor that it "
@@ -290,7 +291,7 @@ def check_index(name_or_path: str | os.PathLike[str], options: dict[str, Any]) -
     if path is None:
         if any(Path(name_or_path).glob("*.onnx")):
             raise FileNotFoundError(
-                f"{name_or_path} has a graph of `triaffine-ner export` and no weights. Load it with OnnxNestedNER, or "
+                f"{name_or_path} has a graph of `triaffine-ner export` but no weights. Load it with OnnxNestedNER, or "
                 "give the model that it was exported from."
             )
         return
@@ -306,7 +307,7 @@ def check_index(name_or_path: str | os.PathLike[str], options: dict[str, Any]) -
             check_kind("index", "weight_map", name, str, "the name of a file for each tensor")
             if Path(name).name != name or not name.endswith(".safetensors"):
                 raise ValueError(
-                    f"it names {name}, which is not a safetensors file of its folder; do not use this model"
+                    f"it names {name}, which is not a safetensors file in its folder; do not use this model"
                 )
 
 
@@ -341,7 +342,7 @@ def refuse_shapes(where: str, names: Sequence[str]) -> None:
     raise ValueError(
         f"{where} do not match the shapes in config.json: {listed(names)}; the two files belong to different models. "
         "Restore the config.json that was saved with the weights, or save the model again. If you gave other labels, "
-        "add ignore_mismatched_sizes=True: what depends on them then starts untrained."
+        "add ignore_mismatched_sizes=True; the weights that depend on them are then newly initialized."
     )
 
 
@@ -360,6 +361,6 @@ def refuse_broken(where: str, model: nn.Module) -> None:
     """Raises ValueError if weights have NaN or infinity."""
     if broken := broken_weights(model):
         raise ValueError(
-            f"{where} hold numbers that are not finite (NaN or infinity), in {listed(broken)}: every score would be "
-            "one, too. Take an earlier checkpoint, or copy or download the file again."
+            f"{where} hold numbers that are not finite (NaN or infinity), in {listed(broken)}, so no score would "
+            "be valid. Use an earlier checkpoint, or copy or download the file again."
         )

@@ -315,8 +315,8 @@ def check_words(words: Iterable[Any], text: str, splitter: str, last: int = 0) -
         if not last <= start < end <= len(text):
             raise ValueError(
                 f"The {splitter} returned {shortened(word)} after a word that ends at {last}, for the text "
-                f"{shortened(text)} of {len(text)} characters. A word is (start, end) in characters; words come in "
-                "order, without overlap."
+                f"{shortened(text)} of {len(text)} characters. A word is (start, end) in characters; words must be in "
+                "order and must not overlap."
             )
         checked.append((start, end))
         last = end

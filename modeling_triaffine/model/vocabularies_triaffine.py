@@ -57,8 +57,8 @@ def read_vocabularies(
     path = find_file(name_or_path, VOCABULARIES_FILE, kwargs)
     if path is None:
         raise FileNotFoundError(
-            f"{name_or_path} has no {VOCABULARIES_FILE}, but its processor reads {', '.join(parts)}: the folder is not "
-            "complete. Save the processor into it again, beside the model it was trained with."
+            f"{name_or_path} has no {VOCABULARIES_FILE}, but its processor reads {', '.join(parts)}: the folder is "
+            "incomplete. Save the processor there again, with the model it was trained with."
         )
     with reading(f"{path} is damaged (save the processor again)"):
         vocabularies = json.loads(Path(path).read_text(encoding="utf-8"))

@@ -167,6 +167,6 @@ def _required(ids: Tensor | None, name: str) -> Tensor:
     if ids is None:
         raise ValueError(
             f"TriaffineForNestedNER: the configuration has the part that reads `{name}`, but `{name}` was not given; "
-            "make the inputs with the processor saved beside the model."
+            "make the inputs with the processor saved with the model."
         )
     return ids

@@ -28,7 +28,7 @@ MOST_IN_SIGHT, LONGEST_IN_SIGHT = 200, 6000
 
 HINT = '<p class="hint">{}</p>'
 NOTHING_YET = HINT.format("The entities of the text will be drawn here.")
-NO_TEXT = HINT.format("There is no text yet: type or paste one, or choose an example.")
+NO_TEXT = HINT.format("There is no text yet. Type or paste one, or choose an example.")
 NOTHING_FOUND = HINT.format("No entities were found.")
 CHOOSE_ONE = HINT.format(
     "Choose an entity, in the drawing or in the table, to see why it was found. On the keyboard, arrows move between "
@@ -37,7 +37,7 @@ CHOOSE_ONE = HINT.format(
 TEXT_HAS_CHANGED = (
     '<div role="status"><p>The text has changed since these entities were found. Find the entities again.</p></div>'
 )
-NOT_AT_HAND = HINT.format("This result has expired: find the entities again, then choose one.")
+NOT_AT_HAND = HINT.format("This result has expired. Find the entities again, then choose one.")
 
 
 @dataclass(frozen=True)

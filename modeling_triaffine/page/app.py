@@ -17,7 +17,7 @@ from .style import CHOOSE_ENTITY, CLOSE_LIST, COMPARE_TEXT, HIDE_RESULT, SHOW_EX
 logger = logging.getLogger(__name__)
 
 TITLE = "Nested entities"
-INTRODUCTION = "Finds names in a text, also names inside other names, and shows why."
+INTRODUCTION = "Finds names in a text, including names inside other names, and shows why."
 LIKELIEST, AT_LEAST = "likeliest label is one", "probability is at least …"
 # Files for download are deleted after an hour, and when the page is closed.
 SECONDS_OF_FILES = 3600

@@ -29,7 +29,7 @@ class Models:
 
     def __init__(self, places: Sequence[str | os.PathLike[str]], free_choice: bool = False, device: str | None = None):
         if not places:
-            raise ValueError("No model is given; pass the folder or Hub id of at least one.")
+            raise ValueError("No model is given. Pass the folder or Hub id of at least one.")
         self.free_choice = free_choice
         self.device = device
         paths = [str(place) for place in places]

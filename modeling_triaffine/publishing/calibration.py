@@ -20,7 +20,7 @@ from .run_summary import RunSummary
 
 
 def check_unscored(folder: Path, split: str, entities: Sequence[Sequence[Mapping[str, Any]]]) -> None:
-    """Raises ValueError for the sentences of the training, and of the scores in the card, which would be too good.
+    """Raises ValueError for the training sentences, and those of the scores in the card, which would be too good.
 
     They are recognized by the name of their split, or by the numbers of sentences and of gold entities per label.
     """
@@ -29,7 +29,7 @@ def check_unscored(folder: Path, split: str, entities: Sequence[Sequence[Mapping
         return
     if split == "train" and len(entities) == summary.training_sentences:
         raise ValueError(
-            "The model was trained on these sentences, so its probabilities of them are too high. Calibrate on others "
+            "The model was trained on these sentences, so its probabilities on them are too high. Calibrate on others "
             "(--split, or another file)."
         )
     scored = summary.evaluation
@@ -41,7 +41,7 @@ def check_unscored(folder: Path, split: str, entities: Sequence[Sequence[Mapping
         raise ValueError(
             f"The scores in the model's card are from the {scored.split} split, {scored.sentences:,} sentences, and "
             "would be too good with thresholds tuned on it. Calibrate on others (--split, or another file), or score "
-            "a test split: the command of the training with --do_predict --resume_from_checkpoint."
+            "a test split: repeat the command of the run with --do_predict --resume_from_checkpoint."
         )
 
 

@@ -208,7 +208,7 @@ class RunSummary:
         except (DataError, ValidationError) as error:
             problem = error.problem if isinstance(error, DataError) else _first_problem(error)
             raise ValueError(
-                f"{path} is not a summary of a training run: {problem}. Restore the file as the training wrote it, or "
+                f"{path} is not a summary of a training run: {problem}. Restore the file that the run wrote, or "
                 "delete it for a model card without numbers."
             ) from error
 

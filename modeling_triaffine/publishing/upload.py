@@ -186,7 +186,7 @@ def fetch_checkpoint(name_or_path: str) -> Path:
         raise OSError(f"There is no folder {name_or_path}. {error}") from error
     left_behind = sorted(name for name in names if not (is_part(name) or name.startswith(".")))
     if left_behind:
-        logger.warning("Left out, because they are no part of a model: %s.", ", ".join(left_behind))
+        logger.warning("Left out, because they are not part of a model: %s.", ", ".join(left_behind))
     with errors_of_hub(name_or_path):
         return Path(snapshot_download(name_or_path, allow_patterns=list(filter(is_part, names))))
 
@@ -258,7 +258,7 @@ def _explain(error: HfHubHTTPError, repo_id: str) -> OSError:
             "(see `hf auth whoami`), and the token must have write access."
         )
     if status == 404:
-        return FileNotFoundError(f"The Hub has no model {repo_id}, or not for you. Check the spelling.")
+        return FileNotFoundError(f"The Hub has no model {repo_id}, or you may not read it. Check the spelling.")
     if status == 412:
         return OSError(f"Somebody else has just changed {repo_id}, so nothing was uploaded. Publish again.")
     return OSError(f"The Hub reports an error for {repo_id}: {' '.join(str(error).split())}")

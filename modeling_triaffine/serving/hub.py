@@ -30,7 +30,7 @@ class HubParameters(Options):
     ignore_labels: list[str] | None = Field(None, description="Labels of the entities to leave out.")
     # By JSON Schema, 16.0 is an integer, too.
     stride: Annotated[int, BeforeValidator(whole), Field(ge=0)] | None = Field(
-        None, description="No effect: long texts run sentence by sentence."
+        None, description="No effect: long texts are processed sentence by sentence."
     )
 
 

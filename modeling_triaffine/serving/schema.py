@@ -179,7 +179,7 @@ class Limits(BaseModel):
     texts: int = Field(ge=1)
     text_characters: int = Field(ge=1)
     label_studio_seconds: int = Field(
-        90, ge=1, description="For a request of Label Studio; tasks beyond get no prediction."
+        90, ge=1, description="For a Label Studio request; later tasks get no prediction."
     )
 
 

@@ -88,8 +88,8 @@ def tag_corpus(
             except (ray.exceptions.RayError, ExecutionTimeoutError) as error:
                 cause = error.cause if isinstance(error, ray.exceptions.RayTaskError) else error  # of the actor, or Ray
                 raise RuntimeError(
-                    f"Tagging stopped: {type(cause).__name__}: {cause} Existing outputs are complete; the same call "
-                    "continues with the others."
+                    f"Tagging stopped: {type(cause).__name__}: {cause} Existing outputs are complete; repeat the call "
+                    "to continue with the others."
                 ) from error
     return output.totals()
 

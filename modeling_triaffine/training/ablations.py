@@ -1,4 +1,4 @@
-"""The paper's ablations: their options, the training of one with a seed, and tables and a figure of their scores."""
+"""The paper's ablations: their options, a run of one with a seed, and tables and a figure of their scores."""
 
 import csv
 import difflib

@@ -1,4 +1,4 @@
-"""What a training does at its events: checks when it resumes, the order of batches, when to score, averaged weights."""
+"""What a run does at its events: checks when it resumes, the order of batches, when to score, averaged weights."""
 
 import logging
 import math
@@ -24,7 +24,7 @@ class TrainingCallback(TrainerCallback):
         averages: whether the optimizer averages the weights; the model then ends with the average.
 
     Attributes:
-        sampler: the sampler of the training, which needs to know the epoch. The Trainer does not pass it on if it
+        sampler: the sampler of the run, which needs to know the epoch. The Trainer does not pass it on if it
             resumes in the middle of an epoch in several processes: accelerate then wraps the sampler twice, and neither
             wrapper does.
         most_evaluations: number of epochs, evenly spaced up to the last, that may end with an evaluation or checkpoint,

@@ -1,4 +1,4 @@
-"""The plan of a training: the command line, or keyword arguments, override the recipe, and the recipe the defaults.
+"""The plan of a run: the command line, or keyword arguments, override the recipe, and the recipe the defaults.
 
 The options are those that `options.py` and `model/options_triaffine.py` declare, and the others of transformers'
 `TrainingArguments`. Unknown ones are errors.
@@ -56,7 +56,7 @@ class CommandLineError(ValueError):
 
 @dataclass(frozen=True)
 class TrainingPlan:
-    """Everything that defines a training.
+    """Everything that defines a run.
 
     Attributes:
         config: the fields of `TriaffineConfig` that the recipe or the command line sets.

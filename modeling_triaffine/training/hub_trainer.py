@@ -88,7 +88,7 @@ class HubTrainer(Trainer):
             folder = Path(output_dir or self.args.output_dir)
             if summary != RunSummary():
                 summary.save(folder)
-            elif self.state.global_step:  # interrupted: what is there is of another training
+            elif self.state.global_step:  # interrupted: what is there is of another run
                 (folder / SUMMARY_FILE).unlink(missing_ok=True)
         super().save_model(output_dir, _internal_call)
 

@@ -72,7 +72,7 @@ def build_parameter_groups(
 
 
 def check_optimization(trainer: Trainer) -> None:
-    """Raises ValueError if the optimizer or the scheduler refuses its options, before the training starts."""
+    """Raises ValueError if the optimizer or the scheduler refuses its options, before training starts."""
     arguments: Any = trainer.args
     choose_optimizer(trainer, trainer.model)
     try:

@@ -1,4 +1,4 @@
-"""Progress of a training: a bar on a terminal, log lines elsewhere, and one line per evaluation."""
+"""Progress of a run: a bar on a terminal, log lines elsewhere, and one line per evaluation."""
 
 import logging
 import sys
@@ -112,7 +112,7 @@ def report_progress(trainer: Trainer) -> None:
 
 
 def quieten(training: TrainingArguments) -> None:
-    """Hides all progress bars but that of the training, and this one too unless standard error is a terminal."""
+    """Hides all progress bars except that of training, and this one too unless standard error is a terminal."""
     hide_bars: Any = transformers.utils.logging.disable_progress_bar  # untyped in transformers
     hide_bars()
     if not sys.stderr.isatty():

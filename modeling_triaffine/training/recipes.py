@@ -1,4 +1,4 @@
-"""Recipes: folders that define a training.
+"""Recipes: folders that define a run.
 
     config.json     fields of `TriaffineConfig`, with the full configuration of the encoder
     training.yaml   fields of the dataclasses in `arguments.py`, and `purpose`, a description in Markdown

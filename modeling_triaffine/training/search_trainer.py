@@ -1,4 +1,4 @@
-"""Hyper-parameter search by the Trainer: a new model for each trial, compared by F1 unless asked otherwise."""
+"""Hyperparameter search by the Trainer: a new model for each trial, compared by F1 unless asked otherwise."""
 
 from collections.abc import Callable
 from typing import Any, cast
@@ -16,7 +16,7 @@ class SearchTrainer(HubTrainer):
     """The part of [`NestedNERTrainer`] that makes new models, by `model_init`, and searches hyper-parameters."""
 
     def _first_model(self, model: Any, model_init: Callable[..., Any] | None, seed: int) -> Any:
-        """The model that is given, or one by `model_init`: labels and parts must be known before the training."""
+        """The model that is given, or one by `model_init`: labels and parts must be known before training."""
         if (model is None) == (model_init is None):
             raise ValueError("NestedNERTrainer: give either a model or model_init, a function that creates one.")
         if model is None:

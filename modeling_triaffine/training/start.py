@@ -2,7 +2,7 @@
 
 `run.py` carries out a whole run with them; [`start_from_recipe`] hands them to a trainer in Python.
 
-The user's mistakes are found here, before the training starts, and raised as ValueError or OSError.
+The user's mistakes are found here, before training starts, and raised as ValueError or OSError.
 """
 
 import logging

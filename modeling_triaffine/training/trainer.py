@@ -73,7 +73,7 @@ class NestedNERTrainer(SearchTrainer):
 
     Args:
         model: the model to train; its configuration defines the labels. With `model_init`, a function that makes a new
-            one, leave it out: every training then starts from a new model, as `hyperparameter_search` needs it.
+            one, leave it out: every run then starts from a new model, as `hyperparameter_search` needs it.
         args: a [`NestedNERTrainingArguments`], or plain `TrainingArguments` for one learning rate.
         processing_class: the [`TriaffineProcessor`] of the model, saved with it.
         train_dataset, eval_dataset: records with `tokens` and `entities`, encoded once: data sets, or lists
@@ -185,7 +185,7 @@ class NestedNERTrainer(SearchTrainer):
         return self.optimizer
 
     def create_scheduler(self, num_training_steps: int, optimizer: torch.optim.Optimizer | None = None) -> Any:
-        """As the Trainer's; warns of a warm-up that is as long as the training."""
+        """As the Trainer's; warns of a warm-up that is as long as the run."""
         if self.args.get_warmup_steps(num_training_steps) >= num_training_steps:
             logger.warning(
                 "The learning rates are never reached: the warm-up has %g updates (warmup_steps), the run %d. "

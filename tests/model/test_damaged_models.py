@@ -92,7 +92,7 @@ DAMAGED = [
     *((PROCESSOR, *case) for case in PROCESSORS),
     *((VOCABULARIES, *case) for case in VOCABULARY_FILES),
     ("tokenizer_config.json", {"tokenizer_class": 5}, "tokenizer_config.json"),
-    ("tokenizer_config.json", {"cls_token": "[NEW]"}, r"ids up to (\d+), the encoder has vectors of \1 sub-words"),
+    ("tokenizer_config.json", {"cls_token": "[NEW]"}, r"ids up to (\d+), but the encoder has vectors for \1 sub-words"),
     ("tokenizer.json", [], "tokenizer.json"),
 ]
 
@@ -135,7 +135,7 @@ def test_index_never_leads_out_of_its_folder(encoder, tmp_path, subfolder, varia
     index["weight_map"]["head.label_bias"] = f"../other/{WEIGHTS}"
     path.write_text(json.dumps(index))
     with pytest.raises(
-        ValueError, match=r"names \.\./other/model\.safetensors, which is not a safetensors file of its fo"
+        ValueError, match=r"names \.\./other/model\.safetensors, which is not a safetensors file in its fo"
     ):
         TriaffineForNestedNER.from_pretrained(tmp_path / "model", **options)
 

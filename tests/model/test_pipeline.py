@@ -327,7 +327,7 @@ def test_texts_without_words_run_through_models_with_word_parts(encoder):
     sizes |= {f"{part}_embedding_size": 2 for part in ("word", "pos", "char")}
     model = tiny_model(encoder, **sizes, char_lstm_hidden_size=2)
     assert NestedNERPipeline(model=model, processor=processor)(["", " ", "gene"], threshold=0.9)[:2] == [[], []]
-    with pytest.raises(ValueError, match="The model reads words, pos, chars beside sub-words"):
+    with pytest.raises(ValueError, match="The model reads words, pos, chars in addition to sub-words"):
         NestedNERPipeline(model=model, processor=tiny_processor(encoder))
 
 

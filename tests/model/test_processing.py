@@ -271,7 +271,7 @@ def test_a_tagger_must_tag_every_word(tagged):
     with pytest.raises(ValueError, match=r"A sentence of 2 words \(x gene\) has 1 part-of-speech tags"):
         tagged.encode([["x", "gene"]])
     tagged.pos_tagger = lambda sentences: []
-    with pytest.raises(ValueError, match="was given 2 sentences and tagged 0"):
+    with pytest.raises(ValueError, match="was given 2 sentences but tagged 0"):
         tagged.encode([["x"], ["gene"]])
 
 
@@ -318,7 +318,7 @@ def test_model_folder_without_processor_is_reported(encoder, tmp_path):
 
 
 def test_an_encoder_is_no_trained_model(encoder):
-    with pytest.raises(FileNotFoundError, match=r"'bert'.*train.*not one that is trained"):
+    with pytest.raises(FileNotFoundError, match=r"'bert'.*train.*not a model that was trained"):
         TriaffineProcessor.from_pretrained(encoder)
 
 
@@ -351,7 +351,7 @@ def test_lists_of_different_lengths_are_reported(processor):
         processor.encode([["a", "b", "c"]], [["X"]])
     with pytest.raises(ValueError, match="`left_tokens` is given for 1 sentences, `words` for 2"):
         processor.encode([["a"], ["b"]], None, [["c"]])
-    with pytest.raises(ValueError, match="no text and no sentence"):
+    with pytest.raises(ValueError, match="contains no text or sentence"):
         processor(text=[])
 
 
@@ -363,7 +363,7 @@ def test_damaged_or_missing_files_are_reported(encoder, tmp_path):
         (tmp_path / "vocabularies.json").write_text(content)
         with pytest.raises(ValueError, match=message):
             TriaffineProcessor.from_pretrained(tmp_path)
-    for name, message in (("vocabularies.json", "not complete"), ("tokenizer.json", "config.json")):
+    for name, message in (("vocabularies.json", "incomplete"), ("tokenizer.json", "config.json")):
         (tmp_path / name).unlink()
         with pytest.raises(FileNotFoundError, match=f"{name}.*{message}"):
             TriaffineProcessor.from_pretrained(tmp_path)

@@ -30,7 +30,7 @@ pytest_plugins = ("tests.helpers.hub_server",)
 @pytest.mark.parametrize(
     ("mistake", "message"),
     [
-        (lambda checkpoint: (checkpoint / "model.safetensors").unlink(), "and no weights. Load it with OnnxNestedNER"),
+        (lambda checkpoint: (checkpoint / "model.safetensors").unlink(), "but no weights. Load it with OnnxNestedNER"),
         (lambda checkpoint: os.truncate(checkpoint / "model.safetensors", 1000), "are damaged or cut off"),
         (lambda checkpoint: (checkpoint / "vocabularies.json").unlink(), "has no vocabularies.json"),
         (lambda checkpoint: (checkpoint / "README.md").write_bytes(b"\xe9") and None, "README.md: byte 1 is not valid"),

@@ -171,7 +171,7 @@ def test_weights_of_half_precision_are_warned_of(tmp_path, caplog):
     trainer_like(like, train_dataset=None)
     assert not caplog.messages
     trainer_like(like)
-    assert "weights are of torch.bfloat16" in caplog.text
+    assert "weights are in torch.bfloat16" in caplog.text
     assert "dtype=torch.float32" in caplog.text
 
 
