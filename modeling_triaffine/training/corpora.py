@@ -147,7 +147,7 @@ def check_splits(training: NestedNERTrainingArguments, dataset: DatasetDict) -> 
     if training.do_train and training.eval_strategy != "no" and "validation" not in dataset:
         raise ValueError(
             "There is no validation data to choose the best checkpoint; give --validation_file, or hold out a part of "
-            "the training data (docs/corpora.md#dev-sets). To train without, add --eval_strategy no."
+            "the training data (docs/corpora.md#dev-sets). To train without validation, add --eval_strategy no."
         )
     needed = {"validation": training.do_eval and not training.do_train, "test": training.do_predict}
     for split, is_needed in needed.items():
@@ -197,13 +197,13 @@ def _warn_of_missed_entities(config: TriaffineConfig, processor: TriaffineProces
         if second and not config.multi_label:
             logger.warning(
                 "The %s data has %d entities on the span of another entity. A span has one label, so at most one of "
-                "them is trained on and found; to let a span have several, train with --multi_label true.",
+                "them is trained on and found; to allow several, train with --multi_label true.",
                 *(split, second),
             )
         beyond = sum(max(0, len(spans_of(window)) - most) for window in windows)
         if beyond and config.cross_span:
             logger.warning(
-                "The %s data has %d entity spans more than the %d candidates of a sentence, which cannot be found. "
+                "The %s data has %d entity spans beyond the %d candidates of a sentence, which cannot be found. "
                 "Raise --max_candidates.",
                 *(split, beyond, most),
             )

@@ -1,4 +1,4 @@
-"""Collects the facts of a run for its summary: of a training, which its trainer knows, and of a whole run."""
+"""Collects the facts of a run for its summary: those that its trainer knows, and all others."""
 
 import dataclasses
 import re
@@ -74,7 +74,7 @@ def main_settings(arguments: Any) -> dict[str, Any]:
 
 
 def read_training_table(log_history: Iterable[Mapping[str, Any]], kept_step: int) -> list[Epoch]:
-    """The evaluations of a training, from the Trainer's log.
+    """The evaluations of a run, from the Trainer's log.
 
     Args:
         log_history: `state.log_history` of a `NestedNERTrainer`.

@@ -1,4 +1,4 @@
-"""What can stop a training without an error in the program: numbers, memory, disk, an incomplete checkpoint.
+"""What can stop a run without an error in the program: numbers, memory, disk, an incomplete checkpoint.
 
 Each is raised as a [`TrainingFault`], whose message is one paragraph: what happened, and what to do.
 """

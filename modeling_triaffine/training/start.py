@@ -127,7 +127,7 @@ class Origin:
 
 
 class Start(NamedTuple):
-    """What a training starts with; `teacher` with --keep_labels only."""
+    """What a run starts with; `teacher` with --keep_labels only."""
 
     model: TriaffineForNestedNER
     processor: TriaffineProcessor
@@ -257,7 +257,7 @@ def _load_trained(
         if plan.training.do_train:
             model = continue_with_labels(model, labels, plan.model.keep_labels)
         if plan.model.word_vectors:
-            logger.warning("--word_vectors is for new models; the one in %s keeps its own vectors.", name)
+            logger.warning("--word_vectors is for new models; the model in %s keeps its own vectors.", name)
     return model, origin.processor
 
 
