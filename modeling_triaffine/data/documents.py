@@ -194,7 +194,7 @@ def sentences_of(
         sentences = _cut_sentences(document, word_splitter, sentence_splitter)
         found = _by_characters(document, check)
     if not sentences:
-        check.note("texts without a word ignored", example=document.where)
+        check.note("texts without words ignored", example=document.where)
     entities = _aligned(document, found, [sentence.offsets for sentence in sentences], check)
     for number, (sentence, inside) in enumerate(zip(sentences, entities, strict=True)):
         raw = {"id": f"{document.id}:{number}", "doc_id": document.id, "sent_id": number, **sentence.fields}
@@ -311,7 +311,7 @@ def _contiguous(document: Document, check: RecordChecker) -> Iterator[Entity]:
         if len(parts) > 1:
             check.drop("discontinuous entities dropped", 1, _example(document, entity), entity["type"])
         elif not text[entity["start"] : entity["end"]].translate(INVISIBLE_SPACES).strip():
-            check.drop("entities of white space dropped", example=f"{annotation.where}: {annotation.name}")
+            check.drop("entities of white space alone dropped", example=f"{annotation.where}: {annotation.name}")
         else:
             yield entity
 

@@ -206,7 +206,7 @@ class CorpusFiles:
             if only is not None and split not in (only, None):
                 continue
             if not source.format.keeps_text:
-                problem = f"the format {source.format_name!r} has words, but not the text that they were cut from"
+                problem = f"the format {source.format_name!r} has words, but not the text that they were split from"
                 with_text = ", ".join(known.name for known in known_formats() if known.keeps_text)
                 remedy = f"Give the corpus in a format that keeps the text: {with_text}"
                 raise CorpusError.at(source.path, "", problem, remedy)
@@ -273,7 +273,7 @@ def _without_copies(documents: Iterator[Document], check: RecordChecker) -> Iter
             check.note("copies of documents in another folder left out", example=example)
             continue
         if folder != first_folder:
-            check.note("documents in two folders with other entities, both read", example=example)
+            check.note("documents in two folders with different entities, both read", example=example)
         yield document
 
 

@@ -239,7 +239,7 @@ def _part_of(paths: Sequence[Path], format: str | None) -> Part:
         raise CorpusError.at(folder, "", problem, remedy)
     for name, files in by_format.items():
         _check_names(folder, files)
-        _tell(folder, "files of no known form left out", [file for file in there if file not in files])
+        _tell(folder, "files of unknown formats left out", [file for file in there if file not in files])
         return Part(folder, tuple(files), format_named(name))
     raise _nothing_found(folder)
 
@@ -330,7 +330,7 @@ def _tell_of_others(folder: Path, entries: Sequence[Path], parts: Sequence[Part]
             alike = file.name.lower().removesuffix(".gz").endswith(suffixes) or _named(file)[1] == "*"
             if file.is_file() and file not in read and file.name not in listed and alike and not inside:
                 others.append(file)
-    _tell(folder, "files in no split left out", others)
+    _tell(folder, "files outside all splits left out", others)
 
 
 def _suffixes_of(part: Part) -> Iterable[str]:

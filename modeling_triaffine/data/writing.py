@@ -203,7 +203,7 @@ def _lost_in_text(records: Records) -> Counter[str]:
     lost = Counter[str]()
     for number, record in _numbered(records):
         lost["numbers of sentences"] += record["sent_id"] != number
-        lost["sentences with a context of their own"] += any(record[side] is not None for side in CONTEXT_FIELDS)
+        lost["sentences with their own context"] += any(record[side] is not None for side in CONTEXT_FIELDS)
     return lost
 
 

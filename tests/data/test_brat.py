@@ -30,9 +30,9 @@ class TestDocuments:
     def test_empty(self, tmp_path):
         write(write(tmp_path, "a"), "b", text="", annotations="")
         _, check = read(tmp_path)
-        assert "texts without a word ignored: 1 (b.ann)" in check.report()
+        assert "texts without words ignored: 1 (b.ann)" in check.report()
         (tmp_path / "a.ann").unlink()
-        with pytest.raises(CorpusError, match=r"no sentences.*texts without a word.*Read as 'brat'"):
+        with pytest.raises(CorpusError, match=r"no sentences.*texts without words.*Read as 'brat'"):
             load(tmp_path)
 
     def test_a_text_without_annotations_is_reported(self, tmp_path):
@@ -80,7 +80,7 @@ class TestLines:
     def test_rests_of_lines_are_counted(self, tmp_path):
         records, check = read(write(tmp_path, annotations=f"{NESTED}of the quote of another\n"))
         assert len(records[0]["entities"]) == 2
-        assert "lines that are no annotation ignored: 1 (a.ann, line 3)" in check.report()
+        assert "lines that are not annotations ignored: 1 (a.ann, line 3)" in check.report()
 
     def test_all_but_text_bound_ones_are_counted(self, tmp_path):
         others = ["R1\tIn Arg1:T1 Arg2:T2", "E1\tSleep:T3 Who:T1", "A1\tOld T1", "M1\tNegation E1", "*\tAlias T1 T2"]
@@ -128,7 +128,7 @@ class TestLoading:
     def test_documents_beside_the_folders_of_splits(self, tmp_path, caplog):
         write(write(tmp_path, "train/a"), "more/b")
         assert set(load(tmp_path)["train"]["doc_id"]) == {"a"}
-        assert caplog.messages[0].endswith("files in no split left out: 1 (more/b.ann).")
+        assert caplog.messages[0].endswith("files outside all splits left out: 1 (more/b.ann).")
 
     def test_folders_of_splits_further_down(self, tmp_path):
         write(write(tmp_path, "v1/train/brat/a"), "v1/dev/brat/b")

@@ -67,7 +67,7 @@ def test_a_document_without_text_is_counted(tmp_path):
     write_files(tmp_path, {"a.json": cas_json(text=""), "b.json": cas_json(*BOTH)})
     records, check = read(tmp_path)
     assert [record["doc_id"] for record in records] == ["b"]
-    assert "texts without a word ignored: 1 (a.json)" in check.report()
+    assert "texts without words ignored: 1 (a.json)" in check.report()
 
 
 def test_another_layer_and_feature(tmp_path):

@@ -171,7 +171,7 @@ class TestIob2:
             [(0, 2, "LOC"), (3, 4, "person-actor"), (4, 5, "LOC")],
             [(0, 1, "LOC"), (1, 2, "not")],
         ]
-        note = "entities of tags without B and I, adjacent words of one type being one entity"
+        note = "entities of tags without B and I, with adjacent words of one type read as one entity"
         assert check.counts == {note: 5}
 
     def test_types_without_prefixes_in_several_columns(self, tmp_path):

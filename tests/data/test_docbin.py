@@ -42,7 +42,7 @@ def test_a_span_group_becomes_entities(write):
     assert [" ".join(record["tokens"]) for record in records] == ["the mayor of Orsk slept .", "He woke", "One ."]
     assert [spelled(record) for record in records] == [NESTED, [], []]
     assert [record["id"] for record in records] == ["a:0:0", "a:0:1", "a:1:0"]
-    assert check.counts == {"texts without a word ignored": 1}
+    assert check.counts == {"texts without words ignored": 1}
 
 
 def test_what_no_sentence_holds_is_dropped(write):
@@ -51,7 +51,7 @@ def test_what_no_sentence_holds_is_dropped(write):
     assert [triples(record) for record in records] == [[(0, 1, "Y")], []]
     assert check.report() == (
         "a.spacy: sentences: 2; entities kept: 1 of 4; entities across sentences dropped: 1 "
-        "(document 0: X the  mayor of [Orsk slept.  He] woke); entities of white space dropped: 1 (document 0: "
+        "(document 0: X the  mayor of [Orsk slept.  He] woke); entities of white space alone dropped: 1 (document 0: "
         "spans[1]); spans without a label dropped: 1 (document 0: [the]  mayor of Orsk slep…); labels that "
         "lose more than 5 %: X 1 of 1 (all)."
     )
@@ -83,7 +83,7 @@ def test_entities_of_the_document_where_there_is_no_group(write):
         assert check.counts == {"spans of the group 'x' ignored": 1}
     records, check = read(file, "docbin", columns={"entities": "x"})
     assert spelled(records[0]) == [("Orsk", "Y")]
-    assert check.counts == {"entities of doc.ents besides the span group ignored": 1}
+    assert check.counts == {"entities of doc.ents ignored in favor of the span group": 1}
 
 
 @pytest.mark.parametrize("group", ["incorrect_spans", "coref_clusters_1", "coref_head_clusters_1", "span_candidates"])
@@ -105,8 +105,8 @@ def test_entities_of_a_document_without_the_group_of_another_are_dropped(write):
     records, check = read(write(("Orsk", {"sc": [(0, 1, "Y")]}), ("Omsk", {}), ents=[(0, 1, "City")]), "docbin")
     assert [spelled(record) for record in records] == [[("Orsk", "Y")], []]
     assert check.report() == (
-        "a.spacy: sentences: 2; entities kept: 1 of 2; entities of doc.ents besides the span group ignored: 1; "
-        "entities of doc.ents dropped where there is no span group: 1 (document 1: [Omsk])."
+        "a.spacy: sentences: 2; entities kept: 1 of 2; entities of doc.ents dropped where there is no span "
+        "group: 1 (document 1: [Omsk]); entities of doc.ents ignored in favor of the span group: 1."
     )
 
 

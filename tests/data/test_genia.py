@@ -72,7 +72,7 @@ class TestRules:
         rows = load(article(f"{two} {same} {reverse}"))["train"]
         assert triples(rows[0]) == [(0, 1, "protein"), (1, 2, "cell_line"), (2, 3, "protein")]
         assert "duplicate entities dropped: 1" in rows.info.description
-        assert "second types of a span dropped: 2" in rows.info.description
+        assert "further types of a span dropped: 2" in rows.info.description
 
     def test_all_types_of_a_span_by_the_format_of_that_name(self, load, tmp_path):
         two = cons("G#protein_molecule", cons("G#DNA_domain_or_region", "tax"))
@@ -189,7 +189,7 @@ class TestSharedCorpus:
                 assert from_xml[split][column][:] == rows[column][:]
         report = from_xml["train"].info.description
         assert "coordinated entities dropped: 934" in report
-        assert "second types of a span dropped: 26" in report
+        assert "further types of a span dropped: 26" in report
 
     @pytest.mark.nightly
     def test_documents_have_all_entities(self, xml):

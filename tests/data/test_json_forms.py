@@ -105,7 +105,7 @@ class TestTextSpans:
         texts = {"text": "a"}, {"text": "b", "label": [[0, 1, "B"]]}, {"text": "c", "label": None}
         records, check = read(write_json(tmp_path / "a.json", *texts, as_list=True))
         assert [spelled(record) for record in records] == [[], [("b", "B")], []]
-        assert check.counts == {"texts without a field of spans read as without entities": 2}
+        assert check.counts == {"texts without a field of spans, read as texts without entities": 2}
 
     def test_of_the_annotations_of_a_task_the_latest_is_read(self, tmp_path):
         """Label Studio's JSON-MIN has a record for each of them, usually the latest first."""
@@ -155,7 +155,7 @@ class TestTextSpans:
             "field 'tokens' ignored": 1,
             "span field 'colour' ignored": 1,
             "spans without a type dropped": 1,
-            "texts read again, with the _input_hash of one before": 1,
+            "repeated texts read, with the _input_hash of an earlier text": 1,
             "texts with the answer 'reject' ignored": 1,
         }
         assert (check.sentences, check.entities_kept, check.entities_dropped) == (3, 1, 1)

@@ -112,7 +112,7 @@ class TestLists:
             "validation": {"CNN_3.4"},
         }
         assert (
-            f"{corpus}: files in no split left out: 2 (nw/adj/NEWS_2.apf.xml, nw/timex2norm/NEWS_2.apf.xml)."
+            f"{corpus}: files outside all splits left out: 2 (nw/adj/NEWS_2.apf.xml, nw/timex2norm/NEWS_2.apf.xml)."
             in caplog.messages
         )
         streamed = load_nested_ner({"test": corpus / "dev.txt"}, "ace", streaming=True)
@@ -219,7 +219,7 @@ def test_quotes_of_other_posts_are_not_read_and_authors_dropped(tmp_path):
     records, check = read(tmp_path)
     assert [" ".join(record["tokens"]) for record in records] == ["I met Cy Dee ."]
     assert spelled(records[0]) == [("Cy Dee", "PER")]
-    assert "mentions in tags dropped: 1 (ere/DF_1.rich_ere.xml, m-0: Ann Lee" in check.report()
+    assert "mentions inside tags dropped: 1 (ere/DF_1.rich_ere.xml, m-0: Ann Lee" in check.report()
 
 
 def test_a_quote_is_read_where_it_is_annotated(tmp_path):

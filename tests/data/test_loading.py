@@ -53,7 +53,7 @@ class TestSplits:
         (tmp_path / "notes.md").write_text("not a sentence")
         for named in ("json_lines", None):
             assert list(load(tmp_path, named)) == ["train"]
-            assert caplog.messages.pop().endswith("files of no known form left out: 1 (notes.md).")
+            assert caplog.messages.pop().endswith("files of unknown formats left out: 1 (notes.md).")
         write(tmp_path / "other-test.jsonl", RECORD)
         for named in ("json_lines", None):
             with pytest.raises(CorpusError, match=r"other-test\.jsonl could be a split, .*--train_file, .* mapping"):
@@ -138,7 +138,7 @@ class TestSplits:
         assert corpus["validation"]["doc_id"][:] == ["a", "b", "c", "in/d"], "every file is a document"
         load({"dev": tmp_path / "dev"})
         (message,) = caplog.messages
-        assert message.endswith("files in no split left out: 1 (train/a.conll).")
+        assert message.endswith("files outside all splits left out: 1 (train/a.conll).")
 
     @pytest.mark.parametrize("names", [["train.txt", "valid.txt", "test.txt"], ["e.train", "e.testa", "e.testb"]])
     @pytest.mark.parametrize(("named", "tag"), [("iob2", "B-X"), (None, "B-X"), (None, "I-X")])
@@ -392,7 +392,9 @@ class TestCopies:
         write_files(tmp_path / "anna", DOCUMENTS)
         write_files(tmp_path / "bert", {**DOCUMENTS, "x.ann": "T1\tTown 13 17\tOrsk\n"})
         assert load(tmp_path)["train"]["doc_id"][:] == ["anna/x", "anna/y", "bert/x"]
-        assert "documents in two folders with other entities, both read: 1 (bert/x, as in anna)" in caplog.messages[0]
+        assert (
+            "documents in two folders with different entities, both read: 1 (bert/x, as in anna)" in caplog.messages[0]
+        )
 
     def test_in_two_splits_are_told(self, tmp_path, caplog):
         for folder in ("train", "test"):

@@ -50,7 +50,7 @@ class TestEntities:
 
     def test_white_space_alone_is_dropped(self):
         _, check = cut("a  b", annotation((1, 3)))
-        assert "entities of white space dropped: 1 (line 1: T1)" in check.report()
+        assert "entities of white space alone dropped: 1 (line 1: T1)" in check.report()
 
     def test_zero_width_spaces_are_white_space(self):
         """As for the word splitters."""
@@ -62,10 +62,10 @@ class TestEntities:
             assert (spelled(record), check.report()) == ([("Paris", "X")], "")
             document = text_of(Document("a", "a", text, [annotation((start, end))]), check)
             assert document["entities"] == [{"start": 4, "end": 9, "type": "X"}]
-        assert "entities of white space dropped: 1" in cut(text, annotation((3, 4)), **options)[1].report()
+        assert "entities of white space alone dropped: 1" in cut(text, annotation((3, 4)), **options)[1].report()
         (record,), _ = cut("New\u200bYork", annotation((0, 3), (4, 8)), **options)
         assert spelled(record) == [("New York", "X")]
-        assert "texts without a word ignored: 1" in cut("\u200b\ufeff", **options)[1].report()
+        assert "texts without words ignored: 1" in cut("\u200b\ufeff", **options)[1].report()
 
 
 class TestText:

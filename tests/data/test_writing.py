@@ -155,7 +155,7 @@ class TestColumns:
         records = [record("a", number=3, left_tokens=[], right_tokens=[]), record("a", doc_id="b", pos=["_"])]
         assert write_iob2(records, tmp_path / "a") == {
             "numbers of sentences": 1,
-            "sentences with a context of their own": 1,
+            "sentences with their own context": 1,
             "sentences with tags that are all '_'": 1,
         }
 
@@ -225,7 +225,7 @@ class TestTexts:
         assert write("brat", records, tmp_path / "b") == {
             "ids": 2,
             "numbers of sentences": 1,
-            "sentences with a context of their own": 1,
+            "sentences with their own context": 1,
             "sentences with part-of-speech tags": 1,
             "tokens with white space in them": 2,
         }

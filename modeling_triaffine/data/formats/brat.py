@@ -82,7 +82,7 @@ def _read_document(file: Path, name: str, check: RecordChecker) -> Document:
             remedy = f"An annotation begins with T or one of {' '.join(OTHER_ANNOTATIONS)}"
             raise check.error(where, f"{line[:40]!r} is not an annotation", remedy)
         elif line.strip():
-            check.note("lines that are no annotation ignored", example=where)
+            check.note("lines that are not annotations ignored", example=where)
     doc_id = name.removesuffix(file.suffix)
     text = read_text(text_file, check, f"{doc_id}{TEXT_SUFFIX}")
     return Document(id=doc_id, text=text, annotations=annotations, where=name)

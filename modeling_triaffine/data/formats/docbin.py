@@ -64,7 +64,7 @@ def _annotations(doc: Doc, groups: Sequence[str], where: str, check: RecordCheck
         shown = f"{where}: {in_context(doc.text, doc.ents[0].start_char, doc.ents[0].end_char)}"
         check.drop("entities of doc.ents dropped where there is no span group", len(doc.ents), shown)
     elif groups and doc.ents:
-        check.note("entities of doc.ents besides the span group ignored", len(doc.ents))
+        check.note("entities of doc.ents ignored in favor of the span group", len(doc.ents))
     spans = (span for group in groups for span in doc.spans.get(group, [])) if groups else doc.ents
     for index, span in enumerate(spans):
         fragment = (span.start_char, span.end_char)

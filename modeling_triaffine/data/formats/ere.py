@@ -47,7 +47,7 @@ def _read_ere(file: Path, name: str, source_file: Path, check: RecordChecker) ->
     mentions = []
     for mention in _ere_mentions(file, name, check):
         if any(overlaps(mention, tag) for tag in tags):
-            check.drop("mentions in tags dropped", example=f"{mention.where}: {mention.quote}")
+            check.drop("mentions inside tags dropped", example=f"{mention.where}: {mention.quote}")
         else:
             mentions.append(mention)
     quotes = [match.span() for match in QUOTE.finditer(source)]

@@ -107,7 +107,7 @@ def _in_own_words(
         words = sentence.given_words()
         aligned, lost = align_entities(sentence.text, sentence.entities, words)
         if lost:
-            check.drop("entities of white space dropped", len(lost))
+            check.drop("entities of white space alone dropped", len(lost))
         fields = {
             "id": f"{sentence.doc_id}:{sentence.sent_id}",
             "sent_id": sentence.sent_id,
@@ -127,7 +127,7 @@ def _sorted(entities: list[Entity], check: RecordChecker, all_types: bool) -> li
         if entity["type"] in known:
             check.drop("duplicate entities dropped")
         elif known and not all_types:
-            check.drop("second types of a span dropped")
+            check.drop("further types of a span dropped")
         known.add(entity["type"])
     return [
         Entity(start=start, end=end, type=kind)

@@ -82,7 +82,7 @@ WITHOUT_TYPES = TagScheme(
 )
 WITHOUT_PREFIXES = TagScheme(
     re.compile(r"(?P<type>[^\W\d_][^\s|]*)"),
-    note="entities of tags without B and I, adjacent words of one type being one entity",
+    note="entities of tags without B and I, with adjacent words of one type read as one entity",
 )
 WITH_PREFIXES = (
     STANDARD,

@@ -30,7 +30,7 @@ BOOKKEEPING = {"id", "token_start", "token_end", "input_hash", "source"}
 BORDERS = "borders"
 """Positions that no sentence crosses, of `load_texts` and `convert`."""
 OF_TEXT = Keys.of("text")
-WITHOUT_SPANS = "texts without a field of spans read as without entities"
+WITHOUT_SPANS = "texts without a field of spans, read as texts without entities"
 FURTHER_ANNOTATIONS = "further annotations of a task ignored"
 FIELDS = frozenset({"text", "entities", "id", "start", "end", "type", "inclusive_end"})
 """What `columns` may name."""
@@ -115,7 +115,7 @@ def read_text_spans(path: Path, check: RecordChecker, columns: Mapping[str, Any]
             texts += 1
             if text_hash := str(record.fields.get("_input_hash", "")):  # Prodigy's, the same in every annotator's copy
                 if text_hash in hashes:
-                    check.note("texts read again, with the _input_hash of one before", example=where)
+                    check.note("repeated texts read, with the _input_hash of an earlier text", example=where)
                 hashes.add(text_hash)
             form = named or form_of(record)
             if form.annotated_only and not any(isinstance(record.get(name), list) for name in form.spans):
