@@ -15,6 +15,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ..data.counting import COUNTS
 from ..model.options_triaffine import PROCESSOR_OPTIONS
 from .choices import choice
 from .options import Corpus, Format
@@ -58,12 +59,18 @@ def command(
             metavar="NAME=VALUE …",
         ),
     ] = None,
+    offsets: Annotated[
+        str | None,
+        choice(
+            "What the offsets of entities in texts count", COUNTS, unset="characters, or what fits the quoted entities"
+        ),
+    ] = None,
 ) -> None:
     named = dict(map(parse_column, columns)) if columns else None
     from ..data import WRITERS, write_nested_ner
     from ..data.loading import CorpusFiles
 
-    files = CorpusFiles(corpus, corpus_format, columns=named)
+    files = CorpusFiles(corpus, corpus_format, columns=named, offsets=offsets)
     of_texts = WRITERS[to].of_texts is not None
     splits: Mapping[str, Any]
     if of_texts and files.keeps_text:

@@ -35,8 +35,7 @@ from .alignment import (
     kept_by,
     split_words,
 )
-from .counting import in_characters, positions, possible_counts
-from .reading import BYTE_ORDER_MARK
+from .counting import BYTE_ORDER_MARK, COUNTS, in_characters, positions, possible_counts, remedy_of_counts
 from .schema import CorpusError, Entity, Record, RecordChecker, Text
 
 DEFAULT_SENTENCE_SPLITTER = "punctuation"
@@ -342,14 +341,22 @@ def _example(document: Document, entity: Entity) -> str:
 def _counted_in_characters(document: Document, check: RecordChecker) -> Document:
     """The document with offsets that count characters of its text, whatever its tool counted.
 
-    If the offsets are wrong as they stand, and another count makes all of them match the tool's quotes, it is used.
-    Annotations without characters are left out and counted.
+    If none is named, the offsets are wrong as they stand, and another count makes all of them match the tool's quotes,
+    that is used. Annotations without characters are left out and counted.
     """
     document = _with_characters(document, check)
     if document.text is None:
         return document
     check.check_encodable(document.text, "text", document.where)
+    if check.offsets is not None:
+        return _named_count(document, check, check.offsets)
+    quoted = any(annotation.quote for annotation in document.annotations)
     problem = _problem(document, check)
+    if not quoted:
+        spans = (offsets for annotation in document.annotations for offsets in annotation.fragments)
+        check.unchecked_offsets.add(document.text, spans)
+        if problem is not None:
+            raise _with_counts_that_fit(problem, document, check)
     if problem is None:
         return document
     if all(annotation.quote for annotation in document.annotations):
@@ -373,6 +380,27 @@ def _with_characters(document: Document, check: RecordChecker) -> Document:
         else:
             check.drop("entities without characters dropped", 1, f"{annotation.where}: {annotation.name}")
     return replace(document, annotations=annotations)
+
+
+def _named_count(document: Document, check: RecordChecker, count: str) -> Document:
+    """The document with offsets in characters, which are in the count that is named; a CorpusError unless they fit."""
+    converted = _converted(document, count)
+    if converted is None:
+        remedy = "Name another count (--offsets, offsets=), or none"
+        raise check.error(document.where, f"an offset is inside of a character, if it counts {COUNTS[count]}", remedy)
+    if (problem := _problem(converted, check, quotes_of_parts=False)) is not None:
+        raise problem
+    return converted
+
+
+def _with_counts_that_fit(problem: CorpusError, document: Document, check: RecordChecker) -> CorpusError:
+    """The error, with the counts under which all offsets are inside of the text."""
+    for count, _ in possible_counts(document.text or ""):
+        converted = _converted(document, count)
+        if converted is not None and _problem(converted, check) is None:
+            more = f"All offsets of this text would fit if they counted {COUNTS[count]}: {remedy_of_counts(count)}"
+            return CorpusError(f"{problem} {more}.")
+    return problem
 
 
 def _converted(document: Document, count: str, mark_counts: bool = True) -> Document | None:

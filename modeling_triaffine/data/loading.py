@@ -23,6 +23,7 @@ from huggingface_hub.utils.sha import sha_fileobj
 from ..model import text_triaffine
 from .alignment import WordSplitter
 from .corpus_format import CorpusFormat
+from .counting import COUNTS
 from .detection import format_of_columns, known_formats, read_as
 from .documents import DEFAULT_SENTENCE_SPLITTER, Document, sentences_of, text_of
 from .features import FEATURES
@@ -41,6 +42,7 @@ NOT_AN_OPTION = {
     ),
     "sentence_splitter": ("has its own sentences, so a sentence_splitter does not apply", "Load it without"),
     "columns": ("has no columns to name", "Load it without"),
+    "offsets": ("has words, not offsets in a text", "Load it without"),
 }
 """An option that not every format has → why it does not apply to a format, and what to do."""
 
@@ -53,6 +55,7 @@ def load_nested_ner(
     word_splitter: WordSplitter | None = None,
     sentence_splitter: str | None = None,
     columns: Mapping[str, Any] | None = None,
+    offsets: str | None = None,
     streaming: bool = False,
     cache_dir: PathLike | None = None,
 ) -> DatasetDict | IterableDatasetDict:
@@ -77,6 +80,9 @@ def load_nested_ner(
             "docbin": {"entities": "sc"}; the layer and feature of "cas": {"entities": "layer:feature"}; the fields of
             JSON, of texts {"text", "entities", "start", "end", "type", "inclusive_end"}, of words {"tokens",
             "entities", "names"}. None detects them, and takes INCEpTION's built-in layer.
+        offsets: what the offsets in texts count: "characters", "utf16" (units of UTF-16) or "bytes" (of UTF-8), or with
+            "_lf" at the end the same, a line end of two characters as one. None takes characters, unless the quoted
+            texts of entities show another count.
         streaming: return an `IterableDatasetDict` that reads while it is iterated. Memory is constant, except for JSON
             lists, which are parsed as a whole; repeated ids are not detected.
         cache_dir: where prepared data is kept; None is the default of the `datasets` library.
@@ -98,7 +104,7 @@ def load_nested_ner(
         >>> corpus["train"][0]["entities"][0].keys() >= {"start", "end", "type"}
         True
     """
-    files = CorpusFiles(path, format, labels=labels, columns=columns)
+    files = CorpusFiles(path, format, labels=labels, columns=columns, offsets=offsets)
     if not streaming:
         return DatasetDict(files.sentences(word_splitter, sentence_splitter, cache_dir, keep=False))
     splits: dict[str, IterableDataset] = {}
@@ -136,7 +142,7 @@ class CorpusFiles:
     """The files of a corpus, which are read once, whatever is made of them: sentences of one or other words, and texts.
 
     Args:
-        path, format, labels, columns: as of [`load_nested_ner`].
+        path, format, labels, columns, offsets: as of [`load_nested_ner`].
         only: the split to read, if others are other files.
 
     Attributes:
@@ -151,6 +157,7 @@ class CorpusFiles:
         *,
         labels: Iterable[str] | None = None,
         columns: Mapping[str, Any] | None = None,
+        offsets: str | None = None,
         only: str | None = None,
     ):
         if isinstance(labels, str):
@@ -161,7 +168,9 @@ class CorpusFiles:
             format = format_of_columns(columns)
         parts = find_splits(path, format)
         self.parts = {only: parts[only]} if only in parts else parts
-        self._format, self._columns = format, columns
+        if offsets is not None and offsets not in COUNTS:
+            raise ValueError(f"`offsets` is {offsets!r}. Give one of {', '.join(COUNTS)}.")
+        self._format, self._columns, self._offsets = format, columns, offsets
         self._labels = None if labels is None else tuple(sorted(set(labels)))
         self._documents: dict[str | None, tuple[list[Document], RecordChecker]] = {}
         formats = [part.format for part in self.parts.values()]
@@ -175,7 +184,12 @@ class CorpusFiles:
         """Split → its files with these options; CorpusError if a format does not have one of them."""
         if word_splitter is not None and not callable(word_splitter):
             raise TypeError(f"`word_splitter` is {word_splitter!r}. Give a function, such as {NAMED_SPLITTER}.")
-        given = {"word_splitter": word_splitter, "sentence_splitter": sentence_splitter, "columns": self._columns}
+        given = {
+            "word_splitter": word_splitter,
+            "sentence_splitter": sentence_splitter,
+            "columns": self._columns,
+            "offsets": self._offsets,
+        }
         options = {name: value for name, value in given.items() if value is not None}
         for split, part in self.parts.items():
             _check_options(part, options)
@@ -283,6 +297,7 @@ def _check_options(part: Part, options: Mapping[str, Any]) -> None:
         "word_splitter": known.keeps_text,
         "sentence_splitter": not known.marks_sentences,
         "columns": bool(known.columns),
+        "offsets": known.keeps_text,
     }
     for option in options:
         if not taken[option]:
@@ -307,7 +322,7 @@ class _Source:
 
     def checker(self, unique_ids: bool = True) -> RecordChecker:
         how = partial(read_as, self.path, self.format, self.format_given)
-        return RecordChecker(self.path, self.labels, unique_ids, how)
+        return RecordChecker(self.path, self.labels, unique_ids, how, self.options.get("offsets"))
 
     def documents(self, check: RecordChecker) -> Iterator[Document]:
         return documents_of(Part(self.path, self.files, self.format), check, self.options.get("columns"))
@@ -317,7 +332,7 @@ class _Source:
     ) -> Iterator[Record]:
         """The sentences of the `documents`, by default as they are read; raises CorpusError if there are none."""
         cut = {"sentence_splitter": DEFAULT_SENTENCE_SPLITTER, **self.options}
-        cut.pop("columns", None)
+        cut = {name: value for name, value in cut.items() if name not in ("columns", "offsets")}
         found = False
         for document in (documents or self.documents)(check):
             for record in sentences_of(document, check, **cut):
@@ -387,8 +402,8 @@ def _prepare(
 
 def _report(dataset: Dataset, check: RecordChecker) -> None:
     """Logs what was dropped and stores it beside the cached data, so that later loads report it, too."""
-    if check.counts:
-        dataset.info.description = check.report()
+    if report := check.report():
+        dataset.info.description = report
         for file in dataset.cache_files:
             dataset.info.write_to_directory(str(Path(file["filename"]).parent))
     _warn(dataset.info.description)

@@ -16,10 +16,10 @@ from xml.etree import ElementTree
 from xml.parsers import expat
 
 from ..parsing import DataError, decode_json, decode_text
+from .counting import BYTE_ORDER_MARK
 from .schema import CorpusError, RecordChecker
 
 GZIP_MAGIC, ZIP_MAGIC = b"\x1f\x8b", b"PK\x03\x04"
-BYTE_ORDER_MARK = "\ufeff"
 HEAD_SIZE = 1 << 16
 MAX_DEPTH = 200  # of XML; Python limits the depth of functions that follow it
 

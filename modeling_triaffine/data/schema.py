@@ -15,6 +15,7 @@ from typing import Any, TypedDict, TypeVar
 from ..model.kinds_triaffine import NONE_LABEL
 from ..model.text_triaffine import FINER_SPLITTERS
 from ..parsing import shown
+from .counting import UncheckedOffsets
 
 CONTEXT_FIELDS = ("left_tokens", "right_tokens")
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -116,9 +117,11 @@ class RecordChecker:
         labels: the entity types allowed; None allows any.
         unique_ids: reject an id that occurred before. Keeps all ids in memory; disable it to read in constant memory.
         read_as: says which form the file was taken for, and why, at the end of errors.
+        offsets: what they count, one of `counting.COUNTS`; None takes characters, unless quotes show another count.
 
     Attributes:
         folder, is_document: of a split of several files, the folder around them, and whether each is a document.
+        unchecked_offsets: what the offsets could count that no quote checks.
         counts: what was dropped, ignored or changed, in words ("duplicate entities dropped") → how often. Readers add
             to it by `drop` and `note`.
         sentences, entities_kept, entities_dropped: totals; the entities in the file are the sum of the last two.
@@ -137,9 +140,11 @@ class RecordChecker:
         labels: Iterable[str] | None = None,
         unique_ids: bool = True,
         read_as: Callable[[], str] | None = None,
+        offsets: str | None = None,
     ):
         self.path = path
         self.read_as = read_as
+        self.offsets = offsets
         self.folder: Path | None = None
         self.is_document = False
         self.labels = None if labels is None else frozenset(labels)
@@ -151,6 +156,7 @@ class RecordChecker:
         self._examples: dict[str, list[str]] = {}
         self._spellings = {unicodedata.normalize("NFC", label): label for label in self.labels or ()}
         self._places_of_ids: dict[str, str] | None = {} if unique_ids else None
+        self.unchecked_offsets = UncheckedOffsets()
 
     def error(self, where: str, problem: str, remedy: str) -> CorpusError:
         return CorpusError.at(self.path, where, problem, f"{remedy}. {self.read_as()}" if self.read_as else remedy)
@@ -186,7 +192,8 @@ class RecordChecker:
 
     def report(self) -> str:
         """One line on what was kept and what was not; empty if nothing was dropped or noted."""
-        if not self.counts:
+        unchecked = str(self.unchecked_offsets)
+        if not self.counts and not unchecked:
             return ""
         found = self.entities_kept + self.entities_dropped
         kept = (
@@ -199,6 +206,8 @@ class RecordChecker:
         losses = describe_losses(self._labels_dropped, self._labels_kept + self._labels_dropped)
         if losses and self.sentences:  # of texts, the entities kept are not counted
             noted.append(losses)
+        if unchecked:
+            noted.append(unchecked)
         return f"{Path(self.path).name}: {kept}{'; '.join(noted)}."
 
     def _shown_examples(self, what: str) -> str:

@@ -1,6 +1,7 @@
 """Writers: what was written is read again as the same records, and what a format cannot hold is told."""
 
 import functools
+import json
 from collections import Counter
 from itertools import permutations
 
@@ -269,7 +270,7 @@ class TestWrittenTexts:
         if "pubtator" in (first, second):
             lost.pop("borders of passages", None)  # of title and abstract
             line_ends = sum(one["text"].count(end) for one in documents for end in "\r\n")
-            assert lost == +Counter({"line ends written as spaces": line_ends})
+            assert lost == +Counter({"line ends (written as spaces)": line_ends})
             flat = str.maketrans("\r\n", "  ")
             expected = {name: {**one, "text": one["text"].translate(flat)} for name, one in expected.items()}
         else:
@@ -396,6 +397,20 @@ class TestConvert:
         assert "words joined by spaces" in run(tmp_path / "words", tmp_path / "joined", "--to", "brat").err
         result = run(tmp_path / "in", tmp_path / "4", "--to", "brat", "--sentences", "lines")
         assert (result.code, "--sentences lines: brat has whole texts" in result.err) == (2, True)
+
+    def test_offsets_that_count_otherwise(self, tmp_path, run, caplog):
+        (tmp_path / "train.jsonl").write_text(json.dumps({"text": "😀市长去了奥尔斯克市", "label": [[6, 10, "City"]]}))
+        run(tmp_path, tmp_path / "1", "--to", "brat")
+        assert "cannot be checked, as nothing quotes them, and are taken to count characters: 1 (" in caplog.text
+        run(tmp_path, tmp_path / "2", "--to", "text_spans", "--offsets", "utf16")
+        (text,) = load_texts(tmp_path / "2")["train"]
+        assert text["entities"] == [{"start": 5, "end": 9, "type": "City"}]
+        (row,) = load_nested_ner(tmp_path, offsets="utf16", word_splitter=word_splitter("characters"))["train"]
+        assert triples(row) == [(5, 9, "City")]
+        with pytest.raises(ValueError, match=r"`offsets` is 'java'. Give one of characters, utf16"):
+            load_nested_ner(tmp_path, offsets="java")
+        run(tmp_path, tmp_path / "words")
+        assert "has words, not offsets" in run(tmp_path / "words", tmp_path / "3", "--offsets", "utf16").err
 
     def test_another_layer_of_a_cas(self, tmp_path, run):
         pytest.importorskip("cassis")
