@@ -22,7 +22,8 @@ COUNTS = {
     "sentences": "sentences",
     "tokens": "tokens",
     "entities": "entities",
-    "nested_entities": "nested entities",
+    "nested_entities": "nested entities, inner and outer",
+    "inner_entities": "inner entities",
     "most_entities": "most entities in a sentence",
     "nesting_depth": "nesting depth",
     "sentences_with_pos": "sentences with part-of-speech tags",
@@ -32,7 +33,12 @@ DISTRIBUTIONS = {
     "entity_lengths": "words in an entity",
     "entities_per_sentence": "entities in a sentence",
 }
+SHOWN_LABEL = 48
+"""Characters of the name of a row, so that the table keeps within 100."""
 QUANTILES = {"median": 0.5, "95 %": 0.95, "most": 1.0}
+
+
+NO_ENTITIES = "there are no entities; look at what was dropped, and whether --format names what the file is"
 
 
 def command(
@@ -51,6 +57,8 @@ def command(
     for name, statistics in columns.items():
         if statistics["long_sentences"] and (name != "total" or len(columns) == 1):
             print(f"warning: {name}: {statistics['long_sentences']}", file=sys.stderr)
+        if not statistics["entities"] and statistics["sentences"]:
+            print(f"warning: {name}: {NO_ENTITIES}", file=sys.stderr)
         if statistics["sentences_above_max_candidates"]:
             print(f"warning: {candidate_warning(name, statistics)}", file=sys.stderr)
 
@@ -90,7 +98,11 @@ def table(columns: dict[str, Statistics]) -> str:
     for key, label in {"entities_by_type": "type", "entity_depths": "entities at depth"}.items():
         for value in sorted({value for column in columns.values() for value in column[key]}):
             rows[f"{label} {value}"] = [f"{column[key].get(value, 0):,}" for column in columns.values()]
-    return Table(["", *columns], [[label, *cells] for label, cells in rows.items()]).text()
+    return Table(["", *columns], [[_short(label), *cells] for label, cells in rows.items()]).text()
+
+
+def _short(label: str) -> str:
+    return label if len(label) <= SHOWN_LABEL else f"{label[: SHOWN_LABEL - 1]}…"
 
 
 def candidate_warning(name: str, statistics: Statistics) -> str:

@@ -53,7 +53,8 @@ def corpus_statistics(records: Iterable[Any], max_candidates: int = 30) -> dict[
 
     Returns:
         - `sentences`, `tokens`, `entities`, `nested_entities` (that contain another one or are contained in one; a span
-          with two types is not nested), `entities_by_type`, `sentences_with_pos`;
+          with two types is not nested), `inner_entities` (that are contained in one), `entities_by_type`,
+          `sentences_with_pos`;
         - `most_entities`, `longest_sentence` (words), `nesting_depth` (the deepest);
         - distributions, value → how often: `sentence_lengths` and `entity_lengths` (words), `entities_per_sentence`,
           `entity_depths`;
@@ -74,6 +75,7 @@ def corpus_statistics(records: Iterable[Any], max_candidates: int = 30) -> dict[
         spans = [(entity["start"], entity["end"]) for entity in record["entities"]]
         depths, nested = nesting_depths(spans), nested_spans(spans)
         totals["nested_entities"] += sum(span in nested for span in spans)
+        totals["inner_entities"] += sum(depths[span] > 1 for span in spans)
         totals["sentences_with_pos"] += bool(record.get("pos"))
         for window in Windows([record]):
             candidates = len(spans_of(window))
@@ -90,6 +92,7 @@ def corpus_statistics(records: Iterable[Any], max_candidates: int = 30) -> dict[
         "tokens": sum(length * count for length, count in sentence_lengths.items()),
         "entities": types.total(),
         "nested_entities": totals["nested_entities"],
+        "inner_entities": totals["inner_entities"],
         "entities_by_type": dict(sorted(types.items())),
         "sentences_with_pos": totals["sentences_with_pos"],
         "most_entities": max(entities_per_sentence, default=0),

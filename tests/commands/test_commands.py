@@ -558,6 +558,18 @@ def test_prediction_leaves_the_model_in_its_mode_and_is_without_dropout(encoder)
     assert model.training
 
 
+def test_statistics_of_a_corpus_without_entities(command, tmp_path):
+    (tmp_path / "a.tsv").write_text("slept\tO\n")
+    counted = command("statistics", tmp_path / "a.tsv")
+    assert "warning: train: there are no entities; look at what was dropped" in counted.err
+    long = "B-" + 200 * "x"
+    (tmp_path / "a.tsv").write_text(f"Orsk\t{long}\tO\nOmsk\tO\tO\n")
+    counted = command("statistics", tmp_path / "a.tsv")
+    assert "no entities" not in counted.err
+    assert "nested entities, inner and outer" in counted.out
+    assert max(map(len, counted.out.splitlines())) <= 100
+
+
 def test_several_files_are_one_corpus(command, tmp_path):
     """Named one by one, as a shell expands a pattern, or by a pattern in quotes."""
     folder = tmp_path / "in"

@@ -67,7 +67,7 @@ class TestIob2:
             ("a:0", ["EU", "rejects"], [("EU", "ORG")]),
             ("a:1", ["#", "Orsk"], [("Orsk", "LOC")]),
         ]
-        assert "values of column 1 ignored: 4; values of column 2 ignored: 4" in check.report()
+        assert "values of the columns 1, 2 ignored: 4" in check.report()
 
     def test_columns_may_be_named(self, tmp_path):
         file = write_files(tmp_path, {"a.conll": FLAT})
@@ -86,7 +86,7 @@ class TestIob2:
         ]
         assert [record["pos"] for record in records] == [["X"], []]
         assert [triples(record) for record in records] == [[(0, 1, "A"), (0, 1, "C")], []]
-        assert check.counts == {"values of column 4 ignored": 2}
+        assert check.counts == {"values of the columns 4 ignored": 2}
 
     @pytest.mark.parametrize(
         ("content", "sentences"),
@@ -178,7 +178,7 @@ class TestIob2:
         """A column before them without O, such as parts of speech, has no types."""
         (record,), check = read(write_files(tmp_path, {"a.conll": "a NN LOC O\nb VB O O\nc NN ORG LOC\nd X O O\n"}))
         assert triples(record) == [(0, 1, "LOC"), (2, 3, "ORG"), (2, 3, "LOC")]
-        assert check.counts["values of column 1 ignored"] == 4
+        assert check.counts["values of the columns 1 ignored"] == 4
 
     def test_tags_of_two_schemes_are_named(self, tmp_path):
         with pytest.raises(

@@ -39,6 +39,7 @@ def test_counts():
         "tokens": 8,
         "entities": 7,
         "nested_entities": 4,
+        "inner_entities": 3,
         "entities_by_type": {"GPE": 1, "ORG": 2, "PER": 4},
         "sentences_with_pos": 1,
         "most_entities": 5,

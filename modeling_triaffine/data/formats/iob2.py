@@ -241,8 +241,8 @@ def _sentence(rows: Sequence[tuple[int, list[str]]], layout: Layout, check: Reco
             if not scheme.fits(tag):
                 problem = f"column {column} is {tag!r}, which is not a tag as those before"
                 raise check.error(f"line {number}", problem, f"{RULE}; name the columns of tags with columns=…")
-    for column in layout.ignored():
-        check.note(f"values of column {column} ignored", len(rows))
+    if ignored := layout.ignored():
+        check.note(f"values of the columns {', '.join(map(str, ignored))} ignored", len(rows))
     by_column = list(zip(*(row[: layout.width or 1] for _, row in rows), strict=True))
     pos = [] if layout.pos is None else list(by_column[layout.pos])
     entities: list[Entity] = []

@@ -19,7 +19,7 @@ from ..schema import RecordChecker
 
 TEXT_LINE = re.compile(r"([^|\t\n]+)\|([ta])\|(.*)")
 ENTITY_LINE = re.compile(r"([^\t]+)\t([0-9]{1,15})\t([0-9]{1,15})\t([^\t]*)\t([^\t]+)(?:\t.*)?")
-RELATION_LINE = re.compile(r"([^\t]+)\t[^\t0-9][^\t]*\t[^\t]+\t[^\t]+(?:\t.*)?")
+RELATION_LINE = re.compile(r"([^\t]+)\t(?![A-Z][0-9]+\t)[^\t0-9][^\t]*\t[^\t]+\t[^\t]+(?:\t.*)?")
 
 
 def read_pubtator(path: Path, check: RecordChecker) -> Iterator[Document]:
