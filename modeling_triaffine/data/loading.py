@@ -350,17 +350,35 @@ class _Source:
         """
         digest = hashlib.sha256()
         readers = {*Path(__file__).parent.rglob("*.py"), Path(text_triaffine.__file__)}
-        reader = getattr(sys.modules.get(self.format.read.__module__), "__file__", None)  # of another package
-        readers |= {Path(reader)} if reader else set()
+        read = self.format.read if FORMATS.owner(self.format_name) else None
+        if read is not None:
+            if not (outside := _code_beside(read)):
+                return str(generate_random_fingerprint())
+            readers |= outside
         for source in (*self.files, *sorted(readers)):
             name = source.relative_to(self.path) if source.is_relative_to(self.path) else source.name
             with source.open("rb") as file:
                 digest.update(os.fsencode(name) + b"\0" + sha_fileobj(file))
         try:
-            options = [self.format_name, self.labels, self.options, split]
+            options = [self.format_name, read, self.labels, self.options, split]
             return str(Hasher.hash([digest.hexdigest(), self.path.name, *options]))
-        except Exception:  # of pickling a user's splitter, which then has no stable key: nothing is reused
+        except Exception:  # of pickling a user's function, which then has no stable key: nothing is reused
             return str(generate_random_fingerprint())
+
+
+def _code_beside(read: Callable[..., Any]) -> set[Path]:
+    """The Python files of the package of a reader from outside, or of the folder of its script.
+
+    Empty if there is no file of it, as in a notebook: nobody can tell whether the reader is still the same.
+    """
+    module = sys.modules.get(getattr(read, "__module__", None) or "")
+    file = Path(getattr(module, "__file__", None) or "")
+    if module is None or not file.is_file():
+        return set()
+    package = sys.modules.get(module.__name__.partition(".")[0])
+    folders = [*getattr(package, "__path__", ())]
+    found = (Path(folder).rglob("*.py") for folder in folders) if folders else (file.parent.glob("*.py"),)
+    return {file, *(path for paths in found for path in paths if path.is_file())}
 
 
 def _prepare(

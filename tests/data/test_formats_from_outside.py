@@ -103,6 +103,59 @@ class TestInstalled:
         assert load_nested_ner(tmp_path)["train"].cache_files != first
 
 
+HELPER = "def changed(text):\n    return {}\n"
+READER = """
+from modeling_triaffine.data import CorpusFormat, Document
+
+def read(path, check):
+    yield Document("1", "", changed(path.read_text("utf-8")), [])
+
+FORMAT = CorpusFormat("ours", "ours", read, True, False, False, recognizes=lambda head: head.startswith("#ours"))
+"""
+LOAD = """
+from modeling_triaffine.data import load_nested_ner, register_format
+
+register_format(FORMAT)
+print(*load_nested_ner("corpus.txt")["train"][0]["tokens"])
+"""
+
+
+@pytest.mark.parametrize(
+    ("files", "arguments"),
+    [
+        (
+            {
+                "own/parts/helper.py": HELPER,
+                "own/reader.py": f"from own.parts.helper import changed\n{READER}",
+                "start.py": f"from own.reader import FORMAT\n{LOAD}",
+            },
+            ["start.py"],
+        ),
+        pytest.param(
+            {"helper.py": HELPER, "script.py": f"from helper import changed\n{READER}{LOAD}"},
+            ["script.py"],
+            marks=pytest.mark.nightly,
+        ),
+        ({}, ["-c", f"{HELPER}{READER}{LOAD}"]),
+    ],
+    ids=["package", "script", "no file"],
+)
+def test_a_changed_reader_reads_again_wherever_it_is(tmp_path, files, arguments):
+    """A module that the reader imports is part of it; without a file, nobody can tell whether it is the same."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONDONTWRITEBYTECODE": "1"}
+
+    def loaded(value: str) -> str:
+        changed = {name: content.replace("{}", value) for name, content in files.items()}
+        write_files(tmp_path, {"corpus.txt": "#ours Orsk slept.", **changed})
+        line = [sys.executable, *(argument.replace("{}", value) for argument in arguments)]
+        run = subprocess.run(line, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+        assert run.returncode == 0, run.stderr
+        return run.stdout.strip()
+
+    assert loaded("text") == "# ours Orsk slept ."
+    assert loaded("text.upper()") == "# OURS ORSK SLEPT ."
+
+
 @pytest.mark.parametrize("entry", ["broken = no_such_module:X", "broken = json:loads"])
 def test_a_format_that_cannot_be_loaded(install, tmp_path, caplog, command, entry):
     """It is in nobody's way, until it is asked for."""
