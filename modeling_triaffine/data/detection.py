@@ -1,7 +1,8 @@
 """Which format a file or folder has: by its documents, by the keys of its JSON, by its first lines, or by its name."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,8 @@ def format_of_columns(columns: Mapping[str, Any]) -> str | None:
 def detect_format(path: Path) -> CorpusFormat:
     """Detects the format of a folder from its documents, of a file from its content, or else from its suffix.
 
-    Of several formats that recognize a file of JSON, the one that requires most of its keys is taken.
+    Of several formats that recognize a file of JSON, the one that requires most of its keys is taken. If several are
+    left, which can be if one is from outside of this package, the first is taken with a warning.
 
     Raises:
         CorpusError: the file is empty, or of no known format.
@@ -50,7 +52,7 @@ def detect_format(path: Path) -> CorpusFormat:
         raise CorpusError.at(path, "", "tables are not read", OF_TABLES)
     head = read_head(path)
     if recognized := formats_recognizing(head):
-        return recognized[0]
+        return first_of(recognized, path.parent)
     formats = known_formats()
     named = [known for known in formats if known.suffixes and name.endswith(known.suffixes) and not known.keys]
     if len(named) == 1:
@@ -62,7 +64,10 @@ def detect_format(path: Path) -> CorpusFormat:
 
 
 def formats_recognizing(head: str) -> list[CorpusFormat]:
-    """The formats that recognize a file by its first characters most specifically; a test sees to it that one does."""
+    """The formats that recognize a file by its first characters most specifically.
+
+    A test sees to it that one format of this package does; those from outside come after it.
+    """
     keys = frozenset(record_keys(head))
     keys |= {IN_LIST} if keys and head.startswith("[") else frozenset()
     fits = {known.name: _fit(known, head, keys) for known in known_formats()}
@@ -111,10 +116,38 @@ def has_documents(path: Path, known: CorpusFormat) -> bool:
     return known.documents is not None and bool(known.documents(path))
 
 
+def format_of_documents(folder: Path) -> CorpusFormat | None:
+    """The format of many small files that are in a folder."""
+    formats = known_formats()
+    first = next((known for known in formats if has_documents(folder, known)), None)
+    if first is None:
+        return None
+    outside = (known for known in formats if known is not first and FORMATS.owner(known.name))
+    return first_of([first, *(known for known in outside if has_documents(folder, known))], folder)
+
+
+def first_of(formats: Sequence[CorpusFormat], folder: Path) -> CorpusFormat:
+    """The first of the formats that recognize a file in this folder, with a warning if there are others."""
+    if len(formats) > 1:
+        _tell_of_several(folder, tuple(known.name for known in formats))
+    return formats[0]
+
+
+@cache  # a folder can have thousands of files
+def _tell_of_several(folder: Path, names: tuple[str, ...]) -> None:
+    owned = ((name, FORMATS.owner(name)) for name in names)
+    formats = " and ".join(f"{name!r} ({owner})" if owner else repr(name) for name, owner in owned)
+    logger.warning(
+        "%s: the formats %s recognize the same files, which are read as %r; --format (format=) names another.",
+        folder,
+        formats,
+        names[0],
+    )
+
+
 def _format_of_folder(folder: Path) -> CorpusFormat:
-    for known in known_formats():
-        if has_documents(folder, known):
-            return known
+    if known := format_of_documents(folder):
+        return known
     for file in visible_paths(folder):
         try:
             if file.is_file():

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .corpus_format import CorpusFormat
-from .detection import detect_format, format_named, has_documents, known_formats
+from .detection import detect_format, format_named, format_of_documents, has_documents, known_formats
 from .reading import stem, visible_paths
 from .schema import OF_TABLES, TO_DATASET, CorpusError
 
@@ -220,14 +220,14 @@ def _is_one_document(entry: Path, known: CorpusFormat) -> bool:
 def _part_of(paths: Sequence[Path], format: str | None) -> Part:
     """All files of one format among these and in these folders, searched recursively."""
     folder = _folder_of(paths)
-    formats = known_formats() if format is None else [format_named(format)]
+    named = None if format is None else format_named(format)
     if len(paths) == 1 and not folder.is_dir():
-        known = formats[0] if format else detect_format(folder)
+        known = named or detect_format(folder)
         return Part(folder, tuple(known.documents(folder) if known.documents else paths), known)
     there = [file for path in paths for file in visible_paths(path) if file.is_file()]
-    for known in formats if len(paths) == 1 else ():
-        if known.documents is not None and (files := known.documents(folder)):
-            return Part(folder, tuple(files), known)
+    of_documents = (named or format_of_documents(folder)) if len(paths) == 1 else None
+    if of_documents is not None and of_documents.documents is not None and (files := of_documents.documents(folder)):
+        return Part(folder, tuple(files), of_documents)
     by_format: dict[str, list[Path]] = defaultdict(list)
     for file in there:
         if (known_name := _format_in_folder(file, format)) is not None:

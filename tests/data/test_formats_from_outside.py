@@ -185,3 +185,24 @@ def test_a_format_of_a_script(install, tmp_path):
     assert detect_format(path).name == "ours"
     assert detect_format(path.with_name("a.conll")).name == "iob2"
     assert "ours" in FORMATS
+
+
+@pytest.mark.contract
+def test_two_formats_that_recognize_the_same_files(install, tmp_path, caplog):
+    """The one of this package reads them; nothing else would say which of the two was meant."""
+    install(tmp_path / "nothing")
+    register_format(replace(FORMATS["iob2"], name="our_columns", recognizes=lambda head: "\t" in head))
+    register_format(replace(FORMATS["brat"], name="our_brat"))
+    folder = tmp_path / "in"
+    write_files(folder, {"a.conll": COLUMNS, "b.conll": COLUMNS, "texts/a.txt": "Orsk", "texts/a.ann": ""})
+    load_nested_ner([folder / "a.conll", folder / "b.conll"])
+    assert detect_format(folder / "texts").name == "brat"
+    assert [message for message in caplog.messages if "registered" in message] == [
+        f"{place}: the formats {first!r} and {second!r} (registered by {module}) recognize the same files, which are "
+        f"read as {first!r}; --format (format=) names another."
+        for place, first, second, module in (
+            (folder, "iob2", "our_columns", FORMATS["iob2"].read.__module__),
+            (folder / "texts", "brat", "our_brat", FORMATS["brat"].read.__module__),
+        )
+    ]
+    assert load_nested_ner(folder / "a.conll", format="our_columns")["train"].num_rows == 1
