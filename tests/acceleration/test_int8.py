@@ -4,6 +4,7 @@ import copy
 import pickle
 import shutil
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -79,6 +80,14 @@ def test_threads_share_the_rows(rows, three_threads):
     layer = nn.Linear(16, 8)
     values = torch.randn(rows, 16)
     assert (layer(values) - QuantizedLinear(layer)(values)).abs().max() < 0.05
+
+
+def test_a_row_of_zeros_stays_one_without_a_warning():
+    layer = nn.Linear(4, 2)
+    nn.init.zeros_(layer.weight)
+    with warnings.catch_warnings(action="error"):
+        result = QuantizedLinear(layer)(torch.randn(3, 4))
+    assert torch.allclose(result, layer.bias.expand(3, 2))
 
 
 def test_several_quantized_models_and_other_users_of_onnxruntime_work_in_one_process(model, encoder):

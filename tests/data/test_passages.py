@@ -119,7 +119,7 @@ def test_bioc_counts_what_it_drops(tmp_path):
     ]
     document = {
         "id": "a",
-        "passages": [{"offset": 0, "text": TEXT, "annotations": annotations, "relations": [{}]}],
+        "passages": [{"offset": 0, "text": TEXT, "annotations": annotations, "relations": [{}, {}]}],
         "relations": [{"id": "R1"}],
     }
     (record,), check = read(write_json(tmp_path / "a.json", document))
@@ -127,7 +127,7 @@ def test_bioc_counts_what_it_drops(tmp_path):
     assert check.counts == {
         "discontinuous entities dropped": 1,
         "entities without offsets dropped": 1,
-        "relations ignored": 2,
+        "relations ignored": 3,
     }
 
 

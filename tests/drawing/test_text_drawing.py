@@ -154,6 +154,10 @@ def test_control_characters_in_labels_become_visible():
     assert drawn == "abc\n╰─╯ X␛[2J␊Y"
 
 
+def test_text_cannot_leave_a_quoted_attribute():
+    assert html_text("\"'<&>") == "&quot;&#x27;&lt;&amp;&gt;"
+
+
 def test_joiners_of_words_and_emoji_stay_in_tables_and_pages():
     text = "می\u200cخواهم \U0001f468\u200d\U0001f469"
     assert clean(text) == html_text(text) == markdown_text(text) == text

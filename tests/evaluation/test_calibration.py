@@ -3,9 +3,11 @@
 import pytest
 import torch
 
+from modeling_triaffine import TriaffineConfig
 from modeling_triaffine.evaluation.calibration import (
     Goal,
     SpanScores,
+    _calibrate_labels,
     calibrate,
     choose_threshold,
     fit_temperature,
@@ -132,6 +134,19 @@ def test_a_recall_is_reached_by_a_threshold_of_any_size(encoder, fields):
     records = [{"tokens": SENTENCES[0], "entities": gold}]
     found = calibrate(model, processor, records, "train", Goal("recall", 1.0))
     assert {found.labels[entity["type"]].after["recall"] for entity in gold} == {1.0}
+
+
+def test_a_gain_that_may_be_chance_is_not_taken():
+    spans = synthetic_scores(False, 1.0, spans=100)
+    probabilities = label_probabilities(spans.logits, False)
+    config = TriaffineConfig(id2label={0: "a", 1: "b", 2: "None"})
+    for number, label in enumerate(_calibrate_labels(config, spans, probabilities, Goal()).values()):
+        rows = probabilities[:, :-1].argmax(-1) == number
+        scores, gold, entities = probabilities[rows, number], spans.gold[rows, number], spans.entities[number]
+        kept = scores >= choose_threshold(scores, gold, entities, Goal())
+        best = 2 * int(gold[kept].sum()) / (int(kept.sum()) + entities)
+        assert label.before["f1"] < best < label.before["f1"] + (best * (1 - best) / entities) ** 0.5
+        assert (label.threshold, label.reason, label.after) == (None, "as good", label.before)
 
 
 def test_a_threshold_that_gains_nothing_is_not_taken(encoder):

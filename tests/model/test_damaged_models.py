@@ -79,7 +79,7 @@ VOCABULARY_FILES: list[tuple[Any, str]] = [
     ([], "vocabularies.json is damaged"),
     ({"words": ["gene"]}, r"`words` is \['gene'\]; give names with their ids"),
     ({"words": {"[PAD]": 0}}, r"the vocabulary of words has no \[UNK\]"),
-    ({"words": {**VOCABULARY, "gene": 10**6}}, "words gives 'gene' the id 1000000"),
+    ({"words": {**VOCABULARY, "gene": len(VOCABULARY) + 1}}, "words gives 'gene' the id "),
     ({"words": {**VOCABULARY, "gene": -1}}, "words gives 'gene' the id -1"),
     ({"words": {**VOCABULARY, "gene": 2.0}}, r"words gives 'gene' the id 2\.0"),
     (

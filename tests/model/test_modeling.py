@@ -303,6 +303,9 @@ def test_low_rank_scores_start_with_about_unit_variance(tmp_path, rank, dim, lst
     scoring, _ = model.head.scoring(hidden, boundaries)
     for factor in (attention, scoring):
         assert 0.5 < factor.whole_cube().square().mean().sqrt() < 2
+    before = {name: weight.clone() for name, weight in model.head.named_parameters()}
+    model.match_low_rank_start()  # they fit already
+    assert all(torch.allclose(weight, before[name], rtol=1e-3) for name, weight in model.head.named_parameters())
 
 
 @pytest.mark.parametrize("max_subwords", [12, 40])

@@ -1,7 +1,12 @@
 """`/metrics`, as parsed by Prometheus' client."""
 
+import asyncio
+from types import SimpleNamespace
+
+import pytest
 from prometheus_client import parser
 
+from modeling_triaffine.serving.metrics import Measuring, Metrics
 from tests.helpers.served_model import client_of
 
 ENTITY = {"entity_group": "DNA", "score": 0.5, "word": "a", "start": 0, "end": 1}
@@ -39,3 +44,13 @@ def test_requests_texts_and_entities_are_counted():
         ("triaffine_entities_total", "DNA"): 8,
         ("triaffine_waiting_requests",): 0,
     }
+
+
+def test_a_request_on_which_the_server_fails_is_counted():
+    async def fail(*_):
+        raise RuntimeError("a mistake of the program")
+
+    metrics = Metrics(SimpleNamespace(num_waiting=0))
+    with pytest.raises(RuntimeError):
+        asyncio.run(Measuring(fail, metrics)({"type": "http", "path": "/secret"}, None, None))
+    assert b'triaffine_requests_total{route="other",status="500"} 1.0' in metrics.response().body

@@ -127,6 +127,10 @@ def test_what_a_loss_that_is_not_finite_advises_are_options() -> None:
     assert {*named} <= training_options().keys()
 
 
+def test_of_many_sentences_at_fault_some_are_named_and_the_others_counted() -> None:
+    assert "'20' and 3 more." in str(loss_error(1, math.nan, [str(number) for number in range(1, 24)], []))
+
+
 def test_memory_that_one_sentence_exhausts_is_explained_with_its_name(tmp_path) -> None:
     trainer = micro_trainer(tmp_path, RECORDS, per_device_train_batch_size=1, per_device_eval_batch_size=1)
     trainer.model.register_forward_hook(failing_at_batch(1, take_all_memory))
