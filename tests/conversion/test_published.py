@@ -310,7 +310,7 @@ OTHER_HEADS = SimpleNamespace(num_attention_heads=4, hidden_act="gelu")
         (lambda model: model.loss_config.update(name="two"), r"the loss 'two'"),
         (
             lambda model: attach(model, {"parser_list.0.norm_h.weight": torch.ones(3)}),
-            r"Unexpected key.*parser_list\.0\.norm_h\.weight.*on another encoder",
+            r"Unexpected key.*parser_list\.0\.norm_h\.weight.*with another encoder",
         ),
         (
             lambda model: delattr(model.parser_list[0].linear._modules["2"], "bias"),
