@@ -128,7 +128,7 @@ class TestCommand:
         ):
             assert [*name.split(), *numbers] in lines
         assert ["type", "PER", "4", "1", "5"] in lines
-        assert "train: 1 sentences have more entities than max_candidates = 3; 1 entities are out" in err
+        assert "train: 1 sentences have more entities than max_candidates = 3; 1 entities cannot be found" in err
         assert "recall cannot exceed 75.00%" in err
         assert code == 0
 
