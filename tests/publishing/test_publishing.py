@@ -20,7 +20,7 @@ from modeling_triaffine.model.repository_triaffine import (
     REQUIREMENTS,
 )
 from modeling_triaffine.publishing import push_model
-from modeling_triaffine.publishing.card_mark import is_edited, mark_card
+from modeling_triaffine.publishing.card_mark import is_edited, mark_card, merge_cards
 from modeling_triaffine.publishing.model_card import TAGS
 from modeling_triaffine.training.run import prepare_run, train_and_save
 from tests.helpers.checkpoint_to_publish import (
@@ -307,6 +307,11 @@ def test_a_draft_of_a_card_is_replaced(checkpoint, online, publish, caplog, draf
     assert card.data.license == other.data.license == ("mit" if "mit" in draft else None)
     assert f"The draft of a card in {NAME} is replaced; its history keeps it." in caplog.text
     assert not is_edited(str(card))
+
+
+def test_a_tag_of_a_draft_that_the_card_has_comes_once():
+    merged = merge_cards(mark_card("---\ntags:\n- a\n- b\n---\n\n# Name\n"), "---\ntags:\n- b\n- c\n---\n")
+    assert ModelCard(merged).data.tags == ["a", "b", "c"]
 
 
 def test_mark_of_a_card():
