@@ -8,6 +8,7 @@ import griffe
 import pytest
 
 import modeling_triaffine
+from modeling_triaffine.commands import main
 from modeling_triaffine.data.demo import write_demo_corpus
 from modeling_triaffine.data.formats import FORMATS
 from tests.helpers.tiny import save_tiny_model
@@ -53,9 +54,7 @@ def test_the_example_of_a_public_name_runs(name, demo, monkeypatch, capsys):
     for registered in ("_registered", "_loaded"):  # what one example registers no other test finds
         monkeypatch.setattr(FORMATS, registered, dict(getattr(FORMATS, registered)))
     if name in SLOW:
-        from modeling_triaffine.conversion.onnx_export import export_onnx
-
-        export_onnx("outputs/demo/model", "outputs/demo/onnx")
+        main(["export", "--model", "outputs/demo/model", "--output", "outputs/demo/onnx"])
     example = doctest.DocTestParser().get_doctest(docstring(name), {}, name, name, 0)
     assert example.examples, f"The docstring of {name} has no example."
     flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
