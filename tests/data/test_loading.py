@@ -271,12 +271,12 @@ class TestCache:
             load(file, labels=["City"])
 
 
-@pytest.mark.parametrize("record", [{"satz": "Orsk"}, {"ner_tags": ["B-City"], "tokens": ["Orsk"]}])
+@pytest.mark.parametrize("record", [{"satz": "Orsk"}, {"classes": ["B-City"], "tokens": ["Orsk"]}])
 def test_a_record_of_another_form_is_shown_by_its_fields(tmp_path, record):
     names = ", ".join(map(repr, record))
     for place, as_list in (("line 1", False), ("record 0", True)):
         path = write(tmp_path / "a.json", record, as_list=as_list)
-        with pytest.raises(CorpusError, match=f"no known form; the keys .* are {names}\\. .*adapt_dataset: 'ace' "):
+        with pytest.raises(CorpusError, match=f"no known form; the keys .* are {names}\\. .*--columns text=… "):
             load(path)
         facts = f"{place}: .* missing, .* fields are {names}\\. .*'text'.*adapt_dataset"
         with pytest.raises(CorpusError, match=facts):
