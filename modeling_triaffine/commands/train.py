@@ -18,6 +18,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand
 
+from ..data.formats import FORMATS
 from ..errors import ending_plainly
 from ..training.options import SECTIONS, TRAIN_OPTIONS
 from .option_help import format_options
@@ -35,9 +36,9 @@ class Unparsed(TyperCommand):
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
         from typer.core import CompletionItem  # type: ignore[attr-defined, unused-ignore]
 
-        last = ctx.args[-1] if ctx.args else ""
-        choices = TRAIN_OPTIONS[last[2:]].choices if last[2:] in TRAIN_OPTIONS else ()
-        names = choices or [f"--{name}" for name in TRAIN_OPTIONS]
+        last = ctx.args[-1][2:].replace("-", "_") if ctx.args else ""
+        choices = {**{name: known.choices for name, known in TRAIN_OPTIONS.items()}, "data_format": (*FORMATS,)}
+        names = choices.get(last) or [f"--{name}" for name in TRAIN_OPTIONS]
         return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .features import ENTITY_FEATURES, FEATURES
     from .formats import FORMATS, register_format
     from .loading import load_nested_ner, load_texts
+    from .reading import document_name, numbered_lines
     from .schema import CorpusError, Entity, Record, RecordChecker, Text
     from .splitting import spacy_splitter
     from .statistics import corpus_statistics
@@ -33,6 +34,7 @@ _NAMES = {
     "features": ("ENTITY_FEATURES", "FEATURES"),
     "formats": ("FORMATS", "register_format"),
     "loading": ("load_nested_ner", "load_texts"),
+    "reading": ("document_name", "numbered_lines"),
     "schema": ("CorpusError", "Entity", "Record", "RecordChecker", "Text"),
     "splitting": ("spacy_splitter",),
     "statistics": ("corpus_statistics",),
@@ -61,8 +63,10 @@ __all__ = [
     "align_entities",
     "corpus_statistics",
     "detect_format",
+    "document_name",
     "load_nested_ner",
     "load_texts",
+    "numbered_lines",
     "register_format",
     "retokenize",
     "spacy_splitter",

@@ -66,7 +66,17 @@ def stem(path: Path) -> str:
 
 
 def document_name(path: Path, check: RecordChecker) -> str:
-    """The name of a file for ids: its [`stem`], with the folders in which it lies in its corpus."""
+    """The name of a file for ids: without its suffix and `.gz`, with the folders in which it lies in its corpus.
+
+    Args:
+        path, check: as a reader (`CorpusFormat.read`) gets them.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> from modeling_triaffine.data import RecordChecker, document_name
+        >>> document_name(Path("news/monday.txt.gz"), RecordChecker(Path("news")))
+        'monday'
+    """
     inside = check.folder is not None and check.folder in path.parents
     return path.relative_to(check.folder or "").with_name(stem(path)).as_posix() if inside else stem(path)
 
@@ -99,11 +109,22 @@ def read_text(path: Path, check: RecordChecker, where: str) -> str:
 def numbered_lines(path: Path, check: RecordChecker, name: str = "") -> Iterator[tuple[int, str]]:
     """The lines of a file with their numbers, without line ends and byte order mark, read one by one.
 
+    The file may be gzipped. Only a line feed ends a line, with or without a carriage return before it.
+
     Args:
+        path, check: as a reader (`CorpusFormat.read`) gets them.
         name: of the file in its corpus, for messages, if the checker does not name it.
 
     Raises:
         CorpusError: a line is not UTF-8.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> from modeling_triaffine.data import RecordChecker, numbered_lines
+        >>> path = Path("lines.txt")
+        >>> _ = path.write_bytes(b"Orsk slept.\\r\\nIt rained.")
+        >>> list(numbered_lines(path, RecordChecker(path)))
+        [(1, 'Orsk slept.'), (2, 'It rained.')]
     """
     with open_corpus(path) as lines:
         for number, data in enumerate(lines, start=1):

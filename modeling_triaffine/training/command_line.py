@@ -33,6 +33,7 @@ from .recipes import CONFIG_FILE, TRAINING_FILE, Recipe, RecipeError, find_recip
 INSTEAD = {
     **dict.fromkeys(("batch_size", "train_batch_size"), "Give --per_device_train_batch_size"),
     "config_file": "A file of options is a --recipe: a folder with training.yaml",
+    "format": "Give --data_format",
     "epochs": "Give --num_train_epochs",
     "lr": "Give --encoder_learning_rate, --embeddings_learning_rate and --learning_rate",
     "group_by_length": "Batches have sentences of similar length unless --train_sampling_strategy is random",

@@ -108,6 +108,7 @@ print(sorted({"torch", "transformers", "datasets", "numpy", "huggingface_hub"} &
         (["train", "--warmup_ratio", "0.1", "--output_dir", "y"], ["--warmup_ratio", "Give --warmup_steps"]),
         (["train", "--train_batch_size", "8", "--output_dir", "y"], ["Give --per_device_train_batch_size"]),
         (["train", "options.yaml", "--output_dir", "y"], ["options.yaml", "--recipe: a folder with training.yaml"]),
+        (["train", "--format", "brat", "--output_dir", "y"], ["--format", "Give --data_format"]),
         (["train", "--recipe", "demmo", "--output_dir", "y"], ["'demmo'", "hub_configs", "Did you mean demo?"]),
     ],
 )
@@ -143,6 +144,7 @@ def test_interrupted_while_a_command_is_imported(command, monkeypatch):
         ("predict --overlap ", [*kinds_triaffine.OVERLAPS]),
         ("train --triaffine_r", ["--triaffine_rank"]),
         ("train --cross_span_axis ", ["key", "query"]),
+        ("train --data-format br", ["brat"]),
     ],
 )
 def test_the_shell_completes(command, monkeypatch, words, found):

@@ -1,5 +1,6 @@
 """A format of another package, or of a script: recognized, named in commands, and named where it fails."""
 
+import gzip
 import os
 import re
 import subprocess
@@ -15,6 +16,7 @@ from tests.helpers.corpora import COLUMNS, NESTED, spelled, write_files
 from tests.helpers.micro_training import run_arguments, write_recipe
 
 OUTSIDE = Path(__file__).parent / "outside"
+GUIDE = Path(__file__).parents[2] / "docs" / "corpora.md"
 LINE = "[Person: The mayor of [City: Orsk]] slept."
 
 
@@ -206,3 +208,19 @@ def test_two_formats_that_recognize_the_same_files(install, tmp_path, caplog):
         )
     ]
     assert load_nested_ner(folder / "a.conll", format="our_columns")["train"].num_rows == 1
+
+
+@pytest.mark.contract
+def test_the_reader_in_the_documentation_reads_what_all_others_read(install, tmp_path):
+    """gzip, a byte order mark, line ends of Windows, other separators inside a line, files of one name."""
+    install(tmp_path / "nothing")
+    (code,) = re.findall(r"```python\n(import re\n.*?)with open", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
+    exec(code, {"__name__": "documented"})
+    content = "\ufeff#bars\r\nOrsk\u2028 slept. | 0-4 City\r\nIt rained. | \r\n".encode()
+    write_files(tmp_path / "in", {"a/x.txt": content, "b/x.txt.gz": gzip.compress(content.replace(b".", b"!"))})
+    rows = load_nested_ner(tmp_path / "in")["train"]
+    assert rows["doc_id"][:] == [f"{folder}/x:{number}" for folder in "ab" for number in (2, 3)]
+    assert [spelled(row) for row in rows] == 2 * [[("Orsk", "City")], []]
+    (broken := tmp_path / "broken.txt").write_text("#bars\nOrsk")
+    with pytest.raises(CorpusError, match=r"broken\.txt, line 2: there is no bar\. Write"):
+        load_nested_ner(broken)
