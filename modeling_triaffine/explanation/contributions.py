@@ -5,7 +5,7 @@ Both stages of the model are weighted sums, p_ijr = Σ_k α_ijkr · o_ijkr + b_r
 given span; attention and scores come from the model's forward pass.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -94,8 +94,10 @@ def _candidate_values(head: TriaffineSpanHead, hidden: Tensor, output: SpanHeadO
 
 
 def _plain_weight(tensor: TriaffineTensor) -> TriaffineWeight:
-    """W as plain tensors: the module's property may return classes of another copy of the code (remote code)."""
-    return tensor.weight if tensor.rank is None else (tensor.head, tensor.inside, tensor.tail)
+    """W, or its factors, as plain tensors: with remote code, a `FullWeight` is of another copy of the code."""
+    weight: Any = tensor()
+    plain: TriaffineWeight = getattr(weight, "tensor", weight)
+    return plain
 
 
 def _parts(logits: Tensor, bias: Tensor, attention: Tensor, values: Tensor) -> StageParts:

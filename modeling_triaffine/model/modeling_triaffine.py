@@ -174,14 +174,20 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         that come directly from an encoder. Measured by the mean square on random sub-words, after which scores have
         about unit variance either way. `drawn` names the weights that are newly drawn, if not all are.
         """
-        if self.config.triaffine_rank is None:
+        tensors = [
+            tensor
+            for name, tensor in self.head.named_modules(prefix="head")
+            if isinstance(tensor, TriaffineTensor)
+            and tensor.rank is not None
+            and (drawn is None or all(f"{name}.{factor}" in drawn for factor, _ in tensor.named_parameters()))
+        ]
+        if not tensors:
             return
         with evaluating(self):
             moment = self._hidden_of_random_subwords().square().mean().item()
             norm = mlp_squared_norm(moment, self.config.hidden_size, self.config.triaffine_dim)
-            for name, module in self.head.named_modules(prefix="head"):
-                if isinstance(module, TriaffineTensor) and (drawn is None or f"{name}.inside" in drawn):
-                    module.match_inputs(norm)
+            for tensor in tensors:
+                tensor.match_inputs(norm)
 
     def _hidden_of_random_subwords(self) -> Tensor:
         """Word representations [4, N, H] of random sub-words, one per word, the same in every process."""

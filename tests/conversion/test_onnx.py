@@ -41,6 +41,7 @@ from modeling_triaffine.conversion.onnx_export import (
 from modeling_triaffine.conversion.onnx_predictor import open_pipeline
 from modeling_triaffine.model.triaffine_ops import span_mask, span_scores_reference
 from tests.helpers.checkpoint_to_publish import NAME, api_of
+from tests.helpers.factors import FACTORS, WITHOUT_WORDS, fields_of
 from tests.helpers.tiny import tiny_model, tiny_processor
 from tests.model.test_triaffine_ops import make_factor
 
@@ -74,6 +75,7 @@ FORMS: dict[str, dict[str, Any]] = {
         "cross_span": False,
         "max_span_width": 4,
     },
+    **{"-".join(pair): fields_of(*pair) for pair in [*FACTORS[1:], *WITHOUT_WORDS]},
 }
 
 

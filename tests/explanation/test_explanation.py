@@ -45,9 +45,9 @@ from modeling_triaffine.model.triaffine_ops import (
     inside_attention_reference,
     triaffine_pairs_reference,
 )
+from tests.helpers.factors import FACTORS, HAVE_TENSORS, DiagonalTensor
 from tests.helpers.portable import near
 from tests.helpers.tiny import tiny_model, tiny_pipeline, tiny_processor
-from tests.model.test_span_head import FACTORS
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 TEXT = "It works. The IL-2 gene binds protein! DNA"
@@ -58,7 +58,7 @@ FOUND = {"seed": 3, "max_candidates": 20, "triaffine_init_std": 3.0}
 WITH_ATTENTION = [{"attention": a, "scoring": s, "cross_span": False} for a, s in FACTORS]
 CROSS_SPAN = [
     *({"attention": a, "scoring": s, "share_triaffine": False} for a, s in FACTORS),
-    *({"attention": a, "share_triaffine": True} for a in ("triaffine", "triaffine_no_label")),
+    *({"attention": a, "scoring": s, "share_triaffine": True} for a, s in HAVE_TENSORS),
 ]
 
 
@@ -66,11 +66,14 @@ def name_of(fields):
     return "-".join(str(value) for value in fields.values())
 
 
-def run_head(num_words=5, **fields):
-    """A head in float64 with random words of one sentence, and its output."""
+def run_head(num_words=5, tensor="", **fields):
+    """A head in float64 with random words of one sentence, and its output; `tensor` is to be of another form."""
     torch.manual_seed(0)
     sizes = {"num_labels": 4, "hidden_size": 6, "triaffine_dim": 5, "max_candidates": 4, "triaffine_init_std": 0.5}
-    head = TriaffineSpanHead(TriaffineConfig(**(sizes | fields))).double().eval()
+    head = TriaffineSpanHead(TriaffineConfig(**(sizes | fields)))
+    if tensor:
+        head.set_submodule(tensor, DiagonalTensor(4, 5))
+    head.double().eval()
     hidden = torch.randn(1, num_words, 6, dtype=torch.double)
     with torch.no_grad():
         return head, hidden, head(hidden, torch.tensor([num_words]))
@@ -125,6 +128,17 @@ def test_candidates_add_up_to_the_final_score(fields, axis, rank, monkeypatch):
         assert_equal(parts.attention.sum(-1), torch.ones(4, dtype=torch.double))
         expected = terms[position] if axis == "key" else terms[:, position]
         assert_equal(parts.contributions, expected.T)
+
+
+@pytest.mark.parametrize(
+    ("share", "tensor"), [(True, "scoring.triaffine"), (False, "cross_span.scoring_triaffine")], ids=["shared", "own"]
+)
+@torch.no_grad()
+def test_candidates_add_up_with_a_tensor_of_another_form(share, tensor):
+    head, hidden, output = run_head(share_triaffine=share, tensor=tensor)
+    for position in range(4):
+        parts = cross_span_stage_parts(head, hidden, output, position)
+        assert_equal(parts.contributions.sum(-1) + parts.bias, output.logits[0, position])
 
 
 @torch.no_grad()

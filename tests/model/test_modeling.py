@@ -9,6 +9,7 @@ from transformers import AutoConfig, AutoModel, AutoModelForTokenClassification
 
 from modeling_triaffine import DataCollatorForNestedNER, TriaffineConfig, TriaffineForNestedNER
 from modeling_triaffine.model.modeling_triaffine import evaluating
+from tests.helpers.factors import FACTORS, HAVE_TENSORS, WITHOUT_WORDS, DiagonalTensor, fields_of
 from tests.helpers.portable import move_to_odd_addresses
 from tests.helpers.tiny import LABELS, save_tiny_encoder, tiny_model, tiny_processor
 
@@ -31,7 +32,7 @@ VARIANTS = {
     "full": {},
     "rank": {"triaffine_rank": 3},
     "no_cross_span": {"cross_span": False},
-    "biaffine": {"attention": "none", "scoring": "biaffine", "cross_span": False},
+    **{"-".join(pair): fields_of(*pair) for pair in [*FACTORS[1:], *WITHOUT_WORDS]},
     "no_lstm": {"lstm_hidden_size": 0},
     "mixed_layers": {"mix_layers": True, "cross_span_residual": True},
     "word_parts": PARTS,
@@ -292,20 +293,33 @@ def test_devices_share_the_model_between_its_parts_but_no_part(encoder):
 
 @pytest.mark.parametrize(("rank", "dim"), [(16, 32), pytest.param(64, 128, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("lstm_hidden_size", [0, 32])
-def test_low_rank_scores_start_with_about_unit_variance(tmp_path, rank, dim, lstm_hidden_size):
+@pytest.mark.parametrize(("attention", "scoring"), HAVE_TENSORS)
+def test_low_rank_scores_start_with_about_unit_variance(tmp_path, attention, scoring, rank, dim, lstm_hidden_size):
     """Whether words come near 0 from a BiLSTM or at full size from the encoder, whose numbers have variance 1 here."""
     encoder = save_tiny_encoder(tmp_path, hidden_size=64)
     labels = {"id2label": dict(enumerate([*map(str, range(15)), "None"]))}
     sizes = {"triaffine_rank": rank, "triaffine_dim": dim, "lstm_hidden_size": lstm_hidden_size}
-    model = tiny_model(encoder, **labels, **sizes)
+    model = tiny_model(encoder, **labels, **sizes, attention=attention, scoring=scoring)
     hidden = model._hidden_of_random_subwords()
-    attention, boundaries = model.head.attention(hidden)
-    scoring, _ = model.head.scoring(hidden, boundaries)
-    for factor in (attention, scoring):
+    attention_factor, boundaries = model.head.attention(hidden)
+    scoring_factor, _ = model.head.scoring(hidden, boundaries)
+    for factor in (attention_factor, scoring_factor):
         assert 0.5 < factor.whole_cube().square().mean().sqrt() < 2
     before = {name: weight.clone() for name, weight in model.head.named_parameters()}
     model.match_low_rank_start()  # they fit already
     assert all(torch.allclose(weight, before[name], rtol=1e-3) for name, weight in model.head.named_parameters())
+
+
+def test_a_tensor_of_another_form_is_scaled_to_its_inputs_too(encoder):
+    """Whatever `triaffine_rank` is and its factors are called; of a part that is loaded, nothing is."""
+    model = tiny_model(encoder)
+    model.head.scoring.triaffine = tensor = DiagonalTensor(3, 6)
+    model.match_low_rank_start(drawn=["head.label_bias", "head.scoring.triaffine.first"])
+    assert tensor.squared_norm == 1
+    model.match_low_rank_start(drawn=["head.scoring.triaffine.first", "head.scoring.triaffine.last"])
+    drawn, tensor.squared_norm = tensor.squared_norm, 1
+    model.match_low_rank_start()
+    assert tensor.squared_norm == drawn != 1
 
 
 @pytest.mark.parametrize("max_subwords", [12, 40])

@@ -8,20 +8,9 @@ import torch
 from torch.torch_version import TorchVersion
 
 from modeling_triaffine.model.configuration_triaffine import TriaffineConfig
-from modeling_triaffine.model.kinds_triaffine import ATTENTIONS, SCORINGS
 from modeling_triaffine.model.span_head_triaffine import TriaffineSpanHead, smooth_boundaries
 from modeling_triaffine.model.triaffine_ops import gather_spans, span_mask
-
-FACTORS = [
-    ("triaffine", "triaffine"),
-    ("triaffine_no_label", "triaffine"),
-    ("label", "triaffine"),
-    ("linear", "triaffine"),
-    ("triaffine", "linear"),
-    ("triaffine", "linear_boundary"),
-    ("triaffine", "linear_boundary_shared"),
-    ("linear", "linear_boundary"),
-]
+from tests.helpers.factors import FACTORS, HAVE_TENSORS, WITHOUT_WORDS, fields_of
 
 
 def make_head(lengths=(1, 5, 3), seed=0, **fields):
@@ -45,6 +34,12 @@ def random_labels(lengths, num_labels, num_words, seed=1):
         for i, j in itertools.combinations_with_replacement(range(length), 2):
             labels[row, i, j] = torch.randint(num_labels, (), generator=generator)
     return labels
+
+
+EQUATIONS = {
+    "attention": ["triaffine", "triaffine_no_label", "label", "linear"],
+    "scoring": ["triaffine", "linear", "linear_boundary", "linear_boundary_shared", "biaffine"],
+}
 
 
 class Numpy:
@@ -76,6 +71,7 @@ class Numpy:
 
     def attention_score(self, i, j, k, label):
         inside = self.mlp("attention.inside", self.hidden[k])
+        assert self.config.attention in EQUATIONS["attention"], "a new kind needs its equation here"
         if self.config.attention == "label":
             return self.weights["attention.query"][label] @ inside
         head, tail = (self.mlp(f"attention.boundaries.{end}", self.hidden[n]) for end, n in (("head", i), ("tail", j)))
@@ -95,6 +91,7 @@ class Numpy:
 
     def score(self, i, j, label):
         scoring, bias = self.config.scoring, self.weights["label_bias"][label]
+        assert scoring in EQUATIONS["scoring"], "a new kind needs its equation here"
         if scoring == "biaffine":
             head, tail = (
                 np.append(self.mlp(f"biaffine.boundaries.{e}", self.hidden[n]), 1)
@@ -139,15 +136,12 @@ class Numpy:
         return final
 
 
-def test_every_kind_is_derived():
-    """But the published code's form of (a), which `golden/` has; a new kind needs its equation in [`Numpy`]."""
-    assert {attention for attention, _ in FACTORS} == ATTENTIONS.keys() - {"none"}
-    assert {scoring for _, scoring in FACTORS} == SCORINGS.keys() - {"biaffine", "biaffine_shared"}
-
-
 @pytest.mark.parametrize("rank", [None, 3], ids=["full", "rank3"])
-@pytest.mark.parametrize(("attention", "scoring"), [*FACTORS, ("none", "biaffine")])
+@pytest.mark.parametrize(
+    ("attention", "scoring"), [*FACTORS, *(pair for pair in WITHOUT_WORDS if pair[1] != "biaffine_shared")]
+)
 def test_span_scores(attention, scoring, rank):
+    """All but the published code's form of (a), which `golden/` has."""
     head, hidden, lengths = make_head(attention=attention, scoring=scoring, cross_span=False, triaffine_rank=rank)
     scores = head(hidden, lengths).span_logits.detach().numpy()
     for sentence, length in enumerate(lengths.tolist()):
@@ -160,13 +154,13 @@ def test_span_scores(attention, scoring, rank):
 @pytest.mark.parametrize("rank", [None, 3], ids=["full", "rank3"])
 @pytest.mark.parametrize("axis", ["key", "query"])
 @pytest.mark.parametrize(
-    ("attention", "share"), [("triaffine", True), ("triaffine", False), ("triaffine_no_label", True), ("label", False)]
+    ("attention", "scoring", "share"),
+    [*((*pair, True) for pair in HAVE_TENSORS), *((*pair, False) for pair in FACTORS)],
 )
-def test_cross_span_scores(attention, share, axis, rank):
+def test_cross_span_scores(attention, scoring, share, axis, rank):
     # More candidates than the sentence of three words has spans: its padding is no copy of its only candidate.
-    head, hidden, lengths = make_head(
-        attention=attention, share_triaffine=share, cross_span_axis=axis, triaffine_rank=rank, max_candidates=7
-    )
+    fields = {"attention": attention, "scoring": scoring, "share_triaffine": share, "triaffine_rank": rank}
+    head, hidden, lengths = make_head(**fields, cross_span_axis=axis, max_candidates=7)
     output = head(hidden, lengths)
     for sentence, length in enumerate(lengths.tolist()):
         mask = output.candidate_mask[sentence]
@@ -176,6 +170,27 @@ def test_cross_span_scores(attention, share, axis, rank):
         assert candidates == sorted(sorted(spans, key=lambda span: -probability[span])[:7])
         expected = Numpy(head, hidden[sentence, :length]).cross_scores(candidates)
         np.testing.assert_allclose(output.logits[sentence][mask].detach().numpy(), expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("rank", [None, 3], ids=["full", "rank3"])
+@pytest.mark.parametrize(("attention", "scoring"), FACTORS)
+def test_values_and_gradients_are_those_of_the_definition(attention, scoring, rank):
+    head, hidden, lengths = make_head(**fields_of(attention, scoring), triaffine_rank=rank)
+    labels = random_labels(lengths, 4, 5)
+
+    def run(reference):
+        head.reference = reference
+        output = head(hidden.requires_grad_(), lengths, labels)
+        parameters = dict(head.named_parameters())
+        gradients = torch.autograd.grad(output.loss, [hidden, *parameters.values()])
+        values = {name: output[name] for name in ("span_logits", "logits", "loss")}
+        return values | dict(zip(("hidden", *parameters), gradients, strict=True))
+
+    found, expected = run(False), run(True)
+    for name, value in expected.items():
+        torch.testing.assert_close(
+            found[name], value, rtol=1e-8, atol=1e-9, msg=lambda text, name=name: f"{name}: {text}"
+        )
 
 
 @pytest.mark.parametrize("reduction", ["sentence", "batch"])
@@ -209,7 +224,7 @@ def random_label_sets(lengths, num_labels, num_words):
 
 
 @pytest.mark.parametrize("rank", [None, 3])
-@pytest.mark.parametrize(("attention", "scoring"), [*FACTORS, ("none", "biaffine"), ("none", "biaffine_shared")])
+@pytest.mark.parametrize(("attention", "scoring"), [*FACTORS, *WITHOUT_WORDS])
 def test_several_labels_a_span(attention, scoring, rank):
     """Each label but None is scored as ever, candidates go by the likeliest, and the losses add up label by label."""
     cross_span = {} if attention == "none" else {"share_triaffine": False}

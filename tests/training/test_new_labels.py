@@ -13,6 +13,7 @@ from modeling_triaffine.evaluation.prediction import predict_words, score_raw_te
 from modeling_triaffine.model.span_head_triaffine import smooth_boundaries
 from modeling_triaffine.training.new_labels import START_BELOW, Teacher, extend_labels, span_probabilities
 from modeling_triaffine.training.run import evaluate, prepare_run
+from tests.helpers.factors import FACTORS, WITHOUT_WORDS, fields_of
 from tests.helpers.micro_training import micro_records, write_corpus, write_lines
 from tests.helpers.tiny import tiny_model, tiny_processor
 
@@ -25,10 +26,7 @@ RECORDS = [{"tokens": ["The", "gene", "binds", "DNA"]}, {"tokens": ["protein"]}]
         {},
         {"triaffine_rank": 3},
         {"share_triaffine": False},
-        {"attention": "label", "share_triaffine": False},
-        {"attention": "triaffine_no_label"},
-        {"attention": "linear", "scoring": "linear_boundary", "cross_span": False},
-        {"attention": "none", "scoring": "biaffine_shared", "cross_span": False},
+        *(fields_of(*pair) for pair in [*FACTORS[1:], *WITHOUT_WORDS]),
         {"multi_label": True, "triaffine_rank": 3},
     ],
     ids=str,

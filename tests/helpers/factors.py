@@ -1,0 +1,48 @@
+"""Attentions and scorings for tests of what holds for every kind, and a triaffine tensor of another form.
+
+The pairs follow from the kinds that are declared: a new one is in every such test.
+"""
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from modeling_triaffine.model.factors_triaffine import TriaffineTensor
+from modeling_triaffine.model.kinds_triaffine import ATTENTIONS, SCORINGS
+from modeling_triaffine.model.triaffine_ops import TriaffineWeight
+
+# With inside words: every attention with the scoring of the paper, every other scoring with its attention, and a pair
+# without a triaffine tensor.
+FACTORS = [
+    *((attention, "triaffine") for attention, kind in ATTENTIONS.items() if kind.reads_words),
+    *(("triaffine", scoring) for scoring, kind in SCORINGS.items() if kind.reads_words and scoring != "triaffine"),
+    ("linear", "linear_boundary"),
+]
+WITHOUT_WORDS = [("none", scoring) for scoring, kind in SCORINGS.items() if not kind.reads_words]
+HAVE_TENSORS = [(a, s) for a, s in FACTORS if ATTENTIONS[a].has_tensor and SCORINGS[s].has_tensor]
+
+
+def fields_of(attention: str, scoring: str) -> dict[str, Any]:
+    """The fields of a configuration with both stages where that is possible, and shared tensors where there are any."""
+    fields: dict[str, Any] = {"attention": attention, "scoring": scoring}
+    if (attention, scoring) in WITHOUT_WORDS:
+        return fields | {"cross_span": False}
+    return fields | {"share_triaffine": (attention, scoring) in HAVE_TENSORS}
+
+
+class DiagonalTensor(TriaffineTensor):
+    """Of low rank whatever the configuration says, with factors of its own: diagonal in inside words."""
+
+    def __init__(self, labels: int, dim: int):
+        nn.Module.__init__(self)
+        self.rank, self.squared_norm = dim, 1.0
+        self.first, self.last = (nn.Parameter(torch.randn(labels, dim + 1, dim)) for _ in range(2))
+
+    def forward(self) -> TriaffineWeight:
+        one = torch.eye(self.first.shape[-1], dtype=self.first.dtype)
+        return self.first, one.expand(len(self.first), -1, -1), self.last
+
+    @torch.no_grad()
+    def match_inputs(self, squared_norm: float) -> None:
+        self.squared_norm = squared_norm
