@@ -26,6 +26,7 @@ from ..model.text_triaffine import (
 )
 from ..model.text_triaffine import sentence_splitter as named_sentence_splitter
 from ..model.text_triaffine import word_splitter as named_word_splitter
+from ..parsing import difference
 from .alignment import (
     LOST_ACROSS_SENTENCES,
     LOST_IN_A_WORD,
@@ -443,6 +444,8 @@ def _problem(document: Document, check: RecordChecker, quotes_of_parts: bool = T
                 f"field '{annotation.name}' quotes {annotation.quote!r}, but from {start} to {end} the text is "
                 f"'{in_context(text, start, end)}'"
             )
+            inside = text[min(annotation.fragments)[0] : max(last for _, last in annotation.fragments)]
+            problem += f". {alike}" if (alike := difference(annotation.quote, inside)) else ""
             return check.error(annotation.where, problem, "Give the text as it was annotated")
     return None
 

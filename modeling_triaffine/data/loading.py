@@ -9,8 +9,9 @@ import hashlib
 import logging
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -244,13 +245,14 @@ class CorpusFiles:
 
 
 def documents_of(part: Part, check: RecordChecker, columns: Mapping[str, Any] | None = None) -> Iterator[Document]:
-    """All documents of a split; of copies in several folders, the first.
+    """All documents of a split; of copies in several folders, the first; those with an id of an earlier one numbered.
 
     Raises:
         CorpusError: a file cannot be read; the message says which format it was taken for.
     """
     documents = _documents_of(part, check, {} if columns is None else {"columns": columns})
-    return _without_copies(documents, check) if len(part.files) > 1 else documents
+    documents = _without_copies(documents, check) if len(part.files) > 1 else documents
+    return _numbered(documents, check) if check.unique_ids else documents
 
 
 def _documents_of(part: Part, check: RecordChecker, options: Mapping[str, Any]) -> Iterator[Document]:
@@ -288,6 +290,28 @@ def _without_copies(documents: Iterator[Document], check: RecordChecker) -> Iter
             continue
         if folder != first_folder:
             check.note("documents in two folders with different entities, both read", example=example)
+        yield document
+
+
+def _numbered(documents: Iterator[Document], check: RecordChecker) -> Iterator[Document]:
+    """The documents, those with the id of an earlier one numbered, as exports have the pages of one document.
+
+    Where the sentences have ids of their own, documents of one id are parts of one.
+    """
+    ids: set[str] = set()
+    last: Counter[str] = Counter()  # the number of the last document of an id, so that many take no longer
+    for document in documents:
+        if any("id" in sentence.fields for sentence in document.sentences or ()):
+            yield document
+            continue
+        name = document.id
+        while name in ids:
+            last[document.id] = max(last[document.id], 1) + 1
+            name = f"{document.id}#{last[document.id]}"
+        ids.add(name)
+        if name != document.id:
+            check.note("documents with the id of an earlier one, numbered", example=f"{document.where}: {name}")
+            document = replace(document, id=name)
         yield document
 
 

@@ -14,7 +14,7 @@ from typing import Any, TypedDict, TypeVar
 
 from ..model.kinds_triaffine import NONE_LABEL
 from ..model.text_triaffine import FINER_SPLITTERS
-from ..parsing import shown
+from ..parsing import difference, shown
 from .counting import UncheckedOffsets
 
 CONTEXT_FIELDS = ("left_tokens", "right_tokens")
@@ -155,7 +155,8 @@ class RecordChecker:
         self._kept_by: dict[str, Counter[str]] = {}
         self._examples: dict[str, list[str]] = {}
         self._spellings = {unicodedata.normalize("NFC", label): label for label in self.labels or ()}
-        self._places_of_ids: dict[str, str] | None = {} if unique_ids else None
+        self.unique_ids = unique_ids
+        self._places_of_ids: dict[str, str] = {}
         self.unchecked_offsets = UncheckedOffsets()
 
     def error(self, where: str, problem: str, remedy: str) -> CorpusError:
@@ -258,7 +259,7 @@ class RecordChecker:
 
     def _new_id(self, fields: Mapping[str, Any], where: str) -> str:
         identifier = self.typed(fields, "id", str, where)
-        if self._places_of_ids is not None:
+        if self.unique_ids:
             place = f"{self.path}, {where}"
             first = self._places_of_ids.setdefault(identifier, place)
             if first != place:
@@ -321,6 +322,8 @@ class RecordChecker:
             raise self.error(where, problem, rule)
         if self.labels is not None and kind not in self.labels:
             problem = f"field '{name}.type' is {kind!r}, which is not among the labels {sorted(self.labels)}"
+            alike = next(filter(None, (difference(kind, label) for label in sorted(self.labels))), "")
+            problem += f". {alike}" if alike else ""
             raise self.error(where, problem, "Correct it, or add it to `labels`")
         return Entity(start=start, end=end, type=kind)
 

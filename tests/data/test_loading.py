@@ -126,6 +126,16 @@ class TestSplits:
         with pytest.raises(CorpusError, match=r"b\.jsonl, line 1: .*'a:0' was used before, at .*a\.jsonl, line 1"):
             load({"train": tmp_path})
 
+    def test_pages_with_the_id_of_their_document_are_numbered_and_counted(self, tmp_path, caplog):
+        pages = [{"id": 7, "text": f"Page {number}.", "entities": [[0, 4, "Word"]]} for number in range(3)]
+        for name, records in (("a", pages), ("b", pages[1:])):
+            write_files(tmp_path, {f"{name}.jsonl": "".join(json.dumps(record) + "\n" for record in records)})
+        rows = load(tmp_path / "a.jsonl")["train"]
+        assert rows["id"][:] == ["7:0", "7#2:0", "7#3:0"]
+        assert "documents with the id of an earlier one, numbered: 2 (line 2: 7#2 | line 3: 7#3)" in caplog.text
+        assert load({"train": tmp_path})["train"]["doc_id"][:] == ["7", "7#2", "7#3", "7#4", "7#5"]
+        assert [text["doc_id"] for text in load_texts(tmp_path / "a.jsonl")["train"]] == ["7", "7#2", "7#3"]
+
     def test_as_files_and_folders(self, tmp_path, caplog):
         row = "{}\tB-City\n"
         names = ("train.conll", "train/a.conll", "dev/a.conll", "dev/b.conll", "dev/c.txt", "dev/in/d.conll", "dev/.e")

@@ -1,5 +1,7 @@
 """Texts annotated by characters: how they are cut and what becomes of their entities, whatever the text is."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -35,6 +37,27 @@ class TestEntities:
             "(a: protein … story of wild-type [CD]28-mediated growth.), of which "
             "--word_splitter letters_and_digits would keep 1; labels that lose more than 5 %: protein 1 of 1 (all)."
         )
+
+    @pytest.mark.parametrize(
+        ("text", "quote", "points"),
+        [
+            ("caf\u00e9", "cafe\u0301", "character 3 on: U+0065 U+0301 is not U+00E9"),
+            ("\u041ersk", "Orsk", "character 0 on: U+004F is not U+041E"),
+            ("IL\u20132", "IL-2", "character 2 on: U+002D is not U+2013"),
+            ("Or\u00adsk", "Orsk", "character 2 on: nothing is not U+00AD"),
+        ],
+    )
+    def test_a_quote_that_looks_alike_is_shown_by_code_points(self, text, quote, points):
+        with pytest.raises(CorpusError, match=f"quotes .*They differ from {re.escape(points)}. Give the text"):
+            cut(text, annotation((0, len(text)), quote=quote))
+
+    def test_a_quote_that_looks_otherwise_is_shown_as_it_is(self):
+        with pytest.raises(CorpusError, match=r"quotes 'Omsk', but from 0 to 4 the text is '\[Orsk\]'\. Give the text"):
+            cut("Orsk", annotation((0, 4), quote="Omsk"))
+
+    def test_a_label_that_looks_like_one_that_is_allowed(self):
+        with pytest.raises(CorpusError, match=r"character 0 on: U\+0421 is not U\+0043\. Correct it"):
+            cut("Orsk", annotation((0, 4), kind="\u0421ity"), labels=["City", "Person"])
 
     def test_three_examples_stand_for_all(self):
         _, check = cut("abcd", *[annotation((0, end)) for end in (1, 2, 3, 1)])
