@@ -41,6 +41,7 @@ BUILT_IN = {
     "mrc": "mrc:MRC",
     "published_json": "json_lines:PUBLISHED_JSON",
     "pubtator": "pubtator:PUBTATOR",
+    "span_lines": "span_lines:SPAN_LINES",
     "text_spans": "text_spans:TEXT_SPANS",
     "word_tags": "word_tags:WORD_TAGS",
 }

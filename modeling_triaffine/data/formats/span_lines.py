@@ -1,0 +1,93 @@
+"""Reads sentences as a line of words and a line of spans by words, as models for nested entities are trained on.
+
+    The mayor of Orsk
+    DT NN IN NNP
+    0,4 Person|3,4 City
+
+The second line, with parts of speech, may be missing, and so may that of the spans in a sentence without entities; a
+blank line ends a sentence. Ends are exclusive in ACE and GENIA as prepared for mention hypergraphs (Lu and Roth, EMNLP
+2015; Wang and Lu, EMNLP 2018), where a mention may also have the span of its head, `0,4,1,2 Person`; in other copies,
+the last word is part of a span. The spans of the whole file tell which.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..corpus_format import CorpusFormat
+from ..documents import Document, Sentence, document_of_words
+from ..reading import document_name, numbered_paragraphs
+from ..schema import Entity, RecordChecker
+
+SPAN = re.compile(r"(\d{1,9}),(\d{1,9})(,\d{1,9},\d{1,9})? ([^\s|]+)")
+SPANS = re.compile(rf"{SPAN.pattern}(?:\|{SPAN.pattern})*")
+MAX_LINES = 3
+RULE = "A sentence is a line of words, perhaps one of parts of speech, and one of spans, such as 0,4 Person|3,4 City"
+
+Lines = list[tuple[int, str]]
+
+
+def read_span_lines(path: Path, check: RecordChecker) -> Iterator[Document]:
+    """Reads sentence by sentence; a CorpusError names the line. The file is read twice, first for what its ends are."""
+    inclusive = _ends_are_inclusive(path, check)
+    name = document_name(path, check)
+    for number, lines in enumerate(numbered_paragraphs(path, check)):
+        doc_id, sent_id = (name, number) if check.is_document else (f"{name}:{number}", 0)
+        names = {"id": f"{doc_id}:{sent_id}", "doc_id": doc_id, "sent_id": sent_id}
+        yield document_of_words(doc_id, [_sentence(lines, names, inclusive, check)])
+
+
+def _sentence(lines: Lines, names: dict[str, object], inclusive: bool, check: RecordChecker) -> Sentence:
+    (first, words), *others = lines
+    tokens, where = words.split(), f"line {first}"
+    entities: list[Entity] = []
+    if others and SPANS.fullmatch(others[-1][1].strip()):
+        number, spans = others.pop()
+        for start, end, head, kind in SPAN.findall(spans):
+            if head:
+                check.note("heads of mentions ignored")
+            entity = Entity(start=int(start), end=int(end) + inclusive, type=kind)
+            if not 0 <= entity["start"] < entity["end"] <= len(tokens):
+                problem = f"the span {start},{end} {kind} is not within the {len(tokens)} words of line {first}"
+                how = "the last word is part of a span" if inclusive else "the end is exclusive"
+                raise check.error(f"line {number}", problem, f"Words count from 0, and here {how}")
+            entities.append(entity)
+    pos: list[str] = others.pop()[1].split() if others else []
+    if others or (pos and len(pos) != len(tokens)):
+        where = f"line {lines[-1][0]}"
+        problem = f"{lines[-1][1][:60]!r} is neither spans nor one part of speech for each of {len(tokens)} words"
+        raise check.error(where, problem, RULE)
+    return Sentence({**names, "tokens": tokens, "pos": pos, "entities": entities}, where)
+
+
+def _ends_are_inclusive(path: Path, check: RecordChecker) -> bool:
+    """Whether the last word is part of a span: then spans of one word have two equal numbers, which no other has."""
+    inclusive = any(
+        start == end
+        for lines in numbered_paragraphs(path, check)
+        if len(lines) > 1 and SPANS.fullmatch(lines[-1][1].strip())
+        for start, end, _, _ in SPAN.findall(lines[-1][1])
+    )
+    if inclusive:
+        check.note("files with spans such as 3,3, whose last word is therefore part of every span")
+    return inclusive
+
+
+def _recognizes(head: str) -> bool:
+    """Whether the first lines are sentences of at most three lines, one of which ends with spans."""
+    sentences = [sentence.splitlines() for sentence in re.split(r"(?:\r?\n[ \t]*){2,}", head.strip())]
+    with_spans = [len(lines) > 1 and bool(SPANS.fullmatch(lines[-1].strip())) for lines in sentences]
+    return any(with_spans) and all(len(lines) <= MAX_LINES for lines in sentences)
+
+
+SPAN_LINES = CorpusFormat(
+    name="span_lines",
+    description="a line of words and a line of spans, 0,4 Person|3,4 City, for each sentence",
+    read=read_span_lines,
+    keeps_text=False,
+    marks_sentences=True,
+    has_own_words=True,
+    recognizes=_recognizes,
+    tools="models of nested mentions: ACE and GENIA as prepared for hypergraphs",
+    example="0,4 Person|3,4 City",
+)

@@ -1,0 +1,21 @@
+"""A line of words and a line of spans."""
+
+from hypothesis import strategies as st
+
+from ..corpora import TOKENS
+from . import FormatCase
+
+SPAN_LINES = f"{' '.join(TOKENS)}\nDT NN IN NNP VBD .\n0,4 Person|3,4 City\n\n"
+BAD = {
+    "beyond the sentence": ("He slept\n0,3 Person\n", "line 6", "0,3 Person", "2 words of line 5"),
+    "backwards": ("He slept\n1,0 Person\n", "line 6", "1,0 Person"),
+    "not spans": ("He slept\n0-1 Person .\n", "line 6", "'0-1 Person .' is neither spans"),
+    "four lines": ("He slept\nPRP VBD\nPRP VBD\n0,1 Person\n", "line 8", "is neither"),
+    "encoding": (b"\xe9\n0,1 Person\n", "line 5", "byte 1", "utf-8"),
+}
+CASE = FormatCase(
+    {"a.data": SPAN_LINES},
+    bad=BAD,
+    before=SPAN_LINES,
+    anything=st.text(st.sampled_from("01a,| \r\n😀"), max_size=40),
+)
