@@ -309,9 +309,9 @@ def test_a_draft_of_a_card_is_replaced(checkpoint, online, publish, caplog, draf
     assert not is_edited(str(card))
 
 
-def test_a_tag_of_a_draft_that_the_card_has_comes_once():
-    merged = merge_cards(mark_card("---\ntags:\n- a\n- b\n---\n\n# Name\n"), "---\ntags:\n- b\n- c\n---\n")
-    assert ModelCard(merged).data.tags == ["a", "b", "c"]
+def test_an_entry_of_a_draft_that_the_card_has_comes_once():
+    merged = merge_cards(mark_card("---\ndatasets:\n- a\n- b\n---\n\n# Name\n"), "---\ndatasets:\n- b\n- c\n---\n")
+    assert ModelCard(merged).data.datasets == ["a", "b", "c"]
 
 
 def test_mark_of_a_card():
