@@ -184,6 +184,12 @@ class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
         return SCORINGS[self.scoring]
 
     @property
+    def has_tensor(self) -> bool:
+        """Whether the model has a triaffine tensor at all, which `triaffine_rank` is about."""
+        own = self.cross_span and not self.share_triaffine
+        return self.attention_kind.has_tensor or self.scoring_kind.has_tensor or own
+
+    @property
     def has_words(self) -> bool:
         return self.word_embedding_size > 0
 

@@ -149,6 +149,11 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         else:
             given = {key: value for key, value in config.to_dict().items() if key != "hidden_size"}
             config = TriaffineConfig(**{**given, "encoder_config": encoder_config})
+        if config.triaffine_rank is not None and not config.has_tensor:
+            logger.warning(
+                f"`triaffine_rank` is {config.triaffine_rank}, which has no effect: a model with attention="
+                f"{config.attention!r} and scoring={config.scoring!r} has no triaffine tensor. Leave it out."
+            )
         model = cls(config)
         if attn_implementation is not None:
             model.set_attn_implementation(attn_implementation)

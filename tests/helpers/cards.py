@@ -1,12 +1,13 @@
 """A made-up run's summary, and cards taken apart: for the tests of both, and of the runs that write them."""
 
 import re
-from types import SimpleNamespace
 from typing import Any
 
 from huggingface_hub import ModelCard
+from transformers import BertConfig
 
-from modeling_triaffine.evaluation.scores import Scores, summary_metrics
+from modeling_triaffine import TriaffineConfig
+from modeling_triaffine.evaluation.scores import PARTS, Scores, summary_metrics
 from modeling_triaffine.publishing.run_summary import Epoch, Evaluation, Example, Label, RunSummary
 
 SENTENCE = "The IL-2 gene."
@@ -16,12 +17,11 @@ NESTED = [
 ]
 
 
-def make_config(*labels: str, **changes: Any) -> SimpleNamespace:
+def make_config(*labels: str, **changes: Any) -> TriaffineConfig:
     names = [*(labels or ("protein", "cell_type", "DNA")), "None"]
-    encoder = SimpleNamespace(model_type="bert", num_hidden_layers=6, hidden_size=384)
-    choices = {"attention": "triaffine", "scoring": "triaffine", "cross_span": True, "triaffine_dim": 320}
-    choices |= {"triaffine_rank": None, "max_candidates": 30, "max_span_width": None, "encoder_config": encoder}
-    return SimpleNamespace(entity_labels=list(names[:-1]), **{**choices, **changes})
+    encoder = BertConfig(num_hidden_layers=6, hidden_size=384)
+    choices = {"encoder_config": encoder, "id2label": dict(enumerate(names)), "triaffine_dim": 320}
+    return TriaffineConfig(**{**choices, **changes})
 
 
 def make_row(correct: int, predicted: int, gold: int) -> dict[str, Any]:
@@ -33,8 +33,8 @@ def make_row(correct: int, predicted: int, gold: int) -> dict[str, Any]:
 
 def make_evaluation(*labels: str, **changes: Any) -> Evaluation:
     by_label = {label: make_row(1, 2, 4) for label in labels or ("protein", "cell_type", "DNA")}
-    parts = {"flat": make_row(2, 3, 3), "nested": make_row(1, 1, 2)}
-    scores = Scores({**make_row(3, 4, 5), "by_label": by_label, **parts})
+    rows = {"": make_row(3, 4, 5), "flat": make_row(2, 3, 3), "nested": make_row(1, 1, 2)}
+    scores = Scores.of({part: rows.get(part.key, make_row(1, 2, 3)) for part in PARTS}, by_label)
     facts: dict[str, Any] = {
         "split": "test",
         "sentences": 1854,
@@ -46,9 +46,9 @@ def make_evaluation(*labels: str, **changes: Any) -> Evaluation:
 
 
 def epoch_scores(*values: float) -> dict[str, float | None]:
-    """The scores of an epoch: precision, recall and F1 of all entities, F1 of flat and of nested ones."""
-    known = dict(zip(("precision", "recall", "f1", "flat_f1", "nested_f1"), values, strict=True))
-    return dict.fromkeys(summary_metrics()) | known
+    """The scores of an epoch by [`summary_metrics`]; those after the given ones equal the last."""
+    names = list(summary_metrics())
+    return dict(zip(names, [*values, *[values[-1]] * (len(names) - len(values))], strict=True))
 
 
 def make_summary(**changes: Any) -> RunSummary:

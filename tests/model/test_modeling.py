@@ -8,6 +8,7 @@ from accelerate import infer_auto_device_map
 from transformers import AutoConfig, AutoModel, AutoModelForTokenClassification
 
 from modeling_triaffine import DataCollatorForNestedNER, TriaffineConfig, TriaffineForNestedNER
+from modeling_triaffine.model.factors_triaffine import TriaffineTensor
 from modeling_triaffine.model.modeling_triaffine import evaluating
 from tests.helpers.factors import FACTORS, HAVE_TENSORS, WITHOUT_WORDS, DiagonalTensor, fields_of
 from tests.helpers.portable import move_to_odd_addresses
@@ -320,6 +321,15 @@ def test_a_tensor_of_another_form_is_scaled_to_its_inputs_too(encoder):
     drawn, tensor.squared_norm = tensor.squared_norm, 1
     model.match_low_rank_start()
     assert tensor.squared_norm == drawn != 1
+
+
+@pytest.mark.parametrize(("attention", "scoring"), [*FACTORS, *WITHOUT_WORDS], ids=lambda name: name)
+def test_a_rank_without_a_tensor_has_no_effect_and_is_told(encoder, caplog, attention, scoring):
+    fields = fields_of(attention, scoring) | {"cross_span": False}
+    model = tiny_model(encoder, **fields, triaffine_rank=3)
+    assert ("`triaffine_rank` is 3, which has no effect" in caplog.text) == (not model.config.has_tensor)
+    tensors = [module for module in model.head.modules() if isinstance(module, TriaffineTensor)]
+    assert model.config.has_tensor == bool(tensors)
 
 
 @pytest.mark.parametrize("max_subwords", [12, 40])

@@ -157,8 +157,16 @@ def test_labels_whose_examples_must_not_be_shown_are_counted_all_the_same():
     [
         ({"cross_span": False, "triaffine_rank": 64}, ["`triaffine`", "`triaffine`", "not used", "width 320, rank 64"]),
         (
+            {"share_triaffine": False, "attention": "label", "scoring": "linear"},
+            ["`label`", "`linear`", "the 30 best spans of a sentence", "width 320, full tensors"],
+        ),
+        (
             {"cross_span": False, "attention": "none", "scoring": "biaffine", "max_span_width": 8},
-            ["`none`", "`biaffine`", "not used", "width 320, full tensors", "8 words"],
+            ["`none`", "`biaffine`", "not used", "width 320, no tensors", "8 words"],
+        ),
+        (
+            {"cross_span": False, "attention": "label", "scoring": "linear", "triaffine_rank": 64},
+            ["`label`", "`linear`", "not used", "width 320, no tensors"],
         ),
     ],
 )

@@ -18,7 +18,7 @@ def test_training_table_from_the_log():
     log = [
         {"loss": 3.0, "epoch": 0.3, "step": 3},
         {"loss": 2.0, "epoch": 0.9, "step": 9},
-        log_entry(1.0, 10, loss=1.5, precision=0.1, recall=0.2, f1=0.3, flat_f1=0.4, nested_f1=0.5, f1_DNA=0.6),
+        log_entry(1.0, 10, loss=1.5, **epoch_scores(0.1, 0.2, 0.3, 0.4, 0.5), f1_DNA=0.6),
         log_entry(1.5, 15, loss=1.0),
         {"loss": 1.0, "epoch": 1.8, "step": 18},
         log_entry(2.0, 20, loss=0.9),
@@ -27,7 +27,7 @@ def test_training_table_from_the_log():
         {"train_runtime": 5.0, "train_loss": 1.0, "epoch": 3.0, "step": 30},
         log_entry(3.0, 30, loss=0.7),  # of an evaluation afterwards
     ]
-    nothing = dict.fromkeys(epoch_scores(*[0.0] * 5))
+    nothing = dict.fromkeys(epoch_scores(0.0))
     assert read_training_table(log, kept_step=25) == [
         Epoch(1.0, 2.5, 1.5, False, 10, epoch_scores(0.1, 0.2, 0.3, 0.4, 0.5)),
         Epoch(1.5, None, 1.0, False, 15, nothing),
