@@ -7,6 +7,7 @@ from concurrent.futures import Future
 
 from fastapi import HTTPException, Request
 
+from ..model.kinds_triaffine import PolicyError
 from .batching import Answers, Batcher, Entities, Item, QueueFullError
 
 RETRY_SECONDS = 1
@@ -28,10 +29,11 @@ class BusyError(HTTPException):
 
 
 class ModelFailedError(HTTPException):
-    """500: the model failed; the batcher has logged the traceback."""
+    """500: the model failed, or a policy for overlaps from outside; the batcher has logged the traceback."""
 
-    def __init__(self) -> None:
-        super().__init__(500, "The model failed on this request; see the server's log.")
+    def __init__(self, error: BaseException) -> None:
+        known = isinstance(error, PolicyError)
+        super().__init__(500, str(error) if known else "The model failed on this request; see the server's log.")
 
 
 class ClientGoneError(HTTPException):
@@ -66,8 +68,8 @@ async def answer_while_connected(future: Future[Answers], request: Request) -> A
         await asyncio.wait((answer, disconnection), return_when=asyncio.FIRST_COMPLETED)
         if not answer.done():
             raise ClientGoneError
-        if answer.exception() is not None:
-            raise ModelFailedError
+        if (error := answer.exception()) is not None:
+            raise ModelFailedError(error)
         return answer.result()
     finally:
         disconnection.cancel()

@@ -45,9 +45,9 @@ def _known_policy(name: str) -> str:
     try:
         overlap_policy(name)
     except ValueError as error:
-        raise PydanticCustomError(
-            "overlap", "Input should be {names}", {"names": ", ".join(overlap_names())}
-        ) from error
+        if name in (names := overlap_names()):  # of an installed package, and cannot be loaded
+            raise PydanticCustomError("overlap", "{problem}", {"problem": str(error).removesuffix(".")}) from error
+        raise PydanticCustomError("overlap", "Input should be {names}", {"names": ", ".join(names)}) from error
     return name
 
 

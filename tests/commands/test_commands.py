@@ -296,7 +296,7 @@ def test_prediction_by_the_overlap_policy_of_another_package(marking_model, comm
     assert len(every["entities"]) > 1
     broken = command(*options, "--overlap", "broken")
     assert broken.code == 2
-    assert "'broken', a policy of the package own, which cannot be loaded" in " ".join(broken.err.split())
+    assert "'broken', a policy of the package own 1, which cannot be loaded" in " ".join(broken.err.split())
 
 
 def test_prediction_in_a_pipe(saved_model, tmp_path, monkeypatch):

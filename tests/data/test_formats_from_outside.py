@@ -169,9 +169,11 @@ def test_a_format_that_cannot_be_loaded(install, tmp_path, caplog, command, entr
 
 
 @pytest.mark.contract
-def test_a_name_of_this_package_cannot_be_taken(install, tmp_path):
+def test_a_name_of_this_package_cannot_be_taken(install, tmp_path, caplog):
     install(broken(tmp_path, "brat = json:loads"))
     assert FORMATS["brat"].read.__module__.endswith("formats.brat")
+    assert "brat" in [*FORMATS]
+    assert "The format 'brat' of json:loads is left out: there is one of this name. Rename it." in caplog.messages
     with pytest.raises(ValueError, match="There is a format 'brat' already"):
         register_format(FORMATS["brat"])
 

@@ -1,6 +1,7 @@
 """Scores to entities: argmax, thresholds, overlap policies."""
 
-from types import SimpleNamespace
+import sys
+from types import FunctionType, SimpleNamespace
 
 import pytest
 import torch
@@ -119,18 +120,30 @@ entities = st.lists(
 )
 
 
+def in_order(one, other):
+    return sorted((one, other), key=lambda e: (e["start"], -e["end"]))
+
+
+def overlapping(one, other):
+    first, second = in_order(one, other)
+    return second["start"] < first["end"]
+
+
+def crossing(one, other):
+    first, second = in_order(one, other)
+    return overlapping(one, other) and first["start"] < second["start"] and first["end"] < second["end"]
+
+
+IN_CONFLICT = {"all": lambda *_: False, "nested": crossing, "flat": overlapping}
+
+
 @given(entities)
 def test_overlap_policies_are_their_definition(found):
-    def in_conflict(one, other, overlap):
-        first, second = sorted((one, other), key=lambda e: (e["start"], -e["end"]))
-        overlapping = second["start"] < first["end"]
-        crossing = overlapping and first["start"] < second["start"] and first["end"] < second["end"]
-        return {"all": False, "nested": crossing, "flat": overlapping}[overlap]
-
-    for overlap in ("all", "nested", "flat"):
+    assert OVERLAPS.keys() == IN_CONFLICT.keys(), "say in IN_CONFLICT of which two entities a policy keeps one only"
+    for overlap in OVERLAPS:
         kept = []
         for entity in sorted(found, key=lambda e: (-e["score"], e["start"] - e["end"], e["start"])):
-            if not any(in_conflict(entity, other, overlap) for other in kept):
+            if not any(IN_CONFLICT[overlap](entity, other) for other in kept):
                 kept.append(entity)
         assert resolve_overlaps(found, overlap) == sorted(kept, key=lambda e: (e["start"], -e["end"]))
 
@@ -177,24 +190,68 @@ def test_a_registered_policy_is_one_like_the_others(monkeypatch):
     register_overlap_policy("short", keep_short)
     assert kinds.OVERLAPS["short"].meaning == "those of one word"
     assert spans(decode(candidate_output(), overlap="short")[0]) == [(2, 3, "protein")]
-    with pytest.raises(ValueError, match="policy 'flat' for overlaps already"):
-        register_overlap_policy("flat", keep_short)
+    of_another = FunctionType(keep_short.__code__, {"__name__": "another"})
+    for name, keep in (("flat", keep_short), ("short", of_another)):
+        with pytest.raises(ValueError, match=f"policy '{name}' for overlaps already"):
+            register_overlap_policy(name, keep)
     with pytest.raises(ValueError, match=r"'flat'.*, 'short'"):
         decode(candidate_output(), overlap="shrot")
 
 
-def test_an_installed_policy_is_found_by_its_name(monkeypatch, tmp_path):
+def install(monkeypatch, folder, **policies):
+    """A package of these policies, each the code of a function's body, and of a broken one."""
     monkeypatch.setattr(kinds, "OVERLAPS", dict(OVERLAPS))
-    (tmp_path / "own_policies.py").write_text("def keep_none(entities):\n    return []\n")
-    (tmp_path / "own-1.dist-info").mkdir()
-    (tmp_path / "own-1.dist-info" / "METADATA").write_text("Name: own\nVersion: 1\n")
-    points = f"[{kinds.OVERLAP_GROUP}]\nnothing = own_policies:keep_none\n"
-    (tmp_path / "own-1.dist-info" / "entry_points.txt").write_text(points)
-    monkeypatch.syspath_prepend(tmp_path)
-    assert kinds.overlap_names() == [*OVERLAPS, "nothing"]
+    functions = "".join(f"def {name}_(entities):\n    {body}\n" for name, body in policies.items())
+    (folder / "own_policies.py").write_text(functions)
+    (folder / "own-1.dist-info").mkdir()
+    (folder / "own-1.dist-info" / "METADATA").write_text("Name: own\nVersion: 1\n")
+    points = [f"[{kinds.OVERLAP_GROUP}]", *(f"{name} = own_policies:{name}_" for name in policies)]
+    (folder / "own-1.dist-info" / "entry_points.txt").write_text("\n".join([*points, "broken = own_policies:nowhere"]))
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.delitem(sys.modules, "own_policies", raising=False)
+    kinds._tell_of_taken_name.cache_clear()
+
+
+def test_an_installed_policy_is_found_by_its_name(monkeypatch, tmp_path, caplog):
+    install(monkeypatch, tmp_path, nothing="return []", flat="return entities")
+    assert kinds.overlap_names() == [*OVERLAPS, "nothing", "broken"]
+    assert "'flat' for overlaps, of the package own 1, is left out: there is one of this name" in caplog.text
     assert decode(candidate_output(), overlap="nothing") == [[], []]
+    assert [*kinds.overlap_policies()] == [*OVERLAPS, "nothing"]
+    assert "'broken', a policy of the package own 1, which cannot be loaded (AttributeError" in caplog.text
+    with pytest.raises(ValueError, match="policy 'nothing' for overlaps already"):
+        register_overlap_policy("nothing", keep_short)
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        ("pass", "failed (TypeError: "),
+        ("return [one['begin'] for one in entities]", "failed (KeyError: 'begin')"),
+        ("return [one['start'] for one in entities]", "failed (TypeError: "),
+        ("return [{'start': 0, 'end': 3}]", "failed (KeyError: 'type')"),
+        ("return entities[:1] * 2", "returned {'start': 0, 'end': 3, 'type': 'DNA', "),
+        ("return [{**one, 'end': 9} for one in entities]", "returned {'start': 0, 'end': 9, "),
+        ("[one.update(end=9) for one in entities]; return entities", "returned {'start': 0, 'end': 9, "),
+    ],
+)
+def test_a_policy_that_does_not_return_some_of_its_entities(monkeypatch, tmp_path, body, problem):
+    install(monkeypatch, tmp_path, odd=body)
+    with pytest.raises(kinds.PolicyError) as raised:
+        decode(candidate_output(), overlap="odd")
+    assert f"The policy 'odd' for overlaps, of the package own 1, {problem}" in str(raised.value)
+    assert "It must return some of the entities that it is given" in str(raised.value)
 
 
 def test_unknown_overlap_policy():
     with pytest.raises(ValueError, match="'all', 'nested', 'flat'"):
         decode(candidate_output(), overlap="nonesuch")
+
+
+def test_a_policy_is_registered_again_by_the_same_module(monkeypatch):
+    monkeypatch.setattr(kinds, "OVERLAPS", dict(OVERLAPS))
+    register_overlap_policy("short", keep_short)
+    register_overlap_policy("short", lambda entities: entities[:1])  # the cell of a notebook, changed
+    assert spans(decode(candidate_output(), overlap="short")[0]) == [(0, 3, "DNA")]
+    with pytest.raises(TypeError, match="'short' is no function"):
+        register_overlap_policy("short", "short")

@@ -13,6 +13,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from pydantic import TypeAdapter
 
+from modeling_triaffine.model import kinds_triaffine
 from modeling_triaffine.model.kinds_triaffine import OVERLAPS
 from modeling_triaffine.serving import Batcher, Item, Limits, QueueFullError, Server
 from modeling_triaffine.serving.batching import GivenUpError
@@ -184,6 +185,15 @@ def client(find_entities):
     client, batcher = client_of(find_entities)
     with batcher:
         yield client
+
+
+def test_a_policy_from_outside_that_fails_is_named(client, monkeypatch):
+    monkeypatch.setattr(kinds_triaffine, "OVERLAPS", dict(OVERLAPS))
+    kinds_triaffine.register_overlap_policy("odd", lambda _entities: None)
+    answer = client.post("/predict", json={"text": TEXTS[0], "overlap": "odd"})
+    assert answer.status_code == 500
+    assert f"The policy 'odd' for overlaps, registered by {__name__}, failed (TypeError" in answer.text
+    assert client.post("/predict", json={"text": TEXTS[0]}).status_code == 200
 
 
 def test_results_are_those_of_the_pipeline(client, find_entities):

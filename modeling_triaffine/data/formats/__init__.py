@@ -11,6 +11,7 @@ a script by `register_format`.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -18,6 +19,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ..corpus_format import CorpusFormat
+
+logger = logging.getLogger(__name__)
 
 GROUP = "modeling_triaffine.formats"
 """The group of entry points."""
@@ -79,6 +82,9 @@ class Formats(Mapping[str, "CorpusFormat"]):
         if self._installed is None:
             found = {point.name: point for point in entry_points(group=GROUP)}
             self._installed = {name: point for name, point in found.items() if name not in BUILT_IN}
+            for name in found.keys() & BUILT_IN.keys():
+                owner = found[name].value
+                logger.warning("The format %r of %s is left out: there is one of this name. Rename it.", name, owner)
         return self._installed
 
     def owner(self, name: str) -> str:
