@@ -13,6 +13,7 @@ from .checks_triaffine import (  # isort: skip - raises, if versions are too old
 )
 
 import copy
+import difflib
 import functools
 from collections.abc import Callable, Iterable
 from operator import index
@@ -20,7 +21,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from huggingface_hub.dataclasses import strict
 from huggingface_hub.errors import StrictDataclassError
-from transformers import AutoConfig, PretrainedConfig
+from transformers import AutoConfig, GenerationConfig, PretrainedConfig
+from transformers.utils import logging
 
 from .kinds_triaffine import ATTENTIONS, NONE_LABEL, SCORINGS, AttentionKind, ScoringKind, names_of
 from .options_triaffine import MODEL_OPTIONS, ModelOptions, Option, option, options_of
@@ -32,6 +34,8 @@ from .repository_triaffine import (
     save_remote_code,
 )
 
+logger = logging.get_logger(__name__)
+
 # Only the caller who loads a model sets these: in a file, they could name attention code on the Hub, or a pickle.
 LOADING_FIELDS = (
     *("attn_implementation", "_attn_implementation", "_attn_implementation_internal"),
@@ -40,6 +44,20 @@ LOADING_FIELDS = (
 )
 # Fields of an encoder's configuration that are not copied into ours.
 LOCAL_FIELDS = ("trust_remote_code", "_name_or_path", "dtype", "torch_dtype")
+# Fields of saved models that transformers sets without declaring them, beside those of generation.
+UNDECLARED_FIELDS = {
+    *(
+        "attn_implementation",
+        "experts_implementation",
+        "name_or_path",
+        "output_attentions",
+        "torch_dtype",
+        "num_labels",
+    ),
+    *("auto_map", "custom_pipelines", "quantization_config", "tie_word_embeddings", "torchscript", "use_bfloat16"),
+    *("finetuning_task", "task_specific_params", "tokenizer_class", "prefix", "pruned_heads", "sep_token_id"),
+    *("model_type", "per_layer_config", "return_unused_kwargs", "add_cross_attention", "is_decoder"),
+}
 LABEL_OPTIONS = ("id2label", "label2id", "num_labels")
 WHERE = "TriaffineConfig"
 TASK_ALIASES = {"ner": "token-classification"}
@@ -149,6 +167,7 @@ class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
         self.id2label = _resolve_labels(self.id2label, self.label2id, num_labels)
         if "custom_pipelines" in kwargs:
             kwargs["custom_pipelines"] = PipelineTasks(kwargs["custom_pipelines"])
+        _tell_of_unknown(type(self), kwargs)
         super().__post_init__(**kwargs)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -297,6 +316,15 @@ class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
 
 
 CHECKED = options_of(TriaffineConfig)
+
+
+def _tell_of_unknown(cls: type[TriaffineConfig], fields: Iterable[str]) -> None:
+    """Warns once of fields that neither the class nor transformers knows."""
+    unknown = [name for name in fields if not (name in UNDECLARED_FIELDS or name.startswith("_") or hasattr(cls, name))]
+    for name in unknown and sorted({*unknown} - GenerationConfig().to_dict().keys()):
+        near = difflib.get_close_matches(name, MODEL_OPTIONS, 1, cutoff=0.8)
+        meant = f"Did you mean {near[0]!r}?" if near else "Correct it, or update this package if the model is newer."
+        logger.warning_once(f"{WHERE} has no option {name!r}, which is kept without an effect. {meant}")
 
 
 def _without_loading_fields(fields: dict[str, Any]) -> dict[str, Any]:

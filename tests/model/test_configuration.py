@@ -4,10 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
-from transformers import AutoConfig, BertConfig
+from transformers import AutoConfig, BertConfig, PretrainedConfig
 from transformers.pipelines import clean_custom_task
 
 from modeling_triaffine import TriaffineConfig
+from modeling_triaffine.model import configuration_triaffine
 from modeling_triaffine.model.configuration_triaffine import PipelineTasks
 
 SAVED_EARLIER = Path(__file__).parent / "data" / "saved" / "full" / "config.json"
@@ -246,3 +247,27 @@ def test_configuration_given_is_left_as_it_is_and_foreign_fields_are_kept():
     assert encoder._name_or_path == "/some/where"
     assert config.encoder_config.dtype is None
     assert config.classifier_dropout is None
+
+
+def test_a_field_that_nobody_knows_is_named(caplog, tmp_path):
+    """Misspelt, or of a newer version: the model would be another one than was asked for."""
+    configuration_triaffine.logger.warning_once.__func__.cache_clear()
+    TriaffineConfig(max_candidate=5).save_pretrained(tmp_path)
+    for _time in range(2):
+        TriaffineConfig.from_pretrained(tmp_path)
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "max_candidate": 5, "future_option": True}))
+    TriaffineConfig.from_pretrained(tmp_path)
+    assert caplog.messages == [
+        "TriaffineConfig has no option 'max_candidate', which is kept without an effect. Did you mean "
+        "'max_candidates'?",
+        "TriaffineConfig has no option 'future_option', which is kept without an effect. Correct it, or update this "
+        "package if the model is newer.",
+    ]
+
+
+def test_fields_of_transformers_are_known(caplog):
+    fields = {"use_cache": False, "pad_token_id": 0, "tie_word_embeddings": False, "quantization_config": {}}
+    config = TriaffineConfig(hidden_size=4, torch_dtype="float32", **fields)
+    TriaffineConfig.from_dict({**PretrainedConfig().to_dict(), **config.to_dict()})
+    assert caplog.messages == []
