@@ -5,8 +5,8 @@
 All other options are those of `triaffine-ner train` (--num_train_epochs 3, --max_train_samples 2000). Finished runs are
 not repeated, and an interrupted one is resumed. After each run, the tables in the output folder are updated: table.md,
 table.csv, table.json and, with matplotlib, table.svg. They list the options that differ between variants, and
-F1 in percent (mean and standard deviation over seeds) for all, flat and nested entities, on the test data with
---do_predict, otherwise on the validation data.
+F1 in percent (mean and standard deviation over seeds) for all entities and for each part, such as nested ones, on the
+test data with --do_predict, otherwise on the validation data.
 """
 
 from pathlib import Path

@@ -3,10 +3,10 @@
     triaffine-ner analyse --model outputs/demo/model outputs/demo/corpus --output outputs/demo/report
     triaffine-ner analyse --model outputs/demo/model --data outputs/demo/corpus --candidates 5 30 --sentences test-000-1
 
-Prints tables in Markdown: scores by label, by length, flat and nested, and by depth of nesting; errors by label, and
-the sentences with the most errors; recall of the candidates and F1 by their number m; with --compare, a paired
-bootstrap test against another model; with --sentences, the scores of their spans. --output writes the tables, with
-figures if matplotlib is installed, to a new folder: report.html (a single file), report.md and report.json.
+Prints tables in Markdown: scores by label, length and depth of nesting, and of parts such as nested entities; errors by
+label, and the sentences with the most errors; recall of the candidates and F1 by their number m; with --compare, a
+paired bootstrap test against another model; with --sentences, the scores of their spans. --output writes the tables,
+with figures if matplotlib is installed, to a new folder: report.html (a single file), report.md and report.json.
 """
 
 from pathlib import Path

@@ -16,7 +16,7 @@ from .scoring import Sentences, check_same_sentences, read_entities, score_entit
 Entities = Sequence[Mapping[str, Any]]
 
 _DESCRIPTION = """
-Exact-match precision, recall and F1 of entities that may be nested: micro average, by label, and separately for flat
+Exact-match precision, recall and F1 of entities that may be nested: micro average, by label, and for parts such as flat
 and nested entities. A prediction is correct if a gold entity of the same sentence has the same start, end and type.
 """
 
@@ -31,7 +31,7 @@ Args:
 
 Returns:
     `precision`, `recall`, `f1` (0 to 1), `correct`, `predicted`, `found`, `gold` (counts), and the same numbers in
-    `by_label[label]` and for each other part, such as `flat` and `nested`.
+    `by_label[label]` and for each part, such as `flat` and `nested`.
 
 Examples:
     >>> metric = NestedNERMetric()

@@ -27,7 +27,7 @@ class Counts:
     Attributes:
         correct: Predictions that are in gold.
         predicted: All predictions.
-        found: Gold entities that are predicted. Differs from `correct` for flat and nested entities only, because
+        found: Gold entities that are predicted. Differs from `correct` where the predictions and gold are chosen apart:
             an entity may be flat among the predictions and nested in gold.
         gold: All gold entities.
 

@@ -1,4 +1,4 @@
-"""Exact-match scores of nested entities: overall, by label, flat and nested, by length, by depth; candidate recall.
+"""Exact-match scores of nested entities: overall, by label, part, length and depth; candidate recall.
 
 Pure Python: works on words and on characters alike, as long as predictions and references use the same unit.
 `metric.py` wraps the scores for `evaluate`; `decoding_triaffine.py` turns tensors into entities.
@@ -14,8 +14,9 @@ An entity is correct if a gold entity of the same sentence has the same start, e
   all. The same holds for flat entities, so that flat and nested counts add up to the total on both sides.
 - A ratio whose denominator is 0 is 0.0.
 
-Results do not depend on the order of entities or sentences. The rows of each breakdown add up to the totals. By label,
-length and depth, `found` equals `correct`: a correct prediction is in the row of its gold entity.
+Results do not depend on the order of entities or sentences. The rows by label, by length and by depth add up to the
+totals, and their `found` equals `correct`: a correct prediction is in the row of its gold entity. Flat and nested
+entities add up, too; other parts need not.
 """
 
 from collections import defaultdict
@@ -51,7 +52,7 @@ def score_entities(
 
     Returns:
         `precision`, `recall`, `f1` (micro averages, 0 to 1), `correct`, `predicted`, `found`, `gold` (counts), and the
-        same seven numbers in `by_label[label]` and under the key of each part (`flat`, `nested`), as [`Scores`].
+        same seven numbers in `by_label[label]` and under the key of each other part, such as `flat`, as [`Scores`].
 
     Raises:
         ValueError: The numbers of sentences differ, or an entity is ill-formed.

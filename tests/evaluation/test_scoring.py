@@ -90,7 +90,7 @@ def test_entities_of_pipelines_and_numpy_score_like_those_of_records():
 def test_swapping_sides_swaps_precision_and_recall(pair):
     predictions, references = pair
     there, back = (
-        {"": scores, "flat": scores["flat"], "nested": scores["nested"], **scores["by_label"]}
+        {**{part.key: row for part, row in scores.by_part().items()}, **scores["by_label"]}
         for scores in (score_entities(predictions, references), score_entities(references, predictions))
     )
     assert there.keys() == back.keys()
@@ -104,7 +104,26 @@ def test_swapping_sides_swaps_precision_and_recall(pair):
 @given(st.lists(sentences, max_size=6))
 def test_gold_against_itself_is_perfect(gold):
     scores = score_entities(gold, gold)
-    assert scores["precision"] == scores["recall"] == scores["f1"] == (1.0 if any(gold) else 0.0)
+    assert scores["f1"] == (1.0 if any(gold) else 0.0)
+    for part, row in scores.by_part().items():
+        assert row["precision"] == row["recall"] == row["f1"] == (1.0 if row["gold"] else 0.0), part
+        assert len(set(counts(row))) == 1, part
+
+
+@given(pairs)
+def test_the_counts_of_every_part_are_possible_and_add_up_over_sentences(pair):
+    scores = score_entities(*pair)
+    for part, row in scores.by_part().items():
+        assert 0 <= row["correct"] <= row["predicted"], part
+        assert 0 <= row["found"] <= row["gold"], part
+        ratios = [
+            row["correct"] / row["predicted"] if row["predicted"] else 0.0,
+            row["found"] / row["gold"] if row["gold"] else 0.0,
+        ]
+        assert [row["precision"], row["recall"]] == ratios, part
+        assert min(ratios) - 1e-9 <= row["f1"] <= max(ratios) + 1e-9, part
+        alone = [score_entities([one], [other]).by_part()[part] for one, other in zip(*pair, strict=True)]
+        assert counts(row) == tuple(sum(each[name] for each in alone) for name in COUNTS), part
 
 
 # ---- by length, by depth, candidates
