@@ -10,7 +10,7 @@ exports of the tools; see docs/annotation_loop.md.
 
 import sys
 from codecs import BOM_UTF8
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -67,6 +67,7 @@ def command(
     from ..model.pipeline_triaffine import NestedNERPipeline
 
     pipeline = NestedNERPipeline(model=model, device=device, text_splitter=text_splitter(splitter))
+    types = types_of(to, pipeline.model.config.entity_labels)
     read = read_texts(pipeline, [text for _, text in named], measure, batch_size, threshold, overlap)
     found = [(name, one) for (name, _), one in zip(named, read, strict=True) if any(one.sentences)]
     if not found:
@@ -75,7 +76,7 @@ def command(
         found.sort(key=lambda named_text: -named_text[1].uncertainty)
     kept = found[:budget]
     with atomic_path(output) as unfinished:
-        PREDICTION_WRITERS[to](documents(kept, ranked=sort == "uncertain" and to in FOLDERS), unfinished)
+        PREDICTION_WRITERS[to](documents(kept, sort == "uncertain" and to in FOLDERS, types), unfinished)
     uncertainties = [one.uncertainty for _, one in kept]
     print(
         f"{len(named)} texts read, {len(named) - len(found)} of them without words; {len(kept)} written with "
@@ -85,6 +86,28 @@ def command(
     )
     if to == "label_studio":
         print(f"Labelling configuration: {label_studio_config(pipeline.model.config.entity_labels)}", file=sys.stderr)
+
+
+def types_of(to: str, labels: Sequence[str]) -> dict[str, str]:
+    """Label → its type for the tool, without the labels that stay as they are; says which are changed.
+
+    Raises:
+        ValueError: two labels would have the same type.
+    """
+    from ..data.writing_texts import brat_type
+
+    types = {label: brat_type(label) if to == "brat" else label for label in labels}
+    for label, kind in types.items():
+        alike = [other for other in labels if types[other] == kind and other != label]
+        if alike:
+            raise ValueError(
+                f"The labels {label!r} and {alike[0]!r} would both be {kind!r} in {to}. Choose another tool."
+            )
+    changed = {label: kind for label, kind in types.items() if label != kind}
+    if changed:
+        pairs = ", ".join(f"{label!r} is {kind!r}" for label, kind in changed.items())
+        print(f"Types of {to} have no spaces: {pairs}.", file=sys.stderr)
+    return changed
 
 
 def check_output(to: str, output: Path) -> None:
@@ -124,14 +147,24 @@ def named_texts(source: str, text_column: str, output: Path) -> Iterator[tuple[s
         yield name, record[text_column]
 
 
-def documents(found: Sequence[tuple[str, "ReadText"]], ranked: bool) -> Iterator["TextDocument"]:
-    """The texts to write; `ranked` puts their rank before their names, by which tools sort them."""
+def documents(
+    found: Sequence[tuple[str, "ReadText"]], ranked: bool, types: Mapping[str, str]
+) -> Iterator["TextDocument"]:
+    """The texts to write; `ranked` puts their rank before their names, by which tools sort them.
+
+    types: label → type, for those that the tool has under another name.
+    """
     from ..data.writing_texts import TextDocument
     from ..model.text_triaffine import clean_text
 
     for place, (name, read) in enumerate(found, start=1):
         entities = [
-            {"start": one["start"], "end": one["end"], "type": one["entity_group"], "score": one["score"]}
+            {
+                "start": one["start"],
+                "end": one["end"],
+                "type": types.get(one["entity_group"], one["entity_group"]),
+                "score": one["score"],
+            }
             for one in read.entities
         ]
         doc_id = f"{place:05}-{name}" if ranked else name

@@ -69,10 +69,14 @@ def statistics_by_split(
     """Split → statistics, with a `total` of several splits."""
     from datasets import concatenate_datasets
 
-    from ..data import corpus_statistics, load_nested_ner
+    from ..data import corpus_statistics
+    from ..data.loading import CorpusFiles
     from ..data.windows import Windows
 
-    corpus = load_nested_ner(paths, corpus_format)
+    files = CorpusFiles(paths, corpus_format)
+    corpus = files.sentences(keep=False)
+    if None in files.parts and list(corpus) == ["train"]:  # which training reads as such, whatever it is called
+        corpus = {files.parts[None].split_in_name or "train": corpus["train"]}
     splits = list(map(split_name, names)) if names else list(corpus)
     if unknown := set(splits) - set(corpus):
         raise ValueError(

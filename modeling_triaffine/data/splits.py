@@ -59,6 +59,13 @@ class Part:
         """Whether each file is a document, since there are several which are no parts of one file."""
         return len(self.files) > 1 and not all(SHARD.search(file.name) for file in self.files)
 
+    @property
+    def split_in_name(self) -> str | None:
+        """The split that the name of its file, or of the folder around its files, tells; None if it tells none."""
+        if self.path.is_dir():
+            return SPLIT_OF_NAME.get(self.path.name.lower())
+        return None if _is_one_document(self.path, self.format) else _named(self.path)[0]
+
 
 def find_splits(path: CorpusPath, format: str | None) -> dict[str | None, Part]:
     """Split → its files. The split is None if `path` names none: its format decides, or it is all `train`.

@@ -83,8 +83,7 @@ def write_brat(documents: Documents, folder: Path) -> Counter[str]:
         for number, entity in enumerate(document.entities, start=1):
             start, end, kind = entity["start"], entity["end"], entity["type"]
             if re.search(r"\s", kind):
-                name = "_".join(kind.split())
-                remedy = f"Rename it, for instance to {name!r}: brat's types are letters, digits, - and _"
+                remedy = f"Rename it, for instance to {brat_type(kind)!r}: brat's types are letters, digits, - and _"
                 raise _not_representable(document, f"the type {kind!r}, with white space", "brat", remedy)
             # A line end ends a fragment; in the quote it is a space.
             lines_inside = re.finditer(r"[^\r\n]+", text[start:end])
@@ -98,6 +97,11 @@ def write_brat(documents: Documents, folder: Path) -> Counter[str]:
         file.write_text(text, encoding="utf-8", newline="")
         file.with_suffix(ANNOTATION_SUFFIX).write_text("".join(lines), encoding="utf-8", newline="\n")
     return +lost
+
+
+def brat_type(label: str) -> str:
+    """The label as a type of brat, which has no white space."""
+    return "_".join(label.split())
 
 
 def write_pubtator(documents: Documents, path: Path) -> Counter[str]:

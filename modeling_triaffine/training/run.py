@@ -50,6 +50,8 @@ PREFIXES = {"validation": "eval", "test": "test"}
 RESULTS_FILE = "all_results.json"
 # Difference of F1 between given words and raw text that is warned of.
 NOTABLE_LOSS = 0.02
+# Share of the training sentences with an entity, below which a model without predictions has learnt what it was shown.
+FEW_WITH_ENTITIES = 0.01
 RECIPE_HEADING = """\
 This run as a recipe: --recipe with this folder repeats it, in another --output_dir. Versions and hardware are in
 run_summary.json. Paths are those of the machine it ran on; on another machine, give the files again (--train_file ...).
@@ -276,6 +278,13 @@ def _score_raw_text(
 def _why_nothing_is_predicted(run: Run) -> str:
     if not run.plan.training.do_train:
         return "check that it was trained long enough, and on similar sentences."
+    entities = run.corpus.given["train"]["entities"]
+    with_entities = sum(map(bool, entities))
+    if with_entities < FEW_WITH_ENTITIES * len(entities):
+        return (
+            f"only {with_entities:,} of the {len(entities):,} training sentences have an entity, "
+            f"{sum(map(len, entities)):,} entities in all. Annotate more, or leave out sentences without entities."
+        )
     more = "--max_steps" if run.plan.training.max_steps > 0 else "--num_train_epochs"
     return f"{run.trainer.state.global_step} updates are too few. Raise {more} or the learning rates."
 

@@ -1,6 +1,7 @@
 """`triaffine-ner preannotate`: predictions as annotation tools import them, and read again as these export them."""
 
 import json
+import shutil
 
 import pytest
 
@@ -21,10 +22,10 @@ def found(saved_model):
 
 @pytest.fixture
 def run(command, tmp_path, saved_model):
-    def run(tool, *options):
+    def run(tool, *options, model=saved_model):
         source = write_files(tmp_path, {"texts.txt": "\n".join(TEXTS)})
         output = tmp_path / "out.json"
-        arguments = (source, "--model", saved_model, "--to", tool, "--output", output, "--threshold", 0.3, *options)
+        arguments = (source, "--model", model, "--to", tool, "--output", output, "--threshold", 0.3, *options)
         return output, command("preannotate", *arguments)
 
     return run
@@ -81,6 +82,41 @@ def test_brat_has_scores_as_notes(run, found):
     first = found[0].entities[0]
     lines = (folder / "texts-00001.ann").read_text().splitlines()
     assert lines[1] == f"#1\tAnnotatorNotes T1\tscore {first['score']:.4f}"
+
+
+@pytest.fixture
+def renamed(saved_model, tmp_path):
+    """The model with other names for its labels."""
+
+    def rename(**names):
+        folder = shutil.copytree(saved_model, tmp_path / "model", dirs_exist_ok=True)
+        config = json.loads((folder / "config.json").read_text())
+        labels = {number: names.get(label, label) for number, label in config["id2label"].items()}
+        config |= {"id2label": labels, "label2id": {label: int(number) for number, label in labels.items()}}
+        (folder / "config.json").write_text(json.dumps(config))
+        return folder
+
+    return rename
+
+
+def test_labels_with_spaces_have_others_in_brat_alone(run, renamed, found):
+    model = renamed(DNA="nucleic acid")
+    folder, result = run("brat", model=model)
+    assert result.code == 0, result.err
+    assert "Types of brat have no spaces: 'nucleic acid' is 'nucleic_acid'." in result.err
+    lines = [line for file in folder.glob("*.ann") for line in file.read_text().splitlines() if line.startswith("T")]
+    kinds = [line.split("\t")[1].split()[0] for line in lines]
+    expected = [entity["entity_group"].replace("DNA", "nucleic_acid") for one in found for entity in one.entities]
+    assert sorted(kinds) == sorted(expected)
+    assert "nucleic_acid" in kinds
+
+
+def test_labels_that_brat_would_confuse_are_refused_before_predicting(run, renamed, monkeypatch):
+    monkeypatch.setattr("modeling_triaffine.evaluation.uncertainty.read_texts", None)
+    output, result = run("brat", model=renamed(DNA="a b", protein="a_b"))
+    assert result.code != 0
+    assert "'a b' and 'a_b' would both be 'a_b' in brat" in result.err
+    assert not output.exists()
 
 
 @pytest.mark.parametrize("measure", MEASURES)

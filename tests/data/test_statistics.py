@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modeling_triaffine.data import corpus_statistics
+from modeling_triaffine.data import corpus_statistics, load_nested_ner
 from modeling_triaffine.data.statistics import nested_spans, nesting_depths, quantile
+from tests.helpers.corpora import write_files
 
 SPANS = st.lists(
     st.tuples(st.integers(0, 6), st.integers(1, 4)).map(lambda span: (span[0], span[0] + span[1])), max_size=9
@@ -95,6 +96,25 @@ def test_genia_has_the_published_numbers(genia_corpus):
     assert statistics["sentences_with_pos"] == 16_692
     dev = corpus_statistics(genia_corpus["validation"])
     assert [dev[name] for name in names] == [1_669, 4_367, 799, 18, 131]
+
+
+@pytest.mark.parametrize(
+    ("given", "split"),
+    [
+        ("dev.jsonl", "validation"),
+        ("news-test.jsonl", "test"),
+        ("train.jsonl", "train"),
+        ("news.jsonl", "train"),
+        ("dev", "validation"),
+        ("news", "train"),
+        ("dev/*.jsonl", "validation"),
+    ],
+)
+def test_what_is_given_alone_is_called_by_the_split_in_its_name(command, tmp_path, given, split):
+    names = ("dev", "news-test", "train", "news", "dev/a", "dev/b", "news/a")
+    write_files(tmp_path, {f"{name}.jsonl": json.dumps(record("a", [(0, 1, "PER")])) for name in names})
+    assert [*json.loads(command("statistics", tmp_path / given, "--json").out)] == [split]
+    assert [*load_nested_ner(tmp_path / given)] == ["train"]  # as training reads it
 
 
 class TestCommand:

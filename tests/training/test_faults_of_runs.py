@@ -302,3 +302,16 @@ def test_a_model_without_predictions_is_warned_of(tmp_path, corpus, caplog, opti
     train_and_save(run)
     [message] = [record.getMessage() for record in caplog.records if "no entity" in record.getMessage()]
     assert f"{run.trainer.state.global_step} updates are too few. Raise {option} or" in message
+
+
+def test_sentences_without_entities_are_named_where_hardly_any_has_one(tmp_path, caplog) -> None:
+    empty = [{**micro_records(1)[0], "tokens": ["the", "of"], "entities": []} for _ in range(200)]
+    one = {**micro_records(1)[0], "tokens": ["alpha", "gene"], "entities": [{"start": 0, "end": 1, "type": "protein"}]}
+    train = [{key: value for key, value in record.items() if key != "id"} for record in (one, *empty)]
+    corpus = write_task(tmp_path, TRAINING, train, [one])
+    run = prepare_run(task_arguments(corpus, tmp_path / "out", "--max_steps", 1))
+    run.trainer.model.head.label_bias.data[-1] = 50.0  # None, whatever else is scored
+    train_and_save(run)
+    [message] = [record.getMessage() for record in caplog.records if "predicts no entity" in record.getMessage()]
+    assert "only 1 of the 201 training sentences have an entity, 1 entities in all. Annotate more" in message
+    assert "updates" not in message
