@@ -8,6 +8,7 @@ import torch
 from torch.torch_version import TorchVersion
 
 from modeling_triaffine.model.configuration_triaffine import TriaffineConfig
+from modeling_triaffine.model.options_triaffine import MODEL_OPTIONS
 from modeling_triaffine.model.span_head_triaffine import TriaffineSpanHead, smooth_boundaries
 from modeling_triaffine.model.triaffine_ops import gather_spans, span_mask
 from tests.helpers.factors import FACTORS, HAVE_TENSORS, WITHOUT_WORDS, fields_of
@@ -40,6 +41,12 @@ EQUATIONS = {
     "attention": ["triaffine", "triaffine_no_label", "label", "linear"],
     "scoring": ["triaffine", "linear", "linear_boundary", "linear_boundary_shared", "biaffine"],
 }
+OTHER_CHOICES = [
+    (name, choice)
+    for name, option in MODEL_OPTIONS.items()
+    for choice in option.choices or ((False, True) if option.type is bool else ())
+    if name not in EQUATIONS
+]
 
 
 class Numpy:
@@ -111,6 +118,15 @@ class Numpy:
                 ]
         return total
 
+    def candidates(self):
+        """The spans of the likeliest entities, in order."""
+        spans = list(itertools.combinations_with_replacement(range(self.words), 2))
+        scores = np.array([[self.score(i, j, label) for label in range(self.labels)] for i, j in spans])
+        if not self.config.multi_label:
+            scores = (scores - np.logaddexp.reduce(scores, axis=1, keepdims=True))[:, :-1]
+        likeliest = np.argsort(-scores.max(axis=1))[: self.config.max_candidates]
+        return [spans[n] for n in sorted(likeliest)]
+
     def cross_scores(self, candidates):
         shares = self.config.share_triaffine
         attention = self.tensor("attention.triaffine" if shares else "cross_span.attention_triaffine")
@@ -133,6 +149,8 @@ class Numpy:
             beta = np.exp(q - q.max(axis, keepdims=True))
             beta /= beta.sum(axis, keepdims=True)
             final[:, label] = (beta * t).sum(axis) + bias[label]
+            if self.config.cross_span_residual:
+                final[:, label] += [self.score(i, j, label) for i, j in candidates]
         return final
 
 
@@ -221,6 +239,25 @@ def random_label_sets(lengths, num_labels, num_words):
     """Labels of spans that can have several: [B, N, N, R - 1] of 1, 0 and, for some and beyond the spans, -100."""
     columns = [random_labels(lengths, 3, num_words, seed) for seed in range(num_labels - 1)]
     return torch.stack(columns, dim=-1).where(torch.stack(columns, dim=-1) < 2, -100)
+
+
+@pytest.mark.parametrize(("name", "choice"), OTHER_CHOICES)
+def test_every_other_choice_is_derived(name, choice):
+    """A new one that changes a score needs its equation in [`Numpy`]; those of what is around the head change none."""
+    head, hidden, lengths = make_head(**{name: choice})
+    output = head(hidden, lengths)
+    say = {"err_msg": f"write the equation of {name}={choice!r} into Numpy", "rtol": 1e-9, "atol": 1e-9}
+    for sentence, length in enumerate(lengths.tolist()):
+        reference = Numpy(head, hidden[sentence, :length])
+        for i, j in itertools.combinations_with_replacement(range(length), 2):
+            expected = [reference.score(i, j, label) for label in range(reference.labels)]
+            np.testing.assert_allclose(output.span_logits[sentence, i, j].detach().numpy(), expected, **say)
+        if output.logits is not None:
+            mask = output.candidate_mask[sentence]
+            candidates = list(map(tuple, output.candidates[sentence][mask].tolist()))
+            assert candidates == reference.candidates(), f"write the candidates of {name}={choice!r} into Numpy"
+            scores = output.logits[sentence][mask].detach().numpy()
+            np.testing.assert_allclose(scores, reference.cross_scores(candidates), **say)
 
 
 @pytest.mark.parametrize("rank", [None, 3])
