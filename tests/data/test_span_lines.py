@@ -3,6 +3,7 @@
 import pytest
 
 from modeling_triaffine.data import CorpusError, detect_format, load_nested_ner
+from modeling_triaffine.data.detection import formats_recognizing
 from tests.helpers.corpora import read, spelled, write_files
 
 # As prepared for mention hypergraphs: exclusive ends, parts of speech, heads, sentences without entities.
@@ -68,6 +69,9 @@ def test_splits_of_a_folder(tmp_path):
         ("One .\nTwo .\nThree .\n0,1 ORG\n", None),  # no sentence of this form
         ("Orsk slept\n0,1 LOC\n", "span_lines"),
         ("Nobody slept\n\n\nOrsk slept\n0,1 LOC", "span_lines"),
+        ("IL-2 and NF-kappa B activation .\n0,0 G#protein|2,3 G#protein\n\nIt works .\n", "span_lines"),
+        ("NF-kappa B acts\n0,2 G#protein\n", "span_lines"),
+        ("NF-kappa B\n0,2 G#protein\n", "span_lines"),
         ("Orsk B-LOC\n0,1 O\n\n", "iob2"),
         ("w O\n0,1 B-LOC\n\n", "iob2"),
     ],
@@ -78,4 +82,5 @@ def test_recognized_by_its_lines(tmp_path, content, format):
         with pytest.raises(CorpusError, match="cannot be detected"):
             detect_format(path)
     else:
+        assert [known.name for known in formats_recognizing(content)] == [format]
         assert detect_format(path).name == format

@@ -351,7 +351,11 @@ def _recognizes(head: str, with_text: bool) -> bool:
     if _has_text(head) is not with_text:
         return False
     layout = _layout(head, None)
-    return layout is not None and (not layout.width or not layout.types <= {OUTSIDE})
+    if layout is None or (layout.width and layout.types <= {OUTSIDE}):
+        return False
+    lines = [line for line in head.split("\n") if line.strip() and not line.startswith("#")]
+    fitting = sum(layout.fits(layout.split(line)) or bool(DOCUMENT_START.match(line)) for line in lines)
+    return fitting > len(lines) / 2  # not running text, in whose first line a word could be a tag: "NF-kappa B"
 
 
 def _has_text(head: str) -> bool:

@@ -18,6 +18,7 @@ from ..corpus_format import CorpusFormat
 from ..documents import Document, Sentence, document_of_words
 from ..reading import document_name, numbered_paragraphs
 from ..schema import Entity, RecordChecker
+from .tags import STANDARD_TAG
 
 SPAN = re.compile(r"(\d{1,9}),(\d{1,9})(,\d{1,9},\d{1,9})? ([^\s|]+)")
 SPANS = re.compile(rf"{SPAN.pattern}(?:\|{SPAN.pattern})*")
@@ -75,9 +76,14 @@ def _ends_are_inclusive(path: Path, check: RecordChecker) -> bool:
 
 def _recognizes(head: str) -> bool:
     """Whether the first lines are sentences of at most three lines, one of which ends with spans."""
-    sentences = [sentence.splitlines() for sentence in re.split(r"(?:\r?\n[ \t]*){2,}", head.strip())]
+    sentences = [sentence.split("\n") for sentence in re.split(r"(?:\r?\n[ \t]*){2,}", head.strip())]
     with_spans = [len(lines) > 1 and bool(SPANS.fullmatch(lines[-1].strip())) for lines in sentences]
-    return any(with_spans) and all(len(lines) <= MAX_LINES for lines in sentences)
+    if not any(with_spans) or not all(len(lines) <= MAX_LINES for lines in sentences):
+        return False
+    types = [
+        kind for lines, has in zip(sentences, with_spans, strict=True) if has for *_, kind in SPAN.findall(lines[-1])
+    ]
+    return not all(map(STANDARD_TAG.fullmatch, types))  # as in columns of tags with a number such as 0,1 for a word
 
 
 SPAN_LINES = CorpusFormat(
