@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import BatchSize, Device, Format, Model, Split, check_new, load_split
+from .options import BatchSize, Device, Format, MaxBadRecords, Model, Split, check_new, load_split
 
 if TYPE_CHECKING:
     from ..evaluation.analysis import NamedModel
@@ -28,6 +28,7 @@ def command(
     ] = None,
     split: Split = None,
     corpus_format: Format = None,
+    max_bad_records: MaxBadRecords = 0,
     candidates: Annotated[
         list[int] | None,
         typer.Option(min=1, help="Numbers of candidates to compare.  [default: 5 10 … 100]", metavar="M …"),
@@ -54,7 +55,7 @@ def command(
         from ..evaluation.figures import draw_figures  # a missing matplotlib is an error before the model runs
     path = corpus or data or ""
     named = load_model(model, device)
-    name, records, _ = load_split(path, corpus_format, split, named.processor)
+    name, records, _ = load_split(path, corpus_format, split, named.processor, max_bad_records)
     analysis = analyse(
         named,
         records,

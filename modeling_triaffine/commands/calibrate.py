@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import BatchSize, Corpus, Device, Format, Split, load_split
+from .options import BatchSize, Corpus, Device, Format, MaxBadRecords, Split, load_split
 
 if TYPE_CHECKING:
     from ..evaluation.calibration import Goal
@@ -33,6 +33,7 @@ def command(
         float | None, typer.Option(min=0, max=1, help="Recall that every label must reach.", metavar="RATIO")
     ] = None,
     corpus_format: Format = None,
+    max_bad_records: MaxBadRecords = 0,
     batch_size: BatchSize = 32,
     device: Device = None,
 ) -> None:
@@ -52,7 +53,7 @@ def command(
 
     goal = _goal(precision, recall)
     pipeline = NestedNERPipeline(model=model, device=device)
-    name, records, _ = load_split(corpus, corpus_format, split, pipeline.processor)
+    name, records, _ = load_split(corpus, corpus_format, split, pipeline.processor, max_bad_records)
     check_unscored(folder, name, records["entities"])
     in_context = with_context(records, pipeline.processor)
     if unknown := unknown_labels(in_context, pipeline.model.config):

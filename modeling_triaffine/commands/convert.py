@@ -18,7 +18,7 @@ import typer
 from ..data.counting import COUNTS
 from ..model.options_triaffine import PROCESSOR_OPTIONS
 from .choices import choice
-from .options import Corpus, Format
+from .options import Corpus, Format, MaxBadRecords
 
 TARGETS = {
     "json_lines": "words",
@@ -42,6 +42,7 @@ def command(
     output: Annotated[str, typer.Argument(help="Folder to write, new or empty.")],
     to: Annotated[str, choice("Format to write", TARGETS)] = "json_lines",
     corpus_format: Format = None,
+    max_bad_records: MaxBadRecords = 0,
     sentences: Annotated[
         str | None,
         choice(
@@ -70,7 +71,7 @@ def command(
     from ..data import WRITERS, write_nested_ner
     from ..data.loading import CorpusFiles
 
-    files = CorpusFiles(corpus, corpus_format, columns=named, offsets=offsets)
+    files = CorpusFiles(corpus, corpus_format, columns=named, offsets=offsets, max_bad_records=max_bad_records)
     of_texts = WRITERS[to].of_texts is not None
     splits: Mapping[str, Any]
     if of_texts and files.keeps_text:

@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from .options import BatchSize, Bf16, Corpus, Device, Format, Int8, Model, Split, load_split, precision
+from .options import BatchSize, Bf16, Corpus, Device, Format, Int8, MaxBadRecords, Model, Split, load_split, precision
 
 
 def command(
@@ -22,6 +22,7 @@ def command(
     model: Model,
     split: Split = None,
     corpus_format: Format = None,
+    max_bad_records: MaxBadRecords = 0,
     batch_size: BatchSize = 32,
     device: Device = None,
     raw_text: Annotated[
@@ -39,7 +40,7 @@ def command(
     from ..model.pipeline_triaffine import NestedNERPipeline
 
     pipeline = NestedNERPipeline(model=model, device=device, batch_size=batch_size, **precision(int8, bf16))
-    name, corpus, files = load_split(data, corpus_format, split, pipeline.processor)
+    name, corpus, files = load_split(data, corpus_format, split, pipeline.processor, max_bad_records)
     records = with_context(corpus, pipeline.processor)
     if unknown := unknown_labels(records, pipeline.model.config):
         print(f"The model has no label {', '.join(unknown)}; such entities count as missing.", file=sys.stderr)

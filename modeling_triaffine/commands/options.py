@@ -10,6 +10,7 @@ from typer.models import ArgumentInfo, OptionInfo
 from ..data.formats import FORMATS
 from ..model.kinds_triaffine import OVERLAPS, overlap_names
 from ..model.options_triaffine import PREDICTION_OPTIONS
+from ..training.options import OWN_OPTIONS
 from .choices import choice
 
 if TYPE_CHECKING:
@@ -128,6 +129,7 @@ Format = Annotated[
         metavar="FORMAT",
     ),
 ]
+MaxBadRecords = Annotated[int, typer.Option(min=0, help=f"{OWN_OPTIONS['max_bad_records'].doc}.", metavar="N")]
 Splitter = Annotated[
     str | None,
     typer.Option(
@@ -162,7 +164,7 @@ def check_new(option: str, path: Any) -> None:
 
 
 def load_split(
-    corpus: str | list[str], corpus_format: str | None, split: str | None, processor: Any
+    corpus: str | list[str], corpus_format: str | None, split: str | None, processor: Any, max_bad_records: int = 0
 ) -> tuple[str, "Dataset", "CorpusFiles"]:
     """Name and records of a split, by default of the validation split, or of the only one; and the files behind.
 
@@ -173,7 +175,8 @@ def load_split(
     """
     from ..data.loading import CorpusFiles
 
-    files = CorpusFiles(corpus, corpus_format, only=split_name(split or "validation"))
+    only = split_name(split or "validation")
+    files = CorpusFiles(corpus, corpus_format, max_bad_records=max_bad_records, only=only)
     words = None if files.has_own_words else processor.split_words
     splits = files.sentences(words, None if files.marks_sentences else processor.sentence_splitter)
     default = next(iter(splits)) if len(splits) == 1 else "validation"

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .options import Corpus, Format, split_name
+from .options import Corpus, Format, MaxBadRecords, split_name
 
 Statistics = dict[str, Any]
 
@@ -44,6 +44,7 @@ NO_ENTITIES = "there are no entities; look at what was dropped, and whether --fo
 def command(
     paths: Corpus,
     corpus_format: Format = None,
+    max_bad_records: MaxBadRecords = 0,
     splits: Annotated[
         list[str] | None, typer.Option(help="Splits to count.  [default: all]", metavar="SPLIT …")
     ] = None,
@@ -52,7 +53,7 @@ def command(
         bool, typer.Option("--json", help="Print all distributions as JSON instead of a table.")
     ] = False,
 ) -> None:
-    columns = statistics_by_split(paths, corpus_format, splits, max_candidates)
+    columns = statistics_by_split(paths, corpus_format, splits, max_candidates, max_bad_records)
     print(json.dumps(columns, indent=2) if as_json else table(columns))
     for name, statistics in columns.items():
         if statistics["long_sentences"] and (name != "total" or len(columns) == 1):
@@ -64,7 +65,11 @@ def command(
 
 
 def statistics_by_split(
-    paths: list[str], corpus_format: str | None, names: list[str] | None, max_candidates: int
+    paths: list[str],
+    corpus_format: str | None,
+    names: list[str] | None,
+    max_candidates: int,
+    max_bad_records: int,
 ) -> dict[str, Statistics]:
     """Split → statistics, with a `total` of several splits."""
     from datasets import concatenate_datasets
@@ -73,7 +78,7 @@ def statistics_by_split(
     from ..data.loading import CorpusFiles
     from ..data.windows import Windows
 
-    files = CorpusFiles(paths, corpus_format)
+    files = CorpusFiles(paths, corpus_format, max_bad_records=max_bad_records)
     corpus = files.sentences(keep=False)
     if None in files.parts and list(corpus) == ["train"]:  # which training reads as such, whatever it is called
         corpus = {files.parts[None].split_in_name or "train": corpus["train"]}

@@ -200,7 +200,18 @@ def sentences_of(
         raw = {"id": f"{document.id}:{number}", "doc_id": document.id, "sent_id": number, **sentence.fields}
         if inside or not in_own_words:
             raw["entities"] = [*raw.get("entities", ()), *inside]
-        yield check(raw, sentence.where)
+        with check.record(_size(raw.get("entities"))):
+            yield check(raw, sentence.where)
+
+
+def num_entities(document: Document) -> int:
+    """How many entities a document has, also those that no record can have; of what is invalid, none."""
+    of_words = sum(_size(sentence.fields.get("entities")) for sentence in document.sentences or ())
+    return len(document.annotations) + of_words
+
+
+def _size(entities: object) -> int:
+    return len(entities) if isinstance(entities, Sequence) and not isinstance(entities, str) else 0
 
 
 def in_context(text: str, start: int, end: int) -> str:

@@ -26,7 +26,8 @@ def json_values(path: Path, check: RecordChecker) -> Iterator[tuple[object, str]
         if not head.startswith("[") and not (continues and _is_open(first)):
             for number, line in enumerate(file, start=1):
                 if line.strip():
-                    yield parse_json(line.rstrip(b"\r\n"), check, f"line {number}"), f"line {number}"
+                    with check.record():
+                        yield parse_json(line.rstrip(b"\r\n"), check, f"line {number}"), f"line {number}"
             return
         value = parse_json(file.read(), check, "")
     yield from ((one, f"record {number}") for number, one in enumerate(value if isinstance(value, list) else [value]))

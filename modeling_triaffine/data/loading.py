@@ -26,11 +26,11 @@ from .alignment import WordSplitter
 from .corpus_format import CorpusFormat
 from .counting import COUNTS
 from .detection import format_of_columns, known_formats, read_as
-from .documents import DEFAULT_SENTENCE_SPLITTER, Document, sentences_of, text_of
+from .documents import DEFAULT_SENTENCE_SPLITTER, Document, num_entities, sentences_of, text_of
 from .features import FEATURES
 from .formats import FORMATS
 from .reading import read_head
-from .schema import CorpusError, Record, RecordChecker, Text
+from .schema import BAD_RECORDS, CorpusError, Record, RecordChecker, Text
 from .splits import CorpusPath, Part, PathLike, find_splits
 
 logger = logging.getLogger(__name__)
@@ -57,6 +57,7 @@ def load_nested_ner(
     sentence_splitter: str | None = None,
     columns: Mapping[str, Any] | None = None,
     offsets: str | None = None,
+    max_bad_records: int = 0,
     streaming: bool = False,
     cache_dir: PathLike | None = None,
 ) -> DatasetDict | IterableDatasetDict:
@@ -84,6 +85,9 @@ def load_nested_ner(
         offsets: what the offsets in texts count: "characters", "utf16" (units of UTF-16) or "bytes" (of UTF-8), or with
             "_lf" at the end the same, a line end of two characters as one. None takes characters, unless the quoted
             texts of entities show another count.
+        max_bad_records: how many records of each split that cannot be read are dropped, each named with its place in
+            the report: a line of JSON, a sentence of columns, a document of a folder, whatever raises CorpusError. One
+            more raises it, and so does what is no single record, such as JSON or XML that does not parse as a whole.
         streaming: return an `IterableDatasetDict` that reads while it is iterated. Memory is constant, except for JSON
             lists, which are parsed as a whole; repeated ids are not detected.
         cache_dir: where prepared data is kept; None is the default of the `datasets` library.
@@ -105,7 +109,7 @@ def load_nested_ner(
         >>> corpus["train"][0]["entities"][0].keys() >= {"start", "end", "type"}
         True
     """
-    files = CorpusFiles(path, format, labels=labels, columns=columns, offsets=offsets)
+    files = CorpusFiles(path, format, labels=labels, columns=columns, offsets=offsets, max_bad_records=max_bad_records)
     if not streaming:
         return DatasetDict(files.sentences(word_splitter, sentence_splitter, cache_dir, keep=False))
     splits: dict[str, IterableDataset] = {}
@@ -114,7 +118,7 @@ def load_nested_ner(
     return IterableDatasetDict(splits)
 
 
-def load_texts(path: CorpusPath, format: str | None = None) -> dict[str, list[Text]]:
+def load_texts(path: CorpusPath, format: str | None = None, *, max_bad_records: int = 0) -> dict[str, list[Text]]:
     """The texts of a corpus as they were written, by split: `doc_id`, `text`, `entities` by characters, and `borders`.
 
     `borders` are positions that no sentence crosses, such as those of BioC's passages. Entities that no sentence of
@@ -123,7 +127,7 @@ def load_texts(path: CorpusPath, format: str | None = None) -> dict[str, list[Te
 
     Args:
         path: as of [`load_nested_ner`].
-        format: the same.
+        format, max_bad_records: the same.
 
     Raises:
         CorpusError: a file's format has words only; or as of [`load_nested_ner`].
@@ -136,14 +140,14 @@ def load_texts(path: CorpusPath, format: str | None = None) -> dict[str, list[Te
         >>> load_texts("texts.jsonl")["train"][0]["entities"]
         [{'start': 0, 'end': 4, 'type': 'City'}]
     """
-    return CorpusFiles(path, format).texts()
+    return CorpusFiles(path, format, max_bad_records=max_bad_records).texts()
 
 
 class CorpusFiles:
     """The files of a corpus, which are read once, whatever is made of them: sentences of one or other words, and texts.
 
     Args:
-        path, format, labels, columns, offsets: as of [`load_nested_ner`].
+        path, format, labels, columns, offsets, max_bad_records: as of [`load_nested_ner`].
         only: the split to read, if others are other files.
 
     Attributes:
@@ -159,6 +163,7 @@ class CorpusFiles:
         labels: Iterable[str] | None = None,
         columns: Mapping[str, Any] | None = None,
         offsets: str | None = None,
+        max_bad_records: int = 0,
         only: str | None = None,
     ):
         if isinstance(labels, str):
@@ -171,7 +176,12 @@ class CorpusFiles:
         self.parts = {only: parts[only]} if only in parts else parts
         if offsets is not None and offsets not in COUNTS:
             raise ValueError(f"`offsets` is {offsets!r}. Give one of {', '.join(COUNTS)}.")
+        if type(max_bad_records) is not int or max_bad_records < 0:
+            raise ValueError(
+                f"`max_bad_records` is {max_bad_records!r}. Give the number of records that may be dropped."
+            )
         self._format, self._columns, self._offsets = format, columns, offsets
+        self._max_bad_records = max_bad_records
         self._labels = None if labels is None else tuple(sorted(set(labels)))
         self._documents: dict[str | None, tuple[list[Document], RecordChecker]] = {}
         formats = [part.format for part in self.parts.values()]
@@ -194,7 +204,8 @@ class CorpusFiles:
         options = {name: value for name, value in given.items() if value is not None}
         for split, part in self.parts.items():
             _check_options(part, options)
-            yield split, _Source(part.path, part.files, part.format.name, self._labels, options, self._format)
+            how = (self._labels, options, self._format, self._max_bad_records)
+            yield split, _Source(part.path, part.files, part.format.name, *how)
 
     def sentences(
         self,
@@ -227,10 +238,10 @@ class CorpusFiles:
                 raise CorpusError.at(source.path, "", problem, remedy)
             check = source.checker()
             for document in self._kept(split, source, check):
-                splits.setdefault(split or document.split or "train", []).append(
-                    text_of(document, check, trim=not to_convert)
-                )
-            if check.entities_dropped or to_convert:
+                with check.record(num_entities(document)):
+                    text = text_of(document, check, trim=not to_convert)
+                    splits.setdefault(split or document.split or "train", []).append(text)
+            if check.entities_dropped or check.counts[BAD_RECORDS] or to_convert:
                 _warn(check.report())
         return splits
 
@@ -339,6 +350,7 @@ class _Source:
     labels: tuple[str, ...] | None
     options: Mapping[str, Any]
     format_given: str | None
+    max_bad_records: int = 0
 
     @property
     def format(self) -> CorpusFormat:
@@ -346,10 +358,13 @@ class _Source:
 
     def checker(self, unique_ids: bool = True) -> RecordChecker:
         how = partial(read_as, self.path, self.format, self.format_given)
-        return RecordChecker(self.path, self.labels, unique_ids, how, self.options.get("offsets"))
+        return RecordChecker(self.path, self.labels, unique_ids, how, self.options.get("offsets"), self.max_bad_records)
 
     def documents(self, check: RecordChecker) -> Iterator[Document]:
-        return documents_of(Part(self.path, self.files, self.format), check, self.options.get("columns"))
+        try:
+            yield from documents_of(Part(self.path, self.files, self.format), check, self.options.get("columns"))
+        except CorpusError as error:
+            raise check.whole(error) from None
 
     def records(
         self, check: RecordChecker, documents: Callable[[RecordChecker], Iterable[Document]] | None = None
@@ -359,9 +374,10 @@ class _Source:
         cut = {name: value for name, value in cut.items() if name not in ("columns", "offsets")}
         found = False
         for document in (documents or self.documents)(check):
-            for record in sentences_of(document, check, **cut):
-                found = True
-                yield record
+            with check.record(num_entities(document)):
+                for record in sentences_of(document, check, **cut):
+                    found = True
+                    yield record
         if not found:
             raise check.error(
                 "", "it has no sentences", check.report().removesuffix(".") or "Check whether it is complete"
@@ -384,7 +400,7 @@ class _Source:
             with source.open("rb") as file:
                 digest.update(os.fsencode(name) + b"\0" + sha_fileobj(file))
         try:
-            options = [self.format_name, read, self.labels, self.options, split]
+            options = [self.format_name, read, self.labels, self.options, self.max_bad_records, split]
             return str(Hasher.hash([digest.hexdigest(), self.path.name, *options]))
         except Exception:  # of pickling a user's function, which then has no stable key: nothing is reused
             return str(generate_random_fingerprint())

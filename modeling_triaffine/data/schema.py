@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypedDict, TypeVar
 
@@ -21,6 +22,7 @@ CONTEXT_FIELDS = ("left_tokens", "right_tokens")
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 MAX_EXAMPLES = 3
 MUCH_LOST = 0.05
+BAD_RECORDS = "bad records dropped"
 TO_DATASET = (
     "Make a data set of one record for each text or sentence with datasets.Dataset.from_list; "
     "docs/corpora.md#a-table-spreadsheet-or-dataframe shows how to group the rows of a table"
@@ -102,11 +104,20 @@ class CorpusError(ValueError):
         True
     """
 
+    summary = ""
+    """Place and problem, without the remedy."""
+
     @classmethod
     def at(cls, path: Path | str, where: str, problem: str, remedy: str) -> CorpusError:
         """`where` is a place in the file ("line 3"), or empty for the file as a whole."""
         place = f"{path}, {where}" if where else str(path)
-        return cls(f"{place}: {problem}. {remedy}.")
+        error = cls(f"{place}: {problem}. {remedy}.")
+        error.summary = f"{place}: {problem}"
+        return error
+
+
+class _TooManyBadRecordsError(CorpusError):
+    """One more than may be dropped."""
 
 
 class RecordChecker:
@@ -118,6 +129,7 @@ class RecordChecker:
         unique_ids: reject an id that occurred before. Keeps all ids in memory; disable it to read in constant memory.
         read_as: says which form the file was taken for, and why, at the end of errors.
         offsets: what they count, one of `counting.COUNTS`; None takes characters, unless quotes show another count.
+        max_bad_records: how many records that cannot be read are dropped, each named in the report; see `record`.
 
     Attributes:
         folder, is_document: of a split of several files, the folder around them, and whether each is a document.
@@ -141,10 +153,12 @@ class RecordChecker:
         unique_ids: bool = True,
         read_as: Callable[[], str] | None = None,
         offsets: str | None = None,
+        max_bad_records: int = 0,
     ):
         self.path = path
         self.read_as = read_as
         self.offsets = offsets
+        self.max_bad_records = max_bad_records
         self.folder: Path | None = None
         self.is_document = False
         self.labels = None if labels is None else frozenset(labels)
@@ -181,15 +195,57 @@ class RecordChecker:
         """Counts what is ignored or changed, other than entities dropped; keeps the first examples."""
         self.counts[what] += number
         examples = self._examples.setdefault(what, [])
-        if example and len(examples) < MAX_EXAMPLES:
+        if example and (len(examples) < MAX_EXAMPLES or what == BAD_RECORDS):
             examples.append(example)
+
+    @contextmanager
+    def record(self, entities: int = 0) -> Iterator[None]:
+        """Around what reads one record: drops it if it raises a CorpusError, unless too many were dropped before.
+
+        What the record added to the counts is taken back. A generator may yield in it when the record is complete.
+
+        Args:
+            entities: how many the record has, as far as known; they count as dropped.
+
+        Raises:
+            CorpusError: the record is bad, and `max_bad_records` were dropped.
+        """
+        before = self._state() if self.max_bad_records else None
+        try:
+            yield
+        except _TooManyBadRecordsError:
+            raise
+        except CorpusError as error:
+            if before is None:
+                raise
+            dropped = before[1][BAD_RECORDS]
+            if dropped >= self.max_bad_records:
+                more = f"{BAD_RECORDS} before: {dropped}, as many as max_bad_records allows"
+                raise _TooManyBadRecordsError(f"{error} {more[0].upper()}{more[1:]}.") from error
+            self.entities_dropped, self.counts, self._labels_dropped, self._kept_by, self._examples = before
+            self.note(BAD_RECORDS, example=error.summary or str(error))
+            if entities:
+                self.drop("entities of bad records dropped", entities)
+
+    def whole(self, error: CorpusError) -> CorpusError:
+        """The error of what is no single record, and so is never dropped; it says so if records may be."""
+        if not self.max_bad_records or isinstance(error, _TooManyBadRecordsError):
+            return error
+        return CorpusError(f"{error} It cannot be dropped as a single record, so max_bad_records does not apply.")
+
+    def _state(self) -> tuple[int, Counter[str], Counter[str], dict[str, Counter[str]], dict[str, list[str]]]:
+        """A copy of what records add to before they are complete."""
+        kept_by = {why: Counter(names) for why, names in self._kept_by.items()}
+        examples = {what: [*found] for what, found in self._examples.items()}
+        return self.entities_dropped, Counter(self.counts), Counter(self._labels_dropped), kept_by, examples
 
     def add(self, other: RecordChecker) -> None:
         """Adds what another checker has counted."""
         self.entities_dropped += other.entities_dropped
         for what, number in other.counts.items():
             self.note(what, number)
-            self._examples[what] += other._examples[what][: MAX_EXAMPLES - len(self._examples[what])]
+            most = number if what == BAD_RECORDS else MAX_EXAMPLES - len(self._examples[what])
+            self._examples[what] += other._examples[what][:most]
 
     def report(self) -> str:
         """One line on what was kept and what was not; empty if nothing was dropped or noted."""
@@ -244,6 +300,8 @@ class RecordChecker:
             left_tokens=context.get("left_tokens", []) if context else None,
             right_tokens=context.get("right_tokens", []) if context else None,
         )
+        if self.unique_ids:
+            self._places_of_ids[record["id"]] = f"{self.path}, {where}"
         self.sentences += 1
         self.entities_kept += len(record["entities"])
         self._labels_kept.update(entity["type"] for entity in record["entities"])
@@ -261,7 +319,7 @@ class RecordChecker:
         identifier = self.typed(fields, "id", str, where)
         if self.unique_ids:
             place = f"{self.path}, {where}"
-            first = self._places_of_ids.setdefault(identifier, place)
+            first = self._places_of_ids.get(identifier, place)
             if first != place:
                 problem = f"field 'id': {identifier!r} was used before, at {first}"
                 raise self.error(where, problem, "Give each sentence its own id, or remove the repeated one")

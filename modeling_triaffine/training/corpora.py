@@ -62,8 +62,10 @@ class Corpus:
 
     def _cut_differently(self) -> Dataset:
         """The training sentences whose words differ in raw text, in these words."""
-        pairs = zip(self.given["train"]["tokens"], self.cut["train"]["tokens"], strict=True)
-        return self.cut["train"].select([row for row, (given, cut) in enumerate(pairs) if given != cut])
+        given, cut = self.given["train"], self.cut["train"]
+        words = dict(zip(given["id"], given["tokens"], strict=True))  # of bad records, one of both may be dropped
+        pairs = zip(cut["id"], cut["tokens"], strict=True)
+        return cut.select([row for row, (name, tokens) in enumerate(pairs) if words.get(name) != tokens])
 
     def describe_words(self) -> str:
         """One line on the words of the training data."""
@@ -98,7 +100,7 @@ def read_corpus(
     own = {"validation": data.validation_file, "test": data.test_file}
     paths: list[str | Mapping[str, str]] = [data.train_file] if data.train_file else []
     paths += [{split: file} for split, file in own.items() if file]
-    files = tuple(CorpusFiles(path, data.data_format) for path in paths)
+    files = tuple(CorpusFiles(path, data.data_format, max_bad_records=data.max_bad_records) for path in paths)
     words = _choose_words(files, data, reads_tags)
     load = partial(_load_splits, files, data, sentence_splitter)
     given = load(None if words == "corpus" else word_splitter, in_own_words=True)

@@ -116,6 +116,13 @@ class DataArguments:
         metavar="FORMAT",
         in_card="never",
     )
+    max_bad_records: int = _count(
+        0,
+        "Drop at most N records of each split that cannot be read, and name each; 0: the first one is an error",
+        least=0,
+        metavar="N",
+        in_card="never",
+    )
     words: str = option(
         "auto",
         "Words to train on. Entities are aligned by characters, and lost entities are counted",

@@ -560,6 +560,17 @@ def test_prediction_leaves_the_model_in_its_mode_and_is_without_dropout(encoder)
     assert model.training
 
 
+@pytest.mark.parametrize(("name", "more"), [("statistics", []), ("convert", ["out", "--to", "iob2"])])
+def test_bad_records_of_a_corpus(command, caplog, tmp_path, name, more):
+    good = '{"tokens": ["Orsk"], "entities": [{"start": 0, "end": 1, "type": "City"}]}\n'
+    (tmp_path / "a.jsonl").write_text(f"{good}{{\n{good}")
+    more = [tmp_path / more[0], *more[1:]] if more else []
+    failed = command(name, tmp_path / "a.jsonl", *more)
+    assert (failed.code, "line 2: " in failed.err) == (2, True)
+    assert command(name, tmp_path / "a.jsonl", *more, "--max_bad_records", 1).code == 0
+    assert ["bad records dropped: 1 (" in told and "line 2: " in told for told in caplog.messages] == [True]
+
+
 def test_statistics_of_a_corpus_without_entities(command, tmp_path):
     (tmp_path / "a.tsv").write_text("slept\tO\n")
     counted = command("statistics", tmp_path / "a.tsv")

@@ -30,7 +30,8 @@ IGNORED = ("events", "coreferences", "relations")
 def read_bigbio(path: Path, check: RecordChecker) -> Iterator[Document]:
     """Reads one document a record; a CorpusError names the line or record and the field."""
     for number, (raw, where) in enumerate(json_values(path, check)):
-        yield bigbio_document(raw, f"{document_name(path, check)}:{number}", where, check)
+        with check.record():
+            yield bigbio_document(raw, f"{document_name(path, check)}:{number}", where, check)
 
 
 def bigbio_document(raw: object, default_id: str, where: str, check: RecordChecker) -> Document:

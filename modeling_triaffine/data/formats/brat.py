@@ -51,7 +51,8 @@ def read_brat(path: Path, check: RecordChecker) -> Iterator[Document]:
     for lonely in sorted(texts - {file.with_suffix(TEXT_SUFFIX) for file in annotated}):
         check.note(f"texts without {ANNOTATION_SUFFIX} ignored", example=lonely.name)
     for file in annotated:
-        yield _read_document(file, name_in_corpus(file, path), check)
+        with check.record():
+            yield _read_document(file, name_in_corpus(file, path), check)
 
 
 def brat_documents(path: Path) -> list[Path]:

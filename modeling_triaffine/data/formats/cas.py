@@ -57,7 +57,8 @@ def read_cas(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None
     for file in cas_documents(path):
         if file.name != TYPE_SYSTEM:
             name = name_in_corpus(file, path)
-            yield annotated_cas(_load(file, name, check), layer, feature, name, check)
+            with check.record():
+                yield annotated_cas(_load(file, name, check), layer, feature, name, check)
 
 
 def cas_documents(path: Path) -> list[Path]:

@@ -49,7 +49,7 @@ def _sentences(path: Path, check: RecordChecker) -> Iterator[tuple[str, str, Sen
     ids = SentenceIds(document_name(path, check), check.is_document)
     brackets = _Brackets(check)
     for paragraph in numbered_paragraphs(path, check):
-        rows, gap, comment = [], " ", ""
+        lines, gap, comment = [], " ", ""
         for number, line in paragraph:
             if line.startswith("#"):
                 name, value = ids.read_comment(line)
@@ -57,10 +57,13 @@ def _sentences(path: Path, check: RecordChecker) -> Iterator[tuple[str, str, Sen
                 gap = "\n\n" if name in ("newpar", "newpar id") else gap
                 comment = value if name == "text" else comment
             else:
-                rows.append((f"line {number}", _row(line, f"line {number}", check)))
-        words = [row for _, row in rows if _is_word(row)]
-        entities = [*brackets.entities_of(rows), *decode_tags(map(_tags, words), check)]
-        if words:
+                lines.append((f"line {number}", line))
+        with check.record():
+            rows = [(where, _row(line, where, check)) for where, line in lines]
+            words = [row for _, row in rows if _is_word(row)]
+            entities = [*brackets.entities_of(rows), *decode_tags(map(_tags, words), check)]
+            if not words:
+                continue
             written = (Row(row[ID], row[FORM], NO_SPACE in row[MISC].split("|")) for _, row in rows)
             text, offsets = written_text([*written], comment)
             pos = [row[UPOS] for row in words]

@@ -141,7 +141,10 @@ def _sentences(path: Path, check: RecordChecker) -> Iterator[XmlSentence]:
     root = None
     for root in xml_elements(path, check):
         if root.tag == "article":
-            yield from _sentences_of(root, occurrences, check)
+            sentences: list[XmlSentence] = []
+            with check.record():
+                sentences += _sentences_of(root, occurrences, check)
+            yield from sentences
             root.clear()
     if root is not None and next(root.iter("sentence"), None) is not None:
         raise check.error("", "a <sentence> is outside every <article>", REMEDY)

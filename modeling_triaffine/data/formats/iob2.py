@@ -224,10 +224,11 @@ def _sentences(path: Path, layout: Layout, check: RecordChecker) -> Iterator[tup
                 rows.append((number, layout.split(line)))
         words = [(number, row) for number, row in rows if layout.is_word(row)]
         if words:
-            fields = {**ids.next_sentence(), **_sentence(words, layout, check)}
-            text, offsets = written_text(layout.written(row for _, row in rows), comment)
-            comment = ""
-            yield " ", text, Sentence(fields, f"line {words[0][0]}", offsets)
+            of_sentence, comment = comment, ""
+            with check.record():
+                fields = {**ids.next_sentence(), **_sentence(words, layout, check)}
+                text, offsets = written_text(layout.written(row for _, row in rows), of_sentence)
+                yield " ", text, Sentence(fields, f"line {words[0][0]}", offsets)
 
 
 def _sentence(rows: Sequence[tuple[int, list[str]]], layout: Layout, check: RecordChecker) -> dict[str, Any]:

@@ -30,22 +30,26 @@ NOT_OF_WORDS = (
 def read_json_lines(path: Path, check: RecordChecker) -> Iterator[Document]:
     """Reads this project's own form line by line, or from one list; a CorpusError names the place and the field."""
     for number, (raw, where) in enumerate(json_values(path, check)):
-        record = JsonObject(raw, where, check, remedy="A record has the fields tokens and entities")
-        record.require(NEEDED, "a sentence of words", NOT_OF_WORDS)
-        inside = check.folder is not None and check.folder in path.parents
-        name = path.relative_to(check.folder or "").as_posix() if inside else path.name
-        names = {"id": f"{name}:{where}", "doc_id": name, "sent_id": number}
-        yield document_of_words(name, [Sentence({**names, **record.fields}, where)])
+        with check.record():
+            record = JsonObject(raw, where, check, remedy="A record has the fields tokens and entities")
+            record.require(NEEDED, "a sentence of words", NOT_OF_WORDS)
+            inside = check.folder is not None and check.folder in path.parents
+            name = path.relative_to(check.folder or "").as_posix() if inside else path.name
+            names = {"id": f"{name}:{where}", "doc_id": name, "sent_id": number}
+            yield document_of_words(name, [Sentence({**names, **record.fields}, where)])
 
 
 def read_published_json(path: Path, check: RecordChecker) -> Iterator[Document]:
     """Reads the published experiments' form; a CorpusError names the record (counted from 0) and the field."""
     for number, (raw, where) in enumerate(json_values(path, check)):
-        record = JsonObject(raw, where, check, remedy="A record has the fields tokens and entities")
-        record.require(NEEDED, "a sentence of words", NOT_OF_WORDS)
-        kept = {CONTEXT_NAMES.get(key, key): value for key, value in record.fields.items() if key not in NOT_FOR_NER}
-        name = f"{document_name(path, check)}:{number}"
-        yield document_of_words(name, [Sentence({**kept, "id": name, "doc_id": name, "sent_id": 0}, where)])
+        with check.record():
+            record = JsonObject(raw, where, check, remedy="A record has the fields tokens and entities")
+            record.require(NEEDED, "a sentence of words", NOT_OF_WORDS)
+            kept = {
+                CONTEXT_NAMES.get(key, key): value for key, value in record.fields.items() if key not in NOT_FOR_NER
+            }
+            name = f"{document_name(path, check)}:{number}"
+            yield document_of_words(name, [Sentence({**kept, "id": name, "doc_id": name, "sent_id": 0}, where)])
 
 
 JSON_LINES = CorpusFormat(

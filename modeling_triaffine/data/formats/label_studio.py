@@ -19,13 +19,14 @@ OLD_ANNOTATIONS = "completions"
 def read_label_studio(path: Path, check: RecordChecker) -> Iterator[Document]:
     """Reads annotated tasks; a CorpusError names the task and the field."""
     for number, (raw, place) in enumerate(json_values(path, check)):
-        task = JsonObject(raw, place, check, remedy="A task has the fields data and annotations")
-        identifier = number if task.fields.get("id") is None else task.fields["id"]
-        task.where = f"{place} (task {identifier})"
-        annotation = _annotation_of(task)
-        if annotation is not None:
-            text, regions = _text_of(task), list(_regions(annotation))
-            yield Document(id=str(identifier), text=text, annotations=regions, where=task.where)
+        with check.record():
+            task = JsonObject(raw, place, check, remedy="A task has the fields data and annotations")
+            identifier = number if task.fields.get("id") is None else task.fields["id"]
+            task.where = f"{place} (task {identifier})"
+            annotation = _annotation_of(task)
+            if annotation is not None:
+                text, regions = _text_of(task), list(_regions(annotation))
+                yield Document(id=str(identifier), text=text, annotations=regions, where=task.where)
 
 
 def _text_of(task: JsonObject) -> str:

@@ -179,13 +179,16 @@ def format_of_pairs(
         annotations = files.find(path, check)
         sources = sources_of(annotations)
         for file in annotations:
-            name = name_in_corpus(file, path)
-            if len(sources[file]) != 1:
-                text = f"{files.document(file)}{files.source_suffix}"
-                found = f"there are several: {', '.join(map(str, sources[file]))}" if sources[file] else "there is none"
-                problem = f"the text that it annotates, {text}, belongs {files.place}; {found}"
-                raise check.error(name, problem, "Add the text, or keep one")
-            yield read_document(file, name, sources[file][0], check)
+            with check.record():
+                name = name_in_corpus(file, path)
+                if len(sources[file]) != 1:
+                    text = f"{files.document(file)}{files.source_suffix}"
+                    found = (
+                        f"there are several: {', '.join(map(str, sources[file]))}" if sources[file] else "there is none"
+                    )
+                    problem = f"the text that it annotates, {text}, belongs {files.place}; {found}"
+                    raise check.error(name, problem, "Add the text, or keep one")
+                yield read_document(file, name, sources[file][0], check)
 
     def documents(path: Path) -> list[Path]:
         return files.with_sources(path, sources_of)

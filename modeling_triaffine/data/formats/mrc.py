@@ -25,14 +25,23 @@ OTHER_QUESTION_FIELDS = ("qas_id", "query", "impossible", "start_position", "end
 
 def read_mrc(path: Path, check: RecordChecker) -> Iterator[Document]:
     """Reads one sentence from the records of all its types; a CorpusError names the record and the field."""
-    records = (JsonObject(raw, where, check) for raw, where in json_values(path, check))
-    for number, (_, of_sentence) in enumerate(groupby(records, _sentence_of_question)):
-        first, *others = of_sentence
-        words = first.value("context", str).split()
-        identifier = f"{document_name(path, check)}:{number}"
-        entities = [entity for record in (first, *others) for entity in _of_question(record, len(words))]
-        fields = {"id": identifier, "tokens": words, "entities": entities}
-        yield document_of_words(identifier, [Sentence(fields, first.where)])
+    questions = _questions(path, check)
+    for number, (_, of_sentence) in enumerate(groupby(questions, key=lambda question: question[0])):
+        records = [record for _, record in of_sentence]
+        with check.record():
+            words = records[0].value("context", str).split()
+            identifier = f"{document_name(path, check)}:{number}"
+            entities = [entity for record in records for entity in _of_question(record, len(words))]
+            fields = {"id": identifier, "tokens": words, "entities": entities}
+            yield document_of_words(identifier, [Sentence(fields, records[0].where)])
+
+
+def _questions(path: Path, check: RecordChecker) -> Iterator[tuple[tuple[str, str], JsonObject]]:
+    """The records with what those of their sentence have in common."""
+    for raw, where in json_values(path, check):
+        with check.record():
+            record = JsonObject(raw, where, check)
+            yield _sentence_of_question(record), record
 
 
 def _sentence_of_question(record: JsonObject) -> tuple[str, str]:

@@ -25,7 +25,8 @@ RELATION_LINE = re.compile(r"([^\t]+)\t(?![A-Z][0-9]+\t)[^\t0-9][^\t]*\t[^\t]+\t
 def read_pubtator(path: Path, check: RecordChecker) -> Iterator[Document]:
     """Reads one document after the other; a CorpusError names the line."""
     for lines in numbered_paragraphs(path, check):
-        yield _pubtator_document(lines, check)
+        with check.record():
+            yield _pubtator_document(lines, check)
 
 
 def _pubtator_document(lines: list[tuple[int, str]], check: RecordChecker) -> Document:

@@ -35,7 +35,8 @@ def read_span_lines(path: Path, check: RecordChecker) -> Iterator[Document]:
     for number, lines in enumerate(numbered_paragraphs(path, check)):
         doc_id, sent_id = (name, number) if check.is_document else (f"{name}:{number}", 0)
         names = {"id": f"{doc_id}:{sent_id}", "doc_id": doc_id, "sent_id": sent_id}
-        yield document_of_words(doc_id, [_sentence(lines, names, inclusive, check)])
+        with check.record():
+            yield document_of_words(doc_id, [_sentence(lines, names, inclusive, check)])
 
 
 def _sentence(lines: Lines, names: dict[str, object], inclusive: bool, check: RecordChecker) -> Sentence:

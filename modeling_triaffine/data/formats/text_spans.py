@@ -108,20 +108,23 @@ def read_text_spans(path: Path, check: RecordChecker, columns: Mapping[str, Any]
     texts, without_before = 0, check.counts[WITHOUT_SPANS]  # of other files of the split
     hashes: set[str] = set()
     for number, (raw, where) in enumerate(latest_annotations(json_values(path, check), check)):
-        record = JsonObject(raw, where, check, remedy="A record has the fields text and entities")
-        if record.fields.get("answer") in REJECTED:
-            check.note(f"texts with the answer {record.fields['answer']!r} ignored")
-        else:
-            texts += 1
-            if text_hash := str(record.fields.get("_input_hash", "")):  # Prodigy's, the same in every annotator's copy
-                if text_hash in hashes:
-                    check.note("repeated texts read, with the _input_hash of an earlier text", example=where)
-                hashes.add(text_hash)
-            form = named or form_of(record)
-            if form.annotated_only and not any(isinstance(record.get(name), list) for name in form.spans):
-                check.note("texts without a response ignored", example=where)
-                continue
-            yield annotated_text(record, f"{document_name(path, check)}:{number}", form)
+        with check.record():
+            record = JsonObject(raw, where, check, remedy="A record has the fields text and entities")
+            if record.fields.get("answer") in REJECTED:
+                check.note(f"texts with the answer {record.fields['answer']!r} ignored")
+            else:
+                texts += 1
+                if text_hash := str(
+                    record.fields.get("_input_hash", "")
+                ):  # Prodigy's, the same in every annotator's copy
+                    if text_hash in hashes:
+                        check.note("repeated texts read, with the _input_hash of an earlier text", example=where)
+                    hashes.add(text_hash)
+                form = named or form_of(record)
+                if form.annotated_only and not any(isinstance(record.get(name), list) for name in form.spans):
+                    check.note("texts without a response ignored", example=where)
+                    continue
+                yield annotated_text(record, f"{document_name(path, check)}:{number}", form)
     if texts and check.counts[WITHOUT_SPANS] - without_before == texts:
         problem = f"no text has spans, in none of the fields {', '.join(map(repr, form.spans))}"
         remedy = "Give the spans one of these names, or move a test file without gold entities out of the corpus"

@@ -27,25 +27,26 @@ SPANS, SPANS_OF_SENTENCES = "ner", "ners"
 def read_inclusive_spans(path: Path, check: RecordChecker) -> Iterator[Document]:
     """Reads sentences and documents; a CorpusError names the line or record and the field."""
     for number, (raw, where) in enumerate(json_values(path, check)):
-        record = JsonObject(raw, where, check, remedy=f"A record has the fields {', '.join(WORDS)} and {SPANS}")
-        words = next((field for field in WORDS if field in record.fields), SENTENCE)
-        record.note_other_fields(words, SPANS, SPANS_OF_SENTENCES, "doc_key")
-        key = record.fields.get("doc_key")
-        doc_id = f"{document_name(path, check)}:{number}" if key is None else str(key)
-        if (
-            words == SENTENCES
-            and SPANS_OF_SENTENCES in record.fields
-            and all(isinstance(one, str) for one in record.value(SENTENCES, list))
-        ):
-            yield _of_characters(record, doc_id)
-            continue
-        sentences = []
-        for sent_id, (tokens, entities) in enumerate(WORDS[words](record)):
-            if not tokens:
-                field = f"{words}[{sent_id}]" if words == SENTENCES else words
-                raise record.error(field, "is empty", "Remove it: a sentence needs at least one word")
-            sentences.append(Sentence({"tokens": tokens, "entities": entities}, where))
-        yield document_of_words(doc_id, sentences, where)
+        with check.record():
+            record = JsonObject(raw, where, check, remedy=f"A record has the fields {', '.join(WORDS)} and {SPANS}")
+            words = next((field for field in WORDS if field in record.fields), SENTENCE)
+            record.note_other_fields(words, SPANS, SPANS_OF_SENTENCES, "doc_key")
+            key = record.fields.get("doc_key")
+            doc_id = f"{document_name(path, check)}:{number}" if key is None else str(key)
+            if (
+                words == SENTENCES
+                and SPANS_OF_SENTENCES in record.fields
+                and all(isinstance(one, str) for one in record.value(SENTENCES, list))
+            ):
+                yield _of_characters(record, doc_id)
+                continue
+            sentences = []
+            for sent_id, (tokens, entities) in enumerate(WORDS[words](record)):
+                if not tokens:
+                    field = f"{words}[{sent_id}]" if words == SENTENCES else words
+                    raise record.error(field, "is empty", "Remove it: a sentence needs at least one word")
+                sentences.append(Sentence({"tokens": tokens, "entities": entities}, where))
+            yield document_of_words(doc_id, sentences, where)
 
 
 def _of_gliner(record: JsonObject) -> Iterator[tuple[list[Any], list[Entity]]]:

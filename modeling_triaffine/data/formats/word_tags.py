@@ -45,18 +45,21 @@ def read_word_tags(path: Path, check: RecordChecker, columns: Mapping[str, Any] 
     head = list(islice(values, HEAD))
     scheme: TagScheme | None = None
     for number, (raw, where) in enumerate(chain(head, values)):
-        record = JsonObject(raw, where, check, remedy="A record has the fields tokens and ner_tags")
-        words = columns.get("tokens") or next((name for name in WORDS if name in record.fields), WORDS[0])
-        found = columns.get("entities") or next((name for name in (*TAGS, MENTIONS) if name in record.fields), TAGS[0])
-        tokens, tags = record.value(words, list), record.value(found, list)
-        if all(isinstance(one, Mapping) for one in tags) and (tags or found == MENTIONS):
-            entities = list(_mentions(record, found, columns))
-        else:
-            scheme = scheme or scheme_of(_tags_in(head, found, columns.get("names"))) or STANDARD
-            entities = list(_tagged(record, found, scheme, len(tokens), columns.get("names")))
-        record.note_other_fields(words, found, "id", "doc_id")
-        name = f"{document_name(path, check)}:{number}"
-        yield document_of_words(name, [Sentence({"tokens": tokens, "entities": entities}, where)])
+        with check.record():
+            record = JsonObject(raw, where, check, remedy="A record has the fields tokens and ner_tags")
+            words = columns.get("tokens") or next((name for name in WORDS if name in record.fields), WORDS[0])
+            found = columns.get("entities") or next(
+                (name for name in (*TAGS, MENTIONS) if name in record.fields), TAGS[0]
+            )
+            tokens, tags = record.value(words, list), record.value(found, list)
+            if all(isinstance(one, Mapping) for one in tags) and (tags or found == MENTIONS):
+                entities = list(_mentions(record, found, columns))
+            else:
+                scheme = scheme or scheme_of(_tags_in(head, found, columns.get("names"))) or STANDARD
+                entities = list(_tagged(record, found, scheme, len(tokens), columns.get("names")))
+            record.note_other_fields(words, found, "id", "doc_id")
+            name = f"{document_name(path, check)}:{number}"
+            yield document_of_words(name, [Sentence({"tokens": tokens, "entities": entities}, where)])
 
 
 def _tags_in(head: Iterable[tuple[object, str]], field: str, names: Sequence[str] | None) -> set[str]:
