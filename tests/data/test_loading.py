@@ -297,7 +297,7 @@ def test_a_record_of_another_form_is_shown_by_its_fields(tmp_path, record):
     ("name", "content", "named", "how"),
     [
         ("a.json", '{"text": "a", "label": [[0, 9, "X"]]}', None, "'text_spans' .* for the keys 'text' of its first"),
-        ("a.txt", "a B-X\nb\n", None, "'iob2' .* for its first lines"),
+        ("a.txt", "a B-X\nc O\nd O\nb\n", None, "'iob2' .* for its first lines"),
         ("a.conllu", "1\ta\n", None, r"'conllu' .* for its name; --format \(format=\) names another"),
         ("in/a.ann", "T1\tX\n", None, "'brat' .* for the names of its files"),
         ("a.txt", "a B-X\nb\n", "iob2", "'iob2' .* as named"),
