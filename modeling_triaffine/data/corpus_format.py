@@ -52,6 +52,7 @@ class CorpusFormat:
         description: a few words for error messages.
         read: `read(path, check) → documents`, a generator which reports to `check` (a `RecordChecker`) what it drops
             (`check.drop`) or ignores (`check.note`). What it cannot read is a `check.error`, which names the place.
+            What reads one record stands in `with check.record():`, so that `max_bad_records` can drop it.
         keeps_text: whether its documents have the text as written, which can be cut into any words and scored as raw
             text.
         marks_sentences: whether it says where sentences end; otherwise a splitter finds them.
