@@ -509,5 +509,7 @@ def _check_positions(encoder: nn.Module, max_subwords: int) -> None:
 
 
 complete_import(__name__)
-if not PipelineTasks.is_installed:  # loaded as remote code, without the package
-    register_task(lambda model: model.config.model_type == TriaffineConfig.model_type, find_pipeline_class)
+if not PipelineTasks.is_installed:  # loaded as remote code; the package, if it is imported, keeps its place
+    register_task(
+        lambda model: model.config.model_type == TriaffineConfig.model_type, find_pipeline_class, replace=False
+    )

@@ -123,7 +123,7 @@ def complete_import(module: str) -> None:
         setattr(sys.modules[package], name, sys.modules[module])
 
 
-def register_task(is_ours: Callable[[Any], bool], find_class: Callable[[Any], Any]) -> None:
+def register_task(is_ours: Callable[[Any], bool], find_class: Callable[[Any], Any], replace: bool = True) -> None:
     """Takes the place of the class that transformers' `pipeline("token-classification", …)` makes.
 
     For the name of a model, transformers reads the class from the model's configuration; for an object it goes by the
@@ -132,9 +132,14 @@ def register_task(is_ours: Callable[[Any], bool], find_class: Callable[[Any], An
     Args:
         is_ours: whether a model is one of ours; all others get transformers' own pipeline.
         find_class: the class of pipeline for a model of ours.
+        replace: whether to take the place of another class than transformers', such as that of the package.
     """
     from transformers import AutoTokenizer, TokenClassificationPipeline
     from transformers.pipelines import PIPELINE_REGISTRY
+
+    tasks: dict[str, Any] = PIPELINE_REGISTRY.supported_tasks
+    if not replace and tasks["token-classification"]["impl"] is not TokenClassificationPipeline:
+        return
 
     class TokenTaskPipeline(TokenClassificationPipeline):
         """Makes our own pipeline of our models, and transformers' of all others."""
@@ -148,7 +153,6 @@ def register_task(is_ours: Callable[[Any], bool], find_class: Callable[[Any], An
                 kwargs["tokenizer"] = AutoTokenizer.from_pretrained(model.config.name_or_path)
             return TokenClassificationPipeline(model=model, **kwargs)
 
-    tasks: dict[str, Any] = PIPELINE_REGISTRY.supported_tasks
     tasks["token-classification"] = {**tasks["token-classification"], "impl": TokenTaskPipeline}
 
 

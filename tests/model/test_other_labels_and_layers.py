@@ -96,6 +96,7 @@ def test_own_labels_by_remote_code(folder):
 
 def test_a_layer_more_starts_untrained_and_is_reported(folder, encoder, tmp_path, caplog):
     torch.manual_seed(0)
+    caplog.set_level("WARNING", logger="transformers")  # a command that another test ran may have silenced it
     model, report = WithLayer.from_pretrained(folder, output_loading_info=True)
     new = {name for name in model.state_dict() if name.startswith(("gate.", "votes.", "head.norm."))}
     assert report["missing_keys"] == new

@@ -18,6 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import AutoTokenizer, BertForTokenClassification, TokenClassificationPipeline
 from transformers import pipeline as transformers_pipeline
+from transformers.dynamic_module_utils import get_class_from_dynamic_module
+from transformers.pipelines import PIPELINE_REGISTRY
 
 from modeling_triaffine import NestedNERPipeline, TriaffineForNestedNER
 from modeling_triaffine.model import pipeline_triaffine
@@ -133,6 +135,16 @@ def test_a_token_is_in_no_copy_of_the_model(finder, saved_model):
     assert b"hf_secret" not in pickle.dumps(model)
     assert copy.deepcopy(model).origin == {"revision": "main"}
     assert NestedNERPipeline(model=model)(TEXTS[0], threshold=0.2) == near(finder(TEXTS[0], threshold=0.2))
+
+
+def test_code_loaded_from_a_folder_does_not_take_the_place_of_the_package(finder, tmp_path, monkeypatch):
+    tasks = PIPELINE_REGISTRY.supported_tasks
+    monkeypatch.setitem(tasks, "token-classification", tasks["token-classification"])
+    finder.save_pretrained(tmp_path)
+    remote = get_class_from_dynamic_module("modeling_triaffine.TriaffineForNestedNER", str(tmp_path))
+    assert remote is not TriaffineForNestedNER
+    built = transformers_pipeline("ner", model=finder.model, processor=finder.processor)
+    assert isinstance(built, NestedNERPipeline)
 
 
 @pytest.mark.parametrize("task", ["token-classification", "ner"])
