@@ -84,7 +84,7 @@ def test_invalid_uses_of_averages_are_errors(tmp_path: Path):
     without = micro_trainer(tmp_path / "run", RECORDS).args
     assert trainer_like(trainer, without, optimizers=(own, None)).optimizer is own
     trainer.train()
-    with pytest.raises(ValueError, match="--ema_decay of its training"):
+    with pytest.raises(ValueError, match="--ema_decay of its run"):
         train_with_averages(tmp_path / "run", ema_decay=None, max_steps=8)
     schedule_free = type("ScheduleFree", (torch.optim.SGD,), {"eval": lambda self: None})
     with pytest.raises(ValueError, match="ScheduleFree does itself"):

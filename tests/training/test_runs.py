@@ -397,7 +397,7 @@ def test_checkpoints_of_an_earlier_run_are_not_trained_over(tmp_path: Path, prep
 
 def test_more_entities_than_candidates_are_warned_of(prepare, caplog) -> None:
     prepare("--max_candidates", 1, "--max_span_width", 1)
-    assert "more than the 1 candidates" in caplog.text
+    assert "beyond the 1 candidates" in caplog.text
     assert "more than 1 words, which are not scored" in caplog.text
 
 
