@@ -5,9 +5,8 @@
     0,4 Person|3,4 City
 
 The second line, with parts of speech, may be missing, and so may that of the spans in a sentence without entities; a
-blank line ends a sentence. Ends are exclusive in ACE and GENIA as prepared for mention hypergraphs (Lu and Roth, EMNLP
-2015; Wang and Lu, EMNLP 2018), where a mention may also have the span of its head, `0,4,1,2 Person`; in other copies,
-the last word is part of a span. The spans of the whole file tell which.
+blank line ends a sentence. A mention may also have the span of its head, `0,4,1,2 Person`. Ends are exclusive, or the
+last word is part of a span: the spans of the whole file tell which.
 """
 
 import re
@@ -95,6 +94,6 @@ SPAN_LINES = CorpusFormat(
     marks_sentences=True,
     has_own_words=True,
     recognizes=_recognizes,
-    tools="models of nested mentions: ACE and GENIA as prepared for hypergraphs",
+    tools="research code for nested entities",
     example="0,4 Person|3,4 City",
 )
