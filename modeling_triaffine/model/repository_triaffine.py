@@ -138,7 +138,8 @@ def register_task(is_ours: Callable[[Any], bool], find_class: Callable[[Any], An
     from transformers.pipelines import PIPELINE_REGISTRY
 
     tasks: dict[str, Any] = PIPELINE_REGISTRY.supported_tasks
-    if not replace and tasks["token-classification"]["impl"] is not TokenClassificationPipeline:
+    present = tasks["token-classification"]["impl"]  # a class, or its module and name
+    if not replace and getattr(present, "__name__", present).split(".")[-1] != TokenClassificationPipeline.__name__:
         return
 
     class TokenTaskPipeline(TokenClassificationPipeline):
