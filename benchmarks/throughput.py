@@ -38,7 +38,7 @@ from modeling_triaffine.data.demo import demo_corpus
 from modeling_triaffine.machine import describe_machine
 from modeling_triaffine.model.batches_triaffine import feature_size
 from modeling_triaffine.training.batching import RecordCollator, TrainingBatchSampler
-from modeling_triaffine.training.recipes import find_recipe, load_recipe
+from modeling_triaffine.training.plan import find_recipe, load_recipe
 from modeling_triaffine.training.start import widest_entity
 
 RANKS = {"low rank": 64, "full": None}

@@ -19,7 +19,7 @@ from .data.alignment import record_as_text
 from .data.demo import write_demo_corpus
 from .drawing import draw_entities
 from .errors import ending_plainly
-from .training.faults import TrainingFault
+from .training.interruptions import TrainingFault
 from .training.run import DEMO_NAME, prepare_run, start_logging, train_and_save
 
 SHOWN = 3

@@ -38,7 +38,7 @@ SLOWEST = (
     "acceleration/test_kernels.py",
     "training/test_resume.py",
     "serving/test_serving_process.py",
-    "training/test_faults_of_runs.py",
+    "training/test_interrupted_runs.py",
     "training/test_sharded_training.py",
     "test_spacy_component.py",
     "test_fuzzing.py",

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from modeling_triaffine import demo as module
-from modeling_triaffine.training.faults import OutOfMemoryError
+from modeling_triaffine.training.interruptions import OutOfMemoryError
 
 
 @pytest.fixture

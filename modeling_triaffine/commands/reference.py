@@ -39,7 +39,7 @@ class CommandReference:
 
 def describe_commands() -> list[CommandReference]:
     """All commands, with default, bounds, choices and meaning of all their options; imports torch and transformers."""
-    from ..training.command_line import training_options
+    from ..training.plan import training_options
 
     described = []
     for name, summary in COMMANDS.items():

@@ -51,14 +51,14 @@ def command(context: typer.Context) -> None:
         print(format_options(sorted(TRAIN_OPTIONS.values(), key=lambda option: SECTIONS.index(option.section))), end="")
         return
     if "--help-all" in context.args:
-        from ..training.command_line import training_options
+        from ..training.plan import training_options
 
         everything = training_options().values()
         print(f"Usage: {context.command_path} {USAGE}\n")
         print(format_options(sorted(everything, key=lambda option: SECTIONS.index(option.section))), end="")
         return
     from ..publishing.upload import NotPublishedError
-    from ..training.faults import TrainingFault
+    from ..training.interruptions import TrainingFault
     from ..training.run import prepare_run, start_logging, train_and_save
 
     start_logging()

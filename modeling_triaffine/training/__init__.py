@@ -1,10 +1,10 @@
 """Training: the trainer, its arguments and parameter groups, recipes, and what a run of `triaffine-ner train` does.
 
-The command line and a recipe (`command_line.py`, `recipes.py`) define a run (`run.py`): `corpora.py` reads its data,
-`start.py` makes or loads its model, the trainer (`trainer.py`, whose optimizer is in `optimization.py`) trains and
-scores it, and `facts.py` collects what its card says. `callbacks.py` acts at the trainer's events, `checkpoints.py`
-finds complete checkpoints, and `faults.py` explains what can stop a run. `ablations.py` trains the paper's
-ablations and tabulates their scores.
+The command line and a recipe define a plan (`plan.py`), which `run.py` carries out from top to bottom: `corpora.py`
+reads its data, `start.py` makes or loads its model, the trainer (`trainer.py`, whose optimizer is in
+`optimization.py`) trains and scores it, and `facts.py` collects what its card says. `callbacks.py` acts at the
+trainer's events, `interruptions.py` explains what can stop a run and finds the checkpoint to resume from.
+`ablations.py` trains the paper's ablations and tabulates their scores.
 
 The public names are imported when they are first used: `options.py`, which declares the options, needs no library.
 """

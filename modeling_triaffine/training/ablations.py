@@ -18,7 +18,7 @@ from ..errors import missing_extra
 from ..evaluation.scores import summary_metrics
 from ..files import open_output, write_text
 from ..machine import describe_machine
-from .recipes import recipe_library
+from .plan import recipe_library
 
 logger = logging.getLogger(__name__)
 

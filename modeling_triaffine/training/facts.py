@@ -19,9 +19,9 @@ from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.options_triaffine import MODEL_OPTIONS
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..publishing.run_summary import Epoch, Evaluation, Example, Label, RunSummary
-from .command_line import TrainingPlan
 from .corpora import Corpus, texts_to_score
 from .options import OWN_OPTIONS, DataArguments
+from .plan import TrainingPlan
 
 SPELLINGS = 3  # shown of each label
 LONGEST_SPELLING = 60  # characters

@@ -13,8 +13,7 @@ from ..files import write_text
 from ..model.configuration_triaffine import TriaffineConfig
 from ..publishing.model_card import CARD_NAME, build_model_card
 from ..publishing.run_summary import RunSummary
-from .command_line import training_options
-from .recipes import TRAINING_FILE, RecipeError, load_recipe
+from .plan import TRAINING_FILE, RecipeError, load_recipe, training_options
 
 # Output folder of the commands in a recipe's card.
 OUTPUTS = "outputs"

@@ -29,14 +29,12 @@ from ..model.pipeline_triaffine import NestedNERPipeline
 from ..publishing.model_card import CARD_NAME, renew_card, repository_name
 from ..publishing.run_summary import SUMMARY_FILE, Evaluation, RunSummary
 from ..publishing.upload import NotPublishedError
-from .checkpoints import find_checkpoint, list_checkpoints
-from .command_line import TrainingPlan, parse_training_plan, training_options
+from .callbacks import quieten, report_progress
 from .corpora import Corpus, check_entities, check_splits, label_names, limit_splits, texts_to_score
 from .facts import main_settings, summarize_plan, summarize_run
-from .faults import TrainingFault, check_writable, explaining_faults
+from .interruptions import TrainingFault, check_writable, explaining_faults, find_checkpoint, list_checkpoints
 from .optimization import check_optimization
-from .progress import quieten, report_progress
-from .recipes import TRAINING_FILE, format_training, recipe_library
+from .plan import TRAINING_FILE, TrainingPlan, format_training, parse_training_plan, recipe_library, training_options
 from .sharding import whole_model
 from .start import Start, build_start, find_origin, read_splits
 from .trainer import NestedNERTrainer

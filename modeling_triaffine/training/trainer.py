@@ -42,8 +42,14 @@ from .batching import (
     record_name,
 )
 from .callbacks import TrainingCallback
-from .checkpoints import find_checkpoint, remove_incomplete
-from .faults import check_writable, explaining_faults, loss_error, weights_error
+from .interruptions import (
+    check_writable,
+    explaining_faults,
+    find_checkpoint,
+    loss_error,
+    remove_incomplete,
+    weights_error,
+)
 from .new_labels import Teacher, drop_calibration
 from .optimization import averaging, build_parameter_groups, choose_optimizer, has_average
 from .own_metrics import EntityPrediction, prefix_metrics

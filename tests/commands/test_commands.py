@@ -27,9 +27,9 @@ from modeling_triaffine.model import kinds_triaffine
 from modeling_triaffine.model.kinds_triaffine import ATTENTIONS
 from modeling_triaffine.model.options_triaffine import MODEL_OPTIONS
 from modeling_triaffine.publishing.upload import NotPublishedError
-from modeling_triaffine.training.command_line import parse_training_plan
-from modeling_triaffine.training.faults import OutOfMemoryError
+from modeling_triaffine.training.interruptions import OutOfMemoryError
 from modeling_triaffine.training.options import INHERITED, DataArguments, ModelArguments, TrainingOptions
+from modeling_triaffine.training.plan import parse_training_plan
 from tests.helpers.portable import near
 from tests.helpers.tiny import save_tiny_model, tiny_model, tiny_pipeline, tiny_processor
 

@@ -10,8 +10,8 @@ from modeling_triaffine.data.collator import FLAT_ANNOTATIONS
 from modeling_triaffine.model.options_triaffine import MODEL_OPTIONS
 from modeling_triaffine.model.text_triaffine import SENTENCE_SPLITTERS, WORD_SPLITTERS
 from modeling_triaffine.training import NestedNERTrainingArguments
-from modeling_triaffine.training.command_line import CommandLineError, make_plan, training_options
 from modeling_triaffine.training.options import OWN_OPTIONS, read_value
+from modeling_triaffine.training.plan import CommandLineError, make_plan, training_options
 from modeling_triaffine.training.start import SPECIAL_TOKENS
 
 pytestmark = pytest.mark.contract

@@ -7,7 +7,7 @@ import pytest
 from huggingface_hub import ModelCard
 
 from modeling_triaffine.training import recipe_cards
-from modeling_triaffine.training.recipes import RecipeError
+from modeling_triaffine.training.plan import RecipeError
 from tests.helpers.cards import find, section
 from tests.helpers.micro_training import REPOSITORY, write_recipe
 

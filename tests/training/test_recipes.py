@@ -16,7 +16,7 @@ from modeling_triaffine import TriaffineConfig, TriaffineForNestedNER
 from modeling_triaffine.machine import REVISION, source_revision
 from modeling_triaffine.publishing.repository import is_part
 from modeling_triaffine.publishing.run_summary import RunSummary
-from modeling_triaffine.training.command_line import TrainingPlan, parse_training_plan
+from modeling_triaffine.training.plan import TrainingPlan, parse_training_plan
 from modeling_triaffine.training.run import prepare_run, train_and_save
 from tests.helpers.cards import cells
 from tests.helpers.faults import assert_same_weights

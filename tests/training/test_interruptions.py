@@ -1,7 +1,7 @@
 """Faults of numbers and memory in training: each stops it with one paragraph, and nothing broken is saved.
 
 The faults are real ones: numbers that overflow, an allocation beyond all memory. Those of folders and files are in
-`test_faults_of_runs.py`.
+`test_interrupted_runs.py`.
 """
 
 import math
@@ -15,10 +15,9 @@ from transformers import TrainerCallback
 
 from modeling_triaffine.training import NestedNERTrainingArguments
 from modeling_triaffine.training.batching import RECORD_IDS, RecordCollator
-from modeling_triaffine.training.checkpoints import find_checkpoint
-from modeling_triaffine.training.command_line import training_options
 from modeling_triaffine.training.facts import describe_settings
-from modeling_triaffine.training.faults import OutOfMemoryError, TrainingFault, loss_error
+from modeling_triaffine.training.interruptions import OutOfMemoryError, TrainingFault, find_checkpoint, loss_error
+from modeling_triaffine.training.plan import training_options
 from tests.helpers.faults import (
     RECORDS,
     UPDATES,
@@ -34,7 +33,7 @@ from tests.helpers.micro_training import micro_trainer
 
 
 def test_a_loss_that_is_not_finite_stops_training_before_the_update(tmp_path) -> None:
-    """It is that of the first of two batches; how a run goes on is in `test_faults_of_runs.py`."""
+    """It is that of the first of two batches; how a run goes on is in `test_interrupted_runs.py`."""
     options = {**UPDATES, "gradient_accumulation_steps": 2, "dataloader_num_workers": 2}
     trainer = micro_trainer(tmp_path, RECORDS, **options)
     trainer.model.register_forward_hook(failing_at_batch(7, make_loss_nan))

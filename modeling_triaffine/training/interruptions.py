@@ -1,12 +1,18 @@
-"""What can stop a run without an error in the program: numbers, memory, disk, an incomplete checkpoint.
+"""What interrupts a run without an error in the program, and the checkpoint from which it is resumed.
 
-Each is raised as a [`TrainingFault`], whose message is one paragraph: what happened, and what to do.
+Numbers, memory, disk or an incomplete checkpoint: each is raised as a [`TrainingFault`], whose message is one
+paragraph: what happened, and what to do.
+
+The Trainer saves, rotates and loads checkpoints. It writes `trainer_state.json` last, and deletes older checkpoints
+only then. A process killed at any moment therefore leaves at least the previous checkpoint, and the unfinished one
+lacks a readable state.
 """
 
 import contextlib
 import errno
 import logging
 import re
+import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -14,7 +20,11 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from transformers import TrainingArguments
+from transformers import TrainerState, TrainingArguments
+from transformers.trainer import TRAINER_STATE_NAME
+from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
+
+from .options import LATEST
 
 logger = logging.getLogger(__name__)
 
@@ -172,3 +182,74 @@ def _describe_memory(error: BaseException, batch: Sequence[Any]) -> str:
         f"Out of memory{where} ({reason}). To reduce memory: {smaller}--{ACTIVATION_CHECKPOINTING}; --bf16; "
         "or a new model with --triaffine_rank 64."
     )
+
+
+# ---- Checkpoints ----
+
+
+def list_checkpoints(output_dir: str | Path) -> list[Path]:
+    """Returns the folders `checkpoint-N` of a run, incomplete ones included, by update."""
+    paths = Path(output_dir).glob(f"{PREFIX_CHECKPOINT_DIR}-*")
+    return sorted((path for path in paths if path.name.split("-", 1)[1].isdecimal()), key=_update)
+
+
+def is_complete(checkpoint: str | Path) -> bool:
+    """Whether the Trainer finished saving a checkpoint: it writes the state after all other files."""
+    try:
+        TrainerState.load_from_json(str(Path(checkpoint) / TRAINER_STATE_NAME))
+    except (OSError, ValueError, TypeError):
+        return False
+    return True
+
+
+def find_checkpoint(wanted: str | bool | None, output_dir: str | Path) -> str | None:
+    """Returns the checkpoint to resume from; None to start from scratch.
+
+    Args:
+        wanted: folder of a checkpoint; True or "latest" for the latest complete one in `output_dir`, if any.
+        output_dir: the folder of the run.
+
+    Raises:
+        FileNotFoundError: `wanted` is not a checkpoint.
+        DamagedCheckpointError: its state is cut off or unreadable.
+    """
+    if not wanted:
+        return None
+    if wanted is True or wanted == LATEST:
+        latest_first = reversed(list_checkpoints(output_dir))
+        return next((str(checkpoint) for checkpoint in latest_first if is_complete(checkpoint)), None)
+    if not (Path(wanted) / TRAINER_STATE_NAME).is_file():
+        raise FileNotFoundError(
+            f"{wanted} is not a checkpoint: it has no {TRAINER_STATE_NAME}. Give a folder checkpoint-N of an earlier "
+            "run, or --resume_from_checkpoint without a path for the latest one in the output folder."
+        )
+    if not is_complete(wanted):
+        raise DamagedCheckpointError(
+            f"The checkpoint {wanted} is incomplete: its {TRAINER_STATE_NAME} cannot be read. Resume from another one, "
+            "or give --resume_from_checkpoint without a path for the latest complete one in the output folder."
+        )
+    return str(wanted)
+
+
+def remove_incomplete(output_dir: str | Path, start: str | None) -> None:
+    """Removes incomplete checkpoints later than the one that training starts from; warns of them and of complete ones.
+
+    The rotation counts folders, so it could otherwise keep an incomplete checkpoint and delete the last complete one.
+    """
+    first = -1 if start is None else TrainerState.load_from_json(str(Path(start) / TRAINER_STATE_NAME)).global_step
+    for checkpoint in list_checkpoints(output_dir):
+        if _update(checkpoint) <= first:
+            continue
+        if is_complete(checkpoint):
+            logger.warning(
+                "%s is later than the checkpoint that training starts from, so the latest checkpoint may belong to an "
+                "abandoned run. Delete it, or name the checkpoint when you resume.",
+                checkpoint,
+            )
+        else:
+            logger.warning("Removing %s, which is incomplete: training was killed while it was saved.", checkpoint)
+            shutil.rmtree(checkpoint)
+
+
+def _update(checkpoint: Path) -> int:
+    return int(checkpoint.name.split("-")[1])
