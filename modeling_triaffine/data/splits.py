@@ -205,7 +205,8 @@ def _one_part(folder: Path, split: str, parts: Sequence[Part]) -> Part:
         problem = f"{first.path.name} is one of {number} parts of a split, of which {len(others) + 1} are there"
         raise CorpusError.at(folder, "", problem, "Add the others, or join them")
     if others and not number:
-        problem = f"both {first.path.name} and {others[0].path.name} could be its {split} split"
+        names = " and ".join(_shown(folder, [part.path]) for part in (first, others[0]))
+        problem = f"both {names} could be its {split} split"
         raise CorpusError.at(folder, "", problem, EACH_BY_ITSELF)
     return Part(folder, tuple(part.path for part in (first, *others)), first.format) if others else first
 
@@ -234,6 +235,7 @@ def _part_of(paths: Sequence[Path], format: str | None) -> Part:
     there = [file for path in paths for file in visible_paths(path) if file.is_file()]
     of_documents = (named or format_of_documents(folder)) if len(paths) == 1 else None
     if of_documents is not None and of_documents.documents is not None and (files := of_documents.documents(folder)):
+        _tell(folder, "files of other forms left out", _of_other_forms(there, files, of_documents))
         return Part(folder, tuple(files), of_documents)
     by_format: dict[str, list[Path]] = defaultdict(list)
     for file in there:
@@ -260,6 +262,13 @@ def _format_in_folder(file: Path, format: str | None) -> str | None:
     except CorpusError:
         return None
     return detected.name if detected.documents is None else None
+
+
+def _of_other_forms(there: Iterable[Path], files: Iterable[Path], known: CorpusFormat) -> list[Path]:
+    """The files of another known form than the documents in a folder; what is named as a document belongs to it."""
+    documents = {file.name.removesuffix(suffix) for file in files for suffix in (*known.suffixes, file.suffix)}
+    others = (file for file in there if file.name not in documents and stem(file) not in documents)
+    return [file for file in others if _format_in_folder(file, None) is not None]
 
 
 def _is_of(file: Path, format: str) -> bool:

@@ -375,6 +375,17 @@ class TestManyFiles:
         assert len(load(folder, "iob2")["train"]) == 6
         assert len(load(folder / "lines")["train"]) == 1
 
+    def test_of_documents_beside_another_form(self, tmp_path, caplog):
+        write_files(tmp_path, {f"texts/{name}": content for name, content in DOCUMENTS.items()})
+        write_files(tmp_path, {"test/p.test": "Orsk\tB-X\n", "test/p.train": "Orsk\tB-X\n", "LICENSE": "not a form"})
+        assert load(tmp_path)["train"]["doc_id"][:] == ["texts/x", "texts/y"]
+        assert caplog.messages[0].endswith("files of other forms left out: 2 (test/: 2).")
+
+    def test_of_one_split_in_two_folders(self, tmp_path):
+        folders = [write_files(tmp_path / version / "train", DOCUMENTS).parent for version in ("v1", "v2")]
+        with pytest.raises(CorpusError, match=r"both v1/train and v2/train could be its train split"):
+            load(folders)
+
     def test_folders_of_splits_further_down(self, tmp_path):
         write_files(tmp_path, {f"v1/{split}/a.tsv": "Orsk\tB-X\n" for split in ("train", "dev")})
         with pytest.raises(CorpusError, match=rf"its folder v1/dev could be a split\. .*, {tmp_path}/v1\."):
