@@ -8,8 +8,9 @@ import typer
 from typer.models import ArgumentInfo, OptionInfo
 
 from ..data.formats import FORMATS
-from ..model.kinds_triaffine import OVERLAPS, overlap_names
+from ..model.kinds_triaffine import OVERLAPS
 from ..model.options_triaffine import PREDICTION_OPTIONS
+from ..overlaps import overlap_names
 from ..training.options import OWN_OPTIONS
 from .choices import choice
 
@@ -115,7 +116,7 @@ Overlap = Annotated[
     str,
     choice(
         "Which overlapping entities to keep",
-        lambda: {name: OVERLAPS[name].meaning if name in OVERLAPS else "" for name in overlap_names()},
+        lambda: {name: OVERLAPS[name].meaning for name in overlap_names()},
         metavar="POLICY",
     ),
 ]

@@ -5,17 +5,11 @@ ask the kind, never for its name. This file imports no library, so that help nee
 those of Yuan et al. (Findings of ACL 2022).
 """
 
-import logging
 from bisect import bisect_left, insort
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
-from importlib.metadata import EntryPoint, entry_points
 from operator import itemgetter
 from typing import TypedDict, TypeVar
-
-logger = logging.getLogger(__name__)
 
 NONE_LABEL = "None"
 """The last label of every model: no entity."""
@@ -112,8 +106,6 @@ class TextEntity(TypedDict):
 
 
 Keep = Callable[[list[WordEntity]], Iterable[WordEntity]]
-# Installed packages declare their policies as entry points of this group: a name, and its function.
-OVERLAP_GROUP = "modeling_triaffine.overlap_policies"
 
 
 @dataclass(frozen=True)
@@ -123,7 +115,7 @@ class OverlapPolicy:
     Attributes:
         meaning: what help says of it.
         keep: the entities of a text, or of a sentence without a text → those kept, in any order.
-        owner: whose policy it is, to be said in errors; empty for those of this package.
+        owner: whose policy it is; empty for those of this file. The package, where it is imported, adds others.
     """
 
     meaning: str
@@ -131,123 +123,26 @@ class OverlapPolicy:
     owner: str = ""
 
 
-class PolicyError(ValueError):
-    """A policy from outside failed, or returned something else than entities that it was given."""
-
-
 def resolve_overlaps(entities: Iterable[WordEntity], overlap: str) -> list[WordEntity]:
     """The entities that a policy keeps, sorted by start, longest first, then likeliest.
 
     Args:
         entities: those of a text, or of a sentence without a text.
-        overlap: the name of a policy. Those of this package keep, of two entities in conflict, the likelier, then the
+        overlap: the name of a policy. Those of this file keep, of two entities in conflict, the likelier, then the
             longer, then the first.
 
     Raises:
-        ValueError: there is no such policy; as PolicyError: it failed, or returned something else.
+        ValueError: there is no such policy.
     """
-    policy, given = overlap_policy(overlap), list(entities)
-    return sorted(_kept_by(overlap, policy, given) if policy.owner else policy.keep(given), key=_place)
-
-
-def _kept_by(name: str, policy: OverlapPolicy, given: list[WordEntity]) -> list[WordEntity]:
-    """What a policy from outside keeps, checked to be some of what it was given, each once and unchanged."""
-    where = f"The policy {name!r} for overlaps, {policy.owner},"
-    before = Counter(map(_facts, given))
-    try:
-        kept = [*policy.keep(given)]
-        added = Counter(map(_facts, kept)) - before
-    except Exception as error:
-        raise PolicyError(
-            f"{where} failed ({type(error).__name__}: {error}). It must return some of the entities that it is given; "
-            "correct it, or choose another policy."
-        ) from error
-    if added:
-        raise PolicyError(
-            f"{where} returned {dict(zip(WordEntity.__annotations__, next(iter(added)), strict=True))}, which it was "
-            "not given, or only once. It must return some of the entities that it is given; correct it, or choose "
-            "another policy."
-        )
-    return kept
-
-
-def _facts(entity: WordEntity) -> tuple[int, int, str, float]:
-    return entity["start"], entity["end"], entity["type"], entity["score"]
-
-
-def register_overlap_policy(name: str, keep: Keep) -> None:
-    """Makes a policy known in this process, by this name for `overlap`; help shows the first line of its docstring.
-
-    A second registration from the same module replaces the first: cells of a notebook are run again.
-
-    Raises:
-        ValueError: there is a policy of this name already, of this or another package or module.
-        TypeError: `keep` is no function.
-    """
-    policy = _policy(keep, f"registered by {getattr(keep, '__module__', None)}")
-    if name in _installed_policies() or (name in OVERLAPS and OVERLAPS[name].owner != policy.owner):
-        raise ValueError(f"There is a policy {name!r} for overlaps already. Register yours under another name.")
-    OVERLAPS[name] = policy
+    return sorted(overlap_policy(overlap).keep(list(entities)), key=_place)
 
 
 def overlap_policy(name: str) -> OverlapPolicy:
-    """The policy of this name, registered or of an installed package; raises ValueError if there is none."""
+    """The policy of this name; raises ValueError if there is none, or it cannot be loaded."""
     if name not in OVERLAPS:
-        installed = _installed_policies()
-        if name not in installed:
-            known = ", ".join(map(repr, [*OVERLAPS, *installed]))
-            raise ValueError(f"`overlap` is {name!r}; choose one of {known}.")
-        owner = _owner(installed[name])
-        try:
-            OVERLAPS[name] = _policy(installed[name].load(), owner)
-        except Exception as error:
-            raise ValueError(
-                f"`overlap` is {name!r}, a policy {owner}, which cannot be loaded ({type(error).__name__}: {error}). "
-                "Correct or uninstall it."
-            ) from error
+        raise ValueError(f"`overlap` is {name!r}; choose one of {', '.join(map(repr, OVERLAPS))}.")
+    OVERLAPS[name].keep([])  # the first call of one of an installed package loads it
     return OVERLAPS[name]
-
-
-def overlap_names() -> list[str]:
-    """The names of all policies, those of installed packages among them."""
-    return list(dict.fromkeys([*OVERLAPS, *_installed_policies()]))
-
-
-def overlap_policies() -> dict[str, OverlapPolicy]:
-    """All policies by name; one of an installed package that cannot be loaded is left out with a warning."""
-    policies = {}
-    for name in overlap_names():
-        try:
-            policies[name] = overlap_policy(name)
-        except ValueError as error:
-            logger.warning("%s", error)
-    return policies
-
-
-def _policy(keep: Keep, owner: str) -> OverlapPolicy:
-    if not callable(keep):
-        raise TypeError(f"{keep!r} is no function of entities")
-    return OverlapPolicy((keep.__doc__ or "").strip().partition("\n")[0], keep, owner)
-
-
-def _installed_policies() -> dict[str, EntryPoint]:
-    """Name → entry point of an installed package; a name that another one has already is left out with a warning."""
-    installed: dict[str, EntryPoint] = {}
-    for point in entry_points(group=OVERLAP_GROUP):
-        if point.name in installed or (point.name in OVERLAPS and not OVERLAPS[point.name].owner):
-            _tell_of_taken_name(point.name, _owner(point))
-        else:
-            installed[point.name] = point
-    return installed
-
-
-@cache
-def _tell_of_taken_name(name: str, owner: str) -> None:
-    logger.warning("The policy %r for overlaps, %s, is left out: there is one of this name. Rename it.", name, owner)
-
-
-def _owner(point: EntryPoint) -> str:
-    return f"of the package {point.dist.name} {point.dist.version}" if point.dist else f"of {point.value}"
 
 
 def _keep_all(entities: list[WordEntity]) -> list[WordEntity]:

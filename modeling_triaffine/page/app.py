@@ -9,7 +9,7 @@ import gradio as gr
 from gradio.processing_utils import save_bytes_to_cache
 
 from ..files import SURROGATES
-from ..model.kinds_triaffine import overlap_policies
+from ..overlaps import overlap_policies
 from .answers import CHOOSE_ONE, NOTHING_YET, TEXT_HAS_CHANGED, Marked, explain_entity, find_entities
 from .models import Models
 from .style import CHOOSE_ENTITY, CLOSE_LIST, COMPARE_TEXT, HIDE_RESULT, SHOW_EXPLANATION, SHOW_RESULT

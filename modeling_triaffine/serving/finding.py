@@ -7,7 +7,7 @@ from concurrent.futures import Future
 
 from fastapi import HTTPException, Request
 
-from ..model.kinds_triaffine import PolicyError
+from ..overlaps import PolicyError
 from .batching import Answers, Batcher, Entities, Item, QueueFullError
 
 RETRY_SECONDS = 1

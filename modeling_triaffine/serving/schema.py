@@ -13,8 +13,9 @@ from starlette.responses import Response
 from starlette.types import Scope
 
 from ..files import SURROGATES
-from ..model.kinds_triaffine import OVERLAPS, overlap_names, overlap_policy
+from ..model.kinds_triaffine import OVERLAPS, overlap_policy
 from ..model.options_triaffine import PREDICTION_OPTIONS
+from ..overlaps import overlap_names
 
 logger = logging.getLogger(__name__)
 

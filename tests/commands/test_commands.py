@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from unittest.mock import patch
 
 import pytest
 
@@ -23,9 +24,9 @@ from modeling_triaffine.data.writing_texts import PREDICTION_WRITERS
 from modeling_triaffine.errors import INTERRUPTED, PIPE_CLOSED
 from modeling_triaffine.evaluation.prediction import predict_words, score_raw_text
 from modeling_triaffine.evaluation.uncertainty import MEASURES
-from modeling_triaffine.model import kinds_triaffine
-from modeling_triaffine.model.kinds_triaffine import ATTENTIONS
+from modeling_triaffine.model.kinds_triaffine import ATTENTIONS, OVERLAPS
 from modeling_triaffine.model.options_triaffine import MODEL_OPTIONS
+from modeling_triaffine.overlaps import OVERLAP_GROUP
 from modeling_triaffine.publishing.upload import NotPublishedError
 from modeling_triaffine.training.interruptions import OutOfMemoryError
 from modeling_triaffine.training.options import INHERITED, DataArguments, ModelArguments, TrainingOptions
@@ -141,7 +142,7 @@ def test_interrupted_while_a_command_is_imported(command, monkeypatch):
     [
         ("pred", ["predict"]),
         ("predict --ba", ["--batch-size"]),
-        ("predict --overlap ", [*kinds_triaffine.OVERLAPS]),
+        ("predict --overlap ", [*OVERLAPS]),
         ("train --triaffine_r", ["--triaffine_rank"]),
         ("train --cross_span_axis ", ["key", "query"]),
         ("train --data-format br", ["brat"]),
@@ -279,10 +280,10 @@ def test_prediction_with_thresholds_by_label(saved_model, command, tmp_path):
     assert all(name in refused.err for name in ("virus", *labels))
 
 
+@patch.dict(OVERLAPS)
 def test_prediction_by_the_overlap_policy_of_another_package(marking_model, command, tmp_path, monkeypatch):
-    monkeypatch.setattr(kinds_triaffine, "OVERLAPS", dict(kinds_triaffine.OVERLAPS))
     (tmp_path / "first_policies.py").write_text("def first(entities):\n    return entities[:1]\n")
-    points = f"[{kinds_triaffine.OVERLAP_GROUP}]\nfirst = first_policies:first\nbroken = first_policies:second\n"
+    points = f"[{OVERLAP_GROUP}]\nfirst = first_policies:first\nbroken = first_policies:second\n"
     (tmp_path / "own-1.dist-info").mkdir()
     (tmp_path / "own-1.dist-info" / "METADATA").write_text("Name: own\nVersion: 1\n")
     (tmp_path / "own-1.dist-info" / "entry_points.txt").write_text(points)

@@ -1,7 +1,6 @@
 """Scores to entities: argmax, thresholds, overlap policies."""
 
-import sys
-from types import FunctionType, SimpleNamespace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -9,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modeling_triaffine import TriaffineConfig
-from modeling_triaffine.model import kinds_triaffine as kinds
 from modeling_triaffine.model.decoding_triaffine import FoundInText, find_entities
-from modeling_triaffine.model.kinds_triaffine import OVERLAPS, register_overlap_policy, resolve_overlaps
+from modeling_triaffine.model.kinds_triaffine import OVERLAPS, resolve_overlaps
 from modeling_triaffine.model.text_triaffine import Piece
 
 ID2LABEL = {0: "DNA", 1: "protein", 2: "None"}
@@ -177,81 +175,6 @@ def test_windows_are_one_text_whose_policy_counts_words():
     assert [one["word"] for one in found.in_characters(text, "flat", ["protein"])] == ["c incomprehensibilities"]
 
 
-def keep_short(entities):
-    """those of one word
-
-    In words, wherever they come from.
-    """
-    return [entity for entity in entities if entity["end"] - entity["start"] == 1]
-
-
-def test_a_registered_policy_is_one_like_the_others(monkeypatch):
-    monkeypatch.setattr(kinds, "OVERLAPS", dict(OVERLAPS))
-    register_overlap_policy("short", keep_short)
-    assert kinds.OVERLAPS["short"].meaning == "those of one word"
-    assert spans(decode(candidate_output(), overlap="short")[0]) == [(2, 3, "protein")]
-    of_another = FunctionType(keep_short.__code__, {"__name__": "another"})
-    for name, keep in (("flat", keep_short), ("short", of_another)):
-        with pytest.raises(ValueError, match=f"policy '{name}' for overlaps already"):
-            register_overlap_policy(name, keep)
-    with pytest.raises(ValueError, match=r"'flat'.*, 'short'"):
-        decode(candidate_output(), overlap="shrot")
-
-
-def install(monkeypatch, folder, **policies):
-    """A package of these policies, each the code of a function's body, and of a broken one."""
-    monkeypatch.setattr(kinds, "OVERLAPS", dict(OVERLAPS))
-    functions = "".join(f"def {name}_(entities):\n    {body}\n" for name, body in policies.items())
-    (folder / "own_policies.py").write_text(functions)
-    (folder / "own-1.dist-info").mkdir()
-    (folder / "own-1.dist-info" / "METADATA").write_text("Name: own\nVersion: 1\n")
-    points = [f"[{kinds.OVERLAP_GROUP}]", *(f"{name} = own_policies:{name}_" for name in policies)]
-    (folder / "own-1.dist-info" / "entry_points.txt").write_text("\n".join([*points, "broken = own_policies:nowhere"]))
-    monkeypatch.syspath_prepend(folder)
-    monkeypatch.delitem(sys.modules, "own_policies", raising=False)
-    kinds._tell_of_taken_name.cache_clear()
-
-
-def test_an_installed_policy_is_found_by_its_name(monkeypatch, tmp_path, caplog):
-    install(monkeypatch, tmp_path, nothing="return []", flat="return entities")
-    assert kinds.overlap_names() == [*OVERLAPS, "nothing", "broken"]
-    assert "'flat' for overlaps, of the package own 1, is left out: there is one of this name" in caplog.text
-    assert decode(candidate_output(), overlap="nothing") == [[], []]
-    assert [*kinds.overlap_policies()] == [*OVERLAPS, "nothing"]
-    assert "'broken', a policy of the package own 1, which cannot be loaded (AttributeError" in caplog.text
-    with pytest.raises(ValueError, match="policy 'nothing' for overlaps already"):
-        register_overlap_policy("nothing", keep_short)
-
-
-@pytest.mark.parametrize(
-    ("body", "problem"),
-    [
-        ("pass", "failed (TypeError: "),
-        ("return [one['begin'] for one in entities]", "failed (KeyError: 'begin')"),
-        ("return [one['start'] for one in entities]", "failed (TypeError: "),
-        ("return [{'start': 0, 'end': 3}]", "failed (KeyError: 'type')"),
-        ("return entities[:1] * 2", "returned {'start': 0, 'end': 3, 'type': 'DNA', "),
-        ("return [{**one, 'end': 9} for one in entities]", "returned {'start': 0, 'end': 9, "),
-        ("[one.update(end=9) for one in entities]; return entities", "returned {'start': 0, 'end': 9, "),
-    ],
-)
-def test_a_policy_that_does_not_return_some_of_its_entities(monkeypatch, tmp_path, body, problem):
-    install(monkeypatch, tmp_path, odd=body)
-    with pytest.raises(kinds.PolicyError) as raised:
-        decode(candidate_output(), overlap="odd")
-    assert f"The policy 'odd' for overlaps, of the package own 1, {problem}" in str(raised.value)
-    assert "It must return some of the entities that it is given" in str(raised.value)
-
-
 def test_unknown_overlap_policy():
     with pytest.raises(ValueError, match="'all', 'nested', 'flat'"):
         decode(candidate_output(), overlap="nonesuch")
-
-
-def test_a_policy_is_registered_again_by_the_same_module(monkeypatch):
-    monkeypatch.setattr(kinds, "OVERLAPS", dict(OVERLAPS))
-    register_overlap_policy("short", keep_short)
-    register_overlap_policy("short", lambda entities: entities[:1])  # the cell of a notebook, changed
-    assert spans(decode(candidate_output(), overlap="short")[0]) == [(0, 3, "DNA")]
-    with pytest.raises(TypeError, match="'short' is no function"):
-        register_overlap_policy("short", "short")
