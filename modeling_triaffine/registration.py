@@ -69,6 +69,7 @@ def _register_model() -> None:
     PipelineTasks.is_installed = True  # by `_register_task`, as soon as there are tasks
     from .model.modeling_triaffine import TriaffineForNestedNER
     from .model.processing_triaffine import TriaffineProcessor
+    from .new_model import extend_model
     from .overlaps import find_installed_policies
 
     AutoConfig.register(TriaffineConfig.model_type, TriaffineConfig, exist_ok=True)
@@ -76,6 +77,7 @@ def _register_model() -> None:
     AutoModelForTokenClassification.register(TriaffineConfig, TriaffineForNestedNER, exist_ok=True)
     AutoProcessor.register(TriaffineConfig, TriaffineProcessor, exist_ok=True)
     TriaffineForNestedNER.push_repository = _push_model
+    extend_model()
     accelerate(ACCELERATION)
     find_installed_policies()
 

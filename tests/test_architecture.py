@@ -21,7 +21,7 @@ LAYERS = (
     ("commands",),
 )
 # Files beside the folders that any folder may import.
-SHARED_FILES = {"errors", "files", "hosting", "inference", "machine", "overlaps", "parsing", "version"}
+SHARED_FILES = {"errors", "files", "hosting", "inference", "machine", "new_model", "overlaps", "parsing", "version"}
 
 
 @cache

@@ -21,8 +21,8 @@ from transformers import AutoConfig
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.kinds_triaffine import NONE_LABEL
 from ..model.modeling_triaffine import TriaffineForNestedNER
-from ..model.processing_triaffine import TriaffineProcessor
-from ..model.vocabularies_triaffine import PADDING, UNKNOWN, number_names
+from ..model.processing_triaffine import PADDING, UNKNOWN, TriaffineProcessor
+from ..new_model import number_names
 from .inert_checkpoint import CheckpointError, InertObject, module_tensors, read_checkpoint, submodule
 from .published_names import WITHOUT_USE, our_name
 

@@ -19,15 +19,6 @@ HeadsAndTails = tuple[Tensor, Tensor]  # each [B, N, d]
 SMALLEST_SQUARED_NORM = 1 / 3
 
 
-def mlp_squared_norm(second_moment: float, hidden_size: int, dim: int) -> float:
-    """Expected squared norm of a new two-layer MLP's output (section 1) for inputs whose components have this moment.
-
-    torch initializes weights and biases of a layer with n inputs with variance 1/(3n): outputs of the first layer have
-    variance (second moment + 1/H) / 3, ReLU halves the mean square, and the d outputs of the second layer have a third.
-    """
-    return dim * (second_moment + 1 / hidden_size) / 18 + SMALLEST_SQUARED_NORM
-
-
 class MLP(nn.Sequential):
     """Linear layers with ReLU and dropout between them, none after the last (section 1)."""
 

@@ -9,27 +9,25 @@ import contextlib
 import inspect
 import os
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
 import torch
 from safetensors import SafetensorError
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModel, PreTrainedModel
+from transformers import AutoModel, PreTrainedModel
 from transformers.utils import can_return_tuple, logging
 
 from .acceleration_triaffine import ACCELERATION
 from .checks_triaffine import listed, reading
 from .configuration_triaffine import PipelineTasks, TriaffineConfig
-from .factors_triaffine import TriaffineTensor, mlp_squared_norm
 from .repository_triaffine import (
     ORIGIN_OPTIONS,
     HubMixin,
-    check_available,
     check_index,
     check_sizes,
     complete_import,
@@ -91,7 +89,9 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
     _supports_flash_attn = True
     _supports_flex_attn = True
 
-    # Uploads a model as a complete repository. Set by the package, whose cards and checks are not remote code.
+    # Set by the package: what builds, starts and publishes models is not remote code.
+    from_encoder: ClassVar[Callable[..., Any]]
+    start_weights: Callable[..., None] | None = None
     push_repository: Callable[..., Any] | None = None
     # `ORIGIN_OPTIONS` that the model was loaded with.
     origin: Mapping[str, Any] = MappingProxyType({})
@@ -109,106 +109,6 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         self.words = WordRepresentation(config)
         self.head = TriaffineSpanHead(config)
         self.post_init()
-
-    @classmethod
-    def from_encoder(
-        cls,
-        name_or_path: str,
-        config: TriaffineConfig | None = None,
-        *,
-        attn_implementation: str | None = None,
-        **config_kwargs: Any,
-    ) -> "TriaffineForNestedNER":
-        """An untrained model on a pretrained encoder, in float32.
-
-        The defaults are the paper's. With `triaffine_rank=64` the model is smaller and faster, and reached a higher F1
-        on GENIA; with `cross_span_residual=True` on GUM. `start_from_recipe` sets these and the options of training.
-
-        Args:
-            name_or_path: folder or Hub name of any `AutoModel` encoder.
-            config: its `encoder_config`, if any, is replaced by the pretrained encoder's.
-            attn_implementation: of the encoder, as in transformers.
-            config_kwargs: fields of [`TriaffineConfig`] if `config` is not given, at least the labels; and where the
-                encoder is: `revision`, `subfolder`, `cache_dir`, `local_files_only`, `token`.
-
-        Raises:
-            ValueError: unknown or conflicting fields, or an encoder with missing or broken weights.
-            FileNotFoundError, ConnectionError: there is no such encoder, or the Hub cannot be reached.
-        """
-        origin = {name: config_kwargs.pop(name) for name in ORIGIN_OPTIONS if name in config_kwargs}
-        unknown = sorted(set(config_kwargs) - {"num_labels", *(field.name for field in fields(TriaffineConfig))})
-        if unknown:
-            raise ValueError(f"from_encoder: TriaffineConfig has no field {', '.join(map(repr, unknown))}.")
-        check_available(name_or_path, origin)
-        # By default transformers asks whether to run the encoder's own code, and reads the answer from stdin.
-        encoder_config = AutoConfig.from_pretrained(name_or_path, trust_remote_code=False, **origin)
-        if config is None:
-            config = TriaffineConfig(encoder_config=encoder_config, **config_kwargs)
-        elif config_kwargs:
-            raise ValueError("from_encoder: give either `config` or its fields as keywords, not both.")
-        else:
-            given = {key: value for key, value in config.to_dict().items() if key != "hidden_size"}
-            config = TriaffineConfig(**{**given, "encoder_config": encoder_config})
-        if config.triaffine_rank is not None and not config.has_tensor:
-            logger.warning(
-                f"`triaffine_rank` is {config.triaffine_rank}, which has no effect: a model with attention="
-                f"{config.attention!r} and scoring={config.scoring!r} has no triaffine tensor. Leave it out."
-            )
-        model = cls(config)
-        if attn_implementation is not None:
-            model.set_attn_implementation(attn_implementation)
-        pretrained, report = AutoModel.from_pretrained(
-            name_or_path, dtype=torch.float32, output_loading_info=True, **origin
-        )
-        missing = sorted(set(report["missing_keys"]) & set(model.encoder.state_dict()))
-        if missing:
-            raise ValueError(f"from_encoder: {name_or_path} has no weights for {', '.join(missing)}; is it an encoder?")
-        model.encoder.load_state_dict(pretrained.state_dict(), strict=False)  # it may have a pooler
-        refuse_broken(f"The weights in {name_or_path}", model.encoder)
-        if getattr(encoder_config, "is_encoder_decoder", False):  # BART runs, T5 does not
-            where = f"from_encoder: {name_or_path} does not run without the inputs of a decoder; give an encoder only"
-            with reading(where), evaluating(model):
-                model._hidden_of_random_subwords()
-        model.match_low_rank_start()
-        return model
-
-    def match_low_rank_start(self, drawn: Collection[str] | None = None) -> None:
-        """Scales the low-rank factors of an untrained model to the size of its encoder's vectors.
-
-        They are drawn for words near 0, the output of a BiLSTM, and would make scores many times too large on vectors
-        that come directly from an encoder. Measured by the mean square on random sub-words, after which scores have
-        about unit variance either way. `drawn` names the weights that are newly drawn, if not all are.
-        """
-        tensors = [
-            tensor
-            for name, tensor in self.head.named_modules(prefix="head")
-            if isinstance(tensor, TriaffineTensor)
-            and tensor.rank is not None
-            and (drawn is None or all(f"{name}.{factor}" in drawn for factor, _ in tensor.named_parameters()))
-        ]
-        if not tensors:
-            return
-        with evaluating(self):
-            moment = self._hidden_of_random_subwords().square().mean().item()
-            norm = mlp_squared_norm(moment, self.config.hidden_size, self.config.triaffine_dim)
-            for tensor in tensors:
-                tensor.match_inputs(norm)
-
-    def _hidden_of_random_subwords(self) -> Tensor:
-        """Word representations [4, N, H] of random sub-words, one per word, the same in every process."""
-        shape = (4, min(32, self.config.max_subwords))
-        vocabulary = self.encoder.config.vocab_size
-        input_ids = torch.randint(vocabulary, shape, generator=torch.Generator().manual_seed(0)).to(self.device)
-        unknown = torch.zeros_like(input_ids)
-        return self.represent_words(
-            input_ids,
-            attention_mask=torch.ones_like(input_ids),
-            word_index=torch.arange(shape[1], device=self.device).expand(shape),
-            num_words=torch.full((shape[0],), shape[1], device=self.device),
-            word_ids=unknown,
-            pos_ids=unknown,
-            char_ids=unknown.unsqueeze(-1),
-        )
 
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path: Any, *args: Any, **kwargs: Any) -> Any:
@@ -235,17 +135,14 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         model.origin = {name: kwargs[name] for name in ORIGIN_OPTIONS if name in kwargs}
         refuse_missing(where, report["missing_keys"] & _own_weights(model))
         refuse_broken(where, model)
-        model._start_mismatched([name for name, *_ in report["mismatched_keys"]])
-        return (model, report) if wants_report else model
-
-    def _start_mismatched(self, names: Collection[str]) -> None:
-        """Says which weights are newly initialized, because the files have them in other shapes, and scales them."""
-        if names:
+        if new := sorted(name for name, *_ in report["mismatched_keys"]):
             logger.warning(
-                f"Newly initialized, because the shapes in the file differ: {listed(sorted(names))}. Train the model "
-                "before you use it."
+                f"Newly initialized, because the shapes in the file differ: {listed(new)}. Train the model before you "
+                "use it."
             )
-            self.match_low_rank_start(drawn=names)
+            if model.start_weights is not None:
+                model.start_weights(new)
+        return (model, report) if wants_report else model
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickle and the hashes of data sets, without what must not, or cannot, be in a file.

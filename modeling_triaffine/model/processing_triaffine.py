@@ -11,11 +11,11 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from torch import Tensor
-from transformers import AutoTokenizer, BatchFeature, ProcessorMixin
+from transformers import BatchFeature, ProcessorMixin
 from transformers.utils import logging
 
 from .batches_triaffine import PADDING_VALUES, Feature, lay_out, pad_features, stack_arrays
@@ -23,9 +23,7 @@ from .checks_triaffine import check_integer, check_kind, reading, shortened
 from .options_triaffine import MODEL_OPTIONS, ModelOptions, ProcessorOptions
 from .repository_triaffine import (
     AUTO_MAP,
-    ORIGIN_OPTIONS,
     HubMixin,
-    check_available,
     complete_import,
     describe_missing,
     find_file,
@@ -47,7 +45,6 @@ from .text_triaffine import (
 )
 from .text_triaffine import sentence_splitter as make_sentence_splitter
 from .text_triaffine import word_splitter as make_word_splitter
-from .vocabularies_triaffine import UNKNOWN, VOCABULARIES_FILE, check_parts, count_vocabularies, read_vocabularies
 
 logger = logging.get_logger(__name__)
 
@@ -64,6 +61,10 @@ INSTEAD_OF = {
     "text_pair": "give context as `left_tokens` and `right_tokens`",
     "return_offsets_mapping": "`encode_text` gives each sentence with the offsets of its words",
 }
+
+VOCABULARIES_FILE = "vocabularies.json"
+VOCABULARY_PARTS = ("words", "pos", "chars")
+PADDING, UNKNOWN = "[PAD]", "[UNK]"
 
 PosTagger = Callable[[list[Sequence[str]]], Iterable[Sequence[str]]]
 # The character LSTM and the encoder read no more of a word: one of thousands of characters would widen the whole batch.
@@ -110,6 +111,9 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
 
     pos_tagger: PosTagger | None = None
     text_splitter: TextSplitter | None = None
+    # Set by the package: what a new model needs is not remote code.
+    from_encoder: ClassVar[Callable[..., Any]]
+    build_vocabularies: ClassVar[Callable[..., None]]
 
     def __init__(
         self,
@@ -132,7 +136,8 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
             check_integer("TriaffineProcessor", name, value, *LIMITS[name])
         check_kind("TriaffineProcessor", "sentence_splitter", sentence_splitter, str, "the name of one")
         check_kind("TriaffineProcessor", "vocabulary_parts", vocabulary_parts, (list, tuple), "a list of parts")
-        check_parts("vocabulary_parts", vocabulary_parts)
+        if unknown := [part for part in vocabulary_parts if part not in VOCABULARY_PARTS]:
+            raise ValueError(f"`vocabulary_parts` holds {unknown}; choose among {', '.join(VOCABULARY_PARTS)}.")
         # These raise for an unknown choice.
         make_word_splitter(word_splitter, tokenizer), make_sentence_splitter(sentence_splitter)
         self.max_subwords = max_subwords
@@ -147,16 +152,6 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         self._separator_id = _first_id(tokenizer, "sep_token_id", "eos_token_id")
         self._unknown_id = _first_id(tokenizer, "unk_token_id", "pad_token_id", "eos_token_id")
         self._pad_id = _first_id(tokenizer, "pad_token_id", "eos_token_id")
-
-    @classmethod
-    def from_encoder(cls, name_or_path: str, **options: Any) -> "TriaffineProcessor":
-        """The processor for a pretrained encoder; `options` are the arguments of the class, and `ORIGIN_OPTIONS`."""
-        origin = {name: options.pop(name) for name in ORIGIN_OPTIONS if name in options}
-        check_available(name_or_path, origin)
-        tokenizer = AutoTokenizer.from_pretrained(
-            name_or_path, add_prefix_space=True, trust_remote_code=False, **origin
-        )
-        return cls(tokenizer, **options)
 
     def __call__(
         self,
@@ -335,15 +330,6 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
             parts["char_ids"] = stack_arrays(spelled, 0).numpy() if spelled else np.zeros((0, 1), dtype=np.int64)
         return parts
 
-    def build_vocabularies(self, records: Iterable[dict[str, Any]], parts: Sequence[str], min_count: int = 1) -> None:
-        """Builds the vocabularies of the model's `parts` from the training records.
-
-        Ids: 0 padding, 1 unknown, then by decreasing frequency, ties in alphabetical order.
-        """
-        check_parts("parts", parts)
-        self.vocabularies |= count_vocabularies(records, parts, min_count)
-        self.vocabulary_parts = list(parts)
-
     def check_fits(self, config: Any) -> None:
         """Raises ValueError if the processor does not match the model of this configuration."""
         if self.max_subwords != config.max_subwords:
@@ -412,7 +398,7 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
             processor = super().from_pretrained(pretrained_model_name_or_path, **kwargs)
         if processor.vocabulary_parts:
             parts = processor.vocabulary_parts
-            processor.vocabularies = read_vocabularies(pretrained_model_name_or_path, parts, kwargs)
+            processor.vocabularies = _read_vocabularies(pretrained_model_name_or_path, parts, kwargs)
         return processor
 
 
@@ -472,6 +458,26 @@ def _needs_space(tokenizer: Any) -> bool:
     if last_of(["x", "the"], is_split_into_words=True) == in_text:
         return False
     return last_of(["x", " the"], is_split_into_words=True) == in_text
+
+
+def _read_vocabularies(
+    name_or_path: str | os.PathLike[str], parts: Sequence[str], kwargs: dict[str, Any]
+) -> dict[str, dict[str, int]]:
+    """The vocabularies saved with a processor; `kwargs` are those of `from_pretrained`."""
+    path = find_file(name_or_path, VOCABULARIES_FILE, kwargs)
+    if path is None:
+        raise FileNotFoundError(
+            f"{name_or_path} has no {VOCABULARIES_FILE}, but its processor reads {', '.join(parts)}: the folder is "
+            "incomplete. Save the processor there again, with the model it was trained with."
+        )
+    with reading(f"{path} is damaged (save the processor again)"):
+        vocabularies: dict[str, dict[str, int]] = json.loads(Path(path).read_text(encoding="utf-8"))
+        for part in parts:
+            vocabulary = vocabularies.get(part, {})
+            bad = {name: n for name, n in vocabulary.items() if type(n) is not int or not 0 <= n < len(vocabulary)}
+            if bad or UNKNOWN not in vocabulary:
+                raise ValueError(f"the vocabulary of {part} has no {UNKNOWN}, or ids from 0 up: {shortened(bad)}")
+    return vocabularies
 
 
 def _ids(names: Iterable[str], vocabulary: dict[str, int]) -> np.ndarray:

@@ -40,7 +40,6 @@ REMOTE_CODE_FILES = (
     "decoding_triaffine.py",
     "processing_triaffine.py",
     "batches_triaffine.py",
-    "vocabularies_triaffine.py",
     "text_triaffine.py",
     "modeling_triaffine.py",
     "words_triaffine.py",

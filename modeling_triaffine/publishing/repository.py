@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ..files import new_folder
 from ..model.configuration_triaffine import TriaffineConfig
-from ..model.processing_triaffine import TriaffineProcessor
+from ..model.processing_triaffine import VOCABULARIES_FILE, TriaffineProcessor
 from ..model.repository_triaffine import (
     HANDLER_FILE,
     REMOTE_CODE_FILES,
@@ -21,7 +21,6 @@ from ..model.repository_triaffine import (
     REQUIREMENTS_FILE,
     check_index,
 )
-from ..model.vocabularies_triaffine import VOCABULARIES_FILE
 from ..parsing import DataError, decode_text
 from .card_mark import card_text, is_edited
 from .model_card import CARD_NAME, check_repo_id, renew_card

@@ -24,7 +24,7 @@ from ..model.options_triaffine import MODEL_OPTIONS
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.text_triaffine import DEFAULT_WORD_SPLITTER, SUBWORDS, composed
 from ..model.text_triaffine import word_splitter as make_word_splitter
-from ..model.vocabularies_triaffine import number_names
+from ..new_model import match_low_rank_start, number_names
 from .arguments import NestedNERTrainingArguments
 from .corpora import NEEDED, Corpus, check_entities, label_names, read_corpus, tagger
 from .new_labels import Teacher, continue_with_labels
@@ -291,7 +291,7 @@ def _start_new(
         model = TriaffineForNestedNER.from_encoder(encoder, **fields)
     else:
         model = TriaffineForNestedNER(TriaffineConfig(encoder_config=encoder_config, **fields))
-        model.match_low_rank_start()
+        match_low_rank_start(model)
     if vectors is not None:
         table = vectors.table(processor.vocabularies["words"])
         model.words.word_embedding.weight.data.copy_(torch.from_numpy(table))

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..data.reading import GZIP_MAGIC, HEAD_SIZE, open_corpus
 from ..errors import missing_extra
-from ..model.vocabularies_triaffine import PADDING, UNKNOWN
+from ..model.processing_triaffine import PADDING, UNKNOWN
 
 Vectors = dict[str, np.ndarray]
 # First line of word2vec files and fastText's `.vec`: number of words, size of the vectors.

@@ -77,11 +77,11 @@ PROCESSORS: list[tuple[Any, str]] = [
 ]
 VOCABULARY_FILES: list[tuple[Any, str]] = [
     ([], "vocabularies.json is damaged"),
-    ({"words": ["gene"]}, r"`words` is \['gene'\]; give names with their ids"),
+    ({"words": ["gene"]}, "vocabularies.json is damaged"),
     ({"words": {"[PAD]": 0}}, r"the vocabulary of words has no \[UNK\]"),
-    ({"words": {**VOCABULARY, "gene": len(VOCABULARY) + 1}}, "words gives 'gene' the id "),
-    ({"words": {**VOCABULARY, "gene": -1}}, "words gives 'gene' the id -1"),
-    ({"words": {**VOCABULARY, "gene": 2.0}}, r"words gives 'gene' the id 2\.0"),
+    ({"words": {**VOCABULARY, "gene": len(VOCABULARY) + 1}}, "words .*{'gene': 3}"),
+    ({"words": {**VOCABULARY, "gene": -1}}, "words .*{'gene': -1}"),
+    ({"words": {**VOCABULARY, "gene": 2.0}}, r"words .*{'gene': 2\.0}"),
     (
         {"chars": VOCABULARY | {f"c{n}": n for n in range(2, 100)}},
         "vocabulary of chars has more entries than the model",

@@ -10,6 +10,7 @@ from transformers import AutoConfig, AutoModel, AutoModelForTokenClassification
 from modeling_triaffine import DataCollatorForNestedNER, TriaffineConfig, TriaffineForNestedNER
 from modeling_triaffine.model.factors_triaffine import TriaffineTensor
 from modeling_triaffine.model.modeling_triaffine import evaluating
+from modeling_triaffine.new_model import match_low_rank_start, words_of_random_subwords
 from tests.helpers.factors import FACTORS, HAVE_TENSORS, WITHOUT_WORDS, DiagonalTensor, fields_of
 from tests.helpers.portable import move_to_odd_addresses
 from tests.helpers.tiny import LABELS, save_tiny_encoder, tiny_model, tiny_processor
@@ -301,13 +302,13 @@ def test_low_rank_scores_start_with_about_unit_variance(tmp_path, attention, sco
     labels = {"id2label": dict(enumerate([*map(str, range(15)), "None"]))}
     sizes = {"triaffine_rank": rank, "triaffine_dim": dim, "lstm_hidden_size": lstm_hidden_size}
     model = tiny_model(encoder, **labels, **sizes, attention=attention, scoring=scoring)
-    hidden = model._hidden_of_random_subwords()
+    hidden = words_of_random_subwords(model)
     attention_factor, boundaries = model.head.attention(hidden)
     scoring_factor, _ = model.head.scoring(hidden, boundaries)
     for factor in (attention_factor, scoring_factor):
         assert 0.5 < factor.whole_cube().square().mean().sqrt() < 2
     before = {name: weight.clone() for name, weight in model.head.named_parameters()}
-    model.match_low_rank_start()  # they fit already
+    match_low_rank_start(model)  # they fit already
     assert all(torch.allclose(weight, before[name], rtol=1e-3) for name, weight in model.head.named_parameters())
 
 
@@ -315,11 +316,11 @@ def test_a_tensor_of_another_form_is_scaled_to_its_inputs_too(encoder):
     """Whatever `triaffine_rank` is and its factors are called; of a part that is loaded, nothing is."""
     model = tiny_model(encoder)
     model.head.scoring.triaffine = tensor = DiagonalTensor(3, 6)
-    model.match_low_rank_start(drawn=["head.label_bias", "head.scoring.triaffine.first"])
+    match_low_rank_start(model, ["head.label_bias", "head.scoring.triaffine.first"])
     assert tensor.squared_norm == 1
-    model.match_low_rank_start(drawn=["head.scoring.triaffine.first", "head.scoring.triaffine.last"])
+    match_low_rank_start(model, ["head.scoring.triaffine.first", "head.scoring.triaffine.last"])
     drawn, tensor.squared_norm = tensor.squared_norm, 1
-    model.match_low_rank_start()
+    match_low_rank_start(model)
     assert tensor.squared_norm == drawn != 1
 
 
@@ -335,4 +336,4 @@ def test_a_rank_without_a_tensor_has_no_effect_and_is_told(encoder, caplog, atte
 @pytest.mark.parametrize("max_subwords", [12, 40])
 def test_low_rank_models_start_with_any_encoder_window(encoder, max_subwords):
     model = tiny_model(encoder, triaffine_rank=4, max_subwords=max_subwords)
-    assert model._hidden_of_random_subwords().isfinite().all()
+    assert words_of_random_subwords(model).isfinite().all()

@@ -359,7 +359,7 @@ def test_damaged_or_missing_files_are_reported(encoder, tmp_path):
     processor = tiny_processor(encoder)
     processor.build_vocabularies([{"tokens": ["x"], "pos": []}], ["chars"])
     processor.save_pretrained(tmp_path)
-    for content, message in (("{", r"vocabularies\.json is damaged"), ('{"words": {}}', "no vocabulary of chars")):
+    for content, message in (("{", r"vocabularies\.json is damaged"), ('{"words": {}}', "vocabulary of chars has no")):
         (tmp_path / "vocabularies.json").write_text(content)
         with pytest.raises(ValueError, match=message):
             TriaffineProcessor.from_pretrained(tmp_path)

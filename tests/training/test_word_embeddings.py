@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from modeling_triaffine import TriaffineForNestedNER, TriaffineProcessor
-from modeling_triaffine.model.vocabularies_triaffine import number_names
+from modeling_triaffine.new_model import number_names
 from modeling_triaffine.training.run import prepare_run, train_and_save
 from modeling_triaffine.training.word_vectors import read_word_vectors
 from tests.helpers.micro_training import micro_records, run_arguments, write_corpus, write_recipe
