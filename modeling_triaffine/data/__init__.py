@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from .formats import FORMATS, register_format
     from .loading import load_nested_ner, load_texts
     from .reading import document_name, numbered_lines
-    from .schema import CorpusError, Entity, Record, RecordChecker, Text
+    from .record_checker import RecordChecker
+    from .schema import CorpusError, Entity, Record, Text
     from .splitting import spacy_splitter
     from .statistics import corpus_statistics
     from .writing import WRITERS, write_nested_ner
@@ -35,7 +36,8 @@ _NAMES = {
     "formats": ("FORMATS", "register_format"),
     "loading": ("load_nested_ner", "load_texts"),
     "reading": ("document_name", "numbered_lines"),
-    "schema": ("CorpusError", "Entity", "Record", "RecordChecker", "Text"),
+    "record_checker": ("RecordChecker",),
+    "schema": ("CorpusError", "Entity", "Record", "Text"),
     "splitting": ("spacy_splitter",),
     "statistics": ("corpus_statistics",),
     "writing": ("WRITERS", "write_nested_ner"),

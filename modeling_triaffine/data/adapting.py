@@ -8,30 +8,25 @@ from typing import Any
 
 from datasets import ClassLabel, Dataset, DatasetDict, LargeList, List, concatenate_datasets
 
-from ..parsing import shown
 from .alignment import WordSplitter
 from .context import AnyDataset
+from .corpus_format import check_columns
 from .documents import DEFAULT_SENTENCE_SPLITTER, Document, Sentence, document_of_words, sentences_of
 from .features import FEATURES, as_records
 from .formats.bigbio import BIGBIO, bigbio_document
-from .formats.tags import RULE, STANDARD, TagScheme, decode_tags, scheme_of
-from .formats.text_spans import FIELDS as FIELDS_OF_TEXT
+from .formats.tags import TagScheme
 from .formats.text_spans import TextForm, annotated_text
+from .formats.word_tags import entities_in, scheme_of_cells
 from .json_records import JsonObject
-from .schema import RecordChecker
+from .record_checker import RecordChecker
 
 logger = logging.getLogger(__name__)
 
-FIELDS = {"tokens": {"tokens", "entities", "pos", "id", "doc_id"}, "text": FIELDS_OF_TEXT}
-"""The fields that can have columns, by the one that is the sentence or text."""
+OF_ENTITIES = ("start", "end", "type", "inclusive_end")
 HEAD_ROWS = 1000
 """Rows from which it is seen how the tags of a column are written."""
 PART_SIZE = 10_000
 """Sentences that are in memory as Python's objects, which take several times as much as a data set."""
-TAGS_OR_SPANS = (
-    f"{RULE}; a span is an object with start, end and type. If the column has numbers in place of tags, name them: "
-    "dataset.cast_column(column, List(ClassLabel(names=[…])))"
-)
 
 
 def adapt_dataset(
@@ -46,12 +41,12 @@ def adapt_dataset(
 
     Args:
         dataset: rows of tokens or of texts; a `DatasetDict` is converted split by split.
-        columns: field → column. Either `tokens` or `text`; `entities`: for tokens, one or several columns of IOB2 or
-            BIOES tags (strings or class labels) or a column of spans by tokens; for texts, a column of spans by
-            characters with start, end and label, in the forms of the format "text_spans", or with the names given as
-            `start`, `end` and `type`, and `inclusive_end` if the end is that of the last character. Optionally `id`,
-            and for tokens `pos` and `doc_id`; without `doc_id`, and for texts, every row is a document of its own. Or
-            "bigbio_kb", for a data set with that schema.
+        columns: field → column. Either `tokens` or `text`; `entities`: for tokens, one or several columns of tags
+            (strings, class labels, or numbers of the tags `names`) or of spans by tokens; for texts, a column of spans
+            by characters in the forms of the format "text_spans". Spans have start, end and label, or the names given
+            as `start`, `end` and `type`, and with `inclusive_end` their last token or character is that at the end.
+            Optionally `id`, and for tokens `pos` and `doc_id`; without `doc_id`, and for texts, every row is a document
+            of its own. Or "bigbio_kb", for a data set with that schema.
         labels: the entity types allowed; None allows any.
         word_splitter, sentence_splitter: how texts are split, see `load_nested_ner`.
 
@@ -114,28 +109,19 @@ def _columns_named(columns: Mapping[str, Any], known: Sequence[str]) -> list[str
     Raises:
         ValueError: the fields are not those of tokens or of texts, or a column is unknown.
     """
-    content = "text" if "text" in columns else "tokens"
-    if not {content, "entities"} <= columns.keys() <= FIELDS[content]:
-        raise ValueError(
-            f"`columns` names {sorted(columns)}. Name `tokens` and `entities`, optionally `pos`, `id` and `doc_id`; or "
-            "`text` and `entities`, optionally `id`, `start`, `end`, `type` and `inclusive_end`: every text is a "
-            "document of its own, without tags."
-        )
-    named: list[str] = []
-    for field, value in columns.items():
-        if content == "text" and field in ("start", "end", "type", "inclusive_end"):
-            continue  # of the entities
-        if isinstance(value, str) and content == "text" and value not in known:
-            named.append(value.partition(".")[0])
-        elif isinstance(value, str):
-            named.append(value)
-        elif isinstance(value, (list, tuple)) and (content, field) == ("tokens", "entities"):
-            named += value
-        else:
-            raise ValueError(
-                f"`columns` names {value!r} as {field!r}. Name one column; several only for `entities` of `tokens`."
-            )
-    if missing := sorted(set(named) - set(known)):
+    of_texts = "text" in columns
+    if of_texts:
+        check_columns(columns, ("text", "entities"), ("id", *OF_ENTITIES))
+    else:
+        check_columns(columns, ("tokens", "entities"), ("pos", "id", "doc_id", "names", *OF_ENTITIES))
+    named: list[Any] = []
+    for field, column in columns.items():
+        if field == "entities" and not of_texts and isinstance(column, (list, tuple)):
+            named += column
+        elif field not in ("names", *OF_ENTITIES):
+            is_path = of_texts and isinstance(column, str) and column not in known
+            named.append(column.partition(".")[0] if is_path else column)
+    if missing := [column for column in named if column not in known]:
         raise ValueError(f"`columns` names {missing}, but the data set has {list(known)}.")
     return list(dict.fromkeys(named))
 
@@ -147,16 +133,22 @@ def _of_words(dataset: Dataset, columns: Any, name: str, check: RecordChecker) -
     features = dataset.features
     schemes = {column: _scheme(dataset, column, features[column]) for column in named}
     for number, (row, where) in enumerate(_rows(dataset, check)):
+        record = JsonObject(row, where, check)
         identifier = _value(row, columns, "id", f"{name}:{number}")
         doc_id = _value(row, columns, "doc_id", identifier)
-        raw = {"id": identifier, "doc_id": doc_id, "sent_id": numbers[doc_id], "tokens": row[columns["tokens"]]}
-        num_tokens = len(check.typed(raw, "tokens", list, where))
-        raw["entities"] = [
-            entity
-            for column in named
-            for entity in _entities(row[column], column, schemes[column], num_tokens, where, check)
-        ]
-        fields = {**raw, "pos": row[columns["pos"]] if "pos" in columns else []}
+        tokens = record.value(columns["tokens"], list)
+        fields = {
+            "id": identifier,
+            "doc_id": doc_id,
+            "sent_id": numbers[doc_id],
+            "tokens": tokens,
+            "pos": row[columns["pos"]] if "pos" in columns else [],
+            "entities": [
+                entity
+                for column in named
+                for entity in entities_in(record, column, schemes[column], len(tokens), columns)
+            ],
+        }
         yield document_of_words(doc_id, [Sentence(fields, where)])
         numbers[doc_id] += 1
 
@@ -169,12 +161,11 @@ def _value(row: Mapping[str, Any], columns: Mapping[str, Any], field: str, defau
 
 def _of_texts(dataset: Dataset, columns: Any, name: str, check: RecordChecker) -> Iterator[Document]:
     for number, (row, where) in enumerate(_rows(dataset, check)):
-        default_id = f"{name}:{number}"
+        record, default_id = JsonObject(row, where, check), f"{name}:{number}"
         if isinstance(columns, str):
-            yield bigbio_document(row, default_id, where, check)
+            yield bigbio_document(record, default_id)
         else:
-            form = TextForm.named(columns)
-            yield annotated_text(JsonObject(row, where, check), default_id, form)
+            yield annotated_text(record, default_id, TextForm.named(columns))
 
 
 def _rows(dataset: Dataset, check: RecordChecker) -> Iterator[tuple[dict[str, Any], str]]:
@@ -202,8 +193,6 @@ def _readable(value: Any, feature: Any) -> Any:
         if not fields or not all(isinstance(feature[name], (List, LargeList)) for name in feature):
             return fields
         lists = [values or [] for values in fields.values()]
-        if len(set(map(len, lists))) > 1:
-            raise ValueError(f"its lists {', '.join(fields)} differ in length")
         return [dict(zip(fields, one, strict=True)) for one in zip(*lists, strict=True)]
     return value
 
@@ -214,30 +203,5 @@ def _scheme(dataset: Dataset, column: str, feature: Any) -> TagScheme | None:
     if getattr(of_words, "dtype", "null") == "null" or isinstance(of_words, Mapping):
         return None
     if isinstance(of_words, ClassLabel):
-        return scheme_of(of_words.names) or STANDARD
-    cells = chain.from_iterable(row or () for row in dataset[:HEAD_ROWS][column])
-    return scheme_of(cell for cell in cells if isinstance(cell, str)) or STANDARD
-
-
-def _entities(
-    values: Any, column: str, scheme: TagScheme | None, num_tokens: int, where: str, check: RecordChecker
-) -> Sequence[Any]:
-    """The entities in a column of tags, or its spans, which are checked later."""
-    if not isinstance(values, list):
-        raise check.error(where, f"field '{column}' is {shown(values)}", "It must be a list of tags or of spans")
-    if scheme is None and all(isinstance(value, Mapping) for value in values):
-        return [_span(value) for value in values]
-    scheme = scheme or STANDARD
-    if wrong := [tag for tag in values if not (isinstance(tag, str) and scheme.fits(tag))]:
-        raise check.error(where, f"field '{column}' has {shown(wrong[0])}", TAGS_OR_SPANS)
-    if len(values) != num_tokens:
-        problem = f"field '{column}' has {len(values)} tags for {num_tokens} tokens"
-        raise check.error(where, problem, "Give one tag for each token")
-    return list(decode_tags((scheme.read(tag) or () for tag in values), check, scheme.note))
-
-
-def _span(value: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The span with its `label` renamed to `type`, unless it has a type."""
-    if value.get("type") is None and "label" in value:
-        return {**{name: value[name] for name in value if name != "label"}, "type": value["label"]}
-    return value
+        return scheme_of_cells(of_words.names)
+    return scheme_of_cells(chain.from_iterable(row or () for row in dataset[:HEAD_ROWS][column]))

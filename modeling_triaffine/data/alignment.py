@@ -16,8 +16,9 @@ from datasets import Dataset, DatasetDict
 
 from ..model.text_triaffine import FINER_SPLITTERS, INVISIBLE_SPACES, LONGEST_STRING, check_words
 from ..model.text_triaffine import word_splitter as named_word_splitter
+from .counts import describe_losses, describe_remedies
 from .features import as_records
-from .schema import CONTEXT_FIELDS, Entity, describe_losses, describe_remedies
+from .schema import CONTEXT_FIELDS, Entity
 
 logger = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ The formats themselves are in their readers' modules; `formats/` lists them, `de
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -103,3 +103,10 @@ class CorpusFormat:
             for name, start, stop in zip(self.split_starts, starts, stops, strict=True)
             if start < num_sentences
         }
+
+
+def check_columns(columns: Mapping[str, object], required: Iterable[str], optional: Iterable[str] = ()) -> None:
+    """Raises ValueError unless `columns` names all that are required, and perhaps optional ones."""
+    if not {*required} <= columns.keys() <= {*required, *optional}:
+        further = f", optionally {', '.join(sorted(optional))}" if optional else ""
+        raise ValueError(f"`columns` names {sorted(columns)}. Name {' and '.join(required)}{further}.")

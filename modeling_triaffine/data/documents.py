@@ -37,7 +37,8 @@ from .alignment import (
     split_words,
 )
 from .counting import BYTE_ORDER_MARK, COUNTS, in_characters, positions, possible_counts, remedy_of_counts
-from .schema import CorpusError, Entity, Record, RecordChecker, Text
+from .record_checker import RecordChecker
+from .schema import CorpusError, Entity, Record, Text
 
 DEFAULT_SENTENCE_SPLITTER = "punctuation"
 SHOWN_AROUND = 20  # characters of context on either side of an example
@@ -359,7 +360,7 @@ def _counted_in_characters(document: Document, check: RecordChecker) -> Document
     document = _with_characters(document, check)
     if document.text is None:
         return document
-    check.check_encodable(document.text, "text", document.where)
+    check.typed({"text": document.text}, "text", str, document.where)
     if check.offsets is not None:
         return _named_count(document, check, check.offsets)
     quoted = any(annotation.quote for annotation in document.annotations)

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import Strict
 
 from ..model.text_triaffine import Offsets
-from .documents import Annotation
-from .reading import open_corpus, parse_json, read_head
-from .schema import CorpusError, Kind, RecordChecker, names_of
+from .documents import Annotation, Document
+from .reading import document_name, open_corpus, parse_json, read_head
+from .record_checker import Kind, RecordChecker, names_of
+from .schema import CorpusError
 
 JSON_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[{}\[\]:]', re.DOTALL)
 """Strings (the last one may be truncated), brackets and colons: enough to find the keys of a JSON object."""
+Pair = Annotated[tuple[int, int], Strict(False)]
+Span = Annotated[tuple[int, int, str], Strict(False)]
+"""Lists of two numbers, and of two numbers and a type."""
 
 
 def json_values(path: Path, check: RecordChecker) -> Iterator[tuple[object, str]]:
@@ -70,21 +77,28 @@ class JsonObject:
         raw: what was found; CorpusError, with the `remedy`, unless it is an object.
         where: its place in the file: "line 3".
         name: of the object in that place: "passages[0].annotations[2]"; empty for the record itself.
+        number: of the record in its file.
     """
 
     def __init__(
-        self, raw: object, where: str, check: RecordChecker, name: str = "", remedy: str = "See docs/corpora.md"
+        self,
+        raw: object,
+        where: str,
+        check: RecordChecker,
+        name: str = "",
+        remedy: str = "See docs/corpora.md",
+        number: int = 0,
     ):
         self.fields = check.mapping(raw, where, f"field '{name}'" if name else "the record", remedy)
-        self.where, self.check, self.name = where, check, name
+        self.where, self.check, self.name, self.number = where, check, name, number
 
     def name_of(self, field: str) -> str:
         return f"{self.name}.{field}" if self.name else field
 
-    def value(self, field: str, kind: type[Kind]) -> Kind:
-        """The value of a required field of type str, int or list; the field may be a path, such as "data.text"."""
+    def value(self, field: str, kind: type[Kind], remedy: str = "") -> Kind:
+        """The value of a required field of this type; the field may be a path, such as "data.text"."""
         owner, name = self._owner(field)
-        return self.check.typed(owner.fields, name, kind, self.where, owner.name)
+        return self.check.typed(owner.fields, name, kind, self.where, owner.name, remedy)
 
     def get(self, field: str) -> object:
         """The value of a field, which may be a path; None if it is missing."""
@@ -113,22 +127,27 @@ class JsonObject:
     def object(self, field: str, remedy: str) -> JsonObject:
         return JsonObject(self.fields.get(field), self.where, self.check, self.name_of(field), remedy)
 
-    def objects(self, field: str, remedy: str = "See docs/corpora.md") -> Iterator[JsonObject]:
-        """The objects in a required list."""
-        for index, raw in enumerate(self.value(field, list)):
+    def objects(self, field: str, remedy: str = "See docs/corpora.md", optional: bool = False) -> Iterator[JsonObject]:
+        """The objects in a list; none if the list is `optional` and missing or null."""
+        found = self.value(field, list) if not optional or self.fields.get(field) is not None else []
+        for index, raw in enumerate(found):
             yield JsonObject(raw, self.where, self.check, f"{self.name_of(field)}[{index}]", remedy)
 
-    def optional_objects(self, field: str) -> Iterator[JsonObject]:
-        """The objects in a list; none if it is missing or null."""
-        return self.objects(field) if self.fields.get(field) is not None else iter(())
+    def first_of(self, names: Sequence[str]) -> str:
+        """Of several names of one field, the first that has a value; CorpusError if none is there."""
+        there = [name for name in names if self.get(name) is not None] or [one for one in names if one in self.fields]
+        if there:
+            return there[0]
+        plain = " or ".join(name for name in names if "." not in name)
+        raise self.error(names[0], f"is missing; the fields are {names_of(self.fields)}", f"Name it {plain}")
 
     def require(
         self, fields: Sequence[str], form: str, remedy: str = "Give files of this form, or name another format"
     ) -> None:
         """Raises CorpusError, which names the fields there are, unless all these are among them."""
         if missing := [field for field in fields if field not in self.fields]:
-            problem = f"field '{missing[0]}' is missing, so this is not {form}; its fields are {names_of(self.fields)}"
-            raise self.check.error(self.where, problem, remedy)
+            problem = f"is missing, so this is not {form}; its fields are {names_of(self.fields)}"
+            raise self.error(missing[0], problem, remedy)
 
     def note_other_fields(self, *known: str) -> None:
         for field in self.fields.keys() - {*known}:
@@ -142,3 +161,25 @@ class JsonObject:
         """The entity that this object describes; the quote is its field `quoted`, if it has one."""
         quote = self.value(quoted, str) if self.get(quoted) else None
         return Annotation(self.name, tuple(fragments), kind, quote, self.where)
+
+
+def json_reader(
+    document_of: Callable[[JsonObject, str], Document | None], fields: str
+) -> Callable[[Path, RecordChecker], Iterator[Document]]:
+    """A reader (`CorpusFormat.read`) of JSON whose every record is a document.
+
+    Args:
+        document_of: the document of a record, which is named by its number in the file if it has no name; None if it is
+            not to be read.
+        fields: what a record is expected to have, for messages.
+    """
+
+    def read(path: Path, check: RecordChecker) -> Iterator[Document]:
+        for number, (raw, where) in enumerate(json_values(path, check)):
+            with check.record():
+                record = JsonObject(raw, where, check, remedy=f"A record has the fields {fields}", number=number)
+                document = document_of(record, f"{document_name(path, check)}:{number}")
+                if document is not None:
+                    yield document
+
+    return read

@@ -25,12 +25,14 @@ from ..model import text_triaffine
 from .alignment import WordSplitter
 from .corpus_format import CorpusFormat
 from .counting import COUNTS
+from .counts import BAD_RECORDS
 from .detection import format_of_columns, known_formats, read_as
 from .documents import DEFAULT_SENTENCE_SPLITTER, Document, num_entities, sentences_of, text_of
 from .features import FEATURES
 from .formats import FORMATS
 from .reading import read_head
-from .schema import BAD_RECORDS, CorpusError, Record, RecordChecker, Text
+from .record_checker import RecordChecker
+from .schema import CorpusError, Record, Text
 from .splits import CorpusPath, Part, PathLike, find_splits
 
 logger = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from .documents import Annotation, Document
-from .schema import RecordChecker
+from .record_checker import RecordChecker
 
 MAX_GAP = 100_000
 """Characters between two passages: a larger offset is a mistake, and not filled with spaces."""

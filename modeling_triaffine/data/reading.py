@@ -17,7 +17,8 @@ from xml.parsers import expat
 
 from ..parsing import DataError, decode_json, decode_text
 from .counting import BYTE_ORDER_MARK
-from .schema import CorpusError, RecordChecker
+from .record_checker import RecordChecker
+from .schema import CorpusError
 
 GZIP_MAGIC, ZIP_MAGIC = b"\x1f\x8b", b"PK\x03\x04"
 HEAD_SIZE = 1 << 16
@@ -77,8 +78,7 @@ def document_name(path: Path, check: RecordChecker) -> str:
         >>> document_name(Path("news/monday.txt.gz"), RecordChecker(Path("news")))
         'monday'
     """
-    inside = check.folder is not None and check.folder in path.parents
-    return path.relative_to(check.folder or "").with_name(stem(path)).as_posix() if inside else stem(path)
+    return Path(name_in_corpus(path, check.folder or path)).with_name(stem(path)).as_posix()
 
 
 def read_head(path: Path) -> str:

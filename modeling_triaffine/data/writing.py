@@ -23,7 +23,8 @@ from .counting import BYTE_ORDER_MARK
 from .features import FEATURES
 from .formats.iob2 import DOCUMENT_START, POS_NAME, TAGS_NAME, TOKENS_NAME
 from .formats.tags import BETWEEN_TAGS, OUTSIDE
-from .schema import CONTEXT_FIELDS, RecordChecker
+from .record_checker import RecordChecker
+from .schema import CONTEXT_FIELDS
 from .writing_texts import (
     LINE_ENDS,
     TextDocument,

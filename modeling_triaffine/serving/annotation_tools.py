@@ -19,7 +19,8 @@ from starlette.responses import RedirectResponse, Response
 
 from ..data.formats.cas import STRING, layer_type, parse_xmi
 from ..data.reading import parse_xml
-from ..data.schema import CorpusError, RecordChecker
+from ..data.record_checker import RecordChecker
+from ..data.schema import CorpusError
 from ..data.writing_texts import FROM_NAME, TO_NAME, label_studio_prediction
 from .batching import Item
 from .finding import Find, FindEach, Outcome

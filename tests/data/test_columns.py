@@ -231,20 +231,20 @@ class TestIob2:
         }
 
     @pytest.mark.parametrize(
-        "columns",
+        ("columns", "problem"),
         [
-            {},
-            {"tokens": 0},
-            {"tokens": 0, "entities": []},
-            {"tokens": 0, "entities": [0]},
-            {"tokens": 0, "entities": [9]},
-            {"tokens": 0, "entities": [-1]},
-            {"tokens": "a", "entities": [1]},
-            {"tokens": 0, "entities": [1], "lemma": 2},
+            ({}, r"names \[\]\. Name tokens and entities, optionally pos"),
+            ({"tokens": 0}, r"names \['tokens'\]\."),
+            ({"tokens": 0, "entities": [1], "lemma": 2}, r"names \['entities', 'lemma', 'tokens'\]"),
+            ({"tokens": 0, "entities": []}, "there are 3"),
+            ({"tokens": 0, "entities": [0]}, "distinct"),
+            ({"tokens": 0, "entities": [9]}, "there are 3. Name them as in {'tokens': 0"),
+            ({"tokens": 0, "entities": [-1]}, "indices from 0"),
+            ({"tokens": "a", "entities": [1]}, "'tokens': 'a'"),
         ],
     )
-    def test_wrong_columns(self, tmp_path, columns):
-        with pytest.raises(ValueError, match=r"`columns` .*There are 3; name them as in {'tokens': 0"):
+    def test_wrong_columns(self, tmp_path, columns, problem):
+        with pytest.raises(ValueError, match=f"`columns` .*{problem}"):
             read(write_files(tmp_path, {"a.conll": DANISH}), columns=columns)
 
 

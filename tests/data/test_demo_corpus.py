@@ -10,7 +10,7 @@ import pytest
 from modeling_triaffine.data import demo
 from modeling_triaffine.data.alignment import detokenize, record_as_text
 from modeling_triaffine.data.demo import CAST, GRAMMAR, NAMES_OF_A_CAST, demo_corpus, write_demo_corpus
-from modeling_triaffine.data.schema import RecordChecker
+from modeling_triaffine.data.record_checker import RecordChecker
 from modeling_triaffine.data.statistics import corpus_statistics
 
 TYPES = {"PERSON", "ORGANIZATION", "LOCATION", "FACILITY", "EVENT"}

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ...model.text_triaffine import Offsets
 from ..documents import Annotation, Document
-from ..schema import RecordChecker
+from ..record_checker import RecordChecker
 from .ldc import TAG, AnnotationFiles, entity_mentions, format_of_pairs, numbers, overlaps, read_source, unescape
 
 # ACE 2005 has the same documents in several stages of annotation, here from the first to the last.

@@ -21,7 +21,7 @@ from ..documents import Annotation, Document
 from ..json_records import JsonObject, json_values
 from ..passages import Passage, document_of_passages
 from ..reading import document_name, read_head, xml_elements
-from ..schema import RecordChecker
+from ..record_checker import RecordChecker
 
 TYPE = "type"
 WRAPPERS = ("documents", "PubTator3")
@@ -44,24 +44,24 @@ def _bioc_document(document: JsonObject, doc_id: str) -> Document:
     document.require(["passages"], "a document of BioC")
     parts = [document]
     with_text = []
-    for passage in document.optional_objects("passages"):
-        sentences = list(passage.optional_objects("sentences"))
+    for passage in document.objects("passages", optional=True):
+        sentences = list(passage.objects("sentences", optional=True))
         parts += [passage, *sentences]
         with_text += [passage] if passage.fields.get("text") else sentences
     passages = [Passage(part.value("offset", int), part.value("text", str), part.name) for part in with_text]
     annotations = []
     for part in parts:
-        if relations := list(part.optional_objects("relations")):
+        if relations := list(part.objects("relations", optional=True)):
             document.check.note("relations ignored", len(relations))
-        annotations += [_bioc_annotation(found) for found in part.optional_objects("annotations")]
+        annotations += [_bioc_annotation(found) for found in part.objects("annotations", optional=True)]
     return document_of_passages(doc_id, passages, annotations, document.where, document.check)
 
 
 def _bioc_annotation(annotation: JsonObject) -> Annotation:
     infons = annotation.object("infons", f"It must have the key '{TYPE}'")
-    infons.require([TYPE], f"an annotation of an entity ({infons.name})")
+    infons.require([TYPE], "an annotation of an entity")
     fragments = []
-    for location in annotation.optional_objects("locations"):
+    for location in annotation.objects("locations", optional=True):
         offset, length = location.value("offset", int), location.value("length", int)
         fragments.append((offset, offset + length))
     return annotation.annotation(fragments, infons.value(TYPE, str))

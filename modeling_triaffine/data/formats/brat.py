@@ -19,7 +19,7 @@ from pathlib import Path
 from ..corpus_format import CorpusFormat
 from ..documents import Annotation, Document
 from ..reading import name_in_corpus, numbered_lines, read_text, visible_paths
-from ..schema import RecordChecker
+from ..record_checker import RecordChecker
 
 TEXT_SUFFIX, ANNOTATION_SUFFIX = ".txt", ".ann"
 ANNOTATION_SUFFIXES = (ANNOTATION_SUFFIX, ".a1")

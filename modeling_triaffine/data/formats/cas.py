@@ -10,23 +10,18 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import missing_extra
 from ...model.text_triaffine import Offsets
-from ..corpus_format import CorpusFormat, Keys
+from ..corpus_format import CorpusFormat, Keys, check_columns
 from ..documents import Annotation, Document
 from ..json_records import record_keys
-from ..reading import (
-    name_in_corpus,
-    open_corpus,
-    parse_json,
-    read_head,
-    reject_entity_declarations,
-    visible_paths,
-)
-from ..schema import CorpusError, RecordChecker
+from ..reading import name_in_corpus, open_corpus, parse_xml, read_head, visible_paths
+from ..record_checker import RecordChecker
+from ..schema import CorpusError
 
 if TYPE_CHECKING:
     from cassis import Cas
@@ -79,11 +74,7 @@ def annotated_cas(cas: Cas, layer: str, feature: str, where: str, check: RecordC
     text = cas.sofa_string
     if not text:
         return Document(doc_id, where, "")
-    features = [one.name for one in layer_type(cas, layer, where, check).all_features]
-    if feature not in features:
-        found = ", ".join(map(repr, features))
-        problem = f"the layer {layer!r} has no feature {feature!r}; its features are {found}"
-        raise check.error(where, problem, "Name one of them: columns={'entities': 'layer:feature'}")
+    layer_type(cas, layer, where, check, feature)
     annotations = []
     for number, one in enumerate(cas.select(layer)):
         kind = one.get(feature)
@@ -94,22 +85,25 @@ def annotated_cas(cas: Cas, layer: str, feature: str, where: str, check: RecordC
         else:
             fragments = ((one.begin, one.end),)
             annotations.append(Annotation(f"{layer}[{number}]", fragments, type=kind, quote=None, where=where))
-    has_sentences = cas.typesystem.contains_type(SENTENCE)
-    borders = sorted(
-        {border for one in cas.select(SENTENCE) for border in (one.begin, one.end)} if has_sentences else ()
-    )
-    if outside := [border for border in borders if not 0 <= border <= len(text)]:
-        problem = f"a sentence begins or ends at {outside[0]}, the text has {len(text)} characters"
-        raise check.error(where, problem, "Export the document again")
-    return Document(doc_id, where, text, annotations, borders, has_sentences=bool(borders))
+    sentences = cas.select(SENTENCE) if cas.typesystem.contains_type(SENTENCE) else ()
+    borders = {border for one in sentences for border in (one.begin, one.end) if 0 <= border <= len(text)}
+    return Document(doc_id, where, text, annotations, sorted(borders), has_sentences=bool(borders))
 
 
-def layer_type(cas: Cas, layer: str, where: str, check: RecordChecker) -> Any:
-    """The type of a layer; CorpusError, which names the layers there are, if there is none."""
+def layer_type(cas: Cas, layer: str, where: str, check: RecordChecker, feature: str | None = None) -> Any:
+    """The type of a layer; CorpusError, which names those there are, if there is none, or it has no such feature."""
+    names: set[str] = set()
     if cas.typesystem.contains_type(layer):
-        return cas.typesystem.get_type(layer)
-    used = sorted({one.type.name for one in cas.select_all_annotations()})
-    problem = f"there is no layer {layer!r}; the layers with annotations are {', '.join(map(repr, used)) or 'none'}"
+        found = cas.typesystem.get_type(layer)
+        names = {one.name for one in found.all_features}
+        if feature is None or feature in names:
+            return found
+    if names:
+        problem, there = f"the layer {layer!r} has no feature {feature!r}; its features are", names
+    else:
+        problem = f"there is no layer {layer!r}; the layers with annotations are"
+        there = {one.type.name for one in cas.select_all_annotations()}
+    problem += f" {', '.join(map(repr, sorted(there))) or 'none'}"
     raise check.error(where, problem, "Name the layer and feature: columns={'entities': 'layer:feature'}")
 
 
@@ -119,16 +113,11 @@ def parse_xmi(xmi: bytes, type_system: bytes, where: str, check: RecordChecker) 
     Raises:
         CorpusError: it cannot be read.
     """
-    cassis = _cassis(where)
-    try:
-        for data in (xmi, type_system):
-            reject_entity_declarations(io.BytesIO(data), check, where)
+    for data in (xmi, type_system):
+        parse_xml(data, check, where)
+    with _readable_by_cassis(where, check) as cassis:
         types = cassis.load_typesystem(io.BytesIO(type_system))
         return _view_with_text(cassis.load_cas_from_xmi(io.BytesIO(xmi), typesystem=types))
-    except CorpusError:
-        raise
-    except Exception as error:  # files of another kind make cassis fail in any way
-        raise _not_read(error, where, check) from None
 
 
 def make_cas(text: str, sentences: Sequence[Sequence[Offsets]], entities: Sequence[Mapping[str, Any]]) -> Cas:
@@ -159,33 +148,29 @@ def _load(file: Path, name: str, check: RecordChecker) -> Cas:
         if not type_system.is_file():
             raise check.error(name, f"its type system, {TYPE_SYSTEM}, is not in its folder", "Add it, or export JSON")
         return parse_xmi(data, type_system.read_bytes(), name, check)
-    cassis = _cassis(name)
-    found = check.mapping(parse_json(data, check, name), name, "the CAS", "Export 'UIMA CAS JSON'")
-    if missing := sorted(JSON_KEYS - found.keys()):
-        problem = f"it has no field {missing[0]!r}, so it is not UIMA CAS JSON 0.4; its fields are {sorted(found)[:5]}"
-        raise check.error(name, problem, "Export 'UIMA CAS JSON 0.4.0', or XMI")
-    try:
+    with _readable_by_cassis(name, check) as cassis:
         return _view_with_text(cassis.load_cas_from_json(data.decode("utf-8-sig")))
-    except Exception as error:  # as above
-        raise _not_read(error, name, check) from None
 
 
 def _view_with_text(cas: Cas) -> Cas:
     return next((cas.get_view(sofa.sofaID) for sofa in cas.sofas if sofa.sofaString), cas)
 
 
-def _not_read(error: Exception, where: str, check: RecordChecker) -> Exception:
-    problem = f"dkpro-cassis cannot read it ({type(error).__name__}: {error})"
-    return check.error(where, problem, "Export UIMA CAS, XMI with its type system or JSON 0.4")
+@contextmanager
+def _readable_by_cassis(where: str, check: RecordChecker) -> Iterator[Any]:
+    cassis = _cassis(where)
+    try:
+        yield cassis
+    except Exception as error:  # files of another kind make cassis fail in any way
+        problem = f"dkpro-cassis cannot read it ({type(error).__name__}: {error})"
+        raise check.error(where, problem, "Export UIMA CAS, XMI with its type system or JSON 0.4") from None
 
 
 def _layer(columns: Mapping[str, Any] | None) -> tuple[str, str]:
     if columns is None:
         return LAYER, FEATURE
-    given = columns.get("entities")
-    if columns.keys() != {"entities"} or not isinstance(given, str):
-        raise ValueError(f"`columns` is {dict(columns)}; for a CAS, name the layer: {{'entities': 'layer:feature'}}.")
-    layer, _, feature = given.partition(":")
+    check_columns(columns, ("entities",))
+    layer, _, feature = str(columns["entities"]).partition(":")
     return layer, feature or FEATURE
 
 

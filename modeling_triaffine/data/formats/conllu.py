@@ -23,7 +23,8 @@ from ..alignment import LOST_ACROSS_SENTENCES
 from ..corpus_format import CorpusFormat
 from ..documents import Document, Sentence, document_of_sentences
 from ..reading import document_name, numbered_paragraphs
-from ..schema import Entity, RecordChecker
+from ..record_checker import RecordChecker
+from ..schema import Entity
 from .iob2 import NODE, SentenceIds
 from .tags import STANDARD, Tag, decode_tags
 from .written_words import NO_SPACE, Row, written_text

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import missing_extra
-from ..corpus_format import CorpusFormat
+from ..corpus_format import CorpusFormat, check_columns
 from ..documents import Annotation, Document, Sentence, in_context
 from ..reading import document_name, open_corpus
-from ..schema import RecordChecker
+from ..record_checker import RecordChecker
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Token
@@ -100,31 +100,25 @@ def _groups(docs: Sequence[Doc], columns: Mapping[str, Any] | None, check: Recor
     there = sorted({group for doc in docs for group in doc.spans})
     filled = [group for group in there if any(doc.spans.get(group) for doc in docs)]
     has_ents = any(doc.ents for doc in docs)
-    found = f"its span groups are {', '.join(map(repr, there))}" if there else "it has no span groups"
-    remedy = f"Name the one with the entities: columns={{'entities': name}}, or {ENTS!r} for doc.ents"
+    is_clear = True
     if columns is not None:
-        groups = _named(columns)
-        if set(groups) - {*there, ENTS}:
-            raise check.error("", found, remedy)
-        if groups == [ENTS]:
-            groups = []
+        check_columns(columns, ("entities",))
+        groups = [columns["entities"]] if isinstance(columns["entities"], str) else [*columns["entities"]]
+        is_clear = {*groups} <= {*there, ENTS}
+        groups = [] if groups == [ENTS] else groups
     elif SPAN_GROUP in filled or has_ents:
         groups = [SPAN_GROUP]
     else:
         groups = [group for group in filled if not NO_ENTITIES.search(group)]
-        if len(groups) > 1:
-            raise check.error("", found, remedy)
+        is_clear = len(groups) <= 1
+    if not is_clear:
+        found = f"its span groups are {', '.join(map(repr, there))}" if there else "it has no span groups"
+        remedy = f"Name the one with the entities: columns={{'entities': name}}, or {ENTS!r} for doc.ents"
+        raise check.error("", found, remedy)
     groups = groups if not has_ents or {*groups} & {*filled} else []
     for group in sorted({*filled} - {*groups}):
         check.note(f"spans of the group {group!r} ignored", sum(len(doc.spans.get(group, ())) for doc in docs))
     return groups
-
-
-def _named(columns: Mapping[str, Any]) -> list[str]:
-    if columns.keys() != {"entities"}:
-        raise ValueError(f"`columns` names {sorted(columns)}; for a DocBin, name the span group: {{'entities': 'sc'}}.")
-    given = columns["entities"]
-    return [given] if isinstance(given, str) else list(given)
 
 
 DOCBIN = CorpusFormat(

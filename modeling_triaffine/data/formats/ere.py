@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..documents import Annotation, Document
-from ..schema import RecordChecker
+from ..record_checker import RecordChecker
 from .ldc import TAG, AnnotationFiles, entity_mentions, format_of_pairs, numbers, overlaps, read_source, unescape
 
 ERE_FILES = AnnotationFiles(

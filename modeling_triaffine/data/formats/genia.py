@@ -27,7 +27,8 @@ from ..alignment import align_entities
 from ..corpus_format import CorpusFormat
 from ..documents import Document, Sentence, document_of_sentences
 from ..reading import xml_elements
-from ..schema import Entity, RecordChecker
+from ..record_checker import RecordChecker
+from ..schema import Entity
 
 SPLIT_STARTS = {"train": 0, "validation": 15_023, "test": 16_692}
 """Index of each split's first sentence in the corpus."""

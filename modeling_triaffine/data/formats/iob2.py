@@ -25,10 +25,11 @@ from pathlib import Path
 from typing import Any
 
 from ...model.text_triaffine import INVISIBLE_SPACES
-from ..corpus_format import CorpusFormat
+from ..corpus_format import CorpusFormat, check_columns
 from ..documents import Document, Sentence, document_of_sentences, document_of_words
 from ..reading import HEAD_SIZE, document_name, numbered_paragraphs, read_head
-from ..schema import OF_TABLES, CorpusError, Entity, RecordChecker
+from ..record_checker import RecordChecker
+from ..schema import OF_TABLES, CorpusError, Entity
 from .tags import OUTSIDE, RULE, STANDARD, WITH_PREFIXES, WITHOUT_PREFIXES, TagScheme, decode_tags, scheme_of
 from .written_words import NO_SPACE, Row, written_text
 
@@ -152,6 +153,18 @@ class Layout:
             for number, row in enumerate(rows, start=1)
         ]
 
+    def problem(self, row: Sequence[str]) -> tuple[str, str] | None:
+        """What is wrong with a row, and what to do, if anything is."""
+        if not self.fits(row):
+            problem = f"there are {len(row)} columns, {self.width or '2 or more'} in the lines before"
+            return problem, "Give every token all columns, separated in the same way"
+        columns = self.entities or range(1, len(row))
+        for column, scheme, tag in zip(columns, self.schemes_of(row), self.tags(row), strict=True):
+            if not scheme.fits(tag):
+                problem = f"column {column} is {tag!r}, which is not a tag as those before"
+                return problem, f"{RULE}; name the columns of tags with columns=…"
+        return None
+
     def ignored(self) -> list[int]:
         return sorted({*range(self.width)} - {self.tokens, self.pos, self.numbers, *self.entities})
 
@@ -161,9 +174,6 @@ def read_iob2(path: Path, check: RecordChecker, columns: Mapping[str, Any] | Non
 
     Args:
         columns: {"tokens": 0, "entities": [1, 2], "pos": 3}, indices from 0; None detects them.
-
-    Raises:
-        ValueError: `columns` has another form, or there is no such column.
     """
     for doc_id, sentences in _documents(path, check, columns):
         yield document_of_words(doc_id, [sentence for _, _, sentence in sentences])
@@ -233,15 +243,8 @@ def _sentences(path: Path, layout: Layout, check: RecordChecker) -> Iterator[tup
 
 def _sentence(rows: Sequence[tuple[int, list[str]]], layout: Layout, check: RecordChecker) -> dict[str, Any]:
     for number, row in rows:
-        if not layout.fits(row):
-            problem = f"there are {len(row)} columns, {layout.width or '2 or more'} in the lines before"
-            remedy = "Give every token all columns, separated in the same way"
-            raise check.error(f"line {number}", problem, remedy)
-        columns = layout.entities or range(1, len(row))
-        for column, scheme, tag in zip(columns, layout.schemes_of(row), layout.tags(row), strict=True):
-            if not scheme.fits(tag):
-                problem = f"column {column} is {tag!r}, which is not a tag as those before"
-                raise check.error(f"line {number}", problem, f"{RULE}; name the columns of tags with columns=…")
+        if wrong := layout.problem(row):
+            raise check.error(f"line {number}", *wrong)
     if ignored := layout.ignored():
         check.note(f"values of the columns {', '.join(map(str, ignored))} ignored", len(rows))
     by_column = list(zip(*(row[: layout.width or 1] for _, row in rows), strict=True))
@@ -295,18 +298,16 @@ def _schemes(layout: Layout, rows: Sequence[Sequence[str]]) -> dict[str, Any]:
 
 
 def _layout_given(columns: Mapping[str, Any], separator: str, width: int) -> Layout:
-    rule = f"There are {width}; name them as in {{'tokens': 0, 'entities': [1, 2], 'pos': 3}}; pos is optional."
-    if not {"tokens", "entities"} <= columns.keys() <= {"tokens", "entities", "pos"}:
-        raise ValueError(f"`columns` names {sorted(columns)}. {rule}")
+    check_columns(columns, ("tokens", "entities"), ("pos",))
     entities = columns["entities"]
     entities = tuple(entities) if isinstance(entities, (list, tuple)) else (entities,)
     numbers = [columns["tokens"], *entities, *([columns["pos"]] if "pos" in columns else [])]
-    if (
-        not entities
-        or not all(isinstance(n, int) and 0 <= n < width for n in numbers)
-        or len({*numbers}) < len(numbers)
-    ):
-        raise ValueError(f"`columns` is {dict(columns)!r}, but columns are distinct indices from 0. {rule}")
+    are_columns = bool(entities) and all(isinstance(n, int) and 0 <= n < width for n in numbers)
+    if not are_columns or len({*numbers}) < len(numbers):
+        raise ValueError(
+            f"`columns` is {dict(columns)!r}, but columns are distinct indices from 0, and there are {width}. Name "
+            "them as in {'tokens': 0, 'entities': [1, 2], 'pos': 3}; pos is optional."
+        )
     return Layout(separator, width, columns["tokens"], entities, columns.get("pos"))
 
 

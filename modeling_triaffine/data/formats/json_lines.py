@@ -7,14 +7,12 @@
   context but no dependable id: ids are made from the file name and the record's index, each record is a document.
 """
 
-from collections.abc import Iterator
 from pathlib import Path
 
 from ..corpus_format import IN_LIST, CorpusFormat, Keys
 from ..documents import Document, Sentence, document_of_words
-from ..json_records import JsonObject, json_values
-from ..reading import document_name
-from ..schema import RecordChecker
+from ..json_records import JsonObject, json_reader
+from ..reading import name_in_corpus
 
 CONTEXT_NAMES = {"ltokens": "left_tokens", "rtokens": "right_tokens"}
 NOT_FOR_NER = ("relations", "org_id", "orig_id")
@@ -22,40 +20,30 @@ NOT_FOR_NER = ("relations", "org_id", "orig_id")
 in another, so it is not used as a document's name."""
 
 NEEDED = ("tokens", "entities")
+FIELDS = " and ".join(NEEDED)
 NOT_OF_WORDS = (
     "A text with spans by characters has it under 'text'; with other columns, use adapt_dataset: see docs/corpora.md"
 )
 
 
-def read_json_lines(path: Path, check: RecordChecker) -> Iterator[Document]:
-    """Reads this project's own form line by line, or from one list; a CorpusError names the place and the field."""
-    for number, (raw, where) in enumerate(json_values(path, check)):
-        with check.record():
-            record = JsonObject(raw, where, check, remedy="A record has the fields tokens and entities")
-            record.require(NEEDED, "a sentence of words", NOT_OF_WORDS)
-            inside = check.folder is not None and check.folder in path.parents
-            name = path.relative_to(check.folder or "").as_posix() if inside else path.name
-            names = {"id": f"{name}:{where}", "doc_id": name, "sent_id": number}
-            yield document_of_words(name, [Sentence({**names, **record.fields}, where)])
+def _own_record(record: JsonObject, _: str) -> Document:
+    record.require(NEEDED, "a sentence of words", NOT_OF_WORDS)
+    file = Path(record.check.path)
+    name = name_in_corpus(file, record.check.folder or file)
+    names = {"id": f"{name}:{record.where}", "doc_id": name, "sent_id": record.number}
+    return document_of_words(name, [Sentence({**names, **record.fields}, record.where)])
 
 
-def read_published_json(path: Path, check: RecordChecker) -> Iterator[Document]:
-    """Reads the published experiments' form; a CorpusError names the record (counted from 0) and the field."""
-    for number, (raw, where) in enumerate(json_values(path, check)):
-        with check.record():
-            record = JsonObject(raw, where, check, remedy="A record has the fields tokens and entities")
-            record.require(NEEDED, "a sentence of words", NOT_OF_WORDS)
-            kept = {
-                CONTEXT_NAMES.get(key, key): value for key, value in record.fields.items() if key not in NOT_FOR_NER
-            }
-            name = f"{document_name(path, check)}:{number}"
-            yield document_of_words(name, [Sentence({**kept, "id": name, "doc_id": name, "sent_id": 0}, where)])
+def _published_record(record: JsonObject, name: str) -> Document:
+    record.require(NEEDED, "a sentence of words", NOT_OF_WORDS)
+    kept = {CONTEXT_NAMES.get(key, key): value for key, value in record.fields.items() if key not in NOT_FOR_NER}
+    return document_of_words(name, [Sentence({**kept, "id": name, "doc_id": name, "sent_id": 0}, record.where)])
 
 
 JSON_LINES = CorpusFormat(
     name="json_lines",
     description="JSON lines of this project, one sentence of words each",
-    read=read_json_lines,
+    read=json_reader(_own_record, FIELDS),
     keeps_text=False,
     marks_sentences=True,
     has_own_words=True,
@@ -67,7 +55,7 @@ JSON_LINES = CorpusFormat(
 PUBLISHED_JSON = CorpusFormat(
     name="published_json",
     description="one JSON list of records with `ltokens` and `rtokens`, as in the published experiments",
-    read=read_published_json,
+    read=json_reader(_published_record, FIELDS),
     keeps_text=False,
     marks_sentences=True,
     has_own_words=True,

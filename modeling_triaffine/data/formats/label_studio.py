@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from ..corpus_format import CorpusFormat, Keys
 from ..documents import Annotation, Document
-from ..json_records import JsonObject, json_values
-from ..schema import RecordChecker
+from ..json_records import JsonObject, json_reader
 from .text_spans import FURTHER_ANNOTATIONS, entity_of_each_type
 
 PLAIN, HYPERTEXT = "labels", "hypertextlabels"
@@ -16,17 +14,14 @@ OLD_ANNOTATIONS = "completions"
 """What versions before 1.0 call annotations."""
 
 
-def read_label_studio(path: Path, check: RecordChecker) -> Iterator[Document]:
-    """Reads annotated tasks; a CorpusError names the task and the field."""
-    for number, (raw, place) in enumerate(json_values(path, check)):
-        with check.record():
-            task = JsonObject(raw, place, check, remedy="A task has the fields data and annotations")
-            identifier = number if task.fields.get("id") is None else task.fields["id"]
-            task.where = f"{place} (task {identifier})"
-            annotation = _annotation_of(task)
-            if annotation is not None:
-                text, regions = _text_of(task), list(_regions(annotation))
-                yield Document(id=str(identifier), text=text, annotations=regions, where=task.where)
+def _document_of_task(task: JsonObject, _: str) -> Document | None:
+    """The text of an annotated task with its labelled regions."""
+    identifier = task.number if task.fields.get("id") is None else task.fields["id"]
+    task.where += f" (task {identifier})"
+    annotation = _annotation_of(task)
+    if annotation is None:
+        return None
+    return Document(str(identifier), task.where, _text_of(task), list(_regions(annotation)))
 
 
 def _text_of(task: JsonObject) -> str:
@@ -76,7 +71,7 @@ def _regions(annotation: JsonObject) -> Iterator[Annotation]:
 LABEL_STUDIO = CorpusFormat(
     name="label_studio",
     description="Label Studio's JSON export",
-    read=read_label_studio,
+    read=json_reader(_document_of_task, "data and annotations"),
     keeps_text=True,
     marks_sentences=False,
     has_own_words=False,

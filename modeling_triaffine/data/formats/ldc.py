@@ -20,7 +20,8 @@ from ..corpus_format import CorpusFormat
 from ..counting import BYTE_ORDER_MARK
 from ..documents import Annotation, Document
 from ..reading import name_in_corpus, numbered_lines, open_corpus, parse_xml, read_text, visible_paths
-from ..schema import CorpusError, RecordChecker
+from ..record_checker import RecordChecker
+from ..schema import CorpusError
 
 TAG = re.compile(r"<[^<>]+>")
 ESCAPE = re.compile(r"&(amp|lt|gt|quot|apos);", re.IGNORECASE)

@@ -15,7 +15,8 @@ from ..corpus_format import CorpusFormat, Keys
 from ..documents import Document, Sentence, document_of_words
 from ..json_records import JsonObject, json_values
 from ..reading import document_name
-from ..schema import Entity, RecordChecker
+from ..record_checker import RecordChecker
+from ..schema import Entity
 from .word_spans import entities_of_words
 
 QUESTION_FIELDS = ("context", "entity_label", "span_position")
@@ -37,22 +38,17 @@ def read_mrc(path: Path, check: RecordChecker) -> Iterator[Document]:
 
 
 def _questions(path: Path, check: RecordChecker) -> Iterator[tuple[tuple[str, str], JsonObject]]:
-    """The records with what those of their sentence have in common."""
-    for raw, where in json_values(path, check):
-        with check.record():
-            record = JsonObject(raw, where, check)
-            yield _sentence_of_question(record), record
-
-
-def _sentence_of_question(record: JsonObject) -> tuple[str, str]:
-    """What records of the same sentence have in common: the words, and the number before the point of `qas_id`.
+    """The records with what those of a sentence have in common: its words, and the number before the point of `qas_id`.
 
     A `qas_id` without a point numbers the records, and says nothing about sentences.
     """
-    record.require(QUESTION_FIELDS, "a question about a sentence")
-    record.note_other_fields(*QUESTION_FIELDS, *OTHER_QUESTION_FIELDS)
-    number, point, _ = str(record.fields.get("qas_id")).partition(".")
-    return number if point else "", record.value("context", str)
+    for raw, where in json_values(path, check):
+        with check.record():
+            record = JsonObject(raw, where, check)
+            record.require(QUESTION_FIELDS, "a question about a sentence")
+            record.note_other_fields(*QUESTION_FIELDS, *OTHER_QUESTION_FIELDS)
+            number, point, _ = str(record.fields.get("qas_id")).partition(".")
+            yield (number if point else "", record.value("context", str)), record
 
 
 def _of_question(record: JsonObject, num_words: int) -> list[Entity]:
@@ -62,7 +58,7 @@ def _of_question(record: JsonObject, num_words: int) -> list[Entity]:
         ends = span.split(";") if isinstance(span, str) else span
         is_span = isinstance(ends, list) and all(re.fullmatch(r"\d{1,9}", str(end)) for end in ends)
         spans.append([*map(int, ends), kind] if is_span else span)
-    return entities_of_words(record, spans, "span_position", 0, num_words, '"first word;last word"')
+    return entities_of_words(record, spans, "span_position", num_words, form='"first word;last word"')
 
 
 MRC = CorpusFormat(

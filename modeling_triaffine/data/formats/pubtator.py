@@ -15,7 +15,7 @@ from pathlib import Path
 from ..corpus_format import CorpusFormat
 from ..documents import Annotation, Document
 from ..reading import numbered_paragraphs
-from ..schema import RecordChecker
+from ..record_checker import RecordChecker
 
 TEXT_LINE = re.compile(r"([^|\t\n]+)\|([ta])\|(.*)")
 ENTITY_LINE = re.compile(r"([^\t]+)\t([0-9]{1,15})\t([0-9]{1,15})\t([^\t]*)\t([^\t]+)(?:\t.*)?")

@@ -16,7 +16,8 @@ from pathlib import Path
 from ..corpus_format import CorpusFormat
 from ..documents import Document, Sentence, document_of_words
 from ..reading import document_name, numbered_paragraphs
-from ..schema import Entity, RecordChecker
+from ..record_checker import RecordChecker
+from ..schema import Entity
 from .tags import STANDARD_TAG
 
 SPAN = re.compile(r"(\d{1,9}),(\d{1,9})(,\d{1,9},\d{1,9})? ([^\s|]+)")

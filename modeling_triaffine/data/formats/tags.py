@@ -12,7 +12,8 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ..schema import Entity, RecordChecker
+from ..record_checker import RecordChecker
+from ..schema import Entity
 
 OUTSIDE = "O"
 INSIDE, LAST, SINGLE = "IM", "EL", "SU"

@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from ...model.text_triaffine import Offsets
-from ...parsing import shown
-from ..corpus_format import CorpusFormat, Keys
+from ..corpus_format import CorpusFormat, Keys, check_columns
 from ..documents import Annotation, Document
-from ..json_records import JsonObject, json_values
+from ..json_records import JsonObject, Pair, json_values
 from ..reading import document_name
-from ..schema import RecordChecker, names_of
+from ..record_checker import RecordChecker
 
 SPANS = ("entities", "spans", "label", "labels", "denotations")
 LAST = "end_idx"
@@ -32,8 +31,6 @@ BORDERS = "borders"
 OF_TEXT = Keys.of("text")
 WITHOUT_SPANS = "texts without a field of spans, read as texts without entities"
 FURTHER_ANNOTATIONS = "further annotations of a task ignored"
-FIELDS = frozenset({"text", "entities", "id", "start", "end", "type", "inclusive_end"})
-"""What `columns` may name."""
 REJECTED = ("reject", "ignore")
 """Values of Prodigy's `answer` for texts that should not be used."""
 
@@ -66,16 +63,8 @@ class TextForm:
 
     @classmethod
     def named(cls, columns: Mapping[str, Any]) -> TextForm:
-        """The form that `columns` names; what it does not is as in other texts.
-
-        Raises:
-            ValueError: `columns` names other fields, or none for text and entities.
-        """
-        if not {"text", "entities"} <= columns.keys() <= FIELDS:
-            raise ValueError(
-                f"`columns` names {sorted(columns)}. Name `text` and `entities`, optionally `id`, and of the entities "
-                "`start`, `end`, `type` and inclusive_end=true, if the end is that of the last character."
-            )
+        """The form that `columns` names; what it does not is as in other texts."""
+        check_columns(columns, ("text", "entities"), ("id", "start", "end", "type", "inclusive_end"))
         of_span: dict[str, Any] = {name: (columns[name],) for name in ("start", "end", "type") if name in columns}
         kept = {name: columns[name] for name in ("text", "id", "inclusive_end") if name in columns}
         return cls(spans=(columns["entities"],), **kept, **of_span)
@@ -106,25 +95,23 @@ def read_text_spans(path: Path, check: RecordChecker, columns: Mapping[str, Any]
     """
     named = None if columns is None else TextForm.named(columns)
     texts, without_before = 0, check.counts[WITHOUT_SPANS]  # of other files of the split
-    hashes: set[str] = set()
+    hashes: set[str] = set()  # Prodigy's, the same in every annotator's copy of a text
     for number, (raw, where) in enumerate(latest_annotations(json_values(path, check), check)):
         with check.record():
             record = JsonObject(raw, where, check, remedy="A record has the fields text and entities")
-            if record.fields.get("answer") in REJECTED:
-                check.note(f"texts with the answer {record.fields['answer']!r} ignored")
-            else:
-                texts += 1
-                if text_hash := str(
-                    record.fields.get("_input_hash", "")
-                ):  # Prodigy's, the same in every annotator's copy
-                    if text_hash in hashes:
-                        check.note("repeated texts read, with the _input_hash of an earlier text", example=where)
-                    hashes.add(text_hash)
-                form = named or form_of(record)
-                if form.annotated_only and not any(isinstance(record.get(name), list) for name in form.spans):
-                    check.note("texts without a response ignored", example=where)
-                    continue
-                yield annotated_text(record, f"{document_name(path, check)}:{number}", form)
+            if (answer := record.fields.get("answer")) in REJECTED:
+                check.note(f"texts with the answer {answer!r} ignored")
+                continue
+            texts += 1
+            text_hash = str(record.fields.get("_input_hash", ""))
+            if text_hash in hashes:
+                check.note("repeated texts read, with the _input_hash of an earlier text", example=where)
+            hashes |= {text_hash} - {""}
+            form = named or form_of(record)
+            if form.annotated_only and not any(isinstance(record.get(name), list) for name in form.spans):
+                check.note("texts without a response ignored", example=where)
+                continue
+            yield annotated_text(record, f"{document_name(path, check)}:{number}", form)
     if texts and check.counts[WITHOUT_SPANS] - without_before == texts:
         problem = f"no text has spans, in none of the fields {', '.join(map(repr, form.spans))}"
         remedy = "Give the spans one of these names, or move a test file without gold entities out of the corpus"
@@ -170,10 +157,8 @@ def annotated_text(record: JsonObject, default_id: str, form: TextForm) -> Docum
 
 def _borders(record: JsonObject, size: int) -> list[int]:
     """The positions in a text of `size` characters that no sentence crosses, in order."""
-    borders: list[int] = record.value(BORDERS, list) if record.fields.get(BORDERS) is not None else []
-    if not all(type(border) is int and 0 <= border <= size for border in borders):
-        raise record.error(BORDERS, f"is {shown(borders)}", "It lists positions in the text, counted in characters")
-    return sorted(borders)
+    borders = record.value(BORDERS, list[int]) if record.fields.get(BORDERS) is not None else []
+    return sorted(border for border in borders if 0 <= border <= size)
 
 
 def _annotations(record: JsonObject, form: TextForm) -> Iterator[Annotation]:
@@ -194,22 +179,20 @@ def _annotations(record: JsonObject, form: TextForm) -> Iterator[Annotation]:
         yield from _by_label(record.object(key, "It has the spans of each label"), form.inclusive_end)
         return
     for index, raw in enumerate(record.value(key, list)):
-        name = f"{key}[{index}]"
         if isinstance(raw, list):
-            if len(raw) != 3:
-                raise record.error(name, f"has {len(raw)} values", "It needs three: start, end, type")
-            raw = dict(zip((form.start[0], form.end[0], form.type[0]), raw, strict=True))
-        span = JsonObject(raw, record.where, record.check, name, remedy="A span has start, end and label")
+            names = (form.start[0], form.end[0], form.type[0], *map(str, range(3, len(raw))))
+            raw = dict(zip(names, raw, strict=False))
+        span = JsonObject(raw, record.where, record.check, f"{key}[{index}]", "A span has start, end and label")
         yield from _entities_of_span(span, form)
 
 
 def _entities_of_span(span: JsonObject, form: TextForm) -> Iterator[Annotation]:
-    kind = name_among(form.type, span)
+    kind = span.first_of(form.type)
     listed = next((name for name in LISTED if isinstance(span.fields.get(name), list)), None)
     if listed:
         fragments, used = _listed_offsets(span, listed, form.inclusive_end), [listed]
     else:
-        start, end = used = [name_among(names, span) for names in (form.start, form.end)]
+        start, end = used = [span.first_of(names) for names in (form.start, form.end)]
         last = form.inclusive_end or end == LAST
         fragments = [(span.value(start, int), span.value(end, int) + last)]
     quote = "entity" if LAST in used and "entity" in span.fields else "text"
@@ -224,42 +207,28 @@ def _entities_of_span(span: JsonObject, form: TextForm) -> Iterator[Annotation]:
 def _by_label(labels: JsonObject, inclusive_end: bool) -> Iterator[Annotation]:
     """The entities in a dictionary: label → spans, or label → text → spans with inclusive ends."""
     for kind, found in labels.fields.items():
-        by_text: Mapping[str | None, Any] = found if isinstance(found, Mapping) else {None: found}
-        for quote, spans in by_text.items():
-            name = f"{labels.name}.{kind}" + ("" if quote is None else f".{quote}")
-            for span in spans if isinstance(spans, list) else [spans]:
-                if not isinstance(span, list) or [type(one) for one in span] != [int, int]:
-                    raise labels.check.error(
-                        labels.where, f"field '{name}' has {shown(span)}", "A span is [start, end]"
-                    )
-                fragment = span[0], span[1] + (inclusive_end or quote is not None)
-                yield Annotation(name, (fragment,), str(kind), quote, labels.where)
+        of_label = labels.object(kind, "") if isinstance(found, Mapping) else None
+        for quote in (None,) if of_label is None else of_label.fields:
+            owner, field = (labels, kind) if of_label is None or quote is None else (of_label, quote)
+            for start, end in owner.value(field, list[Pair], "A span is [start, end]"):
+                fragment = start, end + (inclusive_end or quote is not None)
+                yield Annotation(owner.name_of(field), (fragment,), str(kind), quote, labels.where)
 
 
 def _listed_offsets(span: JsonObject, name: str, inclusive_end: bool) -> list[Offsets]:
     """The offsets in a list: [start, end], or one fragment each, as [start, end] or an object with these."""
     listed = span.value(name, list)
-    pairs = [listed] if all(type(one) is int for one in listed) else listed
     fragments = []
-    for index, pair in enumerate(pairs):
-        if isinstance(pair, list) and [type(one) for one in pair] == [int, int]:
-            start, end = pair
-        else:
-            part = JsonObject(pair, span.where, span.check, f"{span.name_of(name)}[{index}]")
-            start, end = (part.value(name_among(names, part), int) for names in (START, END))
+    for index, pair in enumerate([listed] if all(type(one) is int for one in listed) else listed):
+        fields = dict(zip(("start", "end"), pair, strict=False)) if isinstance(pair, list) else pair
+        part = JsonObject(fields, span.where, span.check, f"{span.name_of(name)}[{index}]")
+        start, end = (part.value(part.first_of(names), int) for names in (START, END))
         fragments.append((start, end + inclusive_end))
     return fragments
 
 
 def _first_keys(*paths: str) -> set[str]:
     return {path.partition(".")[0] for path in paths}
-
-
-def name_among(names: Sequence[str], span: JsonObject) -> str:
-    if found := [name for name in names if name in span.fields or span.get(name) is not None]:
-        return found[0]
-    problem = f"is missing; the fields are {names_of(span.fields)}"
-    raise span.error(names[0], problem, f"Name it {' or '.join(name for name in names if '.' not in name)}")
 
 
 def entity_of_each_type(

@@ -10,114 +10,101 @@ the sentences are texts, by their characters. Records
 come as JSON lines or as one JSON list. Other fields (relations, clusters) are ignored and counted.
 """
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from ...parsing import shown
 from ..corpus_format import CorpusFormat, Keys
 from ..documents import Annotation, Document, Sentence, document_of_words
-from ..json_records import JsonObject, json_values
-from ..reading import document_name
-from ..schema import Entity, RecordChecker
+from ..json_records import JsonObject, Span, json_reader
+from ..schema import Entity
 
 SPANS, SPANS_OF_SENTENCES = "ner", "ners"
+TOKENIZED_TEXT, SENTENCE, SENTENCES = "tokenized_text", "sentence", "sentences"
 
 
-def read_inclusive_spans(path: Path, check: RecordChecker) -> Iterator[Document]:
-    """Reads sentences and documents; a CorpusError names the line or record and the field."""
-    for number, (raw, where) in enumerate(json_values(path, check)):
-        with check.record():
-            record = JsonObject(raw, where, check, remedy=f"A record has the fields {', '.join(WORDS)} and {SPANS}")
-            words = next((field for field in WORDS if field in record.fields), SENTENCE)
-            record.note_other_fields(words, SPANS, SPANS_OF_SENTENCES, "doc_key")
-            key = record.fields.get("doc_key")
-            doc_id = f"{document_name(path, check)}:{number}" if key is None else str(key)
-            if (
-                words == SENTENCES
-                and SPANS_OF_SENTENCES in record.fields
-                and all(isinstance(one, str) for one in record.value(SENTENCES, list))
-            ):
-                yield _of_characters(record, doc_id)
-                continue
-            sentences = []
-            for sent_id, (tokens, entities) in enumerate(WORDS[words](record)):
-                if not tokens:
-                    field = f"{words}[{sent_id}]" if words == SENTENCES else words
-                    raise record.error(field, "is empty", "Remove it: a sentence needs at least one word")
-                sentences.append(Sentence({"tokens": tokens, "entities": entities}, where))
-            yield document_of_words(doc_id, sentences, where)
+def _document(record: JsonObject, default_id: str) -> Document:
+    words = next((field for field in WORDS if field in record.fields), SENTENCE)
+    record.note_other_fields(words, SPANS, SPANS_OF_SENTENCES, "doc_key")
+    key = record.fields.get("doc_key")
+    doc_id = default_id if key is None else str(key)
+    first = next(iter(record.value(words, list)), None)
+    if words == SENTENCES and SPANS_OF_SENTENCES in record.fields and isinstance(first, str):
+        return _of_characters(record, doc_id)
+    return document_of_words(doc_id, WORDS[words](record), record.where)
 
 
-def _of_gliner(record: JsonObject) -> Iterator[tuple[list[Any], list[Entity]]]:
+def _of_gliner(record: JsonObject) -> Iterator[Sentence]:
     tokens = record.value(TOKENIZED_TEXT, list)
-    yield tokens, entities_of_words(record, record.value(SPANS, list), SPANS, 0, len(tokens))
+    entities = entities_of_words(record, record.value(SPANS, list), SPANS, len(tokens))
+    yield Sentence({"tokens": tokens, "entities": entities}, record.where)
 
 
-def _of_w2ner(record: JsonObject) -> Iterator[tuple[list[Any], list[Entity]]]:
+def _of_w2ner(record: JsonObject) -> Iterator[Sentence]:
     tokens = record.value(SENTENCE, list)
     spans = []
     for entity in record.objects(SPANS):
-        words, kind = entity.value("index", list), entity.value("type", str)
-        if not words or not all(type(word) is int for word in words):
-            raise entity.error("index", f"is {shown(words)}", "It lists the words of the entity, counted from 0")
-        if words == list(range(words[0], words[0] + len(words))):
+        words = entity.value("index", list[int], "It lists the words of the entity, counted from 0")
+        kind = entity.value("type", str)
+        if words and words == list(range(words[0], words[0] + len(words))):
             spans.append([words[0], words[-1], kind])
         else:
             record.check.drop("discontinuous entities dropped", example=f"{entity.where}: {entity.name}")
-    yield tokens, entities_of_words(record, spans, SPANS, 0, len(tokens))
+    entities = entities_of_words(record, spans, SPANS, len(tokens))
+    yield Sentence({"tokens": tokens, "entities": entities}, record.where)
 
 
-def _of_documents(record: JsonObject) -> Iterator[tuple[list[Any], list[Entity]]]:
+def _of_documents(record: JsonObject) -> Iterator[Sentence]:
     name = SPANS_OF_SENTENCES if SPANS_OF_SENTENCES in record.fields else SPANS
-    sentences, spans = record.value(SENTENCES, list), record.value(name, list)
-    if len(sentences) != len(spans):
-        raise record.error(name, f"has {len(spans)} lists for {len(sentences)} sentences", "Give one for each sentence")
     first = 0
-    for number, (tokens, of_sentence) in enumerate(zip(sentences, spans, strict=True)):
-        for field, value in ((SENTENCES, tokens), (name, of_sentence)):
-            if not isinstance(value, list):
-                raise record.error(f"{field}[{number}]", f"is {shown(value)}", "It must be a list")
-        yield tokens, entities_of_words(record, of_sentence, f"{name}[{number}]", first, len(tokens))
+    for number, (tokens, spans) in enumerate(_with_spans(record, record.value(SENTENCES, list[list[Any]]), name)):
+        entities = entities_of_words(record, spans, f"{name}[{number}]", len(tokens), first)
+        yield Sentence({"tokens": tokens, "entities": entities}, f"{record.where}, {SENTENCES}[{number}]")
         first += len(tokens) if name == SPANS else 0
 
 
 def _of_characters(record: JsonObject, doc_id: str) -> Document:
     """A document whose sentences are texts, with inclusive spans by the characters of each."""
-    name = SPANS_OF_SENTENCES
-    sentences, spans = record.value(SENTENCES, list), record.value(name, list)
-    if len(sentences) != len(spans) or not all(isinstance(one, list) for one in spans):
-        raise record.error(name, f"is {shown(spans)}", f"Give a list for each of the {len(sentences)} sentences")
+    sentences = record.value(SENTENCES, list[str])
     annotations, borders, first = [], [], 0
-    for number, (text, of_sentence) in enumerate(zip(sentences, spans, strict=True)):
-        field = f"{name}[{number}]"
-        for entity in entities_of_words(record, of_sentence, field, 0, len(text), "[first character, last one, type]"):
+    for number, (text, spans) in enumerate(_with_spans(record, sentences, SPANS_OF_SENTENCES)):
+        name = f"{SPANS_OF_SENTENCES}[{number}]"
+        for entity in entities_of_words(record, spans, name, len(text), form="[first character, last one, type]"):
             fragment = (first + entity["start"], first + entity["end"])
-            annotations.append(Annotation(field, (fragment,), entity["type"], None, record.where))
+            annotations.append(Annotation(name, (fragment,), entity["type"], None, record.where))
         borders.append(first)
         first += len(text) + 1
     return Document(doc_id, record.where, "\n".join(sentences), annotations, borders[1:], has_sentences=True)
 
 
+def _with_spans(record: JsonObject, sentences: Sequence[Any], name: str) -> Iterator[tuple[Any, list[Any]]]:
+    """Each sentence of a document with its list of spans."""
+    spans = record.value(name, list[list[Any]])
+    if len(sentences) != len(spans):
+        raise record.error(name, f"has {len(spans)} lists for {len(sentences)} sentences", "Give one for each sentence")
+    return zip(sentences, spans, strict=True)
+
+
 def entities_of_words(
-    record: JsonObject, spans: list[Any], name: str, first: int, count: int, form: str = "[first word, last word, type]"
+    record: JsonObject,
+    spans: Sequence[object],
+    name: str,
+    num_words: int,
+    first: int = 0,
+    form: str = "[first word, last word, type]",
 ) -> list[Entity]:
-    """The entities of a sentence of `count` words, the first of which has the number `first`."""
+    """The entities of a sentence of `num_words` words, the first of which has the number `first`."""
     entities = []
-    for index, span in enumerate(spans):
-        if not isinstance(span, list) or [type(part) for part in span] != [int, int, str]:
-            raise record.error(f"{name}[{index}]", f"is {shown(span)}", f"A span is {form}")
-        start, last, kind = span
-        if not first <= start <= last < first + count:
-            problem = f"runs from word {start} to {last}, its sentence from {first} to {first + count - 1}"
+    checked = record.check.typed({name: spans}, name, list[Span], record.where, record.name, f"A span is {form}")
+    for index, (start, last, kind) in enumerate(checked):
+        if not first <= start <= last < first + num_words:
+            problem = f"runs from word {start} to {last}, its sentence from {first} to {first + num_words - 1}"
             rule = "Words count from 0, and the last one is part of the span"
             raise record.error(f"{name}[{index}]", problem, rule)
         entities.append(Entity(start=start - first, end=last - first + 1, type=kind))
     return entities
 
 
-TOKENIZED_TEXT, SENTENCE, SENTENCES = "tokenized_text", "sentence", "sentences"
-WORDS: dict[str, Callable[[JsonObject], Iterator[tuple[list[Any], list[Entity]]]]] = {
+WORDS: dict[str, Callable[[JsonObject], Iterator[Sentence]]] = {
     TOKENIZED_TEXT: _of_gliner,
     SENTENCE: _of_w2ner,
     SENTENCES: _of_documents,
@@ -127,7 +114,7 @@ WORDS: dict[str, Callable[[JsonObject], Iterator[tuple[list[Any], list[Entity]]]
 INCLUSIVE_SPANS = CorpusFormat(
     name="inclusive_spans",
     description="JSON of words with inclusive spans in `ner`: GLiNER, W2NER, DyGIE++, PURE",
-    read=read_inclusive_spans,
+    read=json_reader(_document, f"{', '.join(WORDS)} and {SPANS}"),
     keeps_text=False,
     marks_sentences=True,
     has_own_words=True,

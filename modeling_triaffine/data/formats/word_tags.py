@@ -9,26 +9,32 @@ Tags are those of `tags.py`. Numbers need names, in the order of the numbers: `c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from ...parsing import shown
-from ..corpus_format import CorpusFormat, Keys
+from ..corpus_format import CorpusFormat, Keys, check_columns
 from ..documents import Document, Sentence, document_of_words
 from ..json_records import JsonObject, json_values
 from ..reading import document_name
-from ..schema import Entity, RecordChecker
+from ..record_checker import RecordChecker
+from ..schema import Entity
 from .tags import RULE, STANDARD, TagScheme, decode_tags, scheme_of
-from .text_spans import END, START, TYPE, name_among
+from .text_spans import BOOKKEEPING, END, START, TYPE
 
 WORDS = ("tokens", "words")
 TAGS = ("ner_tags", "ner", "tags", "labels", "ner_labels")
 MENTIONS = "entity_mentions"
 HEAD = 1000
 """Records from which it is seen how tags are written."""
-FIELDS = frozenset({"tokens", "entities", "names", "start", "end", "type", "inclusive_end"})
+OF_MENTIONS = {"start": START, "end": END, "type": TYPE}
+NUMBERS = (
+    "Name them in the order of the numbers: --columns names=O,B-City,… (columns={'names': […]}), in a data set "
+    "cast_column(column, List(ClassLabel(names=[…])))"
+)
+OPTIONAL = ("tokens", "entities", "names", *OF_MENTIONS, "inclusive_end")
 
 
 def read_word_tags(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None = None) -> Iterator[Document]:
@@ -39,11 +45,10 @@ def read_word_tags(path: Path, check: RecordChecker, columns: Mapping[str, Any] 
             `start`, `end`, `type` and `inclusive_end`.
     """
     columns = columns or {}
-    if not columns.keys() <= FIELDS:
-        raise ValueError(f"`columns` names {sorted(columns)}. For JSON of words, name {', '.join(sorted(FIELDS))}.")
+    check_columns(columns, (), OPTIONAL)
     values = json_values(path, check)
     head = list(islice(values, HEAD))
-    scheme: TagScheme | None = None
+    schemes: dict[str, TagScheme | None] = {MENTIONS: None}
     for number, (raw, where) in enumerate(chain(head, values)):
         with check.record():
             record = JsonObject(raw, where, check, remedy="A record has the fields tokens and ner_tags")
@@ -51,49 +56,60 @@ def read_word_tags(path: Path, check: RecordChecker, columns: Mapping[str, Any] 
             found = columns.get("entities") or next(
                 (name for name in (*TAGS, MENTIONS) if name in record.fields), TAGS[0]
             )
-            tokens, tags = record.value(words, list), record.value(found, list)
-            if all(isinstance(one, Mapping) for one in tags) and (tags or found == MENTIONS):
-                entities = list(_mentions(record, found, columns))
-            else:
-                scheme = scheme or scheme_of(_tags_in(head, found, columns.get("names"))) or STANDARD
-                entities = list(_tagged(record, found, scheme, len(tokens), columns.get("names")))
+            if found not in schemes:
+                rows = (raw.get(found) for raw, _ in head if isinstance(raw, Mapping))
+                cells = chain.from_iterable(row for row in rows if isinstance(row, list))
+                schemes[found] = scheme_of_cells(columns.get("names") or cells)
+            tokens = record.value(words, list)
+            entities = entities_in(record, found, schemes[found], len(tokens), columns)
             record.note_other_fields(words, found, "id", "doc_id")
             name = f"{document_name(path, check)}:{number}"
             yield document_of_words(name, [Sentence({"tokens": tokens, "entities": entities}, where)])
 
 
-def _tags_in(head: Iterable[tuple[object, str]], field: str, names: Sequence[str] | None) -> set[str]:
-    if names:
-        return {*names}
-    rows = (raw.get(field) for raw, _ in head if isinstance(raw, Mapping))
-    return {tag for row in rows if isinstance(row, list) for tag in row if isinstance(tag, str)}
+def scheme_of_cells(cells: Iterable[object]) -> TagScheme | None:
+    """How the tags among these are written; None for objects with positions in words."""
+    cells = list(cells)
+    if any(isinstance(cell, Mapping) for cell in cells):
+        return None
+    return scheme_of(cell for cell in cells if isinstance(cell, str)) or STANDARD
 
 
-def _tagged(
-    record: JsonObject, field: str, scheme: TagScheme, num_tokens: int, names: Sequence[str] | None
-) -> Iterator[Entity]:
-    tags = record.value(field, list)
-    if names:
-        tags = [names[tag] if type(tag) is int and 0 <= tag < len(names) else tag for tag in tags]
-    elif any(type(tag) is int for tag in tags):
-        remedy = "Name them in the order of the numbers, with --columns names=O,B-City,… (columns={'names': […]})"
-        raise record.error(field, f"has numbers, up to {max(tag for tag in tags if type(tag) is int)}", remedy)
-    for tag in tags:
-        if not isinstance(tag, str) or not scheme.fits(tag):
-            raise record.error(field, f"has {shown(tag)}", RULE)
-    if len(tags) != num_tokens:
-        raise record.error(field, f"has {len(tags)} tags for {num_tokens} tokens", "Give one tag for each token")
-    return decode_tags((scheme.read(tag) or () for tag in tags), record.check, scheme.note)
+def entities_in(
+    record: JsonObject, field: str, scheme: TagScheme | None, num_tokens: int, columns: Mapping[str, Any]
+) -> list[Entity]:
+    """The entities in a field of tags, or of objects with positions in words.
+
+    Args:
+        scheme: how the tags are written, see [`scheme_of_cells`].
+        columns: of [`read_word_tags`].
+    """
+    values = record.value(field, list, f"{RULE}; entities by words are objects with start, end and type")
+    if scheme is None:
+        return [_mention(mention, columns) for mention in record.objects(field)]
+    if names := columns.get("names"):
+        values = [names[value] if type(value) is int and 0 <= value < len(names) else value for value in values]
+    numbers = [value for value in values if type(value) is int]
+    wrong = [value for value in values if not isinstance(value, str) or not scheme.fits(value)]
+    if numbers:
+        problem, remedy = f"has numbers, up to {max(numbers)}", NUMBERS
+    elif wrong:
+        problem, remedy = f"has {shown(wrong[0])}", RULE
+    elif len(values) != num_tokens:
+        problem, remedy = f"has {len(values)} tags for {num_tokens} tokens", "Give one tag for each token"
+    else:
+        return list(decode_tags((scheme.read(tag) or () for tag in values), record.check, scheme.note))
+    raise record.error(field, problem, remedy)
 
 
-def _mentions(record: JsonObject, field: str, columns: Mapping[str, Any]) -> Iterator[Entity]:
-    named = {"start": START, "end": END, "type": TYPE}
-    for mention in record.objects(field):
-        start, end, kind = (
-            name_among((columns[part],) if part in columns else names, mention) for part, names in named.items()
-        )
-        last = mention.value(end, int) + bool(columns.get("inclusive_end"))
-        yield Entity(start=mention.value(start, int), end=last, type=mention.value(kind, str))
+def _mention(mention: JsonObject, columns: Mapping[str, Any]) -> Entity:
+    start, end, kind = (
+        mention.first_of((columns[part],) if part in columns else names) for part, names in OF_MENTIONS.items()
+    )
+    for ignored in mention.fields.keys() - BOOKKEEPING - {start, end, kind, "text", *TYPE}:
+        mention.check.note(f"span field '{ignored}' ignored")
+    last = mention.value(end, int) + bool(columns.get("inclusive_end"))
+    return Entity(start=mention.value(start, int), end=last, type=mention.value(kind, str))
 
 
 WORD_TAGS = CorpusFormat(

@@ -14,8 +14,11 @@ FILES = {"a.jsonl": json.dumps(BIGBIO_RECORD)}
 BAD = {
     "another schema": ({"id": "1", "text": "a", "labels": []}, "'passages'", "'id', 'text', 'labels'"),
     "entities null": (changed_bigbio(entities=None) | {"passages": 3}, "'passages' is 3 (int)"),
-    "offsets": (changed_bigbio(entities=[{"type": "City", "offsets": [[0]]}]), "'entities[0].offsets' has [0]"),
-    "text": (changed_bigbio(entities=[{"type": "City", "offsets": [[0, 1]], "text": [3]}]), "'entities[0].text' is"),
+    "offsets": (changed_bigbio(entities=[{"type": "City", "offsets": [[0]]}]), "'entities[0].offsets[0]' is [0]"),
+    "text": (
+        changed_bigbio(entities=[{"type": "City", "offsets": [[0, 1]], "text": [3]}]),
+        "'entities[0].text[0]' is 3",
+    ),
     "passages overlap": (
         changed_bigbio(
             passages=[{"text": [name], "offsets": [[start, start + 4]]} for name, start in (("aaaa", 0), ("b", 2))]

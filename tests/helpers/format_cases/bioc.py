@@ -8,7 +8,12 @@ from . import JSON_VALUES, XML, FormatCase
 FILES = {"a.xml": BIOC_XML}
 BAD = {
     "another root": ("<annotations></annotations>", "", "<annotations>", "<collection>"),
-    "no type": (BIOC_XML.replace('key="type">City', 'key="kind">City'), "document 0 (document a)", "'type'", "'kind'"),
+    "no type": (
+        BIOC_XML.replace('key="type">City', 'key="kind">City'),
+        "document 0 (document a)",
+        ".infons.type' is missing",
+        "'kind'",
+    ),
     "no offset": (BIOC_XML.replace("<offset>0</offset>", ""), "document 0", "'passages[0].offset'"),
     "offset": (BIOC_XML.replace('offset="13"', 'offset="x"'), "document 0", "locations[0].offset' is 'x' (str)"),
     "truncated": (BIOC_XML[:-30], "line 7"),

@@ -1,0 +1,217 @@
+"""`RecordChecker`: the checks that every record passes, whatever its format, and the counts of what is dropped.
+
+Knows nothing about file formats: a reader passes what it finds to the checker and yields what that returns.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, TypeVar, cast
+
+from pydantic import ConfigDict, StringConstraints, TypeAdapter, ValidationError
+
+from ..model.kinds_triaffine import NONE_LABEL
+from ..parsing import difference, shown
+from .counts import Counts
+from .schema import CONTEXT_FIELDS, ENTITY_FIELDS, RECORD_FIELDS, CorpusError, Entity, Record
+
+Kind = TypeVar("Kind")
+
+Text = Annotated[str, StringConstraints(min_length=0)]
+"""pydantic looks for half surrogate pairs, which JSON can escape (\\ud800) and UTF-8 not represent, under any bound."""
+Words = list[Annotated[str, StringConstraints(min_length=1)]]
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(Text if kind is str else kind, config=ConfigDict(strict=True))
+
+
+class RecordChecker(Counts):
+    """Checks what a reader found in one file, and counts what is kept and what is dropped (`counts`, see [`Counts`]).
+
+    Args:
+        path: the file, for messages.
+        labels: the entity types allowed; None allows any.
+        unique_ids: reject an id that occurred before. Keeps all ids in memory; disable it to read in constant memory.
+        read_as: says which form the file was taken for, and why, at the end of errors.
+        offsets: what they count, one of `counting.COUNTS`; None takes characters, unless quotes show another count.
+        max_bad_records: how many records that cannot be read are dropped, each named in the report; see `record`.
+
+    Attributes:
+        folder, is_document: of a split of several files, the folder around them, and whether each is a document.
+
+    Examples:
+        >>> from modeling_triaffine.data import RecordChecker
+        >>> check = RecordChecker("bars.txt")
+        >>> check.note("relations ignored")
+        >>> check.counts
+        Counter({'relations ignored': 1})
+    """
+
+    def __init__(
+        self,
+        path: Path | str,
+        labels: Iterable[str] | None = None,
+        unique_ids: bool = True,
+        read_as: Callable[[], str] | None = None,
+        offsets: str | None = None,
+        max_bad_records: int = 0,
+    ):
+        super().__init__(path, max_bad_records)
+        self.labels = None if labels is None else frozenset(labels)
+        self.unique_ids = unique_ids
+        self.read_as = read_as
+        self.offsets = offsets
+        self.folder: Path | None = None
+        self.is_document = False
+        self._spellings = {unicodedata.normalize("NFC", label): label for label in self.labels or ()}
+        self._places_of_ids: dict[str, str] = {}
+
+    def error(self, where: str, problem: str, remedy: str) -> CorpusError:
+        return CorpusError.at(self.path, where, problem, f"{remedy}. {self.read_as()}" if self.read_as else remedy)
+
+    def __call__(self, raw: object, where: str) -> Record:
+        """Checks one sentence and returns its record.
+
+        Args:
+            raw: the fields of `FEATURES` as found. `pos` may be missing (no tags), and so may the context fields; if
+                one of these is given, the other side is empty. Duplicate entities are kept once and counted.
+            where: the place in the file, for messages: "line 3".
+
+        Raises:
+            CorpusError: a field is missing or of the wrong type, an entity is outside of the sentence or has an
+                unknown type, `pos` and `tokens` differ in length, or the id occurred before.
+        """
+        fields = self.mapping(raw, where, "the record", f"A record has the fields {', '.join(RECORD_FIELDS)}")
+        self._count_ignored(fields, RECORD_FIELDS, "field")
+        tokens = self.typed(fields, "tokens", Words, where)
+        pos, left, right = (
+            self.typed(fields, name, Words, where) if fields.get(name) is not None else None
+            for name in ("pos", *CONTEXT_FIELDS)
+        )
+        in_context = left is not None or right is not None
+        record = Record(
+            id=self.typed(fields, "id", str, where),
+            doc_id=self.typed(fields, "doc_id", str, where),
+            sent_id=self.typed(fields, "sent_id", int, where),
+            tokens=tokens,
+            pos=pos or [],
+            entities=self._entities(fields, len(tokens), where),
+            left_tokens=(left or []) if in_context else None,
+            right_tokens=(right or []) if in_context else None,
+        )
+        place = f"{self.path}, {where}"
+        if wrong := next(self._problems_of_record(record, place), None):
+            raise self.error(where, f"field {wrong[0]}", wrong[1])
+        if self.unique_ids:
+            self._places_of_ids[record["id"]] = place
+        self.sentences += 1
+        self.entities_kept += len(record["entities"])
+        self._labels_kept.update(entity["type"] for entity in record["entities"])
+        return record
+
+    def _problems_of_record(self, record: Record, place: str) -> Iterator[tuple[str, str]]:
+        """What is wrong with the fields of a record taken together, and what to do."""
+        num_tokens, num_tags = len(record["tokens"]), len(record["pos"])
+        if not num_tokens:
+            yield "'tokens' is empty", "Remove the record: a sentence needs at least one word"
+        if num_tags not in (0, num_tokens):
+            problem = f"'pos' has {num_tags} tags for {num_tokens} tokens"
+            yield problem, "Give one tag for each token, or an empty list"
+        if (first := self._places_of_ids.get(record["id"], place)) != place:
+            problem = f"'id': {record['id']!r} was used before, at {first}"
+            yield problem, "Give each sentence its own id, or remove the repeated one"
+
+    def _entities(self, fields: Mapping[str, Any], num_tokens: int, where: str) -> list[Entity]:
+        found = self.typed(fields, "entities", list, where)
+        entities = [self.entity(raw, f"entities[{index}]", num_tokens, where) for index, raw in enumerate(found)]
+        unique = {(entity["start"], entity["end"], entity["type"]): entity for entity in entities}
+        if len(unique) < len(entities):
+            self.drop("duplicate entities dropped", len(entities) - len(unique))
+        return list(unique.values())
+
+    def entity(self, raw: object, name: str, size: int, where: str, unit: str = "tokens") -> Entity:
+        """Checks one entity.
+
+        Args:
+            raw: an object with `start`, `end` (exclusive) and `type`.
+            name: its name in the file, for messages: "entities[2]".
+            size: number of tokens of its sentence, or of characters of its text.
+            where: the place in the file, for messages.
+            unit: what `start`, `end` and `size` count, "tokens" or "characters".
+
+        Raises:
+            CorpusError: a field is missing or of the wrong type, the type is unknown, or the offsets are outside.
+        """
+        fields = self.mapping(raw, where, f"field '{name}'", f"An entity has the fields {', '.join(ENTITY_FIELDS)}")
+        self._count_ignored(fields, ENTITY_FIELDS, "entity field")
+        entity = Entity(
+            start=self.typed(fields, "start", int, where, name),
+            end=self.typed(fields, "end", int, where, name),
+            type=self.typed(fields, "type", str, where, name),
+        )
+        if wrong := next(self._problems_of_entity(entity, size, unit), None):
+            raise self.error(where, f"field '{name}{wrong[0]}", wrong[1])
+        return entity
+
+    def _problems_of_entity(self, entity: Entity, size: int, unit: str) -> Iterator[tuple[str, str]]:
+        """What is wrong with an entity, after its name, and what to do."""
+        kind, start, end = entity["type"], entity["start"], entity["end"]
+        if kind in ("", NONE_LABEL):
+            remedy = "Give the entity's type, or remove the entity"
+            yield f".type' is {kind!r}, which is reserved for spans that are not entities", remedy
+        if kind != kind.strip():
+            remedy = "Remove it, because labels that differ only in white space would be two labels"
+            yield f".type' is {kind!r}, with white space around the type", remedy
+        other = self._spellings.setdefault(unicodedata.normalize("NFC", kind), kind)
+        if other != kind:
+            remedy = "Write both alike, as unicodedata.normalize('NFC', label) does"
+            yield f".type' is {kind!a}, which differs from {other!a} in Unicode normalization alone", remedy
+        if not 0 <= start < end <= size:
+            whole = {"tokens": "sentence", "characters": "text"}[unit]
+            remedy = f"Start and end count {unit} from 0, the end is exclusive: 0 <= start < end <= number of {unit}"
+            yield f"' runs from {start} to {end}, the {whole} has {size} {unit}", remedy
+        if self.labels is not None and kind not in self.labels:
+            alike = next(filter(None, (difference(kind, label) for label in sorted(self.labels))), "")
+            problem = f".type' is {kind!r}, which is not among the labels {sorted(self.labels)}"
+            yield f"{problem}. {alike}" if alike else problem, "Correct it, or add it to `labels`"
+
+    def mapping(self, raw: object, where: str, name: str, remedy: str) -> Mapping[str, Any]:
+        """Returns `raw` if it is an object with fields; `name` is its name in the file."""
+        if not isinstance(raw, Mapping):
+            raise self.error(where, f"{name} should be an object, found {shown(raw)}", remedy)
+        return raw
+
+    def typed(
+        self, fields: Mapping[str, Any], name: str, kind: type[Kind], where: str, parent: str = "", remedy: str = ""
+    ) -> Kind:
+        """The value of a required field of a type that pydantic knows: str, int, list[int], …
+
+        Args:
+            parent: the object that the field belongs to, for messages.
+            remedy: what to do if it is of another type; by default what pydantic says of that.
+        """
+        full_name = f"{parent}.{name}" if parent else name
+        if name not in fields:
+            raise self.error(where, f"field '{full_name}' is missing; the fields are {names_of(fields)}", "Add it")
+        try:
+            value: Kind = _adapter(cast(Any, kind)).validate_python(fields[name])
+            return value
+        except ValidationError as error:
+            found = error.errors(include_url=False)[0]
+        place = found["loc"][:-1] if found["type"] == "missing" else found["loc"]
+        full_name += "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
+        raise self.error(where, f"field '{full_name}' is {shown(found['input'])}", remedy or found["msg"])
+
+    def _count_ignored(self, fields: Mapping[str, Any], known: tuple[str, ...], what: str) -> None:
+        for name in fields.keys() - set(known):
+            self.note(f"{what} '{name}' ignored")
+
+
+def names_of(fields: Mapping[str, Any]) -> str:
+    """The first names of fields, for messages."""
+    return ", ".join(map(repr, list(fields)[:10])) or "none"
