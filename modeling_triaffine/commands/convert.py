@@ -72,7 +72,7 @@ def command(
     from ..data.loading import CorpusFiles
 
     files = CorpusFiles(corpus, corpus_format, columns=named, offsets=offsets, max_bad_records=max_bad_records)
-    of_texts = WRITERS[to].of_texts is not None
+    of_texts = WRITERS[to].of_texts
     splits: Mapping[str, Any]
     if of_texts and files.keeps_text:
         if sentences is not None:

@@ -7,14 +7,14 @@ the published code computes: the softmax of the cross-span attention is over the
 (`cross_span_axis="query"`), and the character BiLSTM is read at the last character.
 """
 
-import json
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
+from pydantic import TypeAdapter, ValidationError
 from torch import Tensor
 from transformers import AutoConfig
 
@@ -63,6 +63,8 @@ FIXED_SETTINGS = {
     "scale": "none",
     "no_tri_mask": False,
 }
+# Where settings are stored: module (the model itself if empty) and attribute.
+SETTINGS = (("encoder", "bert_additional_config"), ("encoder", "lstm_config"), ("", "score_setting"))
 # Fields of an encoder's configuration that cannot be inferred from the shapes of its tensors.
 ENCODER_FIELDS = ("num_attention_heads", "hidden_act", "layer_norm_eps", "position_embedding_type")
 # Vocabulary of the processor → its file, written by the published preparation beside the data, and its tensor.
@@ -100,9 +102,10 @@ def convert_published(
         CheckpointError: the file is not such a checkpoint, or not supported by this package.
         ValueError, OSError: encoder, labels or vocabularies cannot be read or do not match the checkpoint.
     """
-    content = read_checkpoint(checkpoint)
+    root = read_checkpoint(checkpoint)
     try:
-        root = _checked_root(content)
+        if problem := next(_problems(root), ""):
+            raise CheckpointError(problem)
         tensors = module_tensors(root)
     except CheckpointError as error:
         raise CheckpointError(f"{checkpoint} cannot be converted: {error}.") from None
@@ -130,11 +133,11 @@ def convert_published(
     return Converted(model, processor, left_out)
 
 
-def _checked_root(root: Any) -> InertObject:
-    """Returns the pickled model if this package supports it."""
+def _problems(root: Any) -> Iterator[str]:
+    """Why this package does not support the pickled model."""
     if not isinstance(root, InertObject) or root.name not in (FULL_MODEL, SPAN_MODEL):
         found = getattr(root, "path", f"{type(root).__module__}.{type(root).__qualname__}")
-        raise CheckpointError(
+        yield (
             f"it contains {found}, not a whole model of class {FULL_MODEL} or {SPAN_MODEL} (a state dict does not "
             "show how its tensors are used)"
         )
@@ -142,29 +145,30 @@ def _checked_root(root: Any) -> InertObject:
     wanted = ["TriAffineParser"] if root.name == FULL_MODEL else list(SCORERS)
     if scorer is None or scorer.name not in wanted:
         found = "none" if scorer is None else scorer.name
-        raise CheckpointError(f"its scorer is {found}, and only {', '.join(wanted)} can be converted")
+        yield f"its scorer is {found}, and only {', '.join(wanted)} can be converted"
+    for holder, name in SETTINGS:
+        if not isinstance(_noted(root, holder, name), dict):
+            yield f"it lacks {name!r}, the settings of its modules"
     settings = _settings(root)
     for name, value in FIXED_SETTINGS.items():
         if settings.get(name, value) != value:
-            raise CheckpointError(f"it was trained with {name} = {settings[name]!r}, and only {value!r} is supported")
+            yield f"it was trained with {name} = {settings[name]!r}, and only {value!r} is supported"
     loss = root.state.get("loss_config")
     if isinstance(loss, dict) and loss.get("name") == "two":
-        raise CheckpointError("it was trained with the loss 'two', which has no label for None")
-    return root
+        yield "it was trained with the loss 'two', which has no label for None"
 
 
 def _settings(root: InertObject) -> dict[str, Any]:
     """The settings stored in the model's modules."""
-    encoder = submodule(root, "encoder")
-    if encoder is None:
-        raise CheckpointError("it has no encoder")
     settings: dict[str, Any] = {"act": root.state.get("act", "relu")}
-    for holder, name in ((encoder, "bert_additional_config"), (encoder, "lstm_config"), (root, "score_setting")):
-        noted = holder.state.get(name)
-        if not isinstance(noted, dict):
-            raise CheckpointError(f"it lacks {name!r}, the settings of its modules")
-        settings |= noted
+    for holder, name in SETTINGS:
+        settings |= _noted(root, holder, name)
     return settings
+
+
+def _noted(root: InertObject, holder: str, name: str) -> Any:
+    module = submodule(root, holder) if holder else root
+    return None if module is None else module.state.get(name)
 
 
 def _build_config(
@@ -249,19 +253,19 @@ def _read_vocabularies(
     for part in parts:
         path = Path(str(folder)) / VOCABULARY_FILES[part]
         try:
-            numbered = json.loads(path.read_text(encoding="utf-8"))
-            numbers = sorted(numbered.values())
-        except (json.JSONDecodeError, UnicodeDecodeError, AttributeError, TypeError) as error:
-            raise ValueError(f"{path} is not a JSON object of names and numbers: {error}.") from None
+            numbered = TypeAdapter(dict[str, int]).validate_json(path.read_bytes())
+        except ValidationError:  # as if it had no names
+            numbered = {}
+        numbers = sorted(numbered.values())
         missing = {PADDING, UNKNOWN} - set(numbered)
         rows = len(tensors[f"encoder.{TABLES[part]}.weight"])
         # Tables of parts of speech and characters have more rows than names.
         fits = len(numbers) == rows if part == "words" else len(numbers) <= rows
         if missing or not fits or numbers != list(range(len(numbers))):
             raise ValueError(
-                f"{path} does not match the checkpoint, which has {rows} rows for {part}: it must have [PAD], [UNK] "
-                f"and a name for each number from 0, and has {len(numbers)} names. Give the file that the checkpoint "
-                "was trained with."
+                f"{path} does not match the checkpoint, which has {rows} rows for {part}: it must be a JSON object "
+                f"with [PAD], [UNK] and a name for each number from 0, and has {len(numbers)} such names. Give the "
+                "file that the checkpoint was trained with."
             )
         by_row = sorted(numbered, key=numbered.__getitem__)
         names = dict.fromkeys([PADDING, UNKNOWN, *by_row])

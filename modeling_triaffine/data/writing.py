@@ -10,7 +10,6 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from itertools import chain, groupby
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,6 +27,7 @@ from .schema import CONTEXT_FIELDS
 from .writing_texts import (
     LINE_ENDS,
     TextDocument,
+    representable,
     write_bioc_json,
     write_bioc_xml,
     write_brat,
@@ -43,14 +43,18 @@ Records = Iterable[Mapping[str, Any]]
 
 
 class Writer(NamedTuple):
-    """How a split is written: the suffix of its file, and the functions for sentences of words and for texts.
+    """How a split is written: the suffix of its file, and the function for its sentences, or for its texts.
 
-    The functions return what is not in the file, in words, with how often.
+    The function returns what is not in the file, in words, with how often.
     """
 
     suffix: str
-    of_words: Callable[[Records, Path], Counter[str]]
-    of_texts: Callable[[Iterable[TextDocument], Path], Counter[str]] | None = None
+    write: Callable[[Iterable[Any], Path], Counter[str]]
+    of_texts: bool = False
+
+    def write_words(self, records: Records, path: Path) -> Counter[str]:
+        """Writes sentences of words, in a form of texts one per line, with words separated by spaces."""
+        return write_joined(records, path, self.write) if self.of_texts else self.write(records, path)
 
 
 def write_nested_ner(
@@ -94,8 +98,6 @@ def write_nested_ner(
             f"write_nested_ner needs a mapping of splits to records, but the data is of type {type(splits).__name__}. "
             'Give {"train": data}.'
         )
-    if wrong := [split for split in splits if Path(str(split)).name != str(split)]:
-        raise ValueError(f"The split {wrong[0]!r} cannot be the name of a file. Rename it.")
     folder = Path(folder).expanduser()
     if folder.exists() and any(folder.iterdir()):
         raise FileExistsError(
@@ -117,12 +119,12 @@ def _write_split(records: Records, path: Path, writer: Writer, name: str) -> Cou
     rows = rows if first is None else chain([first], rows)
     if first is None or "text" not in first or "tokens" in first:
         checked = (check(record, f"sentence {number}") for number, record in enumerate(rows))
-        return writer.of_words(checked, path) + check.counts
-    if writer.of_texts is None:
+        return writer.write_words(checked, path) + check.counts
+    if not writer.of_texts:
         of_texts = ", ".join(known for known, one in WRITERS.items() if one.of_texts)
         raise ValueError(f"{name} has texts, but the format has words. Choose one of {of_texts}, or give sentences.")
     texts = (_checked_text(text, f"text {number}", check) for number, text in enumerate(rows))
-    return writer.of_texts(texts, path) + check.counts
+    return writer.write(texts, path) + check.counts
 
 
 def _checked_text(row: Mapping[str, Any], where: str, check: RecordChecker) -> TextDocument:
@@ -152,15 +154,14 @@ def write_iob2(records: Records, path: Path) -> Counter[str]:
     with path.open("w", encoding="utf-8", newline="\n") as file:
         file.write(f"# global.columns = {' '.join(names)}\n")
         doc_id = None
-        for record, tags in zip(records, levels, strict=True):
+        for record, tags in zip(representable(records, _not_in_columns, "iob2"), levels, strict=True):
             if record["doc_id"] != doc_id:
                 doc_id = record["doc_id"]
-                file.write(f"# newdoc id = {_comment_value(record, 'doc_id')}\n")
-            file.write(f"# sent_id = {_comment_value(record, 'id')}\n")
+                file.write(f"# newdoc id = {doc_id}\n")
+            file.write(f"# sent_id = {record['id']}\n")
             nothing = ["O"] * len(record["tokens"])
             pos = [record["pos"] or ["_"] * len(record["tokens"])] if has_pos else []
-            rows = list(zip(record["tokens"], *pos, *tags, *[nothing] * (num_levels - len(tags)), strict=True))
-            _check_columns(record, rows)
+            rows = zip(record["tokens"], *pos, *tags, *[nothing] * (num_levels - len(tags)), strict=True)
             file.write("".join("\t".join(row) + "\n" for row in rows) + "\n")
     lost = Counter(
         {"sentences with tags that are all '_'": sum(1 for record in records if set(record["pos"]) == {"_"})}
@@ -177,7 +178,7 @@ def write_joined(
         ValueError: the form cannot represent a document, see [`writing_texts`].
     """
     documents: dict[str, list[Mapping[str, Any]]] = {}
-    for record in records:
+    for record in representable(records, _not_on_a_line, "a text of one sentence per line"):
         documents.setdefault(record["doc_id"], []).append(record)
     lost = write((_text_document(doc_id, sentences) for doc_id, sentences in documents.items()), path)
     has_lines = lost.pop(LINE_ENDS, 0) == 0
@@ -191,12 +192,13 @@ def write_joined(
 
 
 def _text_document(doc_id: str, sentences: Sequence[Mapping[str, Any]]) -> TextDocument:
-    for sentence in sentences:
-        if any("\n" in token for token in sentence["tokens"]):
-            raise _not_representable(sentence, "a token with a line end in it", "a text of one sentence per line")
     lines = (join_tokens(sentence["tokens"], sentence["entities"]) for sentence in sentences)
     text, entities = join_sentences(("\n", *line) for line in lines)
     return TextDocument(doc_id, text, entities)
+
+
+def _not_on_a_line(sentence: Mapping[str, Any]) -> str:
+    return "a token with a line end in it" if any("\n" in token for token in sentence["tokens"]) else ""
 
 
 def _lost_in_text(records: Records) -> Counter[str]:
@@ -228,47 +230,28 @@ def _levels(record: Mapping[str, Any]) -> list[list[str]]:
     return levels
 
 
-def _comment_value(record: Mapping[str, Any], field: str) -> str:
-    value: str = record[field]
-    if not value or value != value.strip() or re.search("[\t\n]", value):
-        raise _not_representable(
-            record, f"the {field} {value!r}, which is empty or has white space around it, a tab or a line end", "iob2"
-        )
-    return value
-
-
-def _check_columns(record: Mapping[str, Any], rows: Sequence[Sequence[str]]) -> None:
-    if DOCUMENT_START.match(rows[0][0]):
-        raise _not_representable(record, f"{rows[0][0]} as its first token, which would begin a document", "iob2")
-    if joined := [entity["type"] for entity in record["entities"] if BETWEEN_TAGS.search(entity["type"])]:
-        raise _not_representable(record, f"the type {joined[0]!r}, which would be several tags", "iob2")
-    if any(entity["type"] == OUTSIDE for entity in record["entities"]):
-        raise _not_representable(record, f"the type {OUTSIDE!r}, which would be no type", "iob2")
-    for row in rows:
-        for value in row:
-            if re.search(r"[\t\r\n]", value):
-                raise _not_representable(record, f"{value!r}, with a tab or a line end", "iob2")
-
-
-def _not_representable(record: Mapping[str, Any], what: str, format: str) -> ValueError:
-    return ValueError(
-        f"Sentence {record['id']!r} has {what}, which {format} cannot represent. Change it, or write json_lines."
-    )
+def _not_in_columns(record: Mapping[str, Any]) -> str:
+    for field in ("doc_id", "id"):
+        if not (value := record[field]) or value != value.strip() or re.search("[\t\n]", value):
+            return f"the {field} {value!r}, which is empty or has white space around it, a tab or a line end"
+    if DOCUMENT_START.match(record["tokens"][0]):
+        return f"{record['tokens'][0]} as its first token, which would begin a document"
+    types = [entity["type"] for entity in record["entities"]]
+    for kind in types:
+        if BETWEEN_TAGS.search(kind) or kind == OUTSIDE:
+            return f"the type {kind!r}, which would be {'no type' if kind == OUTSIDE else 'several tags'}"
+    broken = (value for value in (*record["tokens"], *record["pos"], *types) if re.search(r"[\t\r\n]", value))
+    return next((f"{value!r}, with a tab or a line end" for value in broken), "")
 
 
 WRITERS = {
     "json_lines": Writer(".jsonl", write_json_lines),
     "iob2": Writer(".conll", write_iob2),
-    **{
-        name: Writer(suffix, partial(write_joined, write=write), write)
-        for name, suffix, write in (
-            ("text_spans", ".jsonl", write_text_spans),
-            ("brat", "", write_brat),
-            ("pubtator", ".pubtator", write_pubtator),
-            ("bioc", ".xml", write_bioc_xml),
-            ("bioc_json", ".json", write_bioc_json),
-        )
-    },
+    "text_spans": Writer(".jsonl", write_text_spans, of_texts=True),
+    "brat": Writer("", write_brat, of_texts=True),
+    "pubtator": Writer(".pubtator", write_pubtator, of_texts=True),
+    "bioc": Writer(".xml", write_bioc_xml, of_texts=True),
+    "bioc_json": Writer(".json", write_bioc_json, of_texts=True),
 }
 """Format → how it is written.
 

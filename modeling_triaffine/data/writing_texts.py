@@ -1,17 +1,17 @@
 """Writes texts with their entities, and scores if these are predictions: brat, PubTator, BioC, annotation tools' forms.
 
-A text that a form cannot represent (a tab in a document's name, white space in a type) is an error, a ValueError that
-names the document; what it changes or leaves out is counted. Offsets count characters.
+A text that a form cannot represent (a tab in a document's name, white space in a type) is an error that names the
+document; what the form changes or leaves out is counted. Offsets count characters.
 """
 
 import json
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from xml.etree import ElementTree
 
 from ..files import SURROGATES
@@ -53,6 +53,24 @@ class TextDocument(NamedTuple):
 
 
 Documents = Iterable[TextDocument]
+Row = TypeVar("Row", TextDocument, Mapping[str, Any])
+
+
+def representable(rows: Iterable[Row], problem_of: Callable[[Row], str], form: str) -> Iterator[Row]:
+    """The rows; ValueError, which names the row, for one of which the form cannot represent something.
+
+    Args:
+        problem_of: what that is, in words; empty if there is nothing.
+    """
+    for row in rows:
+        if problem := problem_of(row):
+            name = f"Document {row.doc_id!r}" if isinstance(row, TextDocument) else f"Sentence {row['id']!r}"
+            raise ValueError(f"{name} has {problem}, which {form} cannot represent. Change it, or write another form.")
+        yield row
+
+
+def _without_name(document: TextDocument) -> str:
+    return "" if document.doc_id else "no name"
 
 
 # ---- Forms of corpora: what one cannot hold of a text is returned, in words, with how often ----
@@ -61,9 +79,7 @@ Documents = Iterable[TextDocument]
 def write_text_spans(documents: Documents, path: Path) -> Counter[str]:
     """Writes one object a line, which holds everything."""
     with path.open("w", encoding="utf-8", newline="\n") as file:
-        for document in documents:
-            if not document.doc_id:
-                raise _not_representable(document, "no name", "text_spans")
+        for document in representable(documents, _without_name, "text_spans"):
             spans = [{"start": e["start"], "end": e["end"], "label": e["type"]} for e in document.entities]
             fields = {"id": document.doc_id, "text": document.text, "entities": spans}
             borders = {"borders": list(document.borders)} if document.borders else {}
@@ -75,28 +91,33 @@ def write_brat(documents: Documents, folder: Path) -> Counter[str]:
     """Writes a `.txt` and an `.ann` for every document; a score is a note on its entity."""
     folder.mkdir(exist_ok=True)
     lost = Counter[str]()
-    for document in documents:
-        file = _new_file(folder, document, TEXT_SUFFIX, "brat")
+    for document in representable(documents, _not_in_brat, "brat"):
         text = document.text
         lost[PASSAGES] += len(document.passages()) - 1
         lines = []
         for number, entity in enumerate(document.entities, start=1):
-            start, end, kind = entity["start"], entity["end"], entity["type"]
-            if re.search(r"\s", kind):
-                remedy = f"Rename it, for instance to {brat_type(kind)!r}: brat's types are letters, digits, - and _"
-                raise _not_representable(document, f"the type {kind!r}, with white space", "brat", remedy)
+            start, end = entity["start"], entity["end"]
             # A line end ends a fragment; in the quote it is a space.
             lines_inside = re.finditer(r"[^\r\n]+", text[start:end])
             pieces = [(start + piece.start(), start + piece.end()) for piece in lines_inside]
             lost[LINE_ENDS_OF_ENTITIES] += (pieces[0][0], pieces[-1][1]) != (start, end)
             offsets = ";".join(f"{first} {last}" for first, last in pieces)
             quote = " ".join(text[first:last] for first, last in pieces)
-            lines.append(f"T{number}\t{kind} {offsets}\t{quote}\n")
+            lines.append(f"T{number}\t{entity['type']} {offsets}\t{quote}\n")
             if "score" in entity:
                 lines.append(f"#{number}\tAnnotatorNotes T{number}\tscore {entity['score']:.4f}\n")
-        file.write_text(text, encoding="utf-8", newline="")
-        file.with_suffix(ANNOTATION_SUFFIX).write_text("".join(lines), encoding="utf-8", newline="\n")
+        _write_new(folder / f"{document.doc_id}{TEXT_SUFFIX}", text)
+        _write_new(folder / f"{document.doc_id}{ANNOTATION_SUFFIX}", "".join(lines))
     return +lost
+
+
+def _not_in_brat(document: TextDocument) -> str:
+    for entity in document.entities:
+        if re.search(r"\s", entity["type"]):
+            return (
+                f"the type {entity['type']!r}, with white space (for instance {brat_type(entity['type'])!r} has none)"
+            )
+    return _no_file_name(document)
 
 
 def brat_type(label: str) -> str:
@@ -108,27 +129,27 @@ def write_pubtator(documents: Documents, path: Path) -> Counter[str]:
     """Writes title and abstract, which are separated by the first border of passages or line end, as one line each."""
     lost = Counter[str]()
     with path.open("w", encoding="utf-8", newline="\n") as file:
-        for document in documents:
+        for document in representable(documents, _not_in_pubtator, "pubtator"):
             doc_id = document.doc_id
-            if wrong := [
-                one for one in (doc_id, *(e["type"] for e in document.entities)) if re.search("[\t\r\n]", one)
-            ]:
-                raise _not_representable(document, f"a tab or a line end in {wrong[0]!r}", "pubtator")
-            if not doc_id or "|" in doc_id:
-                raise _not_representable(document, "no name, or '|' in its name", "pubtator")
             text, changed = re.subn(r"[\r\n]", " ", document.text)
             begin = _abstract_of(document)
             lost[LINE_ENDS] += changed
             lost[PASSAGES] += max(0, len(document.passages()) - 1 - (begin in document.borders))
-            file.write(
-                f"{doc_id}|t|{text[: begin - 1] if begin else text}\n{doc_id}|a|{text[begin:] if begin else ''}\n"
-            )
+            title, abstract = (text[: begin - 1], text[begin:]) if begin else (text, "")
+            file.write(f"{doc_id}|t|{title}\n{doc_id}|a|{abstract}\n")
             for entity in document.entities:
                 start, end = entity["start"], entity["end"]
                 quote = text[start:end].replace("\t", " ")
                 file.write(f"{doc_id}\t{start}\t{end}\t{quote}\t{entity['type']}\n")
             file.write("\n")
     return +lost
+
+
+def _not_in_pubtator(document: TextDocument) -> str:
+    for name in (document.doc_id, *(entity["type"] for entity in document.entities)):
+        if re.search("[\t\r\n]", name):
+            return f"a tab or a line end in {name!r}"
+    return "'|' in its name" if "|" in document.doc_id else _without_name(document)
 
 
 def _abstract_of(document: TextDocument) -> int:
@@ -141,7 +162,8 @@ def _abstract_of(document: TextDocument) -> int:
 
 def write_bioc_json(documents: Documents, path: Path) -> Counter[str]:
     """Writes one collection, every document with its passages."""
-    collection = {"source": SOURCE, "date": "", "key": "", "infons": {}, "documents": [*map(_bioc, documents)]}
+    named = representable(documents, _without_name, "bioc_json")
+    collection = {"source": SOURCE, "date": "", "key": "", "infons": {}, "documents": [*map(_bioc, named)]}
     with path.open("w", encoding="utf-8", newline="\n") as file:
         json.dump(collection, file, ensure_ascii=False, indent=1)
     return Counter()
@@ -152,22 +174,22 @@ def write_bioc_xml(documents: Documents, path: Path) -> Counter[str]:
     collection = ElementTree.Element("collection")
     for tag, text in (("source", SOURCE), ("date", ""), ("key", "")):
         ElementTree.SubElement(collection, tag).text = text
-    for document in documents:
-        types = "".join(entity["type"] for entity in document.entities)
-        if found := NOT_IN_XML.search(document.doc_id + document.text + types):
-            raise _not_representable(document, repr(found[0]), "bioc, unlike bioc_json,")
-        if document.doc_id != document.doc_id.strip():
-            raise _not_representable(document, "white space around its name", "bioc, unlike bioc_json,")
+    for document in representable(documents, _not_in_xml, "bioc, unlike bioc_json,"):
         collection.append(_bioc_element("document", _bioc(document)))
     content = ElementTree.tostring(collection, encoding="unicode").replace("\r", "&#13;")  # else read as a line feed
     path.write_text(f"{XML_DECLARATION}\n{content}", encoding="utf-8", newline="")
     return Counter()
 
 
+def _not_in_xml(document: TextDocument) -> str:
+    types = "".join(entity["type"] for entity in document.entities)
+    if found := NOT_IN_XML.search(document.doc_id + document.text + types):
+        return repr(found[0])
+    return "white space around its name" if document.doc_id != document.doc_id.strip() else _without_name(document)
+
+
 def _bioc(document: TextDocument) -> dict[str, Any]:
     """A document of BioC as JSON has it."""
-    if not document.doc_id:
-        raise _not_representable(document, "no name", "bioc")
     passages: list[dict[str, Any]] = [
         {"infons": {}, "offset": start, "text": document.text[start:end], "sentences": [], "annotations": []}
         for start, end in document.passages()
@@ -274,26 +296,24 @@ def write_doccano(documents: Documents, path: Path) -> None:
 def write_inception(documents: Documents, folder: Path) -> None:
     """Writes a UIMA CAS in JSON for every document. Needs the extra `cas`."""
     folder.mkdir(exist_ok=True)
-    for document in documents:
-        file = _new_file(folder, document, ".json", "inception")
-        make_cas(document.text, document.sentences, document.entities).to_json(file)
+    for document in representable(documents, _no_file_name, "inception"):
+        cas = make_cas(document.text, document.sentences, document.entities)
+        _write_new(folder / f"{document.doc_id}.json", cas.to_json())
 
 
-def _new_file(folder: Path, document: TextDocument, suffix: str, form: str) -> Path:
-    """The document's file, by its name, which must be inside the folder and be read as the same name."""
+def _no_file_name(document: TextDocument) -> str:
+    """Whether the name is none of a file inside the folder, or would be read as another name."""
     path = PurePosixPath(document.doc_id)
     hidden = any(part.startswith(".") for part in path.parts)
-    if str(path) != document.doc_id or not path.name or path.is_absolute() or hidden or "\0" in document.doc_id:
-        raise _not_representable(document, "a name that is not a valid file name", form)
-    file = folder / f"{path}{suffix}"
-    if file.exists():  # under a name in another case, on systems that do not distinguish these
-        raise _not_representable(document, f"the file name of another document, {file.name},", form)
+    is_other = str(path) != document.doc_id or not path.name or path.is_absolute()
+    return "a name that is not a valid file name" if is_other or hidden or "\0" in document.doc_id else ""
+
+
+def _write_new(file: Path, content: str) -> None:
+    """Writes a file of a document; FileExistsError if another has its name, perhaps in another case."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    return file
-
-
-def _not_representable(document: TextDocument, what: str, form: str, remedy: str = "Change it") -> ValueError:
-    return ValueError(f"Document {document.doc_id!r} has {what}, which {form} cannot represent. {remedy}.")
+    with file.open("x", encoding="utf-8", newline="") as opened:
+        opened.write(content)
 
 
 PREDICTION_WRITERS: dict[str, Callable[[Documents, Path], None]] = {

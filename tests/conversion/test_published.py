@@ -363,10 +363,10 @@ def test_labels_and_vocabularies_must_fit(small, pretrained, vocabularies, tmp_p
     with pytest.raises(ValueError, match=r"word2id\.json, pos2id\.json, char2id\.json"):
         convert_published(path, pretrained, LABELS)
     contents = {
-        "[1]": "not a JSON object",
-        "{}": "5 rows for words.*has 0 names",
+        "[1]": "must be a JSON object.*has 0 such names",
+        "{}": "5 rows for words.*has 0 such names",
         '{"[PAD]": 0, "[UNK]": 2, "a": 3, "b": 4, "c": 5}': "each number from 0",
-        '{"[PAD]": 0, "[UNK]": 1}': "has 2 names",
+        '{"[PAD]": 0, "[UNK]": 1}': "has 2 such names",
     }
     for content, message in contents.items():
         (tmp_path / "word2id.json").write_text(content, encoding="utf-8")
