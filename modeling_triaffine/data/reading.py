@@ -128,24 +128,41 @@ def numbered_lines(path: Path, check: RecordChecker, name: str = "") -> Iterator
     """
     with open_corpus(path) as lines:
         for number, data in enumerate(lines, start=1):
-            line = decode(data, check, f"{name}, line {number}".lstrip(", ")).rstrip("\r\n")
-            yield number, line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
+            yield number, _line(number, decode(data, check, f"{name}, line {number}".lstrip(", ")))
 
 
 def numbered_paragraphs(path: Path, check: RecordChecker) -> Iterator[list[tuple[int, str]]]:
-    """The groups of lines between blank lines; see [`numbered_lines`].
+    """The groups of lines between blank lines, each a record; see [`numbered_lines`].
 
     Raises:
-        CorpusError: a line has a carriage return in it, as if all were one line.
+        CorpusError: a line is not UTF-8, or has a carriage return in it, as if all were one line.
     """
-    for is_blank, lines in groupby(numbered_lines(path, check), key=lambda line: not line[1].strip()):
-        paragraph = list(lines)
-        for number, line in paragraph:
-            if "\r" in line:
-                problem = "there is a carriage return inside the line"
-                raise check.error(f"line {number}", problem, "End every line with a line feed, or with both")
-        if not is_blank:
-            yield paragraph
+    with open_corpus(path) as lines:
+        for is_blank, group in groupby(enumerate(lines, start=1), key=_is_blank):
+            paragraph = []
+            with check.record():
+                paragraph = [(number, _line_of_paragraph(number, data, check)) for number, data in group]
+            if paragraph and not is_blank:
+                yield paragraph
+
+
+def _is_blank(numbered: tuple[int, bytes]) -> bool:
+    number, data = numbered
+    return not _line(number, data.decode(errors="replace")).strip()
+
+
+def _line_of_paragraph(number: int, data: bytes, check: RecordChecker) -> str:
+    line = _line(number, decode(data, check, f"line {number}"))
+    if "\r" in line:
+        problem = "there is a carriage return inside the line"
+        raise check.error(f"line {number}", problem, "End every line with a line feed, or with both")
+    return line
+
+
+def _line(number: int, text: str) -> str:
+    """A line without its end, the first without a byte order mark."""
+    line = text.rstrip("\r\n")
+    return line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
 
 
 def decode(data: bytes, check: RecordChecker, where: str) -> str:

@@ -10,6 +10,7 @@ last word is part of a span: the spans of the whole file tell which.
 """
 
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -64,9 +65,10 @@ def _sentence(lines: Lines, names: dict[str, object], inclusive: bool, check: Re
 
 def _ends_are_inclusive(path: Path, check: RecordChecker) -> bool:
     """Whether the last word is part of a span: then spans of one word have two equal numbers, which no other has."""
+    uncounted = RecordChecker(path, max_bad_records=sys.maxsize)
     inclusive = any(
         start == end
-        for lines in numbered_paragraphs(path, check)
+        for lines in numbered_paragraphs(path, uncounted)
         if len(lines) > 1 and SPANS.fullmatch(lines[-1][1].strip())
         for start, end, _, _ in SPAN.findall(lines[-1][1])
     )
