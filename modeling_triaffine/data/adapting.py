@@ -11,6 +11,7 @@ from datasets import ClassLabel, Dataset, DatasetDict, LargeList, List, concaten
 from .alignment import WordSplitter
 from .context import AnyDataset
 from .corpus_format import check_columns
+from .counting import check_count
 from .documents import DEFAULT_SENTENCE_SPLITTER, Document, Sentence, document_of_words, sentences_of
 from .features import FEATURES, as_records
 from .formats.bigbio import BIGBIO, bigbio_document
@@ -36,6 +37,7 @@ def adapt_dataset(
     labels: Iterable[str] | None = None,
     word_splitter: WordSplitter | None = None,
     sentence_splitter: str = DEFAULT_SENTENCE_SPLITTER,
+    offsets: str | None = None,
 ) -> AnyDataset:
     """Converts a data set loaded by `datasets.load_dataset` to the schema of this package (`FEATURES`).
 
@@ -48,7 +50,8 @@ def adapt_dataset(
             Optionally `id`, and for tokens `pos` and `doc_id`; without `doc_id`, and for texts, every row is a document
             of its own. Or "bigbio_kb", for a data set with that schema.
         labels: the entity types allowed; None allows any.
-        word_splitter, sentence_splitter: how texts are split, see `load_nested_ner`.
+        word_splitter, sentence_splitter, offsets: how texts are split, and what the offsets in them count, see
+            `load_nested_ner`.
 
     Returns:
         A data set of the same kind; what was dropped is logged as one warning for each split and kept in
@@ -57,7 +60,7 @@ def adapt_dataset(
     Raises:
         CorpusError: a row is invalid; the message names split, row and field.
         TypeError: the data set is a streaming one, or no data set of `datasets`.
-        ValueError: `columns` names unknown fields or columns.
+        ValueError: `columns` names unknown fields or columns, or `offsets` is unknown, or is given for tokens.
 
     Examples:
         >>> from datasets import Dataset
@@ -69,7 +72,8 @@ def adapt_dataset(
     allowed = None if labels is None else frozenset(labels)  # an iterator would be empty after the first split
     parts: Mapping[Any, Dataset] = dataset if isinstance(dataset, DatasetDict) else {None: dataset}
     adapted = {
-        split: _adapt(part, split, columns, allowed, word_splitter, sentence_splitter) for split, part in parts.items()
+        split: _adapt(part, split, columns, allowed, word_splitter, sentence_splitter, offsets)
+        for split, part in parts.items()
     }
     return DatasetDict(adapted) if isinstance(dataset, DatasetDict) else adapted[None]
 
@@ -81,15 +85,19 @@ def _adapt(
     labels: frozenset[str] | None,
     word_splitter: WordSplitter | None,
     sentence_splitter: str,
+    offsets: str | None,
 ) -> Dataset:
     dataset = as_records(dataset, (), "adapt_dataset")
     name = str(split or dataset.split or "dataset")
-    check = RecordChecker(name, labels)
+    check_count(offsets)
+    check = RecordChecker(name, labels, offsets=offsets)
     if isinstance(columns, Mapping):
         dataset = dataset.select_columns(_columns_named(columns, dataset.column_names))
     elif columns != BIGBIO.name:
         raise ValueError(f"`columns` is {columns!r}. Give a mapping of fields to columns, or {BIGBIO.name!r}.")
     of_words = isinstance(columns, Mapping) and "text" not in columns
+    if of_words and offsets is not None:
+        raise ValueError(f"`offsets` is {offsets!r}, but the data set has words, not offsets in a text. Leave it out.")
     documents = (_of_words if of_words else _of_texts)(dataset, columns, name, check)
     records = (record for one in documents for record in sentences_of(one, check, word_splitter, sentence_splitter))
     parts: list[Dataset] = []

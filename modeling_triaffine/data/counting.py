@@ -28,6 +28,12 @@ COUNTS = {
 """What offsets may count → its meaning."""
 
 
+def check_count(offsets: str | None) -> None:
+    """Raises ValueError unless `offsets` is None or one of `COUNTS`."""
+    if offsets is not None and offsets not in COUNTS:
+        raise ValueError(f"`offsets` is {offsets!r}. Give one of {', '.join(COUNTS)}.")
+
+
 def positions(text: str, count: str, mark_counts: bool = True) -> list[int]:
     """The offset of each character of the text, and at last that of its end.
 

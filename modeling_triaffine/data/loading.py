@@ -24,7 +24,7 @@ from huggingface_hub.utils.sha import sha_fileobj
 from ..model import text_triaffine
 from .alignment import WordSplitter
 from .corpus_format import CorpusFormat
-from .counting import COUNTS
+from .counting import check_count
 from .counts import BAD_RECORDS
 from .detection import format_of_columns, known_formats, read_as
 from .documents import DEFAULT_SENTENCE_SPLITTER, Document, num_entities, sentences_of, text_of
@@ -176,8 +176,7 @@ class CorpusFiles:
             format = format_of_columns(columns)
         parts = find_splits(path, format)
         self.parts = {only: parts[only]} if only in parts else parts
-        if offsets is not None and offsets not in COUNTS:
-            raise ValueError(f"`offsets` is {offsets!r}. Give one of {', '.join(COUNTS)}.")
+        check_count(offsets)
         if type(max_bad_records) is not int or max_bad_records < 0:
             raise ValueError(
                 f"`max_bad_records` is {max_bad_records!r}. Give the number of records that may be dropped."

@@ -151,7 +151,8 @@ def explain(pipeline: NestedNERPipeline, text: str, span: tuple[int, int]) -> Ex
 
     Raises:
         ValueError: The span is outside the text, is not aligned with words (the error lists the nearest), crosses a
-            sentence boundary, or is wider than `max_span_width`; or the pipeline runs an ONNX graph.
+            boundary between sentences or windows of a long one, or is wider than `max_span_width`; or the pipeline runs
+            an ONNX graph.
 
     Examples:
         >>> from modeling_triaffine import NestedNERPipeline
@@ -241,7 +242,7 @@ def _locate(
             break
     problem = "does not begin and end at word boundaries; the nearest words are"
     if len(parts) > 1:
-        problem = "crosses a sentence boundary; its parts by sentence are"
+        problem = "crosses a boundary between sentences, or windows of a long one; its parts are"
     elif not words:
         problem = "contains no words, nor does the text"
     elif not parts:  # the words on both sides of a span of white space

@@ -131,6 +131,16 @@ class TestAdapt:
                 ("Orsk", "A")
             ]
 
+    def test_offsets_that_count_otherwise(self):
+        rows = Dataset.from_list([{"body": "😀 to Orsk", "ents": [{"start": 6, "end": 10, "label": "A"}]}])
+        columns = {"text": "body", "entities": "ents"}
+        assert spelled(adapt_dataset(rows, columns, offsets="utf16")[0]) == [("Orsk", "A")]
+        with pytest.raises(CorpusError, match="offsets='utf16' in Python"):
+            adapt_dataset(rows, columns)
+        for offsets, of in (("utf8", columns), ("utf16", {"tokens": "words", "entities": "outer"})):
+            with pytest.raises(ValueError, match=f"`offsets` is '{offsets}'"):
+                adapt_dataset(rows if of is columns else TAGGED, of, offsets=offsets)
+
     def test_errors_of_texts_name_the_column(self):
         with pytest.raises(CorpusError, match="dataset, row 0: field 'body' is null"):
             adapt_dataset(Dataset.from_list([{"body": None, "ents": []}]), {"text": "body", "entities": "ents"})
