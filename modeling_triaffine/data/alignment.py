@@ -162,8 +162,7 @@ def retokenize(dataset: AnyDataset, word_splitter: WordSplitter) -> AnyDataset:
 
     Raises:
         TypeError: the data set is a streaming one.
-        ValueError: a column is missing, or a sentence consists of white space and so has no words; the message names
-            it.
+        ValueError: a column is missing.
 
     Examples:
         >>> from datasets import Dataset
@@ -213,9 +212,6 @@ def retokenize_record(record: dict[str, Any], word_splitter: WordSplitter) -> di
     """Retokenizes one record (see `retokenize`), without the entities that do not align with the new words."""
     text, by_characters = join_tokens(record["tokens"], record["entities"])
     words = split_words(text, word_splitter)
-    if not words:
-        name = record.get("id", record["tokens"])
-        raise ValueError(f"Sentence {name!r} consists of white space only and has no words. Remove it.")
     entities, _ = align_entities(text, by_characters, words)
     distinct = {(entity["start"], entity["end"], entity["type"]): entity for entity in entities}
     tokens = [text[start:end] for start, end in words]

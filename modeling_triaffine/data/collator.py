@@ -53,9 +53,8 @@ class DataCollatorForNestedNER:
         multi_label: as in the model's configuration.
 
     Raises:
-        ValueError: an argument of another type, or unknown value of `flat_annotation`; records that are not encoded
-            yet; entities in some sentences of a batch only, without one of their fields, outside of their sentence, or
-            of a type that is not a label.
+        ValueError: an unknown value of `flat_annotation`; records that are not encoded yet; entities in some sentences
+            of a batch only, without one of their fields, outside of their sentence, or of a type that is not a label.
 
     Examples:
         >>> from modeling_triaffine import DataCollatorForNestedNER, TriaffineConfig, TriaffineProcessor
@@ -77,11 +76,6 @@ class DataCollatorForNestedNER:
     ):
         if flat_annotation not in (None, *FLAT_ANNOTATIONS):
             raise ValueError(f"flat_annotation is {flat_annotation!r}; choose one of {', '.join(FLAT_ANNOTATIONS)}.")
-        if not hasattr(processor, "check_fits") or not isinstance(label2id, Mapping):
-            raise ValueError(
-                f"DataCollatorForNestedNER: processor is a {type(processor).__name__}, label2id a "
-                f"{type(label2id).__name__}; give the model's TriaffineProcessor and its config.label2id."
-            )
         self.processor = processor
         self.label2id = dict(label2id)
         self.flat_annotation = flat_annotation
@@ -108,18 +102,10 @@ class DataCollatorForNestedNER:
         labels_of_span: dict[tuple[int, int, int], set[int]] = {}
         for sentence, (feature, size) in enumerate(zip(features, num_words.tolist(), strict=True)):
             for entity in feature["entities"]:
-                if not entity.keys() >= {*ENTITY_FIELDS}:
-                    raise ValueError(
-                        f"{_name(features, sentence)} has an entity with the fields {', '.join(entity)}: it needs "
-                        f"{', '.join(ENTITY_FIELDS)}."
-                    )
-                start, end = int(entity["start"]), int(entity["end"])
-                if not 0 <= start < end <= size:
-                    raise ValueError(
-                        f"{_name(features, sentence)} has {size} words and an entity from {start} to {end}: offsets "
-                        "count words from 0, the end is exclusive."
-                    )
-                labels_of_span.setdefault((sentence, start, end - 1), set()).add(self._label_of(entity))
+                if problem := self._problem(entity, size):
+                    raise ValueError(f"{_name(features, sentence)} has {problem}.")
+                span = (sentence, int(entity["start"]), int(entity["end"]) - 1)
+                labels_of_span.setdefault(span, set()).add(self.label2id[entity["type"]])
         spans = span_mask(num_words, max(1, int(num_words.max())))
         matrix = torch.where(spans, 0 if self.multi_label else self.label2id[NONE_LABEL], -100)
         for sentence, first, last in labels_of_span if self.flat_annotation else ():
@@ -137,15 +123,19 @@ class DataCollatorForNestedNER:
                 matrix[span] = max(labels)
         return matrix
 
-    def _label_of(self, entity: Mapping[str, Any]) -> int:
-        label = self.label2id.get(entity["type"])
-        if label is None or entity["type"] == NONE_LABEL:
+    def _problem(self, entity: Mapping[str, Any], num_words: int) -> str:
+        """What is wrong with an entity, as the end of an error; empty if nothing is."""
+        if not entity.keys() >= {*ENTITY_FIELDS}:
+            return f"an entity with the fields {', '.join(entity)}: it needs {', '.join(ENTITY_FIELDS)}"
+        start, end, kind = entity["start"], entity["end"], entity["type"]
+        if not 0 <= start < end <= num_words:
+            place = f"an entity from {start} to {end}, but {num_words} words"
+            return f"{place}: offsets count words from 0, the end is exclusive"
+        if kind not in self.label2id or kind == NONE_LABEL:
             known = ", ".join(name for name in self.label2id if name != NONE_LABEL)
-            raise ValueError(
-                f"The data has an entity of type {entity['type']!r}, for which the model has no label; its labels are "
-                f"{known}. Train with all types of the data, or remove the entities of this type."
-            )
-        return label
+            remedy = "Train with all types of the data, or remove the entities of this type"
+            return f"an entity of type {kind!r}, for which the model has no label; its labels are {known}. {remedy}"
+        return ""
 
 
 def _name(features: Sequence[Mapping[str, Any]], number: int) -> str:

@@ -32,8 +32,7 @@ def add_context(dataset: AnyDataset, context: str, max_tokens: int) -> AnyDatase
         max_tokens: the maximum number of words on each side, the nearest ones.
 
     Raises:
-        ValueError: `context` is none of these, `max_tokens` is negative, a column is missing, or `sent_id` in some
-            rows of a document.
+        ValueError: `context` is none of these, or a column is missing.
         TypeError: the data set is a streaming one.
 
     Examples:
@@ -45,8 +44,6 @@ def add_context(dataset: AnyDataset, context: str, max_tokens: int) -> AnyDatase
     """
     if problem := MODEL_OPTIONS["context"].problem(context):
         raise ValueError(f"There is no context {context!r}; {problem}")
-    if max_tokens < 0:
-        raise ValueError(f"max_tokens is {max_tokens}, which is negative. Give the maximum number of words, 0 or more.")
     if isinstance(dataset, DatasetDict):
         return DatasetDict({split: add_context(part, context, max_tokens) for split, part in dataset.items()})
     dataset = as_records(dataset, ["tokens"] if context == "none" else ["tokens", "doc_id", "sent_id"], "add_context")
@@ -77,13 +74,7 @@ def _places_in_documents(dataset: Dataset) -> list[tuple[list[list[str]], int]]:
         documents[row if doc_id is None else doc_id].append((sent_id, row))
     tokens = dataset["tokens"][:]
     places = {}
-    for doc_id, members in documents.items():
-        unnumbered = [row for sent_id, row in members if sent_id is None]
-        if 0 < len(unnumbered) < len(members):
-            raise ValueError(
-                f"add_context: row {unnumbered[0]} has no `sent_id`, which other rows of document {doc_id!r} have. "
-                "Give every sentence of the document one, or none: then they keep the order of the rows."
-            )
+    for members in documents.values():
         rows = [row for _, row in sorted(members)]
         sentences = [tokens[row] for row in rows]
         places.update({row: (sentences, position) for position, row in enumerate(rows)})

@@ -316,14 +316,7 @@ def demo_corpus(seed: int = 13, sentences: int = 1500) -> dict[str, list[Record]
 
     Returns:
         Split → records in the order of the documents, which have four to six sentences (the last one may be shorter).
-
-    Raises:
-        ValueError: too few sentences.
     """
-    if sentences < 10:
-        raise ValueError(
-            f"A demo corpus of {sentences} sentences is too small to be split. Give at least 10 sentences."
-        )
     rng = random.Random(seed)
     sizes = {split: int(sentences * share) for split, share in SPLIT_SHARES.items()}
     sizes["train"] += sentences - sum(sizes.values())

@@ -45,22 +45,24 @@ def detect_format(path: Path) -> CorpusFormat:
         >>> detect_format(Path("outputs/demo/corpus/train.jsonl")).name
         'json_lines'
     """
-    if path.is_dir():
-        return _format_of_folder(path)
+    known = _format_of_folder(path) if path.is_dir() else _format_of_file(path)
+    if known is None:
+        raise _not_detected(path)
+    return known
+
+
+def _format_of_file(path: Path) -> CorpusFormat | None:
     name = path.name.lower().removesuffix(".gz")
     if name.endswith(TABLES):
-        raise CorpusError.at(path, "", "tables are not read", OF_TABLES)
-    head = read_head(path)
-    if recognized := formats_recognizing(head):
+        return None
+    if recognized := formats_recognizing(read_head(path)):
         return first_of(recognized, path.parent)
     formats = known_formats()
     named = [known for known in formats if known.suffixes and name.endswith(known.suffixes) and not known.keys]
     if len(named) == 1:
         return named[0]
-    for known in formats:
-        if known.lists and name.endswith(known.lists) and has_documents(path, known):
-            return known
-    raise _not_detected(path, head)
+    listing = (known for known in formats if name.endswith(known.lists or "\0") and has_documents(path, known))
+    return next(listing, None)
 
 
 def formats_recognizing(head: str) -> list[CorpusFormat]:
@@ -145,16 +147,16 @@ def _tell_of_several(folder: Path, names: tuple[str, ...]) -> None:
     )
 
 
-def _format_of_folder(folder: Path) -> CorpusFormat:
+def _format_of_folder(folder: Path) -> CorpusFormat | None:
     if known := format_of_documents(folder):
         return known
     for file in visible_paths(folder):
         try:
-            if file.is_file():
-                return detect_format(file)
+            if file.is_file() and (known := _format_of_file(file)):
+                return known
         except CorpusError:  # a file that is no part of the corpus
             continue
-    raise CorpusError.at(folder, "", "there are no files of a known format in it", "Give a corpus file or its folder")
+    return None
 
 
 def _fit(known: CorpusFormat, head: str, keys: frozenset[str]) -> int:
@@ -173,13 +175,17 @@ def _fit(known: CorpusFormat, head: str, keys: frozenset[str]) -> int:
         raise
 
 
-def _not_detected(path: Path, head: str) -> CorpusError:
-    if keys := sorted(record_keys(head)):
+def _not_detected(path: Path) -> CorpusError:
+    if path.is_dir():
+        problem, remedy = "there are no files of a known format in it", "Give a corpus file or its folder"
+    elif path.name.lower().removesuffix(".gz").endswith(TABLES):
+        problem, remedy = "tables are not read", OF_TABLES
+    elif keys := sorted(record_keys(head := read_head(path))):
         found = ", ".join(map(repr, keys[:SHOWN_KEYS])) + (", …" if len(keys) > SHOWN_KEYS else "")
-        problem = f"its JSON is of no known form; the keys of its first record are {found}"
-        raise CorpusError.at(path, "", problem, NAME_FIELDS)
-    problem = f"its format cannot be detected; it begins with {head[:40]!r}"
-    of_tables = f"{OF_TABLES}. " if path.name.lower().endswith((".csv", ".csv.gz")) else ""
-    remedy = f"{of_tables}Name the format with format=… (--format)"
-    known = "; ".join(f"{known.name!r} ({known.description})" for known in known_formats())
-    return CorpusError.at(path, "", problem, f"{remedy}: {known}")
+        problem, remedy = f"its JSON is of no known form; the keys of its first record are {found}", NAME_FIELDS
+    else:
+        problem = f"its format cannot be detected; it begins with {head[:40]!r}"
+        of_tables = f"{OF_TABLES}. " if path.name.lower().endswith((".csv", ".csv.gz")) else ""
+        known = "; ".join(f"{known.name!r} ({known.description})" for known in known_formats())
+        remedy = f"{of_tables}Name the format with format=… (--format): {known}"
+    return CorpusError.at(path, "", problem, remedy)

@@ -10,8 +10,9 @@ from typing import Annotated
 from pydantic import Strict
 
 from ..model.text_triaffine import Offsets
+from ..parsing import decode_json
 from .documents import Annotation, Document
-from .reading import document_name, open_corpus, parse_json, read_head
+from .reading import decoded, document_name, open_corpus, read_head
 from .record_checker import Kind, RecordChecker, names_of
 from .schema import CorpusError
 
@@ -34,9 +35,9 @@ def json_values(path: Path, check: RecordChecker) -> Iterator[tuple[object, str]
             for number, line in enumerate(file, start=1):
                 if line.strip():
                     with check.record():
-                        yield parse_json(line.rstrip(b"\r\n"), check, f"line {number}"), f"line {number}"
+                        yield decoded(line.rstrip(b"\r\n"), check, f"line {number}", decode_json), f"line {number}"
             return
-        value = parse_json(file.read(), check, "")
+        value = decoded(file.read(), check, "", decode_json)
     yield from ((one, f"record {number}") for number, one in enumerate(value if isinstance(value, list) else [value]))
 
 

@@ -6,19 +6,21 @@ Knows nothing about corpus formats; they are in the modules of their readers.
 import codecs
 import gzip
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import BytesIO
 from itertools import groupby
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 from xml.etree import ElementTree
 from xml.parsers import expat
 
-from ..parsing import DataError, decode_json, decode_text
+from ..parsing import DataError, decode_text
 from .counting import BYTE_ORDER_MARK
 from .record_checker import RecordChecker
 from .schema import CorpusError
+
+Decoded = TypeVar("Decoded")
 
 GZIP_MAGIC, ZIP_MAGIC = b"\x1f\x8b", b"PK\x03\x04"
 HEAD_SIZE = 1 << 16
@@ -97,13 +99,9 @@ def read_head(path: Path) -> str:
 
 
 def read_text(path: Path, check: RecordChecker, where: str) -> str:
-    """A whole file as text; line ends and byte order mark are kept.
-
-    Raises:
-        CorpusError: the file is not UTF-8.
-    """
+    """A whole file as text; line ends and byte order mark are kept. CorpusError if it is not UTF-8."""
     with open_corpus(path) as file:
-        return decode(file.read(), check, where)
+        return decoded(file.read(), check, where, decode_text)
 
 
 def numbered_lines(path: Path, check: RecordChecker, name: str = "") -> Iterator[tuple[int, str]]:
@@ -128,7 +126,7 @@ def numbered_lines(path: Path, check: RecordChecker, name: str = "") -> Iterator
     """
     with open_corpus(path) as lines:
         for number, data in enumerate(lines, start=1):
-            yield number, _line(number, decode(data, check, f"{name}, line {number}".lstrip(", ")))
+            yield number, _line(number, decoded(data, check, f"{name}, line {number}".lstrip(", "), decode_text))
 
 
 def numbered_paragraphs(path: Path, check: RecordChecker) -> Iterator[list[tuple[int, str]]]:
@@ -152,7 +150,7 @@ def _is_blank(numbered: tuple[int, bytes]) -> bool:
 
 
 def _line_of_paragraph(number: int, data: bytes, check: RecordChecker) -> str:
-    line = _line(number, decode(data, check, f"line {number}"))
+    line = _line(number, decoded(data, check, f"line {number}", decode_text))
     if "\r" in line:
         problem = "there is a carriage return inside the line"
         raise check.error(f"line {number}", problem, "End every line with a line feed, or with both")
@@ -165,18 +163,10 @@ def _line(number: int, text: str) -> str:
     return line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
 
 
-def decode(data: bytes, check: RecordChecker, where: str) -> str:
-    """Decodes UTF-8; raises a CorpusError that names the first invalid byte."""
+def decoded(data: bytes, check: RecordChecker, where: str, decode: Callable[[bytes], Decoded]) -> Decoded:
+    """Bytes as text or JSON, by `decode_text` or `decode_json`; CorpusError, with the place, if they are neither."""
     try:
-        return decode_text(data)
-    except DataError as error:
-        raise check.error(where, error.problem, error.remedy) from None
-
-
-def parse_json(data: bytes, check: RecordChecker, where: str) -> object:
-    """Parses a JSON value; raises a CorpusError that names the place of a syntax error."""
-    try:
-        return decode_json(data)
+        return decode(data)
     except DataError as error:
         raise check.error(where, error.problem, error.remedy) from None
 
@@ -216,16 +206,17 @@ def parse_xml(data: bytes, check: RecordChecker, where: str) -> ElementTree.Elem
 def _errors_of_xml(check: RecordChecker, where: str) -> Iterator[None]:
     try:
         yield
+        return
     except CorpusError:
         raise
     except (ElementTree.ParseError, expat.ExpatError) as error:
         line, column = error.position if isinstance(error, ElementTree.ParseError) else (error.lineno, error.offset)
-        place = f"{where}, line {line}" if where else f"line {line}"
+        where = f"{where}, line {line}".lstrip(", ")
         problem = f"invalid XML, {expat.ErrorString(error.code)} at column {column + 1}"
-        raise check.error(place, problem, "Check whether the file is truncated, or download it again") from None
+        remedy = "Check whether the file is truncated, or download it again"
     except (LookupError, ValueError) as error:  # how the parser reports an unknown encoding
-        remedy = "Correct the encoding in the XML declaration: it should be UTF-8"
-        raise check.error(where, f"{error}", remedy) from None
+        problem, remedy = f"{error}", "Correct the encoding in the XML declaration: it should be UTF-8"
+    raise check.error(where, problem, remedy) from None
 
 
 def reject_entity_declarations(file: BinaryIO, check: RecordChecker, where: str) -> None:

@@ -103,11 +103,6 @@ class TestRetokenize:
         )
         assert f"{said}that lose more than 5 %: DNA 2 of 2 (all); part" in cut.info.description
 
-    def test_a_sentence_of_white_space_is_named(self):
-        rows = [row(["a"], []), row(["\u00a0", " "], [], id="a:1")]
-        with pytest.raises(ValueError, match="Sentence 'a:1'"):
-            retokenize(Dataset.from_list(rows, features=FEATURES), at_punctuation)
-
     def test_entities_on_the_same_new_words_are_one(self):
         record = row(["a", "\u00a0"], [entity(0, 1), entity(0, 2), entity(0, 2, "Y")])
         assert retokenize_record(record, at_punctuation)["entities"] == [entity(0, 1), entity(0, 1, "Y")]

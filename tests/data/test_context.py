@@ -102,19 +102,13 @@ def test_columns_that_are_not_there():
         add_context(rows, "document", 9)
 
 
-def test_sentences_of_a_document_are_all_numbered_or_none():
+def test_sentences_without_numbers_keep_their_order():
     rows = MIXED.map(lambda row: {"sent_id": None}, features=FEATURES)
     assert len(contexts(add_context(rows, "document", 9))) == len(MIXED)
-    first = MIXED["doc_id"].index("y")
-    rows = MIXED.map(lambda row, at: {"sent_id": None if at == first else row["sent_id"]}, True, features=FEATURES)
-    with pytest.raises(ValueError, match=f"row {first} has no `sent_id`.* 'y'"):
-        add_context(rows, "document", 9)
 
 
 def test_wrong_arguments():
     with pytest.raises(ValueError, match="There is no context 'nonesuch'"):
         add_context(MIXED, "nonesuch", 9)
-    with pytest.raises(ValueError, match="max_tokens is -1"):
-        add_context(MIXED, "document", -1)
     with pytest.raises(TypeError, match="type IterableDataset"):
         add_context(MIXED.to_iterable_dataset(), "document", 9)

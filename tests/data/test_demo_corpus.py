@@ -55,11 +55,6 @@ def test_small_corpora_have_every_split(sentences):
     assert sum(map(len, small.values())) == sentences
 
 
-def test_too_small_a_corpus_is_refused():
-    with pytest.raises(ValueError, match="at least 10"):
-        demo_corpus(sentences=9)
-
-
 def test_records_pass_the_checks_of_the_readers(corpus):
     check = RecordChecker("demo", labels=TYPES)
     for record in all_records(corpus):

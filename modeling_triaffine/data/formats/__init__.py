@@ -106,16 +106,14 @@ class Formats(Mapping[str, "CorpusFormat"]):
             module, _, attribute = BUILT_IN[name].partition(":")
             known: CorpusFormat = getattr(import_module(f".{module}", __name__), attribute)
             return known
-        if name not in self.installed():
-            raise KeyError(name)
+        point = self.installed()[name]
         try:
-            loaded = self.installed()[name].load()
+            loaded = point.load()
+            problem = "" if getattr(loaded, "name", None) == name else f"is {loaded!r}, not a CorpusFormat of this name"
         except Exception as error:
             problem = f"cannot be loaded ({type(error).__name__}: {error})"
-            raise FormatError(f"The format {name!r} {self.owner(name)} {problem}. Correct or uninstall it.") from error
-        if getattr(loaded, "name", None) != name:
-            problem = f"is {loaded!r}, not a CorpusFormat of this name"
-            raise FormatError(f"The format {name!r} {self.owner(name)} {problem}. Correct its entry point.")
+        if problem:
+            raise FormatError(f"The format {name!r} {self.owner(name)} {problem}. Correct or uninstall it.")
         known = loaded
         return known
 

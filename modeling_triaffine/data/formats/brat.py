@@ -75,13 +75,10 @@ def _read_document(file: Path, name: str, check: RecordChecker) -> Document:
         where = f"{name}, line {number}"
         if annotations and _is_cut(annotations[-1]) and not ID.match(line):
             annotations[-1] = replace(annotations[-1], quote=f"{annotations[-1].quote}\n{line}")
-        elif line.startswith("T"):
-            annotations.append(_text_bound(line, where, check))
         elif line[:1] in OTHER_ANNOTATIONS:
             check.note(f"{OTHER_ANNOTATIONS[line[0]]} ignored")
-        elif "\t" in line:
-            remedy = f"An annotation begins with T or one of {' '.join(OTHER_ANNOTATIONS)}"
-            raise check.error(where, f"{line[:40]!r} is not an annotation", remedy)
+        elif line.startswith("T") or "\t" in line:
+            annotations.append(_text_bound(line, where, check))
         elif line.strip():
             check.note("lines that are not annotations ignored", example=where)
     doc_id = name.removesuffix(file.suffix)
@@ -97,14 +94,13 @@ def _is_cut(annotation: Annotation) -> bool:
 def _text_bound(line: str, where: str, check: RecordChecker) -> Annotation:
     name, *fields = line.split("\t", 2)
     fields = [*fields, ""] if len(fields) == 1 and EMPTY.fullmatch(fields[0]) else fields
-    found = TYPE_AND_OFFSETS.fullmatch(fields[0]) if len(fields) == 2 else None
+    found = TYPE_AND_OFFSETS.fullmatch(fields[0]) if len(fields) == 2 and name.startswith("T") else None
     if found is None:
-        problem = f"{line[:60]!r} is not a text-bound annotation"
         remedy = (
-            "It has three fields separated by tabs: an id, type and offsets ('Person 0 4', the type without spaces), "
-            "the text"
+            "One has three fields separated by tabs: an id with T, type and offsets ('Person 0 4', the type without "
+            f"spaces), and the text; others begin with {' '.join(OTHER_ANNOTATIONS)}"
         )
-        raise check.error(where, problem, remedy)
+        raise check.error(where, f"{line[:60]!r} is not a text-bound annotation", remedy)
     fragments = tuple((int(start), int(end)) for start, end in re.findall("([0-9]+) ([0-9]+)", found[2]))
     return Annotation(name=name, fragments=fragments, type=found[1], quote=fields[1], where=where)
 

@@ -33,7 +33,6 @@ from ..schema import Entity
 SPLIT_STARTS = {"train": 0, "validation": 15_023, "test": 16_692}
 """Index of each split's first sentence in the corpus."""
 
-REMEDY = "Give GENIA's term corpus, GENIAcorpus3.02.xml, as published"
 ENTITY_CLASS = re.compile(r"G#(?:(DNA|RNA|protein)_.*|(cell_line|cell_type))")
 COORDINATION = re.compile(r"\(.*G#(?:(?:DNA|RNA|protein)_|cell_line|cell_type)")
 
@@ -63,8 +62,6 @@ class XmlSentence:
         self.text += element.text or ""
         for child in element:
             start = len(self.text)
-            if child.tag == "sentence":
-                raise check.error(f"article {self.doc_id}", "a <sentence> is inside another one", REMEDY)
             if child.tag != "cons":
                 check.note(f"tags <{child.tag}> ignored, their text kept")
             self.add(child, check)
@@ -139,23 +136,21 @@ def _sorted(entities: list[Entity], check: RecordChecker, all_types: bool) -> li
 
 def _sentences(path: Path, check: RecordChecker) -> Iterator[XmlSentence]:
     occurrences: Counter[str] = Counter()
-    root = None
-    for root in xml_elements(path, check):
-        if root.tag == "article":
+    for element in xml_elements(path, check):
+        if element.tag == "article":
             sentences: list[XmlSentence] = []
             with check.record():
-                sentences += _sentences_of(root, occurrences, check)
+                sentences += _sentences_of(element, occurrences, check)
             yield from sentences
-            root.clear()
-    if root is not None and next(root.iter("sentence"), None) is not None:
-        raise check.error("", "a <sentence> is outside every <article>", REMEDY)
+            element.clear()
 
 
 def _sentences_of(article: Element, occurrences: Counter[str], check: RecordChecker) -> Iterator[XmlSentence]:
     name = (article.findtext(".//bibliomisc") or "").strip()
     if not name:
         number = occurrences.total() + 1
-        raise check.error(f"article {number} of the file", "its <bibliomisc>, the article's name, is missing", REMEDY)
+        remedy = "Give GENIA's term corpus, GENIAcorpus3.02.xml, as published"
+        raise check.error(f"article {number} of the file", "its <bibliomisc>, the article's name, is missing", remedy)
     occurrences[name] += 1
     doc_id = name if occurrences[name] == 1 else f"{name}#{occurrences[name]}"
     in_title = {id(sentence) for title in article.iter("title") for sentence in title.iter("sentence")}

@@ -36,11 +36,11 @@ def _pubtator_document(lines: list[tuple[int, str]], check: RecordChecker) -> Do
     for number, line in lines:
         where = f"line {number}"
         text, entity, relation = (form.fullmatch(line) for form in (TEXT_LINE, ENTITY_LINE, RELATION_LINE))
-        if found := text or entity or relation:
-            doc_id = doc_id or found[1]
-            if found[1] != doc_id:
-                problem = f"the document {found[1]!r} begins within the document {doc_id!r}"
-                raise check.error(where, problem, "Put an empty line between two documents")
+        found = text or entity or relation
+        doc_id = doc_id or (found[1] if found else "")
+        if found and found[1] != doc_id:
+            problem = f"the document {found[1]!r} begins within the document {doc_id!r}"
+            raise check.error(where, problem, "Put an empty line between two documents")
         if text and not annotations and text[2] not in texts:
             texts[text[2]] = text[3]
         elif entity:

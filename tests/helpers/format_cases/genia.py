@@ -9,8 +9,6 @@ ENTITY = f'<!DOCTYPE set [<!ENTITY e "eeee">]>\n<set>{article("&e;")}</set>'
 FILES = {"a.xml": genia(article(f"The mayor of {cons('G#cell_line', 'Orsk')} slept ."))}
 BAD = {
     "no name": (genia(article("A", name=" ")), "article 1 of the file", "<bibliomisc>"),
-    "stray": (genia(article("A"), "<sentence>B</sentence>"), "", "<sentence>", "<article>"),
-    "inside": (genia(article("A<sentence>B</sentence>")), "article MEDLINE:1", "<sentence>"),
     "deep": (genia(article("<b>" * 5000 + "</b>" * 5000)), "", "nested", "<b>"),
     "truncated": (genia(article("One two"))[:-30], "line 13"),
     "encoding": (genia(article("A")).replace("UTF-8", "KOI9"), "", "KOI9"),
