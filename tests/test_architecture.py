@@ -25,11 +25,16 @@ SHARED_FILES = {"errors", "files", "hosting", "inference", "machine", "new_model
 
 
 @cache
+def parsed(file: Path) -> ast.Module:
+    return ast.parse(file.read_text(encoding="utf-8"))
+
+
+@cache
 def imports_of(file: Path) -> list[str]:
     """Modules of this package that a file imports, wherever in it, with their names from the package's root."""
     package = file.parent.relative_to(PACKAGE.parent).parts
     found = []
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+    for node in ast.walk(parsed(file)):
         if isinstance(node, ast.ImportFrom) and node.level:
             base = package[: len(package) - node.level + 1]
             module = [*base, *(node.module or "").split(".")] if node.module else list(base)
@@ -70,7 +75,7 @@ def test_predict_reads_its_input_without_the_corpora():
 def test_uploaded_files_import_siblings_torch_and_transformers_only():
     outside = set()
     for file in (PACKAGE / "model").glob("*.py"):
-        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+        for node in parsed(file).body:
             if isinstance(node, ast.ImportFrom):
                 assert (node.level <= 1 and "." not in (node.module or "")) or not node.level, file.name
             names = [node.module] if isinstance(node, ast.ImportFrom) and not node.level else []

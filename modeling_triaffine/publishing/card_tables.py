@@ -1,6 +1,7 @@
 """The tables of a model card, from the summary of a run."""
 
 import ast
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -54,6 +55,7 @@ def card_tables(summary: RunSummary, labels: Sequence[str]) -> dict[str, Table]:
     return tables
 
 
+@functools.cache
 def code_table() -> Table:
     """The files of the remote code in reading order, each with the first line of its docstring."""
     folder = Path(repository_triaffine.__file__).parent
