@@ -22,7 +22,6 @@ from modeling_triaffine.model.triaffine_ops import (
     PairFactor,
     TriaffineFactor,
     cross_span_scores,
-    cross_span_scores_reference,
     inside_attention_reference,
     span_mask,
     span_scores,
@@ -95,7 +94,9 @@ def operators(arguments: argparse.Namespace) -> dict[str, dict[str, Callable[[],
         },
         "cross-span stage": {
             "naive": lambda: naive_cross_span_scores(query, related),
-            "decomposed": lambda: cross_span_scores_reference(query, related, candidate_mask, "key")[0],
+            "decomposed": lambda: cross_span_scores(query, related, candidate_mask, "key", triaffine_pairs_reference)[
+                0
+            ],
             "this package": lambda: cross_span_scores(query, related, candidate_mask, "key")[0],
         },
     }

@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 from ..model.triaffine_blocks import (
-    AdditiveCube,
     Cube,
     FullCube,
     Plan,
@@ -29,13 +28,7 @@ def kernel_factors(plan: Plan, cube: Cube) -> Factors:
     """The scores of a cube in the kernels' form."""
     if isinstance(cube, FullCube):
         return _keys(plan, cube)
-    heads, insides, tails = (part.flatten(0, 1) for part in cube)
-    if isinstance(cube, ProductCube):
-        return ProductFactors(heads, insides, tails)
-    assert isinstance(cube, AdditiveCube)
-    one = torch.ones_like(heads)
-    parts = (heads, one, one), (one, insides, one), (one, one, tails)  # u · 1 · 1 + 1 · x · 1 + 1 · 1 · v
-    return ProductFactors(*(torch.stack(part, dim=-1) for part in parts))
+    return ProductFactors(*(part.flatten(0, 1) for part in cube))
 
 
 def _keys(plan: Plan, cube: FullCube) -> KeyFactors:

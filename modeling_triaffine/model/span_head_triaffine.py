@@ -33,7 +33,6 @@ from .triaffine_ops import (
     append_one,
     candidate_attention,
     cross_span_scores,
-    cross_span_scores_reference,
     gather_boundaries,
     gather_spans,
     num_labels,
@@ -41,6 +40,8 @@ from .triaffine_ops import (
     span_mask,
     span_scores,
     span_scores_reference,
+    triaffine_pairs,
+    triaffine_pairs_reference,
 )
 
 # Logit of the entity labels where there is no span; that of None is 0. Within the range of half precision.
@@ -120,8 +121,8 @@ class CrossSpanStage(nn.Module):
 
         query = pairs(self.attention_boundaries, self.attention_span(spans), attention_weight)
         related = pairs(self.scoring_boundaries, self.scoring_span(spans), scoring_weight)
-        score = cross_span_scores_reference if reference else cross_span_scores
-        scores, attention = score(query, related, mask, self.axis)
+        form = triaffine_pairs_reference if reference else triaffine_pairs
+        scores, attention = cross_span_scores(query, related, mask, self.axis, form)
         return scores + label_bias, attention
 
 

@@ -4,13 +4,13 @@ Inside words are processed in blocks. The words k of a block are inside a rectan
 j ≥ k); its scores are computed, added to a running softmax and dropped. The backward pass needs p and the log-sum-exp
 of each span, and recomputes the blocks. On CUDA the package, where it is installed, computes the same by kernels.
 
-A cube of scores is stored as the tensors from which its blocks are computed: `FullCube`, `ProductCube`, `AdditiveCube`.
+A cube of scores is stored as the tensors from which its blocks are computed: `FullCube`, `ProductCube`.
 Axes: b sentence, r label, i head word, j tail word, k inside word, n contracted word, a, e, w widths; N words of a
 sentence, I, J, K those of a block.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -125,7 +125,7 @@ class FullCube(NamedTuple):
     tails: Tensor
 
     def expand_labels(self, like: "Cube") -> "FullCube":
-        """As [`WordFactors.expand_labels`], of a cube that has one label, too."""
+        """As [`ProductCube.expand_labels`], of a cube that has one label, too."""
         return self
 
     def shape(self) -> tuple[int, int, int]:
@@ -178,19 +178,16 @@ class FullCube(NamedTuple):
         gradients[2][:, block.tails].index_add_(0, sentences, for_tails.to(gradients[2].dtype))
 
 
-SameCube = TypeVar("SameCube", bound="WordFactors")  # typing.Self needs Python 3.11
-
-
-class WordFactors(NamedTuple):
-    """Base of cubes with a factor per label and word, each [B, R, N, …]."""
+class ProductCube(NamedTuple):
+    """s_ijk = Σ_w u_iw x_kw v_jw for each label: heads u, insides x, tails v, each [B, R, N, w]."""
 
     heads: Tensor
     insides: Tensor
     tails: Tensor
 
-    def expand_labels(self: "SameCube", like: "Cube") -> "SameCube":
+    def expand_labels(self, like: "Cube") -> "ProductCube":
         """The same scores for each label of another cube."""
-        return type(self)(*(part.expand(-1, like.shape()[1], *part.shape[2:]) for part in self))
+        return ProductCube(*(part.expand(-1, like.shape()[1], -1, -1) for part in self))
 
     def shape(self) -> tuple[int, int, int]:
         return self.heads.shape[0], self.heads.shape[1], self.heads.shape[2]
@@ -198,10 +195,6 @@ class WordFactors(NamedTuple):
     def empty_gradients(self, dtype: torch.dtype) -> list[Tensor]:
         """Buffers to which the blocks add their gradients."""
         return [part.new_zeros(part.shape, dtype=dtype) for part in self]
-
-
-class ProductCube(WordFactors):
-    """s_ijk = Σ_w u_iw x_kw v_jw for each label: heads u, insides x, tails v, each [B, R, N, w]."""
 
     def scores(self, plan: Plan, block: Block) -> tuple[Tensor, Any]:
         """Scores [B, R, K, I, J] of a block, and what is needed for its gradient."""
@@ -237,25 +230,7 @@ class ProductCube(WordFactors):
         return self.heads[:, :, block.heads], self.insides[:, :, block.words], self.tails[:, :, block.tails]
 
 
-class AdditiveCube(WordFactors):
-    """s_ijk = u_i + x_k + v_j for each label: heads u, insides x, tails v, each [B, R, N]."""
-
-    def scores(self, plan: Plan, block: Block) -> tuple[Tensor, Any]:
-        """Scores [B, R, K, I, J] of a block, and what is needed for its gradient."""
-        heads = self.heads[:, :, None, block.heads, None]
-        insides = self.insides[:, :, block.words, None, None]
-        return heads + insides + self.tails[:, :, None, None, block.tails], None
-
-    def add_gradients(
-        self, plan: Plan, block: Block, saved: Any, gradient: Tensor, gradients: Sequence[Tensor]
-    ) -> None:
-        """Accumulates the gradients of the three tensors from that of a block's scores, [B, R, K, I, J]."""
-        gradients[0][:, :, block.heads] += gradient.sum((2, 4))
-        gradients[1][:, :, block.words] += gradient.sum((3, 4))
-        gradients[2][:, :, block.tails] += gradient.sum((2, 3))
-
-
-Cube = FullCube | ProductCube | AdditiveCube
+Cube = FullCube | ProductCube
 
 
 def attend_inside(plan: Plan, attention: Cube, scoring: Cube, keep: bool) -> tuple[Tensor, Tensor | None]:

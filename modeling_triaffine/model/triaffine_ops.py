@@ -11,6 +11,7 @@ contractions with full tensors are in `triaffine_weights.py`.
 """
 
 import os
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -21,7 +22,6 @@ from .acceleration_triaffine import ACCELERATION
 from .triaffine_blocks import (
     BLOCK_NUMBERS,
     BLOCK_WORDS,
-    AdditiveCube,
     Cube,
     FullCube,
     Plan,
@@ -126,7 +126,7 @@ class AdditiveFactor(NamedTuple):
     @property
     def width(self) -> int:
         """As in [`TriaffineFactor`]."""
-        return 1
+        return 3
 
     def _parts(self) -> tuple[Tensor, Tensor, Tensor]:
         """Parts of head, inside and tail words [B, R, N]."""
@@ -141,8 +141,11 @@ class AdditiveFactor(NamedTuple):
         return heads[..., :, None, None] + tails[..., None, :, None] + insides[..., None, None, :]
 
     def cube(self, labels: slice, plan: Plan) -> Cube:
-        """Scores of some labels, in the form that is computed by blocks."""
-        return AdditiveCube(*(_autocast(part[:, labels]) for part in self._parts()))
+        """Scores of some labels, in the form that is computed by blocks: u · 1 · 1 + 1 · x · 1 + 1 · 1 · v."""
+        heads, insides, tails = (_autocast(part[:, labels]) for part in self._parts())
+        one = torch.ones_like(heads)
+        parts = (heads, one, one), (one, insides, one), (one, one, tails)
+        return ProductCube(*(torch.stack(part, dim=-1) for part in parts))
 
     def spans(self, candidates: Tensor) -> Tensor:
         """Scores of the spans `candidates` [B, m, 2] with all inside words: broadcastable to [B, R, m, N]."""
@@ -420,32 +423,24 @@ class PairFactor(NamedTuple):
     weight: TriaffineWeight
 
 
-def cross_span_scores_reference(
-    attention: PairFactor, scoring: PairFactor, candidate_mask: Tensor, axis: str
-) -> tuple[Tensor, Tensor]:
-    """[`cross_span_scores`] by its definition."""
-    return _attend_across(
-        triaffine_pairs_reference(*attention), triaffine_pairs_reference(*scoring), candidate_mask, axis
-    )
-
-
 def cross_span_scores(
-    attention: PairFactor, scoring: PairFactor, candidate_mask: Tensor, axis: str
+    attention: PairFactor,
+    scoring: PairFactor,
+    candidate_mask: Tensor,
+    axis: str,
+    pairs: Callable[..., Tensor] = triaffine_pairs,
 ) -> tuple[Tensor, Tensor]:
     """pᶜ without its bias (section 6), from q = `attention` and t = `scoring`; candidate_mask [B, m].
 
     axis "key" (paper): β = softmax over g of q_lg, pᶜ_l = Σ_g β_lg t_lg.
     axis "query" (published code): β = softmax over l of q_lg, pᶜ_g = Σ_l β_lg t_lg.
+    `pairs` computes q and t: [`triaffine_pairs`], or its definition.
     Returns pᶜ [B, m, R] and β [B, l, g, R].
     """
-    return _attend_across(triaffine_pairs(*attention), triaffine_pairs(*scoring), candidate_mask, axis)
-
-
-def _attend_across(query: Tensor, related: Tensor, candidate_mask: Tensor, axis: str) -> tuple[Tensor, Tensor]:
     dim, broadcast = {"key": (-1, -2), "query": (-2, -1)}[axis]
     mask = candidate_mask.unsqueeze(1).unsqueeze(broadcast)
-    weights = masked_softmax(at_least_float32(query), mask, dim=dim)
-    scores = (weights * related.to(weights.dtype)).sum(dim)
+    weights = masked_softmax(at_least_float32(pairs(*attention)), mask, dim=dim)
+    scores = (weights * pairs(*scoring).to(weights.dtype)).sum(dim)
     return scores.transpose(1, 2), weights.permute(0, 2, 3, 1)
 
 
