@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-from .model.acceleration_triaffine import multiplies_bfloat16
+from .model.triaffine_weights import multiplies_bfloat16
 from .version import __version__
 
 SOFTWARE = ("torch", "transformers", "accelerate", "datasets", "tokenizers")

@@ -63,8 +63,8 @@ def _register_model() -> None:
     from transformers import AutoConfig, AutoModel, AutoModelForTokenClassification, AutoProcessor
 
     from .acceleration import accelerate
-    from .model.acceleration_triaffine import ACCELERATION
     from .model.configuration_triaffine import PipelineTasks, TriaffineConfig
+    from .model.triaffine_weights import ACCELERATION
 
     PipelineTasks.is_installed = True  # by `_register_task`, as soon as there are tasks
     from .model.modeling_triaffine import TriaffineForNestedNER

@@ -13,7 +13,7 @@ from .int8 import find_quantizer
 from .onednn import linear_layers, multiply_transposed, write_product
 
 if TYPE_CHECKING:  # the import of `model` registers the model with transformers, which calls `accelerate`
-    from ..model.acceleration_triaffine import Acceleration
+    from ..model.triaffine_weights import Acceleration
 
 
 def accelerate(operations: "Acceleration") -> None:

@@ -22,14 +22,37 @@ LARGEST = 63
 LEAST_ROWS = 64
 
 
-def find_quantizer(choice: str) -> Callable[[nn.Module], None]:
-    """[`quantize_linear_layers`]. Raises ValueError for an unknown choice, ImportError if ONNX Runtime is missing."""
+def find_quantizer(choice: str, dtype: Any, device: Any) -> Callable[[Any], Any]:
+    """A function that quantizes the encoder of a model in place, and returns the model.
+
+    Raises ValueError for another choice, dtype or device, ImportError if ONNX Runtime is missing.
+    """
     if choice not in CHOICES:
         raise ValueError(
             f"`quantize` is {choice!r}; choose {', '.join(map(repr, CHOICES))}, or None for no quantization."
         )
+    require_float32(dtype, f'beside its int8 layers, quantize="{choice}"')
+    require_cpu(device, f'quantize="{choice}"')
     _import_onnx()
-    return quantize_linear_layers
+    return _quantize_encoder
+
+
+def _quantize_encoder(model: Any) -> Any:
+    model.float().cpu()
+    quantize_linear_layers(model.encoder)
+    return model
+
+
+def require_cpu(device: Any, what: str) -> None:
+    """Raises ValueError if `device` is another one than the CPU, where `what` computes."""
+    if device not in (None, -1) and torch.device(device).type != "cpu":
+        raise ValueError(f"`device` is {device!r}, but {what} computes on the CPU; leave `device` out.")
+
+
+def require_float32(dtype: Any, what: str) -> None:
+    """Raises ValueError if `dtype` is another one than float32, in which `what` computes."""
+    if dtype not in (None, "auto", "float32", torch.float32):
+        raise ValueError(f"`dtype` is {dtype}, but {what} computes in float32; leave `dtype` (--bf16) out.")
 
 
 def _import_onnx() -> tuple[Any, Any]:

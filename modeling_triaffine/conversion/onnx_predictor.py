@@ -7,11 +7,11 @@ import torch
 from torch import Tensor, nn
 from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME
 
-from ..acceleration.int8 import CHOICES
+from ..acceleration.int8 import CHOICES, require_cpu, require_float32
 from ..errors import missing_extra
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.modeling_triaffine import NestedNEROutput
-from ..model.pipeline_triaffine import NestedNERPipeline, require_cpu, require_float32
+from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.repository_triaffine import ORIGIN_OPTIONS, find_file
 from .onnx_export import graph_inputs, open_session, run_session
@@ -86,7 +86,7 @@ class OnnxNestedNER(NestedNERPipeline):
     ):
         if quantize not in GRAPHS:
             raise ValueError(f"`quantize` is {quantize!r}; choose one of {', '.join(map(repr, GRAPHS))}.")
-        device = require_cpu(device, "OnnxNestedNER")
+        require_cpu(device, "OnnxNestedNER")
         require_float32(options.get("torch_dtype") or options.get("dtype"), "OnnxNestedNER")
         try:
             import onnxruntime  # noqa: F401 - the extra is named before anything is read
@@ -101,7 +101,7 @@ class OnnxNestedNER(NestedNERPipeline):
             )
         find_file(model, GRAPHS[quantize] + WEIGHTS, origin)  # from the Hub it must lie beside the graph
         graph = OnnxModel(path, TriaffineConfig.from_pretrained(model, **origin))
-        super().__init__(graph, TriaffineProcessor.from_pretrained(model, **origin), device=device, **options)
+        super().__init__(graph, TriaffineProcessor.from_pretrained(model, **origin), device="cpu", **options)
 
     def save_pretrained(self, save_directory: str | os.PathLike[str], **kwargs: Any) -> None:
         """Raises ValueError: a graph is a file, which is copied or uploaded with its folder."""

@@ -45,14 +45,6 @@ def check_kind(where: str, name: str, value: Any, kind: type | tuple[type, ...],
         raise ValueError(f"{where}: `{name}` is {shortened(value)}; give {wanted}.")
 
 
-def check_dtype(where: str, name: str, value: Any) -> None:
-    """Raises ValueError unless `value` is a torch dtype or the name of one."""
-    import torch
-
-    if not isinstance(getattr(torch, value, None) if isinstance(value, str) else value, torch.dtype):
-        raise ValueError(f"{where}: `{name}` is {shortened(value)}; give the name of one of torch's dtypes.")
-
-
 def check_threshold(threshold: Any, labels: Iterable[str] | None = None, name: str = "threshold") -> None:
     """Raises ValueError unless `threshold` is None, a number in [0, 1], or such numbers by label, of `labels` if given.
 

@@ -3,27 +3,18 @@
 It also refers to the remote code of a checkpoint, because every saved folder contains a configuration.
 """
 
-from .checks_triaffine import (  # isort: skip - raises, if versions are too old, before what follows fails
-    check_dtype,
-    check_integer,
-    check_kind,
-    check_threshold,
-    reading,
-    shortened,
-)
-
+# isort: off - it raises, if versions are too old, before what follows fails
+# isort: on
 import copy
 import difflib
-import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
 from operator import index
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
-from huggingface_hub.dataclasses import strict
-from huggingface_hub.errors import StrictDataclassError
 from transformers import AutoConfig, GenerationConfig, PretrainedConfig
 from transformers.utils import logging
 
+from .checks_triaffine import check_integer, check_threshold, reading, shortened
 from .kinds_triaffine import ATTENTIONS, NONE_LABEL, SCORINGS, AttentionKind, ScoringKind, names_of
 from .options_triaffine import MODEL_OPTIONS, ModelOptions, Option, option, options_of
 from .repository_triaffine import (
@@ -83,31 +74,6 @@ class PipelineTasks(dict[str, Any]):
         return {**super().__getitem__(TASK_ALIASES.get(task, task))}  # transformers writes its classes into it
 
 
-def _raising_value_errors(cls: Any) -> Any:
-    """Converts the errors of a strict dataclass to ValueErrors of one paragraph, as of any other bad argument."""
-
-    def converted(method: Callable[..., None]) -> Callable[..., None]:
-        @functools.wraps(method)
-        def run(self: Any, *args: Any, **kwargs: Any) -> None:
-            try:
-                method(self, *args, **kwargs)
-            except StrictDataclassError as error:
-                raise ValueError(describe(*args) if method is set_field else str(error.__cause__)) from error
-
-        return run
-
-    def describe(name: str, value: Any) -> str:
-        problem = CHECKED[name].problem(value) if name in CHECKED else ""
-        problem = problem or f"it must be of type {cls.__dataclass_fields__[name].type}."
-        return f"{WHERE}: `{name}` is {shortened(value)}; {problem}"
-
-    set_field = cls.__setattr__
-    cls.__setattr__, cls.__init__, cls.validate = map(converted, (set_field, cls.__init__, cls.validate))
-    return cls
-
-
-@_raising_value_errors
-@strict
 class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
     """Configuration of [`TriaffineForNestedNER`].
 
@@ -155,13 +121,12 @@ class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
     label_thresholds: dict[str, float | int] | None = None
 
     def __post_init__(self, num_labels: int | None = None, **kwargs: Any) -> None:
-        self.encoder_config = _as_encoder_config(self.encoder_config)
         if self.encoder_config is not None:
             width = getattr(self.encoder_config, "hidden_size", None)
             if width is None:
-                _fail(
-                    f"`encoder_config` is of a {self.encoder_config.model_type!r} model, which has no `hidden_size`, "
-                    "so it is not a text encoder; give one, such as BERT"
+                raise ValueError(
+                    f"{WHERE}: `encoder_config` is of a {self.encoder_config.model_type!r} model, which has no "
+                    "`hidden_size`, so it is not a text encoder; give one, such as BERT."
                 )
             self.hidden_size = width if self.hidden_size is None else self.hidden_size
         self.id2label = _resolve_labels(self.id2label, self.label2id, num_labels)
@@ -169,9 +134,12 @@ class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
             kwargs["custom_pipelines"] = PipelineTasks(kwargs["custom_pipelines"])
         _tell_of_unknown(type(self), kwargs)
         super().__post_init__(**kwargs)
+        self.validate()
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Checks bounds and choices; `label2id` follows `id2label`, which `from_pretrained(…, id2label=…)` renames."""
+        if name == "encoder_config" and value is not None:
+            value = _as_encoder_config(value)
         if name in CHECKED and (problem := CHECKED[name].problem(value)):
             raise ValueError(f"{WHERE}: `{name}` is {shortened(value)}; {problem}")
         if name == "id2label" and value is not None:
@@ -239,7 +207,6 @@ class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
             fields = _without_loading_fields(config_dict)
             if labels is not None:
                 fields = _with_labels(fields, labels, has_names)
-            _check_foreign(fields)
             loaded: Any = super().from_dict(fields, **options)
             config = loaded[0] if isinstance(loaded, tuple) else loaded
             config.validate()  # transformers sets options in the finished configuration
@@ -255,64 +222,61 @@ class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
         save_remote_code(save_directory, self._name_or_path)
         super().save_pretrained(save_directory, push_to_hub, **options)
 
-    def validate_labels(self) -> None:
-        """`label2id` must be the inverse of `id2label`."""
+    def validate(self) -> None:
+        """Raises ValueError for values that do not fit together; each alone is checked whenever it is set."""
         _resolve_labels(self.id2label, self.label2id, None)
-
-    def validate_thresholds(self) -> None:
-        """Thresholds must be probabilities of existing labels."""
         check_threshold(self.label_thresholds, self.entity_labels, f"{WHERE}: label_thresholds")
+        for is_wrong, problem in (*self._combinations(), *self._sizes()):
+            if is_wrong:
+                raise ValueError(f"{WHERE}: {problem}.")
 
-    def validate_combination(self) -> None:
+    def _combinations(self) -> Iterator[tuple[bool, str]]:
         """Attention, scoring and the cross-span stage must provide what they take from each other."""
         attention, scoring = self.attention_kind, self.scoring_kind
         names = f"attention={self.attention!r} and scoring={self.scoring!r}"
-        if attention.reads_words != scoring.reads_words:
-            fit = names_of(ATTENTIONS, lambda kind: kind.reads_words == scoring.reads_words)
-            _fail(
-                f"{names} do not fit: the scoring reads {'' if scoring.reads_words else 'no '}inside words, and the "
-                f"attention {'weighs them' if attention.reads_words else 'does not'}; attentions that fit are {fit}"
-            )
-        if scoring.shares_boundaries and not attention.has_boundaries:
-            own = names_of(SCORINGS, lambda kind: kind.reads_words and not kind.shares_boundaries)
-            _fail(
-                f"{names} do not fit: the scoring uses the attention's boundary MLPs, which it does not have; choose "
-                f"another attention, or one of the scorings {own}"
-            )
-        if self.cross_span and not scoring.reads_words:
-            _fail(
-                f"the cross-span stage needs span representations, which scoring={self.scoring!r} does not build; set "
-                "cross_span=False"
-            )
-        if self.cross_span and self.share_triaffine and not (attention.has_tensor and scoring.has_tensor):
-            _fail(
-                f"with {names} the span stage has no triaffine tensors W and V to share with the cross-span stage; set "
-                "share_triaffine=False or cross_span=False"
-            )
+        fit = names_of(ATTENTIONS, lambda kind: kind.reads_words == scoring.reads_words)
+        own = names_of(SCORINGS, lambda kind: kind.reads_words and not kind.shares_boundaries)
+        yield (
+            attention.reads_words != scoring.reads_words,
+            f"{names} do not fit: only one of them reads inside words; attentions that fit are {fit}",
+        )
+        yield (
+            scoring.shares_boundaries and not attention.has_boundaries,
+            f"{names} do not fit: the scoring uses the attention's boundary MLPs, which it does not have; choose "
+            f"another attention, or one of the scorings {own}",
+        )
+        yield (
+            self.cross_span and not scoring.reads_words,
+            f"the cross-span stage needs span representations, which scoring={self.scoring!r} does not build; set "
+            "cross_span=False",
+        )
+        yield (
+            self.cross_span and self.share_triaffine and not (attention.has_tensor and scoring.has_tensor),
+            f"with {names} the span stage has no triaffine tensors W and V to share with the cross-span stage; set "
+            "share_triaffine=False or cross_span=False",
+        )
+
+    def _sizes(self) -> Iterator[tuple[bool, str]]:
+        """Word parts need vocabularies, and the encoder the width of the words and a position for each sub-word."""
         for part in ("word", "pos", "char"):
             vocab, size = getattr(self, f"{part}_vocab_size"), getattr(self, f"{part}_embedding_size")
-            if size > 0 and vocab == 0:
-                _fail(f"`{part}_embedding_size` is {size} but `{part}_vocab_size` is 0; give the vocabulary's size")
-        if (self.char_embedding_size > 0) != (self.char_lstm_hidden_size > 0):
-            _fail("`char_embedding_size` and `char_lstm_hidden_size` must both be set, or both be 0")
-
-    def validate_encoder(self) -> None:
-        """The encoder must have the width of the words, and a position for each sub-word."""
-        if self.encoder_config is None:
-            return
-        layers = getattr(self.encoder_config, "num_hidden_layers", 0)
-        check_integer(f"{WHERE}: encoder_config", "num_hidden_layers", layers, 0, 256)
-        if self.hidden_size != self.encoder_config.hidden_size:
-            _fail(
-                f"`hidden_size` is {self.hidden_size}, but the encoder's width is {self.encoder_config.hidden_size}; "
-                "leave hidden_size out"
-            )
+            problem = f"`{part}_embedding_size` is {size} but `{part}_vocab_size` is 0; give the vocabulary's size"
+            yield size > 0 and vocab == 0, problem
+        yield (
+            (self.char_embedding_size > 0) != (self.char_lstm_hidden_size > 0),
+            "`char_embedding_size` and `char_lstm_hidden_size` must both be set, or both be 0",
+        )
+        width = self.hidden_size if self.encoder_config is None else self.encoder_config.hidden_size
+        yield (
+            self.hidden_size != width,
+            f"`hidden_size` is {self.hidden_size}, but the encoder's width is {width}; leave hidden_size out",
+        )
         positions = getattr(self.encoder_config, "max_position_embeddings", None)
-        if positions is not None and 0 < positions < self.max_subwords:
-            _fail(
-                f"`max_subwords` is {self.max_subwords}, but the encoder has positions for {positions} sub-words only; "
-                f"set max_subwords to at most {positions}"
-            )
+        yield (
+            positions is not None and 0 < positions < self.max_subwords,
+            f"`max_subwords` is {self.max_subwords}, but the encoder has positions for {positions} sub-words only; set "
+            f"max_subwords to at most {positions}",
+        )
 
 
 CHECKED = options_of(TriaffineConfig)
@@ -336,16 +300,14 @@ def _without_loading_fields(fields: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _as_encoder_config(encoder_config: PretrainedConfig | dict[str, Any] | None) -> PretrainedConfig | None:
+def _as_encoder_config(encoder_config: PretrainedConfig | dict[str, Any]) -> PretrainedConfig:
     """A copy of the encoder's configuration without its path, which is local, and its dtype, which the model sets."""
-    if encoder_config is None:
-        return None
     if isinstance(encoder_config, dict):
         values = {key: value for key, value in encoder_config.items() if key not in LOCAL_FIELDS}
-        if "model_type" not in values:
-            _fail('`encoder_config` has no "model_type"; give an encoder\'s full configuration, or use from_encoder()')
         with reading(f"{WHERE}: `encoder_config` is not one that transformers knows", "a field"):
             return AutoConfig.for_model(**values)
+    if not isinstance(encoder_config, PretrainedConfig):
+        raise ValueError(f"{WHERE}: `encoder_config` is {shortened(encoder_config)}; give one, or use from_encoder().")
     encoder_config = copy.deepcopy(encoder_config)
     encoder_config._name_or_path = ""
     encoder_config.dtype = None
@@ -356,33 +318,45 @@ def _resolve_labels(
     id2label: dict[int, str] | None, label2id: dict[str, int] | None, num_labels: int | None
 ) -> dict[int, str]:
     """The labels in order, whichever way they are given: ids 0 … R-1, the last named "None"."""
-    if id2label is not None:
-        check_kind(WHERE, "id2label", id2label, dict, "the labels' names by their ids")
-        id2label = _labels_by_id("id2label", id2label.items())
-    if label2id is not None:
-        check_kind(WHERE, "label2id", label2id, dict, "the labels' ids by their names")
-        inverse = _labels_by_id("label2id", ((i, name) for name, i in label2id.items()))
-        id2label = inverse if id2label is None else id2label
-    if id2label is None:
+    inverse = None if label2id is None else _labels_by_id("label2id", label2id)
+    labels = inverse if id2label is None else _labels_by_id("id2label", id2label)
+    if labels is None:
         count = 2 if num_labels is None else num_labels
         check_integer(WHERE, "num_labels", count, 2, 2**16)
-        id2label = {**{i: f"LABEL_{i}" for i in range(count - 1)}, count - 1: NONE_LABEL}
-    if len(id2label) < 2 or sorted(id2label) != list(range(len(id2label))):
-        _fail(f"`id2label` must number at least two labels 0, 1, 2, …; got the ids {shortened(sorted(id2label))}")
-    id2label = dict(sorted(id2label.items()))
-    names = list(id2label.values())
-    if names[-1] != NONE_LABEL or NONE_LABEL in names[:-1]:
-        _fail(
-            f'the last label, and no other, must be "{NONE_LABEL}" (no entity); got {names}. Give it the highest id, '
-            "and count it in num_labels"
+        labels = {**{i: f"LABEL_{i}" for i in range(count - 1)}, count - 1: NONE_LABEL}
+    if inverse not in (None, labels):
+        raise ValueError(
+            f"{WHERE}: `label2id` is not the inverse of `id2label`; set `id2label` alone, as a whole, which sets both."
         )
-    if len(set(names)) != len(names):
-        _fail(f"two labels have the same name: {names}")
-    if label2id is not None and inverse != id2label:
-        _fail("`label2id` is not the inverse of `id2label`; set `id2label` alone, as a whole, which sets both")
-    if num_labels is not None and num_labels != len(id2label):
-        _fail(f"`num_labels` is {num_labels} but there are {len(id2label)} labels, None included; give as many")
-    return id2label
+    names = list(labels.values())
+    if NONE_LABEL in names[:-1] or names[-1] != NONE_LABEL:
+        raise ValueError(
+            f'{WHERE}: the last label, and no other, must be "{NONE_LABEL}" (no entity); got {names}. Give it the '
+            "highest id, and count it in num_labels."
+        )
+    if num_labels not in (None, len(labels)):
+        raise ValueError(
+            f"{WHERE}: `num_labels` is {num_labels} but there are {len(labels)} labels, None included; give as many."
+        )
+    return labels
+
+
+def _labels_by_id(field: str, given: Any) -> dict[int, str]:
+    """The labels in order, from names by their ids, or ids by their names (`label2id`)."""
+    try:
+        pairs = [pair if field == "id2label" else pair[::-1] for pair in given.items()]
+        labels = sorted((int(number) if isinstance(number, str) else index(number), name) for number, name in pairs)
+        names = [name for _, name in labels]
+        is_numbered = [number for number, _ in labels] == list(range(len(labels))) and len(labels) >= 2
+        is_named = len({*names}) == len(names) and all(isinstance(name, str) for name in names)
+    except (AttributeError, TypeError, ValueError):
+        is_numbered = is_named = False
+    if not (is_numbered and is_named):
+        raise ValueError(
+            f"{WHERE}: `{field}` is {shortened(given)}; number at least two labels, each with a name of its own, 0, 1, "
+            "2, …, the last of them None."
+        )
+    return dict(labels)
 
 
 def _with_labels(fields: dict[str, Any], labels: dict[int, str], has_names: bool) -> dict[str, Any]:
@@ -399,36 +373,6 @@ def _with_labels(fields: dict[str, Any], labels: dict[int, str], has_names: bool
         renamed = {name: labels[number] for number, name in old.items()}
         kept["label_thresholds"] = {renamed.get(name, name): value for name, value in kept["label_thresholds"].items()}
     return {**kept, "id2label": labels}
-
-
-def _check_foreign(fields: dict[str, Any]) -> None:
-    """Raises ValueError for invalid fields that transformers would accept unchecked."""
-    for name in ("dtype", "torch_dtype"):
-        if fields.get(name) is not None:
-            check_dtype(WHERE, name, fields[name])
-    check_kind(WHERE, "custom_pipelines", fields.get("custom_pipelines", {}), dict, "pipelines by their task")
-    code = fields.get("auto_map", {})
-    check_kind(WHERE, "auto_map", code, dict, "references to code by the class that reads them")
-    for name, reference in code.items():
-        check_kind(WHERE, f"auto_map.{name}", reference, str, "a reference to code")
-
-
-def _labels_by_id(field: str, pairs: Iterable[tuple[Any, Any]]) -> dict[int, str]:
-    labels: dict[int, str] = {}
-    for given, name in pairs:
-        check_kind(WHERE, field, name, str, "every label's name as text")
-        try:
-            number = int(given) if isinstance(given, str) else index(given)
-        except (TypeError, ValueError):
-            _fail(f"`{field}` gives {name!r} the id {shortened(given)}; give the labels the ids 0, 1, 2, …")
-        if number in labels:
-            _fail(f"`{field}` gives {labels[number]!r} and {name!r} the same id {number}; give each its own")
-        labels[number] = name
-    return labels
-
-
-def _fail(message: str) -> NoReturn:
-    raise ValueError(f"{WHERE}: {message}.")
 
 
 complete_import(__name__)

@@ -6,7 +6,6 @@
 """
 
 import contextlib
-import inspect
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -22,22 +21,19 @@ from torch import Tensor, nn
 from transformers import AutoModel, PreTrainedModel
 from transformers.utils import can_return_tuple, logging
 
-from .acceleration_triaffine import ACCELERATION
 from .checks_triaffine import listed, reading
 from .configuration_triaffine import PipelineTasks, TriaffineConfig
 from .repository_triaffine import (
     ORIGIN_OPTIONS,
     HubMixin,
     check_index,
-    check_sizes,
     complete_import,
     find_pipeline_class,
     refuse_broken,
-    refuse_missing,
-    refuse_shapes,
     register_task,
 )
 from .span_head_triaffine import SpanHeadOutput, TriaffineSpanHead
+from .triaffine_weights import ACCELERATION
 from .words_triaffine import WordRepresentation, pool_subwords
 
 logger = logging.get_logger(__name__)
@@ -130,10 +126,19 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         except RuntimeError as error:
             if "ignore_mismatched_sizes" not in str(error):
                 raise
-            refuse_shapes(where, ["the tensors of the table above"])
+            raise ValueError(
+                f"{where} do not match the shapes in config.json (see the table above); the two files belong to "
+                "different models. Restore the config.json that was saved with the weights, or save the model again. "
+                "If you gave other labels, add ignore_mismatched_sizes=True; the weights that depend on them are then "
+                "newly initialized."
+            ) from None
         model, report = loaded
         model.origin = {name: kwargs[name] for name in ORIGIN_OPTIONS if name in kwargs}
-        refuse_missing(where, report["missing_keys"] & _own_weights(model))
+        if missing := sorted(report["missing_keys"] & _own_weights(model)):
+            raise ValueError(
+                f"{where} are missing {listed(missing)}, which would be randomly initialized; save the model again, or "
+                "build one on an encoder with from_encoder()."
+            )
         refuse_broken(where, model)
         if new := sorted(name for name, *_ in report["mismatched_keys"]):
             logger.warning(
@@ -163,22 +168,6 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         # transformers notes which layers an encoder can return when one is built; in this process none may have been.
         with torch.device("meta"):
             AutoModel.from_config(self.config.encoder_config, trust_remote_code=False)
-
-    @staticmethod
-    def _load_pretrained_model(*arguments: Any, **options: Any) -> Any:
-        """Checks sizes first: here the model is on the meta device, and its files are known.
-
-        This method is not public: where a version of transformers names its arguments differently, the check is
-        skipped.
-        """
-        load = PreTrainedModel._load_pretrained_model
-        known = inspect.signature(load).bind(*arguments, **options).arguments
-        files, load_config = known.get("checkpoint_files"), known.get("load_config")
-        is_plain = not any(getattr(load_config, name, True) for name in ("hf_quantizer", "ignore_mismatched_sizes"))
-        model = known.get("model")
-        if model is not None and files and is_plain and known.get("state_dict") is None:
-            check_sizes(model, files, f"The weights in {model.name_or_path}", _own_weights(model))
-        return load(*arguments, **options)
 
     def save_pretrained(  # type: ignore[override]
         self,

@@ -2,7 +2,7 @@
 
 import copy
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set, Sized
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sized
 from typing import Any
 
 import torch
@@ -10,9 +10,8 @@ from torch import Tensor
 from transformers.pipelines.base import ChunkPipeline
 from transformers.utils import logging
 
-from .acceleration_triaffine import ACCELERATION, multiplies_bfloat16
 from .batches_triaffine import BATCHES_AT_ONCE, Feature, run_by_length
-from .checks_triaffine import check_threshold, listed, shortened
+from .checks_triaffine import check_threshold, shortened
 from .decoding_triaffine import FoundInText, Threshold, find_entities
 from .kinds_triaffine import TextEntity, WordEntity, overlap_policy
 from .modeling_triaffine import TriaffineForNestedNER, evaluating
@@ -20,6 +19,7 @@ from .options_triaffine import PREDICTION_OPTIONS, PredictionOptions
 from .processing_triaffine import PosTagger, TriaffineProcessor
 from .repository_triaffine import ORIGIN_OPTIONS, complete_import
 from .text_triaffine import TextSplitter
+from .triaffine_weights import ACCELERATION, multiplies_bfloat16
 
 logger = logging.get_logger(__name__)
 
@@ -28,14 +28,8 @@ CALL_PARAMETERS = ("threshold", "overlap", "ignore_labels")
 AGGREGATIONS = ("simple", "first", "average", "max")
 # Keywords of `from_pretrained` for the model alone; `ORIGIN_OPTIONS` are for the processor, too.
 MODEL_OPTIONS = ("device_map", "attn_implementation", "force_download", "proxies", "use_safetensors", "variant")
-# Keywords of transformers' own pipeline for tokens, and what to use here.
-INSTEAD_OF = {
-    **dict.fromkeys(("is_split_into_words", "delimiter"), "give `processor(words=…)` to the model"),
-    "offset_mapping": "entities have character offsets anyway",
-    "stride": "`max_subwords` and `max_sentence_words` of the processor set the windows of long sentences",
-    **dict.fromkeys(("feature_extractor", "image_processor", "video_processor"), "the processor reads text"),
-    "config": "load the model with it by `from_pretrained`, and give the object",
-}
+# Keywords of transformers' pipelines that its base class would take and ignore.
+WITHOUT_EFFECT = ("config", "feature_extractor", "image_processor", "video_processor")
 
 
 class NestedNERPipeline(ChunkPipeline):
@@ -106,12 +100,10 @@ class NestedNERPipeline(ChunkPipeline):
         quantize: str | None = None,
         **kwargs: Any,
     ):
-        _refuse_unknown(set(kwargs) & set(INSTEAD_OF))
-        quantizer = None if quantize is None else ACCELERATION.find_quantizer(quantize)
+        _refuse_unknown({*kwargs} & {*WITHOUT_EFFECT})
         dtype = kwargs.get("torch_dtype") or dtype
-        if quantize is not None:
-            require_float32(dtype, f'beside its int8 layers, quantize="{quantize}"')
         self.quantize = quantize
+        quantizer = None if quantize is None else ACCELERATION.find_quantizer(quantize, dtype, kwargs.get("device"))
         kwargs.pop("trust_remote_code", None)
         origin = {name: kwargs.pop(name) for name in ORIGIN_OPTIONS if name in kwargs}
         options = {name: kwargs.pop(name) for name in MODEL_OPTIONS if name in kwargs} | kwargs.pop("model_kwargs", {})
@@ -136,9 +128,8 @@ class NestedNERPipeline(ChunkPipeline):
         if text_splitter is not None:
             processor.text_splitter = text_splitter
         if quantizer is not None:
-            kwargs["device"] = require_cpu(kwargs.get("device"), 'quantize="int8"')
-            model = (copy.deepcopy(model) if is_object else model).float().cpu()
-            quantizer(model.encoder)
+            kwargs["device"] = "cpu"
+            model = quantizer(copy.deepcopy(model) if is_object else model)
         batch_size = PredictionOptions.batch_size if batch_size is None else batch_size
         super().__init__(model=model, processor=processor, batch_size=batch_size, **kwargs)
         if self.device.type == "cpu" and self.model.dtype == torch.bfloat16 and not multiplies_bfloat16():
@@ -162,13 +153,15 @@ class NestedNERPipeline(ChunkPipeline):
     ) -> Any:
         if getattr(aggregation_strategy, "value", aggregation_strategy) not in (None, *AGGREGATIONS):
             raise ValueError(
-                f"`aggregation_strategy` is {shortened(aggregation_strategy)}: the model scores whole spans, and has "
-                'no labels of tokens. Leave it out, or take "simple", which has the same form of output.'
+                f"`aggregation_strategy` is {shortened(aggregation_strategy)}, but the model scores spans, not tokens; "
+                "leave it out."
             )
         _refuse_unknown(set(parameters) - set(CALL_PARAMETERS))
         check_threshold(parameters.get("threshold"), self.model.config.entity_labels)
         overlap_policy(parameters.get("overlap", "all"))
-        _check_ignored(parameters.get("ignore_labels"), self.model.config.entity_labels)
+        ignored, labels = parameters.get("ignore_labels") or (), {*self.model.config.entity_labels, "O"}
+        if isinstance(ignored, str) or not isinstance(ignored, Collection) or not {*ignored} <= labels:
+            raise ValueError(f"`ignore_labels` is {shortened(ignored)}; give a list of the model's {sorted(labels)}.")
         overlap = {name: parameters.pop(name) for name in ("overlap",) if name in parameters}
         return {"is_stream": is_stream}, parameters, {"in_words": in_words, **overlap}
 
@@ -229,15 +222,11 @@ class NestedNERPipeline(ChunkPipeline):
         `number` is the place of the text among those of a call, for errors.
         """
         if not isinstance(text, str):
-            remedy = 'Give "" for a missing text.'
-            if isinstance(text, Mapping):
-                remedy = 'For a data set, give its column: (row["text"] for row in data).'
-            elif isinstance(text, bytes):
-                remedy = 'Decode it: text.decode("utf-8").'
-            elif isinstance(text, Sequence):
-                remedy = "Give each text as one string."
-            kind = type(text).__name__
-            raise TypeError(f"NestedNERPipeline reads strings, but text {number} (from 0) is of type {kind}. {remedy}")
+            raise TypeError(
+                f"NestedNERPipeline reads strings, but text {number} (from 0) is of type {type(text).__name__}. Give "
+                'each text as one string, bytes decoded, "" for a missing one, and of a data set its column: '
+                '(row["text"] for row in data).'
+            )
         last = None
         for feature, piece in self.processor.encode_text(text):
             if last is not None:
@@ -296,43 +285,19 @@ def _find_processor(model: Any, processor: Any, tokenizer: Any) -> Any:
     return processor
 
 
-def require_cpu(device: Any, what: str) -> Any:
-    """Returns "cpu", where `what` computes; raises ValueError if `device` is another one."""
-    if device not in (None, -1) and torch.device(device).type != "cpu":
-        raise ValueError(f"`device` is {shortened(device)}, but {what} computes on the CPU; leave `device` out.")
-    return "cpu"
-
-
-def require_float32(dtype: Any, what: str) -> None:
-    """Raises ValueError if `dtype` is another one than float32, in which `what` computes."""
-    if dtype not in (None, "auto", "float32", torch.float32):
-        raise ValueError(f"`dtype` is {dtype}, but {what} computes in float32; leave `dtype` (--bf16) out.")
-
-
 def _is_processor(given: Any) -> bool:
     """Whether it is a TriaffineProcessor; in remote code, that is another class of the same name."""
     return hasattr(given, "check_fits")
 
 
-def _check_ignored(given: Any, labels: Sequence[str]) -> None:
-    """Raises ValueError unless `ignore_labels` is a list of labels, or None; "O" is that of no entity elsewhere."""
-    if given is None:
-        return
-    if isinstance(given, str) or not isinstance(given, Sequence | Set) or not {*given} <= {*labels, "O"}:
-        raise ValueError(
-            f"`ignore_labels` is {shortened(given)}; give a list of the model's labels {listed(labels, most=50)}."
-        )
-
-
 def _refuse_unknown(names: set[str]) -> None:
-    """Raises TypeError for the first of the keywords, if any, with what to use instead."""
-    for name in sorted(names):
-        known = (
-            "a call takes `threshold`, `overlap`, `ignore_labels` and `batch_size`; `device` and `dtype` are set when "
-            "the pipeline is created"
+    """Raises TypeError for keywords of a call, or of the constructor, that there are not."""
+    if names:
+        raise TypeError(
+            f"The pipeline has no keyword {', '.join(map(repr, sorted(names)))}: a call takes `threshold`, `overlap`, "
+            "`ignore_labels` and `batch_size`; `model`, `processor`, `device` and `dtype` are set when the pipeline is "
+            "created, and long sentences are windowed as the processor says."
         )
-        instead = INSTEAD_OF.get(name, known)
-        raise TypeError(f"The pipeline has no keyword {name!r}: {instead}.")
 
 
 complete_import(__name__)

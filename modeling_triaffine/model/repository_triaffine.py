@@ -1,7 +1,6 @@
 """The files of a saved model in a folder or a Hub repository, remote code included: finding, saving, pushing them.
 
-Weights are checked before and after they are loaded. They are safetensors, whose headers list the tensors before memory
-is allocated for them.
+Weights are safetensors, and checked after they are loaded.
 """
 
 import contextlib
@@ -9,7 +8,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +22,12 @@ from huggingface_hub.errors import (
     RepositoryNotFoundError,
 )
 from huggingface_hub.utils import validate_repo_id
-from safetensors import safe_open
 from torch import nn
 from transformers.dynamic_module_utils import get_class_from_dynamic_module
 from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME, logging
 from transformers.utils.hub import cached_file
 
-from .checks_triaffine import check_dtype, check_kind, listed, reading
+from .checks_triaffine import listed, reading
 
 logger = logging.get_logger(__name__)
 
@@ -48,7 +46,6 @@ REMOTE_CODE_FILES = (
     "triaffine_ops.py",
     "triaffine_blocks.py",
     "triaffine_weights.py",
-    "acceleration_triaffine.py",
     "configuration_triaffine.py",
     "options_triaffine.py",
     "kinds_triaffine.py",
@@ -301,53 +298,13 @@ def check_index(name_or_path: str | os.PathLike[str], options: dict[str, Any]) -
         return
     with reading(f"{path} is not a valid index of weights (save the model again)"):
         index = json.loads(Path(path).read_text(encoding="utf-8"))
-        check_kind("JSON", "index", index, dict, "an object")
-        for field in ("metadata", "weight_map"):
-            check_kind("index", field, index.get(field), dict, "an object")
-        if not index["weight_map"]:
-            raise ValueError("its `weight_map` names no tensor")
-        check_dtype("metadata", "dtype", index["metadata"].get("dtype", "float32"))
-        for name in index["weight_map"].values():
-            check_kind("index", "weight_map", name, str, "the name of a file for each tensor")
-            if Path(name).name != name or not name.endswith(".safetensors"):
-                raise ValueError(
-                    f"it names {name}, which is not a safetensors file in its folder; do not use this model"
-                )
-
-
-def check_sizes(model: nn.Module, files: Sequence[str], where: str, own: Collection[str]) -> None:
-    """Raises ValueError if a model has more weights than the headers of `files` list, before it is loaded.
-
-    Otherwise it needs no more memory than the files, and loading it reports all other mismatches. `own` names the
-    weights to compare: not those of layers that a subclass adds.
-    """
-    shapes: dict[str, torch.Size] = {}
-    for file in files:
-        with safe_open(file, framework="pt") as weights:
-            shapes |= {name: torch.Size(weights.get_slice(name).get_shape()) for name in weights.keys()}  # noqa: SIM118
-    needed = {name: value.shape for name, value in model.named_parameters() if name in own}
-    if sum(shape.numel() for shape in needed.values()) <= sum(shape.numel() for shape in shapes.values()):
-        return
-    refuse_missing(where, set(needed) - set(shapes))
-    refuse_shapes(where, [name for name, shape in needed.items() if shape != shapes[name]])
-
-
-def refuse_missing(where: str, names: set[str]) -> None:
-    """Raises ValueError if `names`, of weights that are missing in the files, is not empty."""
-    if names:
-        raise ValueError(
-            f"{where} are missing {listed(sorted(names))}, which would be randomly initialized; save the model "
-            "again, or build one on an encoder with from_encoder()."
-        )
-
-
-def refuse_shapes(where: str, names: Sequence[str]) -> None:
-    """Raises ValueError: the named tensors do not have the shapes of the configuration."""
-    raise ValueError(
-        f"{where} do not match the shapes in config.json: {listed(names)}; the two files belong to different models. "
-        "Restore the config.json that was saved with the weights, or save the model again. If you gave other labels, "
-        "add ignore_mismatched_sizes=True; the weights that depend on them are then newly initialized."
-    )
+        names = {*index["weight_map"].values()}
+        outside = [name for name in names if Path(name).name != name or not name.endswith(".safetensors")]
+        if outside or not names or not isinstance(index["metadata"], dict):
+            raise ValueError(
+                f"it names {listed(outside) or 'no tensor'}, which is not a safetensors file in its folder; do not use "
+                "this model"
+            )
 
 
 @torch.no_grad()

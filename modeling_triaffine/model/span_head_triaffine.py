@@ -227,7 +227,7 @@ class TriaffineSpanHead(nn.Module):
         representations = inside.to(values.dtype) @ values.unsqueeze(1)
         shared = None
         if config.share_triaffine:
-            assert isinstance(attention, TriaffineFactor)  # by `TriaffineConfig.validate_combination`
+            assert isinstance(attention, TriaffineFactor)  # by `TriaffineConfig.validate`
             assert isinstance(scoring, TriaffineFactor)
             shared = attention.weight, scoring.weight, self.label_bias
         logits, cross_span_attentions = self.cross_span(

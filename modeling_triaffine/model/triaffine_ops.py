@@ -18,7 +18,6 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from .acceleration_triaffine import ACCELERATION
 from .triaffine_blocks import (
     BLOCK_NUMBERS,
     BLOCK_WORDS,
@@ -31,7 +30,7 @@ from .triaffine_blocks import (
     attend_without_gradient,
     plan_blocks,
 )
-from .triaffine_weights import FullWeight, contract_pairs, contract_words, hold_weight, pad_boundaries
+from .triaffine_weights import ACCELERATION, FullWeight, contract_pairs, contract_words, hold_weight, pad_boundaries
 
 # Full: [R, d, d+1, d+1], axes label, inside, head, tail; as a tensor, or prepared for one forward pass.
 # Low rank: head [R, d+1, ρ], inside [R, d, ρ], tail [R, d+1, ρ].

@@ -1,4 +1,4 @@
-"""Contractions with a full triaffine tensor, and the buffer to which they add its gradient.
+"""Contractions with a full triaffine tensor, its gradient, and the operations that the package makes faster.
 
 The tensor, [R, d, d+1, d+1], is most of the model. It is never permuted or copied, and has one gradient of its size per
 forward pass: the contractions of both stages add their parts label by label to a buffer, which autograd delivers to the
@@ -8,17 +8,62 @@ Axes: n words or pairs, a and e the widths of head and tail vectors. On CUDA the
 multiple of 8, so that every product can run on tensor cores.
 """
 
-from typing import Any, NamedTuple
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, NoReturn
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from .acceleration_triaffine import ACCELERATION
-
 # The axes of d+1 are padded to a multiple of this on CUDA: 16 bytes in half precision.
 ALIGNMENT = 8
+
+
+def _write_product(left: Tensor, right: Tensor, result: Tensor, add: bool) -> None:
+    torch.addmm(result, left.mT, right, beta=1 if add else 0, out=result)
+
+
+def _no_quantizer(choice: str, *_: Any) -> NoReturn:
+    raise ImportError(
+        f"`quantize` is {choice!r}, but the code saved with a model computes in floating point only. Install the "
+        "package, pip install 'modeling_triaffine[onnx]', and import modeling_triaffine before the model is loaded."
+    )
+
+
+@dataclass
+class Acceleration:
+    """Operations that the package, where it is imported, replaces by faster ones with the same numbers.
+
+    Attributes:
+        linear_layers: (module) → a context for a call of the module, whose linear layers are then faster.
+        multiply_transposed: left · rightᵀ, [n, k] and [m, k] → [n, m].
+        write_product: (left, right, result, add) writes leftᵀ · right, [n, m] and [n, k] → [m, k], to `result`, or adds
+            it to what is there.
+        span_kernels: (device) → a function of plan, attention and scoring that returns the p of [`attend_inside`]; None
+            if there is none for the device.
+        find_quantizer: (choice, dtype, device) → a function that quantizes the encoder of a model and returns the
+            model. ValueError for a choice, dtype or device that it does not have, ImportError if it lacks a package.
+    """
+
+    linear_layers: Callable[[nn.Module], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext
+    multiply_transposed: Callable[[Tensor, Tensor], Tensor] = lambda left, right: left @ right.mT
+    write_product: Callable[[Tensor, Tensor, Tensor, bool], None] = _write_product
+    span_kernels: Callable[[torch.device], Callable[..., Tensor] | None] = lambda device: None
+    find_quantizer: Callable[[str, Any, Any], Callable[[Any], Any]] = _no_quantizer
+
+
+ACCELERATION = Acceleration()
+
+
+def multiplies_bfloat16() -> bool:
+    """Whether the processor has instructions for products of bfloat16; without them, float32 is many times as fast."""
+    if hasattr(torch.cpu, "get_capabilities"):
+        has: Any = torch.cpu.get_capabilities()
+        return any(has.get(name, False) for name in ("avx512_bf16", "amx_bf16", "bf16"))  # the last one: ARM's
+    return bool(getattr(torch.cpu, "_is_avx512_bf16_supported", bool)())  # earlier versions of torch
 
 
 class GradientBuffer:

@@ -11,8 +11,8 @@ import torch
 from transformers import TrainingArguments
 from transformers.trainer_utils import HubStrategy, IntervalStrategy, SchedulerType
 
-from ..model.acceleration_triaffine import multiplies_bfloat16
 from ..model.options_triaffine import DECLARED
+from ..model.triaffine_weights import multiplies_bfloat16
 from .options import OWN_OPTIONS, TrainingOptions, read_value
 
 logger = logging.getLogger(__name__)

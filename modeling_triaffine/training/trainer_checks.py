@@ -31,7 +31,7 @@ def check_model(model: PreTrainedModel, is_trained: bool) -> None:
             "model.encoder = peft.get_peft_model(model.encoder, config)."
         )
     config: Any = model.config
-    config.validate_labels()  # names may have been changed one by one
+    config.validate()  # names may have been changed one by one
     if is_trained and model.dtype in (torch.float16, torch.bfloat16):
         logger.warning(
             "The model's weights are in %s, in which small updates are lost or rounded too much. Load it with "

@@ -8,7 +8,7 @@ from transformers import pipeline
 
 from modeling_triaffine import NestedNERPipeline, NestedNERTrainingArguments
 from modeling_triaffine.model import pipeline_triaffine
-from modeling_triaffine.model.acceleration_triaffine import multiplies_bfloat16
+from modeling_triaffine.model.triaffine_weights import multiplies_bfloat16
 from modeling_triaffine.training import arguments
 from tests.helpers.portable import near
 from tests.helpers.tiny import tiny_model

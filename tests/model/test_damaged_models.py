@@ -1,4 +1,4 @@
-"""Damaged and hostile model folders: refused in one paragraph, before they take memory or run code."""
+"""Damaged and hostile model folders: refused in one paragraph, before they run code."""
 
 import functools
 import json
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load, load_file, save_file
-from transformers import AutoModel, PretrainedConfig, PreTrainedModel
+from transformers import AutoModel, PretrainedConfig
 
 from modeling_triaffine import NestedNERPipeline, TriaffineForNestedNER, TriaffineProcessor
 from tests.helpers.tiny import save_tiny_model, tiny_model
@@ -45,22 +45,19 @@ CONFIGURATIONS: list[tuple[Any, str]] = [
     ({"mlp_dropout": "0.1"}, "`mlp_dropout` is '0.1'; it must be a number"),  # other fields: test_configuration.py
     ({"aux_loss_weight": float("nan")}, "`aux_loss_weight` is nan; it must be at least 0"),
     ({"id2label": ["DNA", "None"]}, "list"),
-    ({"id2label": {"0": ["DNA"], "1": "protein", "2": "None"}}, r"`id2label` is \['DNA'\]; give every label's name"),
+    ({"id2label": {"0": ["DNA"], "1": "protein", "2": "None"}}, "`id2label` is .*'DNA'.*a name of its own"),
     ({"label2id": [1]}, "`label2id`"),
-    ({"label2id": {"DNA": [1], "None": 2}}, r"`label2id` gives 'DNA' the id \[1\]"),
+    ({"label2id": {"DNA": [1], "None": 2}}, r"`label2id` is {'DNA': \[1\]"),
     ({"num_labels": "3"}, "restore it"),
     ({"encoder_config": "bert"}, "`encoder_config` is 'bert'"),
     ({"encoder_config": None}, "no `encoder_config`"),
     ({"encoder_config": {"model_type": ["bert"]}}, "`encoder_config`"),
     ({"encoder_config": {"num_hidden_layers": "x"}}, "`encoder_config`.*'num_hidden_layers' expected int"),
-    ({"encoder_config": {"num_hidden_layers": 10**6}}, "`num_hidden_layers` is 1000000; give a whole number from 0 to"),
     ({"encoder_config": {"num_attention_heads": 0}}, "cannot build the encoder"),
     ({"encoder_config": {"hidden_act": "nope"}}, "cannot build the encoder.*'nope'"),
-    ({"encoder_config": {"vocab_size": 10**9}}, "do not match the shapes.*word_embeddings"),
+    ({"encoder_config": {"vocab_size": 50}}, "do not match the shapes"),
     ({"dtype": "nope"}, "nope"),
-    ({"dtype": 5}, "`dtype` is 5; give the name of one of torch's dtypes"),
     ({"auto_map": {"AutoConfig": 5}}, "config"),
-    ({"auto_map": [5]}, r"`auto_map` is \[5\]"),
     ({"lstm_layers": 400}, "`lstm_layers` is 400; it must be from 1 to 16"),
     ([], "config.json"),
 ]
@@ -110,7 +107,7 @@ def test_damaged_fields_are_refused_in_one_paragraph(model_folder, name, fields,
 
 NAMED = {"weight_map": {"head.label_bias": "model-1.safetensors"}}
 INDICES = [{}, [], {"weight_map": []}, {"weight_map": {"a": 5}}, {"weight_map": {}, "metadata": {}}]
-INDICES += [{**NAMED, "metadata": metadata} for metadata in (5, {"dtype": "nope"}, {"dtype": 5})]
+INDICES += [{**NAMED, "metadata": 5}]
 
 
 @pytest.mark.parametrize("index", INDICES, ids=str)
@@ -167,39 +164,13 @@ def test_pickles_are_not_read_where_the_configuration_names_them(model_folder):
     assert TriaffineForNestedNER.from_pretrained(model_folder)
 
 
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"triaffine_dim": 4000}, r"do not match the shapes in config\.json: head\..* and \d+ more; the two"),
-        (
-            {"lstm_layers": 16},
-            r"are missing words\.lstm\.backward_layers\.10\.bias_hh_l0, .* and \d+ more, which would be randomly",
-        ),
-        (
-            {"encoder_config": {"num_hidden_layers": 200}},
-            r"are missing encoder\..* and \d+ more, which would be randomly",
-        ),
-    ],
-    ids=str,
-)
-def test_models_larger_than_their_weights_are_refused_before_they_take_memory(
-    model_folder, monkeypatch, fields, message
-):
-    load = functools.wraps(PreTrainedModel._load_pretrained_model)(lambda *_: pytest.fail("memory was taken"))
-    monkeypatch.setattr(PreTrainedModel, "_load_pretrained_model", load)
-    change(model_folder / CONFIG, fields)
-    with pytest.raises(ValueError, match=message) as refusal:
+def test_a_configuration_of_more_layers_than_the_weights_is_refused(model_folder):
+    change(model_folder / CONFIG, {"lstm_layers": 4})
+    with pytest.raises(ValueError, match=r"are missing words\.lstm\..* and \d+ more, which would be randomly"):
         TriaffineForNestedNER.from_pretrained(model_folder)
-    assert len(str(refusal.value)) < 1000
 
 
-def test_models_load_where_transformers_names_its_arguments_otherwise(model_folder, monkeypatch):
-    load = PreTrainedModel._load_pretrained_model
-    monkeypatch.setattr(PreTrainedModel, "_load_pretrained_model", lambda *arguments: load(*arguments))
-    assert TriaffineForNestedNER.from_pretrained(model_folder)
-
-
-def test_sizes_are_counted_over_all_shards_and_in_any_precision(encoder, tmp_path):
+def test_shards_load_in_any_precision(encoder, tmp_path):
     tiny_model(encoder).to(torch.bfloat16).save_pretrained(tmp_path, max_shard_size="20KB")
     assert len(list(tmp_path.glob("*.safetensors"))) > 1
     for dtype in (torch.float32, torch.float16, "auto"):

@@ -305,7 +305,7 @@ def test_numbers_of_numpy_are_thresholds(finder):
         (b"gene", "bytes"),
         ([{"text": "x"}], r"dict.*column"),
         (["x", None], "text 1 .*NoneType"),
-        ([b"x"], "bytes.*decode"),
+        ([b"x"], "bytes.*decoded"),
         ([["two", "words"]], "list.*one string"),
         (pd.Series(["x", float("nan")]), "float"),
         (pd.DataFrame({"text": ["x"]}), r"DataFrame.*2 dimensions"),
