@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..data.counting import COUNTS
+from ..data.offsets import COUNTS
 from ..model.options_triaffine import PROCESSOR_OPTIONS
 from .choices import choice
 from .options import Corpus, Format, MaxBadRecords

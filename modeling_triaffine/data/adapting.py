@@ -11,14 +11,15 @@ from datasets import ClassLabel, Dataset, DatasetDict, LargeList, List, concaten
 from .alignment import WordSplitter
 from .context import AnyDataset
 from .corpus_format import check_columns
-from .counting import check_count
-from .documents import DEFAULT_SENTENCE_SPLITTER, Document, Sentence, document_of_words, sentences_of
+from .cutting import DEFAULT_SENTENCE_SPLITTER, sentences_of
+from .documents import Document, Sentence, document_of_words
 from .features import FEATURES, as_records
 from .formats.bigbio import BIGBIO, bigbio_document
 from .formats.tags import TagScheme
 from .formats.text_spans import TextForm, annotated_text
 from .formats.word_tags import entities_in, scheme_of_cells
 from .json_records import JsonObject
+from .offsets import check_count
 from .record_checker import RecordChecker
 
 logger = logging.getLogger(__name__)

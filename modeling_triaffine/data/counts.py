@@ -9,7 +9,7 @@ from copy import deepcopy
 from pathlib import Path
 
 from ..model.text_triaffine import FINER_SPLITTERS
-from .counting import UncheckedOffsets
+from .offsets import UncheckedOffsets
 from .schema import CorpusError
 
 MAX_EXAMPLES = 3

@@ -24,12 +24,13 @@ from huggingface_hub.utils.sha import sha_fileobj
 from ..model import text_triaffine
 from .alignment import WordSplitter
 from .corpus_format import CorpusFormat
-from .counting import check_count
 from .counts import BAD_RECORDS
+from .cutting import DEFAULT_SENTENCE_SPLITTER, sentences_of, text_of
 from .detection import format_of_columns, known_formats, read_as
-from .documents import DEFAULT_SENTENCE_SPLITTER, Document, num_entities, sentences_of, text_of
+from .documents import Document, num_entities
 from .features import FEATURES
 from .formats import FORMATS
+from .offsets import check_count
 from .reading import read_head
 from .record_checker import RecordChecker
 from .schema import CorpusError, Record, Text

@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 from xml.parsers import expat
 
 from ..parsing import DataError, decode_text
-from .counting import BYTE_ORDER_MARK
+from .offsets import BYTE_ORDER_MARK
 from .record_checker import RecordChecker
 from .schema import CorpusError
 

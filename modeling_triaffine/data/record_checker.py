@@ -38,7 +38,7 @@ class RecordChecker(Counts):
         labels: the entity types allowed; None allows any.
         unique_ids: reject an id that occurred before. Keeps all ids in memory; disable it to read in constant memory.
         read_as: says which form the file was taken for, and why, at the end of errors.
-        offsets: what they count, one of `counting.COUNTS`; None takes characters, unless quotes show another count.
+        offsets: what they count, one of `offsets.COUNTS`; None takes characters, unless quotes show another count.
         max_bad_records: how many records that cannot be read are dropped, each named in the report; see `record`.
 
     Attributes:

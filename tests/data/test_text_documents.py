@@ -8,13 +8,8 @@ from hypothesis import strategies as st
 
 from modeling_triaffine.data import CorpusError, RecordChecker
 from modeling_triaffine.data.alignment import INVISIBLE_SPACES
-from modeling_triaffine.data.documents import (
-    Annotation,
-    Document,
-    in_context,
-    sentences_of,
-    text_of,
-)
+from modeling_triaffine.data.cutting import sentences_of, text_of
+from modeling_triaffine.data.documents import Annotation, Document, in_context
 from modeling_triaffine.model.text_triaffine import word_splitter
 from tests.helpers.corpora import spelled
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 from modeling_triaffine.data import FORMATS, RecordChecker, detect_format
-from modeling_triaffine.data.documents import DEFAULT_SENTENCE_SPLITTER, sentences_of
+from modeling_triaffine.data.cutting import DEFAULT_SENTENCE_SPLITTER, sentences_of
 
 TEXT = "The mayor of Orsk slept."
 NESTED = [("The mayor of Orsk", "Person"), ("Orsk", "City")]

@@ -12,9 +12,8 @@ coreferences are ignored and counted.
 """
 
 from ..corpus_format import CorpusFormat, Keys
-from ..documents import Annotation, Document
+from ..documents import Annotation, Document, Passage, document_of_passages
 from ..json_records import JsonObject, Pair, json_reader
-from ..passages import Passage, document_of_passages
 
 NEEDED = ("passages", "entities")
 IGNORED = ("events", "coreferences", "relations")

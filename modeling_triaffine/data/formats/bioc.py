@@ -17,9 +17,8 @@ from typing import Any
 from xml.etree.ElementTree import Element
 
 from ..corpus_format import CorpusFormat, Keys
-from ..documents import Annotation, Document
+from ..documents import Annotation, Document, Passage, document_of_passages
 from ..json_records import JsonObject, json_values
-from ..passages import Passage, document_of_passages
 from ..reading import document_name, read_head, xml_elements
 from ..record_checker import RecordChecker
 

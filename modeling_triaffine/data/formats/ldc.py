@@ -17,8 +17,8 @@ from xml.etree.ElementTree import Element
 
 from ...model.text_triaffine import Offsets
 from ..corpus_format import CorpusFormat
-from ..counting import BYTE_ORDER_MARK
 from ..documents import Annotation, Document
+from ..offsets import BYTE_ORDER_MARK
 from ..reading import name_in_corpus, numbered_lines, open_corpus, parse_xml, read_text, visible_paths
 from ..record_checker import RecordChecker
 from ..schema import CorpusError
