@@ -18,7 +18,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..files import atomic_path, open_output, unfinished
-from ..parsing import DataError, decode_object
 from .chunks import Chunk, rejection
 from .reading import output_name
 
@@ -76,13 +75,7 @@ class OutputFolder:
 
     def _check_options(self, path: Path, options: dict[str, Any]) -> None:
         if path.is_file():
-            try:
-                before = decode_object(path.read_bytes())
-            except DataError as error:
-                raise ValueError(
-                    f"{path}, with the options of the outputs, cannot be read: {error.problem}. Give another output "
-                    "folder."
-                ) from None
+            before = json.loads(path.read_bytes())
             others = [name for name in options if before.get(name) != options[name]]
             if others:
                 changes = "; ".join(f"{name} was {before.get(name)}, now it is {options[name]}" for name in others)

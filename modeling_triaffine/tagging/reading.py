@@ -49,33 +49,26 @@ def find_files(inputs: Iterable[str], output_dir: Path) -> dict[str, str]:
     """Returns name → absolute path of all input files, sorted by name.
 
     A folder stands for all files in it, named by their relative paths, unless a part of the path begins with "." or
-    "_"; files of other kinds are logged as one warning. A pattern stands for the files that it matches. Files in the
+    "_". A pattern stands for the files that it matches. Files of other kinds are logged as one warning. Files in the
     output folder are not inputs.
 
     Raises:
-        ValueError: a file does not exist, or has another suffix or a name that is not UTF-8, or two files would have
-            the same output.
+        ValueError: there is no file of a kind that can be read, or two files would have the same output.
     """
     found: dict[str, str] = {}
     by_output: dict[str, str] = {}
     for given in inputs:
         outputs = output_dir.resolve()
-        paths = [(name, path) for name, path in _matches(given) if not path.resolve().is_relative_to(outputs)]
-        if Path(given).is_dir():
-            others = sorted(name for name, path in paths if path.suffix not in SUFFIXES)
-            if others:
-                logger.warning("%s: files left out: %d (%s).", given, len(others), ", ".join(others[:10]))
-            paths = [(name, path) for name, path in paths if path.suffix in SUFFIXES]
+        matches = [(name, path) for name, path in _matches(given) if not path.resolve().is_relative_to(outputs)]
+        paths = [(name, path) for name, path in matches if path.suffix in SUFFIXES]
+        if others := sorted(name for name, path in matches if path.suffix not in SUFFIXES):
+            logger.warning("%s: files left out: %d (%s).", given, len(others), ", ".join(others[:10]))
         if not paths:
             raise ValueError(
                 f"{given}: there is no {', '.join(sorted(SUFFIXES))} file. Give a file, a folder or a pattern."
             )
         for name, path in paths:
-            if path.suffix not in SUFFIXES:
-                raise ValueError(f"{path}: its suffix must be one of {', '.join(sorted(SUFFIXES))}.")
             found[name] = place = str(path.resolve())
-            if not is_encodable(place):
-                raise ValueError(f"{path}: its name is not UTF-8, as Ray needs it. Rename it.")
             other = by_output.setdefault(output_name(name), place)
             if other != place:
                 raise ValueError(f"{other} and {path} would have the same output. Tag them into two folders.")
@@ -109,7 +102,11 @@ def read_parquet(file: str, path: str, reading: Reading) -> Iterator[Chunk]:
     """The rows of a Parquet file; those without a text are rejected."""
     with pq.ParquetFile(path) as parquet:
         schema = parquet.schema_arrow
-        _check_columns(schema, reading)
+        _check_free(schema.names, reading)
+        text_types = [field.type for field in schema if field.name == reading.text_column]
+        if len(text_types) != 1 or not _is_text(text_types[0]):
+            columns = ", ".join(f"{field.name!r} ({field.type})" for field in schema)
+            raise ValueError(f"there must be one column {reading.text_column!r} of strings; its columns are {columns}")
         plain = pa.schema([field.with_type(_without_views(field.type)) for field in schema], schema.metadata)
         before = 0
         nothing = pa.RecordBatch.from_pylist([], schema)
@@ -132,22 +129,14 @@ def _without_views(kind: pa.DataType) -> pa.DataType:
     return views.get(kind, kind)
 
 
-def _check_columns(schema: pa.Schema, reading: Reading) -> None:
-    for name in (reading.text_column, reading.entities_column):
-        if schema.names.count(name) > 1:
-            raise ValueError(f"several columns are called {name!r}")
-    if reading.text_column not in schema.names:
-        raise ValueError(f"there is no column {reading.text_column!r} among its columns {schema.names}")
-    kind = schema.field(reading.text_column).type
+def _is_text(kind: pa.DataType) -> bool:
     value = kind.value_type if pa.types.is_dictionary(kind) else kind
-    if not (pa.types.is_string(value) or pa.types.is_large_string(value) or pa.types.is_string_view(value)):
-        raise ValueError(f"the column {reading.text_column!r} contains {kind}, not strings")
-    if reading.entities_column in schema.names:
-        raise ValueError(_describe_taken(reading.entities_column))
+    return pa.types.is_string(value) or pa.types.is_large_string(value) or pa.types.is_string_view(value)
 
 
-def _describe_taken(column: str) -> str:
-    return f"there is a column {column!r} already; give another entities_column"
+def _check_free(columns: Iterable[str], reading: Reading) -> None:
+    if reading.entities_column in columns:
+        raise ValueError(f"there is a column {reading.entities_column!r} already; give another entities_column")
 
 
 def reason_against(text: Any, reading: Reading) -> str | None:
@@ -187,8 +176,7 @@ def read_json_lines(file: str, path: str, reading: Reading) -> Iterator[Chunk]:
     The file is read twice, because the types of its columns are only known at its end.
     """
     types = _column_types(path, reading)
-    if reading.entities_column in types:
-        raise ValueError(_describe_taken(reading.entities_column))
+    _check_free(types, reading)
     for lines in _chunks_of_lines(path, reading):
         good = [line for line in lines if line.reason is None]
         columns = {name: _column([line.record.get(name) for line in good], kind) for name, kind in types.items()}

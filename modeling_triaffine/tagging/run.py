@@ -25,6 +25,8 @@ from .tagger import Tagger, Tagging, describe_model
 
 # Number of actors in a row that may die while starting.
 RETRIES = 3
+# Options that may change in the next run; `model` has the revision.
+FREE_OPTIONS = {"revision", "batch_size", "chunk_size", "files_at_once"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,15 +98,8 @@ def tag_corpus(
 
 def options_of_outputs(model: str, tagging: Tagging, reading: Reading) -> dict[str, Any]:
     """The options that all outputs in a folder must share."""
-    return {
-        "model": model,
-        "threshold": tagging.threshold,
-        "overlap": tagging.overlap,
-        "bf16": tagging.bf16,
-        "text_column": reading.text_column,
-        "entities_column": reading.entities_column,
-        "max_characters": reading.max_characters,
-    }
+    options = {**dataclasses.asdict(tagging), **dataclasses.asdict(reading), "model": model}
+    return {name: value for name, value in options.items() if name not in FREE_OPTIONS}
 
 
 @contextlib.contextmanager
