@@ -95,9 +95,9 @@ def label_studio_routes(find_each: FindEach, model: str, labels: Sequence[str]) 
     async def setup(body: SetupRequest | None = None) -> Response:
         try:
             interface_of(body.label_config if body else None, labels)
-        except HTTPException as error:
+        except (HTTPException, CorpusError) as error:
             # Of an error, Label Studio shows status and address alone, so the address has the reason.
-            reason = re.sub(r"[<>`\"]", "", error.detail)
+            reason = re.sub(r"[<>`\"]", "", getattr(error, "detail", str(error)))
             return RedirectResponse(f"refused?reason={quote_plus(reason[:MAX_REASON_CHARACTERS], safe=',;:')}", 303)
         return json_answer({"model_version": model})
 
@@ -156,7 +156,7 @@ def interface_of(label_config: str | None, labels: Sequence[str]) -> Interface:
     """The interface of a project, with the labels that it shares with the model.
 
     Raises:
-        HTTPException: The model cannot predict anything for such a project.
+        HTTPException, CorpusError: The model cannot predict anything for such a project.
     """
     if label_config is None:
         return Interface()
@@ -175,13 +175,10 @@ def read_interface(label_config: str) -> Interface:
     """The first `<Labels>` of a labelling configuration whose `toName` is a `<Text>`.
 
     Raises:
-        HTTPException: It is not XML, has no such tags, or its text is not in a field of the task.
+        CorpusError: It is not XML.
+        HTTPException: It has no such tags, or its text is not in a field of the task.
     """
-    check = RecordChecker("label_config")
-    try:
-        root = parse_xml(label_config.encode("utf-8", "replace"), check, "")
-    except CorpusError as error:
-        raise HTTPException(422, str(error)) from None
+    root = parse_xml(label_config.encode("utf-8", "replace"), RecordChecker("label_config"), "")
     targets = {tag.get("name"): tag for tag in root.iter() if "toName" not in tag.attrib}
     others = []
     for tag in root.iter():
@@ -214,16 +211,13 @@ def text_field_of(tag: Element) -> str:
     Raises:
         HTTPException: It has the address or an encoding of the text instead, or is composed of several fields.
     """
-    for option, plain in (("valueType", "text"), ("encoding", "none")):
-        if (value := tag.get(option, plain)) != plain:
-            raise HTTPException(
-                422, f"label_config: <Text> with {option}={value} is not supported: tasks must have the text itself."
-            )
     field = re.fullmatch(r"\$?([^$.{}\[\]]+)", tag.get("value", "").strip())
-    if field is None:
+    if field is None or (tag.get("valueType", "text"), tag.get("encoding", "none")) != ("text", "none"):
+        given = " ".join(f"{name}={value}" for name, value in tag.attrib.items() if name != "name")
         raise HTTPException(
             422,
-            f"label_config: The value of <Text> is {tag.get('value')!r}; it must be one field of the task, as $text.",
+            f"label_config: <Text> has {given or 'no value'}, but its value must be one field of the task, as $text, "
+            "with the text itself.",
         )
     return field[1]
 
@@ -290,25 +284,19 @@ def read_request(body: RecommenderRequest) -> Any:
     """The CAS of a request, with a text and the layer and features for suggestions.
 
     Raises:
-        HTTPException: It cannot be parsed or lacks one of these; the message names those that exist.
+        CorpusError: It cannot be parsed, or has no such layer.
+        HTTPException: It has no text, or the layer lacks a feature.
+        ImportError: The extra `cas` is not installed.
     """
     check = RecordChecker("request")
     metadata = body.metadata
-    try:
-        xmi, type_system = (part.encode("utf-8", "replace") for part in (body.document.xmi, body.type_system))
-        cas = parse_xmi(xmi, type_system, "document", check)
-        layer = layer_type(cas, metadata.layer, "document", check)
-    except CorpusError as error:
-        raise HTTPException(422, str(error)) from None
-    except ImportError as error:  # of the extra `cas`
-        raise HTTPException(501, str(error)) from None
+    xmi, type_system = (part.encode("utf-8", "replace") for part in (body.document.xmi, body.type_system))
+    cas = parse_xmi(xmi, type_system, "document", check)
+    layer = layer_type(cas, metadata.layer, "document", check)
     types = {feature.name: feature.rangeType.name for feature in layer.all_features}
     required = ((metadata.feature, STRING), (PREDICTED, "uima.cas.Boolean"), ("begin", "uima.cas.Integer"))
-    for name, kind in required:
-        if types.get(name) != kind:
-            raise HTTPException(
-                422, f"metadata: The layer has no feature {name!r} of {kind}; its features are {types}."
-            )
-    if not cas.sofa_string:
-        raise HTTPException(422, "document: The CAS has no text.")
+    lacking = [f"{name!r} of {kind}" for name, kind in required if types.get(name) != kind]
+    if lacking or not cas.sofa_string:
+        problem = f"metadata: The layer has no feature {', '.join(lacking)}; its features are {types}."
+        raise HTTPException(422, problem if lacking else "document: The CAS has no text.")
     return cas

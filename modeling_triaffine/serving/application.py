@@ -13,11 +13,12 @@ from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.responses import PlainTextResponse, Response
 
+from ..data.schema import CorpusError
 from ..hosting import public_names
 from ..version import __version__
 from .annotation_tools import inception_routes, label_studio_routes
-from .batching import Answers, Batcher, Item
-from .finding import Outcome, run, run_in_parts
+from .batching import Answers, Batcher, Item, QueueFullError
+from .finding import RETRY_SECONDS, Outcome, run, run_in_parts
 from .hub import hub_routes
 from .metrics import Measuring, Metrics
 from .middleware import ApiKeys, BodyLimit, Stopping
@@ -128,6 +129,9 @@ def guarded_application(limits: Limits, api_keys: Sequence[str]) -> FastAPI:
             400: answer_unreadable,
             StarletteHTTPException: answer_error,
             RequestValidationError: answer_invalid,
+            QueueFullError: answer_busy,
+            CorpusError: answer_unfit,
+            ImportError: answer_unfit,
             Exception: answer_failure,
         },
         responses={status: {"model": Problem, "description": problem} for status, problem in PROBLEMS.items()},
@@ -152,11 +156,11 @@ def items_of(body: OneText | ManyTexts | ManyItems) -> list[Item]:
 
 def check_items(items: Sequence[Item], limits: Limits) -> None:
     """Raises HTTPException if there are too many items or a text is too long."""
+    problem = next(filter(None, (problem_of(item.text, limits) for item in items)), "")
     if len(items) > limits.texts:
-        raise HTTPException(422, f"texts: There are {len(items)}, the limit is {limits.texts}; send several requests.")
-    for item in items:
-        if problem := problem_of(item.text, limits):
-            raise HTTPException(422, problem)
+        problem = f"texts: There are {len(items)}, the limit is {limits.texts}; send several requests."
+    if problem:
+        raise HTTPException(422, problem)
 
 
 def problem_of(text: str, limits: Limits) -> str:
@@ -186,6 +190,16 @@ async def answer_invalid(request: Request, error: Exception) -> Response:
 async def answer_unreadable(request: Request, _error: Exception) -> Response:
     """400 for a body on which the parser of JSON itself fails."""
     return problem_answer(request.scope, 400, PROBLEMS[400])
+
+
+async def answer_unfit(request: Request, error: Exception) -> Response:
+    """422 for a project or document that does not fit, 501 for one that needs an extra which is not installed."""
+    return problem_answer(request.scope, 422 if isinstance(error, CorpusError) else 501, str(error))
+
+
+async def answer_busy(request: Request, error: Exception) -> Response:
+    """503 while the queue is full."""
+    return problem_answer(request.scope, 503, f"{error} Try again later.", {"Retry-After": str(RETRY_SECONDS)})
 
 
 async def answer_failure(request: Request, _error: Exception) -> Response:

@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from concurrent.futures import Future
 
 from fastapi import HTTPException, Request
 
@@ -21,13 +20,6 @@ FindEach = Callable[[Sequence[Item], Request], Awaitable[list[Outcome]]]
 """Items of a request → outcome of each."""
 
 
-class BusyError(HTTPException):
-    """503: the queue is full."""
-
-    def __init__(self, error: QueueFullError):
-        super().__init__(503, f"{error} Try again later.", {"Retry-After": str(RETRY_SECONDS)})
-
-
 class ModelFailedError(HTTPException):
     """500: the model failed, or a policy for overlaps from outside; the batcher has logged the traceback."""
 
@@ -36,38 +28,19 @@ class ModelFailedError(HTTPException):
         super().__init__(500, str(error) if known else "The model failed on this request; see the server's log.")
 
 
-class ClientGoneError(HTTPException):
-    """499: the client has disconnected."""
-
-    def __init__(self) -> None:
-        super().__init__(CLIENT_GONE, "The client did not wait for the answer.")
-
-
 async def run(batcher: Batcher, items: Sequence[Item], request: Request) -> Answers:
     """The entities of items, which run as one job of the batcher, unless the client disconnects before.
 
     Raises:
-        HTTPException: The queue is full, the model failed, or the client has disconnected.
-    """
-    try:
-        future = batcher.submit(items)
-    except QueueFullError as error:
-        raise BusyError(error) from None
-    return await answer_while_connected(future, request)
-
-
-async def answer_while_connected(future: Future[Answers], request: Request) -> Answers:
-    """Waits for the result of a job, and cancels the job if the client disconnects before it runs.
-
-    Raises:
+        QueueFullError: The queue is full.
         HTTPException: The model failed, or the client has disconnected.
     """
-    answer = asyncio.wrap_future(future)
+    answer = asyncio.wrap_future(batcher.submit(items))
     disconnection = asyncio.ensure_future(wait_for_disconnection(request))
     try:
         await asyncio.wait((answer, disconnection), return_when=asyncio.FIRST_COMPLETED)
         if not answer.done():
-            raise ClientGoneError
+            raise HTTPException(CLIENT_GONE, "The client did not wait for the answer.")
         if (error := answer.exception()) is not None:
             raise ModelFailedError(error)
         return answer.result()
@@ -94,7 +67,8 @@ async def run_in_parts(
     if it would not end within the time, should it take as long as the longest one before; the first always runs.
 
     Raises:
-        HTTPException: The queue was full at the first part (later ones wait), or the client has disconnected.
+        QueueFullError: The queue was full at the first part; later ones wait.
+        HTTPException: The client has disconnected.
     """
     outcomes: list[Outcome] = []
     begin = last = time.monotonic()
@@ -127,11 +101,9 @@ async def _outcomes(find: Find, part: list[Item], request: Request, may_wait: bo
     while True:
         try:
             return [*await find(part, request)]
-        except BusyError:
+        except QueueFullError:
             if not may_wait:
                 raise
-            if await request.is_disconnected():
-                raise ClientGoneError from None
             await asyncio.sleep(RETRY_SECONDS)
         except ModelFailedError:
             if len(part) == 1:

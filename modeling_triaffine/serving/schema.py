@@ -46,9 +46,10 @@ def _known_policy(name: str) -> str:
     try:
         overlap_policy(name)
     except ValueError as error:
-        if name in (names := overlap_names()):  # of an installed package, and cannot be loaded
-            raise PydanticCustomError("overlap", "{problem}", {"problem": str(error).removesuffix(".")}) from error
-        raise PydanticCustomError("overlap", "Input should be {names}", {"names": ", ".join(names)}) from error
+        problem = f"Input should be {', '.join(overlap_names())}"
+        if name in overlap_names():  # of an installed package, and cannot be loaded
+            problem = str(error).removesuffix(".")
+        raise PydanticCustomError("overlap", "{problem}", {"problem": problem}) from error
     return name
 
 

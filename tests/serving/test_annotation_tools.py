@@ -199,11 +199,11 @@ def test_parts_wait_for_a_place_in_the_queue_but_the_first_does_not(monkeypatch)
 
     async def find(items, request):
         if next(is_full):
-            raise finding.BusyError(QueueFullError("The queue is full."))
+            raise QueueFullError("The queue is full.")
         return [[] for _ in items]
 
     assert asyncio.run(in_parts(find, ["a", "b", "c"])) == [[], [], []]
-    with pytest.raises(finding.BusyError):
+    with pytest.raises(QueueFullError):
         asyncio.run(in_parts(find, ["a"]))
 
 
