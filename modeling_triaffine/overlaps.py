@@ -29,7 +29,6 @@ def register_overlap_policy(name: str, keep: Keep) -> None:
 
     Raises:
         ValueError: there is a policy of this name already, of this or another package or module.
-        TypeError: `keep` is no function.
     """
     find_installed_policies()
     policy = _checked(name, keep, f"registered by {getattr(keep, '__module__', None)}")
@@ -86,8 +85,6 @@ def _not_yet_loaded(point: EntryPoint, owner: str) -> OverlapPolicy:
 
 def _checked(name: str, keep: Any, owner: str) -> OverlapPolicy:
     """A policy that keeps some of what it is given, each once and unchanged, or else raises PolicyError."""
-    if not callable(keep):
-        raise TypeError(f"{keep!r} is no function of entities")
     where = f"The policy {name!r} for overlaps, {owner},"
     remedy = "It must return some of the entities that it is given; correct it, or choose another policy."
 

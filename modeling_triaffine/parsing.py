@@ -7,6 +7,7 @@ later.
 import json
 import reprlib
 import unicodedata
+from codecs import BOM_UTF8
 from itertools import takewhile
 from typing import Any
 
@@ -29,7 +30,10 @@ def decode_text(data: bytes) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise _not_decoded(error) from None
+        problem, remedy = f"byte {error.start + 1} is not valid utf-8", "Save the file as UTF-8"
+        if data.startswith(GZIP):
+            problem, remedy = "the file is compressed with gzip", "Uncompress it, for instance with gunzip"
+        raise DataError(problem, remedy) from None
 
 
 def decode_object(data: bytes) -> dict[str, Any]:
@@ -42,25 +46,18 @@ def decode_object(data: bytes) -> dict[str, Any]:
 
 def decode_json(data: bytes) -> object:
     """Parses a JSON value; raises a DataError that names the place of a syntax error."""
+    text = decode_text(data.removeprefix(BOM_UTF8))  # of bytes, `json` would guess UTF-16 anew for each line
     try:
-        return json.loads(data.decode("utf-8-sig"))  # of bytes, it would guess UTF-16 anew for each line
+        return json.loads(text)
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}" if error.lineno > 1 else f"character {error.colno}"
         problem = f"invalid JSON, {error.msg.removesuffix(' at')} at {place}"
         remedy = "Correct it, or check whether the file is truncated"
-    except UnicodeDecodeError as error:
-        raise _not_decoded(error) from None
     except RecursionError:
         problem, remedy = "the JSON is nested too deeply", "Remove the levels that a record does not need"
     except ValueError:  # Python's limit on the digits of an integer, the only other input that its parser rejects
         problem, remedy = "a number has thousands of digits", "Correct it"
     raise DataError(problem, remedy)
-
-
-def _not_decoded(error: UnicodeDecodeError) -> DataError:
-    if error.object.startswith(GZIP):
-        return DataError("the file is compressed with gzip", "Uncompress it, for instance with gunzip")
-    return DataError(f"byte {error.start + 1} is not valid {error.encoding}", "Save the file as UTF-8")
 
 
 def shown(value: object) -> str:

@@ -176,8 +176,6 @@ class TriaffineNER(Pipe):
     def _build(self, source: str) -> NestedNERPipeline:
         try:
             return NestedNERPipeline(model=source, **self._options)
-        except (OSError, ValueError) as error:
-            raise ValueError(f'The component "{self.name}" cannot use the model {source}: {error}') from error
         except (RuntimeError, AssertionError) as error:
             raise ValueError(
                 f'The component "{self.name}" cannot use device {self._options["device"]!r}: {error}. Give another '

@@ -98,14 +98,13 @@ def parse_column(text: str) -> tuple[str, Any]:
     """
     name, _, value = text.partition("=")
     numbers = [int(number) for number in value.split(",") if number.isdecimal()]
-    if not name or not value or (numbers and (len(numbers) != value.count(",") + 1)):
-        raise ValueError(f"--columns: {text!r} is not of the form entities=1,2 or text=NAME.")
+    is_list = len(numbers) == value.count(",") + 1 and (name == "entities" or len(numbers) == 1)
+    if not name or not value or (numbers and not is_list and name != "names"):
+        raise ValueError(f"--columns: {text!r} is not of the form tokens=0, entities=1,2 or text=NAME.")
     if name == "names":
         return name, value.split(",")
     if name == "inclusive_end":
         return name, value.lower() in ("true", "yes", "1")
     if not numbers:
         return name, value
-    if len(numbers) > 1 and name != "entities":
-        raise ValueError(f"--columns: {text!r} is not of the form entities=1,2 or tokens=0.")
     return name, numbers if name == "entities" else numbers[0]

@@ -50,9 +50,8 @@ def command(
 def find_span(text: str, span: str) -> tuple[int, int]:
     """The characters of the span in the text; raises ValueError unless it occurs once."""
     places = [match.start() for match in re.finditer(f"(?={re.escape(span)})", text)] if span else []
-    if not places:
-        raise ValueError(f"--span: {span!r} does not occur in the text. Write it as in the text.")
-    if len(places) > 1:
+    if len(places) != 1:
         offsets = ", ".join(f"{start} {start + len(span)}" for start in places)
-        raise ValueError(f"--span: {span!r} occurs {len(places)} times in the text. Give one as --offsets: {offsets}.")
+        problem = f"occurs {len(places)} times in the text. Give one as --offsets: {offsets}."
+        raise ValueError(f"--span: {span!r} {problem if places else 'does not occur in the text, as written there.'}")
     return places[0], places[0] + len(span)

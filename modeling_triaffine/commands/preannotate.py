@@ -71,7 +71,7 @@ def command(
     read = read_texts(pipeline, [text for _, text in named], measure, batch_size, threshold, overlap)
     found = [(name, one) for (name, _), one in zip(named, read, strict=True) if any(one.sentences)]
     if not found:
-        raise ValueError(f"{texts}: there is no text with words. Give texts to annotate.")
+        raise ValueError(f"{texts}: there is no text with words. Give a folder of .txt files, or a file of texts.")
     if sort == "uncertain":
         found.sort(key=lambda named_text: -named_text[1].uncertainty)
     kept = found[:budget]
@@ -112,26 +112,21 @@ def types_of(to: str, labels: Sequence[str]) -> dict[str, str]:
 
 def check_output(to: str, output: Path) -> None:
     """Raises ValueError if the output, a file or a new folder, cannot be written."""
-    if str(output) == "-":
-        raise ValueError("--output is -, but annotation tools import files. Give a name.")
     if to in FOLDERS:
         check_new("--output", output)
-    elif output.is_dir():
-        raise ValueError(f"--output {output} is a folder. Give the name of a file.")
+    elif output.is_dir() or str(output) == "-":
+        raise ValueError(f"--output {output} is no file, which {to} imports. Give the name of a file.")
 
 
 def named_texts(source: str, text_column: str, output: Path) -> Iterator[tuple[str, str]]:
     """Yields texts with their names: the `id` of a JSON line, the path in the folder, or the number of the line.
 
     Raises:
-        ValueError: there are no texts, two have the same name, one cannot be read, or `output` would overwrite them.
+        ValueError: two have the same name, one cannot be read, or `output` would overwrite them.
     """
     path = Path(source)
     if path.is_dir():
-        files = sorted(path.rglob("*.txt"))
-        if not files:
-            raise ValueError(f"{source} has no .txt files. Give a folder of texts, or a file with one text per line.")
-        for file in files:
+        for file in sorted(path.rglob("*.txt")):
             content = file.read_bytes().removeprefix(BOM_UTF8)
             yield file.relative_to(path).as_posix().removesuffix(".txt"), decode(content, str(file))
         return

@@ -5,10 +5,12 @@ import json
 import logging
 import sys
 from codecs import BOM_UTF8
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from ..parsing import DataError, decode_object, decode_text
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +44,7 @@ class Records:
                         _warn_of_json(line, where)
                     yield self._check({self.text_column: decode(line, where)}, where)
                 elif line.strip():
-                    yield self._check(_decode_json(line, where), where)
+                    yield self._check(decode(line, where, decode_object), where)
 
     def _check(self, record: dict[str, Any], where: str) -> dict[str, Any]:
         text = record.get(self.text_column)
@@ -65,10 +67,9 @@ def check_input(name: str, output: Path | None, form: str | None = None) -> None
     if name == "-":
         return
     path = Path(name)
-    if path.is_dir():
-        raise ValueError(f"{name} is a folder; give a file of texts, or - for standard input.")
-    if not path.exists():
-        raise ValueError(f"There is no file {name}; give a file of texts, or - for standard input.")
+    if path.is_dir() or not path.exists():
+        problem = f"{name} is a folder" if path.is_dir() else f"There is no file {name}"
+        raise ValueError(f"{problem}; give a file of texts, or - for standard input.")
     if form is None and name.lower().endswith(TABLES):
         raise ValueError(
             f"{name} is a table, whose lines are not texts. Write its rows as JSON lines (.jsonl), as pandas does with "
@@ -78,29 +79,15 @@ def check_input(name: str, output: Path | None, form: str | None = None) -> None
         raise ValueError(f"--output {output} is the input file, which would be lost. Give another name.")
 
 
-def decode(data: bytes, where: str) -> str:
-    """The text of a file or line; raises ValueError with its place unless it is UTF-8."""
-    from ..parsing import DataError, decode_text
-
+def decode(data: bytes, where: str, read: Callable[[bytes], Any] = decode_text) -> Any:
+    """What `read` finds in a file or line; raises ValueError with its place if it cannot."""
     try:
-        return decode_text(data)
+        return read(data)
     except DataError as error:
         raise ValueError(f"{where}: {error}") from None
 
 
 def _warn_of_json(line: bytes, where: str) -> None:
     with contextlib.suppress(ValueError):
-        _decode_json(line, where)
+        decode_object(line)
         logger.warning("%s is a JSON object, read as text. Give JSON lines as a file .jsonl or --format jsonl.", where)
-
-
-def _decode_json(line: bytes, where: str) -> dict[str, Any]:
-    from ..parsing import DataError, decode_object
-
-    try:
-        return decode_object(line)
-    except DataError as error:
-        problem = f"{where}: {error.problem}"
-        raise ValueError(
-            f"{problem}. Every line must be a JSON object in UTF-8; the objects must not be inside a list."
-        ) from None

@@ -40,21 +40,11 @@ class Table:
         caption: An optional title above the table.
 
     Numeric columns are right-aligned.
-
-    Raises:
-        ValueError: The number of cells in a row differs from that of the columns.
     """
 
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     caption: str = ""
-
-    def __post_init__(self) -> None:
-        for number, row in enumerate(self.rows):
-            if len(row) != len(self.columns):
-                raise ValueError(
-                    f"Row {number} has {len(row)} cells, but the table {len(self.columns)} columns: {list(row)!r}."
-                )
 
     def text(self) -> str:
         """Plain text with aligned columns; leading spaces indent a cell."""

@@ -80,7 +80,7 @@ def draw_entities(text: str, entities: Iterable[Mapping[str, Any]], width: int =
         text: Any text; line breaks are kept.
         entities: Dicts with `entity_group` or `type`, `start` and `end` (characters, exclusive), as returned by the
             pipeline. They may nest, cross and share a span, in any order; duplicates are drawn once.
-        width: Maximum number of columns, at least 10. The text is wrapped at spaces; a word longer than a line is
+        width: Maximum number of columns, 10 or more. The text is wrapped at spaces; a word longer than a line is
             split. If a label would exceed the width, all lines are shortened by the length of the longest label. Only a
             label longer than half the width exceeds it.
 
@@ -88,7 +88,7 @@ def draw_entities(text: str, entities: Iterable[Mapping[str, Any]], width: int =
         Lines of text, each followed by its brackets and, before more text, a blank line.
 
     Raises:
-        ValueError: The width is too small, or an entity is malformed or outside the text.
+        ValueError: An entity is malformed or outside the text.
 
     Examples:
         >>> from modeling_triaffine.drawing import draw_entities
@@ -98,8 +98,7 @@ def draw_entities(text: str, entities: Iterable[Mapping[str, Any]], width: int =
                      ╰──╯ City
         ╰───────────────╯ Person
     """
-    if width < MIN_WIDTH:
-        raise ValueError(f"`width` must be at least {MIN_WIDTH} columns, got {width}.")
+    width = max(width, MIN_WIDTH)
     ordered = read_entities(entities, text, _shown)
     drawn = _draw(text, ordered, width)
     if any(text_width(line) > width for line in drawn):

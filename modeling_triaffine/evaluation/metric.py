@@ -71,9 +71,7 @@ class NestedNERMetric(evaluate.Metric):
 
     # Arrow would truncate floats to integers, reject the other keys of pipeline output, and lose sentences where one
     # side is empty; hence entities are checked and normalised first.
-    def add_batch(
-        self, *, predictions: Iterable[Any] | None = None, references: Iterable[Any] | None = None, **kwargs: Any
-    ) -> None:
+    def add_batch(self, *, predictions: Iterable[Entities], references: Iterable[Entities], **kwargs: Any) -> None:
         """Adds the entities of several sentences."""
         rows = {"predictions": _as_rows(predictions, "predictions"), "references": _as_rows(references, "references")}
         check_same_sentences(**rows)
@@ -83,9 +81,7 @@ class NestedNERMetric(evaluate.Metric):
         return score_entities(predictions, references, labels)
 
 
-def _as_rows(sentences: Iterable[Entities] | None, side: str) -> list[list[dict[str, Any]]]:
-    if sentences is None:
-        raise ValueError(f"{side} are missing: pass predictions and references together.")
+def _as_rows(sentences: Iterable[Entities], side: str) -> list[list[dict[str, Any]]]:
     return [
         [
             {"start": start, "end": end, "type": type_}

@@ -110,7 +110,7 @@ def sweep_candidates(
 
     Args:
         records: sentences with `tokens`, `entities`, and `pos`, `left_tokens`, `right_tokens` if the model reads them.
-        counts: the values of m.
+        counts: the values of m, each at least 1.
         batch_size: as in [`predict_words`].
 
     Returns:
@@ -118,12 +118,10 @@ def sweep_candidates(
         [`score_entities`]).
 
     Raises:
-        ValueError: the model has no cross-span stage, there is no m, or an m is below 1.
+        ValueError: the model has no cross-span stage.
     """
     if not model.config.cross_span:
         raise ValueError("The model has no cross-span stage (`cross_span` is false) and therefore no candidates.")
-    if min(counts, default=0) < 1:
-        raise ValueError(f"`counts` must be numbers of candidates, each at least 1, got {list(counts)}.")
     tried, config = sorted(set(counts)), model.head.config
     kept = config.max_candidates
 

@@ -185,8 +185,6 @@ def read_entities(entities: Sequence[Mapping[str, Any]], where: str) -> set[Enti
     Raises:
         ValueError: An entity is ill-formed.
     """
-    if isinstance(entities, str | Mapping) or not isinstance(entities, Iterable):
-        raise ValueError(f"{where}: expected a list of entities, got {entities!r}. Pass [] for no entities.")
     return {_read_entity(entity, f"{where}, entity {index}") for index, entity in enumerate(entities)}
 
 

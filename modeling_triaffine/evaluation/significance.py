@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .scoring import Sentences, check_same_sentences, paired_sentences
+from .scoring import Sentences, paired_sentences
 
 Numbers = npt.NDArray[np.float64]
 
@@ -32,8 +32,8 @@ def paired_bootstrap(
     the null hypothesis; here it is two-sided, and the corpus itself counts as a sample, so that p is never 0.
 
     Args:
-        predictions, other_predictions, references: The entities of each sentence, as in [`score_entities`].
-        samples: The number of samples; the smallest possible p-value is 1 / (samples + 1).
+        predictions, other_predictions, references: The entities of at least one sentence, as in [`score_entities`].
+        samples: The number of samples, at least 1; the smallest possible p-value is 1 / (samples + 1).
         seed: The same seed gives the same result.
 
     Returns:
@@ -45,13 +45,8 @@ def paired_bootstrap(
         - `confidence` (of the interval, 0.95), `samples`, `seed`.
 
     Raises:
-        ValueError: The numbers of sentences differ, there are none, an entity is ill-formed, or `samples` is below 1.
+        ValueError: The numbers of sentences differ, or an entity is ill-formed.
     """
-    check_same_sentences(other_predictions, references)
-    if not references:
-        raise ValueError("There are no sentences to compare the models on; pass at least one.")
-    if samples < 1:
-        raise ValueError(f"`samples` must be at least 1, got {samples}.")
     counts = np.stack([_count_by_sentence(side, references) for side in (predictions, other_predictions)], axis=-1)
     whole = _difference(counts.sum(axis=0))
     drawn = _draw_differences(counts, samples, np.random.default_rng(seed))

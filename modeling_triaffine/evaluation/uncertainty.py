@@ -1,6 +1,6 @@
 """Uncertainty sampling: which texts to annotate first, by the uncertainty of a model's predictions."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +18,8 @@ from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.text_triaffine import Offsets
 from ..model.triaffine_ops import label_probabilities
 
-MEASURES = ("margin", "entropy")
+# By name: how the uncertainties of a text's sentences become that of the text.
+MEASURES: dict[str, Callable[[Iterable[float]], float]] = {"margin": max, "entropy": sum}
 
 
 @dataclass
@@ -77,12 +78,8 @@ def read_texts(
         batch_size: sentences of average length in a batch; batches of long sentences have fewer.
         threshold, overlap: see [`NestedNERPipeline`].
 
-    Raises:
-        ValueError: `measure` is unknown.
     """
-    if measure not in MEASURES:
-        raise ValueError(f"`measure` is {measure!r}; choose one of {', '.join(map(repr, MEASURES))}.")
-    model, processor = pipeline.model, pipeline.processor
+    model, processor, join = pipeline.model, pipeline.processor, MEASURES[measure]
 
     def run(features: list[Feature]) -> Iterable[tuple[list[WordEntity], float]]:
         output = model(**model_inputs(model, processor, features))
@@ -97,8 +94,7 @@ def read_texts(
         for (one, found, piece), (entities, of_sentence) in run_by_length(sentences, run, batch_size):
             found.add(piece, entities)
             one.sentences.append(piece.offsets[piece.shared_before :])
-            both = (one.uncertainty, of_sentence)
-            one.uncertainty = max(both) if measure == "margin" else sum(both)
+            one.uncertainty = join((one.uncertainty, of_sentence))
     for one, found in read:
         one.entities = found.in_characters(one.text, overlap)
     return [one for one, _ in read]

@@ -52,7 +52,7 @@ def build_page(
         Gradio's Blocks, for [`serve_page`].
 
     Raises:
-        ValueError: No model is given, or the first one cannot be loaded.
+        ValueError: The first model cannot be loaded.
     """
     offered = Models(models, free_choice, device)
     offered.pipeline(offered.names[0])

@@ -28,8 +28,6 @@ class Models:
     """
 
     def __init__(self, places: Sequence[str | os.PathLike[str]], free_choice: bool = False, device: str | None = None):
-        if not places:
-            raise ValueError("No model is given. Pass the folder or Hub id of at least one.")
         self.free_choice = free_choice
         self.device = device
         paths = [str(place) for place in places]
@@ -65,10 +63,8 @@ class Models:
         return _texts(widget.get("widget"))[:MOST_EXAMPLES]
 
     def _place(self, name: str | None) -> str:
-        if not name:
-            raise ValueError("Choose a model first.")
-        if name not in self._places and not self.free_choice:
-            raise ValueError(f"The model {name!r} is not offered here; choose one of {', '.join(self._places)}.")
+        if not name or (name not in self._places and not self.free_choice):
+            raise ValueError(f"The model {name or ''!r} is not offered here; choose one of {', '.join(self._places)}.")
         place = self._places.get(name, name)
         if not Path(place).is_dir():
             try:

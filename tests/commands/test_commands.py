@@ -385,7 +385,7 @@ def test_mistakes_in_prediction_are_one_paragraph(saved_model, command, tmp_path
         (b"[" * 100_000, "the JSON is nested too deeply"),
         (b'{"text": "a", "n": ' + b"1" * 5000 + b"}", "a number has thousands of digits"),
         (b'{"text": "\xff"}', "byte 11 is not valid utf-8"),
-        (b'[{"text": "a"}]', "expected a JSON object, found [{'text': 'a'}] (list). Every line"),
+        (b'[{"text": "a"}]', "expected a JSON object, found [{'text': 'a'}] (list). Give one JSON object"),
         (b'{"text": null}', "there is no text under 'text', but null"),
         (
             b'{"text": "a", "entities": [1]}',

@@ -181,7 +181,7 @@ MISTAKES = {
     "no texts": (["empty.txt", "--output", "x", "--to", "brat"], ["empty.txt", "no text"]),
     "folder without texts": (["folder", "--output", "x", "--to", "brat"], ["folder", ".txt"]),
     "output is a folder": (["texts.txt", "--output", "folder", "--to", "doccano"], ["--output folder"]),
-    "output is the standard one": (["texts.txt", "--output", "-", "--to", "doccano"], ["--output is -"]),
+    "output is the standard one": (["texts.txt", "--output", "-", "--to", "doccano"], ["--output -"]),
     "output is the input": (["texts.txt", "--output", "texts.txt", "--to", "doccano"], ["is the input file"]),
     "output exists": (["texts.txt", "--output", "folder", "--to", "brat"], ["--output folder"]),
     "ids": (["ids.jsonl", "--output", "x", "--to", "doccano"], ["ids.jsonl", "'1'"]),

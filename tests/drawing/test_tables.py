@@ -98,10 +98,5 @@ def test_tables_without_rows_or_numbers_are_aligned_to_the_left():
     assert Table(["a", "bc"], [["x", None]]).text() == "a  bc\nx  –"
 
 
-def test_a_row_of_another_length_is_refused():
-    with pytest.raises(ValueError, match=r"Row 1 .* 1 cells, .* 2 columns: \['c'\]"):
-        Table(["a", "b"], [["a", "b"], ["c"]])
-
-
 def test_wide_and_fullwidth_characters_take_two_columns_and_accents_none():
     assert [text_width(text) for text in ("a", "中", "Ａ", "e\u0301", "ｱ")] == [1, 2, 2, 1, 1]

@@ -87,10 +87,7 @@ def test_the_model_is_left_as_it_was_whatever_happens(model, processor, monkeypa
     assert (model.config.max_candidates, model.training) == (6, True)
 
 
-@pytest.mark.parametrize("counts", [[5, 0], []])
-def test_sweeps_need_candidates(encoder, model, processor, counts):
-    with pytest.raises(ValueError, match=f"at least 1, got {re.escape(str(counts))}"):
-        sweep_candidates(model, processor, make_records(), counts)
+def test_sweeps_need_candidates(encoder, processor):
     with pytest.raises(ValueError, match="no cross-span stage"):
         sweep_candidates(tiny_model(encoder, cross_span=False), processor, make_records())
 
@@ -190,17 +187,11 @@ def test_bootstrap_of_equal_and_of_clearly_different_models():
 
 
 @pytest.mark.parametrize(
-    ("sides", "samples", "message"),
-    [
-        (([], [], []), 9, "no sentences to compare"),
-        (([[]], [[], []], [[]]), 9, "predictions for 2 sentences and references for 1"),
-        (([[], []], [[]], [[]]), 9, "predictions for 2 sentences and references for 1"),
-        (([[]], [[]], [[]]), 0, "at least 1, got 0"),
-    ],
+    "sides", [([[]], [[], []], [[]]), ([[], []], [[]], [[]])], ids=["other predictions", "predictions"]
 )
-def test_bootstrap_rejects_malformed_input(sides, samples, message):
-    with pytest.raises(ValueError, match=message):
-        paired_bootstrap(*sides, samples=samples)
+def test_bootstrap_needs_the_same_sentences(sides):
+    with pytest.raises(ValueError, match="predictions for 2 sentences and references for 1"):
+        paired_bootstrap(*sides, samples=9)
 
 
 # ---- the whole

@@ -74,8 +74,3 @@ def test_texts_are_read_as_the_pipeline_reads_them_and_unsure_whatever_the_batch
     assert together[0].uncertainty > 0
     if measure == "entropy":  # the sum; the full stop makes the first sentence another one
         assert together[0].uncertainty > max(sentences)
-
-
-def test_measures_are_named(saved_model):
-    with pytest.raises(ValueError, match=r"'nonesuch'.*'margin'.*'entropy'"):
-        read_texts(NestedNERPipeline(model=str(saved_model)), ["a"], "nonesuch")
