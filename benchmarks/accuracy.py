@@ -24,9 +24,9 @@ from pathlib import Path
 from typing import Any
 
 from modeling_triaffine.data import load_nested_ner
+from modeling_triaffine.environment import describe_machine, source_revision
 from modeling_triaffine.evaluation import score_entities, scores_by_depth
 from modeling_triaffine.evaluation.significance import paired_bootstrap
-from modeling_triaffine.machine import describe_machine, source_revision
 
 TRAIN = [sys.executable, str(Path(__file__).resolve().parents[1] / "examples" / "train.py")]
 START = "start"

@@ -17,7 +17,7 @@ from measuring import Rows, time_interleaved
 from opt_einsum import contract
 from torch import Tensor
 
-from modeling_triaffine.machine import describe_machine
+from modeling_triaffine.environment import describe_machine
 from modeling_triaffine.model.triaffine_ops import (
     PairFactor,
     TriaffineFactor,

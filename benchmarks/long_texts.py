@@ -23,7 +23,7 @@ from transformers.utils import logging
 from modeling_triaffine import NestedNERPipeline
 from modeling_triaffine.data.alignment import record_as_text
 from modeling_triaffine.data.demo import demo_corpus
-from modeling_triaffine.machine import describe_machine
+from modeling_triaffine.environment import describe_machine
 
 
 def main() -> None:

@@ -30,10 +30,10 @@ from peer_trainings import PEERS, Peer
 from peers import environment
 
 from modeling_triaffine.data import load_nested_ner
+from modeling_triaffine.environment import describe_machine, source_revision
 from modeling_triaffine.evaluation import score_entities
 from modeling_triaffine.evaluation.significance import paired_bootstrap
 from modeling_triaffine.files import write_text
-from modeling_triaffine.machine import describe_machine, source_revision
 
 VARIABLES = {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "HF_HUB_OFFLINE": "1"}
 OURS = "modeling_triaffine"

@@ -19,7 +19,7 @@ from throughput import read_records
 
 from modeling_triaffine import NestedNERPipeline, OnnxNestedNER
 from modeling_triaffine.data.alignment import detokenize
-from modeling_triaffine.machine import describe_machine
+from modeling_triaffine.environment import describe_machine
 
 
 def main() -> None:

@@ -30,7 +30,7 @@ from measuring import Rows
 from modeling_triaffine import load_nested_ner
 from modeling_triaffine.data.alignment import detokenize
 from modeling_triaffine.data.demo import demo_corpus
-from modeling_triaffine.machine import describe_machine
+from modeling_triaffine.environment import describe_machine
 
 TOLERANCE = 1e-5  # of a probability, in float32
 TIMEOUT = 120  # seconds

@@ -35,7 +35,7 @@ from modeling_triaffine.commands.options import check_device
 from modeling_triaffine.data.alignment import detokenize
 from modeling_triaffine.data.collator import encode_records
 from modeling_triaffine.data.demo import demo_corpus
-from modeling_triaffine.machine import describe_machine
+from modeling_triaffine.environment import describe_machine
 from modeling_triaffine.model.batches_triaffine import feature_size
 from modeling_triaffine.training.batching import RecordCollator, TrainingBatchSampler
 from modeling_triaffine.training.plan import find_recipe, load_recipe

@@ -21,7 +21,7 @@ from published import PublishedHead
 from torch import Tensor
 
 from modeling_triaffine import TriaffineConfig
-from modeling_triaffine.machine import describe_machine
+from modeling_triaffine.environment import describe_machine
 from modeling_triaffine.model.span_head_triaffine import TriaffineSpanHead
 
 PLAIN_FORMS = ["published", "reference"]

@@ -22,9 +22,9 @@ from torch import Tensor
 from modeling_triaffine import TriaffineForNestedNER, TriaffineProcessor
 from modeling_triaffine.data import load_nested_ner
 from modeling_triaffine.data.writing import write_json_lines
+from modeling_triaffine.environment import describe_machine, source_revision
 from modeling_triaffine.evaluation.prediction import read_records
 from modeling_triaffine.evaluation.uncertainty import MEASURES, uncertainty
-from modeling_triaffine.machine import describe_machine, source_revision
 
 ORDERS = ("random", "uncertain")
 Record = dict[str, Any]

@@ -21,7 +21,17 @@ LAYERS = (
     ("commands",),
 )
 # Files beside the folders that any folder may import.
-SHARED_FILES = {"errors", "files", "hosting", "inference", "machine", "new_model", "overlaps", "parsing", "version"}
+SHARED_FILES = {
+    "addresses",
+    "environment",
+    "errors",
+    "files",
+    "new_model",
+    "overlaps",
+    "parsing",
+    "span_predictions",
+    "version",
+}
 
 
 @cache

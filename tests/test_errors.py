@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from modeling_triaffine.commands.options import check_device
+from modeling_triaffine.environment import describe_machine, describe_processor
 from modeling_triaffine.errors import INTERRUPTED, ending_plainly
 from modeling_triaffine.files import open_output
-from modeling_triaffine.machine import describe_machine, describe_processor
 from modeling_triaffine.model.triaffine_ops import free_bytes
 
 

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from ..hosting import HOST, PAGE_PORT
+from ..addresses import HOST, PAGE_PORT
 from .options import Device, Port
 
 

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..hosting import HOST, listen, url_of
+from ..addresses import HOST, listen, url_of
 from .options import BatchSize, Bf16, Device, Int8, Model, Port, Splitter, precision, text_splitter
 
 

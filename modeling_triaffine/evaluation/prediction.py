@@ -14,7 +14,6 @@ from ..data import add_context
 from ..data.collator import encode_records
 from ..data.schema import Span
 from ..data.windows import Windows
-from ..inference import model_inputs
 from ..model.batches_triaffine import BATCHES_AT_ONCE, Feature, run_by_length
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.decoding_triaffine import Threshold, find_entities
@@ -22,6 +21,7 @@ from ..model.kinds_triaffine import WordEntity, resolve_overlaps
 from ..model.modeling_triaffine import TriaffineForNestedNER, evaluating
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.processing_triaffine import TriaffineProcessor
+from ..span_predictions import model_inputs
 from .scores import Scores
 from .scoring import candidate_recall, score_entities, without_labels
 

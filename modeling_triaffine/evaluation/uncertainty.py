@@ -7,7 +7,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..inference import model_inputs
 from ..model.batches_triaffine import Feature, run_by_length
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.decoding_triaffine import FoundInText, final_scores, find_entities
@@ -17,6 +16,7 @@ from ..model.options_triaffine import PredictionOptions
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.text_triaffine import Offsets
 from ..model.triaffine_ops import label_probabilities
+from ..span_predictions import model_inputs
 
 # By name: how the uncertainties of a text's sentences become that of the text.
 MEASURES: dict[str, Callable[[Iterable[float]], float]] = {"margin": max, "entropy": sum}

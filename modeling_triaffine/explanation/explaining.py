@@ -4,7 +4,6 @@ from dataclasses import asdict, dataclass, field
 from itertools import repeat, starmap
 from typing import Any
 
-from ..inference import model_inputs, rank_of_span, read_labels, read_probabilities
 from ..model.batches_triaffine import Feature
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.kinds_triaffine import NONE_LABEL
@@ -12,6 +11,7 @@ from ..model.modeling_triaffine import evaluating
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.text_triaffine import Offsets
+from ..span_predictions import model_inputs, rank_of_span, read_labels, read_probabilities
 from .contributions import StageParts, cross_span_stage_parts, span_stage_parts
 
 # Sentences in an error about a span that crosses their boundaries.

@@ -12,7 +12,7 @@ from huggingface_hub.errors import HFValidationError
 from huggingface_hub.utils import validate_repo_id
 from transformers.utils import cached_file
 
-from ..hosting import public_names
+from ..addresses import public_names
 from ..model.pipeline_triaffine import NestedNERPipeline
 
 MOST_EXAMPLES = 5

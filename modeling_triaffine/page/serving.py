@@ -9,7 +9,7 @@ import gradio as gr
 import uvicorn
 from fastapi import FastAPI
 
-from ..hosting import HOST, PAGE_PORT, listen, url_of
+from ..addresses import HOST, PAGE_PORT, listen, url_of
 from .style import STYLE
 
 # Time for running requests to finish after a signal; idle connections are closed at once.

@@ -13,8 +13,8 @@ from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.responses import PlainTextResponse, Response
 
+from ..addresses import public_names
 from ..data.schema import CorpusError
-from ..hosting import public_names
 from ..version import __version__
 from .annotation_tools import inception_routes, label_studio_routes
 from .batching import Answers, Batcher, Item, QueueFullError

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..drawing.tables import Table
+from ..environment import describe_machine
 from ..errors import missing_extra
 from ..evaluation.scores import summary_metrics
 from ..files import open_output, write_text
-from ..machine import describe_machine
 from .plan import recipe_library
 
 logger = logging.getLogger(__name__)

@@ -13,8 +13,8 @@ from transformers import Trainer
 
 from ..data.alignment import detokenize
 from ..data.statistics import nested_spans
+from ..environment import describe_hardware, describe_versions
 from ..evaluation.scores import summary_metrics
-from ..machine import describe_hardware, describe_versions
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.options_triaffine import MODEL_OPTIONS
 from ..model.pipeline_triaffine import NestedNERPipeline

@@ -36,7 +36,6 @@ from modeling_triaffine.explanation.tables import (
     number_text,
     probability_text,
 )
-from modeling_triaffine.inference import rank_of_span
 from modeling_triaffine.model import span_head_triaffine
 from modeling_triaffine.model.configuration_triaffine import TriaffineConfig
 from modeling_triaffine.model.span_head_triaffine import TriaffineSpanHead
@@ -45,6 +44,7 @@ from modeling_triaffine.model.triaffine_ops import (
     inside_attention_reference,
     triaffine_pairs_reference,
 )
+from modeling_triaffine.span_predictions import rank_of_span
 from tests.helpers.factors import FACTORS, HAVE_TENSORS, DiagonalTensor
 from tests.helpers.portable import near
 from tests.helpers.tiny import tiny_model, tiny_pipeline, tiny_processor

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from modeling_triaffine.hosting import listen, url_of
+from modeling_triaffine.addresses import listen, url_of
 from tests.conftest import REQUIRE_SHARED
 from tests.helpers.demo_page import LAPTOP, PATIENCE, find, save_models
 

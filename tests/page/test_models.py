@@ -13,7 +13,7 @@ import yaml
 
 pytest.importorskip("gradio", reason="needs the extra demo")
 
-from modeling_triaffine import hosting, page
+from modeling_triaffine import addresses, page
 from modeling_triaffine.page import build_page
 from modeling_triaffine.page.answers import Marked, show_error
 from modeling_triaffine.page.app import save_json
@@ -128,7 +128,7 @@ def test_the_page_is_served_on_loopback_by_default(command, served):
     assert command("page", "--model", "a", "b").code == 0
     (models, _), (address, options) = served
     assert models == (["a", "b"],)
-    assert address[1:] == (hosting.HOST, hosting.PAGE_PORT)
+    assert address[1:] == (addresses.HOST, addresses.PAGE_PORT)
     assert options == {"open_browser": False}
     assert command("page", "--model", "a", "--port", "70000").code == 2
 

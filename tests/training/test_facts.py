@@ -3,7 +3,7 @@
 import torch
 import transformers
 
-from modeling_triaffine.machine import describe_hardware, describe_versions
+from modeling_triaffine.environment import describe_hardware, describe_versions
 from modeling_triaffine.publishing.run_summary import Epoch, Label
 from modeling_triaffine.training.facts import choose_sentences, describe_labels, read_training_table
 from modeling_triaffine.version import __version__

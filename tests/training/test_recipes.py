@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 from transformers import AutoConfig
 
 from modeling_triaffine import TriaffineConfig, TriaffineForNestedNER
-from modeling_triaffine.machine import REVISION, source_revision
+from modeling_triaffine.environment import REVISION, source_revision
 from modeling_triaffine.publishing.repository import is_part
 from modeling_triaffine.publishing.run_summary import RunSummary
 from modeling_triaffine.training.plan import TrainingPlan, parse_training_plan
@@ -357,7 +357,7 @@ def test_without_git_there_is_no_revision_and_no_error(git, tmp_path: Path, monk
 
 
 def test_a_run_records_the_revision(tmp_path: Path, corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("modeling_triaffine.machine.source_revision", lambda: {REVISION: "abc"})
+    monkeypatch.setattr("modeling_triaffine.environment.source_revision", lambda: {REVISION: "abc"})
     recipe = write_recipe(tmp_path / "recipe", training={"num_train_epochs": 1, "use_cpu": True})
     train_and_save(prepare_run(run_arguments(recipe, corpus, tmp_path / "out")))
     assert RunSummary.load(tmp_path / "out").versions[REVISION] == "abc"

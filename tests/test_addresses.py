@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from modeling_triaffine.hosting import listen, public_names, url_of
+from modeling_triaffine.addresses import listen, public_names, url_of
 
 
 def test_an_address_in_use_is_refused():
