@@ -264,7 +264,7 @@ W2NER = Peer(
     """
 import types
 import numpy
-numpy.int, numpy.bool = int, bool  # as they were before numpy 1.24
+numpy.int = int  # as it was before numpy 1.24
 sys.path.insert(0, code)
 import data_loader, utils
 from model import Model
@@ -315,7 +315,7 @@ schedule = get_linear_schedule_with_warmup(optimizer, config.warm_factor * updat
 criterion = torch.nn.CrossEntropyLoss()
 for epoch in range(config.num_train_epochs):
     model.train()
-    for pieces, grid_labels, mask, distances, pieces2word, lengths in (batch[:-1] for batch in batches):
+    for pieces, grid_labels, mask, pieces2word, distances, lengths in (batch[:-1] for batch in batches):
         scores = model(pieces, mask, distances, pieces2word, lengths)
         criterion(scores[mask], grid_labels[mask]).backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip_grad_norm)
@@ -326,7 +326,7 @@ def predict(sentences):
     model.eval()
     type_of = {label.lower(): label for label in labels}
     records = [{"tokens": words, "entities": []} for words in sentences]
-    for pieces, _, mask, distances, pieces2word, lengths, texts in loader(records, shuffle=False):
+    for pieces, _, mask, pieces2word, distances, lengths, texts in loader(records, shuffle=False):
         with torch.no_grad():
             best = model(pieces, mask, distances, pieces2word, lengths).argmax(-1)
         _, _, _, decoded = utils.decode(best.numpy(), texts, lengths.numpy())
