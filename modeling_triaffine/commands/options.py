@@ -100,9 +100,7 @@ Int8 = Annotated[
 ]
 Bf16 = Annotated[
     bool,
-    typer.Option(
-        "--bf16", help="Compute in bfloat16, on a GPU or a CPU with instructions for it; otherwise in float32."
-    ),
+    typer.Option("--bf16", help="Compute in bfloat16, on a GPU or a CPU that is faster with it; otherwise in float32."),
 ]
 Threshold = Annotated[
     Any,

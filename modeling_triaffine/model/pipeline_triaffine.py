@@ -49,8 +49,8 @@ class NestedNERPipeline(ChunkPipeline):
             `text_splitter`.
         ignore_labels: labels that are not found, as if the model did not have them; "O" has no effect.
         aggregation_strategy: "simple", "first", "average" or "max", all the same: entities are spans of whole words.
-        dtype: as in `from_pretrained`, if `model` is a name; also by its old name, `torch_dtype`. A processor without
-            instructions for bfloat16 computes in float32 instead, which is faster there, and converts a model object.
+        dtype: as in `from_pretrained`, if `model` is a name; also by its old name, `torch_dtype`. A processor that
+            multiplies float32 faster than bfloat16 computes in float32 instead, and converts a model object.
         quantize: "int8" computes the encoder's linear layers in int8 on the CPU, all else in float32; needs the package
             `modeling_triaffine` with its extra `onnx`. A model object is copied, not changed.
         kwargs: `device`; if `model` is a name, the keywords of `from_pretrained` that say where it is (`revision`,
@@ -133,7 +133,7 @@ class NestedNERPipeline(ChunkPipeline):
         batch_size = PredictionOptions.batch_size if batch_size is None else batch_size
         super().__init__(model=model, processor=processor, batch_size=batch_size, **kwargs)
         if self.device.type == "cpu" and self.model.dtype == torch.bfloat16 and not multiplies_bfloat16():
-            logger.warning("This processor has no instructions for bfloat16; the model computes in float32.")
+            logger.warning("This processor multiplies float32 faster than bfloat16; the model computes in float32.")
             self.model.float()
 
     def __call__(self, inputs: Any, **kwargs: Any) -> Any:  # type: ignore[override]

@@ -100,7 +100,7 @@ class NestedNERTrainingArguments(TrainingOptions, TrainingArguments):
         if self.bf16 and self.use_cpu:
             self.bf16 = multiplies_bfloat16()
             if not self.bf16:
-                logger.warning("This processor has no instructions for bfloat16; training computes in float32.")
+                logger.warning("This processor multiplies float32 faster than bfloat16; training computes in float32.")
         self._check_numbers()
         is_evaluated = self.eval_strategy != IntervalStrategy.NO
         self.load_best_model_at_end &= is_evaluated

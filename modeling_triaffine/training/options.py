@@ -255,7 +255,7 @@ class TrainingOptions:
         metavar="SHARE",
     )
     seed: int = _count(42, "Seed of all random numbers", least=0, in_card="always")
-    bf16: bool = option(False, "Mixed precision on a GPU, or a CPU with instructions for bfloat16")
+    bf16: bool = option(False, "Mixed precision on a GPU, or a CPU that multiplies bfloat16 faster")
     fp16: bool = option(False, "Mixed precision on a GPU")
     use_cpu: bool = option(False, "Train without a GPU")
     eval_strategy: str = option(

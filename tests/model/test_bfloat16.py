@@ -1,4 +1,4 @@
-"""bfloat16 on the CPU: used where the processor has instructions for it, else replaced by float32 with a warning."""
+"""bfloat16 on the CPU: used where the processor multiplies it faster, else replaced by float32 with a warning."""
 
 import json
 
@@ -14,7 +14,7 @@ from tests.helpers.portable import near
 from tests.helpers.tiny import tiny_model
 
 TEXT = "The IL-2 gene binds protein."
-WARNING = "no instructions for bfloat16"
+WARNING = "multiplies float32 faster than bfloat16"
 
 
 @pytest.fixture(params=[True, False], ids=["with instructions", "without"])
@@ -27,7 +27,9 @@ def has_instructions(request, monkeypatch):
 @pytest.mark.parametrize(
     ("capabilities", "expected"),
     [
-        ({"avx512_bf16": True, "avx2": True}, True),
+        ({"avx512_bf16": True, "avx2": True, "cpu_name": "AMD EPYC"}, True),
+        ({"avx512_bf16": True, "amx_bf16": False, "cpu_name": "Intel Xeon"}, False),
+        ({"avx512_bf16": True, "amx_bf16": True, "cpu_name": "Intel Xeon"}, True),
         ({"amx_bf16": True}, True),
         ({"bf16": True, "neon": True}, True),
         ({"avx512_f": True, "avx512_bf16": False}, False),
