@@ -7,7 +7,6 @@ counted.
 
 import logging
 from bisect import bisect_left, bisect_right
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, TypeVar
@@ -16,8 +15,9 @@ from datasets import Dataset, DatasetDict
 
 from ..model.text_triaffine import FINER_SPLITTERS, INVISIBLE_SPACES, LONGEST_STRING, check_words
 from ..model.text_triaffine import word_splitter as named_word_splitter
-from .counts import describe_losses, describe_remedies
-from .features import as_records
+from .counts import Counts
+from .documents import in_context
+from .features import as_records, fingerprint_of
 from .schema import CONTEXT_FIELDS, Entity
 
 logger = logging.getLogger(__name__)
@@ -176,47 +176,35 @@ def retokenize(dataset: AnyDataset, word_splitter: WordSplitter) -> AnyDataset:
     if isinstance(dataset, DatasetDict):
         return DatasetDict({split: retokenize(part, word_splitter) for split, part in dataset.items()})
     dataset = as_records(dataset, ("tokens", "entities"), "retokenize")
+    counts = Counts(str(dataset.split or "dataset"))
     cut = dataset.map(
-        retokenize_record,
-        fn_kwargs={"word_splitter": word_splitter},
+        lambda record: retokenize_record(record, word_splitter, counts),
         features=dataset.features,
+        load_from_cache_file=False,  # which would count nothing
+        new_fingerprint=fingerprint_of([dataset._fingerprint, word_splitter]),
         desc="Retokenizing",
     )
-    before, after = (Counter(e["type"] for entities in part["entities"] for e in entities) for part in (dataset, cut))
-    if lost := before - after:
-        cut.info.description = _describe_retokenization(dataset, word_splitter, before, lost)
-        logger.warning("%s", cut.info.description)
+    if report := counts.report():
+        cut.info.description = report
+        logger.warning("%s", report)
     return cut
 
 
-def _describe_retokenization(
-    dataset: Dataset, word_splitter: WordSplitter, before: Counter[str], lost: Counter[str]
-) -> str:
-    """One line on the entities lost, by type, and on the named splitters that would keep some of them."""
-    remedies: Counter[str] = Counter()
-    for record in dataset:
-        text, by_characters = join_tokens(record["tokens"], record["entities"])
-        _, not_aligned = align_entities(text, by_characters, split_words(text, word_splitter))
-        remedies.update(name for entity in not_aligned for name in kept_by(text, entity))
-    by_type = ", ".join(f"{kind} {count}" for kind, count in sorted(lost.items()))
-    much = describe_losses(lost, before)
-    tagged = sum(1 for tags in dataset["pos"] if tags) if "pos" in dataset.column_names else 0
-    return (
-        f"{len(dataset)} sentences retokenized: {lost.total()} of {before.total()} entities lost "
-        f"({100 * lost.total() / before.total():.2f} %: {by_type}){describe_remedies(remedies)}; "
-        f"{much + '; ' if much else ''}part-of-speech tags dropped in {tagged} sentences."
-    )
-
-
-def retokenize_record(record: dict[str, Any], word_splitter: WordSplitter) -> dict[str, Any]:
+def retokenize_record(record: dict[str, Any], word_splitter: WordSplitter, counts: Counts) -> dict[str, Any]:
     """Retokenizes one record (see `retokenize`), without the entities that do not align with the new words."""
     text, by_characters = join_tokens(record["tokens"], record["entities"])
     words = split_words(text, word_splitter)
-    entities, _ = align_entities(text, by_characters, words)
-    distinct = {(entity["start"], entity["end"], entity["type"]): entity for entity in entities}
-    tokens = [text[start:end] for start, end in words]
-    changed: dict[str, Any] = {"tokens": tokens, "entities": list(distinct.values())}
+    aligned, lost = align_entities(text, by_characters, words)
+    for entity in lost:
+        shown = f"{entity['type']} {in_context(text, entity['start'], entity['end'])}"
+        counts.drop(LOST_IN_A_WORD, 1, shown, entity["type"], kept_by(text, entity))
+    entities = list({(entity["start"], entity["end"], entity["type"]): entity for entity in aligned}.values())
+    if len(entities) < len(aligned):
+        counts.drop("duplicate entities dropped", len(aligned) - len(entities))
+    counts.keep(entities)
+    changed: dict[str, Any] = {"tokens": [text[start:end] for start, end in words], "entities": entities}
     if record.get("pos"):
+        counts.note("part-of-speech tags of sentences dropped")
         changed["pos"] = []
     for side in CONTEXT_FIELDS:
         if record.get(side):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..model.text_triaffine import FINER_SPLITTERS
 from .offsets import UncheckedOffsets
-from .schema import CorpusError
+from .schema import CorpusError, Entity
 
 MAX_EXAMPLES = 3
 MUCH_LOST = 0.05
@@ -66,6 +66,13 @@ class Counts:
         examples = self._examples.setdefault(what, [])
         if example and (len(examples) < MAX_EXAMPLES or what == BAD_RECORDS):
             examples.append(example)
+
+    def keep(self, entities: Iterable[Entity]) -> None:
+        """Counts a sentence with these entities."""
+        types = [entity["type"] for entity in entities]
+        self.sentences += 1
+        self.entities_kept += len(types)
+        self._labels_kept.update(types)
 
     @contextmanager
     def record(self, entities: int = 0) -> Iterator[None]:

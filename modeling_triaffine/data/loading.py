@@ -18,7 +18,7 @@ from typing import Any
 
 from datasets import Dataset, DatasetDict, IterableDataset, IterableDatasetDict, NamedSplit
 from datasets.exceptions import DatasetGenerationError
-from datasets.fingerprint import Hasher, generate_random_fingerprint
+from datasets.fingerprint import generate_random_fingerprint
 from huggingface_hub.utils.sha import sha_fileobj
 
 from ..model import text_triaffine
@@ -28,7 +28,7 @@ from .counts import BAD_RECORDS
 from .cutting import DEFAULT_SENTENCE_SPLITTER, sentences_of, text_of
 from .detection import format_of_columns, known_formats, read_as
 from .documents import Document, num_entities
-from .features import FEATURES
+from .features import FEATURES, fingerprint_of
 from .formats import FORMATS
 from .offsets import check_count
 from .reading import read_head
@@ -401,11 +401,8 @@ class _Source:
             name = source.relative_to(self.path) if source.is_relative_to(self.path) else source.name
             with source.open("rb") as file:
                 digest.update(os.fsencode(name) + b"\0" + sha_fileobj(file))
-        try:
-            options = [self.format_name, read, self.labels, self.options, self.max_bad_records, split]
-            return str(Hasher.hash([digest.hexdigest(), self.path.name, *options]))
-        except Exception:  # of pickling a user's function, which then has no stable key: nothing is reused
-            return str(generate_random_fingerprint())
+        options = [self.format_name, read, self.labels, self.options, self.max_bad_records, split]
+        return fingerprint_of([digest.hexdigest(), self.path.name, *options])
 
 
 def _code_beside(read: Callable[..., Any]) -> set[Path]:

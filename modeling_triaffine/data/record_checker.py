@@ -109,9 +109,7 @@ class RecordChecker(Counts):
             raise self.error(where, f"field {wrong[0]}", wrong[1])
         if self.unique_ids:
             self._places_of_ids[record["id"]] = place
-        self.sentences += 1
-        self.entities_kept += len(record["entities"])
-        self._labels_kept.update(entity["type"] for entity in record["entities"])
+        self.keep(record["entities"])
         return record
 
     def _problems_of_record(self, record: Record, place: str) -> Iterator[tuple[str, str]]:

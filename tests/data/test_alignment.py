@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from modeling_triaffine.data import FEATURES, align_entities, retokenize
 from modeling_triaffine.data.alignment import join_sentences, retokenize_record, split_words
+from modeling_triaffine.data.counts import Counts
 
 
 def at_punctuation(text):
@@ -98,18 +99,19 @@ class TestRetokenize:
         assert cut[0] == row(["IL-2 gene"], [entity(0, 1, "protein")])
         assert cut[1] == row(["x"], [], id="a:1", left_tokens=["a", "-", "b"])
         assert caplog.messages == [cut.info.description]
-        said = (
-            "2 of 3 entities lost (66.67 %: DNA 2), of which --word_splitter letters_and_digits would keep 2; labels "
+        assert cut.info.description == (
+            "dataset: sentences: 2; entities kept: 1 of 3; entities with a boundary inside a word dropped: 2 "
+            "(DNA [IL-2] gene | DNA IL-2 [gene]), of which --word_splitter letters_and_digits would keep 2; "
+            "part-of-speech tags of sentences dropped: 1; labels that lose more than 5 %: DNA 2 of 2 (all)."
         )
-        assert f"{said}that lose more than 5 %: DNA 2 of 2 (all); part" in cut.info.description
 
     def test_entities_on_the_same_new_words_are_one(self):
         record = row(["a", "\u00a0"], [entity(0, 1), entity(0, 2), entity(0, 2, "Y")])
-        assert retokenize_record(record, at_punctuation)["entities"] == [entity(0, 1), entity(0, 1, "Y")]
+        assert retokenize_record(record, at_punctuation, Counts("a"))["entities"] == [entity(0, 1), entity(0, 1, "Y")]
 
     def test_context_of_white_space_becomes_none(self):
         record = row(["a"], [], left_tokens=["\u00a0"], right_tokens=["b-c"])
-        cut = retokenize_record(record, at_punctuation)
+        cut = retokenize_record(record, at_punctuation, Counts("a"))
         assert (cut["left_tokens"], cut["right_tokens"]) == ([], ["b", "-", "c"])
 
     def test_of_splits_and_of_data_in_any_form(self):
@@ -120,7 +122,8 @@ class TestRetokenize:
         )
         assert cut["train"][0] == row(["a", "-", "b"], [entity(0, 3)])
         assert all(list(rows) == list(cut["train"]) for rows in cut.values())
-        assert not cut["train"].info.description
+        report = "dataset: sentences: 1; entities kept: 1 of 1; part-of-speech tags of sentences dropped: 1."
+        assert cut["train"].info.description == report
 
     def test_a_data_set_of_tokens_and_entities_alone_or_of_no_rows(self):
         cut = retokenize(Dataset.from_list([{"tokens": ["a-b"], "entities": [entity(0, 1)]}]), at_punctuation)
@@ -138,6 +141,6 @@ class TestRetokenize:
     def test_words_finer_than_tokens_lose_nothing(self, tokens, data):
         pairs = st.tuples(st.integers(0, len(tokens)), st.integers(0, len(tokens))).filter(lambda p: p[0] < p[1])
         spans = data.draw(st.lists(pairs, max_size=4, unique=True))
-        cut = retokenize_record(row(tokens, [entity(*span) for span in spans]), at_punctuation)
+        cut = retokenize_record(row(tokens, [entity(*span) for span in spans]), at_punctuation, Counts("a"))
         for span, found in zip(spans, cut["entities"], strict=True):
             assert "".join(tokens[slice(*span)]) == "".join(cut["tokens"][found["start"] : found["end"]])
