@@ -23,7 +23,6 @@ from huggingface_hub.utils.sha import sha_fileobj
 
 from ..model import text_triaffine
 from .alignment import WordSplitter
-from .corpus_format import CorpusFormat
 from .counts import BAD_RECORDS
 from .cutting import DEFAULT_SENTENCE_SPLITTER, sentences_of, text_of
 from .detection import format_of_columns, known_formats, read_as
@@ -169,19 +168,11 @@ class CorpusFiles:
         max_bad_records: int = 0,
         only: str | None = None,
     ):
-        if isinstance(labels, str):
-            raise TypeError(f"`labels` is the string {labels!r}. Give a list of types, such as [{labels!r}].")
-        if columns is not None and not isinstance(columns, Mapping):
-            raise TypeError(f"`columns` is {columns!r}. Give a mapping, such as {{'tokens': 0, 'entities': [1, 2]}}.")
         if format is None and columns is not None:
             format = format_of_columns(columns)
         parts = find_splits(path, format)
         self.parts = {only: parts[only]} if only in parts else parts
         check_count(offsets)
-        if type(max_bad_records) is not int or max_bad_records < 0:
-            raise ValueError(
-                f"`max_bad_records` is {max_bad_records!r}. Give the number of records that may be dropped."
-            )
         self._format, self._columns, self._offsets = format, columns, offsets
         self._max_bad_records = max_bad_records
         self._labels = None if labels is None else tuple(sorted(set(labels)))
@@ -206,8 +197,7 @@ class CorpusFiles:
         options = {name: value for name, value in given.items() if value is not None}
         for split, part in self.parts.items():
             _check_options(part, options)
-            how = (self._labels, options, self._format, self._max_bad_records)
-            yield split, _Source(part.path, part.files, part.format.name, *how)
+            yield split, _Source(part, self._labels, options, self._format, self._max_bad_records)
 
     def sentences(
         self,
@@ -219,7 +209,7 @@ class CorpusFiles:
         """The splits; see [`load_nested_ner`]. With `keep`, texts stay in memory for what else is made of them."""
         splits: dict[str, Dataset] = {}
         for split, source in self.sources(word_splitter, sentence_splitter):
-            kept = partial(self._kept, split, source) if keep and source.format.keeps_text else None
+            kept = partial(self._kept, split, source) if keep and source.part.format.keeps_text else None
             splits |= _prepare(source, split, cache_dir, kept)
         return splits
 
@@ -233,11 +223,11 @@ class CorpusFiles:
         for split, source in self.sources():
             if only is not None and split not in (only, None):
                 continue
-            if not source.format.keeps_text:
-                problem = f"the format {source.format_name!r} has words, but not the text that they were split from"
-                with_text = ", ".join(known.name for known in known_formats() if known.keeps_text)
+            if not (known := source.part.format).keeps_text:
+                problem = f"the format {known.name!r} has words, but not the text that they were split from"
+                with_text = ", ".join(one.name for one in known_formats() if one.keeps_text)
                 remedy = f"Give the corpus in a format that keeps the text: {with_text}"
-                raise CorpusError.at(source.path, "", problem, remedy)
+                raise CorpusError.at(source.part.path, "", problem, remedy)
             check = source.checker()
             for document in self._kept(split, source, check):
                 with check.record(num_entities(document)):
@@ -255,37 +245,6 @@ class CorpusFiles:
         documents, reading = self._documents[split]
         check.add(reading)
         return documents
-
-
-def documents_of(part: Part, check: RecordChecker, columns: Mapping[str, Any] | None = None) -> Iterator[Document]:
-    """All documents of a split; of copies in several folders, the first; those with an id of an earlier one numbered.
-
-    Raises:
-        CorpusError: a file cannot be read; the message says which format it was taken for.
-    """
-    documents = _documents_of(part, check, {} if columns is None else {"columns": columns})
-    documents = _without_copies(documents, check) if len(part.files) > 1 else documents
-    return _numbered(documents, check) if check.unique_ids else documents
-
-
-def _documents_of(part: Part, check: RecordChecker, options: Mapping[str, Any]) -> Iterator[Document]:
-    known = part.format
-    try:
-        if known.documents is not None:
-            yield from known.read(part.path, check, **options)
-            return
-        for file in part.files:
-            check.path, check.folder, check.is_document = file, part.path, part.has_documents
-            read_head(file)  # an empty file is reported as such, not as invalid content
-            yield from known.read(file, check, **options)
-        check.path = part.path
-    except (CorpusError, OSError, ImportError):
-        raise
-    except Exception as error:
-        if not (owner := FORMATS.owner(known.name)):
-            raise
-        problem = f"the reader of the format {known.name!r}, {owner}, failed ({type(error).__name__}: {error})"
-        raise check.error("", problem, "Tell its authors, or name another format with format=… (--format)") from error
 
 
 def _without_copies(documents: Iterator[Document], check: RecordChecker) -> Iterator[Document]:
@@ -346,27 +305,49 @@ def _check_options(part: Part, options: Mapping[str, Any]) -> None:
 class _Source:
     """The files of a split, and how they are read."""
 
-    path: Path
-    files: tuple[Path, ...]
-    format_name: str  # not the format itself, so that a streaming data set can be pickled for a worker process
+    part: Part
     labels: tuple[str, ...] | None
     options: Mapping[str, Any]
     format_given: str | None
-    max_bad_records: int = 0
-
-    @property
-    def format(self) -> CorpusFormat:
-        return FORMATS[self.format_name]
+    max_bad_records: int
 
     def checker(self, unique_ids: bool = True) -> RecordChecker:
-        how = partial(read_as, self.path, self.format, self.format_given)
-        return RecordChecker(self.path, self.labels, unique_ids, how, self.options.get("offsets"), self.max_bad_records)
+        path, offsets = self.part.path, self.options.get("offsets")
+        how = partial(read_as, path, self.part.format, self.format_given)
+        return RecordChecker(path, self.labels, unique_ids, how, offsets, self.max_bad_records)
 
     def documents(self, check: RecordChecker) -> Iterator[Document]:
+        """All documents; of copies in several folders, the first; those with an id of an earlier one numbered.
+
+        Raises:
+            CorpusError: a file cannot be read; the message says which format it was taken for.
+        """
+        documents = self._as_read(check)
+        documents = _without_copies(documents, check) if len(self.part.files) > 1 else documents
         try:
-            yield from documents_of(Part(self.path, self.files, self.format), check, self.options.get("columns"))
+            yield from _numbered(documents, check) if check.unique_ids else documents
         except CorpusError as error:
             raise check.whole(error) from None
+
+    def _as_read(self, check: RecordChecker) -> Iterator[Document]:
+        known, path = self.part.format, self.part.path
+        options = {"columns": self.options["columns"]} if "columns" in self.options else {}
+        try:
+            if known.documents is not None:
+                yield from known.read(path, check, **options)
+                return
+            for file in self.part.files:
+                check.path, check.folder, check.is_document = file, path, self.part.has_documents
+                read_head(file)  # an empty file is reported as such, not as invalid content
+                yield from known.read(file, check, **options)
+            check.path = path
+        except Exception as error:
+            owner = FORMATS.owner(known.name)
+            if not owner or isinstance(error, (CorpusError, OSError, ImportError)):
+                raise
+            problem = f"the reader of the format {known.name!r}, {owner}, failed ({type(error).__name__}: {error})"
+            remedy = "Tell its authors, or name another format with format=… (--format)"
+            raise check.error("", problem, remedy) from error
 
     def records(
         self, check: RecordChecker, documents: Callable[[RecordChecker], Iterable[Document]] | None = None
@@ -392,17 +373,18 @@ class _Source:
         """
         digest = hashlib.sha256()
         readers = {*Path(__file__).parent.rglob("*.py"), Path(text_triaffine.__file__)}
-        read = self.format.read if FORMATS.owner(self.format_name) else None
+        known, path = self.part.format, self.part.path
+        read = known.read if FORMATS.owner(known.name) else None
         if read is not None:
             if not (outside := _code_beside(read)):
                 return str(generate_random_fingerprint())
             readers |= outside
-        for source in (*self.files, *sorted(readers)):
-            name = source.relative_to(self.path) if source.is_relative_to(self.path) else source.name
+        for source in (*self.part.files, *sorted(readers)):
+            name = source.relative_to(path) if source.is_relative_to(path) else source.name
             with source.open("rb") as file:
                 digest.update(os.fsencode(name) + b"\0" + sha_fileobj(file))
-        options = [self.format_name, read, self.labels, self.options, self.max_bad_records, split]
-        return fingerprint_of([digest.hexdigest(), self.path.name, *options])
+        options = [known.name, read, self.labels, self.options, self.max_bad_records, split]
+        return fingerprint_of([digest.hexdigest(), path.name, *options])
 
 
 def _code_beside(read: Callable[..., Any]) -> set[Path]:
@@ -444,7 +426,7 @@ def _prepare(
             raise error.__cause__.with_traceback(None) from None
         raise
     _report(whole, check)
-    if split is not None or not source.format.split_starts:
+    if split is not None or not source.part.format.split_starts:
         return {name: whole}
     return {
         part: Dataset(
@@ -453,7 +435,7 @@ def _prepare(
             split=NamedSplit(part),
             fingerprint=f"{fingerprint}-{part}",
         )
-        for part, rows in source.format.splits(len(whole)).items()
+        for part, rows in source.part.format.splits(len(whole)).items()
     }
 
 
@@ -467,19 +449,18 @@ def _report(dataset: Dataset, check: RecordChecker) -> None:
 
 
 def _stream(source: _Source, split: str | None) -> dict[str, IterableDataset]:
-
     def whole(name: str, report: bool) -> IterableDataset:
         options = {"source": source, "report": report}
         return IterableDataset.from_generator(_streamed, FEATURES, gen_kwargs=options, split=NamedSplit(name))
 
-    if split is not None or not source.format.split_starts:
+    if split is not None or not source.part.format.split_starts:
         return {split or "train": whole(split or "train", report=True)}
     check = source.checker(unique_ids=False)
     num_sentences = sum(1 for _ in source.records(check))  # its splits are known at the end of the file
     _warn(check.report())
     return {
         part: whole(part, report=False).skip(rows.start).take(len(rows))
-        for part, rows in source.format.splits(num_sentences).items()
+        for part, rows in source.part.format.splits(num_sentences).items()
     }
 
 

@@ -83,8 +83,6 @@ def find_splits(path: CorpusPath, format: str | None) -> dict[str | None, Part]:
         if split in splits:
             raise ValueError(f"Two files are given for the split {split!r}. Give one, or a list of both.")
         splits[split] = _part_of(_existing(given), format)
-    if not splits:
-        raise ValueError('No file is given. Give at least one, as in {"train": "train.jsonl"}.')
     return splits
 
 
@@ -201,14 +199,15 @@ def _one_part(folder: Path, split: str, parts: Sequence[Part]) -> Part:
     ]
     first, *others = [part for part, rank in zip(parts, ranks, strict=True) if rank == min(ranks)]
     number = _num_shards(first.path)
-    if number and number != len(others) + 1:
+    if (number or 1) == len(others) + 1:
+        return Part(folder, tuple(part.path for part in (first, *others)), first.format) if others else first
+    if number:
         problem = f"{first.path.name} is one of {number} parts of a split, of which {len(others) + 1} are there"
-        raise CorpusError.at(folder, "", problem, "Add the others, or join them")
-    if others and not number:
+        remedy = "Add the others, or join them"
+    else:
         names = " and ".join(_shown(folder, [part.path]) for part in (first, others[0]))
-        problem = f"both {names} could be its {split} split"
-        raise CorpusError.at(folder, "", problem, EACH_BY_ITSELF)
-    return Part(folder, tuple(part.path for part in (first, *others)), first.format) if others else first
+        problem, remedy = f"both {names} could be its {split} split", EACH_BY_ITSELF
+    raise CorpusError.at(folder, "", problem, remedy)
 
 
 def _num_shards(path: Path) -> int:
@@ -303,21 +302,20 @@ def _check_names(folder: Path, files: Sequence[Path]) -> None:
 def _check_for_splits(part: Part) -> None:
     """Raises CorpusError if names of some of the files, or of folders around them, are those of splits."""
     files = [file for file in part.files if part.path in file.parents]
-    around = {parent for file in files for parent in file.relative_to(part.path).parents}
-    inside = {
-        SPLIT_OF_NAME[folder.name.lower()]: folder for folder in sorted(around) if folder.name.lower() in SPLIT_OF_NAME
-    }
+    around = sorted({parent for file in files for parent in file.relative_to(part.path).parents})
+    inside = {SPLIT_OF_NAME[folder.name.lower()]: folder for folder in around if folder.name.lower() in SPLIT_OF_NAME}
+    named = [file for file in files if _named(file)[0] and not _is_one_document(file, part.format)]
+    named += [file for file in files if file.stem in SPLIT_OF_NAME and file.name.endswith(part.format.suffixes)]
     if len(inside) > 1:
         first = min(inside.values())
         problem = f"its folder {first.as_posix()} could be a split"
-        raise CorpusError.at(
-            part.path, "", problem, f"Give the folder that contains the splits, {part.path / first.parent}"
-        )
-    named = [file for file in files if _named(file)[0] and not _is_one_document(file, part.format)]
-    named += [file for file in files if file.stem in SPLIT_OF_NAME and file.name.endswith(part.format.suffixes)]
-    if named:
+        remedy = f"Give the folder that contains the splits, {part.path / first.parent}"
+    elif named:
         problem = f"{named[0].name} could be a split, but no name tells those of the other files"
-        raise CorpusError.at(part.path, "", problem, EACH_BY_ITSELF)
+        remedy = EACH_BY_ITSELF
+    else:
+        return
+    raise CorpusError.at(part.path, "", problem, remedy)
 
 
 def _nothing_found(folder: Path) -> Exception:

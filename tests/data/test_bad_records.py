@@ -203,10 +203,3 @@ def test_of_texts_and_of_streams(tmp_path, caplog):
 def test_the_id_of_a_dropped_record_is_free(tmp_path):
     write_files(tmp_path, {"a.jsonl": lines({**OUTSIDE, "id": "1"}, {**GOOD, "id": "1"})})
     assert load(tmp_path / "a.jsonl", max_bad_records=1)["train"]["id"][:] == ["1"]
-
-
-@pytest.mark.parametrize("number", [-1, 1.5, "1", True, None])
-def test_the_number_is_checked(tmp_path, number):
-    write_files(tmp_path, {"a.jsonl": lines(GOOD)})
-    with pytest.raises(ValueError, match=r"`max_bad_records` is .*\. Give the number of records that may be dropped"):
-        load(tmp_path / "a.jsonl", max_bad_records=number)
