@@ -94,12 +94,6 @@ class CorpusFormat:
     tools: str = ""
     example: str = ""
 
-    def __reduce__(self) -> tuple[Callable[[str], CorpusFormat], tuple[str]]:
-        """Pickled, it is its name: a process that reads a stream finds the format by it."""
-        from .detection import format_named
-
-        return format_named, (self.name,)
-
     def splits(self, num_sentences: int) -> dict[str, range]:
         """The sentence indices of each split in a file of `num_sentences`; splits beyond its end are left out."""
         starts = list(self.split_starts.values())

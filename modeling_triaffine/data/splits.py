@@ -12,6 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from .corpus_format import CorpusFormat
 from .detection import detect_format, format_named, format_of_documents, has_documents, known_formats
@@ -54,6 +55,10 @@ class Part:
     files: tuple[Path, ...]
     format: CorpusFormat
 
+    def __reduce__(self) -> tuple[Any, tuple[Path, tuple[Path, ...], str]]:
+        """Pickled for a worker process, which finds the format by its name."""
+        return _part_again, (self.path, self.files, self.format.name)
+
     @property
     def has_documents(self) -> bool:
         """Whether each file is a document, since there are several which are no parts of one file."""
@@ -65,6 +70,10 @@ class Part:
         if self.path.is_dir():
             return SPLIT_OF_NAME.get(self.path.name.lower())
         return None if _is_one_document(self.path, self.format) else _named(self.path)[0]
+
+
+def _part_again(path: Path, files: tuple[Path, ...], format: str) -> Part:
+    return Part(path, files, format_named(format))
 
 
 def find_splits(path: CorpusPath, format: str | None) -> dict[str | None, Part]:
