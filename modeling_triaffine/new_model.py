@@ -18,7 +18,7 @@ from .model.checks_triaffine import reading
 from .model.configuration_triaffine import TriaffineConfig
 from .model.factors_triaffine import SMALLEST_SQUARED_NORM, TriaffineTensor
 from .model.modeling_triaffine import TriaffineForNestedNER, evaluating
-from .model.processing_triaffine import PADDING, UNKNOWN, VOCABULARY_PARTS, TriaffineProcessor
+from .model.processing_triaffine import PADDING, UNKNOWN, TriaffineProcessor, check_parts
 from .model.repository_triaffine import ORIGIN_OPTIONS, check_available, refuse_broken
 from .model.text_triaffine import composed
 
@@ -163,8 +163,7 @@ def build_vocabularies(
     Of names that occur at least `min_count` times. Ids: 0 padding, 1 unknown, then by decreasing frequency, ties in
     alphabetical order.
     """
-    if unknown := [part for part in parts if part not in VOCABULARY_PARTS]:
-        raise ValueError(f"`parts` holds {unknown}; choose among {', '.join(VOCABULARY_PARTS)}.")
+    check_parts("parts", parts)
     counts: dict[str, Counter[str]] = {part: Counter() for part in parts}
     for record in records:
         words = list(map(composed, record["tokens"]))

@@ -1,4 +1,4 @@
-"""The same numbers as in `model/`, faster: Triton kernels, products of matrices by oneDNN, linear layers in int8.
+"""The same numbers as in `model/`, faster: Triton kernels, fused prediction, products by oneDNN, layers in int8.
 
 Nothing here travels with a model: its own code, without the package, computes by torch's own operations.
 """
@@ -11,6 +11,7 @@ from torch import Tensor
 
 from .int8 import find_quantizer
 from .onednn import linear_layers, multiply_transposed, write_product
+from .prediction import attend_without_gradient
 
 if TYPE_CHECKING:  # the import of `model` registers the model with transformers, which calls `accelerate`
     from ..model.triaffine_weights import Acceleration
@@ -25,10 +26,11 @@ def accelerate(operations: "Acceleration") -> None:
     operations.find_quantizer = find_quantizer
 
 
-def span_kernels(device: torch.device) -> Callable[..., Tensor] | None:
-    """The span stage by Triton kernels; None if they do not work on this device, or it is no GPU."""
-    if device.type != "cuda":
-        return None
-    from .span_stage import attend_by_kernels, kernels_work  # a CPU need not wait for Triton's import
+def span_kernels(device: torch.device, is_full: bool) -> Callable[..., Tensor] | None:
+    """The span stage by Triton kernels on a GPU where they work, else for prediction with low rank in fewer steps."""
+    if device.type == "cuda":
+        from .span_stage import attend_by_kernels, kernels_work  # a CPU need not wait for Triton's import
 
-    return attend_by_kernels if kernels_work(device) else None
+        if kernels_work(device):
+            return attend_by_kernels
+    return None if is_full or torch.is_grad_enabled() else attend_without_gradient

@@ -39,12 +39,6 @@ def check_integer(where: str, name: str, value: Any, least: int, most: int) -> N
         raise ValueError(f"{where}: `{name}` is {shortened(value)}; give a whole number from {least} to {most}.")
 
 
-def check_kind(where: str, name: str, value: Any, kind: type | tuple[type, ...], wanted: str) -> None:
-    """Raises ValueError unless `value` is an instance of `kind`, which `wanted` describes in words."""
-    if not isinstance(value, kind):
-        raise ValueError(f"{where}: `{name}` is {shortened(value)}; give {wanted}.")
-
-
 def check_threshold(threshold: Any, labels: Iterable[str] | None = None, name: str = "threshold") -> None:
     """Raises ValueError unless `threshold` is None, a number in [0, 1], or such numbers by label, of `labels` if given.
 

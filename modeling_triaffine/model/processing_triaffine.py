@@ -19,7 +19,7 @@ from transformers import BatchFeature, ProcessorMixin
 from transformers.utils import logging
 
 from .batches_triaffine import PADDING_VALUES, Feature, lay_out, pad_features, stack_arrays
-from .checks_triaffine import check_integer, check_kind, reading, shortened
+from .checks_triaffine import check_integer, reading, shortened
 from .options_triaffine import MODEL_OPTIONS, ModelOptions, ProcessorOptions
 from .repository_triaffine import (
     AUTO_MAP,
@@ -50,18 +50,8 @@ logger = logging.get_logger(__name__)
 
 FILES = ("processor_config.json", "tokenizer.json", "tokenizer_config.json")  # transformers does not need the last
 
-RETURNED = ("pt", "np")
-# Keywords of tokenizers with the values that ask for what is done in any case, and what to use instead of others.
-DONE_ANYWAY = {"padding": (True, "longest"), "truncation": (True, False, None, "longest_first", "do_not_truncate")}
-INSTEAD_OF = {
-    "padding": "batches are padded to their longest sentence; `encode` gives features without padding",
-    "truncation": "sentences are never truncated; the processor's `max_subwords` sets the size of their windows",
-    "max_length": "the processor's `max_subwords` sets how many sub-words the encoder reads at once",
-    "stride": "windows overlap by half",
-    "text_pair": "give context as `left_tokens` and `right_tokens`",
-    "return_offsets_mapping": "`encode_text` gives each sentence with the offsets of its words",
-}
-
+# Values of tokenizers' keywords that ask for what is done in any case.
+PADDINGS, TRUNCATIONS = (True, "longest"), (True, False, None, "longest_first", "do_not_truncate")
 VOCABULARIES_FILE = "vocabularies.json"
 VOCABULARY_PARTS = ("words", "pos", "chars")
 PADDING, UNKNOWN = "[PAD]", "[UNK]"
@@ -134,10 +124,7 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
             raise ValueError(f"`context` is {context!r}; {problem}")
         for name, value in (("max_subwords", max_subwords), ("max_sentence_words", max_sentence_words)):
             check_integer("TriaffineProcessor", name, value, *LIMITS[name])
-        check_kind("TriaffineProcessor", "sentence_splitter", sentence_splitter, str, "the name of one")
-        check_kind("TriaffineProcessor", "vocabulary_parts", vocabulary_parts, (list, tuple), "a list of parts")
-        if unknown := [part for part in vocabulary_parts if part not in VOCABULARY_PARTS]:
-            raise ValueError(f"`vocabulary_parts` holds {unknown}; choose among {', '.join(VOCABULARY_PARTS)}.")
+        check_parts("vocabulary_parts", vocabulary_parts)
         # These raise for an unknown choice.
         make_word_splitter(word_splitter, tokenizer), make_sentence_splitter(sentence_splitter)
         self.max_subwords = max_subwords
@@ -162,7 +149,8 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         right_tokens: Sequence[Sequence[str]] | None = None,
         return_tensors: str = "pt",
         is_split_into_words: bool = False,
-        **options: Any,
+        padding: bool | str = True,
+        truncation: bool | str | None = None,
     ) -> BatchFeature:
         """A padded batch with a row for each sentence of the text or texts, or for each sentence of given words.
 
@@ -171,15 +159,17 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
             words: the words of a sentence, or of each of several.
             pos, left_tokens, right_tokens: for each sentence its parts of speech, and its context on both sides.
             return_tensors: "pt" or "np".
-            options: `padding` and `truncation` as for tokenizers, if they ask for what is done in any case: a batch is
-                padded to its longest sentence, and long sentences are windowed, never truncated.
+            padding, truncation: as for tokenizers, if they ask for what is done in any case: a batch is padded to its
+                longest sentence, and long sentences are windowed, never truncated.
 
         Raises:
-            ValueError, TypeError: neither or both of `text` and `words`, no sentence, or an unsupported keyword.
+            ValueError: neither or both of `text` and `words`, no sentence, or another padding or truncation.
         """
-        if return_tensors not in RETURNED:
-            raise ValueError(f"`return_tensors` is {return_tensors!r}; choose one of {', '.join(map(repr, RETURNED))}.")
-        _check_options(options)
+        if padding not in PADDINGS or truncation not in TRUNCATIONS:
+            raise ValueError(
+                f"`padding` is {padding!r} and `truncation` is {truncation!r}, but a batch is padded "
+                "to its longest sentence, and sentences longer than `max_subwords` are windowed. Leave both out."
+            )
         if is_split_into_words and words is None:
             text, words = None, text
         if (text is None) == (words is None):
@@ -194,7 +184,7 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
             features = self.encode(sentences, pos, left_tokens, right_tokens)
         if not features:
             raise ValueError("TriaffineProcessor: the list contains no text or sentence.")
-        return BatchFeature(self.pad(features), tensor_type=None if return_tensors == "pt" else return_tensors)
+        return BatchFeature(self.pad(features), tensor_type=return_tensors)
 
     @property
     def split_words(self) -> Splitter:
@@ -332,32 +322,34 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
 
     def check_fits(self, config: Any) -> None:
         """Raises ValueError if the processor does not match the model of this configuration."""
-        if self.max_subwords != config.max_subwords:
-            raise ValueError(
-                f"The processor builds windows of {self.max_subwords} sub-words, but the model reads windows of "
-                f"{config.max_subwords}; build the processor with max_subwords={config.max_subwords}."
-            )
-        read = {"words": config.has_words, "pos": config.has_pos, "chars": config.has_chars}
         rows = {"words": config.word_vocab_size, "pos": config.pos_vocab_size, "chars": config.char_vocab_size}
+        read = {"words": config.has_words, "pos": config.has_pos, "chars": config.has_chars}
         parts = [part for part, is_read in read.items() if is_read]
-        if missing := [part for part in parts if part not in self.vocabulary_parts]:
-            raise ValueError(
-                f"The model reads {', '.join(missing)} in addition to sub-words, but the processor has no vocabulary "
-                "for them; use the processor that was saved with the model."
-            )
-        if larger := [part for part in parts if len(self.vocabularies.get(part, ())) > rows[part]]:
-            raise ValueError(
-                f"The processor's vocabulary of {', '.join(larger)} has more entries than the model has vectors; use "
-                "the processor that was saved with the model."
-            )
+        missing = ", ".join(part for part in parts if part not in self.vocabulary_parts)
+        larger = ", ".join(part for part in parts if len(self.vocabularies.get(part, ())) > rows[part])
         subwords = getattr(config.encoder_config, "vocab_size", None)
         highest = max(self.tokenizer.get_vocab().values(), default=0)
-        if subwords is not None and highest >= subwords:
-            raise ValueError(
+        for is_wrong, problem in (
+            (
+                self.max_subwords != config.max_subwords,
+                f"The processor builds windows of {self.max_subwords} sub-words, but the model reads windows of "
+                f"{config.max_subwords}; build the processor with max_subwords={config.max_subwords}.",
+            ),
+            (
+                missing or larger,
+                f"The model reads {missing or larger} in addition to sub-words, but the processor has no vocabulary of "
+                "them, or one with more entries than the model has vectors; use the processor that was saved with the "
+                "model.",
+            ),
+            (
+                subwords is not None and highest >= subwords,
                 f"The tokenizer gives sub-words ids up to {highest}, but the encoder has vectors for {subwords} "
                 "sub-words; use the tokenizer that was saved with the model, or call "
-                f"resize_token_embeddings({highest + 1})."
-            )
+                f"resize_token_embeddings({highest + 1}).",
+            ),
+        ):
+            if is_wrong:
+                raise ValueError(problem)
 
     def to_dict(self) -> dict[str, Any]:
         """The options, as they are saved. transformers deep-copies all attributes, which not every function allows."""
@@ -402,14 +394,10 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         return processor
 
 
-def _check_options(options: dict[str, Any]) -> None:
-    """Raises for keywords of tokenizers that ask for anything but what is done in any case."""
-    for name, value in options.items():
-        if name not in DONE_ANYWAY:
-            instead = INSTEAD_OF.get(name, "it knows `text`, `words`, `pos`, `left_tokens`, `right_tokens`")
-            raise TypeError(f"TriaffineProcessor has no keyword {name!r}: {instead}.")
-        if value not in DONE_ANYWAY[name]:
-            raise ValueError(f"TriaffineProcessor: `{name}` is {value!r}: {INSTEAD_OF[name]}.")
+def check_parts(name: str, parts: Iterable[str]) -> None:
+    """Raises ValueError if the option `name` has parts of a word that there are not."""
+    if unknown := [part for part in parts if part not in VOCABULARY_PARTS]:
+        raise ValueError(f"`{name}` holds {unknown}; choose among {', '.join(VOCABULARY_PARTS)}.")
 
 
 def fill_in_tags(
@@ -422,11 +410,9 @@ def fill_in_tags(
     """
     tags = list(pos)
     untagged = [number for number, words in enumerate(sentences) if len(words) and not len(tags[number])]
-    found = list(tagger([sentences[number] for number in untagged])) if untagged else []
-    if len(found) != len(untagged):
-        raise ValueError(f"The part-of-speech tagger was given {len(untagged)} sentences but tagged {len(found)}.")
-    for number, of_sentence in zip(untagged, found, strict=True):
-        tags[number] = of_sentence
+    if untagged:
+        for number, of_sentence in zip(untagged, tagger([sentences[number] for number in untagged]), strict=False):
+            tags[number] = of_sentence
     for words, of_sentence in zip(sentences, tags, strict=True):
         if len(words) != len(of_sentence):
             raise ValueError(

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from tokenizers import Regex, Tokenizer, pre_tokenizers
 
 from .checks_triaffine import shortened
-from .options_triaffine import ProcessorOptions
+from .options_triaffine import PROCESSOR_OPTIONS, ProcessorOptions
 
 DEFAULT_WORD_SPLITTER = ProcessorOptions.word_splitter
 # Longer sentences are scored in windows.
@@ -193,9 +193,8 @@ def _from_json(state: dict[str, Any]) -> pre_tokenizers.PreTokenizer:
 
 def sentence_splitter(choice: str) -> SentenceSplitter:
     """The sentence splitter that a processor's option selects: "punctuation", "lines" or "none" (one sentence)."""
-    if choice not in SENTENCE_SPLITTERS:
-        names = ", ".join(map(repr, SENTENCE_SPLITTERS))
-        raise ValueError(f"`sentence_splitter` is {choice!r}; choose one of {names}.")
+    if problem := PROCESSOR_OPTIONS["sentence_splitter"].problem(choice):
+        raise ValueError(f"`sentence_splitter` is {choice!r}; {problem}")
     return SENTENCE_SPLITTERS[choice]
 
 

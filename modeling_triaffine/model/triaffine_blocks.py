@@ -2,7 +2,7 @@
 
 Inside words are processed in blocks. The words k of a block are inside a rectangle of head and tail words only (i ≤ k,
 j ≥ k); its scores are computed, added to a running softmax and dropped. The backward pass needs p and the log-sum-exp
-of each span, and recomputes the blocks. On CUDA the package, where it is installed, computes the same by kernels.
+of each span, and recomputes the blocks. The package, where it is installed, is faster on CUDA and in prediction.
 
 A cube of scores is stored as the tensors from which its blocks are computed: `FullCube`, `ProductCube`.
 Axes: b sentence, r label, i head word, j tail word, k inside word, n contracted word, a, e, w widths; N words of a
@@ -22,8 +22,6 @@ OUTSIDE = -1e30
 BLOCK_NUMBERS = 4 * 2**20
 # Inside words of a block, at least, and blocks of a sentence, about: a third of the cube is then computed.
 BLOCK_WORDS, BLOCKS = 8, 8
-# Largest block, which fits the processor's cache (2 MB in float32), and its head words, in prediction with low rank.
-CACHED_NUMBERS, HEAD_WORDS = 2**19, 8
 
 
 class Block(NamedTuple):
@@ -40,6 +38,7 @@ class Plan(NamedTuple):
 
     batch: int
     num_words: int
+    max_width: int | None
     packed: Tensor
     blocks: tuple[Block, ...]
 
@@ -95,7 +94,7 @@ def cut_into_blocks(
     """The plan for packed words; a single block if the `counts` of words at each position are not known."""
     if counts is None:
         rows = slice(0, len(packed))
-        return Plan(batch, num_words, packed, (_block(0, num_words, num_words, max_width, rows),))
+        return Plan(batch, num_words, max_width, packed, (_block(0, num_words, num_words, max_width, rows),))
     size = max(BLOCK_WORDS, -(-num_words // BLOCKS))
     size = max(1, min(size, BLOCK_NUMBERS // max(1, numbers_per_word)))
     blocks = []
@@ -105,7 +104,7 @@ def cut_into_blocks(
         rows = slice(row, row + sum(counts[first:last]))
         blocks.append(_block(first, last, num_words, max_width, rows))
         row = rows.stop
-    return Plan(batch, num_words, packed, tuple(blocks))
+    return Plan(batch, num_words, max_width, packed, tuple(blocks))
 
 
 def _block(first: int, last: int, num_words: int, max_width: int | None, rows: slice) -> Block:
@@ -293,68 +292,6 @@ class _AttendInside(torch.autograd.Function):
                 scoring.add_gradients(ctx.plan, block, scoring_saved, for_values, gradients[3:])
         converted = (part.to(tensor.dtype) for part, tensor in zip(gradients, tensors, strict=True))
         return None, None, None, None, *converted
-
-
-def attend_without_gradient(attention: ProductCube, scoring: ProductCube, max_width: int | None) -> Tensor:
-    """p [B, R, N, N] of [`attend_inside`] in fewer, fused steps, which store nothing for a backward pass.
-
-    Blocks are of head words i, each with all tail and inside words of their spans.
-    """
-    batch, labels, num_words = scoring.shape()
-    dtype = torch.promote_types(scoring.tails.dtype, torch.float32)
-    p = scoring.tails.new_zeros((batch * labels, num_words, num_words), dtype=dtype)
-    queries, values = ([part.flatten(0, 1) for part in cube] for cube in (attention, scoring))
-    with torch.autocast(p.device.type, enabled=False):
-        # All blocks use the same memory: fresh pages would cost more than the arithmetic.
-        buffers = [p.new_empty(0, dtype=part.dtype) for part in (scoring.tails, scoring.tails, p)]
-        for first in range(0, num_words, HEAD_WORDS):
-            last = min(first + HEAD_WORDS, num_words)
-            stop = min(num_words, last - 1 + (max_width or num_words))
-            reach = stop - first
-            numbers = (last - first) * reach * max(reach, scoring.tails.shape[-1])
-            size = max(1, CACHED_NUMBERS // numbers)
-            for row in range(0, len(p), size):
-                rows = slice(row, row + size)
-                query, value = ([part[rows] for part in cube] for cube in (queries, values))
-                p[rows, first:last, first:stop] = attend_from_heads(query, value, first, last, stop, buffers)
-    return p.unflatten(0, (batch, labels))
-
-
-def attend_from_heads(
-    attention: Sequence[Tensor],
-    scoring: Sequence[Tensor],
-    first: int,
-    last: int,
-    stop: int,
-    buffers: Sequence[Tensor] | None = None,
-) -> Tensor:
-    """p [M, I, J] of the head words from `first` to `last`, with tail words up to `stop`, in at least float32.
-
-    attention, scoring: u, x, v [M, N, w], a row per sentence and label. buffers: memory for products and scores, in the
-    dtype of these, and for weights, in that of p.
-    """
-    pairs, scores, weights = (None, None, None) if buffers is None else buffers
-    heads, reach = (torch.arange(first, end, device=scoring[0].device) for end in (last, stop))
-    outside = (reach < heads[:, None, None]) | (reach > reach[:, None])  # [I, J, K]
-    attended = at_least_float32(_pair_scores(attention, first, last, stop, pairs, scores))
-    attended.add_(outside.flatten(0, 1).to(attended.dtype), alpha=OUTSIDE)
-    attended = torch.softmax(attended, -1, out=_emptied(weights))
-    values = _pair_scores(scoring, first, last, stop, pairs, scores)
-    return attended.mul_(values).sum(-1).unflatten(-1, (heads.shape[0], reach.shape[0]))
-
-
-def _pair_scores(
-    cube: Sequence[Tensor], first: int, last: int, stop: int, pairs: Tensor | None, scores: Tensor | None
-) -> Tensor:
-    """Scores [M, I·J, K] of the head words from `first` to `last` with tail and inside words up to `stop`."""
-    heads, insides, tails = cube
-    products = torch.mul(heads[:, first:last, None], tails[:, None, first:stop], out=_emptied(pairs))
-    return torch.bmm(products.flatten(1, 2), insides[:, first:stop].mT, out=_emptied(scores))
-
-
-def _emptied(buffer: Tensor | None) -> Tensor | None:
-    """The buffer as an argument `out`, which then takes any shape and reuses its memory."""
-    return None if buffer is None else buffer.resize_(0)
 
 
 def at_least_float32(values: Tensor) -> Tensor:

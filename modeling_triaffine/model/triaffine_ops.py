@@ -27,7 +27,6 @@ from .triaffine_blocks import (
     ProductCube,
     at_least_float32,
     attend_inside,
-    attend_without_gradient,
     plan_blocks,
 )
 from .triaffine_weights import ACCELERATION, FullWeight, contract_pairs, contract_words, hold_weight, pad_boundaries
@@ -219,7 +218,7 @@ def span_scores(
     batch, num_words = attention.insides.shape[:2]
     chunk, numbers = _chunk_labels(attention, scoring)
     plan = plan_blocks(lengths, num_words, max_width, packed, numbers)
-    kernels = ACCELERATION.span_kernels(lengths.device)
+    kernels = ACCELERATION.span_kernels(lengths.device, attention.is_full or scoring.is_full)
     # The candidates need a few rows of s: it is stored if it is smaller than the contracted words of one label.
     keep = attention.is_full and attention.labels == scoring.labels and kernels is None
     keep = keep and batch * scoring.labels * num_words**3 <= len(plan.packed) * attention.width**2
@@ -230,8 +229,6 @@ def span_scores(
         scores = shared_attention.expand_labels(values) if shared_attention else attention.cube(labels, plan)
         if kernels is not None:
             return kernels(plan, scores, values), None
-        if isinstance(scores, ProductCube) and isinstance(values, ProductCube) and not torch.is_grad_enabled():
-            return attend_without_gradient(scores, values, max_width), None
         return attend_inside(plan, scores, values, keep)
 
     results = []

@@ -42,8 +42,8 @@ class Acceleration:
         multiply_transposed: left · rightᵀ, [n, k] and [m, k] → [n, m].
         write_product: (left, right, result, add) writes leftᵀ · right, [n, m] and [n, k] → [m, k], to `result`, or adds
             it to what is there.
-        span_kernels: (device) → a function of plan, attention and scoring that returns the p of [`attend_inside`]; None
-            if there is none for the device.
+        span_kernels: (device, whether a tensor is full) → a function of plan, attention and scoring that returns the p
+            of [`attend_inside`]; None if there is none.
         find_quantizer: (choice, dtype, device) → a function that quantizes the encoder of a model and returns the
             model. ValueError for a choice, dtype or device that it does not have, ImportError if it lacks a package.
     """
@@ -51,7 +51,7 @@ class Acceleration:
     linear_layers: Callable[[nn.Module], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext
     multiply_transposed: Callable[[Tensor, Tensor], Tensor] = lambda left, right: left @ right.mT
     write_product: Callable[[Tensor, Tensor, Tensor, bool], None] = _write_product
-    span_kernels: Callable[[torch.device], Callable[..., Tensor] | None] = lambda device: None
+    span_kernels: Callable[[torch.device, bool], Callable[..., Tensor] | None] = lambda device, is_full: None
     find_quantizer: Callable[[str, Any, Any], Callable[[Any], Any]] = _no_quantizer
 
 

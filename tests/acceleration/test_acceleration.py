@@ -41,7 +41,7 @@ def test_products_are_the_same_with_and_without_the_package(plain, add):
 
 
 def test_without_the_package_there_are_no_kernels_and_no_int8(plain):
-    assert plain.span_kernels(torch.device("cuda")) is None
+    assert plain.span_kernels(torch.device("cuda"), False) is None
     assert isinstance(plain.linear_layers(torch.nn.Identity()), contextlib.nullcontext)
     with pytest.raises(ImportError, match=r"pip install 'modeling_triaffine\[onnx\]', and import modeling_triaffine"):
         plain.find_quantizer("int8", None, None)
