@@ -15,7 +15,7 @@ from unittest import mock
 import torch
 
 from modeling_triaffine.acceleration import onednn
-from modeling_triaffine.model.triaffine_ops import free_bytes
+from modeling_triaffine.acceleration.full_tensors import free_bytes
 
 CLOCKS = {"wall": time.perf_counter, "processor": time.process_time}
 

@@ -8,11 +8,11 @@ import sys
 import pytest
 import torch
 
+from modeling_triaffine.acceleration.full_tensors import free_bytes
 from modeling_triaffine.commands.options import check_device
 from modeling_triaffine.environment import describe_machine, describe_processor
 from modeling_triaffine.errors import INTERRUPTED, ending_plainly
 from modeling_triaffine.files import open_output
-from modeling_triaffine.model.triaffine_ops import free_bytes
 
 
 def test_standard_output_is_utf_8_whatever_the_terminal(monkeypatch):

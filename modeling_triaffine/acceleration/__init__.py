@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from .full_tensors import buffered_weight, is_recomputed
 from .int8 import find_quantizer
-from .onednn import linear_layers, multiply_transposed, write_product
+from .onednn import linear_layers
 from .prediction import attend_without_gradient
 
 if TYPE_CHECKING:  # the import of `model` registers the model with transformers, which calls `accelerate`
@@ -20,8 +21,8 @@ if TYPE_CHECKING:  # the import of `model` registers the model with transformers
 def accelerate(operations: "Acceleration") -> None:
     """Sets the operations of this folder in place of the plain ones."""
     operations.linear_layers = linear_layers
-    operations.multiply_transposed = multiply_transposed
-    operations.write_product = write_product
+    operations.full_weight = buffered_weight
+    operations.is_recomputed = is_recomputed
     operations.span_kernels = span_kernels
     operations.find_quantizer = find_quantizer
 

@@ -231,7 +231,8 @@ def attend_in_band(attention: Sequence[Tensor], scoring: Sequence[Tensor], max_w
 
 def low_rank_cube(factor: TriaffineFactor) -> Tensor:
     """[`TriaffineFactor.whole_cube`] of low-rank factors without their full tensor: [B, R, i, j, k]."""
-    heads, insides, tails = (project(*part) for part in zip(factor[:3], factor.weight, strict=True))
+    weight: Any = factor.weight
+    heads, insides, tails = (project(*part) for part in zip(factor[:3], weight, strict=True))
     pairs = (heads.unsqueeze(3) * tails.unsqueeze(2)).flatten(2, 3)
     cube: Tensor = (pairs @ insides.mT).unflatten(2, (heads.shape[2], tails.shape[2]))
     return cube

@@ -10,7 +10,7 @@ from transformers import initialization as init
 
 from .configuration_triaffine import TriaffineConfig
 from .triaffine_ops import AdditiveFactor, Factor, TriaffineFactor, TriaffineWeight, append_one
-from .triaffine_weights import hold_weight
+from .triaffine_weights import ACCELERATION
 
 HeadsAndTails = tuple[Tensor, Tensor]  # each [B, N, d]
 
@@ -52,7 +52,7 @@ class TriaffineTensor(nn.Module):
     def forward(self) -> TriaffineWeight:
         """The weights for one forward pass, shared by all contractions of that pass."""
         if self.rank is None:
-            return hold_weight(self.weight)
+            return ACCELERATION.full_weight(self.weight)
         return self.head, self.inside, self.tail
 
     @torch.no_grad()

@@ -6,7 +6,7 @@ serves, builds the handler on the repository's files and calls it with the body 
     {"inputs": "IL-2 gene expression", "parameters": {"threshold": 0.5, "overlap": "nested"}}
 
 The answer is the list of entities that the pipeline finds; for a list of texts a list of such lists. `parameters` may
-be left out. A request that cannot be answered raises ValueError: the endpoint answers it with status 400 and the
+be left out. A request that cannot be answered raises an error: the endpoint answers it with status 400 and the
 message. The model's own code is loaded by transformers, as anywhere else.
 """
 
@@ -30,21 +30,10 @@ class EndpointHandler:
 
     def __call__(self, data: dict[str, Any]) -> list[Any]:
         """Entities of `inputs`: {"entity_group", "score", "word", "start", "end"} each, the end exclusive."""
-        if not isinstance(data, dict) or "inputs" not in data:
-            raise ValueError('The request must be an object with `inputs`: {"inputs": "A text."}.')
-        texts = data["inputs"] if isinstance(data["inputs"], list) else [data["inputs"]]
-        if not all(isinstance(text, str) for text in texts):
-            raise ValueError('`inputs` must be a text or a list of texts: {"inputs": "A text."}.')
-        return self.find_entities(data["inputs"], **read_parameters(data.get("parameters")))
-
-
-def read_parameters(parameters: Any) -> dict[str, Any]:
-    """The pipeline's parameters; it checks their values itself."""
-    if parameters is None:
-        return {}
-    if not isinstance(parameters, dict):
-        raise ValueError('`parameters` must be an object: {"threshold": 0.5}.')
-    unknown = ", ".join(map(repr, sorted(set(parameters) - set(PARAMETERS))))
-    if unknown:
-        raise ValueError(f"`parameters` knows {', '.join(PARAMETERS)}, but not {unknown}.")
-    return parameters
+        parameters = data.get("parameters") or {}
+        if "inputs" not in data or not {*parameters} <= {*PARAMETERS}:
+            raise ValueError(
+                f'The request must be an object with `inputs`: {{"inputs": "A text."}}, and if wanted `parameters`: '
+                f"{', '.join(PARAMETERS)}."
+            )
+        return self.find_entities(data["inputs"], **parameters)

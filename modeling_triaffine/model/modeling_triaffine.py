@@ -109,11 +109,7 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path: Any, *args: Any, **kwargs: Any) -> Any:
         wants_report = kwargs.pop("output_loading_info", False)
-        if kwargs.get("use_safetensors") is False:
-            raise ValueError(
-                "`use_safetensors` is False: pickled weights can run code and are never read; leave it out."
-            )
-        kwargs["use_safetensors"] = True
+        kwargs["use_safetensors"] = True  # pickles could run code
         where = f"The weights in {pretrained_model_name_or_path}"
         if pretrained_model_name_or_path is not None:
             check_index(pretrained_model_name_or_path, kwargs)
@@ -168,18 +164,6 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         # transformers notes which layers an encoder can return when one is built; in this process none may have been.
         with torch.device("meta"):
             AutoModel.from_config(self.config.encoder_config, trust_remote_code=False)
-
-    def save_pretrained(  # type: ignore[override]
-        self,
-        save_directory: Any,
-        is_main_process: bool = True,
-        state_dict: dict[str, Tensor] | None = None,
-        push_to_hub: bool = False,
-        **options: Any,
-    ) -> None:
-        """As in transformers; a push is of the whole repository, by the main process."""
-        options |= {"is_main_process": is_main_process, "state_dict": state_dict}
-        super().save_pretrained(save_directory, push_to_hub and is_main_process, **options)
 
     def push_to_hub(  # type: ignore[override]
         self, repo_id: str, *, private: bool | None = True, **options: Any
@@ -273,12 +257,9 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
             output_attentions = self.config.output_attentions
         if output_hidden_states is None:
             output_hidden_states = self.config.output_hidden_states
+        states, layers = self._encode(input_ids, attention_mask, token_type_ids, output_hidden_states)
         longest = None if labels is None else labels.shape[1]
-        hidden, layers = self._represent_words(
-            *(input_ids, attention_mask, word_index, num_words, token_type_ids, word_ids, pos_ids, char_ids),
-            longest=longest,
-            output_hidden_states=output_hidden_states,
-        )
+        hidden = self._pool_words(states, word_index, num_words, longest, word_ids, pos_ids, char_ids)
         output = dict(self.head(hidden, num_words, labels, packed_words, targets))
         if not output_attentions:
             output = {name: value for name, value in output.items() if not name.endswith("_attentions")}
@@ -298,29 +279,16 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         char_ids: Tensor | None = None,
     ) -> Tensor:
         """h_1 … h_N of each sentence (section 2), the input of the head: [B, N, H]; arguments as in `forward`."""
-        words, _ = self._represent_words(
-            input_ids, attention_mask, word_index, num_words, token_type_ids, word_ids, pos_ids, char_ids
-        )
-        return words
+        states, _ = self._encode(input_ids, attention_mask, token_type_ids)
+        return self._pool_words(states, word_index, num_words, None, word_ids, pos_ids, char_ids)
 
-    def _represent_words(
-        self,
-        input_ids: Tensor,
-        attention_mask: Tensor,
-        word_index: Tensor,
-        num_words: Tensor,
-        token_type_ids: Tensor | None,
-        word_ids: Tensor | None,
-        pos_ids: Tensor | None,
-        char_ids: Tensor | None,
-        longest: int | None = None,
-        output_hidden_states: bool | None = False,
-    ) -> tuple[Tensor, tuple[Tensor, ...] | None]:
-        """Words [B, N, H] and the encoder's layers; `longest` is N if it is known without waiting for the device."""
-        states, layers = self._encode(input_ids, attention_mask, token_type_ids, output_hidden_states)
+    def _pool_words(
+        self, states: Tensor, word_index: Tensor, num_words: Tensor, longest: int | None, *parts: Tensor | None
+    ) -> Tensor:
+        """Sub-word states and ids of word parts → [B, N, H]; `longest` is N if known without waiting for the device."""
         longest = max(1, int(num_words.max())) if longest is None else longest
         words = pool_subwords(states.reshape(*word_index.shape, -1), word_index, longest, self.config.subword_pooling)
-        return self.words(words, num_words, word_ids, pos_ids, char_ids).to(self.head.label_bias.dtype), layers
+        return self.words(words, num_words, *parts).to(self.head.label_bias.dtype)
 
     def _encode(
         self,

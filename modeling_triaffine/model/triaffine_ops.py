@@ -10,7 +10,6 @@ of the span stage never stores the cube s_ijkr: `triaffine_blocks.py`, or kernel
 contractions with full tensors are in `triaffine_weights.py`.
 """
 
-import os
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -29,15 +28,12 @@ from .triaffine_blocks import (
     attend_inside,
     plan_blocks,
 )
-from .triaffine_weights import ACCELERATION, FullWeight, contract_pairs, contract_words, hold_weight, pad_boundaries
+from .triaffine_weights import ACCELERATION, FullWeight
 
 # Full: [R, d, d+1, d+1], axes label, inside, head, tail; as a tensor, or prepared for one forward pass.
 # Low rank: head [R, d+1, ρ], inside [R, d, ρ], tail [R, d+1, ρ].
 LowRank = tuple[Tensor, Tensor, Tensor]
 TriaffineWeight = Tensor | FullWeight | LowRank
-
-# Fraction of the free memory for contracted words that are stored for the backward pass; the others are recomputed.
-KEPT_SHARE = 0.25
 
 
 def append_one(vectors: Tensor) -> Tensor:
@@ -47,7 +43,7 @@ def append_one(vectors: Tensor) -> Tensor:
 
 def num_labels(weight: TriaffineWeight) -> int:
     """R of a triaffine tensor of any kind."""
-    return len(weight if isinstance(weight, Tensor) else weight[0])
+    return len(weight[0] if isinstance(weight, tuple) else weight)
 
 
 def whole_tensor(weight: TriaffineWeight) -> Tensor:
@@ -55,7 +51,7 @@ def whole_tensor(weight: TriaffineWeight) -> Tensor:
     if isinstance(weight, Tensor):
         return weight
     if isinstance(weight, FullWeight):
-        return weight.buffer.tensor
+        return weight.tensor
     head_factor, inside_factor, tail_factor = weight
     return torch.einsum("rap,rcp,rep->rcae", head_factor, inside_factor, tail_factor)
 
@@ -79,7 +75,7 @@ class TriaffineFactor(NamedTuple):
     @property
     def width(self) -> int:
         """Width of the vectors from which blocks of the cube are computed."""
-        return self.heads.shape[-1] if self.is_full else self.weight[0].shape[-1]
+        return self.weight[0].shape[-1] if isinstance(self.weight, tuple) else self.heads.shape[-1]
 
     def whole_cube(self) -> Tensor:
         """All scores, by their definition: [B, R, i, j, k]."""
@@ -89,11 +85,11 @@ class TriaffineFactor(NamedTuple):
 
     def cube(self, labels: slice, plan: Plan) -> Cube:
         """Scores of some labels, with a full tensor of one label, in the form that is computed by blocks."""
-        heads, insides, tails = (_autocast(part) for part in self[:3])
+        heads, insides, tails = (autocast(part) for part in self[:3])
         if isinstance(self.weight, FullWeight):
             words = insides.flatten(0, 1)[plan.packed]
-            contracted = contract_words(words, self.weight, labels.start)
-            return FullCube(pad_boundaries(heads), contracted, pad_boundaries(tails))
+            contracted = self.weight.contract_words(words, labels.start)
+            return FullCube(self.weight.pad(heads), contracted, self.weight.pad(tails))
         factors = (factor[labels] for factor in self.weight)
         return ProductCube(
             *(project(part, factor) for part, factor in zip((heads, insides, tails), factors, strict=True))
@@ -140,7 +136,7 @@ class AdditiveFactor(NamedTuple):
 
     def cube(self, labels: slice, plan: Plan) -> Cube:
         """Scores of some labels, in the form that is computed by blocks: u · 1 · 1 + 1 · x · 1 + 1 · 1 · v."""
-        heads, insides, tails = (_autocast(part[:, labels]) for part in self._parts())
+        heads, insides, tails = (autocast(part[:, labels]) for part in self._parts())
         one = torch.ones_like(heads)
         parts = (heads, one, one), (one, insides, one), (one, one, tails)
         return ProductCube(*(torch.stack(part, dim=-1) for part in parts))
@@ -232,13 +228,12 @@ def span_scores(
         return attend_inside(plan, scores, values, keep)
 
     results = []
-    labels_to_keep = _labels_to_keep(attention, scoring, plan, kept_bytes)
     for first in range(0, scoring.labels, chunk):
         labels = slice(first, first + chunk)
-        if labels_to_keep is None or first < labels_to_keep:
-            results.append(score(labels))
-        else:
+        if ACCELERATION.is_recomputed(first, attention, scoring, plan, kept_bytes):
             results.append(checkpoint(score, labels, use_reentrant=False, preserve_rng_state=False))
+        else:
+            results.append(score(labels))
     cubes = [cube for _, cube in results if cube is not None]
     return SpanScores(torch.cat([p for p, _ in results], dim=1), torch.cat(cubes, dim=1) if keep else None)
 
@@ -251,30 +246,6 @@ def _chunk_labels(attention: Factor, scoring: Factor) -> tuple[int, int]:
         return 1, numbers
     chunk = max(1, min(scoring.labels, BLOCK_NUMBERS // max(1, BLOCK_WORDS * numbers)))
     return chunk, chunk * numbers
-
-
-def _labels_to_keep(attention: Factor, scoring: Factor, plan: Plan, kept_bytes: int | None) -> int | None:
-    """For how many labels contracted words are stored for backward; None without gradients or full tensors."""
-    if not (torch.is_grad_enabled() and (attention.is_full or scoring.is_full)):
-        return None
-    if kept_bytes is None:
-        kept_bytes = int(KEPT_SHARE * free_bytes(plan.packed.device))
-    of_label = sum(
-        len(plan.packed) * factor.width**2 * _autocast(factor.insides).element_size()
-        for factor in (attention, scoring)
-        if factor.is_full and factor.labels > 1
-    )
-    return kept_bytes // max(1, of_label)
-
-
-def free_bytes(device: torch.device) -> int:
-    """Free memory of the device in bytes; 0 if unknown."""
-    if device.type == "cuda":
-        cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-        return torch.cuda.mem_get_info(device)[0] + cached
-    if device.type == "cpu" and "SC_AVPHYS_PAGES" in getattr(os, "sysconf_names", ()):
-        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return 0
 
 
 def candidate_attention(
@@ -299,12 +270,12 @@ def triaffine_pairs(heads: Tensor, insides: Tensor, tails: Tensor, weight: Triaf
 
     heads and tails [B, L, d+1] (the boundaries of each span), insides [B, R, G, d] → [B, R, L, G].
     """
-    heads, insides, tails = (_autocast(part) for part in (heads, insides, tails))
+    heads, insides, tails = (autocast(part) for part in (heads, insides, tails))
     if isinstance(weight, Tensor):
-        weight = hold_weight(weight)
+        weight = ACCELERATION.full_weight(weight)
     if isinstance(weight, FullWeight):
-        firsts, lasts = (pad_boundaries(part).flatten(0, 1) for part in (heads, tails))
-        spans = contract_pairs(firsts, lasts, weight).unflatten(1, heads.shape[:2]).transpose(0, 1)
+        firsts, lasts = (weight.pad(part).flatten(0, 1) for part in (heads, tails))
+        spans = weight.contract_pairs(firsts, lasts).unflatten(1, heads.shape[:2]).transpose(0, 1)
         return spans @ insides.transpose(-1, -2)
     head_factor, inside_factor, tail_factor = weight
     spans = project(heads, head_factor) * project(tails, tail_factor)
@@ -329,11 +300,11 @@ def project(vectors: Tensor, factor: Tensor) -> Tensor:
 def _hold(factor: Factor) -> Factor:
     """The factor with its full tensor, if any, prepared for one forward pass."""
     if isinstance(factor, TriaffineFactor) and isinstance(factor.weight, Tensor):
-        return factor._replace(weight=hold_weight(factor.weight))
+        return factor._replace(weight=ACCELERATION.full_weight(factor.weight))
     return factor
 
 
-def _autocast(values: Tensor) -> Tensor:
+def autocast(values: Tensor) -> Tensor:
     """The values in autocast's precision where it is enabled."""
     device = values.device.type
     return values.to(torch.get_autocast_dtype(device)) if torch.is_autocast_enabled(device) else values

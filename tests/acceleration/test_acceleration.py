@@ -27,17 +27,17 @@ def plain():
     return copied.ACCELERATION
 
 
-@pytest.mark.parametrize("add", [False, True])
-def test_products_are_the_same_with_and_without_the_package(plain, add):
+def test_contractions_are_the_same_with_and_without_the_package(plain):
     generator = torch.Generator().manual_seed(0)
-    left, right = (torch.randn(200, 300, generator=generator) for _ in range(2))
-    results = []
-    for operations in (plain, ACCELERATION):
-        result = torch.ones(300, 300)
-        operations.write_product(left, right, result, add)
-        results.append([operations.multiply_transposed(left, right), result])
-    torch.testing.assert_close(*results, rtol=1e-5, atol=1e-4)
-    torch.testing.assert_close(results[0], [left @ right.T, left.T @ right + (1.0 if add else 0.0)])
+    tensor, insides, heads = (
+        torch.randn(shape, generator=generator) for shape in ((2, 64, 65, 65), (90, 64), (90, 65))
+    )
+    found = [
+        [weight.contract_words(insides, 1), weight.contract_pairs(heads, heads.flip(0))]
+        for weight in (operations.full_weight(tensor) for operations in (plain, ACCELERATION))
+    ]
+    torch.testing.assert_close(*found, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(found[0][0], torch.einsum("nc,cae->nae", insides, tensor[1]), rtol=1e-4, atol=1e-4)
 
 
 def test_without_the_package_there_are_no_kernels_and_no_int8(plain):

@@ -150,11 +150,11 @@ def test_damaged_or_incomplete_weights_are_refused(model_folder):
         AutoModel.from_pretrained(model_folder)
 
 
-@pytest.mark.parametrize(("options", "kind"), [({}, OSError), ({"use_safetensors": False}, ValueError)])
-def test_pickled_weights_are_never_read(model_folder, options, kind):
+@pytest.mark.parametrize("options", [{}, {"use_safetensors": False}])
+def test_pickled_weights_are_never_read(model_folder, options):
     torch.save(load_file(model_folder / WEIGHTS), model_folder / "pytorch_model.bin")
     (model_folder / WEIGHTS).unlink()
-    with pytest.raises(kind, match="safetensors"):
+    with pytest.raises(OSError, match="safetensors"):
         TriaffineForNestedNER.from_pretrained(model_folder, **options)
 
 

@@ -21,7 +21,7 @@ LOADING = {
     "force_download": False,
     "local_files_only": True,
     "revision": "main",
-    "use_safetensors": (False, ValueError),
+    "use_safetensors": False,
     "weights_only": True,
     "disable_mmap": True,
     "attn_implementation": "eager",

@@ -3,8 +3,9 @@
 import pytest
 import torch
 
-from modeling_triaffine.model import triaffine_weights
-from modeling_triaffine.model.triaffine_weights import contract_pairs, contract_words, hold_weight, pad_boundaries
+from modeling_triaffine.acceleration import full_tensors
+from modeling_triaffine.acceleration.full_tensors import buffered_weight
+from modeling_triaffine.model.triaffine_weights import FullWeight
 from tests.model.test_span_head import make_head, random_labels
 
 WORDS = torch.arange(15, dtype=torch.double).view(5, 3).cos()
@@ -15,12 +16,12 @@ ONE_WORD, ONE_PAIR = torch.ones(1, 3, dtype=torch.double), torch.ones(1, 4, dtyp
 def make_weight():
     torch.manual_seed(0)
     parameter = torch.nn.Parameter(torch.randn(2, 3, 4, 4, dtype=torch.double))
-    return parameter, hold_weight(parameter)
+    return parameter, buffered_weight(parameter)
 
 
 def loss_of(weight):
-    contracted = [contract_words(WORDS, weight, label).square().sum() for label in (0, 1)]
-    return torch.stack(contracted).sum() + contract_pairs(PAIRS, PAIRS.flip(0), weight).square().sum()
+    contracted = [weight.contract_words(WORDS, label).square().sum() for label in (0, 1)]
+    return torch.stack(contracted).sum() + weight.contract_pairs(PAIRS, PAIRS.flip(0)).square().sum()
 
 
 def expected_gradient(parameter):
@@ -29,18 +30,18 @@ def expected_gradient(parameter):
     return torch.autograd.grad(contracted.square().sum() + spans.square().sum(), parameter)[0]
 
 
-def test_gradients_of_all_contractions_arrive_and_accumulate():
-    parameter, weight = make_weight()
+@pytest.mark.parametrize("form", [FullWeight, buffered_weight], ids=["plain", "buffered"])
+def test_gradients_of_all_contractions_arrive_and_accumulate(form):
+    parameter, _ = make_weight()
     expected = expected_gradient(parameter)
-    loss_of(weight).backward()
-    torch.testing.assert_close(parameter.grad, expected)
-    loss_of(hold_weight(parameter)).backward()
-    torch.testing.assert_close(parameter.grad, 2 * expected)
+    for times in (1, 2):
+        loss_of(form(parameter)).backward()
+        torch.testing.assert_close(parameter.grad, times * expected)
 
 
 def test_label_without_any_contraction_has_gradient_zero():
     parameter, weight = make_weight()
-    contract_words(ONE_WORD, weight, 1).sum().backward()
+    weight.contract_words(ONE_WORD, 1).sum().backward()
     assert (parameter.grad[0] == 0).all()
     assert (parameter.grad[1] == 1).all()
 
@@ -50,7 +51,7 @@ def test_contraction_of_all_labels_beside_one_of_a_single_label(order):
     parameter, weight = make_weight()
     total = torch.zeros((), dtype=torch.double)
     for label in order:  # what is made last comes first in the backward pass
-        made = contract_pairs(ONE_PAIR, ONE_PAIR, weight) if label is None else contract_words(ONE_WORD, weight, label)
+        made = weight.contract_pairs(ONE_PAIR, ONE_PAIR) if label is None else weight.contract_words(ONE_WORD, label)
         total = total + made.sum()
     total.backward()
     assert (parameter.grad[0] == 2).all()
@@ -60,7 +61,7 @@ def test_contraction_of_all_labels_beside_one_of_a_single_label(order):
 def test_gradients_left_by_a_partial_backward_are_forgotten():
     parameter, weight = make_weight()
     words = ONE_WORD.clone().requires_grad_()
-    loss = contract_words(words, weight, 0).sum()
+    loss = weight.contract_words(words, 0).sum()
     torch.autograd.grad(loss, words, retain_graph=True)
     loss.backward()
     assert (parameter.grad[0] == 1).all()
@@ -69,16 +70,16 @@ def test_gradients_left_by_a_partial_backward_are_forgotten():
 def test_gradient_of_a_tensor_that_is_computed():
     scale = torch.ones((), dtype=torch.double, requires_grad=True)
     parameter, _ = make_weight()
-    loss = loss_of(hold_weight(scale * parameter))
+    loss = loss_of(buffered_weight(scale * parameter))
     loss.backward()
     torch.testing.assert_close(scale.grad, (parameter * expected_gradient(parameter)).sum())
 
 
 def test_frozen_tensor():
     parameter, _ = make_weight()
-    weight = hold_weight(parameter.requires_grad_(False))
+    weight = buffered_weight(parameter.requires_grad_(False))
     words = ONE_WORD.clone().requires_grad_()
-    contract_words(words, weight, 0).sum().backward()
+    weight.contract_words(words, 0).sum().backward()
     torch.testing.assert_close(words.grad, parameter[0].sum((1, 2)).view(1, 3))
     assert parameter.grad is None
 
@@ -94,13 +95,13 @@ def test_padding_for_tensor_cores_changes_nothing(monkeypatch):
     """What happens on CUDA: a, e padded to whole multiples, here on the CPU."""
     expected_parameter, weight = make_weight()
     loss_of(weight).backward()
-    monkeypatch.setattr(triaffine_weights, "_padding", lambda values: -values.shape[-1] % 8)
+    monkeypatch.setattr(full_tensors, "_padding", lambda values: -values.shape[-1] % 8)
     parameter, weight = make_weight()
-    heads, tails = pad_boundaries(PAIRS), pad_boundaries(PAIRS.flip(0))
+    heads, tails = weight.pad(PAIRS), weight.pad(PAIRS.flip(0))
     assert heads.shape == (2, 8)
-    contracted = [contract_words(WORDS, weight, label) for label in (0, 1)]
+    contracted = [weight.contract_words(WORDS, label) for label in (0, 1)]
     assert contracted[0].shape == (5, 8, 8)
-    loss = torch.stack(contracted).square().sum() + contract_pairs(heads, tails, weight).square().sum()
+    loss = torch.stack(contracted).square().sum() + weight.contract_pairs(heads, tails).square().sum()
     loss.backward()
     torch.testing.assert_close(parameter.grad, expected_parameter.grad)
 

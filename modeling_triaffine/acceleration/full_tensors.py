@@ -1,0 +1,221 @@
+"""Contractions with a full triaffine tensor, and the buffer to which they add its gradient.
+
+The tensor, [R, d, d+1, d+1], is most of the model. It is never permuted or copied, and has one gradient of its size per
+forward pass: the contractions of both stages add their parts label by label to a buffer, which autograd delivers to the
+parameter after the last of them.
+
+Axes: n words or pairs, a and e the widths of head and tail vectors. On CUDA these are padded with zeros from d+1 to a
+multiple of 8, so that every product can run on tensor cores.
+"""
+
+import os
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+from torch.nn import functional
+
+from ..model.triaffine_blocks import Plan
+from ..model.triaffine_ops import Factor, autocast
+from ..model.triaffine_weights import FullWeight
+from .onednn import multiply_transposed, write_product
+
+# The axes of d+1 are padded to a multiple of this on CUDA: 16 bytes in half precision.
+ALIGNMENT = 8
+# Fraction of the free memory for contracted words that are stored for the backward pass; the others are recomputed.
+KEPT_SHARE = 0.25
+
+
+class GradientBuffer:
+    """The gradient of a tensor, to which the contractions of one forward pass add their parts, label by label.
+
+    It belongs to one run of the backward pass: parts of an earlier, partial run (`autograd.grad` of something else
+    through the same graph) are discarded.
+
+    Args:
+        tensor: [R, d, d+1, d+1].
+    """
+
+    def __init__(self, tensor: Tensor):
+        self.tensor = tensor
+        self.backward_run: int | None = None
+        self.gradient: Tensor | None = None
+        self.written: set[int] = set()
+
+    def add(self, labels: slice, left: Tensor, right: Tensor) -> None:
+        """gradient[labels] += leftᵀ · right, left [n, r·d] for r labels, right [n, a, e]."""
+        run = torch._C._current_graph_task_id()  # has no public name
+        if run != self.backward_run:
+            self.backward_run, self.written = run, set()
+            self.gradient = torch.empty_like(self.tensor, requires_grad=False, memory_format=torch.contiguous_format)
+        assert self.gradient is not None
+        part = self.gradient[labels].flatten(0, 1)  # [r·d, d+1, d+1]
+        wanted = set(range(labels.start, labels.stop))
+        first = not self.written & wanted
+        if not first:
+            self._zero(wanted - self.written)
+        self.written |= wanted
+        if right.dtype == part.dtype and right.shape[1:] == part.shape[1:]:
+            write_product(left, right.flatten(1), part.flatten(1), not first)
+            return
+        product = (left.mT @ right.flatten(1)).unflatten(1, right.shape[1:])[:, : part.shape[1], : part.shape[2]]
+        part.copy_(product) if first else part.add_(product)
+
+    def _zero(self, labels: set[int]) -> None:
+        assert self.gradient is not None
+        for label in labels:
+            self.gradient[label].zero_()
+
+    def take(self) -> Tensor | None:
+        """Returns the gradient and empties the buffer; None if nothing was added."""
+        if self.gradient is None:
+            return None
+        self._zero(set(range(len(self.gradient))) - self.written)
+        gradient, self.gradient, self.backward_run = self.gradient, None, None
+        return gradient
+
+
+class _Deliver(torch.autograd.Function):
+    """Delivers the buffered gradient to the tensor. Its output has no content, it links contractions and tensor."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: Tensor, buffer: GradientBuffer) -> Tensor:
+        ctx.buffer = buffer
+        return tensor.new_zeros(())
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, _: Tensor) -> tuple[Tensor | None, None]:
+        return ctx.buffer.take(), None
+
+
+class BufferedWeight(FullWeight):
+    """A full tensor whose gradient the contractions add to one buffer."""
+
+    def __init__(self, tensor: Tensor):
+        self.tensor = tensor
+        self.detached = tensor.detach()
+        self.buffer = GradientBuffer(tensor)
+        # A scalar argument of every contraction, through which autograd runs `_Deliver` after all of them.
+        self.ticket = _Deliver.apply(tensor, self.buffer)
+
+    def pad(self, boundaries: Tensor) -> Tensor:
+        """On CUDA padded to a multiple of 8."""
+        padding = _padding(boundaries)
+        return functional.pad(boundaries, (0, padding)) if padding else boundaries
+
+    def contract_words(self, insides: Tensor, label: int) -> Tensor:
+        return _ContractWords.apply(insides, self.ticket, self.detached, self.buffer, label)
+
+    @torch.compiler.disable
+    def contract_pairs(self, heads: Tensor, tails: Tensor) -> Tensor:
+        return _ContractPairs.apply(heads, tails, self.ticket, self.detached, self.buffer)
+
+
+@torch.compiler.disable
+def buffered_weight(tensor: Tensor) -> FullWeight:
+    """Prepares the tensor for the contractions of one forward pass."""
+    return BufferedWeight(tensor)
+
+
+class _ContractWords(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, insides: Tensor, ticket: Tensor, tensor: Tensor, buffer: GradientBuffer, label: int
+    ) -> Tensor:
+        ctx.save_for_backward(insides, tensor)
+        ctx.buffer, ctx.labels = buffer, slice(label, label + 1)
+        weight = _of_labels(tensor, ctx.labels, insides.dtype)
+        return multiply_transposed(insides, weight.flatten(1).mT).unflatten(1, weight.shape[1:])
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        insides, tensor = ctx.saved_tensors
+        for_insides = None
+        if ctx.needs_input_grad[0]:
+            weight = _of_labels(tensor, ctx.labels, gradient.dtype)
+            for_insides = multiply_transposed(gradient.flatten(1), weight.flatten(1))
+        if ctx.needs_input_grad[1]:
+            ctx.buffer.add(ctx.labels, insides, gradient)
+        return for_insides, gradient.new_zeros(()), None, None, None
+
+
+class _ContractPairs(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, heads: Tensor, tails: Tensor, ticket: Tensor, tensor: Tensor, buffer: GradientBuffer
+    ) -> Tensor:
+        ctx.save_for_backward(heads, tails, tensor)
+        ctx.buffer = buffer
+        outer = _outer(heads, tails).flatten(1)
+        weights = (_of_labels(tensor, labels, heads.dtype) for labels in _groups(tensor, heads))
+        spans = [multiply_transposed(outer, weight.flatten(1)) for weight in weights]
+        return torch.cat(spans, dim=1).unflatten(1, tensor.shape[:2]).transpose(0, 1)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        heads, tails, tensor = ctx.saved_tensors
+        outer = _outer(heads, tails)
+        gradient = gradient.transpose(0, 1).flatten(1)  # [n, R·d]
+        for_outer = gradient.new_zeros(())
+        dim = tensor.shape[1]
+        for labels in _groups(tensor, heads):
+            part = gradient[:, labels.start * dim : labels.stop * dim]
+            product = multiply_transposed(part, _of_labels(tensor, labels, gradient.dtype).flatten(1).mT)
+            for_outer = for_outer.add_(product) if labels.start else product
+            if ctx.needs_input_grad[2]:
+                ctx.buffer.add(labels, part, outer)
+        for_outer = for_outer.view_as(outer)
+        for_heads = (for_outer @ tails.unsqueeze(-1)).squeeze(-1)
+        for_tails = (heads.unsqueeze(-2) @ for_outer).squeeze(-2)
+        return for_heads, for_tails, gradient.new_zeros(()), None, None
+
+
+def _outer(heads: Tensor, tails: Tensor) -> Tensor:
+    """[n, a] and [n, e] → [n, a, e]."""
+    return heads.unsqueeze(-1) * tails.unsqueeze(-2)
+
+
+def _groups(tensor: Tensor, like: Tensor) -> list[slice]:
+    """Labels that are contracted together: all, or one by one if they must be cast or padded first."""
+    if tensor.dtype == like.dtype and not _padding(tensor):
+        return [slice(0, len(tensor))]
+    return [slice(label, label + 1) for label in range(len(tensor))]
+
+
+def _of_labels(tensor: Tensor, labels: slice, dtype: torch.dtype) -> Tensor:
+    """W of some labels [r·d, a, e], cast and padded; a view if neither is necessary."""
+    of_labels = tensor[labels].flatten(0, 1).to(dtype)
+    padding = _padding(of_labels)
+    return functional.pad(of_labels, (0, padding, 0, padding)) if padding else of_labels
+
+
+def _padding(values: Tensor) -> int:
+    return -values.shape[-1] % ALIGNMENT if values.is_cuda else 0
+
+
+def is_recomputed(label: int, attention: Factor, scoring: Factor, plan: Plan, kept_bytes: int | None) -> bool:
+    """Whether the contracted words of a label are recomputed in the backward pass: they exceed the memory for them."""
+    if not (torch.is_grad_enabled() and (attention.is_full or scoring.is_full)):
+        return False
+    if kept_bytes is None:
+        kept_bytes = int(KEPT_SHARE * free_bytes(plan.packed.device))
+    of_label = sum(
+        len(plan.packed) * factor.width**2 * autocast(factor.insides).element_size()
+        for factor in (attention, scoring)
+        if factor.is_full and factor.labels > 1
+    )
+    return label >= kept_bytes // max(1, of_label)
+
+
+def free_bytes(device: torch.device) -> int:
+    """Free memory of the device in bytes; 0 if unknown."""
+    if device.type == "cuda":
+        cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        return torch.cuda.mem_get_info(device)[0] + cached
+    if device.type == "cpu" and "SC_AVPHYS_PAGES" in getattr(os, "sysconf_names", ()):
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return 0
