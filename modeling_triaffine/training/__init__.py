@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .arguments import NestedNERTrainingArguments
-    from .own_metrics import EntityPrediction
+    from .scoring_trainer import EntityPrediction
     from .start import start_from_recipe
     from .trainer import NestedNERTrainer
 
 __all__ = ["EntityPrediction", "NestedNERTrainer", "NestedNERTrainingArguments", "start_from_recipe"]
 
 _MODULES = {
-    "EntityPrediction": "own_metrics",
+    "EntityPrediction": "scoring_trainer",
     "NestedNERTrainer": "trainer",
     "NestedNERTrainingArguments": "arguments",
     "start_from_recipe": "start",

@@ -2,9 +2,10 @@
 
 import logging
 import math
-import types
+from collections.abc import Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -40,25 +41,34 @@ def without_effect(name: str) -> str:
     return f"{name} has no effect in this trainer: {WITHOUT_EFFECT[name]}. Leave it out."
 
 
-def check_arguments(args: TrainingArguments) -> None:
-    """Raises ValueError for options of transformers that NestedNERTrainer ignores or cannot follow."""
+def check_arguments(args: TrainingArguments, options: Mapping[str, Any] = MappingProxyType({})) -> None:
+    """Raises ValueError for arguments, or `options` of a trainer, that NestedNERTrainer ignores or cannot follow."""
     defaults = TrainingArguments.__dataclass_fields__
-    for name in WITHOUT_EFFECT.keys() & defaults.keys():
-        if getattr(args, name) not in (defaults[name].default, []):
-            raise ValueError(without_effect(name))
-    if args.push_to_hub and args.hub_strategy != HubStrategy.END:
-        raise ValueError(
-            f"hub_strategy is {HubStrategy(args.hub_strategy).value!r}, but uploads during training would replace the "
-            "published model with an unfinished one; set hub_strategy to 'end'."
-        )
-    if args.fp16 and args.device.type == "cpu":
-        raise ValueError("fp16 has no effect on a CPU. Leave it out, or choose bf16.")
+    changed = {name for name in WITHOUT_EFFECT if options.get(name) is not None}
+    changed |= {
+        name
+        for name in WITHOUT_EFFECT.keys() & defaults.keys()
+        if getattr(args, name) not in (defaults[name].default, [])
+    }
     config: Any = args.accelerator_config
-    if config.dispatch_batches or config.split_batches:
-        raise ValueError(
+    problems = [
+        *((True, without_effect(name)) for name in changed),
+        (
+            args.push_to_hub and args.hub_strategy != HubStrategy.END,
+            f"hub_strategy is {HubStrategy(args.hub_strategy).value!r}, but uploads during training would replace the "
+            "published model with an unfinished one; set hub_strategy to 'end'.",
+        ),
+        (args.fp16 and args.device.type == "cpu", "fp16 has no effect on a CPU. Leave it out, or choose bf16."),
+        (
+            config.dispatch_batches or config.split_batches,
             "accelerator_config sets dispatch_batches or split_batches, which divide a batch among the processes. "
-            "Here every process makes its own batches; leave both out."
-        )
+            "Here every process makes its own batches; leave both out.",
+        ),
+        *(args._conflicts() if isinstance(args, NestedNERTrainingArguments) else ()),
+    ]
+    for is_there, problem in problems:
+        if is_there:
+            raise ValueError(problem)
 
 
 def _readable_by_argparse(cls: Any) -> Any:
@@ -66,7 +76,7 @@ def _readable_by_argparse(cls: Any) -> Any:
     for name, one in cls.__dataclass_fields__.items():
         if declared := one.metadata.get(DECLARED):
             cls.__dataclass_fields__[name] = copied = copy(one)  # the declaration's own field stays as it is
-            copied.metadata = types.MappingProxyType({"help": declared.doc.replace("%", "%%")})
+            copied.metadata = MappingProxyType({"help": declared.doc.replace("%", "%%")})
     return cls
 
 
@@ -101,12 +111,14 @@ class NestedNERTrainingArguments(TrainingOptions, TrainingArguments):
             self.bf16 = multiplies_bfloat16()
             if not self.bf16:
                 logger.warning("This processor multiplies float32 faster than bfloat16; training computes in float32.")
-        self._check_numbers()
+        for name, declared in OWN_OPTIONS.items():
+            value = getattr(self, name, None)
+            if value is not None and (declared.meanings or declared.type in (int, float)):
+                setattr(self, name, read_value(declared, value))
         is_evaluated = self.eval_strategy != IntervalStrategy.NO
         self.load_best_model_at_end &= is_evaluated
         if self.save_strategy is None:
             self.save_strategy = self.eval_strategy if is_evaluated else "epoch"
-        self._check_steps()
         if self.save_steps is None:
             in_steps = self.save_strategy == self.eval_strategy == IntervalStrategy.STEPS
             self.save_steps = (self.eval_steps or self.logging_steps) if in_steps else 500
@@ -117,13 +129,6 @@ class NestedNERTrainingArguments(TrainingOptions, TrainingArguments):
             mode = "max" if self.greater_is_better else "min"  # PyTorch's default lowers the rates while F1 rises
             given: Any = self.lr_scheduler_kwargs or {}
             self.lr_scheduler_kwargs = {"mode": mode, **given}
-        if self.max_subwords_per_batch is not None:
-            self._check_batches_by_subwords()
-        self._check_parallelism()
-        if self.remove_unused_columns:
-            raise ValueError(
-                "remove_unused_columns is on, but batches are encoded from all columns of the records; leave it off."
-            )
 
     def epochs_for_min_steps(self, batches: int) -> float:
         """`num_train_epochs`, or the first number of epochs, of so many batches, with `min_steps` updates."""
@@ -137,54 +142,42 @@ class NestedNERTrainingArguments(TrainingOptions, TrainingArguments):
         )
         return epochs
 
-    def _check_steps(self) -> None:
-        """Raises ValueError for numbers of updates between evaluations or checkpoints that come at other times."""
+    def _conflicts(self) -> Iterator[tuple[Any, str]]:
+        """Whether there is a problem, and which: options that exclude each other, or train nothing."""
+        by_subwords, averages = self.max_subwords_per_batch is not None, self.ema_decay is not None
+        yield (
+            self.max_steps <= 0 and not 0 < self.num_train_epochs < math.inf,
+            f"num_train_epochs is {self.num_train_epochs:g} and max_steps {self.max_steps}, so there is nothing to "
+            "train; set one of them above 0. To score without training, set do_train to False.",
+        )
         for name, strategy in (("eval_steps", self.eval_strategy), ("save_steps", self.save_strategy)):
             steps, default = getattr(self, name), TrainingArguments.__dataclass_fields__[name].default
-            if steps not in (None, default) and strategy not in (IntervalStrategy.STEPS, IntervalStrategy.NO):
-                raise ValueError(
-                    f"{name} is {float(steps):g}, but {name.replace('steps', 'strategy')} is "
-                    f"{getattr(strategy, 'value', strategy)!r}. Set eval_strategy and save_strategy to 'steps', or "
-                    f"leave {name} out."
-                )
-
-    def _check_numbers(self) -> None:
-        """Raises ValueError for numbers with which training is not possible."""
-        for name, declared in OWN_OPTIONS.items():
-            value = getattr(self, name, None)
-            if value is not None and (declared.meanings or declared.type in (int, float)):
-                setattr(self, name, read_value(declared, value))
-        if not (self.max_steps > 0 or 0 < self.num_train_epochs < math.inf):
-            raise ValueError(
-                f"num_train_epochs is {self.num_train_epochs:g} and max_steps {self.max_steps}, so there is nothing to "
-                "train; set one of them above 0. To score without training, set do_train to False."
+            yield (
+                steps not in (None, default) and strategy not in (IntervalStrategy.STEPS, IntervalStrategy.NO),
+                f"{name} is {float(steps or 0):g}, but {name.replace('steps', 'strategy')} is "
+                f"{getattr(strategy, 'value', strategy)!r}. Set eval_strategy and save_strategy to 'steps', or leave "
+                f"{name} out.",
             )
-        if self.warmup_steps > 1 and not float(self.warmup_steps).is_integer():
-            raise ValueError(
-                f"warmup_steps is {self.warmup_steps:g}; give a whole number of updates, or a fraction below 1."
-            )
-        if self.dataloader_persistent_workers and not self.dataloader_num_workers:
-            raise ValueError("dataloader_persistent_workers needs workers; set dataloader_num_workers above 0.")
-        if 0 < self.max_steps <= self.warmup_steps:
-            raise ValueError(
-                f"warmup_steps is {self.warmup_steps:g}, but the run has {self.max_steps} updates (max_steps), so the "
-                "learning rates would never be reached. Give fewer."
-            )
-
-    def _check_batches_by_subwords(self) -> None:
-        if self.train_sampling_strategy != "group_by_length":
-            raise ValueError(
-                "max_subwords_per_batch groups sentences of similar length; it needs train_sampling_strategy "
-                "'group_by_length'."
-            )
-        if self.auto_find_batch_size:
-            raise ValueError(
-                "auto_find_batch_size sets the number of sentences in a batch, which max_subwords_per_batch replaces; "
-                "leave out one of the two."
-            )
-
-    def _check_parallelism(self) -> None:
-        if self.ema_decay is not None and (self.deepspeed or self.fsdp):
-            raise ValueError(
-                "ema_decay averages whole weights, but deepspeed and fsdp shard them; leave out one of the two."
-            )
+        yield (
+            by_subwords and self.train_sampling_strategy != "group_by_length",
+            "max_subwords_per_batch groups sentences of similar length; it needs train_sampling_strategy "
+            "'group_by_length'.",
+        )
+        yield (
+            by_subwords and self.auto_find_batch_size,
+            "auto_find_batch_size sets the number of sentences in a batch, which max_subwords_per_batch replaces; "
+            "leave out one of the two.",
+        )
+        yield (
+            averages and (self.deepspeed or self.fsdp),
+            "ema_decay averages whole weights, but deepspeed and fsdp shard them; leave out one of the two.",
+        )
+        optimizer = getattr(self.optim, "value", self.optim)
+        yield (
+            averages and optimizer.startswith("schedule_free"),
+            f"ema_decay averages weights, which {optimizer} does itself; leave out one of the two.",
+        )
+        yield (
+            self.remove_unused_columns,
+            "remove_unused_columns is on, but batches are encoded from all columns of the records; leave it off.",
+        )

@@ -1,4 +1,4 @@
-"""Batches for training and evaluation: which sentences they have, and how they are encoded.
+"""The records that a trainer is given, and their batches: which sentences they have, and how they are encoded.
 
 Sentences of similar length are batched together to reduce padding. The length is the number of sub-words that the
 encoder reads, context included, then the number of words. A batch has a number of sentences, or as many as a number of
@@ -12,16 +12,24 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+import datasets
 import numpy as np
-from datasets import Dataset
-from torch.utils.data import Sampler
+import pyarrow
+from torch.utils.data import ConcatDataset, Dataset, IterableDataset, Sampler, Subset
 from tqdm import tqdm
+from transformers import TrainingArguments
 
 from ..data.collator import encode_records, encode_words, with_fields
-from ..data.schema import CONTEXT_FIELDS
+from ..data.features import as_records, name_types
+from ..data.schema import CONTEXT_FIELDS, ENTITY_FIELDS
 from ..data.windows import Windows
 from ..model.batches_triaffine import batches_by_length, feature_size
+from ..model.configuration_triaffine import TriaffineConfig
 from ..model.processing_triaffine import TriaffineProcessor
+from ..parsing import shown
+
+# What a trainer takes as a data set.
+Records = datasets.Dataset | Sequence[Mapping[str, Any]] | Dataset[Any]
 
 # Sentences are sorted by length within pools of this many batches: large enough for little padding, small enough for
 # other batches in every epoch.
@@ -32,6 +40,134 @@ RECORDS_AT_ONCE = 1000
 RECORD_IDS = "record_ids"
 # (sub-words, words) of a sentence.
 Size = tuple[int, int]
+
+
+# ---- Records ----
+
+
+def as_dataset(records: Any, what: str) -> datasets.Dataset:
+    """A data set of records in other forms: a list, or a part of either. `what` names them in messages.
+
+    Raises:
+        ValueError: it is a stream, empty, or of another kind.
+    """
+    if isinstance(records, Subset):
+        return as_dataset(records.dataset, what).select(records.indices)
+    if isinstance(records, ConcatDataset):
+        return datasets.concatenate_datasets([as_dataset(part, what) for part in records.datasets])
+    rows: Any = records
+    is_list = isinstance(records, Sequence | Dataset) and not isinstance(records, str | IterableDataset)
+    if is_list:
+        rows = [records[row] for row in range(len(records))]
+    if problem := _problem_of_form(records, rows if is_list else None):
+        raise ValueError(f"{what} {problem}.")
+    if isinstance(records, datasets.Dataset):
+        return records if records.format["type"] == "custom" else name_types(records)  # a transform may make the types
+    columns = dict.fromkeys(column for row in rows for column in row)
+    try:
+        return datasets.Dataset.from_dict({column: [row.get(column) for row in rows] for column in columns})
+    except (pyarrow.ArrowException, TypeError) as error:
+        raise ValueError(f"{what}: a field has values of different types in its records ({error}).") from error
+
+
+def _problem_of_form(records: Any, rows: list[Any] | None) -> str:
+    """What is wrong with `records`, whose `rows` are those of a list; empty if nothing is."""
+    kind = type(records).__name__
+    if isinstance(records, Iterator | IterableDataset | datasets.IterableDataset):
+        return (
+            f"is a stream ({kind}), but batches of similar length need all sentences. Load the corpus without "
+            "streaming, or give list(stream), or the first sentences of it"
+        )
+    if rows == [] or (isinstance(records, datasets.Dataset) and not len(records)):
+        return "has 0 records"
+    if isinstance(records, datasets.Dataset) or (rows and all(isinstance(row, Mapping) for row in rows)):
+        return ""
+    kind += f" of {type(rows[0]).__name__}" if rows else ""
+    return (
+        f"is a {kind}; give a datasets.Dataset, such as a split of load_nested_ner, or a list of records with tokens "
+        "and entities"
+    )
+
+
+def plain_records(dataset: Any, what: str) -> datasets.Dataset:
+    """The dataset with rows of Python types whatever its format; the user's own transform stays."""
+    dataset = as_dataset(dataset, what)
+    if dataset.format["type"] == "custom":  # which may add the columns
+        return dataset
+    return as_records(dataset, ("tokens",), what)
+
+
+def as_datasets(train: Any, evaluation: Any) -> tuple[datasets.Dataset | None, Any]:
+    """The data sets to train and to evaluate on, as [`as_dataset`]; several of the latter are a dictionary."""
+
+    def make(records: Any, name: str) -> datasets.Dataset | None:
+        return None if records is None else as_dataset(records, f"NestedNERTrainer: {name}")
+
+    if isinstance(evaluation, Mapping):
+        return make(train, "train_dataset"), {
+            name: make(records, f"eval_dataset[{name!r}]") for name, records in evaluation.items()
+        }
+    return make(train, "train_dataset"), make(evaluation, "eval_dataset")
+
+
+def check_datasets(args: TrainingArguments, train: Any, evaluation: Any, config: TriaffineConfig) -> None:
+    """Raises ValueError for data sets of another form or with other labels, and for no record that makes a batch."""
+    named = {"train_dataset": train} | (
+        {f"eval_dataset[{name!r}]": dataset for name, dataset in evaluation.items()}
+        if isinstance(evaluation, dict)
+        else {"eval_dataset": evaluation}
+    )
+    for name, dataset in named.items():
+        # A user's transform may add the columns.
+        if dataset is not None and dataset.format["type"] != "custom":
+            as_records(dataset, ("tokens", "entities"), f"NestedNERTrainer: {name}")
+            check_types(dataset, f"NestedNERTrainer: {name}", config)
+    least = args.train_batch_size * args.world_size if args.dataloader_drop_last else 1
+    if train is not None and len(train) < least:
+        raise ValueError(
+            f"NestedNERTrainer: train_dataset has {len(train)} records, and the least is {least}: "
+            "dataloader_drop_last leaves out batches that are not full."
+        )
+
+
+def entity_types(records: datasets.Dataset, what: str) -> list[set[str]]:
+    """The types in each record; raises ValueError for entities of another form; `what` names the records."""
+    types = []
+    for row, entities in enumerate(plain_records(records, what)["entities"]):
+        if problem := _problem_of_entities(entities):
+            raise ValueError(f"{what} has {problem[0]} in row {row}{problem[1]}.")
+        types.append({entity["type"] for entity in entities})
+    return types
+
+
+def _problem_of_entities(entities: Any) -> tuple[str, str] | None:
+    """What a record has instead of entities, and what to do; None if they are in order."""
+    is_list = isinstance(entities, list) and all(isinstance(entity, dict) for entity in entities)
+    numbers = [entity["type"] for entity in entities if isinstance(entity.get("type"), int)] if is_list else []
+    if numbers:
+        remedy = "Give the names of the types, or a datasets.ClassLabel, which has the names"
+        return f"an entity of type {numbers[0]}, a number,", f", but no names for the numbers. {remedy}"
+    if not is_list or any(entity.get(name) is None for entity in entities for name in ENTITY_FIELDS):
+        remedy = f"Give a list of objects with {', '.join(ENTITY_FIELDS)}, an empty one if there is no entity"
+        return f"the entities {shown(entities)}", f". {remedy}; adapt_dataset converts other forms"
+    return None
+
+
+def check_types(records: datasets.Dataset, what: str, config: TriaffineConfig) -> None:
+    """Raises ValueError for entities whose type is not a label of the model; `what` names the records."""
+    types = entity_types(records, what)
+    unknown = set().union(*types) - {*config.entity_labels}
+    if unknown:
+        row = next(row for row, found in enumerate(types) if found & unknown)
+        name = records[row].get("id") or row
+        raise ValueError(
+            f"{what} has entities of type {', '.join(sorted(unknown))} (the first in sentence {name!r}), which the "
+            f"model has no label for; it knows {', '.join(config.entity_labels)}. Train on data with all types, or "
+            "remove these entities."
+        )
+
+
+# ---- Encoded records ----
 
 
 class EncodedRecord(dict[str, Any]):
@@ -52,7 +188,7 @@ class EncodedRecords(Sequence[Any]):
         self.windows = windows
         self.sizes: list[Size] = []
         self._features: list[dict[str, Any]] = []
-        is_fixed = not isinstance(windows.records, Dataset) or windows.records.format["type"] != "custom"
+        is_fixed = not isinstance(windows.records, datasets.Dataset) or windows.records.format["type"] != "custom"
         waiting = iter(tqdm(windows, desc="Encoding sentences", leave=False, disable=not show_progress))
         while chunk := list(islice(waiting, RECORDS_AT_ONCE)):
             features = encode_words(processor, chunk)
@@ -73,6 +209,9 @@ class EncodedRecords(Sequence[Any]):
 def _with_arrays(feature: Mapping[str, Any], dtype: type) -> dict[str, Any]:
     """The feature with copies of its arrays, of this type: a collator may write into what it is given."""
     return {name: value.astype(dtype) if isinstance(value, np.ndarray) else value for name, value in feature.items()}
+
+
+# ---- Batches ----
 
 
 class TrainingBatchSampler(Sampler[list[int]]):

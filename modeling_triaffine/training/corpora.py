@@ -20,8 +20,8 @@ from ..model.configuration_triaffine import TriaffineConfig
 from ..model.kinds_triaffine import NONE_LABEL
 from ..model.processing_triaffine import PosTagger, TriaffineProcessor
 from .arguments import NestedNERTrainingArguments
+from .batching import check_types, entity_types
 from .options import DataArguments
-from .trainer_checks import check_types, entity_types
 
 logger = logging.getLogger(__name__)
 

@@ -89,21 +89,20 @@ def choose_optimizer(trainer: Trainer, model: Any) -> tuple[Any, dict[str, Any]]
     """The class of the optimizer that the arguments choose, and its options.
 
     Raises:
-        ValueError: it cannot be made with `optim_args`, or these have no effect on it.
+        ValueError: it cannot be made, or `optim_args` have no effect on it.
     """
     arguments: Any = trainer.args
-    given, name = arguments.optim_args, _name(arguments.optim)
+    given, chosen, problem = arguments.optim_args, None, ""
     try:
         chosen = trainer.get_optimizer_cls_and_kwargs(arguments, model)
     except (AttributeError, ImportError, TypeError, ValueError) as error:
-        if not given or isinstance(error, ImportError):
-            raise ValueError(f"The optimizer {name} cannot be made: {str(error).rstrip('.')}.") from error
-        raise ValueError(
-            f"optim_args is {given!r}, with which the optimizer {name} cannot be made ({error}). Give names and values "
-            "that it takes as text, such as 'momentum=0.9,nesterov=true'."
-        ) from error
-    if given and chosen == _without_options(trainer, model):
-        raise ValueError(f"optim_args is {given!r}, which has no effect on the optimizer {name}. Leave it out.")
+        problem = f"cannot be made: {str(error).rstrip('.')}"
+    if given and chosen is not None and chosen == _without_options(trainer, model):
+        problem = "is the same as without them"
+    if chosen is None or problem:
+        options = f" with optim_args {given!r}" if given else ""
+        remedy = " Give names and values that it takes as text, such as 'momentum=0.9,nesterov=true'." if given else ""
+        raise ValueError(f"The optimizer {_name(arguments.optim)}{options} {problem}.{remedy}")
     return chosen
 
 
@@ -126,14 +125,7 @@ def averaging(optimizer_class: type[Optimizer], decay: float) -> type[Optimizer]
 
     After update t, average ← δ · average + (1 - δ) · weights with δ = min(decay, t / (t + 9)), so that early weights
     count little. The average starts with the weights after the first update.
-
-    Raises:
-        ValueError: `optimizer_class` averages weights itself.
     """
-    if hasattr(optimizer_class, "eval"):
-        raise ValueError(
-            f"ema_decay averages weights, which {optimizer_class.__name__} does itself; leave out one of the two."
-        )
 
     class AveragingOptimizer(optimizer_class):  # type: ignore[misc, valid-type]
         @torch.no_grad()

@@ -14,17 +14,14 @@ def check_sharding(fsdp_plugin: Any) -> None:
     Raises:
         ValueError: it is of FSDP 1, or saves shards instead of the whole model.
     """
-    if fsdp_plugin.fsdp_version != 2:
-        raise ValueError(
-            f"fsdp_version is {fsdp_plugin.fsdp_version}; this trainer supports FSDP 2 only. Set fsdp_version: 2, as "
-            "in examples/accelerate/fsdp.yaml."
-        )
     kind = getattr(fsdp_plugin.state_dict_type, "name", fsdp_plugin.state_dict_type)
-    if kind != "FULL_STATE_DICT":
-        raise ValueError(
-            f"fsdp_state_dict_type is {kind}, which saves shards that a model cannot be loaded from. Set "
-            "fsdp_state_dict_type: FULL_STATE_DICT, as in examples/accelerate/fsdp.yaml."
-        )
+    given, needed = {"fsdp_version": fsdp_plugin.fsdp_version, "fsdp_state_dict_type": kind}, (2, "FULL_STATE_DICT")
+    for (name, value), wanted in zip(given.items(), needed, strict=True):
+        if value != wanted:
+            raise ValueError(
+                f"{name} is {value}; this trainer supports FSDP 2 that saves whole models only, because shards cannot "
+                f"be loaded as a model. Set {name}: {wanted}, as in examples/accelerate/fsdp.yaml."
+            )
 
 
 def choose_sharded_layers(fsdp_plugin: Any, encoder: nn.Module) -> None:

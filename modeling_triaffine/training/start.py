@@ -26,11 +26,11 @@ from ..model.text_triaffine import DEFAULT_WORD_SPLITTER, SUBWORDS, composed
 from ..model.text_triaffine import word_splitter as make_word_splitter
 from ..new_model import match_low_rank_start, number_names
 from .arguments import NestedNERTrainingArguments
+from .batching import as_dataset
 from .corpora import NEEDED, Corpus, check_entities, label_names, read_corpus, tagger
 from .new_labels import Teacher, continue_with_labels
 from .options import DataArguments, ModelArguments
 from .plan import TrainingPlan, make_plan
-from .trainer_checks import as_dataset
 from .word_vectors import WordVectors, read_word_vectors
 
 logger = logging.getLogger(__name__)

@@ -5,64 +5,46 @@ entities, and resuming from complete checkpoints only. Everything else is inheri
 distributed training, logging and trackers, checkpoints and their rotation, the choice of the best one.
 """
 
-import contextlib
 import copy
 import dataclasses
 import logging
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-import datasets
 import torch
 from accelerate.utils import gather_object
-from torch.utils.data import DataLoader, Dataset, Sampler
-from transformers import TrainingArguments
+from torch.utils.data import DataLoader
+from transformers import TrainingArguments, set_seed
 from transformers.trainer import TRAINER_STATE_NAME, TRAINING_ARGS_NAME
-from transformers.trainer_utils import EvalLoopOutput, IntervalStrategy, TrainOutput
+from transformers.trainer_utils import BestRun, IntervalStrategy, TrainOutput
 
 from ..data.collator import DataCollatorForNestedNER
-from ..data.schema import Span
-from ..data.windows import Windows
-from ..evaluation.prediction import Entities, candidate_spans
-from ..evaluation.scoring import candidate_recall, score_entities, without_labels
-from ..model.decoding_triaffine import find_entities
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.repository_triaffine import broken_weights
-from .arguments import WITHOUT_EFFECT, NestedNERTrainingArguments, check_arguments, without_effect
+from .arguments import NestedNERTrainingArguments, check_arguments
 from .batching import (
     RECORD_IDS,
     CaseAugmentation,
-    EncodedRecords,
-    EvaluationBatchSampler,
-    RecordCollator,
+    Records,
     TrainingBatchSampler,
-    record_name,
+    as_datasets,
+    check_datasets,
+    plain_records,
 )
 from .callbacks import TrainingCallback
-from .interruptions import (
-    check_writable,
-    explaining_faults,
-    find_checkpoint,
-    loss_error,
-    remove_incomplete,
-    weights_error,
-)
-from .new_labels import Teacher, drop_calibration
-from .optimization import averaging, build_parameter_groups, choose_optimizer, has_average
-from .own_metrics import EntityPrediction, prefix_metrics
-from .search_trainer import SearchTrainer
+from .interruptions import check_writable, find_checkpoint, loss_error, remove_incomplete, weights_error
+from .new_labels import drop_calibration
+from .optimization import averaging, build_parameter_groups, choose_optimizer
+from .scoring_trainer import ScoringTrainer, check_best_metric
 from .sharding import check_sharding, choose_sharded_layers
-from .trainer_checks import Records, as_datasets, check_best_metric, check_datasets, plain_records
 
 logger = logging.getLogger(__name__)
 
-DATASETS_KEPT = 8  # whose encoded records stay in memory
 
-
-class NestedNERTrainer(SearchTrainer):
+class NestedNERTrainer(ScoringTrainer):
     """Trains and evaluates a [`TriaffineForNestedNER`] on records (`load_nested_ner`).
 
     ```python
@@ -89,8 +71,8 @@ class NestedNERTrainer(SearchTrainer):
 
     Raises:
         ValueError: an option has no effect here, the processor does not fit the model, a data set is a stream or of
-            another form, no evaluation computes `metric_for_best_model`, or the FSDP configuration would not save
-            a whole model.
+            another form, no evaluation computes `metric_for_best_model`, `optimizers` exclude another option, or the
+            FSDP configuration would not save a whole model.
 
     Examples:
         >>> from modeling_triaffine import NestedNERTrainer, load_nested_ner, start_from_recipe
@@ -118,12 +100,15 @@ class NestedNERTrainer(SearchTrainer):
         **options: Any,
     ):
         args = NestedNERTrainingArguments() if args is None else args
-        for name in WITHOUT_EFFECT.keys() & options.keys():
-            if options[name] is not None:
-                raise ValueError(without_effect(name))
-        check_arguments(args)
-        model = cast(TriaffineForNestedNER, self._first_model(model, model_init, args.seed))
-        self._prepare_model(model, processing_class, is_trained=train_dataset is not None)
+        check_arguments(args, options)
+        if (model is None) == (model_init is None):
+            raise ValueError("NestedNERTrainer: give either a model or model_init, a function that creates one.")
+        if model_init is not None:  # labels and parts must be known before training
+            self.model_init: Any = model_init
+            set_seed(args.seed)
+            model = cast(TriaffineForNestedNER, super().call_model_init())
+        assert model is not None
+        _prepare_model(model, processing_class, is_trained=train_dataset is not None)
         train_dataset, eval_dataset = as_datasets(train_dataset, eval_dataset)
         check_datasets(args, train_dataset, eval_dataset, model.config)
         # What a subclass or `compute_metrics` computes is seen at the first evaluation only.
@@ -139,14 +124,11 @@ class NestedNERTrainer(SearchTrainer):
         label2id: Any = model.config.label2id
         collator = DataCollatorForNestedNER(processing_class, label2id, multi_label=model.config.multi_label)
         options["data_collator"] = options.get("data_collator") or collator
-        self.teacher: Teacher | None = None  # as --keep_labels sets it
         # For progress reports; tensors stay on their device until they are printed.
         self.sentences_seen: torch.Tensor | int = 0
         self.last_loss: torch.Tensor | float = math.nan
         self._update: list[tuple[torch.Tensor, list[str]]] = []  # loss and ids of each batch of the update
         self._sentences: torch.Tensor | int = 0  # of the update, in all processes
-        self._batch: list[Any] = []  # the current batch: its numbers of sentences and sub-words, its first sentence
-        self._encoded_by_dataset: dict[str, EncodedRecords] = {}
         super().__init__(
             model,
             args,
@@ -155,22 +137,17 @@ class NestedNERTrainer(SearchTrainer):
             eval_dataset=eval_dataset,
             **options,
         )
-        if model_init is not None and (self.optimizer is not None or self.lr_scheduler is not None):
-            raise ValueError(
-                "`optimizers` belong to one model, but model_init creates others; give optimizer_cls_and_kwargs."
-            )
         self.model_init = model_init
         if self.is_fsdp_enabled:
             check_sharding(self.accelerator.state.fsdp_plugin)
-        if self.optimizer is not None and self._own("ema_decay") is not None:
+        excluded = "model_init" if model_init is not None else "ema_decay" if self._own("ema_decay") is not None else ""
+        if excluded and self.optimizer is not None:
             raise ValueError(
-                "ema_decay averages weights in the optimizer that this trainer creates, but `optimizers` passes "
-                "another one; leave out one of the two. `optim` and `optimizer_cls_and_kwargs` choose an optimizer's "
-                "class."
+                f"`optimizers` belong to one model and are used as they are, which {excluded} excludes; leave out one "
+                "of the two. `optim` and `optimizer_cls_and_kwargs` choose an optimizer's class."
             )
         self._callback = TrainingCallback(self._learning_rates, averages=self._own("ema_decay") is not None)
         self.add_callback(self._callback)
-        self.collate_records = RecordCollator(processing_class, self.data_collator)
 
     # ---- Optimizer ----
 
@@ -200,16 +177,6 @@ class NestedNERTrainer(SearchTrainer):
             )
         return super().create_scheduler(num_training_steps, optimizer)
 
-    def _own(self, option: str) -> Any:
-        """An option of [`NestedNERTrainingArguments`]; None for plain TrainingArguments."""
-        return getattr(self.args, option, None)
-
-    def _use_averages(self) -> None:
-        """Puts averaged weights into the model, if the optimizer has any; the next update removes them again."""
-        optimizer: Any = self.optimizer
-        if callable(getattr(optimizer, "eval", None)):
-            optimizer.eval()
-
     @property
     def _learning_rates(self) -> dict[str, float]:
         """Learning rate of each part of the model; the same for all with plain TrainingArguments."""
@@ -222,10 +189,8 @@ class NestedNERTrainer(SearchTrainer):
     # ---- Batches ----
 
     def get_train_dataloader(self) -> DataLoader[Any]:
-        if self.train_dataset is None:
-            raise ValueError("NestedNERTrainer: training needs a train_dataset.")
         seed = self.args.seed if self.args.data_seed is None else self.args.data_seed
-        encoded = self._encode(plain_records(self.train_dataset, "train_dataset"))
+        encoded = self._encode(plain_records(self.train_dataset, "NestedNERTrainer: train_dataset"))
         sampler = TrainingBatchSampler(
             encoded.sizes,
             batch_size=self._train_batch_size,
@@ -252,53 +217,6 @@ class NestedNERTrainer(SearchTrainer):
             args = copy.copy(args)
             args.num_train_epochs = epochs
         return super().set_initial_training_values(args, dataloader, *others)
-
-    def get_eval_dataloader(self, eval_dataset: str | datasets.Dataset | None = None) -> DataLoader[Any]:
-        own: Any = self.eval_dataset
-        dataset = own[eval_dataset] if isinstance(eval_dataset, str) else own if eval_dataset is None else eval_dataset
-        if dataset is None:
-            raise ValueError("NestedNERTrainer: evaluation needs an eval_dataset.")
-        encoded = self._encode(plain_records(dataset, "the dataset to evaluate on"))
-        sampler = EvaluationBatchSampler(
-            encoded.sizes,
-            self.args.eval_batch_size,
-            self.args.world_size,
-            self.args.process_index,
-            max_subwords=self._own("max_subwords_per_batch"),
-        )
-        return self._dataloader(encoded, sampler, self.collate_records)
-
-    def get_test_dataloader(self, test_dataset: datasets.Dataset) -> DataLoader[Any]:
-        return self.get_eval_dataloader(test_dataset)
-
-    def _encode(self, dataset: datasets.Dataset) -> EncodedRecords:
-        """The records, long ones in windows, encoded once per dataset."""
-        kept, key = self._encoded_by_dataset, dataset._fingerprint
-        if key not in kept:
-            processor = self.collate_records.processor
-            show_progress = self.is_local_process_zero() and not self.args.disable_tqdm
-            if len(kept) == DATASETS_KEPT:
-                del kept[next(iter(kept))]
-            kept[key] = EncodedRecords(processor, Windows(dataset, processor), show_progress)
-        return kept[key]
-
-    def _dataloader(
-        self, records: Sequence[Any], batch_sampler: Sampler[list[int]], collate_records: RecordCollator
-    ) -> DataLoader[Any]:
-        return DataLoader(
-            cast("Dataset[Any]", records),
-            batch_sampler=batch_sampler,
-            collate_fn=collate_records,
-            num_workers=self.args.dataloader_num_workers,
-            multiprocessing_context=self.args.dataloader_multiprocessing_context,
-            in_order=self.args.dataloader_in_order,
-            prefetch_factor=self.args.dataloader_prefetch_factor,
-            persistent_workers=self.args.dataloader_persistent_workers,
-            pin_memory=self.args.dataloader_pin_memory and torch.cuda.is_available(),
-            # A loader draws the seed of its workers when it starts. Drawn from the global generator, dropout would
-            # depend on the number of evaluations before, and a resumed run would differ from an uninterrupted one.
-            generator=torch.Generator().manual_seed(self.args.seed),
-        )
 
     # ---- Loss ----
 
@@ -362,102 +280,6 @@ class NestedNERTrainer(SearchTrainer):
             inputs = {**inputs, "targets": self.teacher.targets(inputs)}
         return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
 
-    # ---- Evaluation ----
-
-    def evaluation_loop(
-        self,
-        dataloader: DataLoader[Any],
-        description: str,
-        prediction_loss_only: bool | None = None,
-        ignore_keys: list[str] | None = None,
-        metric_key_prefix: str = "eval",
-    ) -> EvalLoopOutput:
-        """Decodes every sentence to entities and scores them against the records' entity lists.
-
-        Called by the Trainer's `evaluate` and `predict`. In the result, `predictions` and `label_ids` are lists of
-        entities per record, and the loss is the mean of `compute_loss` over sentences. `candidate_recall` is the share
-        of gold among the candidates, for a model with a cross-span stage. Predictions of `unscored_labels` are not
-        scored. What `compute_metrics` finds in an [`EntityPrediction`] is added, and replaces metrics of the same name.
-        `prediction_loss_only` and `ignore_keys` have no effect.
-        """
-        encoded: Any = dataloader.dataset
-        windows = encoded.windows
-        if len(windows) == 0:
-            raise ValueError(f"{description}: the dataset is empty, so there is nothing to score.")
-        with self._explaining_faults():
-            rows, loss = self._predict_rows(dataloader)
-        dataset = windows.records
-        predictions: Any = windows.join(entities for entities, _ in rows)
-        metrics: dict[str, float] = {}
-        references: Any = None
-        if "entities" in dataset[0]:
-            references = [record["entities"] for record in dataset]
-            scored = without_labels(predictions, self.unscored_labels(references))
-            metrics = {"loss": loss, **score_entities(scored, references).metrics()}
-            if self.model.config.cross_span:
-                candidates = windows.join_spans(spans for _, spans in rows)
-                metrics["candidate_recall"] = candidate_recall(candidates, references)["recall"]
-            metrics = prefix_metrics(metrics, metric_key_prefix)
-            if self.compute_metrics is not None:
-                evaluated: Any = EntityPrediction(scored, references, dataset)
-                metrics |= prefix_metrics(self.compute_metrics(evaluated), metric_key_prefix)
-        return EvalLoopOutput(predictions=predictions, label_ids=references, metrics=metrics, num_samples=len(dataset))
-
-    def unscored_labels(self, references: Iterable[Iterable[Mapping[str, Any]]]) -> list[str]:
-        """The labels that --keep_labels keeps and that no reference has: the data does not annotate them."""
-        kept = [] if self.teacher is None else self.teacher.kept
-        annotated = {entity["type"] for entities in references for entity in entities} if kept else set()
-        return [name for name in kept if name not in annotated]
-
-    def predict_entities(self, dataset: datasets.Dataset) -> list[Entities]:
-        """Entities of each record, in the order of the records: {start, end (exclusive, in words), type, score}."""
-        predictions: Any = self.predict(dataset).predictions
-        return cast("list[Entities]", predictions)
-
-    def _predict_rows(self, dataloader: DataLoader[Any]) -> tuple[list[tuple[Entities, list[Span]]], float]:
-        """Entities and candidates of every window of the records, over all processes, and the mean loss of one."""
-        sampler: Any = dataloader.batch_sampler
-        records: Any = dataloader.dataset
-        model: Any = self.model
-        self._use_averages()
-        if not self.accelerator._models:  # the model is not on its device yet
-            model.to(self.args.device)
-        model.eval()
-        self.callback_handler.eval_dataloader = dataloader
-        found: list[tuple[int, tuple[Entities, list[Span]]]] = []
-        losses: list[float] = []
-        for batch, rows, inputs in zip(sampler.batches, sampler.rows_that_count, dataloader, strict=True):
-            self._batch[:] = *inputs["input_ids"].shape, record_name(records[batch[0]])
-            sentences, loss = self._predict_batch(model, inputs)
-            # A batch that counts in another process has no rows here.
-            found += zip(rows, sentences, strict=False)
-            losses.append(loss * len(rows))
-            self.control = self.callback_handler.on_prediction_step(self.args, self.state, self.control)
-        by_row = dict(gather_object(found))
-        total_loss = sum(gather_object(losses))
-        return [by_row[row] for row in range(len(by_row))], total_loss / len(by_row)
-
-    def _predict_batch(
-        self, model: torch.nn.Module, inputs: dict[str, Any]
-    ) -> tuple[Iterator[tuple[Entities, list[Span]]], float]:
-        """Entities and candidates in the model's output, and the loss that `prediction_step` computes from it."""
-        outputs: list[Any] = []
-        watch = model.register_forward_hook(lambda _model, _inputs, output: outputs.append(output))
-        try:
-            with self.accelerator.autocast(), torch.no_grad():
-                loss, *_ = self.prediction_step(model, inputs, prediction_loss_only=False)
-        finally:
-            watch.remove()
-        if not outputs:
-            raise ValueError(
-                "prediction_step did not call the model, whose output the entities are read from; call the model in it."
-            )
-        entities = find_entities(outputs[-1], self.model.config)
-        candidates: list[list[Span]] = [[]] * len(entities)
-        if self.model.config.cross_span:
-            candidates = candidate_spans(outputs[-1])
-        return zip(entities, candidates, strict=True), float("nan") if loss is None else loss.item()
-
     # ---- Checkpoints and the finished model ----
 
     def train(self, resume_from_checkpoint: str | bool | None = None, *arguments: Any, **options: Any) -> TrainOutput:
@@ -491,8 +313,6 @@ class NestedNERTrainer(SearchTrainer):
     def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
         """Saves model and processor, by default in `args.output_dir`; raises NotFiniteError for broken weights."""
         self._use_averages()
-        if self._own("ema_decay") is not None and (self.optimizer is None or not has_average(self.optimizer)):
-            raise ValueError("ema_decay is set, but there are no averaged weights yet; train before saving.")
         is_checkpoint = _internal_call and output_dir is not None
         state: Any = self.state
         broken = broken_weights(self.model)
@@ -515,5 +335,71 @@ class NestedNERTrainer(SearchTrainer):
             # A pickle that nothing reads and nobody should publish.
             (Path(output_dir or self.args.output_dir) / TRAINING_ARGS_NAME).unlink(missing_ok=True)
 
-    def _explaining_faults(self) -> contextlib.AbstractContextManager[None]:
-        return explaining_faults(self.args.output_dir, self._batch, self.args.process_index)
+    # ---- Hyper-parameter search ----
+
+    def call_model_init(self, trial: Any = None) -> Any:
+        """A new model by `model_init`, with whose labels batches are made."""
+        model: Any = super().call_model_init(trial)
+        _prepare_model(model, cast(TriaffineProcessor, self.processing_class))
+        drop_calibration(model.config)
+        if isinstance(self.data_collator, DataCollatorForNestedNER):
+            self.data_collator.label2id = dict(model.config.label2id)
+        return model
+
+    def hyperparameter_search(
+        self,
+        hp_space: Callable[[Any], dict[str, Any]] | None = None,
+        compute_objective: Callable[[dict[str, float]], float] | None = None,
+        n_trials: int = 20,
+        direction: str | list[str] | None = None,
+        *arguments: Any,
+        **options: Any,
+    ) -> BestRun | list[BestRun]:
+        """As the Trainer's, with another default of what is compared; needs `model_init` in place of a model.
+
+        Args:
+            hp_space, n_trials, arguments, options: as in `transformers.Trainer`.
+            compute_objective: default: `args.metric_for_best_model`, or else F1, of the evaluation.
+            direction: default: that in which this metric is better; with a `compute_objective`, "minimize".
+
+        Raises:
+            RuntimeError: the trainer was made with a model.
+        """
+        if compute_objective is None:
+            greater = self.args.metric_for_best_model is None or self.args.greater_is_better is not False
+            direction = direction or ("maximize" if greater else "minimize")
+            compute_objective = self._best_metric
+        return super().hyperparameter_search(
+            hp_space, compute_objective, n_trials, direction or "minimize", *arguments, **options
+        )
+
+    def _best_metric(self, metrics: dict[str, float]) -> float:
+        return metrics[f"eval_{(self.args.metric_for_best_model or 'f1').removeprefix('eval_')}"]
+
+
+def _prepare_model(model: TriaffineForNestedNER, processor: Any, is_trained: bool = True) -> None:
+    """Raises ValueError for a model that cannot be trained, and saved, with this processor.
+
+    Warns of weights that training hardly changes.
+    """
+    problem = ""
+    if getattr(model, "_hf_peft_config_loaded", False):
+        problem = (
+            "the model has adapters added by `add_adapter`, which checkpoints would not contain. Wrap its encoder "
+            "instead: model.encoder = peft.get_peft_model(model.encoder, config)."
+        )
+    elif not hasattr(processor, "check_fits"):  # whose class may be that of remote code
+        problem = f"processing_class is a {type(processor).__name__}; give the model's TriaffineProcessor."
+    if problem:
+        raise ValueError(f"NestedNERTrainer: {problem}")
+    model.config.validate()  # names may have been changed one by one
+    if is_trained and model.dtype in (torch.float16, torch.bfloat16):
+        logger.warning(
+            "The model's weights are in %s, in which small updates are lost or rounded too much. Load it with "
+            "dtype=torch.float32; bf16=True of the arguments then computes in bfloat16.",
+            model.dtype,
+        )
+    processor.check_fits(model.config)
+    for name in ("pad_token_id", "bos_token_id", "eos_token_id"):
+        # The Trainer does the same, with a needless warning.
+        setattr(model.config, name, getattr(processor.tokenizer, name, None))

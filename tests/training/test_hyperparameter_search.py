@@ -96,14 +96,17 @@ def test_what_fits_no_new_models(tmp_path):
             processing_class=trainer.processing_class,
             optimizers=(SGD([torch.zeros(1)], 0.1), None),
         )
-    with pytest.raises(
-        ValueError, match=r"instead of the model, give the trainer a function that creates one, model_init="
-    ):
+    with pytest.raises(RuntimeError, match="pass your model through a model_init function"):
         micro_trainer(tmp_path, micro_records(2)).hyperparameter_search(backend="optuna")
+
+
+def test_a_new_model_decides_how_labels_are_numbered(tmp_path):
+    trainer = searching_trainer(tmp_path, num_train_epochs=1, save_strategy="no")
     config = copy.deepcopy(trainer.model.config)
-    config.id2label = {0: "DNA", 1: "RNA", 2: "None"}
+    config.id2label = {0: "protein", 1: "DNA", 2: "None"}
     trainer.model_init = lambda: TriaffineForNestedNER(config)
-    with pytest.raises(
-        ValueError, match="labels DNA, RNA, None, but batches have those of the first one, DNA, protein"
-    ):
+    trainer.train()
+    assert trainer.data_collator.label2id == {"protein": 0, "DNA": 1, "None": 2}
+    config.id2label = {0: "DNA", 1: "RNA", 2: "None"}
+    with pytest.raises(ValueError, match="'protein'.* DNA, RNA"):
         trainer.train()
