@@ -19,8 +19,9 @@ from .data.alignment import record_as_text
 from .data.demo import write_demo_corpus
 from .drawing import draw_entities
 from .errors import ending_plainly
+from .training.corpora import DEMO_NAME
 from .training.interruptions import TrainingFault
-from .training.run import DEMO_NAME, prepare_run, start_logging, train_and_save
+from .training.run import prepare_run, start_logging, train_and_save
 
 SHOWN = 3
 LINE = 90  # characters; longer sentences would be drawn in pieces

@@ -159,6 +159,11 @@ class NestedNERTrainingArguments(TrainingOptions, TrainingArguments):
                 f"{name} out.",
             )
         yield (
+            self.push_to_hub and not self.do_train,
+            "push_to_hub publishes the trained model, but without do_train there is none. Publish an existing model "
+            "with triaffine-ner publish.",
+        )
+        yield (
             by_subwords and self.train_sampling_strategy != "group_by_length",
             "max_subwords_per_batch groups sentences of similar length; it needs train_sampling_strategy "
             "'group_by_length'.",

@@ -8,8 +8,6 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-import datasets
-import transformers
 from transformers import (
     PrinterCallback,
     ProgressCallback,
@@ -17,7 +15,6 @@ from transformers import (
     TrainerCallback,
     TrainerControl,
     TrainerState,
-    TrainingArguments,
 )
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
@@ -221,22 +218,15 @@ class Bar(ProgressCallback):
 
 
 def report_progress(trainer: Trainer) -> None:
-    """Replaces the progress reports of the Trainer."""
+    """Replaces the progress reports of the Trainer; there is no bar unless standard error is a terminal."""
+    if not sys.stderr.isatty():
+        trainer.args.disable_tqdm = True
     trainer.remove_callback(PrinterCallback)
     trainer.remove_callback(ProgressCallback)
     with_bar = not trainer.args.disable_tqdm
     trainer.add_callback(Lines(trainer, updates=not with_bar))
     if with_bar:
         trainer.add_callback(Bar(trainer))
-
-
-def quieten(training: TrainingArguments) -> None:
-    """Hides all progress bars except that of training, and this one too unless standard error is a terminal."""
-    hide_bars: Any = transformers.utils.logging.disable_progress_bar  # untyped in transformers
-    hide_bars()
-    if not sys.stderr.isatty():
-        datasets.disable_progress_bars()
-        training.disable_tqdm = True
 
 
 def format_metrics(logs: Mapping[str, float]) -> str:

@@ -9,24 +9,30 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from pathlib import Path
+from typing import Any
 
 from datasets import Dataset, DatasetDict, concatenate_datasets
+from transformers import AutoTokenizer
 
 from ..data import Text, WordSplitter, retokenize
+from ..data.demo import write_demo_corpus
 from ..data.loading import CorpusFiles
 from ..data.parts_of_speech import add_parts_of_speech, spacy_tagger
-from ..data.windows import Windows, spans_of
-from ..model.configuration_triaffine import TriaffineConfig
 from ..model.kinds_triaffine import NONE_LABEL
-from ..model.processing_triaffine import PosTagger, TriaffineProcessor
+from ..model.processing_triaffine import PosTagger
+from ..model.text_triaffine import DEFAULT_WORD_SPLITTER, SUBWORDS
+from ..model.text_triaffine import word_splitter as make_word_splitter
 from .arguments import NestedNERTrainingArguments
-from .batching import check_types, entity_types
+from .batching import entity_types
+from .interruptions import explaining_faults
 from .options import DataArguments
+from .plan import Origin, TrainingPlan, recipe_library
 
 logger = logging.getLogger(__name__)
 
-NEEDED = ("tokens", "entities")  # columns of a corpus
-MOST_SHARED = 0.02  # of the sentences of a split, those that are training sentences, too, without a warning
+# The recipe that has data of its own, and the name of the data.
+DEMO, DEMO_NAME = "demo", "made-up demo corpus"
 
 
 @dataclass(frozen=True)
@@ -35,16 +41,19 @@ class Corpus:
 
     Attributes:
         words: the words to train on: those of the "corpus", those of raw "text", or "both".
+        labels: those of the training data, None the last; empty without training data.
         given: the splits in the words of the corpus, on which the model is scored.
         cut: the same sentences in the words of raw text; `given` itself if the corpus has no words of its own, or if
             only those are trained on.
-        files: those that they were read from, of which the last with a split has its texts.
+        texts: the texts of each split to score that has its text; if the number of sentences is limited, those that are
+            complete within the limit.
     """
 
     words: str
+    labels: list[str]
     given: DatasetDict
     cut: DatasetDict
-    files: tuple[CorpusFiles, ...] = ()
+    texts: dict[str, list[Text]]
 
     def change(self, function: Callable[[DatasetDict], DatasetDict]) -> "Corpus":
         """The corpus with `function` applied to its splits."""
@@ -59,6 +68,11 @@ class Corpus:
         if self.words != "both" or "train" not in self.given:
             return self.cut
         return DatasetDict({**self.cut, "train": concatenate_datasets([self.given["train"], self._cut_differently()])})
+
+    def to_start_from(self) -> DatasetDict:
+        """The sentences to train on, and those to score in their own words: raw text may lack entities of a type."""
+        to_score = {split: records for split, records in self.given.items() if split != "train"}
+        return DatasetDict({**self.to_train_on(), **to_score})
 
     def _cut_differently(self) -> Dataset:
         """The training sentences whose words differ in raw text, in these words."""
@@ -87,10 +101,60 @@ class Corpus:
         )
 
 
+def read_splits(plan: TrainingPlan, origin: Origin) -> Corpus:
+    """Reads the data of a run, using the splitters of the model that it starts from.
+
+    Raises:
+        ValueError, OSError: the data cannot be read, or a split to train or score on is missing.
+    """
+    _provide_demo_corpus(plan)
+    words: str | dict[str, Any] | None = plan.model.word_splitter
+    sentences: str | None = plan.model.sentence_splitter
+    pos_size = plan.config.get("pos_embedding_size")
+    if origin.config is not None and origin.processor is not None:
+        words = words or origin.processor.word_splitter
+        sentences = sentences or origin.processor.sentence_splitter
+        pos_size = origin.config.pos_embedding_size
+    words = words or DEFAULT_WORD_SPLITTER
+    splitter = make_word_splitter(words, _tokenizer(origin) if words == SUBWORDS else None)
+    corpus = read_corpus(plan.data, splitter, bool(pos_size), sentences)
+    _check_splits(plan.training, corpus.given)
+    logger.info("Read %s.", ", ".join(f"{len(records):,} {split} sentences" for split, records in corpus.given.items()))
+    if plan.training.do_train:
+        logger.info("%s", corpus.describe_words())
+    return corpus
+
+
+def _provide_demo_corpus(plan: TrainingPlan) -> None:
+    """Writes the embedded corpus beside the model if the recipe is that of the demo, and no data is given."""
+    data, folder = plan.data, Path(plan.training.output_dir, "corpus")
+    if plan.recipe != recipe_library() / DEMO or data.train_file or data.validation_file or data.test_file:
+        return
+    if plan.training.should_save:
+        with explaining_faults(plan.training.output_dir):
+            write_demo_corpus(folder)
+    logger.info("No data is given: the recipe %s trains on this package's synthetic corpus, in %s.", DEMO, folder)
+    of_demo = {"train_file": str(folder), "dataset_name": DEMO_NAME, "language": "en"}
+    for option, value in of_demo.items():
+        if getattr(data, option) is None:
+            setattr(data, option, value)
+            plan.options[option] = value
+
+
+def _tokenizer(origin: Origin) -> Any:
+    """The tokenizer of the encoder to start from, whose sub-words are words."""
+    if origin.name is None:
+        raise ValueError(
+            f"--word_splitter {SUBWORDS} needs a pretrained encoder (--model_name_or_path), because a new one learns "
+            "its sub-words from words."
+        )
+    return AutoTokenizer.from_pretrained(origin.name, add_prefix_space=True, trust_remote_code=False)
+
+
 def read_corpus(
     data: DataArguments, word_splitter: WordSplitter, reads_tags: bool, sentence_splitter: str | None = None
 ) -> Corpus:
-    """Reads the splits train, validation and test from the files of the options.
+    """Reads the splits train, validation and test from the files of the options, each file once.
 
     Args:
         word_splitter: the one with which the model splits raw text.
@@ -103,38 +167,12 @@ def read_corpus(
     files = tuple(CorpusFiles(path, data.data_format, max_bad_records=data.max_bad_records) for path in paths)
     words = _choose_words(files, data, reads_tags)
     load = partial(_load_splits, files, data, sentence_splitter)
-    given = load(None if words == "corpus" else word_splitter, in_own_words=True)
-    if words == "corpus" or not any(source.has_own_words for source in files):
-        return Corpus(words, given, given, files)
-    return Corpus(words, given, load(word_splitter, in_own_words=False), files)
-
-
-def limit_splits(splits: DatasetDict, data: DataArguments) -> DatasetDict:
-    """Returns the splits with their first sentences only, as many as the options allow."""
-    limited = dict(splits)
-    for split, limit in _limits(data).items():
-        if split in splits and limit is not None:
-            limited[split] = splits[split].select(range(min(limit, len(splits[split]))))
-    return DatasetDict(limited)
-
-
-def texts_to_score(corpus: Corpus, data: DataArguments, split: str, records: Dataset) -> list[Text] | None:
-    """The texts of the split that has the sentences `records`; None if the corpus has words only.
-
-    If the number of sentences is limited, only texts that are complete within the limit.
-    """
-    own_file = {"validation": data.validation_file, "test": data.test_file}[split]
-    named = tuple(source for source in corpus.files if split in source.parts)
-    sources = named or (() if own_file else corpus.files)  # a file of its own, or one with several splits in it
-    if not sources or not sources[-1].keeps_text:
-        return None
-    texts = sources[-1].texts(split).get(split, [])
-    limit = _limits(data)[split]
-    if limit is None or len(records) < limit:
-        return texts
-    names = list(records["doc_id"])
-    complete = set(names) - {names[-1]}
-    return [text for text in texts if text["doc_id"] in complete]
+    given = cut = load(None if words == "corpus" else word_splitter, in_own_words=True)
+    if words != "corpus" and any(source.has_own_words for source in files):
+        cut = load(word_splitter, in_own_words=False)
+    labels = label_names(given["train"]) if "train" in given else []
+    corpus = Corpus(words, labels, given, cut, {}).change(partial(_limit_splits, data=data))
+    return replace(corpus, texts=_texts_to_score(files, data, corpus.given))
 
 
 def label_names(records: Dataset) -> list[str]:
@@ -142,88 +180,61 @@ def label_names(records: Dataset) -> list[str]:
     return [*sorted(set().union(*entity_types(records, "The training data"))), NONE_LABEL]
 
 
-def check_splits(training: NestedNERTrainingArguments, dataset: DatasetDict) -> None:
+def _limit_splits(splits: DatasetDict, data: DataArguments) -> DatasetDict:
+    """The splits with their first sentences only, as many as the options allow."""
+    limits = _limits(data)
+    return DatasetDict(
+        {
+            split: records.select(range(min(limit, len(records)))) if (limit := limits.get(split)) else records
+            for split, records in splits.items()
+        }
+    )
+
+
+def _limits(data: DataArguments) -> dict[str, int | None]:
+    return {"train": data.max_train_samples, "validation": data.max_eval_samples, "test": data.max_predict_samples}
+
+
+def _texts_to_score(files: Sequence[CorpusFiles], data: DataArguments, limited: DatasetDict) -> dict[str, list[Text]]:
+    """The texts of the splits to score, of the last file with the split; none of a split that has words only."""
+    own = {"validation": data.validation_file, "test": data.test_file}
+    found: dict[str, list[Text]] = {}
+    for split in own.keys() & limited.keys():
+        named = [source for source in files if split in source.parts]
+        sources = named or ([] if own[split] else files)  # a file of its own, or one with several splits in it
+        if not sources or not sources[-1].keeps_text:
+            continue
+        found[split] = sources[-1].texts(split).get(split, [])
+        limit, names = _limits(data)[split], limited[split]["doc_id"]
+        if limit is not None and len(names) >= limit:
+            complete = {*names} - {names[-1]}
+            found[split] = [text for text in found[split] if text["doc_id"] in complete]
+    return found
+
+
+def _check_splits(training: NestedNERTrainingArguments, splits: DatasetDict) -> None:
     """Raises ValueError if a split to train or score on is missing."""
-    if training.do_train and "train" not in dataset:
-        raise ValueError("There is no training data; give --train_file, or --no_do_train to score a trained model.")
-    if training.do_train and training.eval_strategy != "no" and "validation" not in dataset:
-        raise ValueError(
-            "There is no validation data to choose the best checkpoint; give --validation_file, or hold out a part of "
-            "the training data (docs/corpora.md#dev-sets). To train without validation, add --eval_strategy no."
-        )
-    needed = {"validation": training.do_eval and not training.do_train, "test": training.do_predict}
-    for split, is_needed in needed.items():
-        if is_needed and split not in dataset:
-            option = {"validation": "do_eval", "test": "do_predict"}[split]
-            raise ValueError(f"There is no {split} data to score (--{option}); give --{split}_file.")
-
-
-def check_entities(config: TriaffineConfig, processor: TriaffineProcessor, dataset: DatasetDict) -> None:
-    """Raises ValueError for entity types that the model has no label for.
-
-    Warns of entities that it cannot find, and of training sentences that it would be scored on.
-    """
-    for split, records in dataset.items():
-        check_types(records, f"The {split} data", config)
-    _warn_of_missed_entities(config, processor, dataset)
-    _warn_of_shared_sentences(dataset)
-
-
-def _warn_of_shared_sentences(dataset: DatasetDict) -> None:
-    training = set(map(tuple, dataset["train"]["tokens"])) if "train" in dataset else set()
-    for split, records in dataset.items():
-        rows = zip(records["tokens"], records["entities"], strict=True) if split != "train" else ()
-        sentences = [tuple(tokens) for tokens, entities in rows if entities]
-        shared = sum(sentence in training for sentence in sentences)
-        if shared > MOST_SHARED * len(sentences):
-            logger.warning(
-                "%d of the %d %s sentences with entities are also training sentences, so scores will be higher than on "
-                "new text.",
-                *(shared, len(sentences), split),
-            )
-
-
-def _warn_of_missed_entities(config: TriaffineConfig, processor: TriaffineProcessor, dataset: DatasetDict) -> None:
-    """Warns of entities that cannot be found.
-
-    These are of a second type on a span, in no window of a long sentence, beyond the candidates, or too wide.
-    """
-    most, width = config.max_candidates, config.max_span_width
-    for split, records in dataset.items():
-        spans = list(map(spans_of, records))
-        windows = Windows(records, processor)
-        if long := windows.describe_long():
-            logger.warning("The %s data: %s", split, long)
-        typed = [{(e["start"], e["end"], e["type"]) for e in entities} for entities in records["entities"]]
-        second = sum(map(len, typed)) - sum(map(len, spans))
-        if second and not config.multi_label:
-            logger.warning(
-                "The %s data has %d entities on the span of another entity. A span has one label, so at most one of "
-                "them is trained on and found; to allow several, train with --multi_label true.",
-                *(split, second),
-            )
-        beyond = sum(max(0, len(spans_of(window)) - most) for window in windows)
-        if beyond and config.cross_span:
-            logger.warning(
-                "The %s data has %d entity spans beyond the %d candidates of a sentence, which cannot be found. "
-                "Raise --max_candidates.",
-                *(split, beyond, most),
-            )
-        wide = 0 if width is None else sum(end - start > width for of_sentence in spans for start, end in of_sentence)
-        if wide:
-            logger.warning(
-                "The %s data has %d entity spans (%.2f %%) of more than %d words, which are not scored.",
-                *(split, wide, 100 * wide / sum(map(len, spans)), width),
-            )
+    is_trained, is_validated = training.do_train, training.eval_strategy != "no"
+    needed = {
+        "train": (is_trained, "train on; give --train_file, or --no_do_train to score a trained model"),
+        "validation": (
+            is_validated if is_trained else training.do_eval,
+            "choose the best checkpoint by; give --validation_file, or hold out a part of the training data "
+            "(docs/corpora.md#dev-sets). To train without validation, add --eval_strategy no"
+            if is_trained
+            else "score (--do_eval); give --validation_file",
+        ),
+        "test": (training.do_predict, "score (--do_predict); give --test_file"),
+    }
+    for split, (is_needed, use) in needed.items():
+        if is_needed and split not in splits:
+            raise ValueError(f"There is no {split} data to {use}.")
 
 
 @cache
 def tagger(pipeline: str) -> PosTagger:
     """The spaCy pipeline that `--pos_tagger` names."""
-    try:
-        return spacy_tagger(pipeline)
-    except (ImportError, OSError) as error:
-        raise ValueError(f"--pos_tagger: {error}") from None
+    return spacy_tagger(pipeline)
 
 
 def _choose_words(sources: Sequence[CorpusFiles], data: DataArguments, reads_tags: bool) -> str:
@@ -265,11 +276,3 @@ def _load_splits(
     if data.pos_tagger is not None:
         splits = {split: add_parts_of_speech(records, tagger(data.pos_tagger)) for split, records in splits.items()}
     return DatasetDict(splits)
-
-
-def _limits(data: DataArguments) -> dict[str, int | None]:
-    return {
-        "train": data.max_train_samples,
-        "validation": data.max_eval_samples,
-        "test": data.max_predict_samples,
-    }

@@ -1,20 +1,25 @@
-"""Publishing by the Trainer: a complete repository in one commit, private by default."""
+"""Publishing by the Trainer: the facts of its training, and a complete repository in one commit, private by default."""
 
 import dataclasses
+from collections.abc import Iterable, Mapping
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
 from huggingface_hub import CommitInfo, HfApi
 from transformers import Trainer
 
+from ..environment import describe_hardware, describe_versions
+from ..evaluation.scores import summary_metrics
 from ..files import write_text
 from ..model.modeling_triaffine import TriaffineForNestedNER
+from ..model.options_triaffine import MODEL_OPTIONS
 from ..publishing.card_mark import card_text, is_edited
 from ..publishing.model_card import CARD_NAME, renew_card, repository_name
-from ..publishing.run_summary import SUMMARY_FILE, RunSummary
+from ..publishing.run_summary import SUMMARY_FILE, Epoch, RunSummary
 from ..publishing.upload import errors_of_hub, publish_folder, saved_before
 from .arguments import NestedNERTrainingArguments
-from .facts import summarize_training
+from .options import OWN_OPTIONS
 
 # Keywords of `Trainer.create_model_card` → the facts of a summary. `dataset_tags` are names on the Hub, before a title.
 FACTS = {"language": "language", "license": "license", "finetuned_from": "base_model"}
@@ -128,3 +133,78 @@ class HubTrainer(Trainer):
         if not is_edited(own):
             name = self.hub_model_id or model_name or repository_name(path.parent)
             write_text(path, renew_card(own, self.model.config, model_name=name, summary=summary, tags=tags))
+
+
+def summarize_training(trainer: Trainer) -> RunSummary:
+    """The summary of the trainer's last training, without scores; `RunSummary()` before it."""
+    arguments, state = trainer.args, trainer.state
+    seconds = next((entry["train_runtime"] for entry in state.log_history if "train_runtime" in entry), None)
+    if seconds is None:
+        return RunSummary()
+    best_step = state.best_global_step if arguments.load_best_model_at_end else None
+    return RunSummary(
+        settings=describe_settings(trainer),
+        training_table=read_training_table(state.log_history, best_step or state.global_step),
+        hardware=describe_hardware(),
+        versions=describe_versions(),
+        training_seconds=seconds,
+        resumed=getattr(trainer, "is_resumed", False),
+        processes=arguments.world_size,
+        gpus=arguments.world_size if arguments.device.type == "cuda" else 0,
+    )
+
+
+def describe_settings(trainer: Trainer) -> dict[str, Any]:
+    """The main settings of the training, and those of the model that differ from their defaults."""
+    config: Any = trainer.model.config  # type: ignore[union-attr]
+    of_training = main_settings(trainer.args)
+    if trainer.args.auto_find_batch_size and trainer.state.train_batch_size:
+        of_training["per_device_train_batch_size"] = trainer.state.train_batch_size
+    of_model = {
+        name: getattr(config, name)
+        for name, option in MODEL_OPTIONS.items()
+        if option.in_card != "never" and getattr(config, name) != option.default
+    }
+    settings = {
+        **of_training,
+        "min_steps": getattr(trainer.args, "min_steps", None) or None,
+        "mixed_precision": trainer.accelerator.mixed_precision,
+        **of_model,
+    }
+    return {name: value.value if isinstance(value, Enum) else value for name, value in settings.items()}
+
+
+def main_settings(arguments: Any) -> dict[str, Any]:
+    """The options of the training that a card always shows."""
+    shown = [name for name, option in OWN_OPTIONS.items() if option.in_card == "always"]
+    return {name: getattr(arguments, name, None) for name in (*shown, "optim")}  # whose default depends on torch
+
+
+def read_training_table(log_history: Iterable[Mapping[str, Any]], kept_step: int) -> list[Epoch]:
+    """The evaluations of a run, from the Trainer's log.
+
+    Args:
+        log_history: `state.log_history` of a `NestedNERTrainer`.
+        kept_step: the update whose weights the training ended with.
+    """
+    rows: list[Epoch] = []
+    losses: list[float] = []  # logged since the previous evaluation
+    for entry in log_history:
+        if "train_runtime" in entry:
+            break
+        if "loss" in entry:
+            losses.append(entry["loss"])
+        if "eval_loss" not in entry:
+            continue
+        rows.append(
+            Epoch(
+                epoch=round(entry["epoch"], 2),
+                update=entry["step"],
+                training_loss=sum(losses) / len(losses) if losses else None,
+                validation_loss=entry["eval_loss"],
+                kept=entry["step"] == kept_step,
+                scores={name: entry.get(f"eval_{name}") for name in summary_metrics()},
+            )
+        )
+        losses = []
+    return rows

@@ -24,6 +24,8 @@ from transformers import TrainerState, TrainingArguments
 from transformers.trainer import TRAINER_STATE_NAME
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
+from ..publishing.run_summary import SUMMARY_FILE
+from .arguments import NestedNERTrainingArguments
 from .options import LATEST
 
 logger = logging.getLogger(__name__)
@@ -35,6 +37,8 @@ OF_WRITING = ("inline_container.cc", "Parent directory", "I/O error", "I/OError"
 DISK_ERRORS = ("ENOSPC", "EDQUOT", "EFBIG", "EROFS", "EACCES", "EPERM", "EIO", "ENOTDIR")
 OF_DISK = {getattr(errno, name) for name in DISK_ERRORS if hasattr(errno, name)}
 MAX_SENTENCES = 20
+# Written last: a folder with it is that of a finished run.
+RESULTS_FILE = "all_results.json"
 # Called gradient_checkpointing before transformers 5.23.
 ACTIVATION_CHECKPOINTING = next(
     name for name in ("activation_checkpointing", "gradient_checkpointing") if hasattr(TrainingArguments, name)
@@ -63,7 +67,7 @@ class SavingError(TrainingFault, OSError):
 
 
 class DamagedCheckpointError(TrainingFault, ValueError):
-    """The checkpoint to resume from is incomplete."""
+    """The checkpoint to resume from is missing or incomplete."""
 
 
 class ResumeError(TrainingFault, ValueError):
@@ -210,25 +214,47 @@ def find_checkpoint(wanted: str | bool | None, output_dir: str | Path) -> str | 
         output_dir: the folder of the run.
 
     Raises:
-        FileNotFoundError: `wanted` is not a checkpoint.
-        DamagedCheckpointError: its state is cut off or unreadable.
+        DamagedCheckpointError: `wanted` is not a checkpoint, or its state is cut off or unreadable.
     """
     if not wanted:
         return None
     if wanted is True or wanted == LATEST:
         latest_first = reversed(list_checkpoints(output_dir))
         return next((str(checkpoint) for checkpoint in latest_first if is_complete(checkpoint)), None)
-    if not (Path(wanted) / TRAINER_STATE_NAME).is_file():
-        raise FileNotFoundError(
-            f"{wanted} is not a checkpoint: it has no {TRAINER_STATE_NAME}. Give a folder checkpoint-N of an earlier "
-            "run, or --resume_from_checkpoint without a path for the latest one in the output folder."
-        )
     if not is_complete(wanted):
         raise DamagedCheckpointError(
-            f"The checkpoint {wanted} is incomplete: its {TRAINER_STATE_NAME} cannot be read. Resume from another one, "
-            "or give --resume_from_checkpoint without a path for the latest complete one in the output folder."
+            f"{wanted} is not a complete checkpoint: it has no {TRAINER_STATE_NAME} that can be read. Give a folder "
+            "checkpoint-N of an earlier run, or --resume_from_checkpoint without a path for the latest complete one in "
+            "the output folder."
         )
     return str(wanted)
+
+
+def choose_checkpoint(training: NestedNERTrainingArguments) -> str | None:
+    """The checkpoint that a run, with these arguments, resumes from; None to start from scratch.
+
+    Raises:
+        ValueError: the run would overwrite an earlier one, or there is no such checkpoint.
+        SavingError: the output folder cannot be written to.
+    """
+    if training.should_save:
+        check_writable(training.output_dir)
+    folder, resumes = Path(training.output_dir), bool(training.resume_from_checkpoint)
+    checkpoint = find_checkpoint(training.resume_from_checkpoint, folder)
+    checkpoints = list_checkpoints(folder)
+    # A run that was killed while it saved can be begun again; one that has its results is finished.
+    has_model = (folder / SUMMARY_FILE).exists() and not (resumes and not (folder / RESULTS_FILE).exists())
+    earlier = ""
+    if checkpoints and not resumes:
+        earlier = (
+            f"{checkpoints[-1].name} of an earlier run. Add --resume_from_checkpoint to continue that run, or give"
+        )
+    elif has_model and checkpoint is None:
+        missing = ", and no checkpoint to resume from" if resumes else ""
+        earlier = f"the model of an earlier run{missing}. Delete it, or give"
+    if earlier and training.do_train:
+        raise ValueError(f"--output_dir {folder} has {earlier} another folder.")
+    return checkpoint
 
 
 def remove_incomplete(output_dir: str | Path, start: str | None) -> None:

@@ -1,4 +1,4 @@
-"""Further training of a model: new labels, own ones that the data does not annotate, and its calibration."""
+"""Further training of a model: new labels, and own ones that the data does not annotate."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -26,17 +26,9 @@ def continue_with_labels(
     """The model to train on data with these labels, None included; warns of labels that only one of the two has.
 
     With `keep_labels`, labels of the model that the data lacks are learned from the model's own predictions.
-
-    Raises:
-        ValueError: the data has all labels of the model, so there are none to keep.
     """
     known = model.config.entity_labels
     new, gone = [name for name in labels if name not in (*known, NONE_LABEL)], missing_labels(model, labels)
-    if keep_labels and not gone:
-        raise ValueError(
-            f"--keep_labels: the training data has all labels of the model ({', '.join(known)}), so there are none to "
-            "keep. Leave the option out."
-        )
     if new:
         logger.warning("New labels, in addition to the model's %s: %s.", ", ".join(known), ", ".join(new))
         model = extend_labels(model, new)
@@ -44,13 +36,6 @@ def continue_with_labels(
         fate = "learned from the model's own predictions" if keep_labels else "forgotten unless you add --keep_labels"
         logger.warning("The training data has no entity of the model's labels %s: these are %s.", ", ".join(gone), fate)
     return model
-
-
-def drop_calibration(config: TriaffineConfig) -> None:
-    """Removes temperature and thresholds from the configuration of a model that is trained further, with a warning."""
-    if config.label_thresholds or config.temperature != 1.0:
-        logger.warning("The model's calibration is dropped, because it is not valid after training. Calibrate again.")
-        config.temperature, config.label_thresholds = 1.0, None
 
 
 def missing_labels(model: TriaffineForNestedNER, labels: Sequence[str]) -> list[str]:

@@ -24,9 +24,11 @@ from types import NoneType, UnionType
 from typing import Any, NoReturn, Union, get_args, get_origin, get_type_hints
 
 import yaml
+from transformers import PretrainedConfig
 
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.options_triaffine import MODEL_OPTIONS, Option
+from ..model.processing_triaffine import TriaffineProcessor
 from .arguments import WITHOUT_EFFECT, NestedNERTrainingArguments, without_effect
 from .options import (
     INHERITED,
@@ -100,6 +102,19 @@ class TrainingPlan:
     options: dict[str, Any]
 
 
+@dataclass(frozen=True)
+class Origin:
+    """What a run starts from; of a trained model, configuration and processor, which decide how its corpus is read.
+
+    Attributes:
+        name: folder or Hub name of a trained model, of a checkpoint or of an encoder; None for a new encoder.
+    """
+
+    name: str | None
+    config: TriaffineConfig | None = None
+    processor: TriaffineProcessor | None = None
+
+
 @cache
 def training_options() -> dict[str, Option]:
     """All options of `triaffine-ner train`: those declared here, and those of transformers that have an effect."""
@@ -150,10 +165,10 @@ def make_plan(given: Mapping[str, Any]) -> TrainingPlan:
         CommandLineError, RecipeError: as [`parse_training_plan`].
     """
     recipe = load_recipe(find_recipe(fspath(given["recipe"]))) if given.get("recipe") else Recipe()
-    of_recipe = _read_training(recipe)
+    of_model, of_recipe = _read_config(recipe), _read_training(recipe)
     if given.keys() & {"num_train_epochs", "max_steps"}:
         of_recipe = {name: value for name, value in of_recipe.items() if name not in ("max_steps", "min_steps")}
-    merged = {**_read_config(recipe), **of_recipe}
+    merged = {**of_model, **of_recipe}
     for name, value in given.items():
         merged.pop(name, None)
         if value not in (None, "") and name != RECIPE.name:
@@ -161,16 +176,16 @@ def make_plan(given: Mapping[str, Any]) -> TrainingPlan:
     config = {name: merged.pop(name) for name in [*merged] if name in MODEL_OPTIONS or name in RECIPE_FIELDS}
     if not merged.get("output_dir"):
         raise CommandLineError("--output_dir is missing; give a folder for checkpoints and the model.")
-    of_model, of_data = (
+    of_start, of_data = (
         {one.name: merged[one.name] for one in fields(holder) if one.name in merged}
         for holder in (ModelArguments, DataArguments)
     )
-    of_training = {name: value for name, value in merged.items() if name not in of_model and name not in of_data}
+    of_training = {name: value for name, value in merged.items() if name not in of_start and name not in of_data}
     try:
         training = NestedNERTrainingArguments(**of_training)
     except (ValueError, TypeError) as error:  # TypeError: an unknown field of a dictionary, as in accelerator_config
         raise CommandLineError(f"The training arguments do not fit together: {error}") from error
-    return TrainingPlan(ModelArguments(**of_model), DataArguments(**of_data), training, config, recipe.folder, merged)
+    return TrainingPlan(ModelArguments(**of_start), DataArguments(**of_data), training, config, recipe.folder, merged)
 
 
 def _read(name: str, value: Any) -> Any:
@@ -190,6 +205,29 @@ def _suggestion(name: str, dashes: str = "") -> str:
     names = [*training_options()]
     near = [known for known in names if known.startswith(name)] or difflib.get_close_matches(name, names, 1, cutoff=0.8)
     return f" Did you mean {dashes}{near[0]}?" if near else ""
+
+
+# ---- The model to start from ----
+
+
+def find_origin(plan: TrainingPlan) -> Origin:
+    """Returns what the run starts from, without the weights; raises ValueError or OSError if it cannot be read."""
+    name = plan.training.resume_from_checkpoint or plan.model.model_name_or_path
+    if name is None or not _is_trained_model(name):
+        return Origin(name)
+    return Origin(name, TriaffineConfig.from_pretrained(name), TriaffineProcessor.from_pretrained(name))
+
+
+def _is_trained_model(name_or_path: str) -> bool:
+    try:
+        config, _ = PretrainedConfig.get_config_dict(name_or_path)
+    except OSError as error:
+        raise ValueError(
+            f"There is no model {name_or_path!r}: it is neither a folder with a config.json, nor in the cache of this "
+            "machine, nor readable on the Hub. Give a model's folder, or the correct name, as --model_name_or_path. "
+            f"({str(error).splitlines()[0]})"
+        ) from None
+    return config.get("model_type") == TriaffineConfig.model_type
 
 
 # ---- The command line ----
@@ -276,12 +314,6 @@ def load_recipe(folder: Path) -> Recipe:
     if not isinstance(purpose, str | None):
         raise RecipeError(f"{folder / TRAINING_FILE}, {PURPOSE!r} must be a string; it is {purpose!r:.80}.")
     return Recipe(folder, config, training, purpose)
-
-
-def format_training(options: Mapping[str, Any], heading: str) -> str:
-    """The text of a training.yaml with these options below a comment."""
-    comment = "".join(f"# {line}\n" for line in heading.splitlines())
-    return comment + yaml.safe_dump(dict(options), sort_keys=False, allow_unicode=True)
 
 
 def _read_mapping(path: Path, parse: Any) -> dict[str, Any]:

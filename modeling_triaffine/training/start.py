@@ -8,29 +8,29 @@ The user's mistakes are found here, before training starts, and raised as ValueE
 import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from os import PathLike
 from typing import Any, NamedTuple
 
 import torch
 from datasets import Dataset, DatasetDict
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import AutoTokenizer, PretrainedConfig, PreTrainedTokenizerFast, set_seed
+from transformers import PreTrainedTokenizerFast, set_seed
 
+from ..data.windows import Windows, spans_of
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.kinds_triaffine import NONE_LABEL
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.options_triaffine import MODEL_OPTIONS
 from ..model.processing_triaffine import TriaffineProcessor
-from ..model.text_triaffine import DEFAULT_WORD_SPLITTER, SUBWORDS, composed
-from ..model.text_triaffine import word_splitter as make_word_splitter
+from ..model.text_triaffine import composed
 from ..new_model import match_low_rank_start, number_names
 from .arguments import NestedNERTrainingArguments
-from .batching import as_dataset
-from .corpora import NEEDED, Corpus, check_entities, label_names, read_corpus, tagger
+from .batching import as_dataset, check_types
+from .corpora import label_names, tagger
 from .new_labels import Teacher, continue_with_labels
 from .options import DataArguments, ModelArguments
-from .plan import TrainingPlan, make_plan
+from .plan import Origin, TrainingPlan, find_origin, make_plan
 from .word_vectors import WordVectors, read_word_vectors
 
 logger = logging.getLogger(__name__)
@@ -42,6 +42,8 @@ SPECIAL_TOKENS = {
     "sep_token": "[SEP]",
     "mask_token": "[MASK]",
 }
+NEEDED = ("tokens", "entities")  # columns of a corpus
+MOST_SHARED = 0.02  # of the sentences of a split, those that are training sentences, too, without a warning
 SENTENCES_LOOKED_UP = 1000  # sentences whose words are looked up in the encoder's vocabulary
 MANY_UNKNOWN = 0.05
 # Word part of the processor → as in the names of its options, such as word_embedding_size and word_vocab_size.
@@ -90,7 +92,6 @@ def start_from_recipe(
     plan = make_plan({"recipe": recipe, "output_dir": output_dir, **options})
     splits = _check_corpus(corpus)
     start = build_start(plan, find_origin(plan), splits, label_names(splits["train"]))
-    check_entities(start.model.config, start.processor, splits)
     return start.model, start.processor, plan.training
 
 
@@ -113,19 +114,6 @@ def _check_corpus(corpus: Any) -> DatasetDict:
     )
 
 
-@dataclass(frozen=True)
-class Origin:
-    """What a run starts from; of a trained model, configuration and processor, which decide how its corpus is read.
-
-    Attributes:
-        name: folder or Hub name of a trained model, of a checkpoint or of an encoder; None for a new encoder.
-    """
-
-    name: str | None
-    config: TriaffineConfig | None = None
-    processor: TriaffineProcessor | None = None
-
-
 class Start(NamedTuple):
     """What a run starts with; `teacher` with --keep_labels only."""
 
@@ -134,43 +122,13 @@ class Start(NamedTuple):
     teacher: Teacher | None = None
 
 
-def find_origin(plan: TrainingPlan) -> Origin:
-    """Returns what the run starts from, without the weights; raises ValueError or OSError if it cannot be read."""
-    name = plan.training.resume_from_checkpoint or plan.model.model_name_or_path
-    if name is None or not _is_trained_model(name):
-        return Origin(name)
-    return Origin(name, TriaffineConfig.from_pretrained(name), TriaffineProcessor.from_pretrained(name))
-
-
-def read_splits(plan: TrainingPlan, origin: Origin) -> Corpus:
-    """Reads the splits of a run, using the splitters of the model that it starts from."""
-    words: str | dict[str, Any] | None = plan.model.word_splitter
-    sentences: str | None = plan.model.sentence_splitter
-    pos_size = plan.config.get("pos_embedding_size")
-    if origin.config is not None and origin.processor is not None:
-        words = words or origin.processor.word_splitter
-        sentences = sentences or origin.processor.sentence_splitter
-        pos_size = origin.config.pos_embedding_size
-    words = words or DEFAULT_WORD_SPLITTER
-    return read_corpus(plan.data, make_word_splitter(words, _tokenizer(origin, words)), bool(pos_size), sentences)
-
-
-def _tokenizer(origin: Origin, words: str | dict[str, Any]) -> Any:
-    """The tokenizer of the encoder to start from, if words are its sub-words."""
-    if words != SUBWORDS:
-        return None
-    if origin.name is None:
-        raise ValueError(
-            f"--word_splitter {SUBWORDS} needs a pretrained encoder (--model_name_or_path), because a new one learns "
-            "its sub-words from words."
-        )
-    return AutoTokenizer.from_pretrained(origin.name, add_prefix_space=True, trust_remote_code=False)
-
-
 def build_start(plan: TrainingPlan, origin: Origin, dataset: DatasetDict, labels: list[str]) -> Start:
     """Returns the model that the run starts with, new or trained, its processor, and its teacher if it has one.
 
+    Warns of entities that the model cannot find.
+
     Args:
+        dataset: the sentences to train on and to score.
         labels: the labels of the training data; the last is None.
 
     Raises:
@@ -190,6 +148,7 @@ def build_start(plan: TrainingPlan, origin: Origin, dataset: DatasetDict, labels
         model, processor = _start_new(plan, dataset, labels)
     else:
         raise ValueError("There is no trained model to score without training; give one as --model_name_or_path.")
+    _check_entities(model.config, processor, dataset)
     processor.word_splitter = plan.model.word_splitter or processor.word_splitter
     processor.sentence_splitter = plan.model.sentence_splitter or processor.sentence_splitter
     if plan.data.pos_tagger is not None:
@@ -224,18 +183,6 @@ def learn_tokenizer(sentences: Iterable[list[str]], vocab_size: int) -> PreTrain
     return made
 
 
-def _is_trained_model(name_or_path: str) -> bool:
-    try:
-        config, _ = PretrainedConfig.get_config_dict(name_or_path)
-    except OSError as error:
-        raise ValueError(
-            f"There is no model {name_or_path!r}: it is neither a folder with a config.json, nor in the cache of this "
-            "machine, nor readable on the Hub. Give a model's folder, or the correct name, as --model_name_or_path. "
-            f"({str(error).splitlines()[0]})"
-        ) from None
-    return config.get("model_type") == TriaffineConfig.model_type
-
-
 def _load_trained(
     plan: TrainingPlan, origin: Origin, labels: list[str]
 ) -> tuple[TriaffineForNestedNER, TriaffineProcessor]:
@@ -265,8 +212,6 @@ def _start_new(
     plan: TrainingPlan, dataset: DatasetDict, labels: list[str]
 ) -> tuple[TriaffineForNestedNER, TriaffineProcessor]:
     """Builds a model on a pretrained encoder, or on a new one as the recipe describes it."""
-    if "train" not in dataset:
-        raise ValueError("A new model needs training data for its labels; give --train_file.")
     fields = {"id2label": dict(enumerate(_with_types_to_score(labels, dataset))), **plan.config}
     encoder_config = fields.pop("encoder_config", None)
     encoder = plan.model.model_name_or_path
@@ -335,27 +280,25 @@ def widest_entity(sentences: Iterable[Iterable[Mapping[str, Any]]]) -> int | Non
 def _read_vectors(model: ModelArguments, fields: dict[str, Any], dataset: DatasetDict) -> WordVectors | None:
     """Reads the static vectors of the words of all splits, if a file is given, and sets `word_embedding_size`."""
     if model.word_vectors is None:
-        if model.keep_all_word_vectors:
-            raise ValueError("--keep_all_word_vectors needs a file of vectors; give it as --word_vectors.")
         return None
     words = {composed(word) for split in dataset.values() for tokens in split["tokens"] for word in tokens}
+    vectors, problem = None, ""
     try:
         vectors = read_word_vectors(model.word_vectors, words, model.keep_all_word_vectors)
     except FileNotFoundError:
-        raise ValueError(
-            f"--word_vectors {model.word_vectors}: there is no such file. Correct the path, or train without vectors: "
-            "--word_vectors= --word_embedding_size 0."
-        ) from None
-    logger.info("Word vectors: %s", vectors.report())
-    if not vectors.vectors:
-        raise ValueError(f"{vectors.path} has no vector for any word of the data. Give a file for their language.")
-    size = fields.get("word_embedding_size") or vectors.size
-    if size != vectors.size:
-        raise ValueError(
-            f"word_embedding_size is {size}, but the vectors in {vectors.path} have {vectors.size} numbers; leave "
-            "word_embedding_size out, or give another file."
-        )
-    fields["word_embedding_size"] = size
+        remedy = "Correct the path, or train without vectors: --word_vectors= --word_embedding_size 0"
+        problem = f"there is no such file. {remedy}"
+    if vectors is not None:
+        logger.info("Word vectors: %s", vectors.report())
+        size = fields.setdefault("word_embedding_size", vectors.size) or vectors.size
+        if not vectors.vectors:
+            problem = "it has no vector for any word of the data. Give a file for their language"
+        elif size != vectors.size:
+            remedy = "leave word_embedding_size out, or give another file"
+            problem = f"word_embedding_size is {size}, but the vectors have {vectors.size} numbers; {remedy}"
+        fields["word_embedding_size"] = size
+    if problem:
+        raise ValueError(f"--word_vectors {model.word_vectors}: {problem}.")
     return vectors
 
 
@@ -373,3 +316,62 @@ def _build_vocabularies(
         processor.build_vocabularies(training_data, parts)
     if vectors is not None:
         processor.vocabularies["words"] = number_names(vectors.vectors)
+
+
+def _check_entities(config: TriaffineConfig, processor: TriaffineProcessor, dataset: DatasetDict) -> None:
+    """Raises ValueError for entity types that the model has no label for.
+
+    Warns of entities that it cannot find, and of training sentences that it would be scored on.
+    """
+    _warn_of_missed_entities(config, processor, dataset)
+    _warn_of_shared_sentences(dataset)
+    for split, records in dataset.items():
+        check_types(records, f"The {split} data", config)
+
+
+def _warn_of_shared_sentences(dataset: DatasetDict) -> None:
+    training = set(map(tuple, dataset["train"]["tokens"])) if "train" in dataset else set()
+    for split, records in dataset.items():
+        rows = zip(records["tokens"], records["entities"], strict=True) if split != "train" else ()
+        sentences = [tuple(tokens) for tokens, entities in rows if entities]
+        shared = sum(sentence in training for sentence in sentences)
+        if shared > MOST_SHARED * len(sentences):
+            logger.warning(
+                "%d of the %d %s sentences with entities are also training sentences, so scores will be higher than on "
+                "new text.",
+                *(shared, len(sentences), split),
+            )
+
+
+def _warn_of_missed_entities(config: TriaffineConfig, processor: TriaffineProcessor, dataset: DatasetDict) -> None:
+    """Warns of entities that cannot be found.
+
+    These are of a second type on a span, in no window of a long sentence, beyond the candidates, or too wide.
+    """
+    most, width = config.max_candidates, config.max_span_width
+    for split, records in dataset.items():
+        spans = list(map(spans_of, records))
+        windows = Windows(records, processor)
+        if long := windows.describe_long():
+            logger.warning("The %s data: %s", split, long)
+        typed = [{(e["start"], e["end"], e["type"]) for e in entities} for entities in records["entities"]]
+        second = sum(map(len, typed)) - sum(map(len, spans))
+        if second and not config.multi_label:
+            logger.warning(
+                "The %s data has %d entities on the span of another entity. A span has one label, so at most one of "
+                "them is trained on and found; to allow several, train with --multi_label true.",
+                *(split, second),
+            )
+        beyond = sum(max(0, len(spans_of(window)) - most) for window in windows)
+        if beyond and config.cross_span:
+            logger.warning(
+                "The %s data has %d entity spans beyond the %d candidates of a sentence, which cannot be found. "
+                "Raise --max_candidates.",
+                *(split, beyond, most),
+            )
+        wide = 0 if width is None else sum(end - start > width for of_sentence in spans for start, end in of_sentence)
+        if wide:
+            logger.warning(
+                "The %s data has %d entity spans (%.2f %%) of more than %d words, which are not scored.",
+                *(split, wide, 100 * wide / sum(map(len, spans)), width),
+            )

@@ -21,6 +21,7 @@ from transformers.trainer import TRAINER_STATE_NAME, TRAINING_ARGS_NAME
 from transformers.trainer_utils import BestRun, IntervalStrategy, TrainOutput
 
 from ..data.collator import DataCollatorForNestedNER
+from ..model.configuration_triaffine import TriaffineConfig
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.repository_triaffine import broken_weights
@@ -36,7 +37,6 @@ from .batching import (
 )
 from .callbacks import TrainingCallback
 from .interruptions import check_writable, find_checkpoint, loss_error, remove_incomplete, weights_error
-from .new_labels import drop_calibration
 from .optimization import averaging, build_parameter_groups, choose_optimizer
 from .scoring_trainer import ScoringTrainer, check_best_metric
 from .sharding import check_sharding, choose_sharded_layers
@@ -299,12 +299,12 @@ class NestedNERTrainer(ScoringTrainer):
         checkpoint = find_checkpoint(resume_from_checkpoint, output_dir)
         self.is_resumed, self.run_summary = checkpoint is not None, None
         self.accelerator.wait_for_everyone()  # all have found the same one
+        if self.model_init is None:
+            _drop_calibration(self.model.config)
         if self.args.should_save:
             remove_incomplete(output_dir, checkpoint)
         if checkpoint is not None:
             logger.info("Resuming from %s.", checkpoint)
-        if self.model_init is None:
-            drop_calibration(self.model.config)
         if self.is_fsdp_enabled and self.model is not None:
             choose_sharded_layers(self.accelerator.state.fsdp_plugin, self.model.encoder)
         with self._explaining_faults():
@@ -341,7 +341,7 @@ class NestedNERTrainer(ScoringTrainer):
         """A new model by `model_init`, with whose labels batches are made."""
         model: Any = super().call_model_init(trial)
         _prepare_model(model, cast(TriaffineProcessor, self.processing_class))
-        drop_calibration(model.config)
+        _drop_calibration(model.config)
         if isinstance(self.data_collator, DataCollatorForNestedNER):
             self.data_collator.label2id = dict(model.config.label2id)
         return model
@@ -403,3 +403,10 @@ def _prepare_model(model: TriaffineForNestedNER, processor: Any, is_trained: boo
     for name in ("pad_token_id", "bos_token_id", "eos_token_id"):
         # The Trainer does the same, with a needless warning.
         setattr(model.config, name, getattr(processor.tokenizer, name, None))
+
+
+def _drop_calibration(config: TriaffineConfig) -> None:
+    """Removes temperature and thresholds from the configuration of a model that is trained further, with a warning."""
+    if config.label_thresholds or config.temperature != 1.0:
+        logger.warning("The model's calibration is dropped, because it is not valid after training. Calibrate again.")
+        config.temperature, config.label_thresholds = 1.0, None

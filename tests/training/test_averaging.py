@@ -74,18 +74,13 @@ def test_resuming_is_exact(tmp_path: Path):
 
 def test_invalid_uses_of_averages_are_errors(tmp_path: Path):
     trainer = micro_trainer(tmp_path / "run", RECORDS, **TRAINING, ema_decay=0.9)
-    with pytest.raises(ValueError, match=r"ema_decay.*no averaged weights yet"):
-        trainer.save_model()
     with pytest.raises(ValueError, match=r"ema_decay is 1;"):
         micro_trainer(tmp_path / "run", RECORDS, ema_decay=1.0)
     own = torch.optim.SGD(trainer.model.parameters(), lr=0.1)
-    with pytest.raises(ValueError, match=r"ema_decay.*`optimizers`"):
+    with pytest.raises(ValueError, match=r"`optimizers`.*ema_decay"):
         trainer_like(trainer, optimizers=(own, None))
     without = micro_trainer(tmp_path / "run", RECORDS).args
     assert trainer_like(trainer, without, optimizers=(own, None)).optimizer is own
     trainer.train()
     with pytest.raises(ValueError, match="--ema_decay of its run"):
         train_with_averages(tmp_path / "run", ema_decay=None, max_steps=8)
-    schedule_free = type("ScheduleFree", (torch.optim.SGD,), {"eval": lambda self: None})
-    with pytest.raises(ValueError, match="ScheduleFree does itself"):
-        averaging(schedule_free, 0.9)

@@ -12,7 +12,7 @@ from datasets import DatasetDict
 from modeling_triaffine.commands.options import load_split
 from modeling_triaffine.data import FORMATS, Document
 from modeling_triaffine.model.text_triaffine import word_splitter
-from modeling_triaffine.training.corpora import Corpus, limit_splits, read_corpus, texts_to_score
+from modeling_triaffine.training.corpora import Corpus, read_corpus
 from modeling_triaffine.training.options import DataArguments
 
 SPLITTER = word_splitter("punctuation")
@@ -90,9 +90,7 @@ def test_words_of_the_corpus_alone_are_warned_of(read, caplog, options, named):
 
 
 def test_a_limit_counts_sentences_of_the_corpus(read):
-    data = DataArguments(max_train_samples=1)
-    limited = read("a.jsonl").change(lambda splits: limit_splits(splits, data))
-    assert trained_on(limited) == [["CD28", "-mediated"], CUT]
+    assert trained_on(read("a.jsonl", max_train_samples=1)) == [["CD28", "-mediated"], CUT]
 
 
 @pytest.mark.parametrize(
@@ -131,22 +129,15 @@ def test_texts_of_a_limited_split_are_those_read_completely(tmp_path: Path):
     file = tmp_path / "dev.jsonl"
     texts = ["One. Two.", "Three. Four."]
     file.write_text("".join(json.dumps({"id": text, "text": text, "label": []}) + "\n" for text in texts))
-    data = DataArguments(validation_file=str(file), max_eval_samples=3)
-    corpus = read_corpus(data, SPLITTER, False)
-    records = limit_splits(corpus.given, data)["validation"]
-    assert [text["text"] for text in texts_to_score(corpus, data, "validation", records)] == texts[:1]
-    for limit in (None, 9):
-        everything = DataArguments(validation_file=str(file), max_eval_samples=limit)
-        assert [text["text"] for text in texts_to_score(corpus, everything, "validation", records)] == texts
-    one = DataArguments(validation_file=str(file), max_eval_samples=1)
-    assert texts_to_score(corpus, one, "validation", limit_splits({"validation": records}, one)["validation"]) == []
+    for limit, expected in ((None, texts), (9, texts), (3, texts[:1]), (1, [])):
+        data = DataArguments(validation_file=str(file), max_eval_samples=limit)
+        assert [text["text"] for text in read_corpus(data, SPLITTER, False).texts["validation"]] == expected
 
 
 def test_a_corpus_of_words_has_no_texts_to_score(tmp_path: Path):
     (tmp_path / "dev.jsonl").write_text(json.dumps(WORDS[0]))
     data = DataArguments(validation_file=str(tmp_path / "dev.jsonl"))
-    corpus = read_corpus(data, SPLITTER, False)
-    assert texts_to_score(corpus, data, "validation", corpus.given["validation"]) is None
+    assert read_corpus(data, SPLITTER, False).texts == {}
 
 
 @pytest.mark.parametrize("words", ["text", "both"])
@@ -162,8 +153,7 @@ def test_a_corpus_is_read_once(tmp_path: Path, monkeypatch, words):
     (tmp_path / "dev.conllu").write_text(f"# {words}\n{CONLLU}")
     data = DataArguments(validation_file=str(tmp_path / "dev.conllu"), words=words)
     corpus = read_corpus(data, SPLITTER, False)
-    for _time in range(2):
-        (text,) = texts_to_score(corpus, data, "validation", corpus.given["validation"])
+    (text,) = corpus.texts["validation"]
     assert text["text"] == "CD28-mediated"
     assert [list(part["validation"]["tokens"]) for part in (corpus.given, corpus.cut)] == [
         [["CD28", "-mediated"]],

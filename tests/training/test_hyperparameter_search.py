@@ -108,5 +108,5 @@ def test_a_new_model_decides_how_labels_are_numbered(tmp_path):
     trainer.train()
     assert trainer.data_collator.label2id == {"protein": 0, "DNA": 1, "None": 2}
     config.id2label = {0: "DNA", 1: "RNA", 2: "None"}
-    with pytest.raises(ValueError, match="'protein'.* DNA, RNA"):
+    with pytest.raises(ValueError, match=r"'protein'.* DNA, RNA"):
         trainer.train()

@@ -266,10 +266,7 @@ def test_labels_that_the_model_does_not_know_are_an_error_in_further_runs(tmp_pa
         ({"weight_decay": -0.1}, "weight_decay is -0.1"),
         ({"max_grad_norm": -1}, "max_grad_norm is -1"),
         ({"warmup_steps": -1}, "warmup_steps is -1"),
-        ({"warmup_steps": 1.5}, "warmup_steps is 1.5; give a whole number"),
-        ({"warmup_steps": 10, "max_steps": 10}, "warmup_steps is 10, but the run has 10 updates"),
         ({"adam_beta2": 1.0}, "adam_beta2 is 1; it must be at least 0 and below 1"),
-        ({"dataloader_persistent_workers": True}, "set dataloader_num_workers above 0"),
         ({"dataloader_num_workers": -1}, "dataloader_num_workers is -1"),
         ({"eval_steps": 5}, "eval_steps is 5, but eval_strategy is 'epoch'. Set .* 'steps', or leave eval_steps out"),
         ({"eval_strategy": "no", "save_steps": 5}, "save_steps is 5, but save_strategy is 'epoch'"),
@@ -278,6 +275,7 @@ def test_labels_that_the_model_does_not_know_are_an_error_in_further_runs(tmp_pa
         ({"max_subwords_per_batch": 0}, "max_subwords_per_batch is 0; it must be at least 1"),
         ({"max_subwords_per_batch": 9, "train_sampling_strategy": "random"}, "'group_by_length'"),
         ({"max_subwords_per_batch": 9, "auto_find_batch_size": True}, "leave out one of the two"),
+        ({"ema_decay": 0.9, "optim": "schedule_free_sgd"}, "which schedule_free_sgd does itself; leave out one"),
     ],
 )
 def test_numbers_out_of_bounds_are_refused(tmp_path, options, message) -> None:

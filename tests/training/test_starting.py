@@ -12,9 +12,10 @@ from transformers.trainer_utils import IntervalStrategy
 from modeling_triaffine import NestedNERTrainer, TriaffineForNestedNER, start_from_recipe
 from modeling_triaffine.data import write_nested_ner
 from modeling_triaffine.model.options_triaffine import MODEL_OPTIONS
-from modeling_triaffine.training.plan import CommandLineError, RecipeError, parse_training_plan
+from modeling_triaffine.training.corpora import read_splits
+from modeling_triaffine.training.plan import CommandLineError, RecipeError, find_origin, parse_training_plan
 from modeling_triaffine.training.run import prepare_run
-from modeling_triaffine.training.start import build_start, find_origin, read_splits
+from modeling_triaffine.training.start import build_start
 from tests.helpers.encoders import save_encoder
 from tests.helpers.micro_training import micro_dataset, micro_records, write_recipe
 

@@ -1,11 +1,12 @@
-"""The facts of a run: where those in its summary come from."""
+"""The summary of a run: where its facts come from."""
 
 import torch
 import transformers
 
 from modeling_triaffine.environment import describe_hardware, describe_versions
 from modeling_triaffine.publishing.run_summary import Epoch, Label
-from modeling_triaffine.training.facts import choose_sentences, describe_labels, read_training_table
+from modeling_triaffine.training.hub_trainer import read_training_table
+from modeling_triaffine.training.saving import choose_sentences, describe_labels
 from modeling_triaffine.version import __version__
 from tests.helpers.cards import epoch_scores
 
