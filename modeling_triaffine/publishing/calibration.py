@@ -13,8 +13,7 @@ from huggingface_hub import ModelCard
 
 from ..evaluation.reliability import Calibration
 from ..model.configuration_triaffine import TriaffineConfig
-from .card_mark import card_text, is_ours
-from .model_card import CARD_NAME, renew_card, repository_name
+from .model_card import CARD_NAME, card_text, is_ours, renew_card, repository_name
 from .repository import CALIBRATION_DIAGRAM, EDITABLE
 from .run_summary import RunSummary
 
@@ -24,25 +23,24 @@ def check_unscored(folder: Path, split: str, entities: Sequence[Sequence[Mapping
 
     They are recognized by the name of their split, or by the numbers of sentences and of gold entities per label.
     """
-    summary = RunSummary.load(folder)
-    if summary is None:
-        return
+    summary = RunSummary.load(folder) or RunSummary()
+    scored = summary.evaluation
+    counts = Counter(kind for one in entities for *_, kind in {(e["start"], e["end"], e["type"]) for e in one})
+    gold = {label: row["gold"] for label, row in scored.scores["by_label"].items() if row["gold"]} if scored else {}
+    problem = ""
     if split == "train" and len(entities) == summary.training_sentences:
-        raise ValueError(
+        problem = (
             "The model was trained on these sentences, so its probabilities on them are too high. Calibrate on others "
             "(--split, or another file)."
         )
-    scored = summary.evaluation
-    if scored is None:
-        return
-    counts = Counter(kind for one in entities for *_, kind in {(e["start"], e["end"], e["type"]) for e in one})
-    gold = {label: row["gold"] for label, row in scored.scores["by_label"].items() if row["gold"]}
-    if split == scored.split or (len(entities), dict(counts)) == (scored.sentences, gold):
-        raise ValueError(
+    elif scored and (split == scored.split or (len(entities), dict(counts)) == (scored.sentences, gold)):
+        problem = (
             f"The scores in the model's card are from the {scored.split} split, {scored.sentences:,} sentences, and "
             "would be too good with thresholds tuned on it. Calibrate on others (--split, or another file), or score "
             "a test split: repeat the command of the run with --do_predict --resume_from_checkpoint."
         )
+    if problem:
+        raise ValueError(problem)
 
 
 def save_calibration(folder: Path, calibration: Calibration) -> None:

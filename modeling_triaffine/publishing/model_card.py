@@ -3,13 +3,18 @@
 The text is in `card.md.jinja`, that of a recipe in `recipe_card.md.jinja`, the tables are in `card_tables.py`, the
 facts come from a [`RunSummary`]. Values enter the text through `inline_code`, `code_block` and `Table` only, so that no
 name can break it.
+
+A card written by publishing ends with a comment, invisible on the Hub, with a digest of the text above it: so a card
+that nobody has edited is recognized, and written anew.
 """
 
+import hashlib
 import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import yaml
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 from huggingface_hub.errors import HFValidationError
 from huggingface_hub.utils import validate_repo_id
@@ -19,7 +24,6 @@ from ..drawing import draw_entities
 from ..drawing.safe_text import inline_code, markdown_text
 from ..evaluation.scores import RATIOS, parts_note, parts_title, percent
 from ..model.configuration_triaffine import TriaffineConfig
-from .card_mark import mark_card, merge_cards
 from .card_tables import card_tables
 from .run_summary import Example, RunSummary
 
@@ -31,6 +35,13 @@ UNNAMED_DATASET = "unnamed data set"
 DRAWING_WIDTH = 88  # columns of a code block that the Hub shows without scrolling
 # The names transformers gives to labels without names.
 PLACEHOLDER_LABEL = re.compile(r"LABEL_\d+")
+MARK = "<!-- Written by modeling_triaffine ({digest}): it writes this card anew, unless somebody has edited it. -->"
+MARK_PATTERN = re.compile(re.escape(MARK).replace(re.escape("{digest}"), "([0-9a-f]{16})") + r"\s*\Z")
+# The Hub's website writes a card of front matter only if the user chooses a license for a new repository.
+FRONT_MATTER = re.compile(r"\A\s*---\s*\n(.*?\n)?---\s*(\n|\Z)", re.DOTALL)
+# The template that transformers pushes if there is no card.
+TEMPLATE_PHRASE = "This model card has been automatically generated"
+TEMPLATE_BLANK = "[More Information Needed]"
 
 ILLUSTRATION = Example(
     "The Bank of England raised its rate.",
@@ -210,3 +221,70 @@ def _describe_encoder(config: Any) -> str:
 def _literal(text: str) -> str:
     """The text as a Python literal, quoted as a formatter would."""
     return repr(text) if '"' in text else f'"{repr(text)[1:-1]}"'
+
+
+# ---- Cards that publishing may replace: its own unless edited, and drafts without text ----
+
+
+def card_text(content: bytes) -> str:
+    """The text of a card's file; one that is not UTF-8 was written by somebody else, and so counts as edited."""
+    return content.decode("utf-8", "replace")
+
+
+def mark_card(text: str) -> str:
+    """The card with its mark."""
+    text = text.rstrip()
+    return f"{text}\n\n{MARK.format(digest=_digest(text))}\n"
+
+
+def is_ours(text: str) -> bool:
+    """Whether publishing wrote the card, and nobody has edited it since."""
+    mark = MARK_PATTERN.search(text)
+    return mark is not None and mark[1] == _digest(text[: mark.start()])
+
+
+def is_edited(text: str) -> bool:
+    """Whether somebody wrote or edited the card: it is neither an unchanged one of publishing nor a draft."""
+    return not is_ours(text) and not is_draft(text)
+
+
+def is_draft(text: str) -> bool:
+    """Whether the card has no text of its own: front matter only, or the template of transformers."""
+    is_template = TEMPLATE_PHRASE in text and TEMPLATE_BLANK in text
+    return is_template or FRONT_MATTER.sub("", text).strip() == ""
+
+
+def merge_cards(card: str, earlier: str) -> str:
+    """A marked card with what somebody chose in the earlier one, marked again: the front matter of a draft, a license.
+
+    The Hub's website writes such a draft with the license chosen there.
+
+    Lists are concatenated; other fields of the draft override those of the card.
+    """
+    fields = _front_matter(earlier)
+    if not is_draft(earlier):
+        fields = {"license": fields.get("license") if is_ours(earlier) else None}
+    merged = ModelCard(MARK_PATTERN.sub("", card))
+    for name, value in fields.items():
+        own = merged.data.get(name)
+        if isinstance(own, list):
+            items = value if isinstance(value, list) else [value]
+            merged.data[name] = own + [item for item in items if item and item not in own]
+        elif value and (own is None or is_draft(earlier)):
+            merged.data[name] = value
+    return mark_card(str(merged)) if any(fields.values()) else card
+
+
+def _front_matter(text: str) -> dict[str, Any]:
+    """The fields of a card's front matter; empty if it has none that can be parsed."""
+    block = FRONT_MATTER.match(text)
+    try:
+        fields = yaml.safe_load(block[1] or "") if block else None
+    except yaml.YAMLError:
+        return {}
+    return fields if isinstance(fields, dict) else {}
+
+
+def _digest(text: str) -> str:
+    plain = "\n".join(text.split("\r\n")).strip()
+    return hashlib.sha256(plain.encode("utf-8")).hexdigest()[:16]

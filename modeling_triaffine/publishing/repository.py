@@ -21,9 +21,7 @@ from ..model.repository_triaffine import (
     REQUIREMENTS_FILE,
     check_index,
 )
-from ..parsing import DataError, decode_text
-from .card_mark import card_text, is_edited
-from .model_card import CARD_NAME, check_repo_id, renew_card
+from .model_card import CARD_NAME, card_text, check_repo_id, is_edited, renew_card
 from .run_summary import SUMMARY_FILE, RunSummary
 
 CONFIG_FILE, PROCESSOR_FILE = "config.json", "processor_config.json"
@@ -107,10 +105,7 @@ def assemble_repository(
         parts.append(processor)
     names = sorted(os.listdir(checkpoint))
     given = {name: (checkpoint / name).read_bytes() for name in EDITABLE if name in names}
-    try:
-        own_card = decode_text(given.get(CARD_NAME, b""))
-    except DataError as error:  # the Hub takes no such card
-        raise ValueError(f"{checkpoint / CARD_NAME}: {error}") from None
+    own_card = card_text(given.get(CARD_NAME, b""))
     edited = [name for name, content in given.items() if is_edited_file(name, content)]
     if new_card and CARD_NAME in edited:
         edited.remove(CARD_NAME)

@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any
 
 from pydantic import (
     AfterValidator,
@@ -30,11 +30,9 @@ from pydantic.dataclasses import dataclass
 from ..evaluation.reliability import Calibration, CheckedRow
 from ..evaluation.scores import Scores, check_row, summary_metrics
 from ..files import write_text
-from ..model.kinds_triaffine import TextEntity
 from ..parsing import DataError, decode_object
 
 SUMMARY_FILE = "run_summary.json"
-ENTITY = {name: int | float if kind is float else kind for name, kind in get_type_hints(TextEntity).items()}
 
 
 def _as_scores(value: Any) -> Any:
@@ -103,12 +101,6 @@ class Example:
 
     text: StrictStr
     entities: list[dict[str, Any]] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        for entity in self.entities:
-            is_complete = all(isinstance(entity.get(name), kind) for name, kind in ENTITY.items())
-            if not (is_complete and 0 <= entity["start"] < entity["end"] <= len(self.text)):
-                raise ValueError(f"{entity!r:.200} is not an entity of a text of {len(self.text)} characters")
 
 
 @dataclass(config=ConfigDict(extra="forbid"))

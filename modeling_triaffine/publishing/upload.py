@@ -28,8 +28,7 @@ from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.repository_triaffine import HUB_PATIENCE
 from ..version import __version__
-from .card_mark import card_text, is_draft, merge_cards
-from .model_card import CARD_NAME
+from .model_card import CARD_NAME, card_text, is_draft, merge_cards
 from .repository import (
     CALIBRATION_DIAGRAM,
     CONFIG_FILE,
@@ -211,22 +210,8 @@ def errors_of_hub(repo_id: str) -> Iterator[None]:
     """
     try:
         yield
-    except HFValidationError as error:
-        raise ValueError(f"{repo_id!r} cannot be the name of a repository ({error}). Give owner/name.") from error
-    except LocalTokenNotFoundError as error:
-        raise PermissionError(_not_logged_in(repo_id)) from error
-    except HfHubHTTPError as error:
+    except (HFValidationError, LocalTokenNotFoundError, HTTPError, ConnectionError, RuntimeError) as error:
         raise _explain(error, repo_id) from error
-    except (HTTPError, ConnectionError) as error:
-        raise ConnectionError(
-            f"The Hub ({constants.ENDPOINT}) cannot be reached for {repo_id} ({error}). Check that this machine is "
-            "online and that HF_HUB_OFFLINE is not set."
-        ) from error
-    except RuntimeError as error:  # the client's error for an interrupted transfer of a large file
-        reason = " ".join(str(error.__cause__ or error).split())
-        raise ConnectionError(
-            f"The transfer of files of {repo_id} was interrupted ({reason}). Check the connection, and try again."
-        ) from error
 
 
 @contextlib.contextmanager
@@ -243,7 +228,25 @@ def saved_before(checkpoint: Path, repo_id: str) -> Iterator[None]:
         raise NotPublishedError(f"{error} The model is saved in {checkpoint}; publish it with: {command}") from error
 
 
-def _explain(error: HfHubHTTPError, repo_id: str) -> OSError:
+def _explain(error: Exception, repo_id: str) -> Exception:
+    if isinstance(error, HFValidationError):
+        return ValueError(f"{repo_id!r} cannot be the name of a repository ({error}). Give owner/name.")
+    if isinstance(error, HfHubHTTPError):
+        return _explain_status(error, repo_id)
+    if isinstance(error, LocalTokenNotFoundError):
+        return PermissionError(_not_logged_in(repo_id))
+    if isinstance(error, RuntimeError):  # the client's error for an interrupted transfer of a large file
+        reason = " ".join(str(error.__cause__ or error).split())
+        return ConnectionError(
+            f"The transfer of files of {repo_id} was interrupted ({reason}). Check the connection, and try again."
+        )
+    return ConnectionError(
+        f"The Hub ({constants.ENDPOINT}) cannot be reached for {repo_id} ({error}). Check that this machine is online "
+        "and that HF_HUB_OFFLINE is not set."
+    )
+
+
+def _explain_status(error: HfHubHTTPError, repo_id: str) -> OSError:
     status = error.response.status_code
     if isinstance(error, GatedRepoError):
         return PermissionError(

@@ -216,19 +216,19 @@ def _check_splits(training: NestedNERTrainingArguments, splits: DatasetDict) -> 
     """Raises ValueError if a split to train or score on is missing."""
     is_trained, is_validated = training.do_train, training.eval_strategy != "no"
     needed = {
-        "train": (is_trained, "train on; give --train_file, or --no_do_train to score a trained model"),
+        "train": (is_trained, "training data; give --train_file, or --no_do_train to score a trained model"),
         "validation": (
             is_validated if is_trained else training.do_eval,
-            "choose the best checkpoint by; give --validation_file, or hold out a part of the training data "
+            "validation data to choose the best checkpoint; give --validation_file, or hold out a part of the training data "
             "(docs/corpora.md#dev-sets). To train without validation, add --eval_strategy no"
             if is_trained
-            else "score (--do_eval); give --validation_file",
+            else "validation data to score (--do_eval); give --validation_file",
         ),
-        "test": (training.do_predict, "score (--do_predict); give --test_file"),
+        "test": (training.do_predict, "test data to score (--do_predict); give --test_file"),
     }
-    for split, (is_needed, use) in needed.items():
+    for split, (is_needed, missing) in needed.items():
         if is_needed and split not in splits:
-            raise ValueError(f"There is no {split} data to {use}.")
+            raise ValueError(f"There is no {missing}.")
 
 
 @cache

@@ -190,11 +190,10 @@ def make_plan(given: Mapping[str, Any]) -> TrainingPlan:
 
 def _read(name: str, value: Any) -> Any:
     """The value of an option, given by name; TriaffineConfig checks those of the model."""
-    if name in WITHOUT_EFFECT:
-        raise CommandLineError(without_effect(name))
     known = training_options().get(name)
     if known is None:
-        raise CommandLineError(f"No such option: {name}={value}.{_suggestion(name)}")
+        unknown = f"No such option: {name}={value}.{_suggestion(name)}"
+        raise CommandLineError(without_effect(name) if name in WITHOUT_EFFECT else unknown)
     try:
         return parse_value(known, value) if name in MODEL_OPTIONS else read_value(known, value)
     except ValueError as error:
@@ -265,11 +264,8 @@ def _refuse(parser: _Parser, argument: str) -> NoReturn:
     name = argument.lstrip("-").partition("=")[0].replace("-", "_")
     if argument.endswith((".json", ".yaml", ".yml")):
         name = "config_file"
-    if name in WITHOUT_EFFECT:
-        raise CommandLineError(without_effect(name))
-    if name in INSTEAD:
-        parser.error(f"no such option: {argument}. {INSTEAD[name]}.")
-    parser.error(f"no such option: {argument}.{_suggestion(name, '--')}")
+    instead = f" {INSTEAD[name]}." if name in INSTEAD else _suggestion(name, "--")
+    parser.error(without_effect(name) if name in WITHOUT_EFFECT else f"no such option: {argument}.{instead}")
 
 
 # ---- Recipes ----
@@ -306,25 +302,22 @@ def load_recipe(folder: Path) -> Recipe:
     """Reads a recipe's files.
 
     Raises:
-        RecipeError: a file is missing, not valid JSON or YAML, or not a mapping; or the purpose is not a string.
+        RecipeError: a file is missing, not valid JSON or YAML, or not a mapping.
     """
     config = _read_mapping(folder / CONFIG_FILE, json.loads)
     training = _read_mapping(folder / TRAINING_FILE, yaml.safe_load)
     purpose = training.pop(PURPOSE, None)
-    if not isinstance(purpose, str | None):
-        raise RecipeError(f"{folder / TRAINING_FILE}, {PURPOSE!r} must be a string; it is {purpose!r:.80}.")
-    return Recipe(folder, config, training, purpose)
+    return Recipe(folder, config, training, None if purpose is None else str(purpose))
 
 
 def _read_mapping(path: Path, parse: Any) -> dict[str, Any]:
-    if not path.is_file():
-        raise RecipeError(f"The recipe {path.parent} has no {path.name}; it needs {CONFIG_FILE} and {TRAINING_FILE}.")
     try:
         content = parse(path.read_text(encoding="utf-8-sig"))
-    except (ValueError, yaml.YAMLError) as error:
-        raise RecipeError(f"{path} cannot be read: {' '.join(str(error).split())}.") from error
+        problem = f"must be a mapping of options (`name: value` in YAML); it is {content!r:.80}"
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        content, problem = None, f"cannot be read: {' '.join(str(error).split())}"
     if not isinstance(content, dict) or not all(isinstance(name, str) for name in content):
-        raise RecipeError(f"{path} must be a mapping of options (`name: value` in YAML); it is {content!r:.80}.")
+        raise RecipeError(f"{path} {problem}. A recipe has the files {CONFIG_FILE} and {TRAINING_FILE}.")
     return content
 
 

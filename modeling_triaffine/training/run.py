@@ -63,6 +63,7 @@ def prepare_run(arguments: Sequence[str]) -> Run:
         ValueError, OSError: the user's mistake, in one paragraph.
         TrainingFault: the model does not fit into memory, or the output folder cannot be written to.
     """
+    _hide_progress_bars()
     plan = parse_training_plan(arguments)
     training = plan.training
     training.resume_from_checkpoint = choose_checkpoint(training)
@@ -78,6 +79,14 @@ def prepare_run(arguments: Sequence[str]) -> Run:
     # An error in the card's facts is raised before training.
     card_of_run(plan, run.trainer, summarize_plan(plan, run.trainer, corpus.words))
     return run
+
+
+def _hide_progress_bars() -> None:
+    """Hides the bars of transformers and, unless standard error is a terminal, those of data sets."""
+    hide_bars: Any = transformers.utils.logging.disable_progress_bar  # untyped in transformers
+    hide_bars()
+    if not sys.stderr.isatty():
+        datasets.disable_progress_bars()
 
 
 def train_and_save(run: Run) -> dict[str, float]:
@@ -103,17 +112,10 @@ def train_and_save(run: Run) -> dict[str, float]:
 
 
 def start_logging() -> None:
-    """Logs this package's messages to standard error: all in the main process, warnings in the others.
-
-    Hides the progress bars of libraries; those of data sets stay on a terminal.
-    """
+    """Logs this package's messages to standard error: all in the main process, warnings in the others."""
     level = logging.INFO if os.environ.get("RANK", "0") == "0" else logging.WARNING
     logging.basicConfig(format="%(message)s", level=logging.WARNING)
     logging.getLogger(__package__.split(".")[0]).setLevel(level)
-    hide_bars: Any = transformers.utils.logging.disable_progress_bar  # untyped in transformers
-    hide_bars()
-    if not sys.stderr.isatty():
-        datasets.disable_progress_bars()
 
 
 def _build_trainer(plan: TrainingPlan, dataset: DatasetDict, start: Start) -> NestedNERTrainer:

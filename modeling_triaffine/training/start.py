@@ -290,7 +290,7 @@ def _read_vectors(model: ModelArguments, fields: dict[str, Any], dataset: Datase
         problem = f"there is no such file. {remedy}"
     if vectors is not None:
         logger.info("Word vectors: %s", vectors.report())
-        size = fields.setdefault("word_embedding_size", vectors.size) or vectors.size
+        size = fields.get("word_embedding_size") or vectors.size
         if not vectors.vectors:
             problem = "it has no vector for any word of the data. Give a file for their language"
         elif size != vectors.size:

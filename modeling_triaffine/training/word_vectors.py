@@ -120,40 +120,39 @@ def read_word_vectors(path: str | Path, words: Collection[str], keep_all: bool =
 
 
 def _open_vectors(path: Path) -> _VectorFile:
-    """Recognizes the form of the file by its first bytes."""
+    """Recognizes the form of the file by its first bytes.
+
+    Raises:
+        ValueError: it is packed, or of no known form.
+    """
     with path.open("rb") as plain:
         start = plain.read(len(FASTTEXT_MAGIC))
-    if start == ZIP_MAGIC:
-        raise ValueError(f"{path} is a ZIP archive; unpack it and give the file inside.")
     with open_corpus(path) as file:
         head = file.read(HEAD_SIZE)
-    gzipped = start.startswith(GZIP_MAGIC)
-    if head.startswith(FASTTEXT_MAGIC):
-        return _fasttext_file(_not_gzipped(path, gzipped))
     first, _, rest = head.partition(b"\n")
     header = HEADER.fullmatch(first)
-    if header is None:
-        count, size = 0, first.rstrip().count(b" ")
-        is_text = True
-        if not size or not all(map(_is_number, first.split()[-size:])):
-            raise ValueError(
-                f"{path} has no word vectors of a known form: it is not a fastText .bin, and its first line is neither "
-                "the number of words and the size of the vectors nor a word followed by numbers. Give a .vec or .bin "
-                "of fastText, a text or binary file of word2vec, or GloVe's text."
-            )
-    else:
-        count, size = int(header[1]), int(header[2])
-        line = rest.partition(b"\n")[0].rstrip()
-        is_text = not line or (b"\0" not in line and _is_number(line.rsplit(b" ", 1)[-1]))
+    count, size = (int(header[1]), int(header[2])) if header else (0, first.rstrip().count(b" "))
+    line = rest.partition(b"\n")[0].rstrip()
+    is_text = not header or not line or (b"\0" not in line and _is_number(line.rsplit(b" ", 1)[-1]))
+    is_fasttext = head.startswith(FASTTEXT_MAGIC)
+    problem = ""
+    if start == ZIP_MAGIC:
+        problem = "is a ZIP archive; unpack it and give the file inside"
+    elif start.startswith(GZIP_MAGIC) and (is_fasttext or not is_text):
+        problem = f"is a gzipped binary file; unpack it: gunzip {path}"
+    elif not is_fasttext and not header and not (size and all(map(_is_number, first.split()[-size:]))):
+        problem = (
+            "has no word vectors of a known form: it is not a fastText .bin, and its first line is neither the number "
+            "of words and the size of the vectors nor a word followed by numbers. Give a .vec or .bin of fastText, a "
+            "text or binary file of word2vec, or GloVe's text"
+        )
+    if problem:
+        raise ValueError(f"{path} {problem}.")
+    if is_fasttext:
+        return _fasttext_file(path, head[: FASTTEXT_HEADER.size])
     if is_text:
         return _VectorFile("text", size, partial(_read_text, path, size))
-    return _VectorFile("word2vec binary", size, partial(_read_word2vec, _not_gzipped(path, gzipped), count, size))
-
-
-def _not_gzipped(path: Path, gzipped: bool) -> Path:
-    if gzipped:
-        raise ValueError(f"{path} is a gzipped binary file; unpack it: gunzip {path}")
-    return path
+    return _VectorFile("word2vec binary", size, partial(_read_word2vec, path, count, size))
 
 
 def _is_number(field: bytes) -> bool:
@@ -173,19 +172,19 @@ def _read_text(path: Path, size: int, wanted: Collection[str] | None) -> Iterato
                 continue
             line = line.rstrip()
             spaces = line.count(b" ")
-            if spaces < size:
-                raise ValueError(
-                    f"{path}, line {number}: there are {spaces} numbers after the word instead of {size}. The file is "
-                    "damaged or truncated; download it again."
-                )
             # Splitting off all numbers is slow, and needed for kept words and words with spaces only.
-            word = line.split(b" ", 1)[0] if spaces == size else line.rsplit(b" ", size)[0]
-            if names is None or word in names:
-                try:
-                    vector = np.array(line.rsplit(b" ", size)[1:], dtype=np.float32)
-                except ValueError as error:
-                    raise ValueError(f"{path}, line {number}: {error}. Download the file again.") from None
-                yield word.decode("utf-8", "replace"), vector
+            word = line.split(b" ", 1)[0] if spaces <= size else line.rsplit(b" ", size)[0]
+            if spaces >= size and names is not None and word not in names:
+                continue
+            numbers = line.rsplit(b" ", size)[1:]
+            try:
+                vector = np.array(numbers, dtype=np.float32)
+                problem = "" if len(numbers) == size else f"there are {spaces} numbers after the word, not {size}"
+            except ValueError as error:
+                problem = str(error)
+            if problem:
+                raise ValueError(f"{path}, line {number}: {problem}. The file is damaged; download it again.")
+            yield word.decode("utf-8", "replace"), vector
 
 
 def _read_word2vec(
@@ -209,7 +208,7 @@ def _read_word2vec(
             position = end
 
 
-def _fasttext_file(path: Path) -> _VectorFile:
+def _fasttext_file(path: Path, head: bytes) -> _VectorFile:
     """A model in fastText's own binary form, read by gensim."""
     try:
         from gensim.models.fasttext import load_facebook_vectors
@@ -219,14 +218,18 @@ def _fasttext_file(path: Path) -> _VectorFile:
             "gensim",
             "embeddings",
         ) from None
+    model, problem = None, "it is shorter than its header says"  # gensim would search the end of a word forever
     try:
-        _check_fasttext_size(path)
-        model = load_facebook_vectors(str(path))
+        size, buckets, words = FASTTEXT_HEADER.unpack(head)
+        if path.stat().st_size >= (words + buckets) * size * FLOAT.itemsize:
+            model = load_facebook_vectors(str(path))
     except Exception as error:  # gensim checks by `assert`, `struct` and NumPy, each with an exception of its own
+        problem = f"{type(error).__name__}: {error}"
+    if model is None:
         raise ValueError(
-            f"{path} cannot be read as fastText word vectors ({type(error).__name__}: {error}). It is damaged, cut "
-            "off, or a classifier; download it again, or give a file of word vectors."
-        ) from error
+            f"{path} cannot be read as fastText word vectors ({problem}). It is damaged, cut off, or a classifier; "
+            "download it again, or give a file of word vectors."
+        )
 
     def read(wanted: Collection[str] | None) -> Iterator[tuple[str, np.ndarray]]:
         for word in model.key_to_index if wanted is None else sorted(wanted & model.key_to_index.keys()):
@@ -239,14 +242,6 @@ def _fasttext_file(path: Path) -> _VectorFile:
         return vector if vector.any() else None  # a word too short for any sub-word has zeros
 
     return _VectorFile("fastText binary", model.vector_size, read, compose)
-
-
-def _check_fasttext_size(path: Path) -> None:
-    """Raises ValueError for a file that is cut off, in which gensim would search the end of a word forever."""
-    with path.open("rb") as file:
-        size, buckets, words = FASTTEXT_HEADER.unpack(file.read(FASTTEXT_HEADER.size))
-    if path.stat().st_size < (words + buckets) * size * FLOAT.itemsize:
-        raise ValueError("the file is shorter than its header says")
 
 
 def _check_numbers(path: str | Path, vectors: Vectors) -> None:

@@ -7,8 +7,7 @@ import shutil
 import pytest
 
 from modeling_triaffine import NestedNERPipeline, TriaffineConfig
-from modeling_triaffine.publishing.card_mark import mark_card
-from modeling_triaffine.publishing.model_card import build_model_card
+from modeling_triaffine.publishing.model_card import build_model_card, mark_card
 from modeling_triaffine.publishing.repository import is_part
 from modeling_triaffine.publishing.run_summary import RunSummary
 from tests.helpers.cards import make_evaluation, make_row, make_summary

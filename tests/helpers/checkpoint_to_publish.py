@@ -10,7 +10,7 @@ from modeling_triaffine import TriaffineConfig, TriaffineForNestedNER
 from modeling_triaffine.evaluation.scores import Scores
 from modeling_triaffine.model.repository_triaffine import REMOTE_CODE_FILES
 from modeling_triaffine.publishing import RunSummary, build_model_card
-from modeling_triaffine.publishing.card_mark import mark_card
+from modeling_triaffine.publishing.model_card import mark_card
 from modeling_triaffine.publishing.run_summary import Evaluation
 from tests.helpers.tiny import save_tiny_model
 

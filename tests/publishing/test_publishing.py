@@ -20,8 +20,7 @@ from modeling_triaffine.model.repository_triaffine import (
     REQUIREMENTS,
 )
 from modeling_triaffine.publishing import push_model
-from modeling_triaffine.publishing.card_mark import is_edited, mark_card, merge_cards
-from modeling_triaffine.publishing.model_card import TAGS
+from modeling_triaffine.publishing.model_card import TAGS, is_edited, mark_card, merge_cards
 from modeling_triaffine.training.run import prepare_run, train_and_save
 from tests.helpers.checkpoint_to_publish import (
     CODE_FILES,

@@ -11,7 +11,7 @@ from modeling_triaffine.evaluation.reliability import Bin, Calibration, LabelCal
 from modeling_triaffine.evaluation.scores import Scores
 from modeling_triaffine.publishing.card_tables import card_tables
 from modeling_triaffine.publishing.run_summary import SUMMARY_FILE, Evaluation, Example, RunSummary
-from tests.helpers.cards import NESTED, SENTENCE, make_evaluation, make_row, make_summary
+from tests.helpers.cards import make_evaluation, make_row, make_summary
 
 CALIBRATION = Calibration(
     "validation",
@@ -77,8 +77,6 @@ def with_scores(**changes: Any):
         (with_fields(labels={"DNA": {"count": 1.5}}), r"labels\.DNA\.count is 1\.5: .* integer"),
         (with_fields(labels={"DNA": {}}), r"labels\.DNA\.count is missing"),
         (with_fields(training_table=[{"epoch": None}]), r"training_table\.0\.epoch is None"),
-        (with_fields(examples=[{"text": SENTENCE, "entities": [{}]}]), r"examples\.0: \{\} .* 14 characters"),
-        (with_fields(examples=[{"text": "Short.", "entities": NESTED}]), "'IL-2 gene'.* 6 characters"),
         (with_fields(calibration={"labels": {"DNA": {}}}), r"calibration\.split is missing"),
         (with_scores(by_label=None), r"evaluation\.scores: `scores` lacks by_label"),
         (with_scores(flat=None), r"evaluation\.scores: `scores\['flat'\]` lacks precision"),

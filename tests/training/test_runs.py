@@ -15,8 +15,7 @@ from transformers import AutoModel, AutoProcessor, TrainerState
 
 from modeling_triaffine import NestedNERTrainer
 from modeling_triaffine.commands import main
-from modeling_triaffine.publishing.card_mark import mark_card
-from modeling_triaffine.publishing.model_card import build_model_card, repository_name
+from modeling_triaffine.publishing.model_card import build_model_card, mark_card, repository_name
 from modeling_triaffine.publishing.run_summary import SUMMARY_FILE, RunSummary
 from modeling_triaffine.training import callbacks
 from modeling_triaffine.training.corpora import label_names
@@ -317,14 +316,14 @@ def without_entities(corpus: Path) -> list[str]:
 
 MISTAKES = {
     "no entities": (without_entities, r"training data has no entities.*--train_file"),
-    "nothing to publish": (["--no_do_train", "--push_to_hub"], r"--push_to_hub .*triaffine-ner publish"),
+    "nothing to publish": (["--no_do_train", "--push_to_hub"], r"push_to_hub .*triaffine-ner publish"),
     "metric": (["--metric_for_best_model", "f1_virus"], r"metric_for_best_model is 'f1_virus'.*f1_DNA, f1_protein"),
     "limit": (["--max_train_samples", "0"], r"max_train_samples is 0; it must be at least 1"),
     "no model": (["--no_do_train"], r"There is no trained model to score"),
     "encoder": (["--model_name_or_path", "{corpus}/none"], r"no model .*none': .* Give a model's folder"),
     "file": (["--train_file", "{corpus}/nothing.jsonl"], r"nothing\.jsonl"),
     "validation": (["--train_file", "{corpus}/train.jsonl"], r"There is no validation data"),
-    "checkpoint": (["--resume_from_checkpoint", "{corpus}"], r"is not a checkpoint"),
+    "checkpoint": (["--resume_from_checkpoint", "{corpus}"], r"is not a complete checkpoint"),
     "name": (["--hub_model_id", "a//b"], r"`model_name` is 'a//b'"),
     "data": (["--dataset_name", "{corpus}"], r"--dataset_name is .* looks like a folder"),
     "flat": (["--flat_annotation", "nonesuch"], r"flat_annotation.*'nonesuch'.*outermost.*innermost.*any"),

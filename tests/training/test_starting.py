@@ -94,6 +94,7 @@ def test_a_splitter_is_saved_and_read_again(tmp_path, recipe, corpus, option, ch
     processor.save_pretrained(tmp_path / "model")
     (tmp_path / "train.jsonl").write_text(json.dumps({"text": text, "label": [[0, 2, "DNA"]]}))
     files = ["--train_file", str(tmp_path / "train.jsonl"), "--output_dir", str(tmp_path / "out")]
+    files += ["--eval_strategy", "no"]
     trained = ["--model_name_or_path", str(tmp_path / "model")]
     plans = [parse_training_plan([*files, *more]) for more in ([], trained, [*trained, f"--{option}", other])]
     assert [count(read_splits(plan, find_origin(plan)).given["train"]) for plan in plans] == expected
