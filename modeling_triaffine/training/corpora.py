@@ -214,19 +214,22 @@ def _texts_to_score(files: Sequence[CorpusFiles], data: DataArguments, limited: 
 
 def _check_splits(training: NestedNERTrainingArguments, splits: DatasetDict) -> None:
     """Raises ValueError if a split to train or score on is missing."""
-    is_trained, is_validated = training.do_train, training.eval_strategy != "no"
-    needed = {
-        "train": (is_trained, "training data; give --train_file, or --no_do_train to score a trained model"),
-        "validation": (
-            is_validated if is_trained else training.do_eval,
-            "validation data to choose the best checkpoint; give --validation_file, or hold out a part of the training data "
-            "(docs/corpora.md#dev-sets). To train without validation, add --eval_strategy no"
-            if is_trained
-            else "validation data to score (--do_eval); give --validation_file",
+    needed = [
+        ("train", training.do_train, "training data; give --train_file, or --no_do_train to score a trained model"),
+        (
+            "validation",
+            training.do_train and training.eval_strategy != "no",
+            "validation data to choose the best checkpoint; give --validation_file, or hold out a part of the training "
+            "data (docs/corpora.md#dev-sets). To train without validation, add --eval_strategy no",
         ),
-        "test": (training.do_predict, "test data to score (--do_predict); give --test_file"),
-    }
-    for split, (is_needed, missing) in needed.items():
+        (
+            "validation",
+            training.do_eval and not training.do_train,
+            "validation data to score (--do_eval); give --validation_file",
+        ),
+        ("test", training.do_predict, "test data to score (--do_predict); give --test_file"),
+    ]
+    for split, is_needed, missing in needed:
         if is_needed and split not in splits:
             raise ValueError(f"There is no {missing}.")
 
