@@ -199,7 +199,7 @@ def _texts_to_score(files: Sequence[CorpusFiles], data: DataArguments, limited: 
     """The texts of the splits to score, of the last file with the split; none of a split that has words only."""
     own = {"validation": data.validation_file, "test": data.test_file}
     found: dict[str, list[Text]] = {}
-    for split in own.keys() & limited.keys():
+    for split in (split for split in own if split in limited):
         named = [source for source in files if split in source.parts]
         sources = named or ([] if own[split] else files)  # a file of its own, or one with several splits in it
         if not sources or not sources[-1].keeps_text:

@@ -81,14 +81,6 @@ def prepare_run(arguments: Sequence[str]) -> Run:
     return run
 
 
-def _hide_progress_bars() -> None:
-    """Hides the bars of transformers and, unless standard error is a terminal, those of data sets."""
-    hide_bars: Any = transformers.utils.logging.disable_progress_bar  # untyped in transformers
-    hide_bars()
-    if not sys.stderr.isatty():
-        datasets.disable_progress_bars()
-
-
 def train_and_save(run: Run) -> dict[str, float]:
     """Trains, scores validation and test data, and saves, as the plan says; returns all metrics.
 
@@ -116,6 +108,14 @@ def start_logging() -> None:
     level = logging.INFO if os.environ.get("RANK", "0") == "0" else logging.WARNING
     logging.basicConfig(format="%(message)s", level=logging.WARNING)
     logging.getLogger(__package__.split(".")[0]).setLevel(level)
+
+
+def _hide_progress_bars() -> None:
+    """Hides the bars of transformers and, unless standard error is a terminal, those of data sets."""
+    hide_bars: Any = transformers.utils.logging.disable_progress_bar  # untyped in transformers
+    hide_bars()
+    if not sys.stderr.isatty():
+        datasets.disable_progress_bars()
 
 
 def _build_trainer(plan: TrainingPlan, dataset: DatasetDict, start: Start) -> NestedNERTrainer:
