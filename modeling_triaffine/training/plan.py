@@ -265,7 +265,7 @@ def _refuse(parser: _Parser, argument: str) -> NoReturn:
     if argument.endswith((".json", ".yaml", ".yml")):
         name = "config_file"
     instead = f" {INSTEAD[name]}." if name in INSTEAD else _suggestion(name, "--")
-    parser.error(without_effect(name) if name in WITHOUT_EFFECT else f"no such option: {argument}.{instead}")
+    parser.error(f"--{without_effect(name)}" if name in WITHOUT_EFFECT else f"no such option: {argument}.{instead}")
 
 
 # ---- Recipes ----

@@ -25,7 +25,6 @@ HEADER = re.compile(rb"(\d+) ([1-9]\d*)\s*")
 FASTTEXT_MAGIC = (793712314).to_bytes(4, "little")
 # Fields after the magic number: size of the vectors, buckets of sub-words, words.
 FASTTEXT_HEADER = struct.Struct("<8x i 28x i 24x i")
-ZIP_MAGIC = b"PK\x03\x04"
 FLOAT = np.dtype("<f4")
 MAX_EXAMPLES = 5
 
@@ -136,9 +135,7 @@ def _open_vectors(path: Path) -> _VectorFile:
     is_text = not header or not line or (b"\0" not in line and _is_number(line.rsplit(b" ", 1)[-1]))
     is_fasttext = head.startswith(FASTTEXT_MAGIC)
     problem = ""
-    if start == ZIP_MAGIC:
-        problem = "is a ZIP archive; unpack it and give the file inside"
-    elif start.startswith(GZIP_MAGIC) and (is_fasttext or not is_text):
+    if start.startswith(GZIP_MAGIC) and (is_fasttext or not is_text):
         problem = f"is a gzipped binary file; unpack it: gunzip {path}"
     elif not is_fasttext and not header and not (size and all(map(_is_number, first.split()[-size:]))):
         problem = (
@@ -179,7 +176,7 @@ def _read_text(path: Path, size: int, wanted: Collection[str] | None) -> Iterato
             numbers = line.rsplit(b" ", size)[1:]
             try:
                 vector = np.array(numbers, dtype=np.float32)
-                problem = "" if len(numbers) == size else f"there are {spaces} numbers after the word, not {size}"
+                problem = "" if len(numbers) == size else f"there are {spaces} numbers after the word instead of {size}"
             except ValueError as error:
                 problem = str(error)
             if problem:

@@ -163,9 +163,6 @@ def test_recipes_that_cannot_be_read(tmp_path: Path) -> None:
     (recipe / "training.yaml").write_text("- a list\n", encoding="utf-8")
     with pytest.raises(RecipeError, match=r"training\.yaml must be a mapping"):
         parse(recipe)
-    (recipe / "training.yaml").write_text("purpose: [1]\n", encoding="utf-8")
-    with pytest.raises(RecipeError, match=r"training\.yaml, 'purpose' must be a string; it is \[1\]"):
-        parse(recipe)
     (recipe / "training.yaml").write_text("a: [", encoding="utf-8")
     with pytest.raises(RecipeError, match=r"training\.yaml cannot be read"):
         parse(recipe)
@@ -176,7 +173,9 @@ def test_recipes_that_cannot_be_read(tmp_path: Path) -> None:
         (recipe / name).write_text(content, encoding="utf-8-sig")
     assert (parse(recipe).config, parse(recipe).training.seed) == ({"triaffine_dim": 7}, 5)
     (recipe / "config.json").unlink()
-    with pytest.raises(RecipeError, match=r"has no config\.json"):
+    with pytest.raises(
+        RecipeError, match=r"config\.json cannot be read: .* A recipe has the files config\.json and training\.yaml"
+    ):
         parse(recipe)
     with pytest.raises(RecipeError, match=r"'nothing'.*: ace2004-albert, .*demo, genia-biobert, genia-minilm"):
         parse_training_plan(["--recipe", "nothing"])
