@@ -174,7 +174,7 @@ def test_recipes_that_cannot_be_read(tmp_path: Path) -> None:
     assert (parse(recipe).config, parse(recipe).training.seed) == ({"triaffine_dim": 7}, 5)
     (recipe / "config.json").unlink()
     with pytest.raises(
-        RecipeError, match=r"config\.json cannot be read: .* A recipe has the files config\.json and training\.yaml"
+        RecipeError, match=r"config\.json cannot be read: .* has the files config\.json and training\.yaml"
     ):
         parse(recipe)
     with pytest.raises(RecipeError, match=r"'nothing'.*: ace2004-albert, .*demo, genia-biobert, genia-minilm"):
