@@ -33,8 +33,6 @@ from .plan import TRAINING_FILE, TrainingPlan, training_options
 SPELLINGS = 3  # shown of each label
 LONGEST_SPELLING = 60  # characters
 LONGEST_SENTENCE = 70  # characters that fit into a line of the drawing
-
-
 RECIPE_HEADING = """\
 This run as a recipe: --recipe with this folder repeats it, in another --output_dir. Versions and hardware are in
 run_summary.json. Paths are those of the machine it ran on; on another machine, give the files again (--train_file ...).

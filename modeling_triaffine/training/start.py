@@ -148,11 +148,11 @@ def build_start(plan: TrainingPlan, origin: Origin, dataset: DatasetDict, labels
         model, processor = _start_new(plan, dataset, labels)
     else:
         raise ValueError("There is no trained model to score without training; give one as --model_name_or_path.")
-    _check_entities(model.config, processor, dataset)
     processor.word_splitter = plan.model.word_splitter or processor.word_splitter
     processor.sentence_splitter = plan.model.sentence_splitter or processor.sentence_splitter
     if plan.data.pos_tagger is not None:
         processor.pos_tagger = tagger(plan.data.pos_tagger)  # for raw text
+    _check_entities(model.config, processor, dataset)
     return Start(model, processor, _load_teacher(plan, model, labels) if keeps_labels else None)
 
 
