@@ -10,6 +10,7 @@ selecting, copying and `textContent` give the original text.
 import html
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from ..model.text_triaffine import clean_text
@@ -32,36 +33,7 @@ LINES = ("solid", "dashed", "double")
 # Maximum number of brackets under each other; entities beyond it are counted, not drawn.
 MOST_LANES = 16
 
-_STYLE = """
-.nested-entities { color-scheme: light dark; --line: 3px; --lane-height: 6px; }
-.gradio-container .nested-entities { color-scheme: light; }
-.dark .nested-entities { color-scheme: dark; }
-.nested-entities .text {
-  line-height: calc(1.75em + var(--lanes) * var(--lane-height)); white-space: pre-wrap; overflow-wrap: anywhere;
-  unicode-bidi: plaintext; text-align: start;
-}
-.nested-entities .entity {
-  padding: 0 1px calc(1px + var(--lane) * var(--lane-height));
-  border: 0 var(--pattern) var(--colour); border-width: 0 2px var(--line); border-radius: 0 0 4px 4px;
-  background: color-mix(in srgb, var(--colour) 7%, transparent); cursor: pointer;
-}
-.nested-entities .entity:not(.cut)::after {
-  content: attr(data-label); unicode-bidi: isolate; white-space: nowrap;
-  margin-inline: 4px 2px; padding: 1px 5px; border-radius: 4px; vertical-align: 1px;
-  font-size: 0.66em; font-weight: 600; letter-spacing: 0.02em; color: var(--on-colour); background: var(--colour);
-}
-.nested-entities .entity.continued { border-inline-start-width: 0; border-end-start-radius: 0; }
-.nested-entities .entity.cut { border-inline-end-width: 0; border-end-end-radius: 0; }
-.nested-entities .entity:hover:not(:has(.entity:hover)), .nested-entities .entity[aria-current] {
-  background: color-mix(in srgb, var(--colour) 22%, transparent);
-}
-.nested-entities .entity:focus-visible { outline: 2px solid var(--colour); outline-offset: 1px; }
-.nested-entities .legend {
-  display: flex; flex-wrap: wrap; gap: 4px 14px; margin: 0 0 10px; padding: 0; list-style: none; font-size: 0.85em;
-}
-.nested-entities .legend li { margin: 0; padding: 0 0 1px; border-bottom: 3px var(--pattern) var(--colour); }
-.nested-entities .note { margin: 8px 0 0; font-size: 0.85em; opacity: 0.8; }
-"""
+_STYLE = Path(__file__).with_name("drawing.css").read_text(encoding="utf-8")
 
 
 def draw_entities_html(

@@ -1,0 +1,36 @@
+function choose(event) {
+  const chosen = event.target.closest('[data-start]');
+  if (!chosen) return;
+  event.preventDefault();
+  const {start, end} = chosen.dataset;
+  const page = element.closest('.gradio-container');
+  page.querySelectorAll('[data-start][aria-current]').forEach((one) => one.removeAttribute('aria-current'));
+  page.querySelectorAll(`[data-start="${start}"][data-end="${end}"]`)
+    .forEach((one) => one.setAttribute('aria-current', 'true'));
+  trigger('explain', {start: Number(start), end: Number(end)});
+}
+element.addEventListener('click', choose);
+
+// The Tab key stops once in the drawing and once in the table; arrows move on from there.
+const stops = () => [...element.querySelectorAll('[data-start][tabindex]')];
+function stopAt(one) {
+  stops().forEach((other) => { other.tabIndex = other === one ? 0 : -1; });
+}
+function prepare() {
+  const all = stops();
+  all.filter((one) => one.matches('.entity')).forEach((one) => one.setAttribute('role', 'button'));
+  if (all.filter((one) => one.tabIndex === 0).length > 1) stopAt(all[0]);
+}
+new MutationObserver(prepare).observe(element, {childList: true, subtree: true});
+element.addEventListener('focusin', (event) => {
+  if (event.target.matches('[data-start][tabindex]')) stopAt(event.target);
+});
+element.addEventListener('keydown', (event) => {
+  if (event.key === 'Enter' || event.key === ' ') choose(event);
+  const all = stops(), place = all.indexOf(event.target);
+  const places = {ArrowRight: place + 1, ArrowDown: place + 1, ArrowLeft: place - 1, ArrowUp: place - 1,
+                  Home: 0, End: all.length - 1};
+  if (place < 0 || !(event.key in places)) return;
+  event.preventDefault();
+  all[places[event.key]]?.focus();
+});
