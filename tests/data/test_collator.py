@@ -1,12 +1,15 @@
 """The label matrix of a batch."""
 
 import pytest
+import torch
 from datasets import Dataset
 from torch.utils.data import DataLoader
 
 from modeling_triaffine import DataCollatorForNestedNER
 from modeling_triaffine.data.collator import encode_records
-from tests.helpers.tiny import tiny_processor
+from modeling_triaffine.evaluation import score_entities
+from modeling_triaffine.evaluation.prediction import predict_words
+from tests.helpers.tiny import tiny_model, tiny_processor
 
 LABEL2ID = {"DNA": 0, "protein": 1, "None": 2}
 
@@ -133,3 +136,26 @@ def test_encoded_data_sets_of_tensors_have_the_same_labels(encoder):
 def test_records_that_are_not_encoded_are_refused(collate):
     with pytest.raises(ValueError, match="NestedNERTrainer"):
         collate.collator([{"tokens": ["gene"], "entities": []}])
+
+
+@pytest.mark.parametrize("multi_label", [False, True])
+def test_sentences_without_entities_train_and_are_scored(encoder, multi_label):
+    model, processor = tiny_model(encoder, seed=1, multi_label=multi_label), tiny_processor(encoder)
+    collate = DataCollatorForNestedNER(processor, model.config.label2id, multi_label=multi_label)
+    records = [{"tokens": ["The", "gene"], "entities": []}, {"tokens": ["It", "binds", "DNA"], "entities": []}]
+    features = processor.encode([record["tokens"] for record in records])
+    for feature, record in zip(features, records, strict=True):
+        feature["entities"] = record["entities"]
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
+    losses = []
+    for _ in range(8):
+        optimizer.zero_grad()
+        loss = model(**collate([dict(feature) for feature in features])).loss
+        loss.backward()
+        optimizer.step()
+        losses.append(float(loss.detach()))
+    assert losses[-1] < losses[0] / 2
+    assert predict_words(model, processor, records) == [[], []]
+    spurious = [[], [{"start": 2, "end": 3, "type": "DNA"}]]
+    scores = score_entities(spurious, [record["entities"] for record in records])
+    assert (scores["predicted"], scores["correct"], scores["gold"], scores["precision"]) == (1, 0, 0, 0)

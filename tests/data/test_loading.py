@@ -9,7 +9,7 @@ from datasets import Dataset, DatasetDict
 
 from modeling_triaffine.data import FEATURES, CorpusError, load_texts
 from modeling_triaffine.data import load_nested_ner as load
-from tests.helpers.corpora import PUBLISHED, RECORD, write_files
+from tests.helpers.corpora import PUBLISHED, RECORD, TEXT, TEXT_RECORD, region, task, write_files
 from tests.helpers.corpora import write_json as write
 from tests.helpers.format_cases import SAMPLES
 
@@ -421,3 +421,47 @@ class TestCopies:
             write_files(tmp_path / folder, DOCUMENTS)
         assert [len(rows) for rows in load(tmp_path).values()] == [2, 2]
         assert caplog.messages[0].endswith("files that are the same in another split: 3 (test/: 3).")
+
+
+def docbin(folder, *more):
+    spacy = pytest.importorskip("spacy")
+    doc = spacy.blank("en")(TEXT)
+    doc.spans["sc"] = [doc.char_span(start, end, label) for start, end, label in (*TEXT_RECORD["label"], *more)]
+    spacy.tokens.DocBin(docs=[doc]).to_disk(folder / "a.spacy")
+    return folder / "a.spacy"
+
+
+FILES = {
+    "text_spans": {"a.jsonl": json.dumps({**TEXT_RECORD, "label": [[0, 17, "Person"], [12, 18, "City"]]})},
+    "label_studio": {"a.json": json.dumps([task(region(0, 17, "Person"), region(13, 17, "City"))])},
+    "brat": {"a.txt": TEXT, "a.ann": "T1\tPerson 0 17\tThe mayor of Orsk\nT2\tCity 13 17\tOrsk\n"},
+    "docbin": docbin,
+}
+
+
+@pytest.mark.parametrize("format", FILES)
+def test_texts_of_every_format_that_has_them(tmp_path, format):
+    """White space at an entity's boundaries is none of it, as in the pipeline's output."""
+    files = FILES[format]
+    path = files(tmp_path) if callable(files) else write_files(tmp_path, files)
+    (document,) = load_texts(tmp_path if format == "brat" else path, format)["train"]
+    assert document["text"] == TEXT
+    assert [(e["start"], e["end"], e["type"]) for e in document["entities"]] == [(0, 17, "Person"), (13, 17, "City")]
+
+
+@pytest.mark.parametrize("format", ["brat", "docbin"])
+def test_what_texts_cannot_hold_is_reported(tmp_path, caplog, format):
+    if format == "docbin":
+        docbin(tmp_path, (0, 3, ""))
+        report = "a.spacy: spans without a label dropped: 1 (document 0: [The] mayor of Orsk slept…)."
+    else:
+        write_files(tmp_path, {"a.txt": TEXT, "a.ann": "T1\tX 0 3;13 17\tThe Orsk\n"})
+        report = f"{tmp_path.name}: discontinuous entities dropped: 1 (a.ann: X [The mayor of Orsk] slept.)."
+    load_texts(tmp_path if format == "brat" else tmp_path / "a.spacy", format)
+    assert caplog.messages == [report]
+
+
+def test_a_corpus_of_words_alone_has_no_texts(tmp_path):
+    path = write_files(tmp_path, {"a.jsonl": json.dumps({"tokens": ["a"], "entities": []})})
+    with pytest.raises(CorpusError, match=r"a\.jsonl.*'json_lines'.*genia"):
+        load_texts(path)

@@ -1,4 +1,4 @@
-"""Files of the CoNLL family: columns of tags, and CoNLL-U with entities in brackets."""
+"""Columns of tags, with and without the text."""
 
 import pytest
 from hypothesis import given
@@ -7,9 +7,11 @@ from hypothesis import strategies as st
 from modeling_triaffine.data import CorpusError, RecordChecker, load_nested_ner, load_texts
 from modeling_triaffine.data.formats.tags import STANDARD, decode_tags
 from modeling_triaffine.model.text_triaffine import word_splitter
-from tests.helpers.corpora import conllu, read, spelled, triples, write_files
+from tests.helpers.corpora import read, spelled, triples, write_files
 
 NESTED = [("the mayor of Orsk", "Person"), ("Orsk", "City")]
+
+
 # As in DaN+, GermEval 2014 and CoNLL-2003.
 DANISH = """the B-Person O
 mayor I-Person O
@@ -18,6 +20,8 @@ Orsk I-Person B-City
 
 slept O O
 """.replace(" ", "\t")
+
+
 GERMAN = """# http://a.b/c_[2009-10-17]
 1 the B-Person O
 2 mayor I-Person O
@@ -27,6 +31,8 @@ GERMAN = """# http://a.b/c_[2009-10-17]
 # x
 1 slept O O
 """.replace(" ", "\t")
+
+
 FLAT = """-DOCSTART- -X- -X- O
 
 EU NNP B-NP B-ORG
@@ -37,6 +43,8 @@ rejects VBZ B-VP O
 # # B-NP O
 Orsk NNP I-NP B-LOC
 """
+
+
 NAMED = """# global.columns = ID UPOS FORM NER:1 LEMMA NER:2
 # newdoc id = d 1
 # sent_id = s1
@@ -292,58 +300,6 @@ GUM = """# newdoc id = doc
 # sent_id = doc-2
 1\the\the\tPRON\tPRP\t_\t0\troot\t_\tEntity=(1-person-giv)
 """
-
-
-class TestConllu:
-    def test_brackets_become_entities(self, tmp_path):
-        records, check = read(write_files(tmp_path, {"a.conllu": GUM}))
-        assert [record["tokens"] for record in records] == [["the", "mayor", "'s", "Orsk", "day"], ["he"]]
-        assert [record["pos"] for record in records] == [["DET", "NOUN", "PART", "PROPN", "NOUN"], ["PRON"]]
-        assert sorted(triples(records[0])) == [(0, 4, "person"), (3, 4, "place"), (3, 5, "event"), (4, 5, "event")]
-        assert triples(records[1]) == [(0, 1, "person")]
-        assert [(record["id"], record["doc_id"], record["sent_id"]) for record in records] == [
-            ("doc-1", "doc", 0),
-            ("doc-2", "doc", 1),
-        ]
-        assert not check.report()
-
-    def test_parts_are_named_by_the_file(self, tmp_path):
-        content = "# global.Entity = eid-head-etype\n" + conllu("(e1-1-place)")
-        (record,), _ = read(write_files(tmp_path, {"a.conllu": content}))
-        assert triples(record) == [(0, 1, "place")]
-
-    def test_without_a_header_the_type_is_the_second_part(self, tmp_path):
-        (record,), _ = read(write_files(tmp_path, {"a.conllu": conllu("(1-place", "1)")}))
-        assert triples(record) == [(0, 2, "place")]
-        assert record["pos"] == []
-
-    @pytest.mark.parametrize(
-        ("name", "tags"), [("name", ["B-A", "I-A", "O", "B-A"]), ("ner", ["B-A", "E-A", "O", "S-A"])]
-    )
-    def test_tags_become_entities(self, tmp_path, name, tags):
-        """As in NorNE and in the output of Stanza; a name that is no tag is none."""
-        content = conllu(*tags, "Anna").replace("Entity=", f"Gloss=B-X|{name}=")
-        (record,), check = read(write_files(tmp_path, {"a.conllu": content}))
-        assert triples(record) == [(0, 2, "A"), (3, 4, "A")]
-        assert not check.report()
-
-    def test_what_no_sentence_holds_is_dropped(self, tmp_path):
-        content = conllu("(1-place(9-time)", "(2[1/2]-person)", "(3", "3)(2[2/2]-person)(4-)") + "\n" + conllu("1)")
-        records, check = read(write_files(tmp_path, {"a.conllu": content}))
-        assert [triples(record) for record in records] == [[(0, 1, "time")], []]
-        assert check.report() == (
-            "a.conllu: sentences: 2; entities kept: 1 of 5; discontinuous entities dropped: 1 (line 2: 2[1/2]); "
-            "entities across sentences dropped: 1 (line 1: 1); entities without a type dropped: 2 "
-            "(line 4: 3 | line 4: 4)."
-        )
-
-    def test_empty_nodes(self, tmp_path):
-        empty = "{}\t_\t_\t_\t_\t_\t_\t_\t_\tEntity={}\n"
-        word = "{}\tw\t_\t_\t_\t_\t_\t_\t_\tEntity={}\n"
-        content = empty.format("0.1", "(1-a)(2-b") + word.format(1, "2)(3-c") + empty.format("1.1", "3)")
-        (record,), check = read(write_files(tmp_path, {"a.conllu": content}))
-        assert triples(record) == [(0, 1, "b"), (0, 1, "c")]
-        assert "entities without words dropped: 1 (line 1: 1)" in check.report()
 
 
 class TestLoading:

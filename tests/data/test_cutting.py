@@ -9,9 +9,13 @@ from hypothesis import strategies as st
 from modeling_triaffine.data import CorpusError, RecordChecker
 from modeling_triaffine.data.alignment import INVISIBLE_SPACES
 from modeling_triaffine.data.cutting import sentences_of, text_of
-from modeling_triaffine.data.documents import Annotation, Document, in_context
+from modeling_triaffine.data.documents import Annotation, Document
 from modeling_triaffine.model.text_triaffine import word_splitter
-from tests.helpers.corpora import spelled
+from tests.helpers.corpora import (
+    read,
+    spelled,
+    write_json,
+)
 
 
 def annotation(*fragments, kind="X", quote=None):
@@ -117,111 +121,6 @@ class TestText:
             cut("a \ud800")
 
 
-class TestWaysOfCounting:
-    """What tools count is detected from the text that they quote."""
-
-    @pytest.mark.parametrize(
-        ("text", "span"),
-        [
-            ("😀 to Orsk", (5, 9)),  # characters
-            ("😀 to Orsk", (6, 10)),  # UTF-16 units
-            ("to\r\nOrsk", (4, 8)),  # line ends as they are
-            ("to\r\nOrsk", (3, 7)),  # line ends as one
-            ("\ufeffto Orsk", (4, 8)),  # with the byte order mark
-            ("\ufeffto Orsk", (3, 7)),  # without it
-            ("\ufeffto\r\nOrsk", (3, 7)),
-            ("😀\r\n\r\nOrsk", (4, 8)),  # UTF-16 units, line ends as one
-        ],
-    )
-    def test_is_found_out(self, text, span):
-        records, check = cut(text, annotation(span, quote="Orsk"))
-        assert spelled(records[-1]) == [("Orsk", "X")]
-        assert "\ufeff" not in records[0]["tokens"][0]
-        converted = text[slice(*span)] != "Orsk"
-        assert ("texts with other character counts converted: 1" in check.report()) == converted
-
-    def test_a_quote_may_have_the_byte_order_mark(self):
-        (record,), check = cut("\ufeffOrsk", annotation((0, 5), quote="\ufeffOrsk"))
-        assert (spelled(record), check.report()) == ([("Orsk", "X")], "")
-
-    @pytest.mark.parametrize(
-        ("text", "span", "count"),
-        [
-            ("😀 é\r\nOrsk", (6, 10), "utf16"),
-            ("😀 é\r\n😀Orsk", (7, 11), "utf16_lf"),
-            ("😀 é\r\nOrsk", (9, 13), "bytes"),
-            ("😀 é\r\nOrsk", (8, 12), "bytes_lf"),
-            ("😀 é\r\nOrsk", (4, 8), "characters_lf"),
-        ],
-    )
-    def test_is_found_out_or_named(self, text, span, count):
-        """By the quote, or without one by name; then there is nothing to say."""
-        for quote, named in (("Orsk", None), (None, count)):
-            check = RecordChecker("a.txt", offsets=named)
-            document = text_of(Document("a", "a", text, [annotation(span, quote=quote)]), check)
-            (entity,) = document["entities"]
-            assert (document["text"], text[entity["start"] : entity["end"]]) == (text, "Orsk")
-            assert bool(check.report()) == (named is None)
-
-    def test_named_wrongly(self):
-        document = Document("a", "a", "😀 Orsk", [annotation((1, 3))])
-        with pytest.raises(CorpusError, match=r"^a\.txt, a: an offset is inside of a character, if it counts UTF-16"):
-            text_of(document, RecordChecker("a.txt", offsets="utf16"))
-
-    @pytest.mark.parametrize(
-        ("texts", "found"),
-        [
-            ([("😀 to Orsk.", (6, 10)), ("😀 Orsk ran", (3, 7))], "but none if offsets count UTF-16 units"),
-            ([("😀张三去了北京，他说", (3, 5))], "entities whose offsets cannot be checked"),
-            ([("😀 to Orsk now", (5, 9))], ""),  # of UTF-16 units, it would begin with the space
-            ([("😀 10mg é Orsk now", (4, 6)), ("😀 to Orsk now", (5, 9))], ""),
-            ([("to Orsk 😀", (3, 7)), ("plain Orsk", (6, 10))], ""),  # which no count moves
-            ([("to\r\nOrsk, and", (3, 7))], r"but none if offsets count characters, as Python counts, but \r\n"),
-        ],
-    )
-    def test_is_compared_where_nothing_is_quoted(self, texts, found):
-        check = RecordChecker("a.txt")
-        for text, span in texts:
-            text_of(Document("a", "a", text, [annotation(span)]), check)
-        report = check.report()
-        assert found in report if found else not report
-        assert ("--offsets" in report) == bool(found)
-
-    def test_what_is_outside_of_the_text_fits_another_count(self):
-        with pytest.raises(CorpusError, match=r"runs from 6 to 10, .* 9 characters.* --offsets utf16, offsets='utf16'"):
-            cut("😀 to Orsk", annotation((6, 10)))
-
-    def test_is_not_guessed_without_what_was_noted(self):
-        (record,), _ = cut("😀 to Orsk", annotation((6, 8)))
-        assert spelled(record) == []
-        with pytest.raises(CorpusError, match=r"runs from 6 to 10, .* 9 characters"):
-            cut("😀 to Orsk", annotation((6, 10)))
-
-    def test_one_way_must_fit_all(self):
-        with pytest.raises(CorpusError) as caught:
-            cut("😀 to Orsk", annotation((6, 10), quote="Orsk"), annotation((2, 4), quote="to"))
-        assert str(caught.value).startswith("a.txt, line 1: field 'T1' runs from 6 to 10, the text has 9 characters.")
-
-    @pytest.mark.parametrize("quote", ["a b", "a   b", "a\nb", "a\\nb", " a b "])
-    def test_white_space_of_what_was_noted_makes_no_difference(self, quote):
-        (record,), _ = cut("a\nb", annotation((0, 3), quote=quote))
-        assert spelled(record) == [("a b", "X")]
-
-
-@pytest.mark.parametrize(
-    ("text", "span", "shown"),
-    [
-        ("the mayor", (0, 3), "[the] mayor"),
-        ("a" * 21 + "\nb", (21, 22), "…" + "a" * 20 + "[ ]b"),
-        ("b" + "a" * 21, (0, 1), "[b]" + "a" * 20 + "…"),
-        ("a" * 30 + "b" * 30, (0, 60), f"[{'a' * 20}…{'b' * 20}]"),
-        ("in \u200bParis\u2060\u200c", (4, 9), "in \\u200b[Paris]\\u2060\u200c"),
-    ],
-)
-def test_in_context(text, span, shown):
-    assert in_context(text, *span) == shown
-
-
 TEXTS = st.text(
     st.one_of(
         st.sampled_from("aB.! \n\r\t-😀　。\u200b\ufeff\x00\x1c\x85\u2028"), st.characters(exclude_categories=["Cs"])
@@ -251,3 +150,34 @@ def test_any_text_is_cut_and_every_entity_kept_or_counted(text, sentence_splitte
 
 def bare(text):
     return "".join(text.translate(INVISIBLE_SPACES).split())
+
+
+def annotated(text, *entities):
+    """A record of texts with spans; entities are (words, type), each where it first occurs."""
+    spans = [[text.index(quote), text.index(quote) + len(quote), kind] for quote, kind in entities]
+    return {"text": text, "label": spans}
+
+
+@pytest.mark.parametrize(
+    ("text", "entities", "splitter", "sentences"),
+    [
+        ("北京大学的王小明去了上海。他走了。", ["北京大学", "北京", "王小明", "上海"], None, 2),
+        ("東京大学の山田太郎は京都に行った。そして", ["東京大学", "東京", "山田太郎", "京都"], None, 2),
+        ("김민수는 서울대학교에서 일한다. 그는 산다.", ["김민수", "서울대학교", "서울"], "syllables", 2),
+    ],
+    ids=["Chinese", "Japanese", "Korean"],
+)
+def test_words_can_carry_nested_entities(tmp_path, text, entities, splitter, sentences):
+    path = write_json(tmp_path / "a.jsonl", annotated(text, *((quote, "X") for quote in entities)))
+    options = {} if splitter is None else {"word_splitter": word_splitter(splitter)}
+    records, check = read(path, **options)
+    found = ["".join(one["tokens"][e["start"] : e["end"]]) for one in records for e in one["entities"]]
+    assert (sorted(found), len(records), check.report()) == (sorted(entities), sentences, "")
+
+
+def test_korean_particles_are_part_of_words_by_default_and_what_is_lost_is_counted(tmp_path):
+    records, check = read(
+        write_json(tmp_path / "a.jsonl", annotated("김민수는 서울 산다", ("김민수", "X"), ("서울", "Y")))
+    )
+    assert [entity["type"] for entity in records[0]["entities"]] == ["Y"]
+    assert check.counts == {"entities with a boundary inside a word dropped": 1}

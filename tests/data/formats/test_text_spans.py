@@ -1,11 +1,28 @@
-"""JSON: sentences of words, texts with spans (Doccano, Prodigy, scripts), and Label Studio's tasks."""
+"""JSON of texts with spans: Doccano, Prodigy, scripts, and fields named by `columns`."""
 
 import pytest
 from datasets import Dataset
 
 from modeling_triaffine.commands.convert import parse_column
 from modeling_triaffine.data import CorpusError, adapt_dataset, load_nested_ner
-from tests.helpers.corpora import NESTED, PUBLISHED, RECORD, read, region, spelled, task, write_json
+from tests.helpers.corpora import (
+    NESTED,
+    read,
+    region,
+    spelled,
+    write_json,
+)
+
+
+@pytest.mark.parametrize(
+    "span", [[{"begin": 4, "end": 9}, {"begin": 13, "end": 17}], [[4, 9], [13, 17]], [{"start": 13, "end": 17}, [4, 9]]]
+)
+def test_fragments_of_pubannotation(tmp_path, span):
+    denotations = [{"span": span, "obj": "Role"}, {"span": [{"begin": 13, "end": 17}], "obj": "City"}]
+    (record,), check = read(write_json(tmp_path / "a.json", {"text": TEXT[:24], "denotations": denotations}))
+    assert spelled(record) == [("Orsk", "City")]
+    assert check.counts == {"discontinuous entities dropped": 1}
+
 
 TEXT = "The mayor of Orsk slept. He woke."
 
@@ -13,39 +30,6 @@ TEXT = "The mayor of Orsk slept. He woke."
 def objects(start="start", end="end", label="label", **fields):
     spans = [(0, 17, "Person"), (13, 17, "City")]
     return [{start: first, end: last, label: kind, **fields} for first, last, kind in spans]
-
-
-class TestSentencesOfWords:
-    def test_tags_and_context_are_optional(self, tmp_path):
-        bare = {key: value for key, value in RECORD.items() if key != "pos"}
-        more = {**bare, "id": "a:1", "left_tokens": ["so"]}, {**bare, "id": "a:2", "left_tokens": None}
-        records, _ = read(write_json(tmp_path / "a.jsonl", bare, *more))
-        context = [(record["left_tokens"], record["right_tokens"]) for record in records]
-        assert context == [(None, None), (["so"], []), (None, None)]
-        assert [record["pos"] for record in records] == [[], [], []]
-
-    def test_a_file_without_ids_is_one_document_in_order(self, tmp_path):
-        bare = {"tokens": RECORD["tokens"], "entities": RECORD["entities"]}
-        records, _ = read(write_json(tmp_path / "a.jsonl", bare, bare))
-        assert [(record["id"], record["doc_id"], record["sent_id"]) for record in records] == [
-            ("a.jsonl:line 1", "a.jsonl", 0),
-            ("a.jsonl:line 2", "a.jsonl", 1),
-        ]
-
-    def test_two_types_of_one_span_are_kept_and_duplicates_dropped(self, tmp_path):
-        entities = [{"start": 0, "end": 1, "type": kind} for kind in ("A", "B", "A")]
-        (record,), check = read(write_json(tmp_path / "a.jsonl", {**RECORD, "entities": entities, "note": "x"}))
-        assert record["entities"] == entities[:2]
-        assert check.counts == {"duplicate entities dropped": 1, "field 'note' ignored": 1}
-
-    def test_published_records_are_documents_with_context(self, tmp_path):
-        file = write_json(tmp_path / "dev.json", PUBLISHED, {**PUBLISHED, "pos": None}, as_list=True)
-        records, check = read(file)
-        ids = [(record["id"], record["doc_id"], record["sent_id"]) for record in records]
-        assert ids == [("dev:0", "dev:0", 0), ("dev:1", "dev:1", 0)]
-        assert records[0]["left_tokens"] == ["It", "rained", "."]
-        assert records[0]["right_tokens"] == records[1]["pos"] == []
-        assert not check.counts
 
 
 class TestTextSpans:
@@ -172,52 +156,6 @@ class TestTextSpans:
                     read(path)
 
 
-class TestLabelStudio:
-    def test_regions_become_entities(self, tmp_path):
-        regions = region(0, 17, "Person"), region(13, 17, "City", "Goal")
-        records, check = read(write_json(tmp_path / "a.json", task(*regions, data={"text": TEXT}), as_list=True))
-        assert spelled(records[0]) == [*NESTED, ("Orsk", "Goal")]
-        assert [(record["id"], record["doc_id"]) for record in records] == [("5:0", "5"), ("5:1", "5")]
-        assert not check.report()
-
-    def test_tasks_without_a_number_are_counted(self, tmp_path):
-        records, _ = read(write_json(tmp_path / "a.json", task(id=None), task(id=None), as_list=True))
-        assert [record["id"] for record in records] == ["0:0", "1:0"]
-
-    def test_a_text_of_another_name(self, tmp_path):
-        records, _ = read(write_json(tmp_path / "a.json", task(data={"body": "One.", "year": 1}), as_list=True))
-        assert records[0]["tokens"] == ["One", "."]
-
-    @pytest.mark.parametrize(
-        ("made", "taken"),
-        [
-            ([{"created_at": "2024-01-01"}, {"created_at": "2024-02-01"}, {"created_at": "2023-12-01"}], 1),
-            ([{"created_at": "2024-01-01", "ground_truth": True}, {"created_at": "2024-02-01"}], 0),
-            ([{}, {}], 1),
-            ([{}, {"was_cancelled": True}], 0),
-        ],
-    )
-    def test_one_of_several_annotations_is_taken(self, tmp_path, made, taken):
-        annotations = [{**fields, "result": [region(13, 17, f"X{n}")]} for n, fields in enumerate(made)]
-        records, check = read(write_json(tmp_path / "a.json", task(annotations=annotations), as_list=True))
-        assert spelled(records[0]) == [("Orsk", f"X{taken}")]
-        assert sum(check.counts.values()) == len(made) - 1
-
-    def test_what_is_not_used_is_counted(self, tmp_path):
-        others = [{"type": kind} for kind in ("choices", "relation", "choices")]
-        regions = [region(0, 17, "Person"), region(0, 3), *others]
-        tasks = [task(*regions, predictions=[{}, {}]), {"id": 6, "annotations": [], "data": {"text": "b"}}]
-        _, check = read(write_json(tmp_path / "a.json", *tasks, as_list=True))
-        assert check.counts == {
-            "predictions ignored": 2,
-            "spans without a type dropped": 1,
-            "results of type 'choices' ignored": 2,
-            "results of type 'relation' ignored": 1,
-            "tasks without an annotation ignored": 1,
-        }
-        assert "record 0 (task 5): annotations[0].result[1]" in check.report()
-
-
 TEXTS = {
     "start_position": {"text": TEXT, "entities": objects("start_position", "end_position", "entity_type")},
     "full_text": {"full_text": TEXT, "spans": objects("start_position", "end_position", "entity_type")},
@@ -284,31 +222,9 @@ def test_common_forms_of_texts(tmp_path, value, as_list):
     assert [spelled(record) for record in records] == [NESTED, []]
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        {"tokens": ["In", "Orsk"], "ner_tags": ["O", "B-City"]},
-        {"words": ["In", "Orsk"], "tags": ["O", "B-City"], "id": 3},
-        {"words": ["In", "Orsk"], "ner": ["O", "City"]},
-        {"tokens": ["In", "Orsk"], "text": "In Orsk", "labels": ["O", "City-B"]},
-        {"tokens": ["In", "Orsk"], "entity_mentions": [{"start": 1, "end": 2, "entity_type": "City", "text": "Orsk"}]},
-    ],
-)
-def test_common_forms_of_words(tmp_path, value):
-    (record,), _ = read(write_json(tmp_path / "a.jsonl", value))
-    assert record["tokens"] == ["In", "Orsk"]
-    assert spelled(record) == [("Orsk", "City")]
-
-
-def test_numbers_of_tags_need_names(tmp_path):
-    file = write_json(tmp_path / "a.jsonl", {"tokens": ["In", "Orsk"], "ner_tags": [0, 1]})
-    with pytest.raises(CorpusError, match=r"'ner_tags' has numbers, up to 1\. .*--columns names=O,B-City"):
-        read(file)
-    (entity,) = load_nested_ner(file, columns={"names": ["O", "B-City"]})["train"]["entities"][0]
-    assert entity == {"start": 1, "end": 2, "type": "City"}
-
-
 ODD = {"doc": {"body": TEXT}, "marks": [{"a": 0, "z": 16, "k": "Person"}, {"a": 13, "z": 16, "k": "City"}]}
+
+
 NAMES = {"text": "doc.body", "entities": "marks", "start": "a", "end": "z", "type": "k", "inclusive_end": True}
 
 
