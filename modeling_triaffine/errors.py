@@ -4,7 +4,6 @@ import contextlib
 import os
 import sys
 from collections.abc import Iterator
-from typing import NoReturn
 
 from .files import SURROGATES
 
@@ -33,13 +32,8 @@ def ending_plainly(*faults: type[Exception]) -> Iterator[None]:
         _print_once("Interrupted.")
         sys.exit(INTERRUPTED)
     except mistakes as error:
-        exit_with_message(error)
-
-
-def exit_with_message(error: Exception) -> NoReturn:
-    """Prints a user's mistake as one paragraph and ends the process with exit code 2."""
-    _print_once(f"error: {' '.join(str(error).split())}")
-    sys.exit(USER_ERROR)
+        _print_once(f"error: {' '.join(str(error).split())}")
+        sys.exit(USER_ERROR)
 
 
 def missing_extra(what: str, extra: str) -> ImportError:

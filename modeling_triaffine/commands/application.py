@@ -63,18 +63,9 @@ def build_application(name: str | None = None) -> Any:
 
 def add_command(application: typer.Typer, name: str, summary: str) -> None:
     """Adds the function `command` of a module, whose docstring is the help."""
-    from .options import Once, parameter_infos  # which the list of commands does not need
-
     module = importlib.import_module(f".{name.replace('-', '_')}", __package__)
     text = _keep_indented(inspect.cleandoc(module.__doc__ or ""))
-    readers = {name: getattr(info, "parser", None) for name, info in parameter_infos(module.command).items()}
-    once = {f"--{name.replace('_', '-')}": read.remedy for name, read in readers.items() if isinstance(read, Once)}
-    settings = {
-        "cls": type("Command", (Command,), {"once": once}),
-        "help": text,
-        "short_help": summary,
-        **getattr(module, "SETTINGS", {}),
-    }
+    settings = {"cls": Command, "help": text, "short_help": summary, **getattr(module, "SETTINGS", {})}
     application.command(name, **settings)(module.command)
 
 
@@ -109,11 +100,8 @@ def _describe(error: typer.TyperException) -> str:
 class Command(TyperCommand):
     """A command that takes `--batch_size` for `--batch-size`, and `--seeds 1 2` for `--seeds 1 --seeds 2`.
 
-    Attributes:
-        once: options that may be given once only, with what to do instead.
+    Another option that has a value can be given once only: of two values, click would drop the first.
     """
-
-    once: dict[str, str] = {}  # noqa: RUF012 - replaced in the class of each command
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         return super().parse_args(ctx, list(self._normalized(args)))
@@ -121,6 +109,7 @@ class Command(TyperCommand):
     def _normalized(self, arguments: Sequence[str]) -> Iterator[str]:
         known = {name for option in self.params for name in (*option.opts, *option.secondary_opts)}
         repeatable = {name for option in self.params if getattr(option, "multiple", False) for name in option.opts}
+        flags = {name for option in self.params if getattr(option, "is_flag", False) for name in option.opts}
         given, given_before = iter(arguments), set[str]()
         option, values = "", 0  # the last option, and its number of values so far
         for argument in given:
@@ -130,8 +119,8 @@ class Command(TyperCommand):
                 name, equals, value = argument.partition("=")
                 dashed = name.replace("_", "-")
                 option, values = dashed if dashed in known else name, 0
-                if option in given_before and option in self.once:
-                    raise typer.BadParameter(f"{option} is given twice; {self.once[option]}")
+                if option in given_before & known - repeatable - flags:
+                    raise typer.BadParameter(f"{option} is given twice; give it once.")
                 given_before.add(option)
                 yield option + equals + value
             else:

@@ -1,11 +1,9 @@
 """Options that several commands share, and their checks."""
 
-import inspect
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.models import ArgumentInfo, OptionInfo
 
 from ..data.formats import FORMATS
 from ..model.kinds_triaffine import OVERLAPS
@@ -61,26 +59,6 @@ BatchSize = Annotated[int, declared("batch_size")]
 TextColumn = Annotated[str, typer.Option(help="Field of a JSON line that has the text.")]
 
 
-class Once:
-    """Reads a value that may be given once only, as typer's `parser`: of two, click would drop the first.
-
-    Args:
-        remedy: what to do instead, as the end of an error.
-    """
-
-    def __init__(self, read: Callable[[str], Any], remedy: str):
-        self.read, self.remedy = read, remedy
-
-    def __call__(self, text: str) -> Any:
-        return self.read(text)
-
-
-def parameter_infos(command: Any) -> dict[str, ArgumentInfo | OptionInfo]:
-    """What the function of a command declares for typer, by parameter."""
-    annotations = {name: parameter.annotation for name, parameter in inspect.signature(command).parameters.items()}
-    return {name: get_args(one)[1] for name, one in annotations.items() if get_origin(one) is Annotated}
-
-
 def read_threshold(text: str) -> float | dict[str, float]:
     """A number, or numbers by label: "0.5" or "protein=0.4,DNA=0.6"; raises typer.BadParameter for anything else."""
     from ..model.checks_triaffine import check_threshold
@@ -102,14 +80,7 @@ Bf16 = Annotated[
     bool,
     typer.Option("--bf16", help="Compute in bfloat16, on a GPU or a CPU that is faster with it; otherwise in float32."),
 ]
-Threshold = Annotated[
-    Any,
-    declared(
-        "threshold",
-        Once(read_threshold, "give one, such as --threshold protein=0.4,DNA=0.6"),
-        "0.5 or protein=0.4,DNA=0.6",
-    ),
-]
+Threshold = Annotated[Any, declared("threshold", read_threshold, "0.5 or protein=0.4,DNA=0.6")]
 Overlap = Annotated[
     str,
     choice(
@@ -180,10 +151,15 @@ def load_split(
     splits = files.sentences(words, None if files.marks_sentences else processor.sentence_splitter)
     default = next(iter(splits)) if len(splits) == 1 else "validation"
     name = split_name(split) if split else default
-    if name not in splits:
-        given = corpus if isinstance(corpus, str) else " ".join(corpus)
-        raise ValueError(f"{given} has no split {name!r}. Give --split {' or '.join(splits)}.")
+    check_splits("--split", [name], [*splits], corpus)
     return name, splits[name], files
+
+
+def check_splits(option: str, wanted: Sequence[str], known: Sequence[str], corpus: str | list[str]) -> None:
+    """Raises ValueError if a corpus lacks some of the splits that are the value of the option."""
+    if missing := [repr(name) for name in wanted if name not in known]:
+        given = corpus if isinstance(corpus, str) else " ".join(corpus)
+        raise ValueError(f"{given} has no split {', '.join(missing)}. Give {option} {' or '.join(known)}.")
 
 
 def split_name(given: str) -> str:

@@ -154,13 +154,9 @@ def documents(
 
     for place, (name, read) in enumerate(found, start=1):
         entities = [
-            {
-                "start": one["start"],
-                "end": one["end"],
-                "type": types.get(one["entity_group"], one["entity_group"]),
-                "score": one["score"],
-            }
+            {**{key: one[key] for key in ("start", "end", "score")}, "type": types.get(label, label)}
             for one in read.entities
+            if (label := one["entity_group"])
         ]
         doc_id = f"{place:05}-{name}" if ranked else name
         yield TextDocument(

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from types import NoneType
-from typing import Any, get_args, get_origin
+from typing import Annotated, Any, get_args, get_origin
 
 from typer.models import ArgumentInfo, OptionInfo
 
 from ..model.options_triaffine import Option
 from .application import COMMANDS
 from .option_help import described_choices
-from .options import parameter_infos
 
 UNSET = "  [default: "  # in the help of an option without a value of its own
 
@@ -52,12 +51,13 @@ def describe_commands() -> list[CommandReference]:
 
 def command_options(command: Any) -> tuple[tuple[Option, ...], tuple[Option, ...]]:
     """The arguments and the options of a command's function."""
-    parameters = inspect.signature(command).parameters
     arguments: list[Option] = []
     options: list[Option] = []
-    for name, info in parameter_infos(command).items():
-        into = arguments if isinstance(info, ArgumentInfo) else options
-        into.append(_read_parameter(parameters[name], info))
+    for parameter in inspect.signature(command).parameters.values():
+        if get_origin(parameter.annotation) is Annotated:
+            info = get_args(parameter.annotation)[1]
+            into = arguments if isinstance(info, ArgumentInfo) else options
+            into.append(_read_parameter(parameter, info))
     return tuple(arguments), tuple(options)
 
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .options import Corpus, Format, MaxBadRecords, split_name
+from .options import Corpus, Format, MaxBadRecords, check_splits, split_name
 
 Statistics = dict[str, Any]
 
@@ -83,10 +83,7 @@ def statistics_by_split(
     if None in files.parts and list(corpus) == ["train"]:  # which training reads as such, whatever it is called
         corpus = {files.parts[None].split_in_name or "train": corpus["train"]}
     splits = list(map(split_name, names)) if names else list(corpus)
-    if unknown := set(splits) - set(corpus):
-        raise ValueError(
-            f"{' '.join(paths)} has no split {', '.join(sorted(unknown))}. Give --splits {' '.join(corpus)}."
-        )
+    check_splits("--splits", splits, [*corpus], paths)
     parts = {split: corpus[split] for split in splits}
     if len(parts) > 1:
         parts["total"] = concatenate_datasets(list(parts.values()))

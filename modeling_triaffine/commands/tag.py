@@ -16,7 +16,7 @@ from typing import Annotated
 
 import typer
 
-from ..errors import exit_with_message
+from ..errors import ending_plainly
 from ..model.options_triaffine import PredictionOptions
 from .options import BatchSize, Bf16, Model, Overlap, Threshold
 
@@ -51,7 +51,7 @@ def command(
 ) -> int:
     from ..tagging import Actors, Reading, Tagging, find_files, tag_corpus
 
-    try:
+    with ending_plainly(RuntimeError):  # of Ray or the model
         totals = tag_corpus(
             find_files(inputs, output_dir),
             output_dir,
@@ -59,8 +59,6 @@ def command(
             Reading(text_column, entities_column, max_characters, chunk_size, files_at_once),
             Actors(actors, cpus_per_actor, gpus_per_actor),
         )
-    except RuntimeError as error:  # of Ray or the model
-        exit_with_message(error)
     print(f"{output_dir}: tagged rows: {totals.tagged:,}; files: {totals.files:,}.")
     if totals.rejected or totals.unreadable:
         print(

@@ -47,18 +47,16 @@ class Records:
                     yield self._check(decode(line, where, decode_object), where)
 
     def _check(self, record: dict[str, Any], where: str) -> dict[str, Any]:
-        text = record.get(self.text_column)
+        text, problem = record.get(self.text_column), ""
         if not isinstance(text, str):
             found = f", but {json.dumps(text)[:40]}" if self.text_column in record else ""
-            raise ValueError(
-                f"{where}: there is no text under {self.text_column!r}{found}. Give the field of the text with "
-                '--text-column, and "" for a missing text.'
-            )
-        if self.entities_column in record:
-            raise ValueError(
-                f"{where}: there is a field {self.entities_column!r} already. Give another one for the entities with "
-                "--entities-column."
-            )
+            problem = f"there is no text under {self.text_column!r}{found}. Give the field of the text with "
+            problem += '--text-column, and "" for a missing text.'
+        elif self.entities_column in record:
+            problem = f"there is a field {self.entities_column!r} already. Give another one for the entities with "
+            problem += "--entities-column."
+        if problem:
+            raise ValueError(f"{where}: {problem}")
         return record
 
 

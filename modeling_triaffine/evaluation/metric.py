@@ -32,13 +32,6 @@ Args:
 Returns:
     `precision`, `recall`, `f1` (0 to 1), `correct`, `predicted`, `found`, `gold` (counts), and the same numbers in
     `by_label[label]` and for each part, such as `flat` and `nested`.
-
-Examples:
-    >>> metric = NestedNERMetric()
-    >>> gold = [[{"start": 0, "end": 3, "type": "ORGANIZATION"}, {"start": 1, "end": 2, "type": "LOCATION"}], []]
-    >>> metric.add_batch(predictions=[gold[0][:1], []], references=gold)
-    >>> metric.compute()["recall"]
-    0.5
 """
 
 _ENTITIES = List({"start": Value("int64"), "end": Value("int64"), "type": Value("string")})

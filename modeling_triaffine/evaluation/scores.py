@@ -209,11 +209,10 @@ class Scores(dict[str, Any]):
 def check_row(row: Any, where: str, names: Iterable[str] = (*RATIOS, *COUNTS)) -> None:
     """Raises ValueError unless a row of scores has these numbers, and ratios from 0 to 1."""
     missing = [name for name in names if not isinstance(row, Mapping) or type(row.get(name)) not in (int, float)]
-    if missing:
-        raise ValueError(f"`{where}` lacks {', '.join(missing)}; give the complete result of the evaluation")
-    for ratio in RATIOS:
-        if ratio in row and not 0.0 <= row[ratio] <= 1.0:
-            raise ValueError(f"`{where}` has {ratio} = {row[ratio]}; scores are fractions in [0, 1]")
+    wrong = [] if missing else [f"{name} = {row[name]}" for name in RATIOS if not 0.0 <= row.get(name, 0.0) <= 1.0]
+    if missing or wrong:
+        problem = f"lacks {', '.join(missing)}" if missing else f"has {', '.join(wrong)}"
+        raise ValueError(f"`{where}` {problem}; give the complete result of the evaluation, with fractions in [0, 1]")
 
 
 # ---- Tables ----

@@ -163,7 +163,7 @@ class TestCommand:
         _, printed, code = run("--splits", "test")
         assert code == 2
         assert "error: " in printed
-        assert printed.endswith("has no split test. Give --splits train validation.\n")
+        assert printed.endswith("has no split 'test'. Give --splits train or validation.\n")
 
 
 def test_candidates_are_those_of_the_windows_of_a_long_sentence():
