@@ -3,12 +3,13 @@
 Nothing here travels with a model: its own code, without the package, computes by torch's own operations.
 """
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
+from ..model.triaffine_blocks import Cube, Plan, ProductCube
+from .blocks import attend_in_blocks
 from .full_tensors import buffered_weight, is_recomputed
 from .int8 import find_quantizer
 from .onednn import linear_layers
@@ -23,15 +24,17 @@ def accelerate(operations: "Acceleration") -> None:
     operations.linear_layers = linear_layers
     operations.full_weight = buffered_weight
     operations.is_recomputed = is_recomputed
-    operations.span_kernels = span_kernels
+    operations.attend_inside = attend_inside
     operations.find_quantizer = find_quantizer
 
 
-def span_kernels(device: torch.device, is_full: bool) -> Callable[..., Tensor] | None:
-    """The span stage by Triton kernels on a GPU where they work, else for prediction with low rank in fewer steps."""
-    if device.type == "cuda":
+def attend_inside(plan: Plan, attention: Cube, scoring: Cube, keep: bool) -> tuple[Tensor, Tensor | None]:
+    """By Triton kernels on a GPU where they work; else by blocks, for prediction with low rank in fewer steps."""
+    if plan.packed.device.type == "cuda":
         from .span_stage import attend_by_kernels, kernels_work  # a CPU need not wait for Triton's import
 
-        if kernels_work(device):
-            return attend_by_kernels
-    return None if is_full or torch.is_grad_enabled() else attend_without_gradient
+        if kernels_work(plan.packed.device):
+            return attend_by_kernels(plan, attention, scoring), None
+    if isinstance(attention, ProductCube) and isinstance(scoring, ProductCube) and not torch.is_grad_enabled():
+        return attend_without_gradient(plan, attention, scoring), None
+    return attend_in_blocks(plan, attention, scoring, keep)

@@ -1,20 +1,19 @@
 """p_ij = Σ_k softmax_k(s_ijk) · o_ijk over the inside words i ≤ k ≤ j, exactly, without the cube of all (i, j, k).
 
 Inside words are processed in blocks. The words k of a block are inside a rectangle of head and tail words only (i ≤ k,
-j ≥ k); its scores are computed, added to a running softmax and dropped. The backward pass needs p and the log-sum-exp
-of each span, and recomputes the blocks. The package, where it is installed, is faster on CUDA and in prediction.
+j ≥ k); its scores are computed, and their sums weighed by the highest of all blocks. The package, where it is
+installed, is faster on CUDA and in prediction, and in training recomputes the blocks in place of storing them.
 
 A cube of scores is stored as the tensors from which its blocks are computed: `FullCube`, `ProductCube`.
 Axes: b sentence, r label, i head word, j tail word, k inside word, n contracted word, a, e, w widths; N words of a
 sentence, I, J, K those of a block.
 """
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
+from torch.nn import functional
 
 # Score of a word that is not inside a span: its exponential is 0 beside any real score, without the NaN of infinities.
 OUTSIDE = -1e30
@@ -41,6 +40,11 @@ class Plan(NamedTuple):
     max_width: int | None
     packed: Tensor
     blocks: tuple[Block, ...]
+
+    def pad(self, values: Tensor, block: Block, fill: float = 0.0) -> Tensor:
+        """Values [..., I, J] of a block → of all pairs of words, [..., N, N]."""
+        sides = (part for words in (block.tails, block.heads) for part in (words.start, self.num_words - words.stop))
+        return functional.pad(values, (*sides,), value=fill)
 
     def sentences(self, block: Block) -> Tensor:
         """Sentence b of each packed word of the block."""
@@ -130,15 +134,6 @@ class FullCube(NamedTuple):
     def shape(self) -> tuple[int, int, int]:
         return self.heads.shape[0], 1, self.heads.shape[1]
 
-    def empty_gradients(self, dtype: torch.dtype) -> list[Tensor]:
-        """Buffers for the gradients of the blocks. A contracted word is in one block only, so it has one gradient."""
-        heads, _, tails = self
-        return [
-            heads.new_zeros(heads.shape, dtype=dtype),
-            torch.empty_like(self.contracted, memory_format=torch.contiguous_format),
-            tails.new_zeros(tails.shape, dtype=dtype),
-        ]
-
     def scores(self, plan: Plan, block: Block) -> tuple[Tensor, Any]:
         """Scores [B, 1, K, I, J] of a block, and what is needed for its gradient."""
         sentences = plan.sentences(block)
@@ -156,26 +151,6 @@ class FullCube(NamedTuple):
         cube.index_copy_(0, plan.places(block), scores)
         return cube.unflatten(0, (plan.batch, 1, size)), (sentences, heads, contracted, tails, half)
 
-    def add_gradients(
-        self, plan: Plan, block: Block, saved: Any, gradient: Tensor, gradients: Sequence[Tensor]
-    ) -> None:
-        """Accumulates the gradients of the three tensors from that of a block's scores, [B, 1, K, I, J]."""
-        sentences, heads, contracted, tails, half = saved
-        gradient = gradient.flatten(0, 2)[plan.places(block)]
-        for_contracted = gradients[1][block.rows]
-        if heads.shape[1] <= tails.shape[1]:
-            for_tails = gradient.mT @ half
-            for_half = gradient @ tails
-            torch.bmm(heads.mT, for_half, out=for_contracted)
-            for_heads = for_half @ contracted.mT
-        else:
-            for_heads = gradient @ half
-            for_half = gradient.mT @ heads
-            torch.bmm(for_half.mT, tails, out=for_contracted)
-            for_tails = for_half @ contracted
-        gradients[0][:, block.heads].index_add_(0, sentences, for_heads.to(gradients[0].dtype))
-        gradients[2][:, block.tails].index_add_(0, sentences, for_tails.to(gradients[2].dtype))
-
 
 class ProductCube(NamedTuple):
     """s_ijk = Σ_w u_iw x_kw v_jw for each label: heads u, insides x, tails v, each [B, R, N, w]."""
@@ -191,13 +166,9 @@ class ProductCube(NamedTuple):
     def shape(self) -> tuple[int, int, int]:
         return self.heads.shape[0], self.heads.shape[1], self.heads.shape[2]
 
-    def empty_gradients(self, dtype: torch.dtype) -> list[Tensor]:
-        """Buffers to which the blocks add their gradients."""
-        return [part.new_zeros(part.shape, dtype=dtype) for part in self]
-
     def scores(self, plan: Plan, block: Block) -> tuple[Tensor, Any]:
         """Scores [B, R, K, I, J] of a block, and what is needed for its gradient."""
-        heads, insides, tails = self._parts(block)
+        heads, insides, tails = self.parts(block)
         size = insides.shape[2]
         if heads.shape[2] <= tails.shape[2]:
             pairs = (insides.unsqueeze(3) * heads.unsqueeze(2)).flatten(2, 3)  # [B, R, K·I, w]
@@ -207,25 +178,7 @@ class ProductCube(NamedTuple):
             scores = (pairs @ heads.mT).unflatten(2, (size, -1)).mT
         return scores, pairs
 
-    def add_gradients(
-        self, plan: Plan, block: Block, saved: Any, gradient: Tensor, gradients: Sequence[Tensor]
-    ) -> None:
-        """Accumulates the gradients of the three tensors from that of a block's scores, [B, R, K, I, J]."""
-        heads, insides, tails = self._parts(block)
-        for_heads, for_insides, for_tails = (
-            part[:, :, words] for part, words in zip(gradients, (block.heads, block.words, block.tails), strict=True)
-        )
-        if heads.shape[2] <= tails.shape[2]:
-            near, far, for_near, for_far = heads, tails, for_heads, for_tails
-        else:
-            near, far, for_near, for_far = tails, heads, for_tails, for_heads
-            gradient = gradient.mT
-        for_far += gradient.flatten(2, 3).mT @ saved
-        for_pairs = (gradient.flatten(2, 3) @ far).unflatten(2, gradient.shape[2:4])  # [B, R, K, near, w]
-        for_near += (for_pairs * insides.unsqueeze(3)).sum(2)
-        for_insides += (for_pairs * near.unsqueeze(2)).sum(3)
-
-    def _parts(self, block: Block) -> tuple[Tensor, Tensor, Tensor]:
+    def parts(self, block: Block) -> tuple[Tensor, Tensor, Tensor]:
         return self.heads[:, :, block.heads], self.insides[:, :, block.words], self.tails[:, :, block.tails]
 
 
@@ -238,60 +191,24 @@ def attend_inside(plan: Plan, attention: Cube, scoring: Cube, keep: bool) -> tup
     Entries with i > j, or wider than the plan's spans, are meaningless but finite. With `keep` also the whole cube of s
     [B, R, N, N, N] (k, i, j), 0 where k is not inside.
     """
-    p, cube = _AttendInside.apply(plan, type(attention), type(scoring), keep, *attention, *scoring)
-    return p, cube if keep else None
-
-
-class _AttendInside(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        ctx: Any, plan: Plan, attention_type: type[Cube], scoring_type: type[Cube], keep: bool, *tensors: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        attention, scoring = attention_type(*tensors[:3]), scoring_type(*tensors[3:])
-        batch, labels, words = scoring.shape()
-        dtype = torch.promote_types(scoring.tails.dtype, torch.float32)
-        peak = scoring.tails.new_full((batch, labels, words, words), OUTSIDE, dtype=dtype)
-        total, weighted = torch.zeros_like(peak), torch.zeros_like(peak)
-        kept = peak.new_zeros(batch, labels, words, words, words) if keep else peak.new_zeros(0)
-        with torch.autocast(peak.device.type, enabled=False):
-            for block in plan.blocks:
-                scores, _ = _inside_scores(attention, plan, block, dtype)
-                values, _ = scoring.scores(plan, block)
-                area = (..., block.heads, block.tails)
-                highest = torch.maximum(peak[area], scores.amax(2))
-                weights = (scores - highest.unsqueeze(2)).exp_()
-                shrink = (peak[area] - highest).exp_()
-                total[area] = total[area] * shrink + weights.sum(2)
-                weighted[area] = weighted[area] * shrink + (weights * values).sum(2)
-                peak[area] = highest
-                if keep:
-                    kept[:, :, block.words, block.heads, block.tails] = scores.masked_fill_(scores == OUTSIDE, 0)
-        total.clamp_(min=1)  # of spans it is at least 1
-        p = weighted / total
-        ctx.plan, ctx.types, ctx.keep = plan, (attention_type, scoring_type), keep
-        ctx.save_for_backward(p, peak + total.log(), *tensors)
-        return p, kept
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, gradient: Tensor, for_kept: Tensor) -> tuple[Tensor | None, ...]:
-        p, log_sum, *tensors = ctx.saved_tensors
-        attention, scoring = ctx.types[0](*tensors[:3]), ctx.types[1](*tensors[3:])
-        gradients = [*attention.empty_gradients(p.dtype), *scoring.empty_gradients(p.dtype)]
-        with torch.autocast(p.device.type, enabled=False):
-            for block in ctx.plan.blocks:
-                scores, attention_saved = _inside_scores(attention, ctx.plan, block, p.dtype)
-                values, scoring_saved = scoring.scores(ctx.plan, block)
-                area = (..., block.heads, block.tails)
-                for_values = (scores - log_sum[area].unsqueeze(2)).exp_() * gradient[area].unsqueeze(2)
-                for_scores = for_values * (values - p[area].unsqueeze(2))
-                if ctx.keep:
-                    for_scores += for_kept[:, :, block.words, block.heads, block.tails]
-                for_scores, for_values = for_scores.to(tensors[0].dtype), for_values.to(tensors[3].dtype)
-                attention.add_gradients(ctx.plan, block, attention_saved, for_scores, gradients[:3])
-                scoring.add_gradients(ctx.plan, block, scoring_saved, for_values, gradients[3:])
-        converted = (part.to(tensor.dtype) for part, tensor in zip(gradients, tensors, strict=True))
-        return None, None, None, None, *converted
+    dtype = torch.promote_types(scoring.tails.dtype, torch.float32)
+    peaks, totals, weighted, cube = [], [], [], []
+    with torch.autocast(scoring.tails.device.type, enabled=False):
+        for block in plan.blocks:
+            scores, _ = inside_scores(attention, plan, block, dtype)
+            values, _ = scoring.scores(plan, block)
+            peak = scores.detach().amax(2)
+            weights = (scores - peak.unsqueeze(2)).exp_()
+            peaks.append(plan.pad(peak, block, OUTSIDE))
+            totals.append(plan.pad(weights.sum(2), block))
+            weighted.append(plan.pad((weights * values).sum(2), block))
+            if keep:
+                cube.append(plan.pad(scores.masked_fill(scores == OUTSIDE, 0), block))
+    shrink = torch.stack(peaks)
+    shrink = (shrink - shrink.amax(0)).exp_()
+    total = (torch.stack(totals) * shrink).sum(0).clamp(min=1)  # of spans it is at least 1
+    p = (torch.stack(weighted) * shrink).sum(0) / total
+    return p, torch.cat(cube, dim=2) if keep else None
 
 
 def at_least_float32(values: Tensor) -> Tensor:
@@ -299,7 +216,7 @@ def at_least_float32(values: Tensor) -> Tensor:
     return values.float() if values.dtype in (torch.float16, torch.bfloat16) else values
 
 
-def _inside_scores(cube: Cube, plan: Plan, block: Block, dtype: torch.dtype) -> tuple[Tensor, Any]:
+def inside_scores(cube: Cube, plan: Plan, block: Block, dtype: torch.dtype) -> tuple[Tensor, Any]:
     """Scores of a block in `dtype`, `OUTSIDE` where not i ≤ k ≤ j; and what is needed for their gradient."""
     scores, saved = cube.scores(plan, block)
     words, heads, tails = (

@@ -6,7 +6,7 @@ g related candidate; a, c, e the width of head, inside and tail vectors (d+1, d,
 
 A *factor* stands for the scores s_ijkr or o_ijkr: the projected words and the weights they are computed from. Each
 stage has two forms with one signature: plain einsums as the reference (`…_reference`), and a fast form. The fast form
-of the span stage never stores the cube s_ijkr: `triaffine_blocks.py`, or kernels where [`Acceleration`] has them;
+of the span stage never stores the cube s_ijkr: `triaffine_blocks.py`, or what [`Acceleration`] has in its place;
 contractions with full tensors are in `triaffine_weights.py`.
 """
 
@@ -25,7 +25,6 @@ from .triaffine_blocks import (
     Plan,
     ProductCube,
     at_least_float32,
-    attend_inside,
     plan_blocks,
 )
 from .triaffine_weights import ACCELERATION, FullWeight
@@ -214,18 +213,15 @@ def span_scores(
     batch, num_words = attention.insides.shape[:2]
     chunk, numbers = _chunk_labels(attention, scoring)
     plan = plan_blocks(lengths, num_words, max_width, packed, numbers)
-    kernels = ACCELERATION.span_kernels(lengths.device, attention.is_full or scoring.is_full)
     # The candidates need a few rows of s: it is stored if it is smaller than the contracted words of one label.
-    keep = attention.is_full and attention.labels == scoring.labels and kernels is None
+    keep = attention.is_full and attention.labels == scoring.labels
     keep = keep and batch * scoring.labels * num_words**3 <= len(plan.packed) * attention.width**2
     shared_attention = attention.cube(slice(0, 1), plan) if attention.labels == 1 else None
 
     def score(labels: slice) -> tuple[Tensor, Tensor | None]:
         values = scoring.cube(labels, plan)
         scores = shared_attention.expand_labels(values) if shared_attention else attention.cube(labels, plan)
-        if kernels is not None:
-            return kernels(plan, scores, values), None
-        return attend_inside(plan, scores, values, keep)
+        return ACCELERATION.attend_inside(plan, scores, values, keep)
 
     results = []
     for first in range(0, scoring.labels, chunk):
@@ -235,7 +231,7 @@ def span_scores(
         else:
             results.append(score(labels))
     cubes = [cube for _, cube in results if cube is not None]
-    return SpanScores(torch.cat([p for p, _ in results], dim=1), torch.cat(cubes, dim=1) if keep else None)
+    return SpanScores(torch.cat([p for p, _ in results], dim=1), torch.cat(cubes, dim=1) if cubes else None)
 
 
 def _chunk_labels(attention: Factor, scoring: Factor) -> tuple[int, int]:

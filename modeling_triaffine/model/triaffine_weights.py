@@ -11,6 +11,8 @@ from typing import Any, NoReturn
 import torch
 from torch import Tensor, nn
 
+from .triaffine_blocks import Cube, Plan, attend_inside
+
 
 class FullWeight:
     """A full triaffine tensor [R, d, d+1, d+1] within one forward pass, whose contractions share its gradient."""
@@ -53,8 +55,7 @@ class Acceleration:
         full_weight: (tensor) → a [`FullWeight`], made for each forward pass.
         is_recomputed: (label, attention, scoring, plan, budget in bytes) → whether the backward pass recomputes what is
             contracted with the full tensors of a label, which takes less memory.
-        span_kernels: (device, whether a tensor is full) → a function of plan, attention and scoring that returns the p
-            of [`attend_inside`]; None if there is none.
+        attend_inside: as [`triaffine_blocks.attend_inside`]; without the whole cube where it is not needed.
         find_quantizer: (choice, dtype, device) → a function that quantizes the encoder of a model and returns the
             model. ValueError for a choice, dtype or device that it does not have, ImportError if it lacks a package.
     """
@@ -62,7 +63,7 @@ class Acceleration:
     linear_layers: Callable[[nn.Module], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext
     full_weight: Callable[[Tensor], FullWeight] = FullWeight
     is_recomputed: Callable[..., bool] = lambda *_: False
-    span_kernels: Callable[[torch.device, bool], Callable[..., Tensor] | None] = lambda device, is_full: None
+    attend_inside: Callable[[Plan, Cube, Cube, bool], tuple[Tensor, Tensor | None]] = attend_inside
     find_quantizer: Callable[[str, Any, Any], Callable[[Any], Any]] = _no_quantizer
 
 

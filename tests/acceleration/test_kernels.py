@@ -315,7 +315,7 @@ def test_on_cuda(dtype, forms, groups, words, widths):
 def check_span_stage(kinds):
     """The whole span stage by the kernels against the reference, from factors to p, α and their gradients."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ACCELERATION, "span_kernels", lambda *_: span_stage.attend_by_kernels)
+        patch.setattr(ACCELERATION, "attend_inside", lambda *cubes: (span_stage.attend_by_kernels(*cubes[:3]), None))
         attention, scoring = (test_ops.make_factor((2, 3, 2, 4), kind, seed) for seed, kind in enumerate(kinds))
         lengths = torch.tensor([3, 2])
         actual = test_ops.span_stage(triaffine_ops.span_scores, attention, scoring, lengths)

@@ -22,6 +22,7 @@ from modeling_triaffine.model.triaffine_ops import (
     span_scores_reference,
     triaffine_pairs_reference,
 )
+from modeling_triaffine.model.triaffine_weights import ACCELERATION, Acceleration
 from modeling_triaffine.model.words_triaffine import BiLSTM, pool_subwords
 
 # Sentences, words, labels, width of the triaffine. One word; one label; ragged; a kept cube of attention scores (width²
@@ -99,6 +100,21 @@ def test_blocks_agree_with_the_whole_cube(sizes, kinds, kept_bytes):
     expected = span_stage(span_scores_reference, attention, scoring, lengths)
     actual = span_stage(span_scores, attention, scoring, lengths, kept_bytes=kept_bytes)
     assert_same(actual, expected, 1e-10)
+
+
+@pytest.mark.parametrize("kinds", KINDS, ids=str)
+@pytest.mark.parametrize("sizes", [(2, 7, 3, 4), (3, 5, 2, 17), (2, 21, 1, 3)], ids=str)
+@pytest.mark.parametrize("width", [3, None])
+def test_blocks_of_the_code_without_the_package(kinds, sizes, width, monkeypatch):
+    for name, operation in vars(Acceleration()).items():
+        monkeypatch.setattr(ACCELERATION, name, operation)
+    attention, scoring = (make_factor(sizes, kind, seed) for seed, kind in enumerate(kinds))
+    lengths = ragged_lengths(sizes)
+    expected = span_stage(span_scores_reference, attention, scoring, lengths, width)
+    assert_same(span_stage(span_scores, attention, scoring, lengths, width), expected, 1e-10)
+    with torch.no_grad():
+        p = span_scores(attention, scoring, lengths, width).scores * span_mask(lengths, sizes[1], width).unsqueeze(1)
+    assert_same([p], expected[:1], 1e-10)
 
 
 @pytest.mark.parametrize("kinds", KINDS, ids=str)
