@@ -12,8 +12,7 @@ from ..model.triaffine_blocks import (
     Plan,
     ProductCube,
     attend_inside,
-    cut_into_blocks,
-    pad_words,
+    plan_blocks,
 )
 from .kernels import Factors, KeyFactors, ProductFactors, triton_is_available, triton_span_scores
 
@@ -65,8 +64,7 @@ def try_kernels(device: torch.device) -> None:
 
     # The first call may come from a prediction.
     with torch.inference_mode(False), torch.enable_grad(), torch.autocast(device.type, enabled=False):
-        packed, counts = pad_words(1, words, device)
-        plan = cut_into_blocks(1, words, None, packed, counts, 1)
+        plan = plan_blocks(torch.full((1,), words, device=device), words, None, None, 1)
         full = [FullCube(draw(1, words, width), draw(words, width, width), draw(1, words, width)) for _ in range(2)]
         products = [ProductCube(*(draw(1, 1, words, width) for _ in range(3))) for _ in range(2)]
         for attention, scoring in (full, products):

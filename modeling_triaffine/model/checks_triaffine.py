@@ -33,12 +33,6 @@ def check_versions() -> None:
 check_versions()
 
 
-def check_integer(where: str, name: str, value: Any, least: int, most: int) -> None:
-    """Raises ValueError unless `value` is an integer in [least, most]; True and 1.0 are not integers here."""
-    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-        raise ValueError(f"{where}: `{name}` is {shortened(value)}; give a whole number from {least} to {most}.")
-
-
 def check_threshold(threshold: Any, labels: Iterable[str] | None = None, name: str = "threshold") -> None:
     """Raises ValueError unless `threshold` is None, a number in [0, 1], or such numbers by label, of `labels` if given.
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from transformers import AutoConfig, GenerationConfig, PretrainedConfig
 from transformers.utils import logging
 
-from .checks_triaffine import check_integer, check_threshold, reading, shortened
-from .kinds_triaffine import ATTENTIONS, NONE_LABEL, SCORINGS, AttentionKind, ScoringKind, names_of
+from .checks_triaffine import check_threshold, reading, shortened
+from .kinds_triaffine import ATTENTIONS, NONE_LABEL, SCORINGS, Kind
 from .options_triaffine import MODEL_OPTIONS, ModelOptions, Option, option, options_of
 from .repository_triaffine import (
     AUTO_MAP,
@@ -37,17 +37,10 @@ LOADING_FIELDS = (
 LOCAL_FIELDS = ("trust_remote_code", "_name_or_path", "dtype", "torch_dtype")
 # Fields of saved models that transformers sets without declaring them, beside those of generation.
 UNDECLARED_FIELDS = {
-    *(
-        "attn_implementation",
-        "experts_implementation",
-        "name_or_path",
-        "output_attentions",
-        "torch_dtype",
-        "num_labels",
-    ),
+    *("attn_implementation", "experts_implementation", "name_or_path", "output_attentions", "torch_dtype"),
     *("auto_map", "custom_pipelines", "quantization_config", "tie_word_embeddings", "torchscript", "use_bfloat16"),
     *("finetuning_task", "task_specific_params", "tokenizer_class", "prefix", "pruned_heads", "sep_token_id"),
-    *("model_type", "per_layer_config", "return_unused_kwargs", "add_cross_attention", "is_decoder"),
+    *("model_type", "per_layer_config", "return_unused_kwargs", "add_cross_attention", "is_decoder", "num_labels"),
 }
 LABEL_OPTIONS = ("id2label", "label2id", "num_labels")
 WHERE = "TriaffineConfig"
@@ -163,11 +156,11 @@ class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
         return len(self.id2label) - self.multi_label
 
     @property
-    def attention_kind(self) -> AttentionKind:
+    def attention_kind(self) -> Kind:
         return ATTENTIONS[self.attention]
 
     @property
-    def scoring_kind(self) -> ScoringKind:
+    def scoring_kind(self) -> Kind:
         return SCORINGS[self.scoring]
 
     @property
@@ -234,16 +227,16 @@ class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
         """Attention, scoring and the cross-span stage must provide what they take from each other."""
         attention, scoring = self.attention_kind, self.scoring_kind
         names = f"attention={self.attention!r} and scoring={self.scoring!r}"
-        fit = names_of(ATTENTIONS, lambda kind: kind.reads_words == scoring.reads_words)
-        own = names_of(SCORINGS, lambda kind: kind.reads_words and not kind.shares_boundaries)
+        fit = [name for name, kind in ATTENTIONS.items() if kind.reads_words == scoring.reads_words]
+        own = [name for name, kind in SCORINGS.items() if kind.reads_words and not kind.shares_boundaries]
         yield (
             attention.reads_words != scoring.reads_words,
-            f"{names} do not fit: only one of them reads inside words; attentions that fit are {fit}",
+            f"{names} do not fit: only one of them reads inside words; attentions that fit are {str(fit)[1:-1]}",
         )
         yield (
             scoring.shares_boundaries and not attention.has_boundaries,
             f"{names} do not fit: the scoring uses the attention's boundary MLPs, which it does not have; choose "
-            f"another attention, or one of the scorings {own}",
+            f"another attention, or one of the scorings {str(own)[1:-1]}",
         )
         yield (
             self.cross_span and not scoring.reads_words,
@@ -322,7 +315,8 @@ def _resolve_labels(
     labels = inverse if id2label is None else _labels_by_id("id2label", id2label)
     if labels is None:
         count = 2 if num_labels is None else num_labels
-        check_integer(WHERE, "num_labels", count, 2, 2**16)
+        if problem := Option("num_labels", int, 2, "", least=2, most=2**16).problem(count):
+            raise ValueError(f"{WHERE}: `num_labels` is {count!r}; {problem}")
         labels = {**{i: f"LABEL_{i}" for i in range(count - 1)}, count - 1: NONE_LABEL}
     if inverse not in (None, labels):
         raise ValueError(

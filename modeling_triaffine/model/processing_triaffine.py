@@ -9,6 +9,7 @@ import copy
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
@@ -19,8 +20,8 @@ from transformers import BatchFeature, ProcessorMixin
 from transformers.utils import logging
 
 from .batches_triaffine import PADDING_VALUES, Feature, lay_out, pad_features, stack_arrays
-from .checks_triaffine import check_integer, reading, shortened
-from .options_triaffine import MODEL_OPTIONS, ModelOptions, ProcessorOptions
+from .checks_triaffine import reading, shortened
+from .options_triaffine import MODEL_OPTIONS, ModelOptions, Option, ProcessorOptions
 from .repository_triaffine import (
     AUTO_MAP,
     HubMixin,
@@ -60,8 +61,12 @@ PosTagger = Callable[[list[Sequence[str]]], Iterable[Sequence[str]]]
 # The character LSTM and the encoder read no more of a word: one of thousands of characters would widen the whole batch.
 MAX_CHARACTERS = 64
 MAX_CHARACTERS_OF_SUBWORDS = 256
-# Bounds of the numeric options; memory for span scores grows with the square of the sentence length.
-LIMITS = {"max_subwords": (8, int(MODEL_OPTIONS["max_subwords"].most)), "max_sentence_words": (1, 4096)}
+# The checked options; memory for span scores grows with the square of the sentence length.
+CHECKED = {
+    "context": MODEL_OPTIONS["context"],
+    "max_subwords": replace(MODEL_OPTIONS["max_subwords"], least=8),
+    "max_sentence_words": Option("max_sentence_words", int, MAX_SENTENCE_WORDS, "", least=1, most=4096),
+}
 # Options by which a tokenizer was loaded; transformers would save them with it.
 LOADING_OPTIONS = ("is_local", "local_files_only")
 # Sentences of a text that are encoded together: memory does not grow with the text.
@@ -120,10 +125,9 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
             raise ValueError(
                 "TriaffineProcessor needs a fast tokenizer, because only fast ones map sub-words to words."
             )
-        if problem := MODEL_OPTIONS["context"].problem(context):
-            raise ValueError(f"`context` is {context!r}; {problem}")
-        for name, value in (("max_subwords", max_subwords), ("max_sentence_words", max_sentence_words)):
-            check_integer("TriaffineProcessor", name, value, *LIMITS[name])
+        for value, (name, option) in zip((context, max_subwords, max_sentence_words), CHECKED.items(), strict=True):
+            if problem := option.problem(value):
+                raise ValueError(f"TriaffineProcessor: `{name}` is {value!r}; {problem}")
         check_parts("vocabulary_parts", vocabulary_parts)
         # These raise for an unknown choice.
         make_word_splitter(word_splitter, tokenizer), make_sentence_splitter(sentence_splitter)
@@ -243,13 +247,12 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
             TypeError: a sentence is not a list of strings.
             ValueError: the arguments have different numbers of sentences, or a sentence has other numbers of tags.
         """
-        given: list[list[Sequence[str]]] = []
+        given: dict[str, Sequence[Sequence[str]]] = {"words": words}
         for name, side in (("pos", pos), ("left_tokens", left_tokens), ("right_tokens", right_tokens)):
             if side is not None and len(side) != len(words):
                 raise ValueError(f"`{name}` is given for {len(side)} sentences, `words` for {len(words)}.")
-            given.append([[] if one is None else one for one in ([None] * len(words) if side is None else side)])
-        tags, left, right = given
-        for name, sentences in (("words", words), ("pos", tags), ("left_tokens", left), ("right_tokens", right)):
+            given[name] = [[] if one is None else one for one in ([None] * len(words) if side is None else side)]
+        for name, sentences in given.items():
             for number, sentence in enumerate(sentences):
                 is_list = isinstance(sentence, Iterable) and not isinstance(sentence, str)
                 if not is_list or not all(isinstance(word, str) for word in sentence):
@@ -257,6 +260,7 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
                         f"TriaffineProcessor: sentence {number} of `{name}` is {shortened(sentence)}; give it as a "
                         "list of strings, one for each word."
                     )
+        _, tags, left, right = given.values()
         if "pos" in self.vocabulary_parts:
             tags = fill_in_tags(words, tags, self.pos_tagger or _tag_unknown)
         width = self.max_subwords
@@ -425,8 +429,7 @@ def _tag_unknown(sentences: list[Sequence[str]]) -> list[list[str]]:
     """The tagger of a processor without one."""
     logger.warning_once(
         "The model was trained with parts of speech, but the text has none, so its words are tagged as unknown. Give "
-        "the "
-        "tags with the words, or a tagger: `pos_tagger` of the processor or the pipeline."
+        "the tags with the words, or a tagger: `pos_tagger` of the processor or the pipeline."
     )
     return [[UNKNOWN] * len(words) for words in sentences]
 

@@ -143,10 +143,6 @@ class TriaffineSpanHead(nn.Module):
 
     def __init__(self, config: TriaffineConfig):
         super().__init__()
-        if config.hidden_size is None:
-            raise ValueError(
-                "TriaffineSpanHead: the configuration has no `hidden_size` and no encoder; set hidden_size."
-            )
         config.validate()  # fields may have been set since it was built
         self.config = config
         self.label_bias = nn.Parameter(torch.empty(config.num_scores))
@@ -172,14 +168,8 @@ class TriaffineSpanHead(nn.Module):
     ) -> SpanHeadOutput:
         """Scores all spans, and with `labels` also their losses.
 
-        Args:
-            hidden [B, N, H]: word representations.
-            lengths [B]: words of each sentence.
-            labels [B, N, N]: -100 for pairs that are no span; with `multi_label` [B, N, N, R - 1], 1 for the labels
-                that a span has and 0 for the others.
-            packed_words [n]: index b·N + k of the words, ordered by k, then b. Without it the CPU packs the words
-                itself, other devices compute with padding.
-            targets [B, N, N, R]: soft targets in place of the labels, of which then only the -100 count.
+        hidden [B, N, H]: word representations; lengths [B]: words of each sentence. The others are those of
+        `TriaffineForNestedNER.forward`; without `packed_words` the CPU packs the words itself.
         """
         device = hidden.device.type
         if torch.is_autocast_enabled(device) and torch.get_autocast_dtype(device) == torch.float16:

@@ -75,7 +75,8 @@ def plan_blocks(
     if lengths.device.type == "cpu":
         packed, counts = pack_words(lengths, num_words)
     elif packed is None:
-        packed, counts = pad_words(batch, num_words, lengths.device)
+        packed = torch.arange(batch * num_words, device=lengths.device).view(batch, num_words).T.flatten()
+        counts = [batch] * num_words
     return cut_into_blocks(batch, num_words, max_width, packed, counts, numbers_per_word)
 
 
@@ -84,12 +85,6 @@ def pack_words(lengths: Tensor, num_words: int) -> tuple[Tensor, list[int]]:
     real = lengths > torch.arange(num_words).unsqueeze(1)
     index = real.flatten().nonzero().squeeze(1)
     return index % len(lengths) * num_words + index // len(lengths), real.sum(1).tolist()
-
-
-def pad_words(batch: int, num_words: int, device: torch.device) -> tuple[Tensor, list[int]]:
-    """As [`pack_words`], for sentences that are all N words long."""
-    words, sentences = torch.arange(num_words, device=device), torch.arange(batch, device=device)
-    return (words.unsqueeze(1) + sentences * num_words).flatten(), [batch] * num_words
 
 
 def cut_into_blocks(

@@ -62,11 +62,11 @@ CONFIGURATIONS: list[tuple[Any, str]] = [
     ([], "config.json"),
 ]
 PROCESSORS: list[tuple[Any, str]] = [
-    ({"max_subwords": "192"}, "`max_subwords` is '192'; give a whole number from 8 to"),
-    ({"max_subwords": 3}, "`max_subwords` is 3; give a whole number from 8 to"),
+    ({"max_subwords": "192"}, "`max_subwords` is '192'; it must be"),
+    ({"max_subwords": 3}, "`max_subwords` is 3; it must be"),
     ({"max_sentence_words": -1}, "`max_sentence_words` is -1"),
     ({"context": "nonesuch"}, "`context` is 'nonesuch'"),
-    ({"max_sentence_words": 10**9}, "`max_sentence_words` is 1000000000; give a whole number from 1 to"),
+    ({"max_sentence_words": 10**9}, "`max_sentence_words` is 1000000000; it must be from 1 to 4096"),
     ({"vocabulary_parts": 5}, "processor_config.json.*not iterable"),
     ({"vocabulary_parts": ["nonesuch"]}, r"`vocabulary_parts` holds \['nonesuch'\]; choose among words"),
     ({"sentence_splitter": ["lines"]}, r"`sentence_splitter` is \['lines'\]"),

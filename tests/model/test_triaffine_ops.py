@@ -7,7 +7,7 @@ import torch
 
 from modeling_triaffine.acceleration import prediction
 from modeling_triaffine.model import triaffine_ops
-from modeling_triaffine.model.triaffine_blocks import cut_into_blocks, pack_words, pad_words
+from modeling_triaffine.model.triaffine_blocks import cut_into_blocks, pack_words
 from modeling_triaffine.model.triaffine_ops import (
     AdditiveFactor,
     PairFactor,
@@ -208,7 +208,8 @@ def test_layouts_of_other_devices_change_nothing(layout, kinds, monkeypatch):
     expected = span_stage(span_scores, attention, scoring, lengths)
 
     def plan(lengths, num_words, max_width, packed, numbers):
-        packed, counts = pad_words(3, 10, lengths.device) if packed is None else (packed, None)
+        padded = torch.arange(30).view(3, 10).T.flatten(), [3] * 10
+        packed, counts = padded if packed is None else (packed, None)
         return cut_into_blocks(3, 10, max_width, packed, counts, numbers)
 
     monkeypatch.setattr(triaffine_ops, "plan_blocks", plan)
