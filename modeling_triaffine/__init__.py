@@ -4,9 +4,9 @@ Importing the package loads neither torch nor transformers; a public name is imp
 registers the model with transformers' Auto classes, which then load its checkpoints without `trust_remote_code`.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from .lazy import on_first_use
 from .registration import register_with_transformers
 from .version import __version__
 
@@ -37,6 +37,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    **{folder: folder for folder in ("data", "evaluation", "model", "publishing", "training")},
     "DataCollatorForNestedNER": "data.collator",
     "NestedNERMetric": "evaluation.metric",
     "NestedNERPipeline": "model.pipeline_triaffine",
@@ -49,21 +50,8 @@ _MODULES = {
     "load_nested_ner": "data.loading",
     "start_from_recipe": "training",
 }
-_FOLDERS = ("data", "evaluation", "model", "publishing", "training")
 
 
-def __getattr__(name: str) -> Any:
-    if name in _FOLDERS:
-        return import_module(f".{name}", __name__)
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f".{_MODULES[name]}", __name__), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
-
+__getattr__, __dir__ = on_first_use(__name__, _MODULES)
 
 register_with_transformers()

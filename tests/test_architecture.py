@@ -26,6 +26,7 @@ SHARED_FILES = {
     "environment",
     "errors",
     "files",
+    "lazy",
     "new_model",
     "overlaps",
     "parsing",

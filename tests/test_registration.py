@@ -52,7 +52,7 @@ def test_the_import_loads_no_library():
     [
         ("evaluation", "score_entities([[]], [[]])"),
         ("drawing", "draw_entities_html('a', [])"),
-        ("data.schema", "RecordChecker('file')"),
+        ("data.record_checker", "RecordChecker('file')"),
     ],
 )
 def test_what_computes_nothing_needs_no_library_that_does(folder, used):

@@ -5,84 +5,69 @@ themselves are in `formats/`. Not here: how the processor encodes text (`model/`
 (`training/`). A public name is imported when it is first used, so that the names of the formats cost no import.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ..lazy import on_first_use
 
 if TYPE_CHECKING:
-    from .adapting import adapt_dataset
-    from .alignment import WordSplitter, align_entities, retokenize
-    from .context import add_context
-    from .corpus_format import CorpusFormat, Keys
-    from .detection import detect_format
-    from .documents import Annotation, Document, Sentence
-    from .features import ENTITY_FEATURES, FEATURES
-    from .formats import FORMATS, register_format
-    from .loading import load_nested_ner, load_texts
-    from .reading import document_name, numbered_lines
-    from .record_checker import RecordChecker
-    from .schema import CorpusError, Entity, Record, Text
-    from .splitting import spacy_splitter
-    from .statistics import corpus_statistics
-    from .writing import WRITERS, write_nested_ner
+    from .adapting import adapt_dataset as adapt_dataset
+    from .alignment import WordSplitter as WordSplitter
+    from .alignment import align_entities as align_entities
+    from .alignment import retokenize as retokenize
+    from .context import add_context as add_context
+    from .corpus_format import CorpusFormat as CorpusFormat
+    from .corpus_format import Keys as Keys
+    from .detection import detect_format as detect_format
+    from .documents import Annotation as Annotation
+    from .documents import Document as Document
+    from .documents import Sentence as Sentence
+    from .features import ENTITY_FEATURES as ENTITY_FEATURES
+    from .features import FEATURES as FEATURES
+    from .formats import FORMATS as FORMATS
+    from .formats import register_format as register_format
+    from .loading import load_nested_ner as load_nested_ner
+    from .loading import load_texts as load_texts
+    from .reading import document_name as document_name
+    from .reading import numbered_lines as numbered_lines
+    from .record_checker import RecordChecker as RecordChecker
+    from .schema import CorpusError as CorpusError
+    from .schema import Entity as Entity
+    from .schema import Record as Record
+    from .schema import Text as Text
+    from .splitting import spacy_splitter as spacy_splitter
+    from .statistics import corpus_statistics as corpus_statistics
+    from .writing import WRITERS as WRITERS
+    from .writing import write_nested_ner as write_nested_ner
 
-_NAMES = {
-    "adapting": ("adapt_dataset",),
-    "alignment": ("WordSplitter", "align_entities", "retokenize"),
-    "context": ("add_context",),
-    "corpus_format": ("CorpusFormat", "Keys"),
-    "detection": ("detect_format",),
-    "documents": ("Annotation", "Document", "Sentence"),
-    "features": ("ENTITY_FEATURES", "FEATURES"),
-    "formats": ("FORMATS", "register_format"),
-    "loading": ("load_nested_ner", "load_texts"),
-    "reading": ("document_name", "numbered_lines"),
-    "record_checker": ("RecordChecker",),
-    "schema": ("CorpusError", "Entity", "Record", "Text"),
-    "splitting": ("spacy_splitter",),
-    "statistics": ("corpus_statistics",),
-    "writing": ("WRITERS", "write_nested_ner"),
+_MODULES = {
+    "adapt_dataset": "adapting",
+    "WordSplitter": "alignment",
+    "align_entities": "alignment",
+    "retokenize": "alignment",
+    "add_context": "context",
+    "CorpusFormat": "corpus_format",
+    "Keys": "corpus_format",
+    "detect_format": "detection",
+    "Annotation": "documents",
+    "Document": "documents",
+    "Sentence": "documents",
+    "ENTITY_FEATURES": "features",
+    "FEATURES": "features",
+    "FORMATS": "formats",
+    "register_format": "formats",
+    "load_nested_ner": "loading",
+    "load_texts": "loading",
+    "document_name": "reading",
+    "numbered_lines": "reading",
+    "RecordChecker": "record_checker",
+    "CorpusError": "schema",
+    "Entity": "schema",
+    "Record": "schema",
+    "Text": "schema",
+    "spacy_splitter": "splitting",
+    "corpus_statistics": "statistics",
+    "WRITERS": "writing",
+    "write_nested_ner": "writing",
 }
-_MODULES = {name: module for module, names in _NAMES.items() for name in names}
-
-__all__ = [
-    "ENTITY_FEATURES",
-    "FEATURES",
-    "FORMATS",
-    "WRITERS",
-    "Annotation",
-    "CorpusError",
-    "CorpusFormat",
-    "Document",
-    "Entity",
-    "Keys",
-    "Record",
-    "RecordChecker",
-    "Sentence",
-    "Text",
-    "WordSplitter",
-    "adapt_dataset",
-    "add_context",
-    "align_entities",
-    "corpus_statistics",
-    "detect_format",
-    "document_name",
-    "load_nested_ner",
-    "load_texts",
-    "numbered_lines",
-    "register_format",
-    "retokenize",
-    "spacy_splitter",
-    "write_nested_ner",
-]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f".{_MODULES[name]}", __name__), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__all__ = sorted(_MODULES)
+__getattr__, __dir__ = on_first_use(__name__, _MODULES)
