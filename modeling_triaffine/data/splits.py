@@ -346,11 +346,12 @@ def _tell_of_others(folder: Path, entries: Sequence[Path], parts: Sequence[Part]
     read = {file for part in parts for file in part.files}
     listed = {file.name for part in parts if part.path.is_file() and part.format.documents for file in part.files}
     suffixes = tuple({suffix for part in parts for suffix in _suffixes_of(part)} - {""}) or "\0"
+    series = {"*", *(_named(part.path)[1] for part in parts)}
     others = []
     for entry in entries:
         inside = any(part.path == entry for part in parts)
         for file in visible_paths(entry):
-            alike = file.name.lower().removesuffix(".gz").endswith(suffixes) or _named(file)[1] == "*"
+            alike = file.name.lower().removesuffix(".gz").endswith(suffixes) or _named(file)[1] in series
             if file.is_file() and file not in read and file.name not in listed and alike and not inside:
                 others.append(file)
     _tell(folder, "files outside all splits left out", others)

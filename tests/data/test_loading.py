@@ -163,6 +163,12 @@ class TestSplits:
         (tmp_path / "train.conll").write_text("known\tB-X\n")
         assert load(tmp_path, named)["train"]["tokens"][:] == [["known"]], "the format's own endings come first"
 
+    def test_another_file_of_a_split_is_told(self, tmp_path, caplog):
+        files = {"news.dev.conll": "Orsk\tB-X\n", "news.test": "Orsk slept\n", "news.test.conll": "Orsk\tB-X\n"}
+        write_files(tmp_path, files)
+        assert load(tmp_path)["test"]["tokens"][:] == [["Orsk"]]
+        assert caplog.messages[0].endswith("files outside all splits left out: 1 (news.test).")
+
     @pytest.mark.parametrize(
         ("name", "problem"),
         [
